@@ -35,8 +35,14 @@ def get_balance(call: Call) -> Response:
     """Confirmed and total satoshis, and what the confirmed ones are worth if there is a price."""
     balance = call.service.db.only(balances.OF_MERCHANT, merchant_id=call.merchant_id)
     price_usd = call.service.prices.usd.current_or_none()
-    usd = None if price_usd is None else value_of(balance.confirmed_sats, price_usd, "USD")
-    return answer(call.resources.balance.shown(as_dict(balance) | {"confirmed_usd": usd}))
+    usd = (
+        None
+        if price_usd is None
+        else value_of(balance.confirmed_sats, price_usd, "USD")
+    )
+    return answer(
+        call.resources.balance.shown(as_dict(balance) | {"confirmed_usd": usd})
+    )
 
 
 def create_invoice(call: Call) -> Response:
@@ -46,7 +52,9 @@ def create_invoice(call: Call) -> Response:
     return call.once(
         prepare=lambda: create.quote(service.db, service.prices, service.now(), order),
         make=lambda quote: call.resources.invoice.dump(
-            create.new_invoice(service.db, service.settings.network, service.now(), quote)
+            create.new_invoice(
+                service.db, service.settings.network, service.now(), quote
+            )
         ),
     )
 
@@ -138,10 +146,14 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app = Flask("btcpay", static_folder=None, template_folder="web/pages/templates")
     app.extensions["blocktill"] = service
     file = sqlite_path(settings.database_url)
-    figures = Figures(service.db, service.limiter.is_complete, service.now, file and file.parent)
+    figures = Figures(
+        service.db, service.limiter.is_complete, service.now, file and file.parent
+    )
     collectors = [service.counters, figures]
     app.extensions["metrics"] = functools.partial(Scraped, collectors)
-    app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see btcpay/web/body.py
+    app.config["MAX_CONTENT_LENGTH"] = (
+        settings.max_body_bytes + 1
+    )  # see btcpay/web/body.py
     app.url_map.merge_slashes = False
     # No view is asynchronous; without this Flask would examine the functions at every request.
     app.ensure_sync = lambda func: func  # type: ignore[method-assign]
@@ -149,7 +161,9 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     if settings.trusted_proxies:
         served = ProxyFix(served, x_for=settings.trusted_proxies, x_proto=0, x_host=0)
     app.wsgi_app = served  # type: ignore[method-assign]
-    app.register_error_handler(Exception, lambda error: error_response(as_api_error(error)))
+    app.register_error_handler(
+        Exception, lambda error: error_response(as_api_error(error))
+    )
     for blueprint in BLUEPRINTS:
         if part := blueprint(service):
             app.register_blueprint(part)

@@ -23,7 +23,9 @@ def newest_checkpoint(network: Network, explorers: Sequence[Explorer]) -> Known:
         height = min(one.require_chain(0)[0] for one in explorers) - DEPTH
         if height < 0:
             sys.exit(f"the chain has no {DEPTH} blocks yet")
-        if point and any(one.block_hash(point.height) != point.hash for one in explorers):
+        if point and any(
+            one.block_hash(point.height) != point.hash for one in explorers
+        ):
             sys.exit(f"they do not all have the checkpoint {point.height}")
         said = [one.block_hash(height) for one in explorers]
     except FetchError as error:

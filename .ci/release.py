@@ -32,12 +32,16 @@ PROJECT = Path(__file__).resolve().parents[1]
 WORK, DIST = PROJECT / "build" / "release", PROJECT / "dist"
 MODES = {True: 0o755, False: 0o644}  # by whether its owner may execute it
 # A requirement with its version and hashes, as `make lock` writes them.
-PINNED = re.compile(r"^([\w.-]+)==([^\s;\\]+)[^\n]*((?:\n    --hash=\S+(?: \\)?)+)", re.M)
+PINNED = re.compile(
+    r"^([\w.-]+)==([^\s;\\]+)[^\n]*((?:\n    --hash=\S+(?: \\)?)+)", re.M
+)
 
 
 def git(*words: str) -> str:
     """The output of a git command in the checkout."""
-    done = subprocess.run(["git", *words], cwd=PROJECT, check=True, stdout=subprocess.PIPE)
+    done = subprocess.run(
+        ["git", *words], cwd=PROJECT, check=True, stdout=subprocess.PIPE
+    )
     return done.stdout.decode().strip()
 
 
@@ -68,7 +72,16 @@ def settle(folder: Path, time: int) -> None:
 
 def build(kind: str, source: Path, folder: Path, time: int) -> Path:
     """A `--sdist` or a `--wheel` of the sources, by the locked setuptools."""
-    words = [sys.executable, "-m", "build", "--no-isolation", kind, "--outdir", folder, source]
+    words = [
+        sys.executable,
+        "-m",
+        "build",
+        "--no-isolation",
+        kind,
+        "--outdir",
+        folder,
+        source,
+    ]
     environ = os.environ | {"SOURCE_DATE_EPOCH": str(time)}
     ended = subprocess.run(words, env=environ, capture_output=True, text=True)
     if ended.returncode:
@@ -94,7 +107,9 @@ def pack(folder: Path, time: int) -> Path:
         tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as archive,
     ):
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            member = archive.gettarinfo(path, f"{folder.name}/{path.relative_to(folder)}")
+            member = archive.gettarinfo(
+                path, f"{folder.name}/{path.relative_to(folder)}"
+            )
             member.uid = member.gid = 0
             member.uname = member.gname = ""
             member.mtime = time
@@ -108,16 +123,22 @@ def bill(sources: Path, files: Sequence[Path], time: int) -> Path:
 
     A requirement has one hash for each file that may be installed of it; an extra's is optional.
     """
-    version = re.search('__version__ = "(.+)"', (sources / "btcpay/__init__.py").read_text())[1]
+    version = re.search(
+        '__version__ = "(.+)"', (sources / "btcpay/__init__.py").read_text()
+    )[1]
     own = component(
-        "blocktill", version, [hashlib.sha256(f.read_bytes()).hexdigest() for f in files]
+        "blocktill",
+        version,
+        [hashlib.sha256(f.read_bytes()).hexdigest() for f in files],
     )
     needed: dict[str, dict[str, object]] = {}
     for name in ("", "-postgres", "-redis", "-socks"):
         text = (sources / f"requirements{name}.txt").read_text()
         for package, pinned, hashes in PINNED.findall(text):
             found = component(package, pinned, re.findall(r"sha256:(\w+)", hashes))
-            needed.setdefault(package, found | {"scope": "optional" if name else "required"})
+            needed.setdefault(
+                package, found | {"scope": "optional" if name else "required"}
+            )
     made = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -129,7 +150,10 @@ def bill(sources: Path, files: Sequence[Path], time: int) -> Path:
         },
         "components": list(needed.values()),
         "dependencies": [
-            {"ref": own["bom-ref"], "dependsOn": [one["bom-ref"] for one in needed.values()]}
+            {
+                "ref": own["bom-ref"],
+                "dependsOn": [one["bom-ref"] for one in needed.values()],
+            }
         ],
     }
     target = DIST / f"blocktill-{version}.cdx.json"
@@ -149,7 +173,9 @@ def mistakes(wheel: Path, sources: Path) -> Iterator[str]:
     if git("status", "--porcelain"):
         yield "the checkout has changes: what is built is the commit, without them"
     with zipfile.ZipFile(wheel) as archive:
-        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        (name,) = (
+            name for name in archive.namelist() if name.endswith(".dist-info/METADATA")
+        )
         said = archive.read(name)
     try:
         metadata = Metadata.from_email(said)
@@ -187,9 +213,16 @@ def main() -> int:
     if found:
         return 1
     if "//example.com" in (sources / "pyproject.toml").read_text():
-        print("before:     a public home in pyproject.toml, SECURITY.md, docs/operators/install.md")
-    print("to upload:  .venv/bin/uv publish", *(file.relative_to(PROJECT) for file in files))
-    print(f"and:        git push origin {git('tag', '--points-at', 'HEAD').splitlines()[0]}")
+        print(
+            "before:     a public home in pyproject.toml, SECURITY.md, docs/operators/install.md"
+        )
+    print(
+        "to upload:  .venv/bin/uv publish",
+        *(file.relative_to(PROJECT) for file in files),
+    )
+    print(
+        f"and:        git push origin {git('tag', '--points-at', 'HEAD').splitlines()[0]}"
+    )
     return 0
 
 

@@ -19,7 +19,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-if TYPE_CHECKING:  # for the types alone: this module imports nothing else of the project
+if (
+    TYPE_CHECKING
+):  # for the types alone: this module imports nothing else of the project
     from collections.abc import Callable
     from datetime import datetime, tzinfo
     from decimal import Decimal
@@ -90,7 +92,9 @@ class InvoiceFrame(Hook):
 
 
 class ViewsOf(Protocol):
-    def __call__(self, settings: Settings) -> list[tuple[str, str, Callable[..., Response]]]:
+    def __call__(
+        self, settings: Settings
+    ) -> list[tuple[str, str, Callable[..., Response]]]:
         """Method, path and view of each of the part's pages."""
 
 
@@ -193,7 +197,9 @@ class ConnectBlock(Protocol):
 
 
 class DisconnectBlocks(Protocol):
-    def __call__(self, db: Database, settings: Settings, height: int, now: datetime) -> None:
+    def __call__(
+        self, db: Database, settings: Settings, height: int, now: datetime
+    ) -> None:
         """Takes back what blocks above `height` brought, as they leave the chain."""
 
 
@@ -271,7 +277,13 @@ class Transports(Hook):
 
 class ComposeMail(Protocol):
     def __call__(
-        self, db: Database, base_url: str, about: str, language: str, zone: tzinfo, now: datetime
+        self,
+        db: Database,
+        base_url: str,
+        about: str,
+        language: str,
+        zone: tzinfo,
+        now: datetime,
     ) -> tuple[str, MailText] | None:
         """Address and text of the mail that this delivery is about; None if it is news no more."""
 
@@ -319,7 +331,9 @@ class ApiKeys(Hook):
 
 
 class FindingsOf(Protocol):
-    def __call__(self, settings: Settings, db: Database, now: datetime) -> Iterable[Finding]:
+    def __call__(
+        self, settings: Settings, db: Database, now: datetime
+    ) -> Iterable[Finding]:
         """The part's lines of the doctor."""
 
 
@@ -351,10 +365,14 @@ def _hooks_of(part: str) -> tuple[type[Hook], ...]:
     modules = {file.stem for file in (PARTS_FOLDER / part).glob("*.py")}
     for kind in listed:
         if kind.module not in modules:
-            raise HookError(f"the part {part} lists {kind.__name__}, but has no {kind.module}.py")
+            raise HookError(
+                f"the part {part} lists {kind.__name__}, but has no {kind.module}.py"
+            )
     for name in sorted(modules & BY_MODULE.keys()):
         if BY_MODULE[name] not in listed:
-            raise HookError(f"{name}.py of the part {part} is a hook that its HOOKS do not list")
+            raise HookError(
+                f"{name}.py of the part {part} is a hook that its HOOKS do not list"
+            )
     return listed
 
 
@@ -372,6 +390,8 @@ def by_part(kind: type[H]) -> dict[str, H]:
             hook = getattr(module, "HOOK", None)
             if not isinstance(hook, kind):
                 wanted = f"HOOK = hooks.{kind.__name__}(...)"
-                raise HookError(f"{kind.module}.py of the part {part} does not end with {wanted}")
+                raise HookError(
+                    f"{kind.module}.py of the part {part} does not end with {wanted}"
+                )
             found[part] = hook
     return found

@@ -31,11 +31,19 @@ class AnyCase(Body):
             name = names.get(spelling.lower()) or str(spelling)
             if name == spelling or name not in named:
                 named[name] = value
-        return {name: value for name, value in named.items() if not self._is_absent(name, value)}
+        return {
+            name: value
+            for name, value in named.items()
+            if not self._is_absent(name, value)
+        }
 
     def _is_absent(self, name: str, value: Any) -> bool:
         field = self.fields.get(name)
-        if field is None or field.required or isinstance(field, fields.Nested | fields.Mapping):
+        if (
+            field is None
+            or field.required
+            or isinstance(field, fields.Nested | fields.Mapping)
+        ):
             return False
         return isinstance(value, str) and not value.strip()
 
@@ -75,12 +83,18 @@ def value_of(data: dict[str, Any], name: str) -> Any:
     """The value of this name in any case, of two spellings that of the exact one; None for none."""
     if name in data:
         return data[name]
-    return next((value for key, value in data.items() if key.lower() == name.lower()), None)
+    return next(
+        (value for key, value in data.items() if key.lower() == name.lower()), None
+    )
 
 
-def parameters(names: Iterable[str], query: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+def parameters(
+    names: Iterable[str], query: Iterable[tuple[str, str]]
+) -> dict[str, list[str]]:
     """The values of a query string by these names, in order; others are left out."""
-    return {name: values for name, values in _sorted(names, query).items() if name in names}
+    return {
+        name: values for name, values in _sorted(names, query).items() if name in names
+    }
 
 
 def load_filters(schema: Schema, query: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -104,7 +118,9 @@ def load_filters(schema: Schema, query: Iterable[tuple[str, str]]) -> dict[str, 
     return loaded
 
 
-def _sorted(names: Iterable[str], query: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+def _sorted(
+    names: Iterable[str], query: Iterable[tuple[str, str]]
+) -> dict[str, list[str]]:
     """All values by the name that is meant; what means none of `names` has its own spelling."""
     known = {name.lower(): name for name in names}
     found: dict[str, list[str]] = {}

@@ -10,7 +10,9 @@ from orjson import Fragment
 from btcpay.values.times import iso_ms
 
 _NO_SCALAR = re.compile("[\x00\ud800-\udfff]")
-_ZERO = Decimal(2) ** -1075  # half of the smallest double; a number up to this reads as 0
+_ZERO = (
+    Decimal(2) ** -1075
+)  # half of the smallest double; a number up to this reads as 0
 NO_NUL = r"^[^\u0000]*$"  # for JSON Schema; JSON in UTF-8 has no lone surrogates
 
 
@@ -57,9 +59,13 @@ class Number(fields.Field[Decimal]):
         if not isinstance(value, Decimal):
             raise ValidationError("must be a number")
         if not (
-            value.is_finite() and value > _ZERO and (not self.maximum or value <= self.maximum)
+            value.is_finite()
+            and value > _ZERO
+            and (not self.maximum or value <= self.maximum)
         ):
-            raise ValidationError(f"must be greater than 0 and at most {self.maximum:,}")
+            raise ValidationError(
+                f"must be greater than 0 and at most {self.maximum:,}"
+            )
         return value
 
     @staticmethod
@@ -77,5 +83,7 @@ class HostedUrl(Text):
     """The address of a hosted page: the service's root, `path`, and the row's id."""
 
     def __init__(self, path: str, **kwargs: Any) -> None:
-        super().__init__(metadata={"format": "uri"} | kwargs.pop("metadata", {}), **kwargs)
+        super().__init__(
+            metadata={"format": "uri"} | kwargs.pop("metadata", {}), **kwargs
+        )
         self.path = path

@@ -19,7 +19,9 @@ from btcpay.values.errors import InvalidRequest
 from schemas.fields import Number, Text, maybe, says
 
 MAX_USD = 1_000_000
-MAX_AMOUNT = 10**11  # in any currency, of which the cheapest has 100,000 units for a dollar
+MAX_AMOUNT = (
+    10**11
+)  # in any currency, of which the cheapest has 100,000 units for a dollar
 MAX_HOURS = 8_760
 STATUSES = ("open", "paid", "expired", "canceled")
 
@@ -50,11 +52,15 @@ class NewInvoice(Body):
         MAX_USD,
         required=True,
         error_messages={"required": "is required"},
-        **says("Amount due, in US dollars; converted to satoshis at the live rate.", 25),
+        **says(
+            "Amount due, in US dollars; converted to satoshis at the live rate.", 25
+        ),
     )
     description = Text(500, **maybe("A memo, which payers see.", "Two mugs"))
     customer_email = Text(320, **maybe("The customer's address.", "ada@example.com"))
-    expires_in_hours = Number(MAX_HOURS, **maybe("Hours until it expires; without it, never.", 24))
+    expires_in_hours = Number(
+        MAX_HOURS, **maybe("Hours until it expires; without it, never.", 24)
+    )
 
 
 class NewPricedInvoice(NewInvoice):
@@ -73,8 +79,14 @@ class NewPaymentLink(Body):
     together = {
         "if": {
             "anyOf": [
-                {"properties": {"amount_mode": {"const": "fixed"}}, "required": ["amount_mode"]},
-                {"properties": {"amount_usd": {"type": "number"}}, "required": ["amount_usd"]},
+                {
+                    "properties": {"amount_mode": {"const": "fixed"}},
+                    "required": ["amount_mode"],
+                },
+                {
+                    "properties": {"amount_usd": {"type": "number"}},
+                    "required": ["amount_usd"],
+                },
             ]
         },
         "then": {
@@ -89,10 +101,16 @@ class NewPaymentLink(Body):
     }
 
     amount_mode = Text(
-        validate=validate.OneOf(("fixed", "flexible"), error="must be fixed or flexible"),
-        **maybe("Default: fixed when there is an amount_usd, else flexible.", "flexible"),
+        validate=validate.OneOf(
+            ("fixed", "flexible"), error="must be fixed or flexible"
+        ),
+        **maybe(
+            "Default: fixed when there is an amount_usd, else flexible.", "flexible"
+        ),
     )
-    amount_usd = Number(MAX_USD, **maybe("The price of a fixed link, in US dollars.", 25))
+    amount_usd = Number(
+        MAX_USD, **maybe("The price of a fixed link, in US dollars.", 25)
+    )
     min_amount_usd = Number(
         MAX_USD, **maybe("The least that a payer of a flexible link may choose.", 1)
     )
@@ -100,17 +118,23 @@ class NewPaymentLink(Body):
         MAX_USD, **maybe("The most that a payer of a flexible link may choose.", 500)
     )
     title = Text(200, **maybe("The page's title.", "Tip jar"))
-    description = Text(500, **maybe("Shown on the page and on its invoices.", "Thank you"))
+    description = Text(
+        500, **maybe("Shown on the page and on its invoices.", "Thank you")
+    )
 
     @validates_schema
     def fits_mode(self, data: Mapping[str, Any], **_: Any) -> None:
         mode = _mode_of(data)
         if mode == "fixed" and "amount_usd" not in data:
             raise ValidationError("is required when amount_mode is fixed", "amount_usd")
-        unfit = ("min_amount_usd", "max_amount_usd") if mode == "fixed" else ("amount_usd",)
+        unfit = (
+            ("min_amount_usd", "max_amount_usd") if mode == "fixed" else ("amount_usd",)
+        )
         for name in unfit:
             if name in data and "amount_mode" not in data:
-                raise ValidationError(f"amount_usd makes the price fixed: leave it or {name} out")
+                raise ValidationError(
+                    f"amount_usd makes the price fixed: leave it or {name} out"
+                )
             if name in data:
                 raise ValidationError(f"does not go with amount_mode {mode}", name)
         low, high = data.get("min_amount_usd"), data.get("max_amount_usd")
@@ -140,7 +164,9 @@ class Limit(fields.Field[int]):
     def __init__(self) -> None:
         metadata = {"minimum": 1, "maximum": 100, "default": 50}
         description = "How many of the newest items to return."
-        super().__init__(load_default=50, metadata=metadata | {"description": description})
+        super().__init__(
+            load_default=50, metadata=metadata | {"description": description}
+        )
 
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> int:
         if not re.fullmatch("[0-9]{1,20}", value) or not 1 <= int(value) <= 100:
@@ -161,7 +187,9 @@ class InvoiceQuery(Query):
     """The query string of list-invoices."""
 
     status = fields.String(
-        validate=validate.OneOf(STATUSES, error="must be one of " + ", ".join(STATUSES)),
+        validate=validate.OneOf(
+            STATUSES, error="must be one of " + ", ".join(STATUSES)
+        ),
         metadata={"description": "Only invoices of this status."},
     )
 
@@ -169,7 +197,9 @@ class InvoiceQuery(Query):
 class PaymentQuery(Query):
     """The query string of list-payments."""
 
-    invoice_id = fields.String(metadata={"description": "Only payments that settled this invoice."})
+    invoice_id = fields.String(
+        metadata={"description": "Only payments that settled this invoice."}
+    )
 
 
 # Made once: an instance takes ten times as long as loading a body.

@@ -30,13 +30,19 @@ class Resource(Schema):
             name: getattr(field, "constant", None) for name, field in shown
         }
         self._columns = [
-            name for name, field in shown if not isinstance(field, (fields.Constant, HostedUrl))
+            name
+            for name, field in shown
+            if not isinstance(field, (fields.Constant, HostedUrl))
         ]
         self._made = [
-            (name, field.shown) for name, field in shown if isinstance(field, (Number, Timestamp))
+            (name, field.shown)
+            for name, field in shown
+            if isinstance(field, (Number, Timestamp))
         ]
         self._hosted = [
-            (name, base_url + field.path) for name, field in shown if isinstance(field, HostedUrl)
+            (name, base_url + field.path)
+            for name, field in shown
+            if isinstance(field, HostedUrl)
         ]
         self._text = functools.lru_cache(maxsize=500)(self._as_text)  # of 1 kB each
 
@@ -55,7 +61,9 @@ class Resource(Schema):
         return shown
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        field_obj.required = True  # null or not, every documented field is in every answer
+        field_obj.required = (
+            True  # null or not, every documented field is in every answer
+        )
 
     def listed(self, columns: tuple[str, ...], rows: list[str]) -> dict[str, Any]:
         """The list envelope (2.5) around rows as `Database.packed` has them.
@@ -95,18 +103,27 @@ class Invoice(Resource):
             "bcrt1qs9j2lu0zsdg39qhv997pukrfups05er9ha3h9x",
         )
     )
-    tx_hash = Text(**maybe("The transaction that completed the sum; null until it is paid.", _TXID))
+    tx_hash = Text(
+        **maybe("The transaction that completed the sum; null until it is paid.", _TXID)
+    )
     payment_link_id = Text(
         **maybe("The payment link that made it; null if none did.", None, _LINK_ID)
     )
     pay_url = HostedUrl(
         "/pay/",
-        **says("The hosted checkout page: send the customer there.", f"{_ROOT}/pay/{_INVOICE_ID}"),
+        **says(
+            "The hosted checkout page: send the customer there.",
+            f"{_ROOT}/pay/{_INVOICE_ID}",
+        ),
     )
     expires_at = Timestamp(
-        **maybe("When it ends unless it is paid; null if never.", "2026-11-22T06:12:37.806Z")
+        **maybe(
+            "When it ends unless it is paid; null if never.", "2026-11-22T06:12:37.806Z"
+        )
     )
-    paid_at = Timestamp(**maybe("Time of the block that paid it; null until it is paid.", _PAID_AT))
+    paid_at = Timestamp(
+        **maybe("Time of the block that paid it; null until it is paid.", _PAID_AT)
+    )
     created_at = Timestamp(**says("When it was made.", _MADE_AT))
 
 
@@ -117,20 +134,27 @@ class PaymentLink(Resource):
     id = Text(**says("Unique identifier.", _LINK_ID))
     status = Text(
         validate=validate.OneOf(("active", "inactive")),
-        **says("Whether its page makes invoices; an inactive one answers 410.", "active"),
+        **says(
+            "Whether its page makes invoices; an inactive one answers 410.", "active"
+        ),
     )
     title = Text(**maybe("The page's title.", "Tip jar"))
-    description = Text(**maybe("Shown on the page and on its invoices.", "Thank you", None))
+    description = Text(
+        **maybe("Shown on the page and on its invoices.", "Thank you", None)
+    )
     amount_mode = Text(
         validate=validate.OneOf(("fixed", "flexible")),
-        **says("Whether the price is fixed, or the payer chooses the amount.", "flexible"),
+        **says(
+            "Whether the price is fixed, or the payer chooses the amount.", "flexible"
+        ),
     )
     amount_usd = Number(**maybe("The price of a fixed link, in US dollars.", None, 25))
     min_amount_usd = Number(**maybe("The least that a payer may choose.", 1, None))
     max_amount_usd = Number(**maybe("The most that a payer may choose.", None, 500))
     asset = _fixed("BTC")
     link_url = HostedUrl(
-        "/link/", **says("The public checkout page: share it.", f"{_ROOT}/link/{_LINK_ID}")
+        "/link/",
+        **says("The public checkout page: share it.", f"{_ROOT}/link/{_LINK_ID}"),
     )
     created_at = Timestamp(**says("When it was made.", _MADE_AT))
 
@@ -161,8 +185,12 @@ class Balance(Resource):
 
     object = _fixed("balance")
     asset = _fixed("BTC")
-    confirmed_sats = fields.Integer(**says("Confirmed and not yet spent, in satoshis.", 41_667))
-    total_sats = fields.Integer(**says("Confirmed satoshis, plus those on their way.", 62_500))
+    confirmed_sats = fields.Integer(
+        **says("Confirmed and not yet spent, in satoshis.", 41_667)
+    )
+    total_sats = fields.Integer(
+        **says("Confirmed satoshis, plus those on their way.", 62_500)
+    )
     confirmed_usd = Number(
         **maybe("Value of the confirmed satoshis; null without a price.", 25, None)
     )
@@ -178,7 +206,8 @@ class CheckoutStatus(Resource):
     amount_sats = fields.Integer(**says("Amount due, in satoshis.", 41_667))
     received_sats = fields.Integer(
         **says(
-            "What was received, confirmed or not: while it is open in time, then late, too.", 41_667
+            "What was received, confirmed or not: while it is open in time, then late, too.",
+            41_667,
         )
     )
     unconfirmed_sats = fields.Integer(
@@ -190,8 +219,12 @@ class CheckoutStatus(Resource):
     confirmations = fields.Integer(
         **says("Confirmations of the least confirmed payment that counts.", 0)
     )
-    confirmations_needed = fields.Integer(**says("Confirmations that this invoice asks for.", 1))
-    expires_at = Timestamp(**maybe("When it ends unless it is paid; null if never.", None))
+    confirmations_needed = fields.Integer(
+        **says("Confirmations that this invoice asks for.", 1)
+    )
+    expires_at = Timestamp(
+        **maybe("When it ends unless it is paid; null if never.", None)
+    )
     checked_at = Timestamp(
         **maybe("When the chain was last checked for it; null before that.", _MADE_AT)
     )

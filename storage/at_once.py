@@ -21,7 +21,9 @@ class _OfMany(Statement):
 
     def __init__(self, connection: Any, query: Query) -> None:
         super().__init__(connection, query)
-        self.names = list(dict.fromkeys(p for p in self.parameters if isinstance(p, Slot)))
+        self.names = list(
+            dict.fromkeys(p for p in self.parameters if isinstance(p, Slot))
+        )
         context = connection.get_sql_context(each=True)
         sql, self.parameters = context.sql(_from_given(query)).query()
         if isinstance(query, Delete):  # peewee has no USING
@@ -32,7 +34,9 @@ class _OfMany(Statement):
 
     def arguments(self, given: Any) -> list[Any]:
         """One list for each column, and the other parameters."""
-        return [[row[name] for row in given] for name in self.names] + list(self.parameters)
+        return [[row[name] for row in given] for name in self.names] + list(
+            self.parameters
+        )
 
 
 def rows(db: Database, query: Typed[T], given: Iterable[Values]) -> list[T]:

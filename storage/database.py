@@ -38,7 +38,10 @@ K = TypeVar("K")
 
 
 # Compiled once in each process, by the query's id; one table for SQLite, one for servers.
-_STATEMENTS: dict[bool, dict[tuple[type[Statement], int], Statement]] = {False: {}, True: {}}
+_STATEMENTS: dict[bool, dict[tuple[type[Statement], int], Statement]] = {
+    False: {},
+    True: {},
+}
 _COMPILING = threading.Lock()
 
 
@@ -64,17 +67,23 @@ class Database:
             statement, cursor = self.execute(query, values)
             return statement.made(cursor)
 
-    def packed(self, query: Select, **values: Unpack[Values]) -> tuple[tuple[str, ...], list[str]]:
+    def packed(
+        self, query: Select, **values: Unpack[Values]
+    ) -> tuple[tuple[str, ...], list[str]]:
         """The names of the columns, and each row as the text of a JSON array.
 
         Faster than `rows`: the sqlite3 module gives up the interpreter's lock at each value.
         """
         columns, packed = self._packed.get(id(query)) or self._pack(query)
         with self.connected(), as_peewee_errors:
-            return columns, [text for (text,) in self.execute(packed, values)[1].fetchall()]
+            return columns, [
+                text for (text,) in self.execute(packed, values)[1].fetchall()
+            ]
 
     def row(self, query: Typed[T], **values: Unpack[Values]) -> T | None:
-        rows = self.rows(query, **values)  # all: only then is an UPDATE ... RETURNING done
+        rows = self.rows(
+            query, **values
+        )  # all: only then is an UPDATE ... RETURNING done
         return rows[0] if rows else None
 
     def only(self, query: Typed[T], **values: Unpack[Values]) -> T:
@@ -104,7 +113,10 @@ class Database:
         COMMITTED: a row that is read to be changed needs a lock, `for_update()` in its query.
         """
         try:
-            with self.connected() if self.is_server else self._turn, self.connection.atomic():
+            with (
+                self.connected() if self.is_server else self._turn,
+                self.connection.atomic(),
+            ):
                 yield
         except PeeweeException:
             self.is_doubtful = True
@@ -152,7 +164,9 @@ class Database:
         key = (kind, id(query))
         if (statement := self._statements.get(key)) is None:
             with _COMPILING:
-                statement = self._statements.setdefault(key, kind(self.connection, query))
+                statement = self._statements.setdefault(
+                    key, kind(self.connection, query)
+                )
         cursor = self.connection.cursor()
         cursor.execute(statement.sql, statement.arguments(given))
         return statement, cursor
@@ -161,12 +175,16 @@ class Database:
         fields = query.selected_columns
         array = fn.json_build_array if self.is_server else fn.json_array
         packed = query.select(array(*fields).cast("TEXT"))
-        return self._packed.setdefault(id(query), (tuple(each.name for each in fields), packed))
+        return self._packed.setdefault(
+            id(query), (tuple(each.name for each in fields), packed)
+        )
 
 
 def sqlite_path(url: str) -> Path | None:
     """The file of a `sqlite:///` URL; None for another database."""
-    return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
+    return (
+        Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
+    )
 
 
 def place_of(url: str) -> str:
@@ -184,7 +202,11 @@ def open_database(url: str) -> Database:
     if path:
         refuse_old_library()
         file = f"file://{quote(str(path.absolute()))}?mode=rw"  # rw: a lost file is not made anew
-        how: dict[str, Any] = {"timeout": LOCK_WAIT_S, "lock_type": "IMMEDIATE", "uri": True}
+        how: dict[str, Any] = {
+            "timeout": LOCK_WAIT_S,
+            "lock_type": "IMMEDIATE",
+            "uri": True,
+        }
         return Database(Sqlite(file, pragmas=SQLITE_PRAGMAS, **how))
     return Database(open_pool(url))
 

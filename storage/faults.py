@@ -2,7 +2,12 @@
 
 import sqlite3
 
-from peewee import InterfaceError, OperationalError, PeeweeException, __exception_wrapper__  # type: ignore[attr-defined]
+from peewee import (  # type: ignore[attr-defined]
+    InterfaceError,
+    OperationalError,
+    PeeweeException,
+    __exception_wrapper__,
+)
 
 # Turns a driver's errors into peewee's, also those of fetching, which reads the file.
 as_peewee_errors = __exception_wrapper__
@@ -32,7 +37,9 @@ def is_outside(error: Exception) -> bool:
         return code & 0xFF in _OF_SQLITE  # the upper bits refine it
     if state := getattr(original, "sqlstate", None):
         return state in _STATES or state.startswith(_CLASSES)
-    return isinstance(error, OperationalError | InterfaceError)  # the server was not reached
+    return isinstance(
+        error, OperationalError | InterfaceError
+    )  # the server was not reached
 
 
 def is_locked(error: BaseException | None) -> bool:

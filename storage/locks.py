@@ -31,7 +31,9 @@ def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[
                 yield True
         return
     if db.connection.is_pooled:
-        raise DatabaseNotReady("a lock needs a connection to the server itself, not to a pooler")
+        raise DatabaseNotReady(
+            "a lock needs a connection to the server itself, not to a pooler"
+        )
     number = _ADVISORY_LOCK + sum(name.encode())
     # The lock belongs to its connection, so this thread keeps the connection.
     with db.connected():
@@ -56,7 +58,9 @@ def _lock_file(path: Path, name: str) -> int:
     except FileExistsError:
         return os.open(lock, os.O_WRONLY | os.O_NOFOLLOW)
     if os.geteuid() == 0:
-        owner = (path if path.exists() else path.parent).stat()  # a restore comes before it
+        owner = (
+            path if path.exists() else path.parent
+        ).stat()  # a restore comes before it
         os.fchown(made, owner.st_uid, owner.st_gid)
     return made
 

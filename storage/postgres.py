@@ -15,7 +15,9 @@ from btcpay.values.errors import DatabaseNotReady
 
 # Enough for a check's sixteen threads; of a service's 64 the others wait. A server allows 100.
 CONNECTIONS = 20
-CONNECT_S = WAIT_S = 10  # to a server that does not answer; for a connection that others use
+CONNECT_S = WAIT_S = (
+    10  # to a server that does not answer; for a connection that others use
+)
 # Whatever the server's own settings say. A commit that is lost after its answer went out would
 # hand out an address twice; waiting for a lock takes as long as SQLite's; a process that freezes
 # in a transaction stops the others for a minute at most.
@@ -52,7 +54,9 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
         try:
             return bool(super().connect(reuse_if_open))
         except MaxConnectionsExceeded as error:
-            raise OperationalError(f"all {CONNECTIONS} connections are in use") from error
+            raise OperationalError(
+                f"all {CONNECTIONS} connections are in use"
+            ) from error
 
     def _connect(self) -> Any:
         """One thread at a time enters peewee's pool; those that queue behind a failure share it.

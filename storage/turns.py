@@ -58,7 +58,9 @@ class Turn:
             self._lock.release()
             raise OperationalError("the database was locked a moment ago")
 
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+    def __exit__(
+        self, _kind: object, error: BaseException | None, _trace: object
+    ) -> None:
         if is_locked(error):
             self._failed_s = time.monotonic()
         self._lock.release()

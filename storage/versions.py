@@ -29,7 +29,9 @@ UNKNOWN = 0  # the version of a database with tables that lacks our mark of the 
 # The version of one with our tables that these files did not make: a checkout of before 0.4.0 did.
 OLDER = -1
 MARK = "SELECT * FROM schema_step"  # all of its one row: that of 0.3.0 has no hash
-_LASTING_TABLES = frozenset({"merchant", "invoice"})  # in the database of every version so far
+_LASTING_TABLES = frozenset(
+    {"merchant", "invoice"}
+)  # in the database of every version so far
 OLDER_REMEDY = (
     "its data cannot be carried over. Keep it, let BLOCKTILL_DATABASE_URL name a new one, run"
     " `blocktill migrate`, add your merchants again with the same account keys, and run"
@@ -58,7 +60,9 @@ def statements(step: Path, is_server: bool) -> list[str]:
     if not is_server:
         text = text.partition(_ONLY_SERVERS)[0]
     text = re.sub(r"\s*--.*", "", text)
-    found = [one.strip() for one in re.split(r";$", text, flags=re.MULTILINE) if one.strip()]
+    found = [
+        one.strip() for one in re.split(r";$", text, flags=re.MULTILINE) if one.strip()
+    ]
     if is_server:
         return found
     for word, sqlites in _FOR_SQLITE.items():
@@ -113,7 +117,9 @@ def _run(db: Database, step: Path, number: int, sha256: str) -> None:
         for statement in statements(step, db.is_server):
             db.connection.execute_sql(statement)
         db.connection.execute_sql("DELETE FROM schema_step")
-        db.connection.execute_sql(f"INSERT INTO schema_step VALUES ({number:d}, '{sha256}')")  # noqa: S608
+        db.connection.execute_sql(
+            f"INSERT INTO schema_step VALUES ({number:d}, '{sha256}')"  # noqa: S608
+        )
 
 
 def version(db: Database, folder: Path = STEPS) -> int | None:
@@ -161,7 +167,9 @@ def refuse_missing(url: str) -> None:
     path = sqlite_path(url)
     if path and not path.exists():
         raise DatabaseNotReady(f"there is no database at {place_of(url)}: {REMEDY}")
-    if path and path.stat().st_size == 0:  # checked before opening it, which would write to it
+    if (
+        path and path.stat().st_size == 0
+    ):  # checked before opening it, which would write to it
         raise DatabaseNotReady(f"the file {place_of(url)} is empty: {REMEDY}")
 
 
@@ -180,7 +188,9 @@ def refuse_version(found: int | None, place: str, wanted: int = VERSION) -> None
 def refuse_foreign(found: int, newest: int, place: str) -> None:
     """Raises DatabaseNotReady when no step leads from this version to the newest."""
     if found == OLDER:
-        raise DatabaseNotReady(f"{place} is of an older version of this program: {OLDER_REMEDY}")
+        raise DatabaseNotReady(
+            f"{place} is of an older version of this program: {OLDER_REMEDY}"
+        )
     if found == UNKNOWN:
         raise DatabaseNotReady(
             f"{place} is not a database of this program: let BLOCKTILL_DATABASE_URL name a new one,"

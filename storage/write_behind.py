@@ -66,4 +66,6 @@ class Notes:
                 for (_, subject), (query, at_ms) in pending.items():
                     self._db.run(query, id=subject, at=at_ms)
         except PeeweeException as error:
-            log.warning("could not note %d uses: %s", len(pending), type(error).__name__)
+            log.warning(
+                "could not note %d uses: %s", len(pending), type(error).__name__
+            )

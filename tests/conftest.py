@@ -26,10 +26,14 @@ from receiver import Receiver
 from werkzeug.routing import Rule
 
 # The tests of a part that was deleted have nothing to test.
-collect_ignore = [f"{folder}/{part}" for folder in ("parts", "nightly/parts") for part in GONE]
+collect_ignore = [
+    f"{folder}/{part}" for folder in ("parts", "nightly/parts") for part in GONE
+]
 
 # Not by the clock: a machine that stands still for a moment fails nothing.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("patient")
 
 
@@ -39,7 +43,9 @@ def pytest_configure() -> None:
         tempfile.tempdir = os.environ["TMPDIR"] = folder
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
     """On PostgreSQL runs what a second database can break: the tests marked `both_databases`.
 
     A shop without a part takes a minute: each worker's share begins with some of those.
@@ -61,11 +67,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(autouse=True, scope="session")
-def templates_and_routes_are_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+def templates_and_routes_are_compiled_once(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     """Not by each of a thousand services, of which half the time would go into routes."""
     compiled = FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates")))
     Flask.jinja_options = {"bytecode_cache": compiled}
-    builders: dict[Any, Any] = {}  # functions that find all but the route's form in the route
+    builders: dict[
+        Any, Any
+    ] = {}  # functions that find all but the route's form in the route
     compile_builder = Rule._compile_builder
 
     def builder(rule: Rule, append_unknown: bool = True) -> Any:
@@ -122,10 +132,14 @@ def shop(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Shop]:
 
 
 @pytest.fixture
-def open_tills(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Callable[..., Till]]:
+def open_tills(
+    tmp_path: Path, ticker: TickerServer, clock: Clock
+) -> Iterator[Callable[..., Till]]:
     """Opens tills with other settings."""
     with ExitStack() as stack:
-        yield lambda **options: stack.enter_context(open_till(tmp_path, ticker, clock, **options))
+        yield lambda **options: stack.enter_context(
+            open_till(tmp_path, ticker, clock, **options)
+        )
 
 
 @pytest.fixture
@@ -148,17 +162,23 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture
-def open_shops(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Callable[..., Shop]]:
+def open_shops(
+    tmp_path: Path, ticker: TickerServer, clock: Clock
+) -> Iterator[Callable[..., Shop]]:
     """Makes services with other settings, each on a database of its own unless told otherwise."""
     ticker.reset()
     with ExitStack() as stack:
         yield lambda **environ: stack.enter_context(
-            open_shop(Path(tempfile.mkdtemp(dir=tmp_path)), ticker.url, clock, **environ)
+            open_shop(
+                Path(tempfile.mkdtemp(dir=tmp_path)), ticker.url, clock, **environ
+            )
         )
 
 
 @pytest.fixture
-def lied_to(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Callable[..., LiedTo]]:
+def lied_to(
+    tmp_path: Path, ticker: TickerServer, clock: Clock
+) -> Iterator[Callable[..., LiedTo]]:
     """Opens shops whose explorer lies as told."""
     with ExitStack() as stack:
         yield lambda **options: stack.enter_context(

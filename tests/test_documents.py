@@ -12,7 +12,9 @@ from btcpay.cli.main import cli
 from btcpay.health import metrics
 from btcpay.settings.settings import Settings, read
 
-OF_GONE = {part.removesuffix("_command") for part in GONE}  # their commands are named after them
+OF_GONE = {
+    part.removesuffix("_command") for part in GONE
+}  # their commands are named after them
 ROOTS = "(?:btcpay|storage|schemas|tests|docs)/"
 DOCUMENTS = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])
 
@@ -27,10 +29,18 @@ def text(name):
 
 def test_every_setting_is_in_the_table_with_its_default():
     rows = dict(
-        re.findall(r"^\| `(BLOCKTILL_\w+)` \| (.*?) \|", text("docs/operators/settings.md"), re.M)
+        re.findall(
+            r"^\| `(BLOCKTILL_\w+)` \| (.*?) \|",
+            text("docs/operators/settings.md"),
+            re.M,
+        )
     )
-    assert set(rows) == {f"BLOCKTILL_{field.name.upper()}" for field in fields(Settings)}
-    defaults = {name: cell.strip("`") for name, cell in rows.items() if cell.startswith("`")}
+    assert set(rows) == {
+        f"BLOCKTILL_{field.name.upper()}" for field in fields(Settings)
+    }
+    defaults = {
+        name: cell.strip("`") for name, cell in rows.items() if cell.startswith("`")
+    }
     defaults["BLOCKTILL_BIND"] = "127.0.0.1:8000"
     assert read(defaults) == read({})
 
@@ -38,7 +48,9 @@ def test_every_setting_is_in_the_table_with_its_default():
 def test_every_command_is_in_the_table():
     """A group's later commands stand behind its first: `blocktill key issue ...` | `list`."""
     table = "\n".join(
-        line for line in text("docs/operators/commands.md").splitlines() if line[:1] == "|"
+        line
+        for line in text("docs/operators/commands.md").splitlines()
+        if line[:1] == "|"
     )
     missing = [
         name
@@ -51,17 +63,22 @@ def test_every_command_is_in_the_table():
 
 def test_no_document_names_a_command_that_is_gone():
     """The changelog does: it says which have gone. A deleted part took its command with it."""
-    known = {shorter for name, _ in commands(cli) for shorter in (name, name.split()[0])}
+    known = {
+        shorter for name, _ in commands(cli) for shorter in (name, name.split()[0])
+    }
     alone = {name for name, _ in commands(cli) if " " not in name}
     gone = [
         (named(document), words)
         for document in DOCUMENTS
         if document.name != "CHANGELOG.md"
         for words in re.findall(
-            r"(?:`|\$ )blocktill ([a-z][a-z-]*(?: [a-z][a-z-]*)?)\b", text(named(document))
+            r"(?:`|\$ )blocktill ([a-z][a-z-]*(?: [a-z][a-z-]*)?)\b",
+            text(named(document)),
         )
         for first in [words.split()[0]]
-        if words not in known and first not in alone and not {first, f"{first}s"} & OF_GONE
+        if words not in known
+        and first not in alone
+        and not {first, f"{first}s"} & OF_GONE
     ]
     assert gone == []
 
@@ -80,7 +97,10 @@ def test_every_metric_is_in_the_table():
 def anchors(written):
     """Where a link may lead within a document, as the forges make them from its headings."""
     headings = re.findall(r"^#+ (.+)$", prose(written), re.M)
-    plain = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+    plain = [
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        for heading in headings
+    ]
     return {*plain, *re.findall(r'<a id="([^"]+)">', written)}
 
 
@@ -101,7 +121,9 @@ def leading_nowhere(document, written):
         target = document.parent / name if name else document
         if re.match(r"https?:", link) or (target.exists() and not anchor):
             continue
-        if not target.exists() or anchor not in anchors(target.read_text(encoding="utf-8")):
+        if not target.exists() or anchor not in anchors(
+            target.read_text(encoding="utf-8")
+        ):
             found.append(link)
     return found
 
@@ -112,7 +134,9 @@ def paths_of_nothing(document, written):
     What is in the folders of a deleted part may still be named.
     """
     paths = re.findall(rf"`({ROOTS}[\w./*-]*|[a-z_]+/)`", written)
-    paths = [path for path in paths if not any(f"/{part}/" in f"/{path}" for part in GONE)]
+    paths = [
+        path for path in paths if not any(f"/{part}/" in f"/{path}" for part in GONE)
+    ]
     roots = (PROJECT, PROJECT / "btcpay")
     return [path for path in paths if not any(any(root.glob(path)) for root in roots)]
 
@@ -133,9 +157,14 @@ def test_a_document_has_nothing_that_is(wrong, document):
 def test_nobody_is_told_to_install_a_name_of_an_index_that_is_not_ours():
     """Nor to look for a tag, which a clone need not have: the wheel is built from a clone."""
     told = (
-        r"\b(?:pip|pipx|uvx|uv tool)\b(?![^\n`]*--(?:from|spec))[^\n`]*[ '\"]blocktill(?!-\*|-VER)"
+        r"\b(?:pip|pipx|uvx|uv tool)\b(?![^\n`]*--(?:from|spec))"
+        r"[^\n`]*[ '\"]blocktill(?!-\*|-VER)"
     )
-    sources = [*DOCUMENTS, *PROJECT.glob("btcpay/**/*.py"), *PROJECT.glob("storage/**/*.py")]
+    sources = [
+        *DOCUMENTS,
+        *PROJECT.glob("btcpay/**/*.py"),
+        *PROJECT.glob("storage/**/*.py"),
+    ]
     sources += [path for path in PROJECT.glob("deploy/*") if path.is_file()]
     written = {named(path): path.read_text(encoding="utf-8") for path in sources}
     assert [name for name in written if re.search(told, written[name])] == []
@@ -146,6 +175,8 @@ def test_readme_and_the_front_page_of_the_documents_lead_to_every_one():
     linked = {
         (PROJECT / folder / name).resolve()
         for folder in ("", "docs", "docs/developers/decisions")
-        for name in re.findall(r"\]\(([\w./-]+\.md)\)", text(f"{folder}/README.md".lstrip("/")))
+        for name in re.findall(
+            r"\]\(([\w./-]+\.md)\)", text(f"{folder}/README.md".lstrip("/"))
+        )
     }
     assert linked == set(DOCUMENTS)

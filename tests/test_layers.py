@@ -53,7 +53,8 @@ settlement:
 values:
 """
 ROOMS = {
-    room: set(below.split()) for room, below in re.findall(r"^(\w+):((?:.|\n )*)", HOUSE, re.M)
+    room: set(below.split())
+    for room, below in re.findall(r"^(\w+):((?:.|\n )*)", HOUSE, re.M)
 }
 # A part that was deleted leaves its rows here and in the picture.
 ROOMS = {room: below - {*GONE} for room, below in ROOMS.items() if room not in GONE}
@@ -61,7 +62,9 @@ ROOMS = {room: below - {*GONE} for room, below in ROOMS.items() if room not in G
 ABOVE = ("btcpay", "btcpay.__main__", "btcpay.hooks", "btcpay.parts")
 # The two places that read a clock: the service's, and the sandbox's entry.
 CLOCKS = {"btcpay/values/times.py", "btcpay/sandbox/__main__.py"}
-CLOCK = re.compile(r"(.*\.)?(datetime\.(now|utcnow|today)|date\.today)|time\.(time|time_ns)")
+CLOCK = re.compile(
+    r"(.*\.)?(datetime\.(now|utcnow|today)|date\.today)|time\.(time|time_ns)"
+)
 LOADING = re.compile(r"(.*\.)?(__import__|import_module|import_string|resolve_name)")
 # Libraries that know private keys or bring a compiled curve.
 OF_KEYS = {"bdkpython", "bit", "coincurve", "bip32", "ecdsa", "cryptography", "embit"}
@@ -126,7 +129,9 @@ def as_text(path):
 @cache
 def imported(path):
     """The project's modules that a file names in its imports, and as text when it loads by name."""
-    modules = {name if name in MODULES else name.rpartition(".")[0] for name in outside(path)}
+    modules = {
+        name if name in MODULES else name.rpartition(".")[0] for name in outside(path)
+    }
     return (modules & MODULES.keys()) | as_text(path)
 
 
@@ -162,7 +167,9 @@ def asking(path):
     """Paths, time-outs and retries stay behind the methods of `Explorers` and `Esplora`."""
     named = ("esplora", "endpoint", "answers")
     inner = {f"btcpay.chain.explorers.{name}" for name in named} | {"schemas.esplora"}
-    own = within(name_of(path), "btcpay.chain.explorers") or within(name_of(path), "schemas")
+    own = within(name_of(path), "btcpay.chain.explorers") or within(
+        name_of(path), "schemas"
+    )
     return set() if own else imported(path) & inner
 
 
@@ -171,7 +178,9 @@ def unused(path):
     functions = {node.name for node in of_kind(ast.FunctionDef, path)}
     functions -= {"_serialize", "_deserialize", "_is_closed"}
     words = re.findall(r"\w+", path.read_text(encoding="utf-8"))
-    return [name for name in functions if re.match(r"_[^_]", name) and words.count(name) < 2]
+    return [
+        name for name in functions if re.match(r"_[^_]", name) and words.count(name) < 2
+    ]
 
 
 # Bitcoin is int, money is Decimal; a constant or a duration in seconds is neither.
@@ -179,12 +188,18 @@ RULES = {
     "imports go only where the table says": strange,
     "nobody but its room knows how an explorer is asked": asking,
     "no library of private keys is imported": (
-        lambda path: [name for name in outside(path) if name.partition(".")[0] in OF_KEYS]
+        lambda path: [
+            name for name in outside(path) if name.partition(".")[0] in OF_KEYS
+        ]
     ),
     "no module imports what is another one's own": (
-        lambda path: [name for name in outside(path) if re.search(r"\._[^_][^.]*$", name)]
+        lambda path: [
+            name for name in outside(path) if re.search(r"\._[^_][^.]*$", name)
+        ]
     ),
-    "there is no float": lambda path: [line for name, line in calls(path) if name == "float"],
+    "there is no float": lambda path: [
+        line for name, line in calls(path) if name == "float"
+    ],
     "every private function is used in its module": unused,
 }
 
@@ -225,7 +240,9 @@ def test_nobody_names_an_optional_part():
 def test_the_page_of_hooks_imports_types_alone():
     """Every room and every part may import it, since it imports none of them."""
     code = "import btcpay.hooks, sys; print(*(name for name in sys.modules if '.' in name))"
-    loaded = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True).stdout
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], cwd=PROJECT, capture_output=True
+    ).stdout
     ours = {name for name in loaded.decode().split() if within(name, "btcpay")}
     assert ours == {"btcpay.hooks"}
 
@@ -236,24 +253,35 @@ def test_the_table_has_no_row_that_nobody_needs():
     for module, path in MODULES.items():
         if module not in ABOVE:
             used[room_of(module)] |= {room_of(found) for found in imported(path)}
-    assert {room: ROOMS[room] - used[room] for room in ROOMS if ROOMS[room] - used[room]} == {}
+    assert {
+        room: ROOMS[room] - used[room] for room in ROOMS if ROOMS[room] - used[room]
+    } == {}
 
 
 def test_the_picture_of_the_rooms_is_the_table_of_the_layers():
     """Every room is in it once, above all that it may import."""
     page = (PROJECT / "docs/developers/architecture.md").read_text(encoding="utf-8")
-    floors = [line.partition("#")[0].split() for line in page.split("```")[1].splitlines()[1:]]
+    floors = [
+        line.partition("#")[0].split() for line in page.split("```")[1].splitlines()[1:]
+    ]
     floor_of = {room: -number for number, rooms in enumerate(floors) for room in rooms}
-    assert set(floor_of) - {*GONE} == set(ROOMS) and sum(map(len, floors)) == len(floor_of)
+    assert set(floor_of) - {*GONE} == set(ROOMS) and sum(map(len, floors)) == len(
+        floor_of
+    )
     for room, allowed in ROOMS.items():
-        assert [below for below in allowed if floor_of[below] >= floor_of[room]] == [], room
+        assert [
+            below for below in allowed if floor_of[below] >= floor_of[room]
+        ] == [], room
 
 
 def test_no_module_imports_itself_by_a_detour():
     edges = {name: imported(path) - {name} for name, path in MODULES.items()}
     edges["btcpay.hooks"] = set()  # types alone
     # A package's `__init__` is read before its modules, whoever names it.
-    edges = {name: {to for to in found if not within(name, to)} for name, found in edges.items()}
+    edges = {
+        name: {to for to in found if not within(name, to)}
+        for name, found in edges.items()
+    }
     try:
         TopologicalSorter(edges).prepare()
     except CycleError as error:
@@ -269,7 +297,9 @@ def test_the_service_adds_public_tweaks_to_public_points_and_nothing_else():
     def defined(node):
         return [n for n in ast.iter_child_nodes(node) if hasattr(n, "name")]
 
-    public = [n for n in defined(nodes(MODULES[CURVE])[0]) if not n.name.startswith("_")]
+    public = [
+        n for n in defined(nodes(MODULES[CURVE])[0]) if not n.name.startswith("_")
+    ]
     assert [node.name for node in public] == ["Point"]
     assert [n.name for n in defined(public[0])] == ["parse", "format", "even", "add"]
 
@@ -282,17 +312,27 @@ def test_the_service_adds_public_tweaks_to_public_points_and_nothing_else():
 
 def test_what_is_pure_reads_no_database():
     for name in ("btcpay.merchants.branding", "btcpay.web.pages.qr"):
-        assert not any(within(found, "storage") for found in imported(MODULES[name])), name
+        assert not any(within(found, "storage") for found in imported(MODULES[name])), (
+            name
+        )
 
 
 def test_only_entry_points_read_the_wall_clock():
-    found = offences(lambda path: [line for name, line in calls(path) if CLOCK.fullmatch(name)])
-    assert {line.partition(":")[0] for line in found} == CLOCKS and len(found) == len(CLOCKS)
+    found = offences(
+        lambda path: [line for name, line in calls(path) if CLOCK.fullmatch(name)]
+    )
+    assert {line.partition(":")[0] for line in found} == CLOCKS and len(found) == len(
+        CLOCKS
+    )
 
 
 def test_only_the_top_asks_what_time_it_is():
     """Everything else gets `now`, or the function that answers it."""
-    top = [m for m, path in MODULES.items() if "btcpay.values.times.utc_now" in outside(path)]
+    top = [
+        m
+        for m, path in MODULES.items()
+        if "btcpay.values.times.utc_now" in outside(path)
+    ]
     assert set(map(room_of, top)) == {"app", "cli", "sandbox_command"} - {*GONE}
 
 
@@ -339,5 +379,9 @@ def test_what_decides_and_what_proves_needs_nothing_but_python(room):
 def test_importing_opens_nothing():
     """All modules but those that run when they are imported: gunicorn's two, and `__main__`."""
     entries = ("wsgi", "btcpay.web.gunicorn_conf")
-    names = [name for name in MODULES if name not in entries and not name.endswith("__main__")]
+    names = [
+        name
+        for name in MODULES
+        if name not in entries and not name.endswith("__main__")
+    ]
     import_all([name for name in names if not re.search(r"\.\d", name)], "-B")

@@ -19,14 +19,26 @@ def blueprint(service: Service, operations: Mapping[str, Operation]) -> Blueprin
     """The blueprint; on every path but the description's the key is checked first."""
     interface = Blueprint("api", __name__, url_prefix=ROOT)
     interface.after_request(lambda response: show_window(service, response))
-    interface.register_error_handler(Exception, lambda error: error_response(as_api_error(error)))
-    document = functools.cache(lambda: openapi.document(service.settings.base_url, operations))
+    interface.register_error_handler(
+        Exception, lambda error: error_response(as_api_error(error))
+    )
+    document = functools.cache(
+        lambda: openapi.document(service.settings.base_url, operations)
+    )
     add_path(interface, "/openapi.json", document, "openapi")
     refuse_others(interface, "/openapi.json")
     keyed = Blueprint("operations", __name__)
-    keyed.before_request(door(service, of_caller(READS, WRITES), lambda: key_of(service)))
+    keyed.before_request(
+        door(service, of_caller(READS, WRITES), lambda: key_of(service))
+    )
     for name, operation in operations.items():
-        add_path(keyed, operation.path, _view(service, name, operation), name, operation.method)
+        add_path(
+            keyed,
+            operation.path,
+            _view(service, name, operation),
+            name,
+            operation.method,
+        )
     paths = {operation.path: None for operation in operations.values()}
     refuse_others(keyed, *paths, "", "/<rest:rest>")
     interface.register_blueprint(keyed)
@@ -35,14 +47,22 @@ def blueprint(service: Service, operations: Mapping[str, Operation]) -> Blueprin
 
 def _view(service: Service, name: str, operation: Operation) -> Callable[..., Response]:
     """The operation's own view gets a Call, then the path's values."""
-    reads = operation.accepts().fields if operation.accepts and operation.method == "GET" else ()
+    reads = (
+        operation.accepts().fields
+        if operation.accepts and operation.method == "GET"
+        else ()
+    )
 
     def view(**path_values: str) -> Response:
         caller = g.caller
         if caller.store_id is not None:  # it was granted for one shop's orders
-            raise Forbidden("this API key is for a shop's plug-in alone: `blocktill key issue`")
+            raise Forbidden(
+                "this API key is for a shop's plug-in alone: `blocktill key issue`"
+            )
         if operation.scope == "write" and caller.scope != "write":
-            raise Forbidden("this API key is read-only; the operation needs a write key")
+            raise Forbidden(
+                "this API key is read-only; the operation needs a write key"
+            )
         if request.query_string:
             note_ignored(request.args, reads)
         return operation.view(Call(service, caller, name), **path_values)

@@ -73,7 +73,9 @@ class Call(NamedTuple):
             note_ignored(g.body, schema.fields)
         return accepts.load(schema, g.body)
 
-    def once(self, prepare: Callable[[], Any], make: Callable[[Any], dict[str, Any]]) -> Response:
+    def once(
+        self, prepare: Callable[[], Any], make: Callable[[Any], dict[str, Any]]
+    ) -> Response:
         """201 with what `make` stores and returns, exactly once for an Idempotency-Key.
 
         `prepare` runs first, outside the transaction; `make` gets what it returned.
@@ -100,7 +102,9 @@ class Call(NamedTuple):
 
 def key_of(service: Service, schemes: Sequence[str] = ("bearer",)) -> Caller:
     """An invalid key counts against its address; a missing one not. Raises Unauthorized."""
-    scheme, _, secret = request.environ.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
+    scheme, _, secret = (
+        request.environ.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
+    )
     secret, is_one, now = secret.strip(), scheme.lower() in schemes, service.now()
     caller = caller_of(service.db, secret, now) if is_one and secret else None
     if caller:
@@ -111,10 +115,14 @@ def key_of(service: Service, schemes: Sequence[str] = ("bearer",)) -> Caller:
     count(service, wrong())
     if is_one:
         raise Unauthorized("the API key is not valid")
-    raise Unauthorized("the API key cannot be read: send it as `Authorization: Bearer KEY`")
+    raise Unauthorized(
+        "the API key cannot be read: send it as `Authorization: Bearer KEY`"
+    )
 
 
-def unknown(names: Iterable[str], known: Container[str], before: Iterable[str] = ()) -> list[str]:
+def unknown(
+    names: Iterable[str], known: Container[str], before: Iterable[str] = ()
+) -> list[str]:
     """The names `before` and the unknown ones, each once, and no more than a header may hold."""
     found = (name for name in names if name not in known and _NAME.fullmatch(name))
     return list(islice(dict.fromkeys((*before, *found)), MOST_NAMES))

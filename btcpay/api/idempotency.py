@@ -12,14 +12,18 @@ from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.queries import idempotency
 
-HOLD = timedelta(seconds=60)  # a live request has ended by then: a price takes 3 s, a lock 10 s
+HOLD = timedelta(
+    seconds=60
+)  # a live request has ended by then: a price takes 3 s, a lock 10 s
 _PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")
 
 
 def check_key(text: str) -> str:
     """The header's value. Raises InvalidRequest unless it is 1 to 255 printable ASCII."""
     if not _PRINTABLE.fullmatch(text):
-        raise InvalidRequest("Idempotency-Key must be 1 to 255 printable ASCII characters")
+        raise InvalidRequest(
+            "Idempotency-Key must be 1 to 255 printable ASCII characters"
+        )
     return text
 
 
@@ -67,13 +71,19 @@ def _kept(db: Database, subject: Values, owner: str, answer: str) -> str:
     """The answer, kept under its key. Raises Conflict when the claim does not stand any more."""
     done: Values = {"response": answer, "resource_id": orjson.loads(answer)["id"]}
     if db.run(idempotency.FULFIL, **subject | done | {"owner": owner}) != 1:
-        raise Conflict("another request with this Idempotency-Key has overtaken this one")
+        raise Conflict(
+            "another request with this Idempotency-Key has overtaken this one"
+        )
     return answer
 
 
 def _claim(db: Database, subject: Values, owner: str, now: datetime) -> str | None:
     """Takes the key, or returns the answer kept under it. A clock that steps back frees it, too."""
-    claim = subject | {"owner": owner, "locked_at": to_ms(now), "created_at": to_ms(now)}
+    claim = subject | {
+        "owner": owner,
+        "locked_at": to_ms(now),
+        "created_at": to_ms(now),
+    }
     claim |= {"since": to_ms(now - HOLD), "until": to_ms(now + HOLD)}
     if db.run(idempotency.CLAIM, **claim) == 1:
         return None

@@ -50,11 +50,16 @@ _TAGS = {
     "payments": "Payments confirmed on the chain.",
     "events": "Events sent to webhooks.",
 }
-_UNREAD = ("unauthorized", "forbidden", "rate_limited")  # refused before body and query are read
+_UNREAD = (
+    "unauthorized",
+    "forbidden",
+    "rate_limited",
+)  # refused before body and query are read
 
 _CODE = text("For programs: it never changes.", enum=list(STATUS))
 _MESSAGE = text(
-    "For people; it names the field or parameter.", examples=["amount_usd must be a number"]
+    "For people; it names the field or parameter.",
+    examples=["amount_usd must be a number"],
 )
 _FAULT = whole({"code": _CODE, "message": _MESSAGE})
 STATUS_PATH = "/pay/{id}/status"
@@ -81,7 +86,10 @@ def document(base_url: str, operations: Mapping[str, Operation]) -> dict[str, An
     plugin.map_to_openapi_type(Limit, "integer", None)
     plugin.map_to_openapi_type(Timestamp, "string", "date-time")
     spec.components.security_scheme("apiKey", {"type": "http", "scheme": "bearer"})
-    named = {"Fault": _FAULT, "Error": whole({"error": part("Fault", "What went wrong.")})}
+    named = {
+        "Fault": _FAULT,
+        "Error": whole({"error": part("Fault", "What went wrong.")}),
+    }
     for name, schema in (named | event_schemas()).items():
         spec.components.schema(name, schema)
     for name, means in (_HEADERS | {IGNORED_HEADER: _IGNORED_MEANS}).items():
@@ -91,7 +99,9 @@ def document(base_url: str, operations: Mapping[str, Operation]) -> dict[str, An
         spec.components.header(name, header)
     for shown in {operation.shows: None for operation in operations.values()}:
         spec.components.schema(shown.__name__, schema=shown)
-    for shown in (operation.shows for operation in operations.values() if operation.lists):
+    for shown in (
+        operation.shows for operation in operations.values() if operation.lists
+    ):
         spec.components.schema(f"{shown.__name__}List", _list_of(shown.__name__))
     for name, operation in operations.items():
         spec.path(
@@ -129,7 +139,9 @@ def _operation(name: str, operation: Operation) -> dict[str, Any]:
 def _status() -> dict[str, Any]:
     """The status that the checkout page polls, and that a shop may show; it needs no key."""
     summary = "What an invoice waits for."
-    failures = {code: _failure(code) for code in ("not_found", "rate_limited", "server_error")}
+    failures = {
+        code: _failure(code) for code in ("not_found", "rate_limited", "server_error")
+    }
     for failure in failures.values():
         failure["headers"] = {}  # the rate-limit headers are the API's
     failures["not_found"]["description"] = "`not_found`: no invoice has that id"
@@ -149,9 +161,21 @@ def _status() -> dict[str, Any]:
 
 def _parameters(operation: Operation) -> list[dict[str, Any]]:
     if operation.method == "POST":
-        schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]*$"}
+        schema = {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 255,
+            "pattern": "^[ -~]*$",
+        }
         why = "Makes retries safe: a retry never creates a duplicate resource."
-        return [{"name": "Idempotency-Key", "in": "header", "description": why, "schema": schema}]
+        return [
+            {
+                "name": "Idempotency-Key",
+                "in": "header",
+                "description": why,
+                "schema": schema,
+            }
+        ]
     if "<id>" in operation.path:
         return [_ID]
     return [{"in": "query", "schema": operation.accepts}] if operation.accepts else []
@@ -174,7 +198,12 @@ def _headers(*names: str) -> dict[str, Any]:
 
 
 def _list_of(name: str) -> dict[str, Any]:
-    items = {"type": "array", "maxItems": 100, "items": part(name), "description": "Newest first."}
+    items = {
+        "type": "array",
+        "maxItems": 100,
+        "items": part(name),
+        "description": "Newest first.",
+    }
     return whole({"object": text("Always `list`.", const="list"), "data": items})
 
 

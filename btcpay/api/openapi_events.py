@@ -24,14 +24,25 @@ def part(name: str, description: str = "") -> Schema:
 
 
 def _sats(description: str) -> Schema:
-    return {"type": "integer", "minimum": 0, "description": description, "examples": [41667]}
+    return {
+        "type": "integer",
+        "minimum": 0,
+        "description": description,
+        "examples": [41667],
+    }
 
 
 def _said(description: str, example: str) -> Schema:
-    return {"type": ["string", "null"], "description": description, "examples": [example]}
+    return {
+        "type": ["string", "null"],
+        "description": description,
+        "examples": [example],
+    }
 
 
-_TIME = text("When it happened.", format="date-time", examples=["2026-11-21T06:12:37.806Z"])
+_TIME = text(
+    "When it happened.", format="date-time", examples=["2026-11-21T06:12:37.806Z"]
+)
 _TEST = {
     "type": "boolean",
     "const": True,
@@ -43,14 +54,25 @@ _TX_HASH = text(
     examples=["70f36abe1ff876bcbb835c7078f979ede3f00e67ab61f41b8de2513eaca052d3"],
 )
 _SIGHTING = whole(
-    {"tx_hash": _TX_HASH, "amount_sats": _sats("The sum of its outputs to the address.")}
+    {
+        "tx_hash": _TX_HASH,
+        "amount_sats": _sats("The sum of its outputs to the address."),
+    }
 )
 _BESIDE: dict[str, Any] = {
-    "reference": _said("The shop's order number, if the invoice was made with one.", "10442"),
-    "customer_name": _said("What the payer of a payment link gave as their name.", "Ada Lovelace"),
-    "customer_note": _said("What the payer of a payment link wrote to the seller.", "Table 7"),
+    "reference": _said(
+        "The shop's order number, if the invoice was made with one.", "10442"
+    ),
+    "customer_name": _said(
+        "What the payer of a payment link gave as their name.", "Ada Lovelace"
+    ),
+    "customer_note": _said(
+        "What the payer of a payment link wrote to the seller.", "Table 7"
+    ),
     "received_sats": _sats("What counts towards the invoice, confirmed or not."),
-    "unconfirmed_sats": _sats("The part of it that is not deep enough in the chain yet."),
+    "unconfirmed_sats": _sats(
+        "The part of it that is not deep enough in the chain yet."
+    ),
     "missing_sats": _sats("What is still to be sent."),
     "attention": {
         "type": ["string", "null"],
@@ -129,7 +151,9 @@ def _schema(kind: Kind) -> Schema:
 
 def _data(kind: Kind) -> Schema:
     if kind.resource in OF_PARTS:
-        return whole({kind.resource: part(kind.resource.title(), "The resource, whole.")})
+        return whole(
+            {kind.resource: part(kind.resource.title(), "The resource, whole.")}
+        )
     if kind.resource == "payment_link":
         return whole({"payment_link": part("PaymentLink", _RESOURCE)})
     fields = {"invoice": part("Invoice", _RESOURCE)} | _BESIDE

@@ -29,7 +29,9 @@ from storage.statement import changed
 LOOK_AHEAD = 100
 SHOWN = 3  # first addresses of each merchant, by which its owner recognises a planted account key
 MOST_USED = 100_000  # of one merchant; an explorer that calls every address used must end somewhere
-MATCHED = 20  # in blocks, so many times as many addresses of each merchant are searched for
+MATCHED = (
+    20  # in blocks, so many times as many addresses of each merchant are searched for
+)
 OF_PEERS = ". Name nodes that run in BLOCKTILL_PEERS, or an explorer for this command"
 
 
@@ -107,7 +109,9 @@ def _is_in_blocks(
 
     def is_used(address: str) -> bool:
         if address not in watched:
-            raise ExplorerError(f"{most} addresses are too few to search for: raise --skip")
+            raise ExplorerError(
+                f"{most} addresses are too few to search for: raise --skip"
+            )
         return watched[address] in paid
 
     return is_used
@@ -128,7 +132,9 @@ def _used_ahead(
     return used
 
 
-def _move(db: Database, row: Merchant, network: Network, used: list[int], after: int) -> Move:
+def _move(
+    db: Database, row: Merchant, network: Network, used: list[int], after: int
+) -> Move:
     parse_account(row.descriptor, network)  # refuses what is no account of this network
     first = tuple(derive(row.descriptor, n, network) for n in range(SHOWN))
     gap = gap_of_merchant(db, changed(row, next_index=after), used)

@@ -52,7 +52,10 @@ def restore(
     """
     _require(file)
     refuse_own(path, file)
-    with _to_itself(settings, path) as place_has, sqlite_file.new_file(path, "restoring") as new:
+    with (
+        _to_itself(settings, path) as place_has,
+        sqlite_file.new_file(path, "restoring") as new,
+    ):
         restored = _prepare(settings, file, new, skip, agree, clock, place_has)
         with sqlite_file.alone(path) as place:
             old_database.keep_newer(place, new)
@@ -70,7 +73,9 @@ def carry_over(
     """
     _require(file)
     if not to_postgres.is_sqlite(file):
-        raise CommandError(f"{file} is not an SQLite backup: use pg_restore, as {DOCS} says")
+        raise CommandError(
+            f"{file} is not an SQLite backup: use pg_restore, as {DOCS} says"
+        )
     to_postgres.require_empty(db)
     sqlite_file.discard_all(file, "carrying")  # of one that was killed
     with sqlite_file.new_file(file, "carrying") as new:
@@ -91,7 +96,13 @@ def move_counters(
 
 
 def _prepare(
-    settings: Settings, file: Path, new: Path, skip: int, agree: Agree, clock: Clock, has: Place
+    settings: Settings,
+    file: Path,
+    new: Path,
+    skip: int,
+    agree: Agree,
+    clock: Clock,
+    has: Place,
 ) -> Restored:
     """Makes `new` of the backup: of this version, counters moved, no idempotency key held.
 
@@ -112,7 +123,9 @@ def _prepare(
         moves = plan(db, settings, skip, clock, has.counters)
         kept = {row.account_key for row in db.rows(merchants.ALL)}
         lost = sorted(has.names[account] for account in has.names.keys() - kept)
-        agree(moves, lost, [row.command for row in db.rows(receivers.LIST) if row.command])
+        agree(
+            moves, lost, [row.command for row in db.rows(receivers.LIST) if row.command]
+        )
         apply_moves(db, moves)
         with db.write():
             db.run(idempotency.FREE)
@@ -126,7 +139,9 @@ def _derive_again(db: Database, network: Network) -> None:
     Money would come to somebody else, or would not be found.
     """
     for merchant in db.rows(merchants.ALL):
-        for rows in keyset.pages(db, exports.INVOICES, AT_ONCE, merchant_id=merchant.id):
+        for rows in keyset.pages(
+            db, exports.INVOICES, AT_ONCE, merchant_id=merchant.id
+        ):
             for row in rows:
                 _require_own(merchant, row, network)
 
@@ -139,14 +154,20 @@ def _require_own(merchant: Merchant, invoice: Invoice, network: Network) -> None
         raise CommandError(f"{where}: {error}") from None
     address = invoice.deposit_address
     if address != (derived := address_of(script, network)):
-        raise CommandError(f"{where} has {address}, not the address {derived} of its account key")
+        raise CommandError(
+            f"{where} has {address}, not the address {derived} of its account key"
+        )
     if invoice.script != script.hex():
-        raise CommandError(f"{where} has {invoice.script}, not the script of its address")
+        raise CommandError(
+            f"{where} has {invoice.script}, not the script of its address"
+        )
 
 
 def _refuse_network(file: Path, found: str | None, said: str) -> None:
     if found not in (None, said):
-        raise CommandError(f"{file} belongs to {found}, but BLOCKTILL_NETWORK says {said}")
+        raise CommandError(
+            f"{file} belongs to {found}, but BLOCKTILL_NETWORK says {said}"
+        )
 
 
 @contextmanager
@@ -166,9 +187,13 @@ def _to_itself(settings: Settings, path: Path) -> Iterator[Place]:
         if path.exists():
             with sqlite_file.alone(path) as place:
                 has = old_database.look_into(place)
-            if has.version == versions.OLDER:  # with counters that cannot be read for certain
+            if (
+                has.version == versions.OLDER
+            ):  # with counters that cannot be read for certain
                 raise CommandError(sqlite_file.older(path))
-            if (has.version or versions.VERSION) < versions.VERSION:  # with other columns
+            if (
+                has.version or versions.VERSION
+            ) < versions.VERSION:  # with other columns
                 raise CommandError(
                     f"{path} is at version {has.version}: run `blocktill migrate` first"
                 )

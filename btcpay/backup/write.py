@@ -15,14 +15,18 @@ from storage.queries import meta
 DOCS = "docs/operators/backup.md"
 
 
-def write_backup(database_url: str, file: Path, overwrite: bool = False) -> tuple[int, str | None]:
+def write_backup(
+    database_url: str, file: Path, overwrite: bool = False
+) -> tuple[int, str | None]:
     """Writes the backup to `file` once found whole; returns its version and network.
 
     Raises CommandError, and leaves what `file` was before.
     """
     path = sqlite_path(database_url)
     if path is None:
-        raise CommandError(f"this is a PostgreSQL database: use pg_dump, as {DOCS} says")
+        raise CommandError(
+            f"this is a PostgreSQL database: use pg_dump, as {DOCS} says"
+        )
     versions.refuse_missing(database_url)
     refuse_own(path, file)
     if not file.parent.is_dir():
@@ -52,6 +56,10 @@ def note_backup(database_url: str, at: datetime) -> str:
 
 def refuse_own(path: Path, file: Path) -> None:
     """Raises CommandError if `file` is the database at `path`, or SQLite's own beside it."""
-    own = [Path(f"{path}{suffix}").resolve() for suffix in ("", "-wal", "-shm", "-journal")]
-    if file.resolve() in own or (file.exists() and path.exists() and file.samefile(path)):
+    own = [
+        Path(f"{path}{suffix}").resolve() for suffix in ("", "-wal", "-shm", "-journal")
+    ]
+    if file.resolve() in own or (
+        file.exists() and path.exists() and file.samefile(path)
+    ):
         raise CommandError(f"{file} is the database itself")

@@ -6,13 +6,17 @@ from btcpay.bitcoin.wire import Malformed, hash256
 
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 CHECKSUM_BYTES = 4
-MAX_BASE58 = 120  # characters; an extended key has 111, and nothing that is read has more
+MAX_BASE58 = (
+    120  # characters; an extended key has 111, and nothing that is read has more
+)
 
 BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 CHECKSUM_CHARS = 6
 MAX_CHARS = 90
 BECH32_CONST, BECH32M_CONST = 1, 0x2BC830A3
-_REMAINDERS = [0]  # the XOR of BIP173's generators of the five bits that leave at the top
+_REMAINDERS = [
+    0
+]  # the XOR of BIP173's generators of the five bits that leave at the top
 for _generator in (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3):
     _REMAINDERS += [each ^ _generator for each in _REMAINDERS]
 

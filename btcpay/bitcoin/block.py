@@ -14,11 +14,15 @@ from btcpay.bitcoin.header import HEADER_BYTES
 from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, SEGWIT_MARKER
 from btcpay.bitcoin.wire import Malformed, compact_size, hash256, txid_bytes, u32
 
-MAX_BLOCK_BYTES = 4_000_000  # BIP141: a byte weighs at least 1, a block at most 4 million
+MAX_BLOCK_BYTES = (
+    4_000_000  # BIP141: a byte weighs at least 1, a block at most 4 million
+)
 NO_OUTPOINT = txid_bytes(NO_TXID) + u32(NO_VOUT)  # the outpoint in a coinbase
 
 # The length and the first two bytes of p2wpkh, p2wsh, p2tr, p2sh and p2pkh.
-_OUR_HEADS = {bytes.fromhex(head) for head in ("160014", "220020", "225120", "17a914", "1976a9")}
+_OUR_HEADS = {
+    bytes.fromhex(head) for head in ("160014", "220020", "225120", "17a914", "1976a9")
+}
 _satoshis_at = Struct("<Q").unpack_from
 _Paid = dict[bytes, list[tuple[int, int, int]]]
 
@@ -53,7 +57,9 @@ class BlockParts:
     @cached_property
     def txids(self) -> Sequence[bytes]:
         """The ids by position, in internal byte order."""
-        return [hash256(self.stripped(position)) for position in range(len(self.witnesses))]
+        return [
+            hash256(self.stripped(position)) for position in range(len(self.witnesses))
+        ]
 
 
 def scan_block(raw: bytes) -> BlockParts:
@@ -79,7 +85,9 @@ def _scan(raw: bytes) -> BlockParts:
     total, at = _some(raw, HEADER_BYTES, "transactions")
     for position in range(total):
         starts.append(at)
-        has_witness = raw[at + 4] == 0  # no inputs, so flags follow, of which only 1 is known
+        has_witness = (
+            raw[at + 4] == 0
+        )  # no inputs, so flags follow, of which only 1 is known
         if has_witness and raw[at + 4 : at + 6] != SEGWIT_MARKER:
             raise Malformed("a transaction has no inputs")
         inputs, at = _some(raw, at + 6 if has_witness else at + 4, "inputs")

@@ -20,7 +20,11 @@ from btcpay.bitcoin.secp256k1 import Point
 from btcpay.bitcoin.wire import hash160
 
 MAX_CHARS = 8_000  # 20 keys with their origins have 4,000
-MOST_KEYS = {("sh",): 15, ("wsh",): 20, ("sh", "wsh"): 20}  # BIP383: a P2SH script has 520 bytes
+MOST_KEYS = {
+    ("sh",): 15,
+    ("wsh",): 20,
+    ("sh", "wsh"): 20,
+}  # BIP383: a P2SH script has 520 bytes
 _MULTI = ("multi", "sortedmulti")
 FORMS = {
     *[("pkh",), ("wpkh",), ("sh", "wpkh"), ("tr",)],
@@ -33,7 +37,13 @@ _INPUT = (
     'ijklmnopqrstuvwxyzABCDEFGH`#"\\ '
 )
 _REMAINDERS = [0]  # of the division by the generator, a polynomial over GF(32)
-for _generator in (0xF5DEE51989, 0xA9FDCA3312, 0x1BAB10E32D, 0x3706B1677A, 0x644D626FFD):
+for _generator in (
+    0xF5DEE51989,
+    0xA9FDCA3312,
+    0x1BAB10E32D,
+    0x3706B1677A,
+    0x644D626FFD,
+):
     _REMAINDERS += [each ^ _generator for each in _REMAINDERS]
 _CHECKSUM_SYMBOLS = 8
 
@@ -109,7 +119,9 @@ def taproot_output_key(internal: Point) -> bytes:
     try:
         return internal.even().add(tweak).x.to_bytes(32, "big")
     except ValueError:
-        raise InvalidChild("this index has no valid taproot key: use the next") from None
+        raise InvalidChild(
+            "this index has no valid taproot key: use the next"
+        ) from None
 
 
 def parse(text: str) -> Descriptor:
@@ -118,7 +130,9 @@ def parse(text: str) -> Descriptor:
         raise DescriptorRefused(f"a descriptor has at most {MAX_CHARS} characters")
     script, mark, _ = text.partition("#")
     if mark and not is_checked(text):
-        raise DescriptorRefused("its checksum is wrong: check that all of it was copied")
+        raise DescriptorRefused(
+            "its checksum is wrong: check that all of it was copied"
+        )
     form, inner = _peeled(script)
     if form not in FORMS:
         raise DescriptorRefused(_why_not(form))
@@ -126,12 +140,18 @@ def parse(text: str) -> Descriptor:
     if form[-1] in _MULTI:
         threshold, *keys = inner.split(",")
     elif "," in inner:
-        raise DescriptorRefused("a script tree is not supported, only taproot with a single key")
+        raise DescriptorRefused(
+            "a script tree is not supported, only taproot with a single key"
+        )
     most = MOST_KEYS.get(form[:-1], 1)
     if len(keys) > most:
-        raise DescriptorRefused(f"it has {len(keys)} keys, and such a script at most {most}")
+        raise DescriptorRefused(
+            f"it has {len(keys)} keys, and such a script at most {most}"
+        )
     if not re.fullmatch("[1-9][0-9]?", threshold) or int(threshold) > len(keys):
-        raise DescriptorRefused("the number of keys that must sign is from 1 to the number of keys")
+        raise DescriptorRefused(
+            "the number of keys that must sign is from 1 to the number of keys"
+        )
     descriptor = Descriptor(form, int(threshold), tuple(map(parse_key, keys)))
     _require_agreement(descriptor.keys)
     return descriptor
@@ -160,16 +180,22 @@ def _require_agreement(keys: tuple[KeyExpression, ...]) -> None:
     if len({key.is_main for key in keys}) > 1:
         raise DescriptorRefused("some keys are of mainnet, others of a test network")
     if len({key.branches for key in keys} - {1}) > 1:
-        raise DescriptorRefused("the keys have different numbers of branches, as <0;1> (BIP389)")
+        raise DescriptorRefused(
+            "the keys have different numbers of branches, as <0;1> (BIP389)"
+        )
     if len({(key.chain.chain_code, key.chain.public_key) for key in keys}) < len(keys):
-        raise DescriptorRefused("the same key appears twice: one signer would sign for two")
+        raise DescriptorRefused(
+            "the same key appears twice: one signer would sign for two"
+        )
 
 
 def checksum(script: str) -> str:
     """The eight symbols that follow `#` (BIP380). Raises ValueError for a foreign character."""
     remainder = 1
     for symbol in [*_symbols(script), *[0] * _CHECKSUM_SYMBOLS]:
-        remainder = (remainder & 0x7FFFFFFFF) << 5 ^ symbol ^ _REMAINDERS[remainder >> 35]
+        remainder = (
+            (remainder & 0x7FFFFFFFF) << 5 ^ symbol ^ _REMAINDERS[remainder >> 35]
+        )
     remainder ^= 1
     return "".join(BECH32[remainder >> 5 * place & 31] for place in reversed(range(8)))
 

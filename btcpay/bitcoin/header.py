@@ -84,11 +84,16 @@ def parse_header(raw: bytes) -> Header:
     if len(raw) != HEADER_BYTES:
         raise Malformed(f"a header has {HEADER_BYTES} bytes, not {len(raw)}")
     previous, merkle_root, time, bits = _read(raw)
-    return Header(txid_hex(hash256(raw)), txid_hex(previous), txid_hex(merkle_root), time, bits)
+    return Header(
+        txid_hex(hash256(raw)), txid_hex(previous), txid_hex(merkle_root), time, bits
+    )
 
 
 def required_bits(
-    height: int, last: Header, header_at: Callable[[int], Header], max_target_bits_of_consensus: int
+    height: int,
+    last: Header,
+    header_at: Callable[[int], Header],
+    max_target_bits_of_consensus: int,
 ) -> int:
     """The compact target that the block at `height` on top of `last` must have, on mainnet.
 
@@ -122,7 +127,10 @@ def merkle_root(leaves: Sequence[bytes]) -> bytes:
 
 def merkle_branch(rows: Sequence[Sequence[bytes]], position: int) -> list[bytes]:
     """The siblings of the leaf at `position`, from the leaves up; empty for a single leaf."""
-    return [row[min(position >> level ^ 1, len(row) - 1)] for level, row in enumerate(rows[:-1])]
+    return [
+        row[min(position >> level ^ 1, len(row) - 1)]
+        for level, row in enumerate(rows[:-1])
+    ]
 
 
 def has_twins(rows: Sequence[Sequence[bytes]]) -> bool:

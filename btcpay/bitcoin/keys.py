@@ -60,11 +60,15 @@ class ExtendedKey:
         """
         if not 0 <= index < HARDENED:
             raise InvalidChild(f"index {index} is not from 0 to 2**31 - 1")
-        digest = hmac.digest(self.chain_code, self.public_key + index.to_bytes(4, "big"), "sha512")
+        digest = hmac.digest(
+            self.chain_code, self.public_key + index.to_bytes(4, "big"), "sha512"
+        )
         try:
             point = self.point.add(int.from_bytes(digest[:32], "big"))
         except ValueError:
-            raise InvalidChild(f"index {index} has no valid key: use the next") from None
+            raise InvalidChild(
+                f"index {index} has no valid key: use the next"
+            ) from None
         return type(self)(point, digest[32:], self.depth + 1)
 
 
@@ -136,11 +140,15 @@ def is_private(text: str) -> bool:
 
 def _extended(text: str) -> tuple[ExtendedKey, bool]:
     if re.fullmatch("[0-9a-fA-F]{64,130}", text):
-        raise DescriptorRefused("a single public key has one address: give an extended one, xpub")
+        raise DescriptorRefused(
+            "a single public key has one address: give an extended one, xpub"
+        )
     try:
         payload = b58check_decode(text)
     except Malformed:
-        raise DescriptorRefused("a key in it is not an xpub or tpub: copy all of it") from None
+        raise DescriptorRefused(
+            "a key in it is not an xpub or tpub: copy all of it"
+        ) from None
     if is_private(text):
         raise DescriptorRefused(
             "it holds a private key: never give one to a server; export the PUBLIC descriptor, and"
@@ -159,7 +167,9 @@ def _steps(steps: list[str]) -> tuple[tuple[int, ...], int]:
     if re.search("[h']", "".join(steps)):
         raise DescriptorRefused("a hardened step after a key needs the private key")
     if not steps or steps[-1] != "*":
-        raise DescriptorRefused("its range is missing: each key ends in /0/* or /<0;1>/*")
+        raise DescriptorRefused(
+            "its range is missing: each key ends in /0/* or /<0;1>/*"
+        )
     found = [[int(n) for n in re.findall("[0-9]+", step)] for step in steps[:-1]]
     for step, numbers in zip(steps, found, strict=False):
         is_known = _STEP.fullmatch(step) and max(numbers) < HARDENED

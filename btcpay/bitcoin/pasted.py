@@ -83,9 +83,13 @@ def addresses_of(text: str) -> list[str]:
     parameters = _parameters(query)
     for name, _ in parameters:
         if name.startswith("req-"):
-            raise NotAddress("demanding", f"it demands {name[:40]!a}, which is not known here")
+            raise NotAddress(
+                "demanding", f"it demands {name[:40]!a}, which is not known here"
+            )
     found = [address] if address else []
-    found += [_alone(value) for name, value in parameters if value and name in _ADDRESS_NAMES]
+    found += [
+        _alone(value) for name, value in parameters if value and name in _ADDRESS_NAMES
+    ]
     if not found:
         found = [value for name, value in parameters if name in _OTHER_WAYS]
     for kind, pattern in _KINDS.items():
@@ -106,4 +110,7 @@ _SENTENCES = {
 def _parameters(query: str) -> list[tuple[str, str]]:
     """Names in small letters, and values, both without percent-encoding (RFC 3986)."""
     pairs = [pair.partition("=") for pair in query.split("&") if pair]
-    return [(unquote(name).strip().lower(), unquote(value).strip()) for name, _, value in pairs]
+    return [
+        (unquote(name).strip().lower(), unquote(value).strip())
+        for name, _, value in pairs
+    ]

@@ -94,7 +94,12 @@ def _add(total: _Fraction, term: tuple[int, int]) -> _Fraction:
     run3 = run2 * run % FIELD
     middle = x1 * run2 % FIELD
     x3 = (rise * rise - run3 - 2 * middle) % FIELD
-    return x3, (rise * (middle - x3) - y1 * run3) % FIELD, zz * run2 % FIELD, zzz * run3 % FIELD
+    return (
+        x3,
+        (rise * (middle - x3) - y1 * run3) % FIELD,
+        zz * run2 % FIELD,
+        zzz * run3 % FIELD,
+    )
 
 
 def _double(point: _Fraction) -> _Fraction:
@@ -104,7 +109,12 @@ def _double(point: _Fraction) -> _Fraction:
     run3 = 2 * y * run2 % FIELD
     rise, middle = 3 * x * x % FIELD, x * run2 % FIELD
     x3 = (rise * rise - 2 * middle) % FIELD
-    return x3, (rise * (middle - x3) - y * run3) % FIELD, zz * run2 % FIELD, zzz * run3 % FIELD
+    return (
+        x3,
+        (rise * (middle - x3) - y * run3) % FIELD,
+        zz * run2 % FIELD,
+        zzz * run3 % FIELD,
+    )
 
 
 def _affine(points: Sequence[_Fraction]) -> list[tuple[int, int]]:
@@ -126,6 +136,8 @@ def _table() -> list[list[tuple[int, int]]]:
     for _ in range(DIGIT_BITS * (DIGITS - 1)):
         doubled.append(_double(doubled[-1]))
     bases = _affine(doubled[::DIGIT_BITS])
-    rows = [accumulate([base] * (HALF - 1), _add, initial=(*base, 1, 1)) for base in bases]
+    rows = [
+        accumulate([base] * (HALF - 1), _add, initial=(*base, 1, 1)) for base in bases
+    ]
     points = _affine([point for row in rows for point in row])
     return [points[at : at + HALF] for at in range(0, len(points), HALF)]

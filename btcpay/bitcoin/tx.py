@@ -59,7 +59,10 @@ class Tx:
     @cached_property
     def _body(self) -> bytes:
         parts = [compact_size(len(self.inputs))]
-        parts += [i.outpoint.raw + prefixed(i.script_sig) + u32(i.sequence) for i in self.inputs]
+        parts += [
+            i.outpoint.raw + prefixed(i.script_sig) + u32(i.sequence)
+            for i in self.inputs
+        ]
         parts.append(compact_size(len(self.outputs)))
         parts += [output.raw for output in self.outputs]
         return b"".join(parts)
@@ -75,9 +78,16 @@ class Tx:
         if not any(i.witness for i in self.inputs):
             return self.stripped
         witness = b"".join(
-            compact_size(len(i.witness)) + b"".join(map(prefixed, i.witness)) for i in self.inputs
+            compact_size(len(i.witness)) + b"".join(map(prefixed, i.witness))
+            for i in self.inputs
         )
-        return u32(self.version) + SEGWIT_MARKER + self._body + witness + u32(self.locktime)
+        return (
+            u32(self.version)
+            + SEGWIT_MARKER
+            + self._body
+            + witness
+            + u32(self.locktime)
+        )
 
     @cached_property
     def txid(self) -> str:
@@ -124,12 +134,18 @@ def read_tx(reader: Reader) -> Tx:
     if segwit:
         reader.take(len(SEGWIT_MARKER))
     inputs = [_read_input(reader) for _ in range(reader.compact())]
-    outputs = [TxOut(reader.number(8), reader.prefixed()) for _ in range(reader.compact())]
+    outputs = [
+        TxOut(reader.number(8), reader.prefixed()) for _ in range(reader.compact())
+    ]
     if segwit:
-        witnesses = [tuple(reader.prefixed() for _ in range(reader.compact())) for _ in inputs]
+        witnesses = [
+            tuple(reader.prefixed() for _ in range(reader.compact())) for _ in inputs
+        ]
         if not any(witnesses):
             raise Malformed("a witness is announced, but there is none")
-        inputs = [i._replace(witness=own) for i, own in zip(inputs, witnesses, strict=True)]
+        inputs = [
+            i._replace(witness=own) for i, own in zip(inputs, witnesses, strict=True)
+        ]
     return Tx(version, tuple(inputs), tuple(outputs), reader.number(4))
 
 

@@ -57,7 +57,9 @@ class Reader:
     def take(self, count: int) -> bytes:
         start, self.at = self.at, self.at + count
         if self.at > len(self._data):
-            raise Malformed(f"the data ends {self.at - len(self._data)} bytes too early")
+            raise Malformed(
+                f"the data ends {self.at - len(self._data)} bytes too early"
+            )
         return self._data[start : self.at]
 
     def number(self, size: int) -> int:

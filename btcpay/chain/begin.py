@@ -30,7 +30,9 @@ Clock = Callable[[], datetime]
 
 # A block's time may be off by this much, and a payment may be mined before cron first runs.
 BEFORE = timedelta(hours=2)
-BEFORE_THEIRS = timedelta(days=1)  # the sources' time, when the first invoice is younger than that
+BEFORE_THEIRS = timedelta(
+    days=1
+)  # the sources' time, when the first invoice is younger than that
 # Headers kept below it, too: after a quiet time on a test network the first one may be the tip
 # itself, and a reorganisation is followed from a block that both chains share.
 BELOW = 12
@@ -69,7 +71,9 @@ def begin(
         return False
     made_at = from_ms(blocks.first_made_ms(db) or made_ms or to_ms(now()))
 
-    def ask(at: datetime) -> tuple[dict[BlockSource, _Claim], dict[BlockSource, Exception]]:
+    def ask(
+        at: datetime,
+    ) -> tuple[dict[BlockSource, _Claim], dict[BlockSource, Exception]]:
         return sources.ask_all(lambda one: _claim(network, one, at, now))
 
     try:
@@ -88,7 +92,9 @@ def begin(
         meta.lock(db)
         meta.put(db, meta.Key.NOT_BEGUN, "")
         if db.row(blocks.TOP) is None:
-            for height, raw in enumerate(found.headers, found.height - len(found.headers) + 1):
+            for height, raw in enumerate(
+                found.headers, found.height - len(found.headers) + 1
+            ):
                 add_header(db, height, raw, is_read=True)
     return True
 
@@ -111,18 +117,27 @@ def _claim(network: Network, one: BlockSource, at: datetime, now: Clock) -> _Cla
         raise ProofFailed(f"shows block {said} as number {height}")
     walked = headers_above(network, one, first, height, now, MOST_WALKED)
     if walked and from_unix_s(walked[0].time) <= at:
-        raise ProofFailed(f"shows block {height} as the last one before {iso(at)}, and is wrong")
+        raise ProofFailed(
+            f"shows block {height} as the last one before {iso(at)}, and is wrong"
+        )
     return _Claim(work_of(walked), from_unix_s(first.time), height, headers)
 
 
 def headers_above(
-    network: Network, one: BlockSource, below: Header, height: int, now: Clock, most: int | None
+    network: Network,
+    one: BlockSource,
+    below: Header,
+    height: int,
+    now: Clock,
+    most: int | None,
 ) -> list[Header]:
     """The headers above `below`, which is at `height`, as consensus prescribes them.
 
     Up to a source's tip, or `most` of them. Raises ProofFailed, and FetchError for an old tip.
     """
-    raws = islice(chain.from_iterable(one.headers_after([Known(height, below.hash)])), most)
+    raws = islice(
+        chain.from_iterable(one.headers_after([Known(height, below.hash)])), most
+    )
 
     def period_first(at: int) -> Header:
         return check_header(one.header_at(at), network.max_target_bits)
@@ -148,7 +163,10 @@ def paid_since(
     found, done = set[bytes](), 0
     while done < len(hashes):
         before = done
-        with _asked(db, settings, now) as sources, ThreadPoolExecutor(sources.at_once) as threads:
+        with (
+            _asked(db, settings, now) as sources,
+            ThreadPoolExecutor(sources.at_once) as threads,
+        ):
 
             def paid_by(hash: str, sources: Pool[BlockSource] = sources) -> Set[bytes]:
                 block = sources.ask(lambda one: proven_block(one, hash), True)
@@ -177,15 +195,26 @@ def _asked(db: Database, settings: Settings, now: Clock) -> Iterator[Pool[BlockS
 
 
 def _newer(
-    db: Database, settings: Settings, now: Clock, sources: Pool[BlockSource], is_copy: bool
+    db: Database,
+    settings: Settings,
+    now: Clock,
+    sources: Pool[BlockSource],
+    is_copy: bool,
 ) -> list[Header]:
     """The headers of the blocks to read, from the chain that shows the most work."""
-    network, made_ms = settings.network, min(row.created_at for row in db.rows(merchants.ALL))
+    network, made_ms = (
+        settings.network,
+        min(row.created_at for row in db.rows(merchants.ALL)),
+    )
     begin(db, network, sources, now, made_ms)
     top, height = db.only(blocks.TOP).height, db.only(blocks.FIRST).height
     since = from_ms(db.only(blocks.LAST_INVOICE)[0] or made_ms) - BEFORE
-    known = db.row(blocks.TOP if is_copy else blocks.LAST_BEFORE, mined_before=to_ms(since))
-    base = db.only(blocks.AT, height=max(height, min(top, known.height) - BELOW if known else 0))
+    known = db.row(
+        blocks.TOP if is_copy else blocks.LAST_BEFORE, mined_before=to_ms(since)
+    )
+    base = db.only(
+        blocks.AT, height=max(height, min(top, known.height) - BELOW if known else 0)
+    )
     below = parse_header(bytes(base.header))
 
     def above(one: BlockSource) -> list[Header]:

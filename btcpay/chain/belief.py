@@ -12,7 +12,9 @@ from storage.queries import blocks, merchants, meta
 from storage.queries.meta import Key
 
 
-def doubt_now(db: Database, network: Network, now: datetime, mark: str, is_agreed: bool) -> str:
+def doubt_now(
+    db: Database, network: Network, now: datetime, mark: str, is_agreed: bool
+) -> str:
     """The reason not to believe the clock, which is noted; empty if it is believed from now on.
 
     `mark` is of the clock that nobody sets.

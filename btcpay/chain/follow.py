@@ -19,7 +19,11 @@ Lookup = Callable[[int], Header]
 
 
 def check_headers(
-    network: Network, raws: Iterable[bytes], last: Header, height: int, period_first: Lookup
+    network: Network,
+    raws: Iterable[bytes],
+    last: Header,
+    height: int,
+    period_first: Lookup,
 ) -> list[Header]:
     """The headers in `raws`; the first is to follow `last`, at `height`. Raises ProofFailed."""
     headers = []
@@ -28,10 +32,14 @@ def check_headers(
         header = check_header(raw, network.max_target_bits)
         if header.previous != last.hash:
             raise ProofFailed(f"header {height} does not follow the one before it")
-        if network.pow_limit_bits is not None:  # on a test network work is cheap, of any target
+        if (
+            network.pow_limit_bits is not None
+        ):  # on a test network work is cheap, of any target
             needed = required_bits(height, last, period_first, network.pow_limit_bits)
             if header.bits != needed:
-                raise ProofFailed(f"header {height} has another target than consensus asks for")
+                raise ProofFailed(
+                    f"header {height} has another target than consensus asks for"
+                )
         headers.append(header)
         last = header
     return headers
@@ -43,7 +51,9 @@ def work_of(headers: Sequence[Header]) -> int:
 
 log = logging.getLogger(__name__)
 
-IN_A_ROW = 10  # hashes of a locator before its gaps begin to double; deeper forks are rare
+IN_A_ROW = (
+    10  # hashes of a locator before its gaps begin to double; deeper forks are rare
+)
 
 # Undoes everything in the blocks above this height, in the transaction that drops them.
 Undo = Callable[[int], None]
@@ -128,7 +138,10 @@ class Follower:
         while heights[-1] > first:
             heights.append(max(first, heights[-1] - gap))
             gap *= 1 if len(heights) <= IN_A_ROW else 2
-        return [Known(height, self._db.only(blocks.AT, height=height).hash) for height in heights]
+        return [
+            Known(height, self._db.only(blocks.AT, height=height).hash)
+            for height in heights
+        ]
 
     def _take_over(self, one: BlockSource, locator: Sequence[Known]) -> int:
         """Takes over a source's headers once they have more work than ours; its tip's height.
@@ -176,7 +189,9 @@ class Follower:
                 return _header_of(row)
             return check_header(one.header_at(height), self._network.max_target_bits)
 
-        check_headers(self._network, branch, _header_of(below), below.height, period_first)
+        check_headers(
+            self._network, branch, _header_of(below), below.height, period_first
+        )
 
     def _adopt(self, fork: int, branch: Sequence[bytes]) -> None:
         """Puts the branch above `fork` in one transaction, unless our chain has moved on since."""
@@ -187,7 +202,9 @@ class Follower:
             if not (follows and self._is_heavier(fork, branch)):
                 return
             if left := len(self._db.rows(blocks.ABOVE, height=fork)):
-                log.warning("reorganised: %d blocks above %d left the best chain", left, fork)
+                log.warning(
+                    "reorganised: %d blocks above %d left the best chain", left, fork
+                )
                 self._undo(fork)
                 self._db.run(blocks.CUT, height=fork)
             for height, raw in enumerate(branch, fork + 1):

@@ -57,7 +57,9 @@ class Leap(NamedTuple):
         return has_waited and self.goes_on(clock_at)
 
 
-def doubt(known: Moment, seen: Moment, leap: Leap | None, costs_work: bool, is_agreed: bool) -> str:
+def doubt(
+    known: Moment, seen: Moment, leap: Leap | None, costs_work: bool, is_agreed: bool
+) -> str:
     """The reason not to believe the clock of `seen`; empty if it is believed.
 
     `known` is the last moment that was believed. `costs_work`: each block of the network does.

@@ -17,7 +17,13 @@ from btcpay.chain import sources
 from btcpay.http.clock_skew import ClockSkew
 from btcpay.http.deadline import in_thread
 from btcpay.settings.settings import Settings
-from btcpay.values.errors import BadStatus, ExplorerError, FetchError, OutOfQuota, Unreachable
+from btcpay.values.errors import (
+    BadStatus,
+    ExplorerError,
+    FetchError,
+    OutOfQuota,
+    Unreachable,
+)
 from storage.database import Database
 
 log = logging.getLogger(__name__)
@@ -54,7 +60,9 @@ class Pool(Generic[Source]):
     # once, as the others may know of a block.
     late_s = 10.0
     most_at_once = 1
-    lag = timedelta()  # the time until every explorer knows of a transaction that these announce
+    lag = (
+        timedelta()
+    )  # the time until every explorer knows of a transaction that these announce
 
     def __init__(
         self,
@@ -64,7 +72,9 @@ class Pool(Generic[Source]):
     ) -> None:
         self.clock_skew = ClockSkew()
         self.all = open_all(self.clock_skew)
-        self.needed = min(2, len(self.all))  # sources that must show a tip before anything ends
+        self.needed = min(
+            2, len(self.all)
+        )  # sources that must show a tip before anything ends
         self._turns = count(1)
         self._line = [Place(one) for one in self.all]
         self._after, self._pause = after, pause
@@ -87,7 +97,9 @@ class Pool(Generic[Source]):
     @property
     def at_once(self) -> int:
         """The number of questions that may be asked `by_turns` at a time."""
-        return max(1, min(self.most_at_once, sum(place.is_quick for place in self._places())))
+        return max(
+            1, min(self.most_at_once, sum(place.is_quick for place in self._places()))
+        )
 
     def ask(self, question: Callable[[Source], T], by_turns: bool = False) -> T:
         """The answer of the first source that has one.
@@ -204,7 +216,9 @@ class Pool(Generic[Source]):
                 return False
             # Counted once for all calls that were under way when the pause began.
             if place.not_before_s <= time.monotonic():
-                place.not_before_s = time.monotonic() + FIRST_PAUSE_S * 2**place.in_a_row
+                place.not_before_s = (
+                    time.monotonic() + FIRST_PAUSE_S * 2**place.in_a_row
+                )
                 place.in_a_row += 1
             return True
 

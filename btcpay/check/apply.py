@@ -26,7 +26,11 @@ log = logging.getLogger(__name__)
 
 
 def try_apply(
-    db: Database, settings: Settings, scans: Mapping[str, Scan], now: datetime, report: Report
+    db: Database,
+    settings: Settings,
+    scans: Mapping[str, Scan],
+    now: datetime,
+    report: Report,
 ) -> set[str]:
     """Applies the scans of these invoices and reports each new status; returns the ids that failed.
 
@@ -39,16 +43,28 @@ def try_apply(
         cases = apply(db, settings, scans, now)
     except Exception as error:  # noqa: BLE001 - the edge of the loops over invoices
         if len(scans) == 1:
-            is_invented = isinstance(error, BeyondMoney)  # by a mempool: no fault of ours
+            is_invented = isinstance(
+                error, BeyondMoney
+            )  # by a mempool: no fault of ours
             level = logging.WARNING if is_invented else logging.ERROR
-            log.log(level, "%s could not be settled: %s", *scans, error, exc_info=not is_invented)
+            log.log(
+                level,
+                "%s could not be settled: %s",
+                *scans,
+                error,
+                exc_info=not is_invented,
+            )
             report.failed += scans
             return set(scans)
         log.warning("%d invoices are settled by halves: %s", len(scans), error)
         ids, half = list(scans), len(scans) // 2
         parts = ({id: scans[id] for id in some} for some in (ids[:half], ids[half:]))
-        return {id for part in parts for id in try_apply(db, settings, part, now, report)}
-    report.changed |= {it.row.id: it.outcome.verdict.status for it in cases if it.has_ended}
+        return {
+            id for part in parts for id in try_apply(db, settings, part, now, report)
+        }
+    report.changed |= {
+        it.row.id: it.outcome.verdict.status for it in cases if it.has_ended
+    }
     return set()
 
 
@@ -61,28 +77,44 @@ def apply(
     """
     ids: list[Values] = [{"id": id} for id in scans]
     with db.write():
-        balances.lock(db, *(row.merchant_id for row in at_once.rows(db, invoices.WHOLE, ids)))
+        balances.lock(
+            db, *(row.merchant_id for row in at_once.rows(db, invoices.WHOLE, ids))
+        )
         cases = settled(db, settings, scans, now)
         bounded = any(scan.waiting is not None for scan in scans.values())
         with balances.kept(db, scans, bounded):
             _put(db, cases)
-            made = grouped(_add_payments(db, cases, now), lambda one: one.address_invoice_id)
-        entries = [one for case in cases for one in history_of(case, made[case.row.id], now)]
+            made = grouped(
+                _add_payments(db, cases, now), lambda one: one.address_invoice_id
+            )
+        entries = [
+            one for case in cases for one in history_of(case, made[case.row.id], now)
+        ]
         at_once.run(db, events.RECORD, entries)
         gaps.note(db, [case.row for case in cases if case.outcome.changes])
         covered = [case.row.id for case in cases if case.is_covered]
-        at_once.run(db, invoices.COVER, [{"id": id, "at": to_ms(now)} for id in covered])
+        at_once.run(
+            db, invoices.COVER, [{"id": id, "at": to_ms(now)} for id in covered]
+        )
         finish(db, [_end(case) for case in cases if case.has_ended], now)
-        news = {case.row.id: news_of(case, made[case.row.id]) for case in cases if case.has_changed}
+        news = {
+            case.row.id: news_of(case, made[case.row.id])
+            for case in cases
+            if case.has_changed
+        }
         update_attentions(db, settings, news, now)
     return cases
 
 
 def _put(db: Database, cases: Sequence[Settled]) -> None:
     """Stores the outputs and their proofs."""
-    put = [_columns(one.after, case.row) for case in cases for one in case.outcome.changes]
+    put = [
+        _columns(one.after, case.row) for case in cases for one in case.outcome.changes
+    ]
     at_once.run(db, payments.PUT_OUTPUT, put)
-    forgotten = [_key(output, case.row) for case in cases for output in case.outcome.forgotten]
+    forgotten = [
+        _key(output, case.row) for case in cases for output in case.outcome.forgotten
+    ]
     at_once.run(db, payments.FORGET_OUTPUT, forgotten)
     proofs: list[Values] = [
         {"invoice_id": case.row.id, "txid": txid, "document": document}
@@ -115,18 +147,26 @@ def _columns(output: Output, row: Invoice) -> Values:
     }
 
 
-def _add_payments(db: Database, cases: Sequence[Settled], now: datetime) -> list[Payment]:
+def _add_payments(
+    db: Database, cases: Sequence[Settled], now: datetime
+) -> list[Payment]:
     """The rows of the payments that are made, with whole proofs; others settle by now, too."""
     found = [(case, receipt) for case in cases for receipt in case.outcome.payments]
     ids = {case.row.merchant_id for case, _ in found}
     asked: list[Values] = [{"merchant_id": id} for id in ids]
     owners = {row.id: row for row in at_once.rows(db, merchants.COUNTING, asked)}
-    new = [_payment(*one, owners[one[0].row.merchant_id].currency, now) for one in found]
+    new = [
+        _payment(*one, owners[one[0].row.merchant_id].currency, now) for one in found
+    ]
     made = at_once.rows(db, payments.ADD, new)
     days.add(db, made, {id: row.timezone for id, row in owners.items()})
     _extend_proofs(db, found)
     credited: list[Values] = [
-        {"txid": row.tx_hash, "invoice_id": row.address_invoice_id, "payment_id": row.id}
+        {
+            "txid": row.tx_hash,
+            "invoice_id": row.address_invoice_id,
+            "payment_id": row.id,
+        }
         for row in made
     ]
     at_once.run(db, payments.CREDIT_OUTPUTS, credited)
@@ -162,7 +202,10 @@ def _payment(case: Settled, receipt: Receipt, currency: str, now: datetime) -> V
 def _extend_proofs(db: Database, found: Sequence[tuple[Settled, Receipt]]) -> None:
     """Adds the headers of later confirmations to proofs that have the block's alone."""
     missing = {
-        (case.row.id, receipt.txid): (receipt.block.height, case.rules.confirmations - 1)
+        (case.row.id, receipt.txid): (
+            receipt.block.height,
+            case.rules.confirmations - 1,
+        )
         for case, receipt in found
         if case.rules.confirmations > 1
     }
@@ -176,7 +219,9 @@ def _extend_proofs(db: Database, found: Sequence[tuple[Settled, Receipt]]) -> No
     for row in at_once.rows(db, payments.PROOF, keys):
         following = headers[missing[row.invoice_id, row.txid]]
         document = json.dumps(extended(json.loads(row.document), following))
-        longer.append({"invoice_id": row.invoice_id, "txid": row.txid, "document": document})
+        longer.append(
+            {"invoice_id": row.invoice_id, "txid": row.txid, "document": document}
+        )
     at_once.run(db, payments.EXTEND_PROOF, longer)
 
 

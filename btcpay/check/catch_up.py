@@ -30,10 +30,14 @@ from storage.queries.meta import Key
 
 log = logging.getLogger(__name__)
 
-QUIET = timedelta(minutes=30)  # without a block, after which a source's mere claim of more counts
+QUIET = timedelta(
+    minutes=30
+)  # without a block, after which a source's mere claim of more counts
 # Without a mempool a deadline has passed once a block's time is later by this much.
 ENDS_AFTER = timedelta(hours=1)
-ENDED_AT_ONCE = 500  # in a transaction, so that others wait less than a second for its locks
+ENDED_AT_ONCE = (
+    500  # in a transaction, so that others wait less than a second for its locks
+)
 IDLE_KEPT = timedelta(hours=2)  # as far back as the reading for a new invoice begins
 MANY = 144  # unread blocks, a day of them
 BEFORE_THE_FIRST = timedelta(days=1)  # our clock may have been ahead when it was made
@@ -52,7 +56,9 @@ class CatchUp(Reader):
             if not begin(self.db, self.settings.network, self.sources, self._now):
                 return False
             asked_at = self.now()
-            follower = Follower(self.db, self.settings.network, self.sources, self._undo)
+            follower = Follower(
+                self.db, self.settings.network, self.sources, self._undo
+            )
             has_changed = follower.follow()
             report.answered, report.tip_asked_at = True, asked_at
             report.is_agreed = follower.is_agreed
@@ -65,7 +71,9 @@ class CatchUp(Reader):
             report.chain_failed = True
             return report.answered
         if report.stuck:
-            log.error("the chain may not be whole, and nothing expires: %s", report.stuck)
+            log.error(
+                "the chain may not be whole, and nothing expires: %s", report.stuck
+            )
         elif not report.blocks_behind:
             meta.put_time(self.db, Key.READ_AT, asked_at)
         return True
@@ -92,7 +100,9 @@ class CatchUp(Reader):
         """
         first_ms = blocks.first_made_ms(self.db)
         if first_ms is not None and from_ms(first_ms) <= now:
-            self.db.run(blocks.SKIP, mined_before=to_ms(from_ms(first_ms) - BEFORE_THE_FIRST))
+            self.db.run(
+                blocks.SKIP, mined_before=to_ms(from_ms(first_ms) - BEFORE_THE_FIRST)
+            )
 
     def _now(self) -> datetime:
         """The time, by the sources' clock if ours is ahead of it."""
@@ -126,12 +136,20 @@ class CatchUp(Reader):
         """Makes payments of outputs that have become deep enough."""
         now, tip_height = self.now(), blocks.tip_height(self.db) or 0
         deepening = self.db.rows(mempool_watch.DEEPENING)
-        ready = {row.invoice_id for row in deepening if self._is_ready(row, tip_height, report)}
+        ready = {
+            row.invoice_id
+            for row in deepening
+            if self._is_ready(row, tip_height, report)
+        }
         at_receipt = receipt_prices(self.db, self.prices) if ready else {}
         scan = Scan(now, tip_height, prices=at_receipt)
-        try_apply(self.db, self.settings, dict.fromkeys(sorted(ready), scan), now, report)
+        try_apply(
+            self.db, self.settings, dict.fromkeys(sorted(ready), scan), now, report
+        )
 
-    def _is_ready(self, row: payments.OutputWith, tip_height: int, report: Report) -> bool:
+    def _is_ready(
+        self, row: payments.OutputWith, tip_height: int, report: Report
+    ) -> bool:
         try:
             return is_deep(output_of(row), tip_height, rules_for(self.settings, row))
         except BadRow:  # the next is somebody's money too
@@ -148,10 +166,14 @@ class CatchUp(Reader):
         if report.ends_before is None:
             return
         top, now = self.db.only(blocks.TOP), self.now()
-        ends_at = min(report.ends_before - self._ahead(now), from_ms(top.mined_at) - ENDS_AFTER)
+        ends_at = min(
+            report.ends_before - self._ahead(now), from_ms(top.mined_at) - ENDS_AFTER
+        )
         if not report.is_agreed:
             ends_at -= HELD_AT_MOST
-        ending = [row.id for row in self.db.rows(mempool_watch.ENDING, before=to_ms(ends_at))]
+        ending = [
+            row.id for row in self.db.rows(mempool_watch.ENDING, before=to_ms(ends_at))
+        ]
         scan = Scan(asked_at=now, tip_height=top.height, ends_at=ends_at)
         for at in range(0, len(ending), ENDED_AT_ONCE):
             scans = dict.fromkeys(ending[at : at + ENDED_AT_ONCE], scan)

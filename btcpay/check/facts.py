@@ -47,16 +47,24 @@ def facts_of(
 
 def paid_by(db: Database, block: ProvenBlock) -> list[Invoice]:
     """The invoices whose addresses it pays, each with its `script`."""
-    return db.rows(blocks.OF_SCRIPTS, texts=given(script.hex() for script in block.parts.paid))
+    return db.rows(
+        blocks.OF_SCRIPTS, texts=given(script.hex() for script in block.parts.paid)
+    )
 
 
-def _add_paid(facts: Scan, script: bytes, where: Block, block: ProvenBlock, network: str) -> None:
-    inputs: dict[int, tuple[str, ...]] = {}  # read once, however many outputs of it pay us
+def _add_paid(
+    facts: Scan, script: bytes, where: Block, block: ProvenBlock, network: str
+) -> None:
+    inputs: dict[
+        int, tuple[str, ...]
+    ] = {}  # read once, however many outputs of it pay us
     for position, vout, amount_sats in block.parts.paid[script]:
         txid = block.txid(position)
         if position not in inputs:
             spends = parse_tx(block.parts.stripped(position)).inputs
-            inputs[position] = tuple(f"{o.outpoint.txid}:{o.outpoint.vout}" for o in spends)
+            inputs[position] = tuple(
+                f"{o.outpoint.txid}:{o.outpoint.vout}" for o in spends
+            )
         facts.confirmed.append(
             SeenOutput(txid, vout, amount_sats, where, position, inputs[position])
         )
@@ -67,7 +75,9 @@ def _add_paid(facts: Scan, script: bytes, where: Block, block: ProvenBlock, netw
             facts.proofs[txid] = json.dumps(document)
 
 
-def conflicting(db: Database, spent: Set[bytes], txids: Collection[bytes]) -> list[Output]:
+def conflicting(
+    db: Database, spent: Set[bytes], txids: Collection[bytes]
+) -> list[Output]:
     """Waiting outputs, one of whose inputs other transactions (`txids`) have `spent`."""
     return [
         row
@@ -81,7 +91,9 @@ def _spends_what_is_spent(row: Output, spent: Set[bytes]) -> bool:
     try:
         return is_any_spent(inputs_of(row), spent)
     except BadRow:  # a spoiled row must not keep the block from all others
-        log.exception("the inputs of %s to invoice %s are damaged", row.txid, row.invoice_id)
+        log.exception(
+            "the inputs of %s to invoice %s are damaged", row.txid, row.invoice_id
+        )
         return False
 
 
@@ -93,7 +105,9 @@ def is_any_spent(inputs: Iterable[str], spent: Set[bytes]) -> bool:
 
 def spends_of(block: ProvenBlock) -> bytes:
     """The block's spends, shortened: kept while an earlier block is not read."""
-    return b"".join(outpoint[:KEY_BYTES] + outpoint[32:] for outpoint in block.parts.spent)
+    return b"".join(
+        outpoint[:KEY_BYTES] + outpoint[32:] for outpoint in block.parts.spent
+    )
 
 
 def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
@@ -113,6 +127,8 @@ def receipt_prices(db: Database, prices: Prices) -> Mapping[str, Decimal]:
     """The current prices of one bitcoin by currency, as far as they are known."""
     currencies = {"USD", *(row.currency for row in db.rows(merchants.CURRENCIES))}
     for currency in currencies:
-        prices.of(currency).ask()  # all at once, so that waiting for all takes as long as for one
+        prices.of(
+            currency
+        ).ask()  # all at once, so that waiting for all takes as long as for one
     known = {currency: prices.of(currency).current_or_none() for currency in currencies}
     return {currency: price for currency, price in known.items() if price is not None}

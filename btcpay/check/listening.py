@@ -55,12 +55,16 @@ class Listening:
                 return False
             try:
                 if self.has_news():
-                    with locks.only_one(self.db, self.settings.database_url, "check") as alone:
+                    with locks.only_one(
+                        self.db, self.settings.database_url, "check"
+                    ) as alone:
                         if alone:
                             self.apply(Report())
                     applied()
             except PeeweeException as error:
-                log.error("announced payments could not be looked up: %s", in_one_line(error))
+                log.error(
+                    "announced payments could not be looked up: %s", in_one_line(error)
+                )
                 return wait(max(0.0, end_s - time.monotonic()))
         return True
 
@@ -87,7 +91,9 @@ class Listening:
             try:
                 self._apply(invoice_id, script, found)
             except BadRow:  # the next is somebody's money too
-                log.exception("the waiting outputs of invoice %s are damaged", invoice_id)
+                log.exception(
+                    "the waiting outputs of invoice %s are damaged", invoice_id
+                )
         report.changed |= found.changed
 
     def _apply(self, invoice_id: str, script: bytes, report: Report) -> None:
@@ -105,9 +111,15 @@ class Listening:
             internal = one.parts.txids[0]
             txid = txid_hex(internal)
             others = [seen for seen in waiting if seen.txid != txid]
-            left = [seen for seen in others if not is_any_spent(seen.inputs, one.parts.spent)]
+            left = [
+                seen
+                for seen in others
+                if not is_any_spent(seen.inputs, one.parts.spent)
+            ]
             lost = {seen.txid for seen in others} - {seen.txid for seen in left}
-            is_back = all(self.listener.takes_back(internal, txid_bytes(id)) for id in lost)
+            is_back = all(
+                self.listener.takes_back(internal, txid_bytes(id)) for id in lost
+            )
             if not (new or lost) or not is_back:
                 continue
             scan = Scan(
@@ -117,13 +129,17 @@ class Listening:
                 misses=bool(lost),
                 explorer=one.host,
             )
-            if not try_apply(self.db, self.settings, {invoice_id: scan}, self.now(), report):
+            if not try_apply(
+                self.db, self.settings, {invoice_id: scan}, self.now(), report
+            ):
                 waiting = [*left, *new]
                 # So an explorer is asked about it no sooner than if it had shown it itself.
                 self.db.run(mempool_watch.LOOKED, id=invoice_id, at=to_ms(one.at))
 
 
-def listening_of(settings: Settings, db: Database, now: Callable[[], datetime]) -> Listening | None:
+def listening_of(
+    settings: Settings, db: Database, now: Callable[[], datetime]
+) -> Listening | None:
     """The first listener of a part's `source`; None if no configured source announces anything."""
     found = (part.open_listener(settings, db, now) for part in hooks.of(hooks.Sources))
     listener = next(filter(None, found), None)
@@ -147,6 +163,11 @@ def _paid(parts: BlockParts, script: bytes) -> list[SeenOutput]:
     if not paid or sum(amount_sats for _, _, amount_sats in paid) > MAX_MONEY_SATS:
         return []
     spent = sorted(parts.spent) if len(parts.spent) <= MAX_INPUTS else ()
-    inputs = tuple(f"{txid_hex(one[:32])}:{int.from_bytes(one[32:], 'little')}" for one in spent)
+    inputs = tuple(
+        f"{txid_hex(one[:32])}:{int.from_bytes(one[32:], 'little')}" for one in spent
+    )
     txid = txid_hex(parts.txids[0])
-    return [SeenOutput(txid, vout, amount_sats, inputs=inputs) for _, vout, amount_sats in paid]
+    return [
+        SeenOutput(txid, vout, amount_sats, inputs=inputs)
+        for _, vout, amount_sats in paid
+    ]

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from btcpay.chain.sources import Mempool
-from btcpay.check.plan import BEFORE_DEADLINE, CLOSED_LATELY, MINUTE, NEVER, Watched, due
+from btcpay.check.plan import (
+    BEFORE_DEADLINE,
+    CLOSED_LATELY,
+    MINUTE,
+    NEVER,
+    Watched,
+    due,
+)
 from btcpay.settings.settings import Settings
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
 from storage import at_once
@@ -28,7 +35,10 @@ class Look:
 
 
 def watched_of(
-    db: Database, settings: Settings, now: datetime, rows: Sequence[Invoice] | None = None
+    db: Database,
+    settings: Settings,
+    now: datetime,
+    rows: Sequence[Invoice] | None = None,
 ) -> list[Watched]:
     """Invoices for which the mempool may be asked, or those of the rows alone."""
     since: Values = {"vanished_after": to_ms(now - 2 * settings.network.gone_after) - 1}
@@ -37,13 +47,17 @@ def watched_of(
         rows += db.rows(mempool_watch.ENDING, before=to_ms(now + BEFORE_DEADLINE))
         rows += db.rows(mempool_watch.EXPECTING)
     each = {row.id: row for row in rows}
-    outputs = at_once.rows(db, mempool_watch.UNSETTLED, [{"id": id} | since for id in each])
+    outputs = at_once.rows(
+        db, mempool_watch.UNSETTLED, [{"id": id} | since for id in each]
+    )
     unsettled = grouped(outputs, lambda output: output.invoice_id)
     return [_watched(row, unsettled[id], now) for id, row in each.items()]
 
 
 def _watched(row: Invoice, outputs: Sequence[Output], now: datetime) -> Watched:
-    waiting = [one for one in outputs if one.vanished_at is None and one.block_height is None]
+    waiting = [
+        one for one in outputs if one.vanished_at is None and one.block_height is None
+    ]
     alive_sats = sum(one.amount_sats for one in outputs if one.vanished_at is None)
     vanished = [one.vanished_at for one in outputs if one.vanished_at is not None]
     return Watched(

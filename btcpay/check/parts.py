@@ -33,7 +33,9 @@ class Concern(NamedTuple):
     matches: Any
 
 
-def concerns_of(db: Database, height: int, block: ProvenBlock, now: datetime) -> list[Concern]:
+def concerns_of(
+    db: Database, height: int, block: ProvenBlock, now: datetime
+) -> list[Concern]:
     """The parts that a block concerns."""
     concerned: list[Concern] = []
     for part, hook in hooks.by_part(hooks.Blocks).items():
@@ -48,7 +50,9 @@ def concerns_of(db: Database, height: int, block: ProvenBlock, now: datetime) ->
     return concerned
 
 
-def plan_block(db: Database, concerned: Sequence[Concern], height: int, now: datetime) -> None:
+def plan_block(
+    db: Database, concerned: Sequence[Concern], height: int, now: datetime
+) -> None:
     """Plans the parts' work on a block, in the transaction that reads it."""
     for one in concerned:
         plan(db, Work(one.part, "block", height), now)
@@ -114,7 +118,9 @@ def blocks_due(db: Database, now: datetime, most: int) -> dict[int, list[Work]]:
     """The parts' work on blocks that is due, by height; not of a part that must undo first."""
     rows = db.rows(part_work.DUE, kind="block", now=to_ms(now), limit=MOST_AT_ONCE)
     names = set(hooks.by_part(hooks.Blocks))
-    waiting = {name for name in names if db.row(part_work.OF_KIND, part=name, kind="undo")}
+    waiting = {
+        name for name in names if db.row(part_work.OF_KIND, part=name, kind="undo")
+    }
     due: dict[int, list[Work]] = {}
     for row in rows:
         if row.part in names - waiting and (row.height in due or len(due) < most):
@@ -122,7 +128,9 @@ def blocks_due(db: Database, now: datetime, most: int) -> dict[int, list[Work]]:
     return due
 
 
-def forget_others(db: Database, works: Sequence[Work], concerned: Sequence[Concern]) -> None:
+def forget_others(
+    db: Database, works: Sequence[Work], concerned: Sequence[Concern]
+) -> None:
     """Ends the work of parts that a block, now that they could say, does not concern."""
     names = {one.part for one in concerned}
     for work in works:

@@ -19,9 +19,15 @@ from btcpay.chain.sources import Allowance
 from btcpay.values.times import from_ms
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
-ASKED_LATELY = 2 * MINUTE  # an open page reports each minute; a run in between must not miss it
-CLOSED_LATELY = 10 * MINUTE  # after a page was closed, there is one more look within this time
-BEFORE_DEADLINE = timedelta(seconds=90)  # a run begins each minute, so at least one in this time
+ASKED_LATELY = (
+    2 * MINUTE
+)  # an open page reports each minute; a run in between must not miss it
+CLOSED_LATELY = (
+    10 * MINUTE
+)  # after a page was closed, there is one more look within this time
+BEFORE_DEADLINE = timedelta(
+    seconds=90
+)  # a run begins each minute, so at least one in this time
 AGAIN = timedelta(seconds=10)  # at least, between two looks for one invoice
 # Money that waits, and a page that has been open for an hour, may well do so for days: they are
 # looked for after an eighth of that time, but not more often than this, and each hour.
@@ -29,7 +35,9 @@ AGE_PART, SHORTEST_PAUSE = 8, 10 * MINUTE
 PATIENCE = 3  # failures in a row; then it rests for a minute, two, four, up to an hour
 OWN_PER_HOUR = 10_000  # an explorer that allows so many calls is one's own, and calls are not saved
 SEEN_WITHIN = 5 * MINUTE  # a payment is shown on its page; calls are saved for as long
-FLOOD = 10  # pages opened in a minute; more are taken for one visitor's, and share one turn
+FLOOD = (
+    10  # pages opened in a minute; more are taken for one visitor's, and share one turn
+)
 # Calls an hour for headers and blocks, or a quarter of a small budget; a sixteenth at any moment.
 KEPT_CALLS, KEPT_PART, KEPT_NOW = 80, 4, 16
 PAGES_PART = 0.75  # of the other calls, while money or deadlines wait too
@@ -102,10 +110,18 @@ def plan(
     after it, which is for pages alone, True if money or deadlines were put off.
     """
     known = list(watched)
-    found = [each for one in known if (each := due(one, gone_after, allowance.per_hour, now))]
-    pages = _in_turn([each for each in found if each.reason in (Reason.PAGE, Reason.ENDING)], now)
-    judged = [each for each in found if each.reason is Reason.ENDED and each.at <= ends_before]
-    money = [each for each in found if each.reason is Reason.MONEY and others_wait is None]
+    found = [
+        each for one in known if (each := due(one, gone_after, allowance.per_hour, now))
+    ]
+    pages = _in_turn(
+        [each for each in found if each.reason in (Reason.PAGE, Reason.ENDING)], now
+    )
+    judged = [
+        each for each in found if each.reason is Reason.ENDED and each.at <= ends_before
+    ]
+    money = [
+        each for each in found if each.reason is Reason.MONEY and others_wait is None
+    ]
     others = sorted(judged + money, key=lambda each: (each.one.failures, each.at))
     for_pages, for_others = shares(allowance, known, bool(others_wait or others), now)
     left = [each for each in pages[for_pages:] if is_waiting(each.one, now)]
@@ -147,7 +163,9 @@ def shares(
     pages = [one for one in watched if one.opened_at > NEVER]
     looked_at = [at for one in pages for at in (one.checked_at, one.failed_at)]
     for_pages = minutely * (PAGES_PART if others_wait else 1)
-    for_others = minutely * (1 - PAGES_PART if any(is_waiting(one, now) for one in pages) else 1)
+    for_others = minutely * (
+        1 - PAGES_PART if any(is_waiting(one, now) for one in pages) else 1
+    )
     saved = _calls_between(max([*looked_at, now - SEEN_WITHIN]), now, for_pages)
     return min(left, saved), min(left, _calls_between(now - MINUTE, now, for_others))
 
@@ -160,10 +178,16 @@ def _calls_between(since: datetime, now: datetime, minutely: float) -> int:
 
 def is_waiting(one: Watched, now: datetime) -> bool:
     """True while somebody looks at its page, and waits for money to be seen."""
-    return one.status == "open" and now - one.asked_at <= ASKED_LATELY and not one.is_covered
+    return (
+        one.status == "open"
+        and now - one.asked_at <= ASKED_LATELY
+        and not one.is_covered
+    )
 
 
-def due(one: Watched, gone_after: timedelta, per_hour: int, now: datetime) -> Due | None:
+def due(
+    one: Watched, gone_after: timedelta, per_hour: int, now: datetime
+) -> Due | None:
     """The reason to ask the mempool for this invoice; None when there is none yet.
 
     `gone_after` as the network has it; the explorer allows `per_hour` calls.

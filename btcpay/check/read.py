@@ -21,7 +21,13 @@ from btcpay.check.facts import (
     receipt_prices,
     spends_of,
 )
-from btcpay.check.parts import blocks_due, concerns_of, forget_others, plan_block, work_on_block
+from btcpay.check.parts import (
+    blocks_due,
+    concerns_of,
+    forget_others,
+    plan_block,
+    work_on_block,
+)
 from btcpay.check.report import Report
 from btcpay.http.deadline import in_thread
 from btcpay.invoices.part_work import Work, note_failure
@@ -41,8 +47,12 @@ log = logging.getLogger(__name__)
 
 # Afterwards the mempool is asked for those who wait; the next run goes on.
 MOST_S = 40
-MOST_PASSED = 3  # blocks in a row that could not be read; the fault is then not the blocks'
-MOST_WORKED_OFF = 10  # blocks that a run asks for again, since a part could not do its work
+MOST_PASSED = (
+    3  # blocks in a row that could not be read; the fault is then not the blocks'
+)
+MOST_WORKED_OFF = (
+    10  # blocks that a run asks for again, since a part could not do its work
+)
 # A block that no source could show is passed over for a minute, later for as long as its age, up to
 # an hour. A new block is asked for in each run: its payments must not wait because the explorers
 # were away for a moment.
@@ -74,12 +84,15 @@ class Reader:
         failed_in_a_row, order, ahead = 0, blocks.NEWEST, 1
         fetched = dict[str, Future[Fetched]]()
         try:
-            while failed_in_a_row < MOST_PASSED and (rows := self._due(order, passed, ahead)):
+            while failed_in_a_row < MOST_PASSED and (
+                rows := self._due(order, passed, ahead)
+            ):
                 row = rows[0]
                 if time.monotonic() > until_s or not self._may_read(row):
                     break
                 fetched = {
-                    row.hash: fetched.get(row.hash) or self._fetch(row, by_turns=ahead > 1)
+                    row.hash: fetched.get(row.hash)
+                    or self._fetch(row, by_turns=ahead > 1)
                     for row in rows
                 }
                 try:
@@ -107,7 +120,9 @@ class Reader:
         if errors:
             raise errors[0]
 
-    def _due(self, order: Typed[Block], passed: Collection[str], most: int) -> list[Block]:
+    def _due(
+        self, order: Typed[Block], passed: Collection[str], most: int
+    ) -> list[Block]:
         """The first blocks in this order, without those that this run has passed over."""
         rows = self.db.rows(order, now=to_ms(self.now()), limit=len(passed) + most)
         return [row for row in rows if row.hash not in passed][:most]
@@ -168,7 +183,9 @@ class Reader:
         is_newest = row.height == blocks.tip_height(self.db)
         return is_newest or allowance.minutely > allowance.per_hour / 60 / KEPT_PART
 
-    def _read(self, row: Block, report: Report, fetched: Future[Fetched] | None = None) -> bool:
+    def _read(
+        self, row: Block, report: Report, fetched: Future[Fetched] | None = None
+    ) -> bool:
         """False if it has to be read again. Without `fetched` the block is asked for now."""
         block, host = (fetched or self._fetch(row)).result()
         now = self.now()
@@ -178,15 +195,24 @@ class Reader:
             # Blocks fetched together are read in turn, so each sees the results of the one before.
             meta.lock(self.db)
             first = self.db.only(blocks.UNREAD)[1]  # the lowest that is not read
-            spends = spends_of(block) if first is not None and first < row.height else None
-            if self.db.run(blocks.READ, hash=row.hash, at=to_ms(now), spends=spends) != 1:
+            spends = (
+                spends_of(block) if first is not None and first < row.height else None
+            )
+            if (
+                self.db.run(blocks.READ, hash=row.hash, at=to_ms(now), spends=spends)
+                != 1
+            ):
                 return True  # another run has read it
             tip_height = blocks.tip_height(self.db) or row.height
             new = partial(Scan, now, tip_height, prices=prices, explorer=host)
-            scans = facts_of(self.db, self.settings.network.name, row.height, block, new)
+            scans = facts_of(
+                self.db, self.settings.network.name, row.height, block, new
+            )
             failed = try_apply(self.db, self.settings, scans, now, report)
             applied = (scan for id, scan in scans.items() if id not in failed)
-            read_spends_again(self.db, [coin for scan in applied for coin in scan.confirmed])
+            read_spends_again(
+                self.db, [coin for scan in applied for coin in scan.confirmed]
+            )
             plan_block(self.db, concerned, row.height, now)
             self.db.run(part_work.DONE, **Work(part_work.CORE, "block", row.height).key)
             if failed:

@@ -11,11 +11,15 @@ class Report:
     blocks_read: int = 0
     blocks_behind: int = 0  # still to be read, within about `hours_behind`
     hours_behind: int = 0
-    set_aside: list[int] = field(default_factory=list)  # blocks that could not be read, by height
+    set_aside: list[int] = field(
+        default_factory=list
+    )  # blocks that could not be read, by height
     parts_behind: int = 0  # what parts could not do yet: no payment depends on it
     looked_at: int = 0  # invoices for which the mempool was asked
     failed: list[str] = field(default_factory=list)  # whose results could not be stored
-    unreached: list[str] = field(default_factory=list)  # a payer waits, and no mempool was asked
+    unreached: list[str] = field(
+        default_factory=list
+    )  # a payer waits, and no mempool was asked
     put_off: int = 0  # deadlines and other money that wait for the next run
     changed: dict[str, str] = field(default_factory=dict)  # new statuses
     stuck: str = ""  # the reason not to believe that the chain is whole

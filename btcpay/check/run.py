@@ -74,7 +74,9 @@ class Checker(CatchUp):
             now, gone_after = self.now(), self.settings.network.gone_after
             watched = watched_of(self.db, self.settings, now)
             allowance = self.explorers.allowance()
-            found = plan(watched, gone_after, allowance, now, report.ends_before or NEVER)
+            found = plan(
+                watched, gone_after, allowance, now, report.ends_before or NEVER
+            )
             ids, report.unreached, report.put_off = found
         self._ask(ids, report)
 
@@ -90,9 +92,16 @@ class Checker(CatchUp):
         now, may_ask = self.now(), report.answered and self.settings.explorers
         rows = self.db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))
         asked = watched_of(self.db, self.settings, now, rows if may_ask else ())
-        gone_after, allowance = self.settings.network.gone_after, self.explorers.allowance()
-        if ids := plan(asked, gone_after, allowance, now, others_wait=report.put_off > 0).ids:
-            later = replace(report, failed=[], unreached=[])  # a later look fails no run
+        gone_after, allowance = (
+            self.settings.network.gone_after,
+            self.explorers.allowance(),
+        )
+        if ids := plan(
+            asked, gone_after, allowance, now, others_wait=report.put_off > 0
+        ).ids:
+            later = replace(
+                report, failed=[], unreached=[]
+            )  # a later look fails no run
             with self._asking(report):
                 self._ask(ids, later)
             report.looked_at, report.blocks_read = later.looked_at, later.blocks_read
@@ -131,8 +140,13 @@ class Checker(CatchUp):
                 looks.append(answer.result())
             except OutOfQuota:
                 report.put_off += 1
-            except (ExplorerError, MemoryError) as error:  # no stranger's answer ends the run
-                log.warning("invoice %s could not be looked for: %s", row.id, reason_of(error))
+            except (
+                ExplorerError,
+                MemoryError,
+            ) as error:  # no stranger's answer ends the run
+                log.warning(
+                    "invoice %s could not be looked for: %s", row.id, reason_of(error)
+                )
                 now = self.now()
                 (watched,) = watched_of(self.db, self.settings, now, [row])
                 if is_waiting(watched, now):
@@ -157,7 +171,8 @@ class Checker(CatchUp):
             waiting=look.mempool.outputs,
             misses=report.is_caught_up,
             is_cut=not look.mempool.is_whole or self._lags(look),
-            ends_at=tip_at and min(look.asked_at, tip_at) - look.ahead,  # both were asked since
+            ends_at=tip_at
+            and min(look.asked_at, tip_at) - look.ahead,  # both were asked since
             explorer=look.mempool.host,
         )
         report.looked_at += 1
@@ -165,13 +180,17 @@ class Checker(CatchUp):
         if try_apply(self.db, self.settings, {id: scan}, now, report):
             self.db.run(mempool_watch.FAILED, id=id, at=to_ms(now))
         else:
-            self.db.run(mempool_watch.LOOKED, id=id, at=to_ms(scan.asked_at - look.ahead))
+            self.db.run(
+                mempool_watch.LOOKED, id=id, at=to_ms(scan.asked_at - look.ahead)
+            )
 
     def _lags(self, look: Look) -> bool:
         """True if it lacks money announced so lately that its explorer may not know of it yet."""
         lag = self.sources.lag
         since = to_ms(look.asked_at - lag)
-        return bool(lag) and any(row.first_seen_at > since for row in misses(self.db, look))
+        return bool(lag) and any(
+            row.first_seen_at > since for row in misses(self.db, look)
+        )
 
     def _compare_clocks(self, report: Report) -> None:
         ahead = self._ahead(self.now())
@@ -211,7 +230,10 @@ class Checker(CatchUp):
         network, mark = self.settings.network, self.mark()
         report.doubt = doubt_now(self.db, network, now, mark, report.is_agreed)
         if report.doubt:
-            log.error("nothing is renewed or erased until the time is confirmed: %s", report.doubt)
+            log.error(
+                "nothing is renewed or erased until the time is confirmed: %s",
+                report.doubt,
+            )
         else:
             self._take_turns(now)
 

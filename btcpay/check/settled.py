@@ -56,7 +56,9 @@ def settled(
     """The consequences of each scan, by rows that are read behind the locks. Raises BadRow."""
     rows = at_once.rows(db, invoices.WHOLE, [{"id": id} for id in scans])
     known = known_outputs(db, scans)
-    lengths = dict(at_once.rows(db, events.LENGTH, [{"invoice_id": id} for id in scans]))
+    lengths = dict(
+        at_once.rows(db, events.LENGTH, [{"invoice_id": id} for id in scans])
+    )
     found = []
     for row in rows:
         scan, rules = scans[row.id], rules_for(settings, row)
@@ -67,7 +69,9 @@ def settled(
     return found
 
 
-def history_of(case: Settled, made: Sequence[Payment], now: datetime) -> Iterator[Values]:
+def history_of(
+    case: Settled, made: Sequence[Payment], now: datetime
+) -> Iterator[Values]:
     """The entries for a scan that `made` payments: its outputs, then these."""
     explorer = {"explorer": case.scan.explorer}
     for change in case.noted:
@@ -107,7 +111,9 @@ def news_of(case: Settled, made: Sequence[Payment]) -> list[News]:
     found = {one.after.txid for one in case.noted if one.kind in _SEEN}
     for payment in made:
         is_first = payment.tx_hash in found
-        news.append(of_payment(EventKind.PAYMENT_RECEIVED, payment, is_first_seen=is_first))
+        news.append(
+            of_payment(EventKind.PAYMENT_RECEIVED, payment, is_first_seen=is_first)
+        )
     ended = f"invoice.{case.outcome.verdict.status}"
     return news + ([News(EventKind(ended))] if case.has_ended else [])
 

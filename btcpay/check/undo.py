@@ -55,18 +55,32 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     spent = db.rows(blocks.SPENT_ABOVE, height=height)
     of_payments = {one.payment_id: one for one in outputs if one.payment_id}
     taken = [db.only(payments.OF_ID, payment_id=id) for id in of_payments]
-    with balances.kept(db, {one.invoice_id for one in (*outputs, *spent)}, bounded=False):
+    with balances.kept(
+        db, {one.invoice_id for one in (*outputs, *spent)}, bounded=False
+    ):
         db.run(blocks.UNSPEND, height=height)
         db.run(blocks.WAITS_AGAIN, height=height)
         for coin in spent:
-            record(db, coin.invoice_id, Kind.UNSPENT, {"txid": coin.txid, "vout": coin.vout}, now)
+            record(
+                db,
+                coin.invoice_id,
+                Kind.UNSPENT,
+                {"txid": coin.txid, "vout": coin.vout},
+                now,
+            )
         for id, txid in {(one.invoice_id, one.txid) for one in outputs}:
             db.run(payments.DELETE_PROOF, invoice_id=id, txid=txid)
         for output in outputs:
             if output.payment_id is None:
-                detail = {"txid": output.txid, "vout": output.vout, "block": _block(output)}
+                detail = {
+                    "txid": output.txid,
+                    "vout": output.vout,
+                    "block": _block(output),
+                }
                 record(db, output.invoice_id, Kind.REORGANISED, detail, now)
-        reopened = {one.invoice_id for one in taken if _undo(db, one, of_payments[one.id], now)}
+        reopened = {
+            one.invoice_id for one in taken if _undo(db, one, of_payments[one.id], now)
+        }
     undone = grouped(taken, lambda payment: payment.address_invoice_id)
     for id in dict.fromkeys(output.invoice_id for output in outputs):
         news = [of_payment(EventKind.PAYMENT_UNDONE, payment) for payment in undone[id]]

@@ -17,7 +17,9 @@ from storage.queries import merchants, payments
 BLOCK_MINUTES = 10  # on average, on every public network
 LONG_AGO_MS = 10 * 60_000  # by then a check that runs every minute has missed many runs
 COUNTDOWN_MS = 5 * 60_000
-PATIENCE_MS = 2 * 60_000  # by then a check that runs every minute has looked; pages.js too
+PATIENCE_MS = (
+    2 * 60_000
+)  # by then a check that runs every minute has looked; pages.js too
 # The column that leads back to the shop in each state, unless the invoice has its own. There is
 # none while money is on its way: it is too early for thanks.
 RETURNS = {"paid": "return_paid"} | dict.fromkeys(
@@ -31,7 +33,9 @@ FROM_ROW = (
 PROOF = "format network txid script confirmations payment coinbase headers"
 
 
-def page_of(snapshot: Snapshot, brand: merchants.Shown, notices: Notices) -> dict[str, Any]:
+def page_of(
+    snapshot: Snapshot, brand: merchants.Shown, notices: Notices
+) -> dict[str, Any]:
     """The values for the template. Times in ms since 1970, durations in ms.
 
     `due_sats` is the sum to pay now, never less than can be sent, `owed_sats` the missing sum,
@@ -52,7 +56,11 @@ def page_of(snapshot: Snapshot, brand: merchants.Shown, notices: Notices) -> dic
     return {
         **{name: getattr(row, name) for name in FROM_ROW.split()},
         **_times(snapshot, payable),
-        **(_request(snapshot, due_sats, brand.name) if payable else {"uri": None, "qr": None}),
+        **(
+            _request(snapshot, due_sats, brand.name)
+            if payable
+            else {"uri": None, "qr": None}
+        ),
         "state": state,
         "status": status_of(snapshot),
         "notices": notices,
@@ -72,7 +80,9 @@ def page_of(snapshot: Snapshot, brand: merchants.Shown, notices: Notices) -> dic
         "description": row.description or None,
         "address": row.deposit_address,
         "return_url": _return_url(snapshot, brand),
-        "link_id": row.payment_link_id if notices.link_is_active and not beyond_sats else None,
+        "link_id": row.payment_link_id
+        if notices.link_is_active and not beyond_sats
+        else None,
     }
 
 
@@ -84,10 +94,14 @@ def _times(snapshot: Snapshot, payable: bool) -> dict[str, Any]:
     row, left_ms = snapshot.row, snapshot.left_ms
     minutes, seconds = divmod(-(-max(0, left_ms or 0) // 1000), 60)
     life_ms = None if row.expires_at is None else row.expires_at - row.created_at
-    checked_ms = None if row.checked_at is None else to_ms(snapshot.now) - row.checked_at
+    checked_ms = (
+        None if row.checked_at is None else to_ms(snapshot.now) - row.checked_at
+    )
     ring_percent = 0
     if snapshot.state == "seen":
-        ring_percent = 100 * min(snapshot.confirmations, snapshot.needed) // snapshot.needed
+        ring_percent = (
+            100 * min(snapshot.confirmations, snapshot.needed) // snapshot.needed
+        )
     elif payable:
         ring_percent = 100 * max(0, left_ms or 0) // life_ms if life_ms else 100
     return {
@@ -143,7 +157,11 @@ def _beyond_sats(snapshot: Snapshot) -> int:
 def proofs_of(service: Service, snapshot: Snapshot) -> list[dict[str, Any]]:
     """The proofs of the oldest payments to it, MAX_SHOWN at most. Raises NotFound for none."""
     row = snapshot.row
-    kept = service.db.rows(payments.FIRST_PROOFS, invoice_id=row.id) if row.status == "paid" else []
+    kept = (
+        service.db.rows(payments.FIRST_PROOFS, invoice_id=row.id)
+        if row.status == "paid"
+        else []
+    )
     if not kept:
         raise NotFound("this invoice has no payment that is proven")
     documents = [json.loads(payment.document) for payment in kept]

@@ -73,7 +73,9 @@ def pressed(
             "Another site asked for this payment. If you want to pay, please press here."
         )
         raise LinkRefused(403, said)
-    invoice_id = pay(service, page, Visitor(visitor(service), text, form_id, last_id, next_id))
+    invoice_id = pay(
+        service, page, Visitor(visitor(service), text, form_id, last_id, next_id)
+    )
     # Relative, so that it stays in the origin that the form's policy allows.
     to_pay = f"../pay/{invoice_id}{carried()}"
     response = Response(status=303, headers={"Location": to_pay})
@@ -112,7 +114,9 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
         is_made = _is_made(service, promised_id)
         if not is_made or promised_id != visitor.next_id:
             network, new_id = service.settings.network, None if is_made else promised_id
-            return create.new_invoice(service.db, network, service.now(), quote, new_id).id
+            return create.new_invoice(
+                service.db, network, service.now(), quote, new_id
+            ).id
     # Another press used up the place that the payment freed, so this one is counted.
     return pay(service, page, visitor)
 
@@ -126,15 +130,24 @@ def _has_paid(service: Service, page: Page, visitor: Visitor) -> bool:
 
 
 def _is_made(service: Service, invoice_id: str | None) -> bool:
-    return invoice_id is not None and service.db.row(invoices.WHOLE, id=invoice_id) is not None
+    return (
+        invoice_id is not None
+        and service.db.row(invoices.WHOLE, id=invoice_id) is not None
+    )
 
 
-def _made_before(service: Service, page: Page, order: create.Order, visitor: Visitor) -> str | None:
+def _made_before(
+    service: Service, page: Page, order: create.Order, visitor: Visitor
+) -> str | None:
     """The id of an invoice that this press has made, of that order and still to be paid."""
     last_id = visitor.last_id if page.is_for_one else None
     for invoice_id in filter(None, (visitor.form_id, visitor.next_id, last_id)):
         row = still_to_pay(service, page, invoice_id)
-        if row and asked_of(row).amount == order.amount and _has_answers(row, order.details):
+        if (
+            row
+            and asked_of(row).amount == order.amount
+            and _has_answers(row, order.details)
+        ):
             return invoice_id
     return None
 
@@ -161,7 +174,9 @@ def _mark(order: create.Order, visitor: Visitor) -> str:
     return hashlib.sha256(asked.encode()).hexdigest()
 
 
-def _refuse_full(service: Service, address: str | None, mark: str, counts: bool = True) -> None:
+def _refuse_full(
+    service: Service, address: str | None, mark: str, counts: bool = True
+) -> None:
     """Keeps one visitor from using up the wallet's gap limit."""
     if address is None:
         return
@@ -170,7 +185,9 @@ def _refuse_full(service: Service, address: str | None, mark: str, counts: bool 
     if not window.allowed:
         raise LinkRefused(
             429,
-            gettext("Too many invoices were made from your network. Please try again in an hour."),
+            gettext(
+                "Too many invoices were made from your network. Please try again in an hour."
+            ),
             retry_after_s=window.retry_after_s(service.now().timestamp()),
         )
 

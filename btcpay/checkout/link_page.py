@@ -17,7 +17,13 @@ from btcpay.invoices import create
 from btcpay.invoices.links import bounds
 from btcpay.settings.mail_settings import checked_address
 from btcpay.settings.settings import Settings
-from btcpay.values.ids import ID_CHARACTERS, SECRET_CHARACTERS, derived_id, is_id, random_base62
+from btcpay.values.ids import (
+    ID_CHARACTERS,
+    SECRET_CHARACTERS,
+    derived_id,
+    is_id,
+    random_base62,
+)
 from btcpay.values.money import asked_of, places_of
 from btcpay.values.texts import TextRefused, line_of, lines_of
 from btcpay.web.pages.forms import read_amount, unseen_sign
@@ -46,7 +52,10 @@ class LinkRefused(Exception):
 
 
 def link_values(
-    link: PaymentLink, refused: LinkRefused | None, typed: Mapping[str, str], unpaid: Invoice | None
+    link: PaymentLink,
+    refused: LinkRefused | None,
+    typed: Mapping[str, str],
+    unpaid: Invoice | None,
 ) -> dict[str, Any]:
     """`typed`: the refused form. `unpaid`: an invoice of this browser that waits for money."""
     low, high = link.min_amount, link.max_amount
@@ -133,10 +142,15 @@ class OfLink:
         else:
             low, high = bounds(link)
             amount = read_amount(text, link.currency, low, high)
-        said = {"description": link.description or link.title, "payment_link_id": link.id}
+        said = {
+            "description": link.description or link.title,
+            "payment_link_id": link.id,
+        }
         life = timedelta(minutes=service.settings.link_invoice_expiry_min)
         details = {**said, **self.answers}
-        return create.Order(link.merchant_id, amount, life, details, link.currency, high)
+        return create.Order(
+            link.merchant_id, amount, life, details, link.currency, high
+        )
 
     def lock(self, service: Service, order: create.Order) -> None:
         _refuse_inactive(service.db.only(links.LOCKED, id=self.link.id))
@@ -161,7 +175,9 @@ class LinkCookie:
 
     @cached_property
     def _key(self) -> str:
-        return meta.keep(self._db, meta.Key.COOKIE_KEY, random_base62(SECRET_CHARACTERS))
+        return meta.keep(
+            self._db, meta.Key.COOKIE_KEY, random_base62(SECRET_CHARACTERS)
+        )
 
     def _signer(self, link_id: str) -> URLSafeSerializer:
         return URLSafeSerializer(

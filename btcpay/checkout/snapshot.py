@@ -28,7 +28,9 @@ class Notices:
     """Facts that only the page shows, beside the state."""
 
     was_undone: bool = False  # a reorganisation took its payment back
-    has_vanished: bool = False  # a payment that no mempool shows any more, and none came since
+    has_vanished: bool = (
+        False  # a payment that no mempool shows any more, and none came since
+    )
     link_is_active: bool = False  # its payment link makes another one
     blocks_behind: int = 0  # that are still to be read, when there are many
     hours_behind: int = 0  # to read them, roughly
@@ -61,7 +63,9 @@ class Snapshot:
         row = self.row
         if self.state not in ENDED:
             return row.received_sats
-        counted_sats = row.received_sats if row.status == "paid" else row.unconfirmed_sats
+        counted_sats = (
+            row.received_sats if row.status == "paid" else row.unconfirmed_sats
+        )
         return counted_sats + row.beside_sats + row.coming_beside_sats
 
     @property
@@ -95,13 +99,17 @@ def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Sn
     if row is None or merchant_id not in (None, row.merchant_id):
         raise NotFound("there is no such invoice")
     now = service.now()
-    if row.status == "open":  # somebody is looking, so the next check asks for it sooner
+    if (
+        row.status == "open"
+    ):  # somebody is looking, so the next check asks for it sooner
         service.notes.note(invoices.ASKED, row.id, now)
     rules, newest = rules_for(service.settings, row), row.newest_height
     return Snapshot(
         row=changed(row, checked_at=checked_ms(row)),
         missing_sats=_missing_sats(row, rules),
-        confirmations=0 if newest is None else max(0, (row.tip_height or 0) + 1 - newest),
+        confirmations=0
+        if newest is None
+        else max(0, (row.tip_height or 0) + 1 - newest),
         needed=rules.confirmations,
         now=now,
         least_sats=least_sats_of(row.script),

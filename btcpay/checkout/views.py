@@ -89,16 +89,23 @@ class Checkout:
         page = page_of(snapshot, brand, notices_of(self.service, snapshot))
         press = new_form() if page["link_id"] else None
         frames = (
-            part.frame_of(self.service.db, snapshot.row) for part in hooks.of(hooks.InvoiceFrame)
+            part.frame_of(self.service.db, snapshot.row)
+            for part in hooks.of(hooks.InvoiceFrame)
         )
         frame = next(filter(None, frames), None)
         asks = emails.may_be_asked(self.service.settings, snapshot.row, snapshot.now)
         done, status = request.args.get("done"), 200 if wrong is None else 400
-        asked = {"asks_address": asks, "wrong": wrong, "is_mailed": done == "mailed" and not asks}
+        asked = {
+            "asks_address": asks,
+            "wrong": wrong,
+            "is_mailed": done == "mailed" and not asks,
+        }
         values = {"page": page, "press": press, "frame": frame} | asked
         shown = self.pages.page("invoice.html", status, brand, **values)
         if frame:
-            shown.headers["Content-Security-Policy"] = self.pages.policy(framed_by=frame["origin"])
+            shown.headers["Content-Security-Policy"] = self.pages.policy(
+                framed_by=frame["origin"]
+            )
         # Only a POST shows again what was typed.
         return render.compress(shown) if request.method == "GET" else shown
 
@@ -149,7 +156,9 @@ class Checkout:
                 raise LinkRefused(400, wrong=wrong)
             return pressed(self.service, self._cookie, OfLink(link, columns), fields)
         except (InvalidRequest, PriceUnavailable) as error:
-            is_typed = link.amount_mode == "flexible" and isinstance(error, InvalidRequest)
+            is_typed = link.amount_mode == "flexible" and isinstance(
+                error, InvalidRequest
+            )
             wrong = {"amount": said(error)} if is_typed else {}
             why = LinkRefused(STATUS[error.code], said(error), wrong)
             return self._link_page(link, why, typed)

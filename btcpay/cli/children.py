@@ -24,7 +24,9 @@ class Children(contextlib.AbstractContextManager["Children"]):
     Each leads a session: Ctrl-C reaches this process alone, and a child's children end with it.
     """
 
-    def __init__(self, environ: Mapping[str, str], stop_timeout_s: float, log: Path | None = None):
+    def __init__(
+        self, environ: Mapping[str, str], stop_timeout_s: float, log: Path | None = None
+    ):
         self._environ, self._log, self._stop_timeout_s = environ, log, stop_timeout_s
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         if log:
@@ -55,7 +57,12 @@ class Children(contextlib.AbstractContextManager["Children"]):
     def start(self, name: str, *words: str) -> None:
         with self._log.open("ab") if self._log else contextlib.nullcontext() as log:
             self._running[name] = subprocess.Popen(
-                [sys.executable, "-P", "-m", *words],  # this folder may hold another program
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    *words,
+                ],  # this folder may hold another program
                 env=self._environ,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -74,8 +81,16 @@ class Children(contextlib.AbstractContextManager["Children"]):
         """Raises CommandError, with the child's exit status, when one has ended by itself."""
         for name, child in self._running.items():
             if (status := child.poll()) is not None:
-                how = f"was killed (signal {-status})" if status < 0 else f"ended ({status})"
-                lines = self._log.read_text("utf-8", "replace").splitlines() if self._log else []
+                how = (
+                    f"was killed (signal {-status})"
+                    if status < 0
+                    else f"ended ({status})"
+                )
+                lines = (
+                    self._log.read_text("utf-8", "replace").splitlines()
+                    if self._log
+                    else []
+                )
                 said = [f"the {name} {how}" + (f"; {self._log} ends:" if lines else "")]
                 raise CommandError("\n".join(said + lines[-10:]), exit_status(status))
 

@@ -26,10 +26,15 @@ from storage.queries import merchants
 from storage.statement import Typed
 from storage.versions import open_ready
 
-HAVE_DEFAULTS = ("BLOCKTILL_NETWORK", "BLOCKTILL_DATABASE_URL")  # their defaults are rarely wanted
+HAVE_DEFAULTS = (
+    "BLOCKTILL_NETWORK",
+    "BLOCKTILL_DATABASE_URL",
+)  # their defaults are rarely wanted
 log = logging.getLogger(__name__)
 as_json = click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
-limited = click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
+limited = click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True
+)
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,9 @@ def answering(function: Callable[..., Any]) -> Callable[..., Any]:
 def require_text(values: Iterable[Any]) -> None:
     """Refuses words with lone surrogates (bytes that are no UTF-8), which no database stores."""
     for value in values:
-        if isinstance(value, str) and re.search("[\ud800-\udfff]", value):  # a Path may have them
+        if isinstance(value, str) and re.search(
+            "[\ud800-\udfff]", value
+        ):  # a Path may have them
             raise click.UsageError(f"{value!a} is not UTF-8")
 
 
@@ -123,7 +130,10 @@ def show(rows: Iterable[object], columns: str, as_json: bool) -> None:
     if as_json:
         answer_json([plain(row, columns) for row in rows])
         return
-    cells = [columns.split(), *(map(printable, _cells(row, columns).values()) for row in rows)]
+    cells = [
+        columns.split(),
+        *(map(printable, _cells(row, columns).values()) for row in rows),
+    ]
     cells = [list(line) for line in cells]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:
@@ -134,7 +144,9 @@ def show(rows: Iterable[object], columns: str, as_json: bool) -> None:
 def printable(value: Any) -> str:
     """The value in one line, without the control characters that a customer's text may hold."""
     text = "" if value is None else str(value)
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+    )
 
 
 def json_lines(values: Iterable[Any]) -> Iterator[str]:
@@ -165,7 +177,9 @@ def _cells(row: Any, columns: str) -> dict[str, Any]:
     """These columns of a row or a dict, times in ISO 8601."""
     values = row if isinstance(row, dict) else row._asdict()
     cells = {name: values[name] for name in columns.split()}
-    times = {name for name in cells if name.endswith("_at") and isinstance(cells[name], int)}
+    times = {
+        name for name in cells if name.endswith("_at") and isinstance(cells[name], int)
+    }
     return cells | {name: iso_ms(cells[name]) for name in times}
 
 
@@ -176,7 +190,9 @@ def plain(row: object, columns: str) -> dict[str, Any]:
 
 def number(name: str, value: Any) -> Any:
     """An amount's text as an exact JSON number; every other value as it is."""
-    is_amount = name in ("amount", "price", "tip") or {"usd", "btc", "value"} & set(name.split("_"))
+    is_amount = name in ("amount", "price", "tip") or {"usd", "btc", "value"} & set(
+        name.split("_")
+    )
     if isinstance(value, str) and is_amount:
         return orjson.Fragment(value)
     return value
@@ -187,7 +203,9 @@ def owners(db: Database) -> dict[int, str]:
     return {row.id: row.name for row in db.rows(merchants.ALL)}
 
 
-def facts_of(of: Resource[Any], base_url: str, merchant: str, row: Any) -> dict[str, Any]:
+def facts_of(
+    of: Resource[Any], base_url: str, merchant: str, row: Any
+) -> dict[str, Any]:
     """All that events have of a part's resource, and whose it is; an amount is its text.
 
     An event's amount is a JSON number, of which many programs drop the last zeros.
@@ -223,7 +241,9 @@ def add_list_and_show(
         rows = shell.db.rows(newest, limit=limit)
         facts = [facts_of(of, base_url, names[row.merchant_id], row) for row in rows]
         if shell.as_json:
-            answer_json([{name: fact[name] for name in columns.split()} for fact in facts])
+            answer_json(
+                [{name: fact[name] for name in columns.split()} for fact in facts]
+            )
         else:
             show(facts, columns, as_json=False)
 
@@ -234,7 +254,9 @@ def add_list_and_show(
         row, base_url = of.find(shell.db, id), shell.settings.base_url
         merchant = shell.db.only(merchants.BY_ID, id=row.merchant_id).name
         facts = facts_of(of, base_url, merchant, row) | more(shell.db, id)
-        shell.answer(facts, "\n".join(f"{name}: {_text(value)}" for name, value in facts.items()))
+        shell.answer(
+            facts, "\n".join(f"{name}: {_text(value)}" for name, value in facts.items())
+        )
 
 
 def _text(value: Any) -> str:

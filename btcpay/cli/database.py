@@ -43,7 +43,9 @@ def migrated(settings: Settings, folder: Path = STEPS) -> tuple[Row, str]:
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
-@click.option("--quiet", is_flag=True, help="Print nothing while all is well, for cron.")
+@click.option(
+    "--quiet", is_flag=True, help="Print nothing while all is well, for cron."
+)
 @answering
 def backup(shell: Shell, file: Path, force: bool, quiet: bool) -> None:
     """Write a complete copy of the database to FILE, even while the service runs."""
@@ -70,16 +72,26 @@ REVOKED = (
     " see `blocktill key list`."
 )
 COUNTERS = "merchant addresses before used next_index gap_limit"
-NEVER_AGAIN = "Never serve the SQLite database again: it would hand out the same addresses."
+NEVER_AGAIN = (
+    "Never serve the SQLite database again: it would hand out the same addresses."
+)
 
 
 @click.command()
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--skip", type=A_SKIP, default=SKIP, help=f"Addresses beyond all seen [{SKIP}].")
-@click.option("--in-place", is_flag=True, help="After pg_restore: move counters, log browsers out.")
+@click.option(
+    "--skip", type=A_SKIP, default=SKIP, help=f"Addresses beyond all seen [{SKIP}]."
+)
+@click.option(
+    "--in-place",
+    is_flag=True,
+    help="After pg_restore: move counters, log browsers out.",
+)
 @answering
-def restore(shell: Shell, file: Path | None, yes: bool, skip: int, in_place: bool) -> None:
+def restore(
+    shell: Shell, file: Path | None, yes: bool, skip: int, in_place: bool
+) -> None:
     """Replace the database with a backup, and move address counters past what the chain has seen.
 
     A new PostgreSQL database can take over an SQLite backup.
@@ -99,7 +111,11 @@ def restore(shell: Shell, file: Path | None, yes: bool, skip: int, in_place: boo
         agree = partial(agree, f"Replace {path} with {file}?")
         restored = put_back(path, settings, file, skip, agree, utc_now)
         aside = restored.aside
-        say(f"The old database is kept as {aside}." if aside else "There was no database before.")
+        say(
+            f"The old database is kept as {aside}."
+            if aside
+            else "There was no database before."
+        )
         say(f"{UNKNOWN} {REVOKED}")
         answer["aside"] = str(aside) if aside else None
     else:
@@ -111,19 +127,30 @@ def restore(shell: Shell, file: Path | None, yes: bool, skip: int, in_place: boo
 
 
 def _agree(
-    network: str, yes: bool, question: str, moves: list[Move], lost: list[str], programs: list[str]
+    network: str,
+    yes: bool,
+    question: str,
+    moves: list[Move],
+    lost: list[str],
+    programs: list[str],
 ) -> None:
     """Shows the changes to come, and asks unless `yes`; ends the command when the owner declines.
 
     Merchants who would be lost need a considered answer, which `--yes` is not.
     """
     if lost:
-        warning = f"{', '.join(lost)} of this database {'is' if len(lost) == 1 else 'are'}"
+        warning = (
+            f"{', '.join(lost)} of this database {'is' if len(lost) == 1 else 'are'}"
+        )
         if yes:
-            raise CommandError(f"{warning} not in this backup: run it without --yes to be asked")
+            raise CommandError(
+                f"{warning} not in this backup: run it without --yes to be asked"
+            )
         say(f"{warning} not in this backup, and will be gone.")
     s = "" if len(moves) == 1 else "s"
-    say(f"This is a shop on {network} with {len(moves)} merchant{s}; compare with their wallets:")
+    say(
+        f"This is a shop on {network} with {len(moves)} merchant{s}; compare with their wallets:"
+    )
     for move in moves:
         merchant = printable(move.merchant)  # somebody may have changed the backup
         say(f"{merchant}: the first addresses are {', '.join(move.addresses)}")

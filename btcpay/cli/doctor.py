@@ -14,7 +14,9 @@ COLUMNS = "name colour sentence remedy"
 
 
 @click.command()
-@click.option("--integrity", is_flag=True, help="Read the whole database too: pages and totals.")
+@click.option(
+    "--integrity", is_flag=True, help="Read the whole database too: pages and totals."
+)
 @answering
 def doctor(shell: Shell, integrity: bool) -> None:
     """Examine the service's health: one line for each finding, with its remedy.

@@ -27,29 +27,49 @@ export = click.Group(
 
 
 @export.command("payments")
-@click.option("--from", "from_at", metavar="DATE", type=MOMENT, help="Received then or later.")
-@click.option("--to", "to_at", metavar="DATE", type=MOMENT, help="Received before that.")
-@click.option("--format", "form", type=FORM, default="csv", help="Koinly's is its simple template.")
+@click.option(
+    "--from", "from_at", metavar="DATE", type=MOMENT, help="Received then or later."
+)
+@click.option(
+    "--to", "to_at", metavar="DATE", type=MOMENT, help="Received before that."
+)
+@click.option(
+    "--format",
+    "form",
+    type=FORM,
+    default="csv",
+    help="Koinly's is its simple template.",
+)
 @of_merchant
 @answering
 def export_payments(
-    shell: Shell, from_at: datetime | None, to_at: datetime | None, form: str, merchant: str | None
+    shell: Shell,
+    from_at: datetime | None,
+    to_at: datetime | None,
+    form: str,
+    merchant: str | None,
 ) -> None:
     """Payments as CSV (RFC 4180, UTF-8), one line each: merchant by merchant, oldest first.
 
     Days and times of --from and --to are those of each merchant's time zone; --from is
     included, --to is not.
     """
-    owners = [(owner, _span(owner, from_at, to_at)) for owner in _chosen(shell.db, merchant)]
+    owners = [
+        (owner, _span(owner, from_at, to_at)) for owner in _chosen(shell.db, merchant)
+    ]
     records = chain.from_iterable(
         payments.received(shell.db, owner, *span) for owner, span in owners
     )
-    exact = ({name: number(name, value) for name, value in row.items()} for row in records)
+    exact = (
+        {name: number(name, value) for name, value in row.items()} for row in records
+    )
     lines = FORMATS[form].lines(records, "en", UTC)
     _write(json_lines(exact) if shell.as_json else lines)
 
 
-def _span(owner: Merchant, from_at: datetime | None, to_at: datetime | None) -> tuple[int, int]:
+def _span(
+    owner: Merchant, from_at: datetime | None, to_at: datetime | None
+) -> tuple[int, int]:
     """The first millisecond, and the one after the last."""
     zone = zone_of(owner.timezone)
     first_ms = max(0, to_ms(in_zone(from_at, zone))) if from_at else 0

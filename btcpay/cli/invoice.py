@@ -17,7 +17,13 @@ from btcpay.cli.context import (
     show,
     with_shell,
 )
-from btcpay.cli.operation_options import as_typed, currency_of, number, priced, validated
+from btcpay.cli.operation_options import (
+    as_typed,
+    currency_of,
+    number,
+    priced,
+    validated,
+)
 from btcpay.invoices import by_hand, create
 from btcpay.invoices.explain import WAYS_OUT, explanation
 from btcpay.invoices.links import most
@@ -34,7 +40,8 @@ from storage.queries import merchants, payments
 from storage.queries.lists import listings
 
 LIST_COLUMNS = (
-    "id merchant status amount_sats received_sats amount_usd_quote created_at reference description"
+    "id merchant status amount_sats received_sats amount_usd_quote created_at"
+    " reference description"
 )
 ATTENTION_COLUMNS = (
     "id merchant status reason amount_sats received_sats since_at reference description"
@@ -55,16 +62,31 @@ invoice = click.Group("invoice", help="Invoices of all merchants.")
 
 @invoice.command("create")
 @click.argument("merchant")
-@click.option("--usd", "amount_usd", metavar="AMOUNT", callback=number, help="In US dollars.")
-@click.option("--amount", metavar="AMOUNT", callback=number, help="In the merchant's currency.")
-@click.option("--currency", metavar="EUR", help="Of --amount [default: the merchant's].")
+@click.option(
+    "--usd", "amount_usd", metavar="AMOUNT", callback=number, help="In US dollars."
+)
+@click.option(
+    "--amount", metavar="AMOUNT", callback=number, help="In the merchant's currency."
+)
+@click.option(
+    "--currency", metavar="EUR", help="Of --amount [default: the merchant's]."
+)
 @click.option("--description", metavar="TEXT", help="Shown on the page.")
 @click.option("--reference", metavar="TEXT", help="Your order number; shown too.")
-@click.option("--return", "return_url", metavar="URL", help="A link back to the shop, on its page.")
+@click.option(
+    "--return",
+    "return_url",
+    metavar="URL",
+    help="A link back to the shop, on its page.",
+)
 @click.option("--email", "customer_email", metavar="ADDRESS", help="The customer's.")
-@click.option("--expires-in-hours", metavar="H", callback=number, help="[default: it never does]")
+@click.option(
+    "--expires-in-hours", metavar="H", callback=number, help="[default: it never does]"
+)
 @answering
-def invoice_create(shell: Shell, merchant: str, currency: str | None, **fields: Any) -> None:
+def invoice_create(
+    shell: Shell, merchant: str, currency: str | None, **fields: Any
+) -> None:
     """Make an invoice, as create-invoice does; prints its id and its page."""
     owner = find_merchant(shell.db, merchant)
     beside = {name: fields.pop(name) for name in ("reference", "return_url")}
@@ -74,7 +96,9 @@ def invoice_create(shell: Shell, merchant: str, currency: str | None, **fields: 
     else:
         usd = as_typed("USD", fields["amount_usd"], "--usd")
         wanted = validated(NEW_INVOICE, fields | {"amount_usd": usd})
-    order = create.order_of(owner.id, wanted | beside, currency, most(currency or "USD"))
+    order = create.order_of(
+        owner.id, wanted | beside, currency, most(currency or "USD")
+    )
     quote = create.quote(shell.db, Prices(shell.settings), shell.now, order)
     with shell.db.write():
         row = create.new_invoice(shell.db, shell.settings.network, shell.now, quote)
@@ -84,7 +108,11 @@ def invoice_create(shell: Shell, merchant: str, currency: str | None, **fields: 
 
 @invoice.command("list")
 @click.option("--status", type=click.Choice(STATUSES))
-@click.option("--attention", is_flag=True, help="Those that need attention, oldest first, and why.")
+@click.option(
+    "--attention",
+    is_flag=True,
+    help="Those that need attention, oldest first, and why.",
+)
 @limited
 @answering
 def invoice_list(shell: Shell, status: str | None, attention: bool, limit: int) -> None:
@@ -106,7 +134,9 @@ def invoice_list(shell: Shell, status: str | None, attention: bool, limit: int) 
 
 @invoice.command("show")
 @click.argument("invoice_id", metavar="ID")
-@click.option("--proof", is_flag=True, help="Show the proofs of its payments instead, as JSON.")
+@click.option(
+    "--proof", is_flag=True, help="Show the proofs of its payments instead, as JSON."
+)
 @answering
 def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
     """Show all that is known of an invoice: what was received, its status, and why."""
@@ -115,7 +145,9 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
         kept = shell.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice_id)
         if not kept:
             raise CommandError("no payment of this invoice has been proven")
-        Shell(shell.settings, True).answer([json.loads(proven.document) for proven in kept], None)
+        Shell(shell.settings, True).answer(
+            [json.loads(proven.document) for proven in kept], None
+        )
         return
     story = find_story(shell.db, shell.settings, invoice_id, shell.now)
     then = next_look(shell.db, shell.settings, story.row, shell.now)
@@ -134,7 +166,8 @@ def _all_facts(story: Story, merchant: str, received: list[Payment]) -> dict[str
     attention = {"reason": row.attention, "since_at": row.attention_since_at}
     return {
         "invoice": {"merchant": merchant} | plain(row, SHOW_COLUMNS),
-        "standing": plain(vars(story.verdict), STANDING) | {"confirmations_needed": story.needed},
+        "standing": plain(vars(story.verdict), STANDING)
+        | {"confirmations_needed": story.needed},
         "attention": plain(attention, "reason since_at") if row.attention else None,
         "payments": [plain(payment, PAYMENT_COLUMNS) for payment in received],
         "outputs": [plain(output, OUTPUT_COLUMNS) for output in story.outputs],
@@ -171,7 +204,9 @@ def invoice_settle(shell: Shell, invoice_id: str, reason: str) -> None:
 @with_shell
 def invoice_dismiss(shell: Shell, invoice_id: str, reason: str) -> None:
     """Take an invoice off the attention list until something new happens to it."""
-    was_wanted = by_hand.dismiss(shell.db, shell.settings, invoice_id, reason, shell.now)
+    was_wanted = by_hand.dismiss(
+        shell.db, shell.settings, invoice_id, reason, shell.now
+    )
     say(f"dismissed {invoice_id}: {was_wanted}")
 
 

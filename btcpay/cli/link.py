@@ -36,7 +36,9 @@ def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
     if not words or not all(
         re.fullmatch(r"(0|[1-9][0-9]{0,10})(\.[0-9]{1,3})?", word) for word in words
     ):
-        raise click.UsageError("separate suggested amounts by commas, such as 5,10,19.90")
+        raise click.UsageError(
+            "separate suggested amounts by commas, such as 5,10,19.90"
+        )
     if re.fullmatch(r"[0-9]+,[0-9]{1,3}", text.strip()):
         both = " and ".join(words)
         message = f"{text.strip()} can be read as one amount: write {', '.join(words)} for {both}"
@@ -46,16 +48,28 @@ def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
 
 @link.command("create")
 @click.argument("merchant")
-@click.option("--amount", "amount_usd", metavar="AMOUNT", callback=number, help="A fixed price.")
+@click.option(
+    "--amount", "amount_usd", metavar="AMOUNT", callback=number, help="A fixed price."
+)
 @click.option("--min", "min_amount_usd", metavar="AMOUNT", callback=number)
 @click.option("--max", "max_amount_usd", metavar="AMOUNT", callback=number)
-@click.option("--currency", metavar="EUR", help="Of all amounts [default: the merchant's].")
+@click.option(
+    "--currency", metavar="EUR", help="Of all amounts [default: the merchant's]."
+)
 @click.option("--title", metavar="TEXT", help="Shown on the page.")
-@click.option("--description", metavar="TEXT", help="Shown on the page and on its invoices.")
-@click.option("--suggest", metavar="5,10,20", callback=_amounts, help="Amounts shown as buttons.")
+@click.option(
+    "--description", metavar="TEXT", help="Shown on the page and on its invoices."
+)
+@click.option(
+    "--suggest", metavar="5,10,20", callback=_amounts, help="Amounts shown as buttons."
+)
 @answering
 def link_create(
-    shell: Shell, merchant: str, suggest: list[Decimal], currency: str | None, **fields: Any
+    shell: Shell,
+    merchant: str,
+    suggest: list[Decimal],
+    currency: str | None,
+    **fields: Any,
 ) -> None:
     """Make a payment link, as create-payment-link does; prints its id and its page.
 
@@ -64,13 +78,19 @@ def link_create(
     owner, now = find_merchant(shell.db, merchant), shell.now
     currency = checked_currency(currency or owner.currency)
     amounts = {
-        f"{name}_usd": as_typed(currency, fields[f"{name}_usd"], f"--{name.partition('_')[0]}")
+        f"{name}_usd": as_typed(
+            currency, fields[f"{name}_usd"], f"--{name.partition('_')[0]}"
+        )
         for name in links.AMOUNTS
     }
-    wanted = typed_texts(validated(NEW_PRICED_LINK, fields | amounts)) | {"suggested": suggest}
+    wanted = typed_texts(validated(NEW_PRICED_LINK, fields | amounts)) | {
+        "suggested": suggest
+    }
     require_units(currency, [wanted.get(f"{name}_usd") for name in links.AMOUNTS])
     if links.is_nameless(wanted):
-        raise click.UsageError("give --title or an amount, so that customers know the link")
+        raise click.UsageError(
+            "give --title or an amount, so that customers know the link"
+        )
     price = live_price(Prices(shell.settings), now, currency)
     with shell.db.write():
         row = links.new_link(shell.db, now, owner.id, wanted, price)

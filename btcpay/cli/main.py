@@ -22,7 +22,12 @@ from btcpay.merchants.sessions import start_url
 from btcpay.settings.env_file import VARIABLE
 from btcpay.settings.logs import to_json
 from btcpay.settings.secrets import HIDDEN
-from btcpay.values.errors import CommandError, InvalidRequest, PriceUnavailable, SettingsError
+from btcpay.values.errors import (
+    CommandError,
+    InvalidRequest,
+    PriceUnavailable,
+    SettingsError,
+)
 from storage.database import in_one_line
 
 # The module of each command. It is imported when the command is used: a check every minute should
@@ -47,7 +52,9 @@ COMMANDS = {
     "wallet": "btcpay.cli.merchant.merchant",
     "webhook": "btcpay.cli.notify",
 }
-PROJECT = Path(__file__).resolve().parents[2]  # a checkout, or the site-packages of a wheel
+PROJECT = (
+    Path(__file__).resolve().parents[2]
+)  # a checkout, or the site-packages of a wheel
 GUNICORN = ["-c", "python:btcpay.web.gunicorn_conf", "wsgi:app"]
 VERSIONS = (
     f"%(prog)s, version %(version)s\nPython {platform.python_version()},"
@@ -65,12 +72,16 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return _of_parts().get(name)
-        command: click.Command = getattr(import_module(COMMANDS[name]), name.replace("-", "_"))
+        command: click.Command = getattr(
+            import_module(COMMANDS[name]), name.replace("-", "_")
+        )
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuses an option with an empty value, such as that of a variable that is not set."""
-        own = args[: [*args, "--"].index("--")]  # behind it is another program's command line
+        own = args[
+            : [*args, "--"].index("--")
+        ]  # behind it is another program's command line
         for word, following in pairwise([*own, "--"]):
             if (found := OPTION.fullmatch(word)) and (found[2] == "=" or not following):
                 raise click.UsageError(f"{found[1]} is followed by an empty value")
@@ -126,7 +137,9 @@ def main() -> None:
     """Runs the command line; a refusal is one line on standard error and status 1."""
     escape_output()
     logging.basicConfig(
-        level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
+        level=logging.INFO,
+        stream=sys.stderr,
+        format="%(asctime)s %(levelname)s %(message)s",
     )
     logging.getLogger("peewee").setLevel(logging.WARNING)
     try:

@@ -32,22 +32,36 @@ from storage.queries.receivers import LIST, WEBHOOK
 from storage.statement import as_dict, blank
 
 LIST_COLUMNS = (
-    "id merchant url command kinds pending failing_since_at disabled_at disabled_reason created_at"
+    "id merchant url command kinds pending failing_since_at"
+    " disabled_at disabled_reason created_at"
 )
 DELIVERY_COLUMNS = "number event_id kind state attempts status tried_at next_at answer"
 TEST_COLUMNS = "kind event_id is_taken status answer"
 KIND = click.Choice([*KINDS])  # docs/developers/events.md
-webhook = click.Group("webhook", help="Receivers of events: a URL, signed, or a command.")
+webhook = click.Group(
+    "webhook", help="Receivers of events: a URL, signed, or a command."
+)
 
 
 @webhook.command("add")
 @click.argument("merchant")
 @click.argument("url", required=False)
-@click.option("--exec", "command", metavar="COMMAND", help="A program that reads the event's body.")
-@click.option("--kinds", multiple=True, type=KIND, metavar="KIND", help="Only this, or these.")
+@click.option(
+    "--exec",
+    "command",
+    metavar="COMMAND",
+    help="A program that reads the event's body.",
+)
+@click.option(
+    "--kinds", multiple=True, type=KIND, metavar="KIND", help="Only this, or these."
+)
 @answering
 def webhook_add(
-    shell: Shell, merchant: str, url: str | None, command: str | None, kinds: tuple[str, ...]
+    shell: Shell,
+    merchant: str,
+    url: str | None,
+    command: str | None,
+    kinds: tuple[str, ...],
 ) -> None:
     """Send events from now on to a URL or a command; the secret is shown only once."""
     if (url is None) == (command is None):
@@ -74,7 +88,9 @@ def webhook_list(shell: Shell) -> None:
         return kinds if shell.as_json else ", ".join(kinds or ["all"])
 
     rows = shell.db.rows(LIST)
-    shell.show([as_dict(row) | {"kinds": kinds_of(row.kinds)} for row in rows], LIST_COLUMNS)
+    shell.show(
+        [as_dict(row) | {"kinds": kinds_of(row.kinds)} for row in rows], LIST_COLUMNS
+    )
 
 
 @webhook.command("remove")
@@ -123,9 +139,13 @@ def webhook_deliveries(shell: Shell, webhook_id: str, limit: int) -> None:
 @webhook.command("resend")
 @click.argument("webhook_id", metavar="ID")
 @click.option("--failed", is_flag=True, help="All that were given up.")
-@click.option("--since", type=click.IntRange(0), metavar="NUMBER", help="All after this number.")
+@click.option(
+    "--since", type=click.IntRange(0), metavar="NUMBER", help="All after this number."
+)
 @with_shell
-def webhook_resend(shell: Shell, webhook_id: str, failed: bool, since: int | None) -> None:
+def webhook_resend(
+    shell: Shell, webhook_id: str, failed: bool, since: int | None
+) -> None:
     """Have the next check send events again, with the same ids; enables a disabled endpoint."""
     if failed == (since is not None):
         raise click.UsageError("give --failed or --since NUMBER")
@@ -143,10 +163,16 @@ EVERY_S = 0.5  # between looks at the table of events
 
 @click.command()
 @click.option("--merchant", metavar="NAME", help="Only this merchant's.")
-@click.option("--since", type=click.IntRange(0), help="Begin after this event; 0: with the first.")
-@click.option("--forward-to", "url", metavar="URL", help="Also send each there, once, signed.")
+@click.option(
+    "--since", type=click.IntRange(0), help="Begin after this event; 0: with the first."
+)
+@click.option(
+    "--forward-to", "url", metavar="URL", help="Also send each there, once, signed."
+)
 @answering
-def listen(shell: Shell, merchant: str | None, since: int | None, url: str | None) -> None:
+def listen(
+    shell: Shell, merchant: str | None, since: int | None, url: str | None
+) -> None:
     """Print events as they come until Ctrl-C: a readable line each, JSON into a pipe."""
     owner_id = find_merchant(shell.db, merchant).id if merchant is not None else None
     forward = _forwarding(shell, url) if url is not None else lambda _event: None
@@ -171,11 +197,18 @@ def listen(shell: Shell, merchant: str | None, since: int | None, url: str | Non
 def readable(event: Event) -> str:
     """The event in one line for people: number, time, kind, and what it is about."""
     data, about = event.data, event.data[event.kind.resource]
-    words = [about["id"], data.get("reference"), about.get("status"), data.get("attention")]
+    words = [
+        about["id"],
+        data.get("reference"),
+        about.get("status"),
+        data.get("attention"),
+    ]
     if "amount_sats" in about:
         words.append(f"{about['amount_sats']} sats")
     said = " ".join(str(word) for word in words if word)
-    return printable(f"{event.number:>6}  {event.happened_at}  {event.kind.value:<26}  {said}")
+    return printable(
+        f"{event.number:>6}  {event.happened_at}  {event.kind.value:<26}  {said}"
+    )
 
 
 def _forwarding(shell: Shell, url: str) -> Callable[[Event], None]:

@@ -57,7 +57,9 @@ def as_typed(
         typed = f"{given[:40]!a}"
         if error.readings:
             one, other = error.readings
-            message = f"{typed} can be read as {one:f} or {other:f}: use a point, no groups"
+            message = (
+                f"{typed} can be read as {one:f} or {other:f}: use a point, no groups"
+            )
         elif error.foreign:
             message = f"the amount is in {currency}, and {error.foreign!a} is another currency's"
         else:
@@ -75,16 +77,24 @@ def priced(currency: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return wanted
 
 
-def currency_of(merchant: Merchant, currency: str | None, fields: Mapping[str, Any]) -> str | None:
+def currency_of(
+    merchant: Merchant, currency: str | None, fields: Mapping[str, Any]
+) -> str | None:
     """The currency of --amount; None where --usd is given. Raises UsageError, CommandError."""
     if (fields["amount_usd"] is None) == (fields["amount"] is None):
         raise click.UsageError("say --usd or --amount")
     if fields["amount"] is None and currency:
         raise click.UsageError("--currency goes with --amount")
-    return None if fields["amount"] is None else checked_currency(currency or merchant.currency)
+    return (
+        None
+        if fields["amount"] is None
+        else checked_currency(currency or merchant.currency)
+    )
 
 
 def require_units(currency: str, amounts: Iterable[Decimal | None]) -> None:
     """Raises UsageError for more decimals than the currency has; `amounts` are validated."""
     if any(amount and amount != rounded(amount, currency) for amount in amounts):
-        raise click.UsageError(f"amounts in {currency} have {places_of(currency)} decimals")
+        raise click.UsageError(
+            f"amounts in {currency} have {places_of(currency)} decimals"
+        )

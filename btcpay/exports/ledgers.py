@@ -31,7 +31,10 @@ def spreadsheet(records: Iterable[Row], language: str, zone: tzinfo) -> Iterator
     It begins with the mark by which Excel knows UTF-8. Digits are western; every language's
     spreadsheet reads a day that is written as in ISO 8601.
     """
-    gettext, mark = catalog(language).gettext, "," if signs(language)[10] == "," else "."
+    gettext, mark = (
+        catalog(language).gettext,
+        "," if signs(language)[10] == "," else ".",
+    )
     heads = [gettext("Day"), gettext("Time"), gettext("Invoice"), gettext("Reference")]
     heads += [gettext("For"), gettext("Status"), gettext("Currency"), gettext("Amount")]
     heads += [gettext("Tip"), "BTC", gettext("Transaction")]
@@ -41,8 +44,12 @@ def spreadsheet(records: Iterable[Row], language: str, zone: tzinfo) -> Iterator
 
     def cells(record: Row) -> list[str]:
         at = datetime.fromisoformat(record["received_at"]).astimezone(zone)
-        texts = [defused(record[name] or "", other) for name in ("reference", "description")]
-        sums = [record[name] or "" for name in ("value_at_receipt", "tip", "amount_btc")]
+        texts = [
+            defused(record[name] or "", other) for name in ("reference", "description")
+        ]
+        sums = [
+            record[name] or "" for name in ("value_at_receipt", "tip", "amount_btc")
+        ]
         value, tip, btc = (text.replace(".", mark) for text in sums)
         status = record["invoice_status"]  # a refund without an invoice has none
         texts += [status and gettext(status.capitalize()), record["currency"]]
@@ -56,10 +63,23 @@ def koinly(records: Iterable[Row], _language: str, _zone: tzinfo) -> Iterator[st
     """Koinly's simple template: support.koinly.io, "How to create a custom CSV file"."""
 
     def cells(record: Row) -> list[str]:
-        at, value = datetime.fromisoformat(record["received_at"]), record["value_at_receipt"]
-        coins = [record["amount_btc"], "BTC", "" if record["amount_sats"] < 0 else "income"]
+        at, value = (
+            datetime.fromisoformat(record["received_at"]),
+            record["value_at_receipt"],
+        )
+        coins = [
+            record["amount_btc"],
+            "BTC",
+            "" if record["amount_sats"] < 0 else "income",
+        ]
         worth = [value, record["currency"]] if value else ["", ""]
-        return [f"{at:%Y-%m-%d %H:%M} UTC", *coins, *worth, defused(_words(record)), _txid(record)]
+        return [
+            f"{at:%Y-%m-%d %H:%M} UTC",
+            *coins,
+            *worth,
+            defused(_words(record)),
+            _txid(record),
+        ]
 
     return table(chain([KOINLY.split(",")], map(cells, records)))
 
@@ -73,7 +93,11 @@ def beancount(records: Iterable[Row], _language: str, _zone: tzinfo) -> Iterator
 
 
 def _transaction(record: Row) -> str:
-    btc, value, currency = record["amount_btc"], record["value_at_receipt"], record["currency"]
+    btc, value, currency = (
+        record["amount_btc"],
+        record["value_at_receipt"],
+        record["currency"],
+    )
     worth = f" @@ {abs(Decimal(value))} {currency}" if value else ""
     income = f"{-Decimal(value)} {currency}" if value else f"{-Decimal(btc)} BTC"
     flag = "*" if record["settled"] or record["amount_sats"] < 0 else "!"
@@ -98,7 +122,9 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    "csv": Format(".csv", "text/csv", lambda records, _language, _zone: csv_lines(records)),
+    "csv": Format(
+        ".csv", "text/csv", lambda records, _language, _zone: csv_lines(records)
+    ),
     "spreadsheet": Format(".csv", "text/csv", spreadsheet),
     "koinly": Format("-koinly.csv", "text/csv", koinly),
     "beancount": Format(".beancount", "text/plain", beancount),

@@ -31,7 +31,13 @@ COLUMNS = (
     " invoice_usd_quote tip tip_currency outputs block_height block_hash payment_id bill_id"
 )
 # Our own numbers, which may begin with a minus sign; no formula can be in them.
-SUMS = ["amount_sats", "amount_btc", "value_at_receipt", "usd_at_receipt", "usd_at_quote"]
+SUMS = [
+    "amount_sats",
+    "amount_btc",
+    "value_at_receipt",
+    "usd_at_receipt",
+    "usd_at_quote",
+]
 PAGE = 500  # payments in memory at a time
 MAX_LABEL_LENGTH = 255  # BIP329 advises wallets to keep this much
 END = 2**62  # later than any stored time
@@ -42,7 +48,8 @@ _CALCULATES = r"(?=[\s\"]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])"
 # A cell begins where ours does, and where a reader with another separator splits it.
 _BREAKS = "\t\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 _FORMULA = {
-    mark: re.compile(rf"\A(?=\n)|(?:\A|(?<=[{mark}{_BREAKS}])){_CALCULATES}") for mark in ",;"
+    mark: re.compile(rf"\A(?=\n)|(?:\A|(?<=[{mark}{_BREAKS}])){_CALCULATES}")
+    for mark in ",;"
 }
 _UNSEEN_KINDS = ("Cc", "Cn")  # controls, and signs that no table of Python's has
 
@@ -74,7 +81,11 @@ def defused(text: str, mark: str = ";") -> str:
 
 
 def received(
-    db: Database, merchant: Merchant, from_ms: int = 0, before_ms: int = END, page: int = PAGE
+    db: Database,
+    merchant: Merchant,
+    from_ms: int = 0,
+    before_ms: int = END,
+    page: int = PAGE,
 ) -> Iterator[Row]:
     """The merchant's payments with from_ms <= received < before_ms, oldest first, by COLUMNS.
 
@@ -82,7 +93,10 @@ def received(
     """
     of: Values = {"merchant_id": merchant.id, "before": before_ms}
     sent = chain.from_iterable(keyset.pages(db, refunds.SENT, page, from_ms, **of))
-    both = _came(db, merchant, from_ms, before_ms, page), (_refund(merchant, row) for row in sent)
+    both = (
+        _came(db, merchant, from_ms, before_ms, page),
+        (_refund(merchant, row) for row in sent),
+    )
     return merge(*both, key=lambda record: str(record["received_at"]))
 
 
@@ -123,7 +137,9 @@ def _came(
         of_page = db.rows(exports.OUTPUTS_OF_PAGE, **of)
         outputs = grouped(of_page, lambda output: output.payment_id)
         events = db.rows(exports.RECORDS_OF_PAGE, **of)
-        recorded = {json.loads(event.detail)["id"]: event.happened_at for event in events}
+        recorded = {
+            json.loads(event.detail)["id"]: event.happened_at for event in events
+        }
         for row in rows:
             yield _record(merchant, row, outputs[row.id], recorded.get(row.id))
 

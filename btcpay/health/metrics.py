@@ -51,7 +51,11 @@ class Figures(Collector):
             known = []
         yield _gauge("database_up", "Whether the database answers.", bool(known))
         together = self.counts_together()
-        yield _gauge("rate_limit_store_up", "Whether all requests are counted together.", together)
+        yield _gauge(
+            "rate_limit_store_up",
+            "Whether all requests are counted together.",
+            together,
+        )
         labels = {"version": __version__, "python": platform.python_version()}
         build = GaugeMetricFamily(
             "blocktill_build_info", "Versions that serve.", labels=list(labels)
@@ -61,34 +65,50 @@ class Figures(Collector):
         if self.folder:
             with suppress(OSError):  # without the folder there is no database either
                 free = shutil.disk_usage(self.folder).free
-                yield _gauge("disk_free_bytes", "Free bytes on the database's disk.", free)
+                yield _gauge(
+                    "disk_free_bytes", "Free bytes on the database's disk.", free
+                )
         yield from known
 
     def _known(self) -> Iterator[Metric]:
         db, now = self.db, self.now()
         count = db.only(tallies.OPEN_INVOICES)[0]
-        yield _gauge("open_invoices", "Invoices that wait for money, at most 10,000.", count)
+        yield _gauge(
+            "open_invoices", "Invoices that wait for money, at most 10,000.", count
+        )
         found = dict(db.rows(attentions.BY_REASON))
         # Every reason, even at 0, so that an alarm can be set on one that has never occurred.
         by_reason = {reason: found.get(reason, 0) for reason in REASONS}
-        yield _gauges("invoices_attention", "Invoices that need attention.", "reason", by_reason)
+        yield _gauges(
+            "invoices_attention", "Invoices that need attention.", "reason", by_reason
+        )
         settled = int(db.only(tallies.SETTLED)[0])
-        yield _gauge("settled_satoshis", "All payments; falls after a reorganisation.", settled)
+        yield _gauge(
+            "settled_satoshis", "All payments; falls after a reorganisation.", settled
+        )
         if checked_at := meta.time(db, meta.Key.CHECKED_AT):
             text = "Unix time of the last complete check."
             yield _gauge("last_check_timestamp_seconds", text, checked_at.timestamp())
         failed = db.only(part_work.FAILED_COUNT)[0]
-        yield _gauge("part_work_failed", "What parts could not do yet; tried again.", failed)
+        yield _gauge(
+            "part_work_failed", "What parts could not do yet; tried again.", failed
+        )
         late = meta.count(db, meta.Key.PREVIEWS_LATE)
         yield _gauge("previews_late", "Open pages that show a payment late.", late)
         if known := progress_of(db, now):
-            yield _gauge("chain_height", "Height of the best block known.", known.height)
+            yield _gauge(
+                "chain_height", "Height of the best block known.", known.height
+            )
             yield _gauge("blocks_behind", "Blocks not read yet.", known.behind)
         good = [row.good_at for row in db.rows(sources.PEERS) if row.good_at]
         lately = sum(ms > to_ms(now - LATELY) for ms in good)
-        yield _gauge("peers_good", "Nodes that answered a check within the hour.", lately)
+        yield _gauge(
+            "peers_good", "Nodes that answered a check within the hour.", lately
+        )
         listens = bool(meta.get(db, meta.Key.LISTENS))
-        yield _gauge("listens", "1 while a check stays and listens to peers.", int(listens))
+        yield _gauge(
+            "listens", "1 while a check stays and listens to peers.", int(listens)
+        )
         yield from _gaps(db)
         oldest_ms = db.only(deliveries.OLDEST_WEBHOOK)[1]
         age = now - from_ms(oldest_ms) if oldest_ms is not None else timedelta()
@@ -112,7 +132,12 @@ def _gauges(name: str, text: str, label: str, values: Mapping[str, Any]) -> Metr
 def _tallied(totals: dict[tuple[str, str], int]) -> Iterator[Metric]:
     for name, text, label, each in (
         ("checks", "Runs of the check.", "outcome", ("complete", "incomplete")),
-        ("webhook_deliveries", "Attempts.", "result", ("delivered", "failed", "given_up")),
+        (
+            "webhook_deliveries",
+            "Attempts.",
+            "result",
+            ("delivered", "failed", "given_up"),
+        ),
         ("mails", "Attempts to send a mail.", "result", ("sent", "failed", "given_up")),
         ("explorer_calls", "Calls to explorers.", "host", None),
         ("explorer_failures", "Calls without a good answer.", "host", None),
@@ -129,15 +154,21 @@ def _tallied(totals: dict[tuple[str, str], int]) -> Iterator[Metric]:
         total = totals.get((name.removesuffix("_read"), ""), 0)
         yield CounterMetricFamily(f"blocktill_{name}", text, total)
     took_s = totals.get(("check_ms", ""), 0) / 1000
-    yield CounterMetricFamily("blocktill_check_seconds", "Time that the checks took.", took_s)
+    yield CounterMetricFamily(
+        "blocktill_check_seconds", "Time that the checks took.", took_s
+    )
 
 
 def _gaps(db: Database) -> Iterator[Metric]:
     rows = db.rows(merchants.ALL)
     needed = {row.name: gap_of_merchant(db, row).limit for row in rows}
     said = {row.name: row.wallet_gap_limit for row in rows}
-    yield _gauges("gap_needed", "The gap limit that the wallet needs now.", "merchant", needed)
-    yield _gauges("gap_limit", "The gap limit that was noted for the wallet.", "merchant", said)
+    yield _gauges(
+        "gap_needed", "The gap limit that the wallet needs now.", "merchant", needed
+    )
+    yield _gauges(
+        "gap_limit", "The gap limit that was noted for the wallet.", "merchant", said
+    )
 
 
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -155,7 +186,9 @@ class Counters(Collector):
         if folder:  # the library reads its folder when it is loaded, perhaps long ago
             values.ValueClass = values.MultiProcessValue()
         self._own = own = CollectorRegistry()
-        requests = Counter("blocktill_requests", "Answers.", ["operation", "status"], registry=own)
+        requests = Counter(
+            "blocktill_requests", "Answers.", ["operation", "status"], registry=own
+        )
         seconds = Histogram(
             "blocktill_request_seconds",
             "Time from the request to its answer.",
@@ -166,10 +199,16 @@ class Counters(Collector):
         self._requests = functools.cache(requests.labels)
         self._seconds = functools.cache(seconds.labels)
         self._refreshes = Counter(
-            "blocktill_price_refreshes", "Rounds of price requests.", ["outcome"], registry=own
+            "blocktill_price_refreshes",
+            "Rounds of price requests.",
+            ["outcome"],
+            registry=own,
         )
         self._priced = Gauge(
-            PRICED, "Unix time of the last price.", registry=own, multiprocess_mode="max"
+            PRICED,
+            "Unix time of the last price.",
+            registry=own,
+            multiprocess_mode="max",
         )
 
     def answered(self, operation: str, status: int, took_s: int | float) -> None:
@@ -184,7 +223,9 @@ class Counters(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The counts of all processes, and the age of the newest price in any of them."""
-        source = MultiProcessCollector(None, self._folder) if self._folder else self._own
+        source = (
+            MultiProcessCollector(None, self._folder) if self._folder else self._own
+        )
         for metric in source.collect():
             if metric.name != PRICED:
                 yield metric

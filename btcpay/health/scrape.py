@@ -73,14 +73,18 @@ class Scraped(HTTPServer):
     A thread of its own, with its own connection to the database: requests do not wait for it.
     """
 
-    def __init__(self, collectors: Iterable[Collector], listener: socket.socket) -> None:
+    def __init__(
+        self, collectors: Iterable[Collector], listener: socket.socket
+    ) -> None:
         registry = CollectorRegistry()
         for collector in collectors:
             registry.register(collector)
         handler = type("Scrape", (Scrape,), {"registry": registry})
         super().__init__(listener.getsockname()[:2], handler, bind_and_activate=False)
         self.socket.close()
-        listener.setblocking(False)  # another process may have taken the connection already
+        listener.setblocking(
+            False
+        )  # another process may have taken the connection already
         self.socket = listener
         threading.Thread(target=self.serve_forever, args=[POLL_S], daemon=True).start()
 

@@ -59,7 +59,13 @@ def state_of(
 ) -> State:
     """`found_at`: when a check was last complete. Each time is None until there is one."""
     max_age = timedelta(minutes=settings.check_max_age_min)
-    found = YELLOW if found_at is None else GREEN if _is_within(found_at, max_age, now) else RED
+    found = (
+        YELLOW
+        if found_at is None
+        else GREEN
+        if _is_within(found_at, max_age, now)
+        else RED
+    )
     is_late = found == GREEN and not _is_within(found_at, max_age * LATE, now)
     return State(
         found=found,

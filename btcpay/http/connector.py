@@ -17,7 +17,9 @@ Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
 Options = Sequence[tuple[int, int, int | bytes]]
 
 
-def connect(host: str, port: int, timeout_s: float, options: Options = ()) -> socket.socket:
+def connect(
+    host: str, port: int, timeout_s: float, options: Options = ()
+) -> socket.socket:
     """A connection to the host within that time, the looking up of its name not counted.
 
     A network that swallows what goes to IPv6 costs NEXT_AFTER_S. Raises OSError, such as the error
@@ -45,7 +47,9 @@ def by_turns(addresses: Sequence[Address]) -> list[Address]:
 class _Race:
     """Connects to addresses one after another, until one has accepted; closes the others."""
 
-    def __init__(self, addresses: Sequence[Address], timeout_s: float, options: Options) -> None:
+    def __init__(
+        self, addresses: Sequence[Address], timeout_s: float, options: Options
+    ) -> None:
         self._addresses = deque(addresses)
         self._options = options
         self._until_s = time.monotonic() + timeout_s
@@ -69,7 +73,10 @@ class _Race:
             self._under_way.close()
 
     def _sockets(self) -> list[socket.socket]:
-        return [cast(socket.socket, key.fileobj) for key in self._under_way.get_map().values()]
+        return [
+            cast(socket.socket, key.fileobj)
+            for key in self._under_way.get_map().values()
+        ]
 
     def _begin(self, address: Address) -> None:
         family, kind, protocol, _, place = address

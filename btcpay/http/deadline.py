@@ -22,7 +22,11 @@ from typing import Any, TypeVar
 
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection
-from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    NameResolutionError,
+    NewConnectionError,
+)
 
 from btcpay.http.connector import connect
 from btcpay.values.errors import TimedOut
@@ -85,7 +89,9 @@ class Adapter(HTTPAdapter):
         kind = pool.ConnectionCls
         if kind.response_class is not _Response:
             own: dict[str, Any] = {"response_class": _Response}
-            if kind._new_conn is HTTPConnection._new_conn:  # else it is PySocks's, to a proxy
+            if (
+                kind._new_conn is HTTPConnection._new_conn
+            ):  # else it is PySocks's, to a proxy
                 own["_new_conn"] = _new_connection
             pool.ConnectionCls = type("Bounded", (kind,), own)
         return pool
@@ -95,7 +101,9 @@ def _new_connection(connection: Any) -> socket.socket:
     """In place of urllib3's, which gives all of the time to the first address of a host."""
     host, timeout_s = connection._dns_host, connection.timeout
     try:
-        return connect(host, connection.port, timeout_s, connection.socket_options or ())
+        return connect(
+            host, connection.port, timeout_s, connection.socket_options or ()
+        )
     except socket.gaierror as error:
         raise NameResolutionError(connection.host, connection, error) from error
     except TimeoutError as error:
@@ -122,7 +130,9 @@ def in_time(timeout_s: float, read: Callable[[], T]) -> T:
 def in_thread(read: Callable[[], T]) -> Future[T]:
     """The coming result of `read`, for which nobody has to wait; its log has the request's id."""
     found = Future[T]()
-    threading.Thread(target=copy_context().run, args=(_run, read, found), daemon=True).start()
+    threading.Thread(
+        target=copy_context().run, args=(_run, read, found), daemon=True
+    ).start()
     return found
 
 

@@ -30,7 +30,11 @@ CONNECT_PART = 2 / 3
 # Answers up to this size are read at once; longer ones one at a time.
 SMALL_BYTES = 65536
 # A compressed answer has no honest size.
-HEADERS = {"User-Agent": f"btcpay/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
+HEADERS = {
+    "User-Agent": f"btcpay/{__version__}",
+    "Accept": "*/*",
+    "Accept-Encoding": "identity",
+}
 _PIECE_BYTES = 65536
 _LONGEST_RUN = 128  # characters of one JSON value; all that we use are shorter
 _PLAIN = rb'[^"\\,:\[\]{}]'
@@ -91,8 +95,12 @@ class Session:
                     on_headers(answer.headers)
                     for piece in _pieces(answer, response.max_bytes, count):
                         if turn and len(body) <= SMALL_BYTES < len(body) + len(piece):
-                            if not turn.acquire(timeout=max(0.0, until_s - time.monotonic())):
-                                raise Unreachable("answered at length while others did the same")
+                            if not turn.acquire(
+                                timeout=max(0.0, until_s - time.monotonic())
+                            ):
+                                raise Unreachable(
+                                    "answered at length while others did the same"
+                                )
                             held.callback(turn.release)
                             turn = None
                         _add(body, piece, response.max_kept)
@@ -102,7 +110,12 @@ class Session:
         return in_time(timeout_s, read)
 
     def post(
-        self, url: str, timeout_s: float, body: bytes, headers: Mapping[str, str], kept_bytes: int
+        self,
+        url: str,
+        timeout_s: float,
+        body: bytes,
+        headers: Mapping[str, str],
+        kept_bytes: int,
     ) -> tuple[int, bytes]:
         """The status of the answer and its first bytes, at most `kept_bytes`; no more is read.
 
@@ -138,9 +151,13 @@ class Session:
         proxy = "" if is_near(urlsplit(url).hostname) else self.proxy
         # The call itself ends sooner; this timeout ends the thread that it leaves behind.
         late_s = timeout_s + 1
-        connect_s = late_s if proxy else min(CONNECT_TIMEOUT_S, timeout_s * CONNECT_PART)
+        connect_s = (
+            late_s if proxy else min(CONNECT_TIMEOUT_S, timeout_s * CONNECT_PART)
+        )
         try:
-            request = requests.Request(method, url, {**HEADERS, **(headers or {})}, data=body)
+            request = requests.Request(
+                method, url, {**HEADERS, **(headers or {})}, data=body
+            )
             with self._adapter.send(
                 request.prepare(),
                 stream=True,

@@ -36,7 +36,8 @@ def cancel(
     with _locked(db, settings, invoice_id, now, EventKind.INVOICE_CANCELED) as row:
         if row.status != "open":
             raise Refused(
-                "not_open", f"the invoice is {row.status}; only an open one can be canceled"
+                "not_open",
+                f"the invoice is {row.status}; only an open one can be canceled",
             )
         if row.received_sats and not force:
             said = f"{row.received_sats} satoshis are on their way to this invoice"
@@ -44,7 +45,9 @@ def cancel(
         finish(db, [End(row, "canceled", {"reason": f"canceled {where}"})], now)
 
 
-def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: datetime) -> None:
+def settle(
+    db: Database, settings: Settings, invoice_id: str, reason: str, now: datetime
+) -> None:
     """Accepts what came, late or short, as payment; the last transaction completes it.
 
     Raises TextRefused, and Refused: `no_reason`, `paid`, `nothing_came`.
@@ -56,7 +59,8 @@ def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: 
         received = db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
         if not received:
             raise Refused(
-                "nothing_came", "no confirmed payment has come to this invoice; nothing to accept"
+                "nothing_came",
+                "no confirmed payment has come to this invoice; nothing to accept",
             )
         for payment in received:
             db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=payment.tx_hash)
@@ -83,7 +87,9 @@ def dismiss(
     with _locked(db, settings, invoice_id, now):
         attention = db.row(attentions.OF_INVOICE, invoice_id=invoice_id)
         if attention is None:
-            raise Refused("nothing_wanted", "nothing about this invoice needs attention")
+            raise Refused(
+                "nothing_wanted", "nothing about this invoice needs attention"
+            )
         if below_minor is not None and attention.stake_minor >= below_minor:
             raise Refused("at_stake", "more is at stake by now")
         detail = {"attention": attention.reason, "reason": reason}
@@ -106,7 +112,11 @@ def _checked_reason(text: str) -> str:
 
 @contextmanager
 def _locked(
-    db: Database, settings: Settings, invoice_id: str, now: datetime, kind: EventKind | None = None
+    db: Database,
+    settings: Settings,
+    invoice_id: str,
+    now: datetime,
+    kind: EventKind | None = None,
 ) -> Iterator[Invoice]:
     """The row, read under the lock; at the end attention is decided again and published."""
     with db.write():

@@ -30,7 +30,9 @@ from storage.queries import invoices, merchants
 MS_PER_HOUR = 3_600_000
 BTC = "BTC"  # an order in bitcoin has its satoshis without a price; its page shows dollars beside
 MAX_SHOWN = 100  # characters of a text that is refused
-PATIENCE_S = 1  # once dollars have a price, for that of a currency only shown beside them
+PATIENCE_S = (
+    1  # once dollars have a price, for that of a currency only shown beside them
+)
 log = logging.getLogger(__name__)
 
 
@@ -106,7 +108,9 @@ def quote(db: Database, prices: Prices, now: datetime, order: Order) -> Quote:
     """The order at the current price. Raises PriceUnavailable, and what `quote_at` raises."""
     currency, owner_id = order.currency, order.merchant_id
     if currency is None:
-        price = _price_beside(prices, now, db.only(merchants.CURRENCY, id=owner_id).currency)
+        price = _price_beside(
+            prices, now, db.only(merchants.CURRENCY, id=owner_id).currency
+        )
     else:
         price = live_price(prices, now, currency)
     least_sats = 0 if order.high is None else least_sats_of(db, owner_id)
@@ -122,10 +126,14 @@ def live_price(prices: Prices, now: datetime, currency: str) -> Price:
     price_usd = prices.usd.current()
     if ahead := prices.usd.clock_ahead(now):
         message = f"the service's clock is {ahead // timedelta(seconds=1)} s ahead"
-        log.error("%s of most price sources, so no invoice is made; %s", message, SET_CLOCK)
+        log.error(
+            "%s of most price sources, so no invoice is made; %s", message, SET_CLOCK
+        )
         raise PriceUnavailable(f"{message}: no invoice is made until it is corrected")
     known = {"USD": price_usd, BTC: Decimal(1)}
-    return Price(price_usd, currency, known.get(currency) or prices.of(currency).current())
+    return Price(
+        price_usd, currency, known.get(currency) or prices.of(currency).current()
+    )
 
 
 def _price_beside(prices: Prices, now: datetime, currency: str) -> Price:
@@ -141,12 +149,16 @@ def _price_beside(prices: Prices, now: datetime, currency: str) -> Price:
 
 def least_sats_of(db: Database, merchant_id: int) -> int:
     merchant = db.only(merchants.BY_ID, id=merchant_id)
-    return account.least_sats_of(account.stored_account(merchant.descriptor).script(0).hex())
+    return account.least_sats_of(
+        account.stored_account(merchant.descriptor).script(0).hex()
+    )
 
 
 def least_of(least_sats: int, price: Decimal, currency: str) -> Decimal:
     """The least amount of the currency that a wallet can send."""
-    return (least_sats * price / SATS_PER_BTC).quantize(unit_of(currency), ROUND_CEILING)
+    return (least_sats * price / SATS_PER_BTC).quantize(
+        unit_of(currency), ROUND_CEILING
+    )
 
 
 def quote_at(price: Price, order: Order, least_sats: int = 0) -> Quote:
@@ -158,11 +170,16 @@ def quote_at(price: Price, order: Order, least_sats: int = 0) -> Quote:
     """
     amount, high, currency = order.amount, order.high, order.currency or "USD"
     of_amount = price.in_currency if order.currency else price.usd
-    if high is not None and amount < (least := least_of(least_sats, of_amount, currency)) <= high:
+    if (
+        high is not None
+        and amount < (least := least_of(least_sats, of_amount, currency)) <= high
+    ):
         raise TooLittle(least, currency)
     amount_sats = sats_for(amount, of_amount)
     if amount_sats is None:
-        raise PriceUnavailable("the price of a bitcoin is implausible right now; retry shortly")
+        raise PriceUnavailable(
+            "the price of a bitcoin is implausible right now; retry shortly"
+        )
     amount_usd = worth_usd(amount, price if order.currency else None)
     return Quote(order, price, amount_sats, amount_usd)
 
@@ -190,7 +207,9 @@ def new_invoice(
     index = merchant.next_index - 1
     script, address = account.at_index(merchant.descriptor, index, network)
     is_in_btc = order.currency == BTC
-    shown = price._replace(currency="USD", in_currency=price.usd) if is_in_btc else price
+    shown = (
+        price._replace(currency="USD", in_currency=price.usd) if is_in_btc else price
+    )
     given: dict[str, Any] = {
         **order.details,
         "id": id or new_id("inv"),

@@ -31,7 +31,9 @@ def ask(db: Database, row: Invoice, address: str, now: datetime) -> None:
     with db.write():
         if db.run(invoices.GIVE_ADDRESS, id=row.id, customer_email=address):
             # A receiver of its own: the merchant's, for every payment, may be switched off.
-            own = receivers.add_mailbox(db, "asked", receivers.RECEIPT, row.merchant_id, (), at)
+            own = receivers.add_mailbox(
+                db, "asked", receivers.RECEIPT, row.merchant_id, (), at
+            )
             db.run(deliveries.ADD_MAIL, receiver_id=own, about=row.id, created_at=at)
 
 

@@ -63,12 +63,16 @@ def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
     ]
     if at_once.run(db, invoices.FINISH, ended) != len(ended):
         row = ends[0].row  # of several, any
-        raise Refused("changed", f"invoice {row.id} is not {row.status} any more; try again")
+        raise Refused(
+            "changed", f"invoice {row.id} is not {row.status} any more; try again"
+        )
     told = [recorded(one.row.id, Kind(one.status), one.detail, now) for one in ends]
     at_once.run(db, events.RECORD, told)
 
 
-def recorded(invoice_id: str, kind: Kind, detail: dict[str, Any], now: datetime) -> Values:
+def recorded(
+    invoice_id: str, kind: Kind, detail: dict[str, Any], now: datetime
+) -> Values:
     """An entry for `events.RECORD`. Raises ValueError for a kind that is not declared."""
     return {
         "invoice_id": invoice_id,
@@ -86,7 +90,11 @@ def record(
 
 
 def update_attention(
-    db: Database, settings: Settings, invoice_id: str, now: datetime, news: Sequence[News] = ()
+    db: Database,
+    settings: Settings,
+    invoice_id: str,
+    now: datetime,
+    news: Sequence[News] = (),
 ) -> str | None:
     """`update_attentions` of one invoice; returns the reason, or None."""
     return update_attentions(db, settings, {invoice_id: news}, now)[invoice_id]
@@ -101,13 +109,23 @@ def update_attentions(
     Stores the amounts received for pages, and publishes each one's `news` and a new reason with the
     final state. Call it in the transaction of the change, behind the balance's lock. Raises BadRow.
     """
-    rows = _with_related(db, at_once.rows(db, invoices.WHOLE, [{"id": id} for id in news]))
+    rows = _with_related(
+        db, at_once.rows(db, invoices.WHOLE, [{"id": id} for id in news])
+    )
     ids: list[Values] = [{"invoice_id": row.id} for row in rows]
     outputs = grouped(at_once.rows(db, payments.ALIVE, ids), lambda one: one.invoice_id)
-    histories = grouped(at_once.rows(db, events.OF_MONEY, ids), lambda one: one.invoice_id)
-    before = {row.invoice_id: row.reason for row in at_once.rows(db, attentions.OF_INVOICE, ids)}
+    histories = grouped(
+        at_once.rows(db, events.OF_MONEY, ids), lambda one: one.invoice_id
+    )
+    before = {
+        row.invoice_id: row.reason
+        for row in at_once.rows(db, attentions.OF_INVOICE, ids)
+    }
     tip_height = blocks.tip_height(db) or 0
-    verdicts = [(row, verdict_on(outputs[row.id], settings, row, now, tip_height)) for row in rows]
+    verdicts = [
+        (row, verdict_on(outputs[row.id], settings, row, now, tip_height))
+        for row in rows
+    ]
     at_once.run(db, invoices.KEEP, [figures(*one, tip_height) for one in verdicts])
     reasons: dict[str, str | None] = {}
     wanted: list[Values] = []
@@ -120,7 +138,10 @@ def update_attentions(
             wanted.append(_wanted(row, reason, at_stake_sats, now))
         is_new = reason is not None and before.get(row.id) != reason
         state = _state(row, verdict, reason)
-        told += [Told(row, each, state) for each in (*news.get(row.id, ()), *[_ATTENTION] * is_new)]
+        told += [
+            Told(row, each, state)
+            for each in (*news.get(row.id, ()), *[_ATTENTION] * is_new)
+        ]
     cleared: list[Values] = [{"invoice_id": id} for id in before if reasons[id] is None]
     at_once.run(db, attentions.CLEAR, cleared)
     at_once.run(db, attentions.WANT, wanted)
@@ -131,7 +152,9 @@ def update_attentions(
 def _with_related(db: Database, rows: Sequence[Invoice]) -> list[Invoice]:
     """These invoices, and those whose attention depends on what came to them."""
     known = {row.id for row in rows}
-    related = {id for part in hooks.of(hooks.InvoiceSums) for id in part.related_ids(db, rows)}
+    related = {
+        id for part in hooks.of(hooks.InvoiceSums) for id in part.related_ids(db, rows)
+    }
     others: list[Values] = [{"id": id} for id in sorted(related - known)]
     return [*rows, *at_once.rows(db, invoices.WHOLE, others)]
 
@@ -156,7 +179,12 @@ def _decided(
 
 
 def _recounted_sats(
-    db: Database, part: str, hook: hooks.InvoiceSums, row: Invoice, now: datetime, is_alone: bool
+    db: Database,
+    part: str,
+    hook: hooks.InvoiceSums,
+    row: Invoice,
+    now: datetime,
+    is_alone: bool,
 ) -> int:
     """The satoshis beyond what a part asked for, when it has counted what the invoice received.
 
@@ -196,13 +224,19 @@ def _state(row: Invoice, verdict: Verdict, reason: str | None) -> dict[str, Any]
 
 
 def try_update(
-    db: Database, settings: Settings, invoice_id: str, now: datetime, news: Sequence[News]
+    db: Database,
+    settings: Settings,
+    invoice_id: str,
+    now: datetime,
+    news: Sequence[News],
 ) -> None:
     """`update_attention` for a loop over invoices: a spoiled row stops none of the others."""
     try:
         update_attention(db, settings, invoice_id, now, news)
     except BadRow:
-        log.exception("the state of invoice %s is unknown: a row is damaged", invoice_id)
+        log.exception(
+            "the state of invoice %s is unknown: a row is damaged", invoice_id
+        )
 
 
 def _happening(event: Event) -> Happening | None:
@@ -216,5 +250,7 @@ def _happening(event: Event) -> Happening | None:
     if kind == Kind.PAID and "settled_reason" in detail:
         return Happening("settled")
     if kind in _REFUNDED:
-        return Happening(kind, f"{detail['txid']}:{detail['vout']}", detail["amount_sats"])
+        return Happening(
+            kind, f"{detail['txid']}:{detail['vout']}", detail["amount_sats"]
+        )
     return Happening(kind, detail.get("txid", ""))

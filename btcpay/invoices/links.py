@@ -21,7 +21,11 @@ from storage.statement import as_dict, blank, changed
 MOST_SUGGESTED = 6  # buttons, of which a phone shows two rows
 AMOUNTS = ("amount", "min_amount", "max_amount")
 TEXTS, ASKS = ("title", "description"), ("ask_email", "ask_name", "ask_note")
-HOW = ("no", "may", "must")  # a link asks its payer, who may leave it out or must give it
+HOW = (
+    "no",
+    "may",
+    "must",
+)  # a link asks its payer, who may leave it out or must give it
 
 
 def is_nameless(wanted: Mapping[str, Any]) -> bool:
@@ -62,7 +66,9 @@ def new_link(
     return row
 
 
-def edit(db: Database, link: PaymentLink, wanted: Mapping[str, Any], price: Price | None) -> None:
+def edit(
+    db: Database, link: PaymentLink, wanted: Mapping[str, Any], price: Price | None
+) -> None:
     """Changes a link's texts and ASKS, and at a price its limits and suggested amounts too.
 
     Raises what `new_link` raises. A fixed price and the currency stay; so do invoices made before.
@@ -78,31 +84,46 @@ def edit(db: Database, link: PaymentLink, wanted: Mapping[str, Any], price: Pric
 def _texts(wanted: Mapping[str, Any]) -> Any:
     asks = {name: wanted.get(name, HOW[0]) for name in ASKS}
     goal = wanted.get("goal_usd")
-    return {name: wanted.get(name) for name in TEXTS} | asks | {"goal": goal and str(goal)}
+    return (
+        {name: wanted.get(name) for name in TEXTS} | asks | {"goal": goal and str(goal)}
+    )
 
 
 def raised(db: Database, link: PaymentLink) -> Decimal:
     """The sum that a link with a goal has brought: of what its paid invoices asked for."""
     minor = 10 ** places_of(link.currency)
-    return of_minor(db.only(links.RAISED, through=link.id, minor=minor)[0], link.currency)
+    return of_minor(
+        db.only(links.RAISED, through=link.id, minor=minor)[0], link.currency
+    )
 
 
-def _amounts(db: Database, merchant_id: int, wanted: Mapping[str, Any], price: Price | None) -> Any:
+def _amounts(
+    db: Database, merchant_id: int, wanted: Mapping[str, Any], price: Price | None
+) -> Any:
     """The wanted amounts as columns, each with its worth in dollars. Raises TooLittle, TooMuch."""
     typed = {name: wanted.get(f"{name}_usd") for name in AMOUNTS}
     if price:
-        least = least_of(least_sats_of(db, merchant_id), price.in_currency, price.currency)
+        least = least_of(
+            least_sats_of(db, merchant_id), price.in_currency, price.currency
+        )
         said = [*typed.values(), *wanted.get("suggested", ())]
         if any(amount and amount < least for amount in said):
             raise TooLittle(least, price.currency)
-    worth = {name: amount and worth_usd(amount, price) for name, amount in typed.items()}
+    worth = {
+        name: amount and worth_usd(amount, price) for name, amount in typed.items()
+    }
     columns = typed | {f"{name}_usd": usd for name, usd in worth.items()}
-    return {name: None if amount is None else str(amount) for name, amount in columns.items()}
+    return {
+        name: None if amount is None else str(amount)
+        for name, amount in columns.items()
+    }
 
 
 def bounds(link: PaymentLink) -> tuple[Decimal, Decimal]:
     """The least and the greatest amount of a flexible link; 0 means anything above 0."""
-    return Decimal(link.min_amount or 0), Decimal(link.max_amount or most(link.currency))
+    return Decimal(link.min_amount or 0), Decimal(
+        link.max_amount or most(link.currency)
+    )
 
 
 def most(currency: str) -> Decimal:
@@ -118,10 +139,16 @@ def _checked(amounts: Sequence[Decimal], link: PaymentLink) -> str | None:
         raise CommandError("a link with a fixed price suggests no amounts")
     (low, high), currency = bounds(link), link.currency
     for amount in amounts:
-        if not (amount > 0 and low <= amount <= high and amount == rounded(amount, currency)):
-            raise CommandError(f"{amount} {currency} cannot be paid by this link: see its bounds")
+        if not (
+            amount > 0 and low <= amount <= high and amount == rounded(amount, currency)
+        ):
+            raise CommandError(
+                f"{amount} {currency} cannot be paid by this link: see its bounds"
+            )
     if len(set(amounts)) < len(amounts) or len(amounts) > MOST_SUGGESTED:
-        raise CommandError(f"at most {MOST_SUGGESTED} amounts can be suggested, each once")
+        raise CommandError(
+            f"at most {MOST_SUGGESTED} amounts can be suggested, each once"
+        )
     return " ".join(map(str, amounts))
 
 

@@ -74,7 +74,9 @@ def attempt(db: Database, work: Work, now: datetime, do: Callable[[], None]) -> 
     return True
 
 
-def guard(db: Database, work: Work, now: datetime, do: Callable[[], T], otherwise: T) -> T:
+def guard(
+    db: Database, work: Work, now: datetime, do: Callable[[], T], otherwise: T
+) -> T:
     """The result of a part's work within a transaction, which goes on if that fails.
 
     Then the result is `otherwise`, and the work is kept.
@@ -97,7 +99,11 @@ def note_failure(db: Database, work: Work, error: Exception, now: datetime) -> N
 def reason_of(error: Exception) -> str:
     """The kind of an error and its words, in one line."""
     words = " ".join(str(error).split())
-    return f"{type(error).__name__}: {words}"[:REASON_LENGTH] if words else type(error).__name__
+    return (
+        f"{type(error).__name__}: {words}"[:REASON_LENGTH]
+        if words
+        else type(error).__name__
+    )
 
 
 def pause_after(failures: int) -> timedelta:
@@ -122,7 +128,11 @@ def _say(db: Database, work: Work, error: Exception, now: datetime) -> None:
         row = db.row(part_work.OF, **work.key)
         if row:
             next_at = to_ms(now + pause_after(row.failures - 1))
-            again: Values = {"failures": row.failures, "next_at": next_at, "reason": reason}
+            again: Values = {
+                "failures": row.failures,
+                "next_at": next_at,
+                "reason": reason,
+            }
             db.run(part_work.DONE, **work.key)
             db.run(part_work.ADD, **work.key | again)
     log.error("%s: %s; it is tried again", work, reason)

@@ -33,7 +33,9 @@ def rules_for(settings: Settings, row: models.Invoice | payments.OutputWith) -> 
         asked_percent = stored_amount(row.tolerance_percent)
         tolerance_percent = min(tolerance_percent, asked_percent)
     return Rules(
-        max(confirmations, row.confirmations or 1), tolerance_percent, settings.network.gone_after
+        max(confirmations, row.confirmations or 1),
+        tolerance_percent,
+        settings.network.gone_after,
     )
 
 
@@ -58,7 +60,9 @@ def output_of(row: payments.OutputWith) -> Output:
     """The output as it was last seen. Raises BadRow."""
     block = None
     if row.block_height is not None:
-        block = Block(row.block_height, row.block_hash or "", from_ms(row.block_time_at or 0))
+        block = Block(
+            row.block_height, row.block_hash or "", from_ms(row.block_time_at or 0)
+        )
     return Output(
         txid=row.txid,
         vout=row.vout,
@@ -82,7 +86,9 @@ def inputs_of(row: models.Output) -> tuple[str, ...]:
         inputs = json.loads(row.inputs or "[]")
     except ValueError:
         inputs = None
-    if not isinstance(inputs, list) or not all(map(_OUTPOINT.fullmatch, map(str, inputs))):
+    if not isinstance(inputs, list) or not all(
+        map(_OUTPOINT.fullmatch, map(str, inputs))
+    ):
         raise BadRow(f"the inputs of {row.txid} are no outpoints")
     return tuple(inputs)
 
@@ -92,8 +98,12 @@ def known_outputs(db: Database, scans: Mapping[str, Scan]) -> dict[str, list[Out
 
     Raises BadRow.
     """
-    since_ms = {id: to_ms(scan.asked_at - HISTORY_AFTER) - 1 for id, scan in scans.items()}
-    asked: list[Values] = [{"invoice_id": id, "vanished_after": ms} for id, ms in since_ms.items()]
+    since_ms = {
+        id: to_ms(scan.asked_at - HISTORY_AFTER) - 1 for id, scan in scans.items()
+    }
+    asked: list[Values] = [
+        {"invoice_id": id, "vanished_after": ms} for id, ms in since_ms.items()
+    ]
     rows = at_once.rows(db, payments.KNOWN, asked)
     found = {(row.invoice_id, row.txid) for row in rows}
     again: list[Values] = [
@@ -125,7 +135,9 @@ def verdict_on(
 ) -> Verdict:
     """The verdict on these outputs, some of which may have vanished. Raises BadRow."""
     known, rules = [output_of(output) for output in outputs], rules_for(settings, row)
-    return decide(invoice_of(row), known, tip_height or 0, None, rules, now, credited_only=True)
+    return decide(
+        invoice_of(row), known, tip_height or 0, None, rules, now, credited_only=True
+    )
 
 
 def beside_sats(verdict: Verdict) -> int:
@@ -142,7 +154,9 @@ def figures(row: models.Invoice, verdict: Verdict, tip_height: int) -> Values:
         "unconfirmed_sats": verdict.unconfirmed_sats,
         "beside_sats": beside_sats(verdict),
         "coming_beside_sats": verdict.coming_beside_sats,
-        "newest_height": tip_height + 1 - verdict.confirmations if verdict.confirmations else None,
+        "newest_height": tip_height + 1 - verdict.confirmations
+        if verdict.confirmations
+        else None,
     }
 
 
@@ -161,13 +175,17 @@ class Story:
     checked_at: int | None  # the last complete look
 
 
-def find_story(db: Database, settings: Settings, invoice_id: str, now: datetime) -> Story:
+def find_story(
+    db: Database, settings: Settings, invoice_id: str, now: datetime
+) -> Story:
     """Raises CommandError when there is no such invoice."""
     row = db.named(attentions.INVOICE, f"invoice {invoice_id!r}", id=invoice_id)
     return story_of(db, settings, row, now)
 
 
-def story_of(db: Database, settings: Settings, row: invoices.InvoiceWith, now: datetime) -> Story:
+def story_of(
+    db: Database, settings: Settings, row: invoices.InvoiceWith, now: datetime
+) -> Story:
     """The story of a row of `attentions.INVOICE`: two statements."""
     outputs = db.rows(payments.OUTPUTS, invoice_id=row.id)
     return Story(

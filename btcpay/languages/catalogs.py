@@ -42,7 +42,9 @@ def catalog(language: str) -> Catalog:
     """The texts of one of LANGUAGES; reading a file takes some 3 ms, once in a process."""
     if language == DEFAULT:
         return Catalog(language, {})
-    return Catalog(language, _read((FOLDER / f"{language}.po").read_text(encoding="utf-8")))
+    return Catalog(
+        language, _read((FOLDER / f"{language}.po").read_text(encoding="utf-8"))
+    )
 
 
 def _read(po: str) -> dict[str, list[str]]:
@@ -51,9 +53,13 @@ def _read(po: str) -> dict[str, list[str]]:
     for entry in po.split("\n\n"):
         texts: dict[str, str] = {}
         keyword = ""
-        for named, quoted in _LINE.findall(entry):  # a text may go on over several lines
+        for named, quoted in _LINE.findall(
+            entry
+        ):  # a text may go on over several lines
             keyword = named or keyword
             texts[keyword] = texts.get(keyword, "") + json.loads(quoted)
         if texts.get("msgid"):
-            found[texts["msgid"]] = [texts[name] for name in texts if name.startswith("msgstr")]
+            found[texts["msgid"]] = [
+                texts[name] for name in texts if name.startswith("msgstr")
+            ]
     return found

@@ -101,7 +101,9 @@ def plain(amount: Decimal, currency: str, language: str) -> str:
 def short(amount: Decimal, currency: str, language: str) -> str:
     """The number alone, without decimals when they are zero: `5`, `19,90` in German."""
     is_whole = amount == amount.to_integral_value()
-    return whole(int(amount), language) if is_whole else plain(amount, currency, language)
+    return (
+        whole(int(amount), language) if is_whole else plain(amount, currency, language)
+    )
 
 
 def moment(at_ms: int, language: str, zone: tzinfo = UTC) -> str:
@@ -111,7 +113,9 @@ def moment(at_ms: int, language: str, zone: tzinfo = UTC) -> str:
 
 def minute(at_ms: int, language: str, zone: tzinfo = UTC) -> str:
     """Like `moment`, without the seconds: for lists."""
-    return _with_offset(at_ms, language, zone, _of(language)["moment"].replace(SECONDS, ""))
+    return _with_offset(
+        at_ms, language, zone, _of(language)["moment"].replace(SECONDS, "")
+    )
 
 
 def _of_day(kind: str, shown: date, language: str) -> str:

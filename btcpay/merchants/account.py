@@ -7,9 +7,19 @@ import functools
 import re
 import unicodedata
 
-from btcpay.bitcoin.address import DUST_SATS, address_of, b58check_decode, b58check_encode
+from btcpay.bitcoin.address import (
+    DUST_SATS,
+    address_of,
+    b58check_decode,
+    b58check_encode,
+)
 from btcpay.bitcoin.descriptor import Descriptor, checksum, parse
-from btcpay.bitcoin.keys import SERIALIZED_SIZE, DescriptorRefused, ExtendedKey, is_private
+from btcpay.bitcoin.keys import (
+    SERIALIZED_SIZE,
+    DescriptorRefused,
+    ExtendedKey,
+    is_private,
+)
 from btcpay.bitcoin.wire import Malformed
 from btcpay.values.errors import BadRow, CommandError
 from btcpay.values.networks import Network
@@ -40,7 +50,9 @@ _PUBLIC_VERSIONS = {
 }
 
 
-def parse_account(text: str, network: Network, script_type: str | None = None) -> Descriptor:
+def parse_account(
+    text: str, network: Network, script_type: str | None = None
+) -> Descriptor:
     """The account that a descriptor or an extended public key names.
 
     `script_type` overrides the kind of addresses that a key's prefix says. Raises CommandError,
@@ -55,11 +67,15 @@ def parse_account(text: str, network: Network, script_type: str | None = None) -
     if "(" not in text:
         return stored_account(_descriptor_of(text, network, script_type))
     if script_type:
-        raise CommandError("a descriptor says its own kind of addresses: leave out --script")
+        raise CommandError(
+            "a descriptor says its own kind of addresses: leave out --script"
+        )
     account = stored_account(text)
     if account.is_main != network.main_keys:
         other = "mainnet" if account.is_main else "a test network"
-        raise CommandError(f"its keys are for {other}, but BLOCKTILL_NETWORK is {network.name}")
+        raise CommandError(
+            f"its keys are for {other}, but BLOCKTILL_NETWORK is {network.name}"
+        )
     return account
 
 
@@ -74,20 +90,28 @@ def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
     except Malformed:
         payload = b""
     if len(payload) != SERIALIZED_SIZE:
-        raise CommandError("this is not an extended key: check that all of it was copied")
+        raise CommandError(
+            "this is not an extended key: check that all of it was copied"
+        )
     if payload[:4] not in _PUBLIC_VERSIONS:
         raise CommandError("this is not an xpub, ypub, zpub, tpub, upub or vpub")
     main, promised, prefix = _PUBLIC_VERSIONS[payload[:4]]
     if main != network.main_keys:
         other = "mainnet" if main else "a test network"
-        raise CommandError(f"this {prefix} is for {other}, but BLOCKTILL_NETWORK is {network.name}")
+        raise CommandError(
+            f"this {prefix} is for {other}, but BLOCKTILL_NETWORK is {network.name}"
+        )
     if promised and script_type and promised != script_type:
-        raise CommandError(f"a {prefix} means {promised}, but --script says {script_type}")
+        raise CommandError(
+            f"a {prefix} means {promised}, but --script says {script_type}"
+        )
     try:
         ExtendedKey.parse(payload)
     except Malformed as error:
         raise CommandError(f"this extended key is invalid: {error}") from None
-    version = "0488b21e" if main else "043587cf"  # the only ones that descriptors know (BIP380)
+    version = (
+        "0488b21e" if main else "043587cf"
+    )  # the only ones that descriptors know (BIP380)
     plain = b58check_encode(bytes.fromhex(version) + payload[4:])
     return _FORMS[script_type or promised or "p2wpkh"].format(plain)
 
@@ -99,14 +123,18 @@ def are_seed_words(text: str) -> bool:
     if not 12 <= len(words) <= 24 or max(map(len, words)) > MAX_WORD:
         return False
     return all(
-        re.fullmatch(r"([0-9]{1,2}[.):])?[^\W\d_]{1,16}", unicodedata.normalize("NFC", word))
+        re.fullmatch(
+            r"([0-9]{1,2}[.):])?[^\W\d_]{1,16}", unicodedata.normalize("NFC", word)
+        )
         for word in words
     )
 
 
 def holds_secret(text: str) -> bool:
     """True for what looks like seed words, and where any word is a private key."""
-    return are_seed_words(text) or any(map(is_private, re.findall(r"\b\w{51,112}\b", text)))
+    return are_seed_words(text) or any(
+        map(is_private, re.findall(r"\b\w{51,112}\b", text))
+    )
 
 
 @functools.lru_cache(maxsize=1024)

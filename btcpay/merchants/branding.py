@@ -28,7 +28,9 @@ _SIGNATURES = {
 
 def luminance(colour: str) -> float:
     """Relative luminance of `#rrggbb`, 0 to 1 (WCAG 2.2, "relative luminance")."""
-    red, green, blue = (_linear(int(colour[place : place + 2], 16) / 255) for place in (1, 3, 5))
+    red, green, blue = (
+        _linear(int(colour[place : place + 2], 16) / 255) for place in (1, 3, 5)
+    )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -86,7 +88,9 @@ def checked_url(text: str) -> str:
             " with https:// or http://, other letters than ASCII percent-encoded"
         )
     if set(url.replace(INVOICE, "")) & set('{}<>"\\^`'):
-        raise CommandError(f"{url}: {INVOICE} is the only thing in braces, other signs are encoded")
+        raise CommandError(
+            f"{url}: {INVOICE} is the only thing in braces, other signs are encoded"
+        )
     try:
         if "@" in web_parts(url).netloc:
             raise ValueError

@@ -69,7 +69,9 @@ def revoke(db: Database, key_id: str, now: datetime) -> None:
         raise CommandError(f"the key {key_id} is already revoked")
 
 
-def rotate(db: Database, network: Network, key_id: str, grace: timedelta, now: datetime) -> Issued:
+def rotate(
+    db: Database, network: Network, key_id: str, grace: timedelta, now: datetime
+) -> Issued:
     """A new key in place of an old one, which works until its grace is over.
 
     Raises CommandError when there is none, or it was revoked or rotated before.

@@ -25,7 +25,9 @@ from storage.statement import as_dict, changed
 
 # The used share of a limit at which a merchant is warned: with 20, five more may go unpaid.
 EARLY = Fraction(3, 4)
-MOST_READ = 1_000  # characters of a name: seed words are longer than one, and are told apart
+MOST_READ = (
+    1_000  # characters of a name: seed words are longer than one, and are told apart
+)
 USUAL_GAP_LIMIT = 20  # of most wallets; used until the merchant notes another one
 MARGIN = 100  # added to today's need when a limit is set, so that it need not be raised every week
 
@@ -61,7 +63,9 @@ def refuse_taken(db: Database, account: Descriptor) -> None:
         )
 
 
-def add_merchant(db: Database, name: str, account: Descriptor, now: datetime) -> Merchant:
+def add_merchant(
+    db: Database, name: str, account: Descriptor, now: datetime
+) -> Merchant:
     """Stores a merchant with its empty balance; returns the whole row.
 
     Raises CommandError for a name or a key that another one has.
@@ -81,18 +85,26 @@ def add_merchant(db: Database, name: str, account: Descriptor, now: datetime) ->
             row = db.only(merchants.BY_NAME, name=name)
             db.run(balances.OPEN, merchant_id=row.id)
     except IntegrityError:
-        raise CommandError(f"there is a merchant {name!r}, or one with this key, already") from None
+        raise CommandError(
+            f"there is a merchant {name!r}, or one with this key, already"
+        ) from None
     return row
 
 
-def set_brand(db: Database, merchant_id: int, change: Values, clear: bool = False) -> Brand:
+def set_brand(
+    db: Database, merchant_id: int, change: Values, clear: bool = False
+) -> Brand:
     """Changes columns of a merchant's brand, such as `branding.checked` made; the whole row.
 
     `clear` first removes the former look of its pages. With neither, nothing is written.
     """
     with db.write():
         row = db.row(merchants.BRAND, merchant_id=merchant_id) or merchants.BLANK
-        new: Values = {**(merchants.PLAIN if clear else {}), **change, "merchant_id": merchant_id}
+        new: Values = {
+            **(merchants.PLAIN if clear else {}),
+            **change,
+            "merchant_id": merchant_id,
+        }
         row = changed(row, **new)
         if clear or change:
             db.run(merchants.PUT_BRAND, **as_dict(row))
@@ -112,7 +124,9 @@ def set_timezone(db: Database, merchant_id: int, timezone: str) -> None:
         db.run(merchants.SET_TIMEZONE, id=merchant_id, timezone=timezone)
 
 
-def set_mail(db: Database, merchant_id: int, change: Values, now: datetime) -> MerchantMail:
+def set_mail(
+    db: Database, merchant_id: int, change: Values, now: datetime
+) -> MerchantMail:
     """Changes where a merchant gets mail; the whole row. Without a change nothing is written."""
     with db.write():
         row = db.row(receivers.MAIL_OF, merchant_id=merchant_id) or receivers.NO_MAIL
@@ -136,7 +150,9 @@ class Gap(NamedTuple):
         return self.limit <= wallet_gap_limit * EARLY
 
 
-def gap_of(last: int | None, widest: int | None, next_index: int, used: Sequence[int] = ()) -> Gap:
+def gap_of(
+    last: int | None, widest: int | None, next_index: int, used: Sequence[int] = ()
+) -> Gap:
     """The gap of an account whose next invoice has that address.
 
     `last` and `widest` are those of `gaps.LAST_AND_WIDEST`; `used`: paid addresses beyond `last`,

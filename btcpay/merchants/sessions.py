@@ -10,7 +10,12 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from btcpay.bitcoin.descriptor import Descriptor
-from btcpay.merchants.merchants import add_merchant, set_currency, set_mail, set_timezone
+from btcpay.merchants.merchants import (
+    add_merchant,
+    set_currency,
+    set_mail,
+    set_timezone,
+)
 from btcpay.values.ids import (
     ID_CHARACTERS,
     SECRET_CHARACTERS,
@@ -37,24 +42,37 @@ _BROWSERS = {
     "Safari": r"\bVersion/[^ ]+ (Mobile/[^ ]+ )?Safari/",
 }
 # An Android is a Linux, and an iPhone is "like Mac OS X".
-_SYSTEMS = {"Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": "Windows"}
+_SYSTEMS = {
+    "Android": "Android",
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Windows": "Windows",
+}
 _SYSTEMS |= {"ChromeOS": r"\bCrOS\b", "macOS": "Mac OS X", "Linux": "Linux|X11"}
 
 
 def login_url(
-    db: Database, base_url: str, merchant_id: int, now: datetime, till_only: bool = False
+    db: Database,
+    base_url: str,
+    merchant_id: int,
+    now: datetime,
+    till_only: bool = False,
 ) -> str:
     """A new link into the pages that are served at `base_url`, or into their till alone."""
     return f"{base_url}/merchant/login/{new_login(db, merchant_id, now, till_only)}"
 
 
-def log_in(db: Database, secret: str, former: str, browser: str, now: datetime) -> str | None:
+def log_in(
+    db: Database, secret: str, former: str, browser: str, now: datetime
+) -> str | None:
     """Uses up a link and opens a session, whose secret it returns; None for a bad link.
 
     `former`: the secret of the browser's present session ("" for none), which ends.
     """
     with db.write():
-        login = db.row(sessions.USE_LOGIN, secret_sha256=sha256_of(secret), now=to_ms(now))
+        login = db.row(
+            sessions.USE_LOGIN, secret_sha256=sha256_of(secret), now=to_ms(now)
+        )
         if login is None:
             return None
         db.run(sessions.END_BY_SECRET, secret_sha256=sha256_of(former))
@@ -82,19 +100,27 @@ def open_session(
 
 def session_of(db: Database, secret: str, now: datetime) -> sessions.Session | None:
     """The session of this secret; None for an unknown, ended or old one."""
-    return db.row(sessions.BY_SECRET, secret_sha256=sha256_of(secret), used_after=to_ms(now - LIFE))
+    return db.row(
+        sessions.BY_SECRET,
+        secret_sha256=sha256_of(secret),
+        used_after=to_ms(now - LIFE),
+    )
 
 
 def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[MerchantSession]:
     """The merchant's sessions, the newest first, without their secrets."""
-    return db.rows(sessions.OF_MERCHANT, merchant_id=merchant_id, used_after=to_ms(now - LIFE))
+    return db.rows(
+        sessions.OF_MERCHANT, merchant_id=merchant_id, used_after=to_ms(now - LIFE)
+    )
 
 
 def end(db: Database, merchant_id: int, session_id: str) -> bool:
     """Ends one session and all unused links, since it may have made them; False for an unknown."""
     with db.write():
         known = is_id("ses", session_id)
-        known = known and db.run(sessions.END, id=session_id, merchant_id=merchant_id) == 1
+        known = (
+            known and db.run(sessions.END, id=session_id, merchant_id=merchant_id) == 1
+        )
         if known:
             db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
         return known

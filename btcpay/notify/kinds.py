@@ -51,7 +51,10 @@ class EventKind(Kind):
         "invoice.paid",
         "The invoice is paid, by confirmed payments, or because the owner accepted what came.",
     )
-    INVOICE_EXPIRED = ("invoice.expired", "The invoice's time is up, and too little came in time.")
+    INVOICE_EXPIRED = (
+        "invoice.expired",
+        "The invoice's time is up, and too little came in time.",
+    )
     INVOICE_CANCELED = ("invoice.canceled", "The owner has canceled the invoice.")
     INVOICE_REOPENED = (
         "invoice.reopened",
@@ -80,7 +83,9 @@ class EventKind(Kind):
 
 def properties_beside(file: str) -> dict[str, Any]:
     """The JSON schema of each field of a part's resource, in properties.toml beside that file."""
-    return tomllib.loads(Path(file).with_name("properties.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(
+        Path(file).with_name("properties.toml").read_text(encoding="utf-8")
+    )
 
 
 class About(Protocol):
@@ -126,6 +131,10 @@ class Resource(Generic[R]):
     def shown(self, base_url: str, row: R) -> dict[str, Any]:
         """Its fields, as events and commands show them; raises what `computed` raises."""
         found = {name: getattr(row, name, None) for name in self.properties}
-        times = {name: iso_ms(at) for name, at in found.items() if at and name.endswith("_at")}
+        times = {
+            name: iso_ms(at)
+            for name, at in found.items()
+            if at and name.endswith("_at")
+        }
         own = {"object": self.name, f"{self.name}_url": self.url_of(base_url, row.id)}
         return found | times | own | self.computed(row)

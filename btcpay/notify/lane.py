@@ -80,7 +80,9 @@ class Lane:
         self.oldest = None
         self.may_have_more = True
 
-    def take_next(self, in_flight: Set[tuple[str, str]]) -> tuple[Receiver, deliveries.Due] | None:
+    def take_next(
+        self, in_flight: Set[tuple[str, str]]
+    ) -> tuple[Receiver, deliveries.Due] | None:
         """The next row, unless one before it in its line is `in_flight`."""
         while self.rows:
             receiver, row = self.rows[0]
@@ -113,7 +115,9 @@ class Lane:
             self.is_over = not may_be_alone
             self.may_have_more = may_be_alone
 
-    def _may_be_alone(self, receiver: Receiver, row: deliveries.Due, answer: Answer) -> bool:
+    def _may_be_alone(
+        self, receiver: Receiver, row: deliveries.Due, answer: Answer
+    ) -> bool:
         """True if the oldest, refused twice in a row, may be the only one that is refused.
 
         Who does not answer at all is more likely away: it is asked with the oldest once more.

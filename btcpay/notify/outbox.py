@@ -33,7 +33,9 @@ RUN_S = 20
 MOST_AT_ONCE, MOST_FAILING, MOST_OF_ONE = 24, 8, 4
 # A mail's name look-up and connecting, beside its server's answers.
 AROUND_MAIL_S = 20
-NO_ANSWER = Answer(False, None, "there was no answer when the run ended", may_go_on=True)
+NO_ANSWER = Answer(
+    False, None, "there was no answer when the run ended", may_go_on=True
+)
 
 # One attempt to send an event to a receiver, at that time.
 Send = Callable[[Receiver, Event, datetime], Answer]
@@ -44,7 +46,9 @@ def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
     session = Session(MOST_OF_ONE, settings.proxy)
 
     def send(receiver: Receiver, event: Event, at: datetime) -> Answer:
-        return TRANSPORTS[receiver.transport].send(session, receiver, event, at, timeout_s)
+        return TRANSPORTS[receiver.transport].send(
+            session, receiver, event, at, timeout_s
+        )
 
     return send
 
@@ -79,7 +83,9 @@ class Outbox:
         """
         parts = [*(only or all_parts(self._db.is_server))]
         self._mail = self._new_mail()
-        self._in_flight: dict[Future[Answer], tuple[Lane, Receiver, deliveries.Due]] = {}
+        self._in_flight: dict[
+            Future[Answer], tuple[Lane, Receiver, deliveries.Due]
+        ] = {}
         events.number_new(self._db)
         # What the calendar alone has due waits while the clock is doubted (chain/leap.py).
         self._is_time_doubted = bool(meta.get(self._db, meta.Key.TIME_LEAP))
@@ -95,7 +101,9 @@ class Outbox:
             self._begin(lanes, self._until_s - ATTEMPT_S)
             if parts and len(self._in_flight) < MOST_AT_ONCE:
                 if take(part := parts.pop()):
-                    lanes = sorted(lanes + self._lanes(part), key=lambda lane: lane.was_failing)
+                    lanes = sorted(
+                        lanes + self._lanes(part), key=lambda lane: lane.was_failing
+                    )
                 continue
             if not self._in_flight:
                 break
@@ -124,7 +132,9 @@ class Outbox:
 
     def _overdue(self) -> list[Future[Answer]]:
         now_s = time.monotonic()
-        return [one for one, of in self._in_flight.items() if self._ends_s(of[0]) <= now_s]
+        return [
+            one for one, of in self._in_flight.items() if self._ends_s(of[0]) <= now_s
+        ]
 
     def _lanes(self, part: str) -> list[Lane]:
         """The ways out in this part, read when it is taken: another process may have had it."""
@@ -134,7 +144,9 @@ class Outbox:
         if self._is_time_doubted:
             by_mail = [one for one in by_mail if one.transport != receivers.BILL]
         alone = {*TRANSPORTS}.difference(receivers.MAILS)
-        lanes = [Lane([one], MOST_OF_ONE) for one in waited_for if one.transport in alone]
+        lanes = [
+            Lane([one], MOST_OF_ONE) for one in waited_for if one.transport in alone
+        ]
         return lanes + ([Lane(by_mail, 1)] if by_mail and self._mail else [])
 
     def _begin(self, lanes: Sequence[Lane], until_s: float) -> None:
@@ -143,7 +155,9 @@ class Outbox:
             begun = False
             for lane in lanes:
                 is_full = len(self._in_flight) == MOST_AT_ONCE
-                if is_full or time.monotonic() > until_s:  # even if unreadable rows begin nothing
+                if (
+                    is_full or time.monotonic() > until_s
+                ):  # even if unreadable rows begin nothing
                     return
                 if self._may_begin(lane) and (found := self._next(lane)):
                     self._attempt(lane, *found)
@@ -185,7 +199,9 @@ class Outbox:
         else:
             lane.stop_line(receiver, row)
 
-    def _prepared(self, receiver: Receiver, row: deliveries.Due) -> Callable[[], Answer] | None:
+    def _prepared(
+        self, receiver: Receiver, row: deliveries.Due
+    ) -> Callable[[], Answer] | None:
         now = self._now()
         if self._mail and receiver.transport in receivers.MAILS:
             return self._mail.prepare(receiver, row, now)
@@ -198,25 +214,38 @@ class Outbox:
         if row.line is None:
             return True
         now = to_ms(self._now())
-        of: Values = {"receiver_id": row.receiver_id, "about": row.about, "attempts": row.attempts}
-        return self._db.run(deliveries.HOLD, **of | {"now": now, "until": now + HELD_MS}) == 1
+        of: Values = {
+            "receiver_id": row.receiver_id,
+            "about": row.about,
+            "attempts": row.attempts,
+        }
+        return (
+            self._db.run(deliveries.HOLD, **of | {"now": now, "until": now + HELD_MS})
+            == 1
+        )
 
     def _on_answer(self, coming: Future[Answer]) -> None:
         lane, receiver, row = self._in_flight.pop(coming)
         answer = NO_ANSWER._replace(is_in_doubt=lane.is_of_mail)
         if coming.done():
             if error := coming.exception():  # the others are sent all the same
-                log.error("%s cannot be sent to %s", row.about, receiver.id, exc_info=error)
+                log.error(
+                    "%s cannot be sent to %s", row.about, receiver.id, exc_info=error
+                )
             else:
                 answer = coming.result()
         lane.learn(receiver, row, answer, self._note(lane, receiver, row, answer))
         self._result.delivered += answer.is_taken
         self._result.failed += not answer.is_taken
 
-    def _note(self, lane: Lane, receiver: Receiver, row: deliveries.Due, answer: Answer) -> bool:
+    def _note(
+        self, lane: Lane, receiver: Receiver, row: deliveries.Due, answer: Answer
+    ) -> bool:
         now, has_failed = self._now(), lane.was_failing or lane.failures > 0
         label, is_disabled = note(self._db, receiver, row, answer, now, has_failed)
-        name = "mails" if receiver.transport in receivers.MAILS else "webhook_deliveries"
+        name = (
+            "mails" if receiver.transport in receivers.MAILS else "webhook_deliveries"
+        )
         if label:
             self._labels[name, label] += 1
         return is_disabled

@@ -14,8 +14,20 @@ log = logging.getLogger(__name__)
 
 ATTEMPT_S = 10
 # Since the first attempt, as in the specification's example; after the last it is given up.
-_HOURS_MIN = ((0, 0), (0, 5), (0, 35), (2, 35), (7, 35), (17, 35), (31, 35), (51, 35), (75, 35))
-OFFSETS = [timedelta(hours=hours, minutes=minutes, seconds=5) for hours, minutes in _HOURS_MIN]
+_HOURS_MIN = (
+    (0, 0),
+    (0, 5),
+    (0, 35),
+    (2, 35),
+    (7, 35),
+    (17, 35),
+    (31, 35),
+    (51, 35),
+    (75, 35),
+)
+OFFSETS = [
+    timedelta(hours=hours, minutes=minutes, seconds=5) for hours, minutes in _HOURS_MIN
+]
 # Up to a tenth more of the pause, so that deliveries that failed together do not return together.
 JITTER_PERMILLE = 100
 # A failing receiver is tried at least every half hour; checks are minutes apart.
@@ -49,24 +61,34 @@ class Answer(NamedTuple):
         return self.is_taken or self.is_refusal
 
 
-def next_try(first_at: datetime, now: datetime, permille: int | None = None) -> datetime | None:
+def next_try(
+    first_at: datetime, now: datetime, permille: int | None = None
+) -> datetime | None:
     """The time of the next try of a delivery first tried at `first_at`; None when it is given up.
 
     `permille` of the pause is added, 0 to JITTER_PERMILLE, at random unless it is named.
     """
-    at = next((first_at + offset for offset in OFFSETS if first_at + offset > now), None)
+    at = next(
+        (first_at + offset for offset in OFFSETS if first_at + offset > now), None
+    )
     if at is None:
         return None
     part = secrets.randbelow(JITTER_PERMILLE + 1) if permille is None else permille
     return at + (at - now) * part // 1000
 
 
-def why_disabled(status: int | None, failing_since: datetime, now: datetime) -> str | None:
+def why_disabled(
+    status: int | None, failing_since: datetime, now: datetime
+) -> str | None:
     """The reason to disable a receiver after a failure; None to go on."""
     if status == GONE:
         return "it answered 410 Gone"
     is_over = now - failing_since >= DISABLED_AFTER
-    return f"nothing could be delivered for {DISABLED_AFTER.days} days" if is_over else None
+    return (
+        f"nothing could be delivered for {DISABLED_AFTER.days} days"
+        if is_over
+        else None
+    )
 
 
 def note(
@@ -118,7 +140,9 @@ def note(
     return label, is_disabled
 
 
-def _fails(db: Database, id: str, answer: Answer, now: datetime, may_disable: bool) -> bool:
+def _fails(
+    db: Database, id: str, answer: Answer, now: datetime, may_disable: bool
+) -> bool:
     db.run(receivers.FAILS, id=id, at=to_ms(now))
     since = from_ms(db.only(receivers.BY_ID, id=id).failing_since or to_ms(now))
     reason = why_disabled(answer.status, since, now) if may_disable else None

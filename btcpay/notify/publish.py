@@ -19,7 +19,11 @@ from storage.models import PublicEvent, Receiver
 from storage.queries import deliveries, events, receivers
 
 # By a kind's resource, the column that names what the event is about.
-_COLUMNS = {"invoice": "invoice_id", "payment": "invoice_id", "payment_link": "payment_link_id"}
+_COLUMNS = {
+    "invoice": "invoice_id",
+    "payment": "invoice_id",
+    "payment_link": "payment_link_id",
+}
 _OF_PART = "resource_id"
 
 
@@ -62,7 +66,11 @@ def publish(db: Database, told: Sequence[Told], now: datetime) -> None:
         event = stored[str(columns["id"])]
         for receiver in wanting[one.row.merchant_id]:
             transport = TRANSPORTS.get(receiver.transport)  # None: its part was deleted
-            for named in transport.names(receiver, event, one.row, one.known) if transport else ():
+            for named in (
+                transport.names(receiver, event, one.row, one.known)
+                if transport
+                else ()
+            ):
                 if wants(receiver, named.name):
                     found.append(delivery(receiver, event, named, now))
     at_once.run(db, deliveries.ADD, found)
@@ -90,7 +98,9 @@ def wants(receiver: Receiver, name: str) -> bool:
     return receiver.kinds is None or name in json.loads(receiver.kinds)
 
 
-def delivery(receiver: Receiver, event: PublicEvent, named: Named, now: datetime) -> Values:
+def delivery(
+    receiver: Receiver, event: PublicEvent, named: Named, now: datetime
+) -> Values:
     """The columns of a new delivery, due now."""
     return {
         "receiver_id": receiver.id,

@@ -22,14 +22,23 @@ from storage.statement import blank, changed
 OF_PARTS: dict[str, Resource[Any]] = {
     part.resource.name: part.resource for part in hooks.of(hooks.EventKinds)
 }
-_ALL: list[Kind] = [*EventKind, *(kind for one in OF_PARTS.values() for kind in one.kinds)]
+_ALL: list[Kind] = [
+    *EventKind,
+    *(kind for one in OF_PARTS.values() for kind in one.kinds),
+]
 KINDS: dict[str, Kind] = {kind.value: kind for kind in _ALL}
 PAGE = 100
 # 30 days: longer than any receiver is tried, and than a shop closes for the holidays.
 KEPT = timedelta(days=30)
 # The state of a new invoice.
 _NEW = {"status": "open", "tx_hash": None, "paid_at": None}
-_BESIDE = ("received_sats", "unconfirmed_sats", "missing_sats", "attention", "transaction")
+_BESIDE = (
+    "received_sats",
+    "unconfirmed_sats",
+    "missing_sats",
+    "attention",
+    "transaction",
+)
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,9 @@ class Event:
         return content | {"test": True} if self.is_test else content
 
 
-def after(db: Database, resources: Resources, number: int, limit: int = PAGE) -> list[Event]:
+def after(
+    db: Database, resources: Resources, number: int, limit: int = PAGE
+) -> list[Event]:
     """The events after that number, in order and without a gap; numbers new events first."""
     events.number_new(db)
     rows = db.rows(events.AFTER, number=number, limit=limit)
@@ -87,11 +98,17 @@ def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
     elif kind.resource == "payment_link":
         link = db.only(links.ANY_BY_ID, id=row.payment_link_id or "")
         status = "active" if kind == EventKind.PAYMENT_LINK_CREATED else "inactive"
-        data = {"payment_link": resources.payment_link.dump(changed(link, status=status))}
+        data = {
+            "payment_link": resources.payment_link.dump(changed(link, status=status))
+        }
     else:
         state = None if row.state is None else state_of(row)
-        data = of_invoice(resources, db.only(invoices.ANY_BY_ID, id=row.invoice_id or ""), state)
-    return Event(row.number or 0, row.id, row.merchant_id, kind, iso_ms(row.happened_at), data)
+        data = of_invoice(
+            resources, db.only(invoices.ANY_BY_ID, id=row.invoice_id or ""), state
+        )
+    return Event(
+        row.number or 0, row.id, row.merchant_id, kind, iso_ms(row.happened_at), data
+    )
 
 
 def of_invoice(
@@ -102,7 +119,11 @@ def of_invoice(
     `state` is None for an invoice that was just made.
     """
     if state is None:
-        came = {"received_sats": 0, "unconfirmed_sats": 0, "missing_sats": invoice.amount_sats}
+        came = {
+            "received_sats": 0,
+            "unconfirmed_sats": 0,
+            "missing_sats": invoice.amount_sats,
+        }
         state = {**_NEW, **came, "attention": None}
     then: Any = {name: state[name] for name in _NEW}
     data: dict[str, Any] = {}
@@ -138,8 +159,12 @@ def forget_old(db: Database, now: datetime) -> int:
         waiting = db.only(deliveries.OLDEST_WAITING)[0]
         end = last if waiting is None else min(last, waiting)
         oldest = db.rows(events.OLDEST)
-        old = takewhile(lambda row: row.happened_at < before and (row.number or 0) < end, oldest)
-        return db.run(events.FORGET, number=max((row.number or 0 for row in old), default=0))
+        old = takewhile(
+            lambda row: row.happened_at < before and (row.number or 0) < end, oldest
+        )
+        return db.run(
+            events.FORGET, number=max((row.number or 0 for row in old), default=0)
+        )
 
 
 def sample(resources: Resources, merchant_id: int, now: datetime) -> Event:
@@ -157,7 +182,12 @@ def sample(resources: Resources, merchant_id: int, now: datetime) -> Event:
         description="A test",
         created_at=at_ms,
     )
-    state = {"status": "paid", "tx_hash": "00" * 32, "paid_at": at_ms, "received_sats": sats}
+    state = {
+        "status": "paid",
+        "tx_hash": "00" * 32,
+        "paid_at": at_ms,
+        "received_sats": sats,
+    }
     state |= {"unconfirmed_sats": 0, "missing_sats": 0, "attention": None}
     data = of_invoice(resources, invoice, state)
     kind, at = EventKind.INVOICE_PAID, iso_ms(at_ms)

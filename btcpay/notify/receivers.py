@@ -42,7 +42,9 @@ def find_own(db: Database, receiver_id: str) -> Receiver:
     """The row of a webhook or command that was added here, not by a part for itself."""
     row = find(db, receiver_id)
     if row.transport not in (receivers.WEBHOOK, receivers.COMMAND):
-        raise CommandError(f"{receiver_id} belongs to a shop's plug-in: save its settings there")
+        raise CommandError(
+            f"{receiver_id} belongs to a shop's plug-in: save its settings there"
+        )
     return row
 
 
@@ -50,7 +52,9 @@ def require_room(db: Database, merchant_id: int) -> None:
     """Call it in the transaction that adds one, for which others wait. Raises NoRoom."""
     db.only(merchants.LOCKED, id=merchant_id)
     if len(db.rows(receivers.LIST_OF_MERCHANT, merchant_id=merchant_id)) >= MOST:
-        raise NoRoom(f"the merchant has {MOST} webhooks and commands already: remove one first")
+        raise NoRoom(
+            f"the merchant has {MOST} webhooks and commands already: remove one first"
+        )
 
 
 def add(
@@ -89,7 +93,9 @@ def webhook_url(text: str, network: Network) -> str:
         url = web_url(text)
         parts = urlsplit(url)
     except ValueError:
-        message = f"a webhook is an https:// URL of at most {MAX_URL_CHARACTERS} characters"
+        message = (
+            f"a webhook is an https:// URL of at most {MAX_URL_CHARACTERS} characters"
+        )
         raise CommandError(f"{message}, to a host with a dot in its name") from None
     is_clear = parts.scheme == "http" and not is_here(parts.hostname)
     if is_clear and network.name == "mainnet":
@@ -112,7 +118,12 @@ def rotate(db: Database, receiver_id: str, now: datetime) -> Receiver:
     if row.secret is None:
         raise CommandError("a command has no secret")
     until_ms, secret = to_ms(now + GRACE), new_secret()
-    new: Values = {"id": receiver_id, "secret": secret, "was": row.secret, "until": until_ms}
+    new: Values = {
+        "id": receiver_id,
+        "secret": secret,
+        "was": row.secret,
+        "until": until_ms,
+    }
     if db.run(receivers.ROTATE, **new) != 1:
         raise CommandError("the secret was rotated by somebody else just now")
     return changed(row, secret=secret)
@@ -132,7 +143,9 @@ def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
 def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
     """Has the next check send all waiting and abandoned deliveries; returns how many."""
     with db.write():
-        waiting = db.run(deliveries.WAITING_NOW, receiver_id=receiver_id, next_at=to_ms(now))
+        waiting = db.run(
+            deliveries.WAITING_NOW, receiver_id=receiver_id, next_at=to_ms(now)
+        )
         return waiting + resend_failed(db, receiver_id, now)
 
 
@@ -146,9 +159,15 @@ def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> 
         while rows := db.rows(events.AFTER, number=number, limit=PAGE):
             number = rows[-1].number or number
             for row in rows:
-                if row.merchant_id == receiver.merchant_id and wants(receiver, row.kind):
+                if row.merchant_id == receiver.merchant_id and wants(
+                    receiver, row.kind
+                ):
                     new = delivery(receiver, row, name_event(row), now)
-                    of: Values = {"receiver_id": receiver_id, "about": row.id, "at": to_ms(now)}
+                    of: Values = {
+                        "receiver_id": receiver_id,
+                        "about": row.id,
+                        "at": to_ms(now),
+                    }
                     if not db.run(deliveries.AGAIN, **of):
                         db.run(deliveries.ADD, **new)
                     count += 1

@@ -13,7 +13,9 @@ from storage.database import Database, Row
 from storage.models import PublicEvent, Receiver
 from storage.queries.deliveries import Due
 
-KEPT_BYTES = 200  # of an answer: enough to see what is wrong, too little to be worth stealing
+KEPT_BYTES = (
+    200  # of an answer: enough to see what is wrong, too little to be worth stealing
+)
 
 
 class Named(NamedTuple):
@@ -54,14 +56,23 @@ class Transport:
         return event
 
     def send(
-        self, session: Session, receiver: Receiver, event: Event, at: datetime, timeout_s: float
+        self,
+        session: Session,
+        receiver: Receiver,
+        event: Event,
+        at: datetime,
+        timeout_s: float,
     ) -> Answer:
         """Makes one attempt; a failure is an answer, too. Mails go by the run's own `Mail`."""
         raise NotImplementedError
 
 
 def post(
-    session: Session, url: str, timeout_s: float, body: bytes, headers: Mapping[str, str]
+    session: Session,
+    url: str,
+    timeout_s: float,
+    body: bytes,
+    headers: Mapping[str, str],
 ) -> Answer:
     """The answer to a POST: 2xx takes its body."""
     try:

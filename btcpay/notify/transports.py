@@ -55,7 +55,12 @@ def headers(keys: Iterable[str], id: str, at: datetime, body: bytes) -> dict[str
 
 class StandardWebhook(Transport):
     def send(
-        self, session: Session, receiver: Receiver, event: Event, at: datetime, timeout_s: float
+        self,
+        session: Session,
+        receiver: Receiver,
+        event: Event,
+        at: datetime,
+        timeout_s: float,
     ) -> Answer:
         """Sends it signed with each valid secret; 2xx accepts the event."""
         keys = [receiver.secret]
@@ -68,7 +73,12 @@ class StandardWebhook(Transport):
 
 class Command(Transport):
     def send(
-        self, _session: Session, receiver: Receiver, event: Event, _at: datetime, timeout_s: float
+        self,
+        _session: Session,
+        receiver: Receiver,
+        event: Event,
+        _at: datetime,
+        timeout_s: float,
     ) -> Answer:
         """Runs it without a shell, and without our environment; status 0 accepts the event."""
         environ = {
@@ -86,18 +96,28 @@ class Command(Transport):
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        except (OSError, ValueError, IndexError) as error:  # no program, an open quote, no word
+        except (
+            OSError,
+            ValueError,
+            IndexError,
+        ) as error:  # no program, an open quote, no word
             why = getattr(error, "strerror", None) or error
             return Answer(False, None, f"could not be started: {why}")
         try:
             process.communicate(event.body, timeout_s)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # with every process that it started
+                os.killpg(
+                    process.pid, signal.SIGKILL
+                )  # with every process that it started
             process.wait()
-            return Answer(False, None, f"took longer than {timeout_s} s", may_go_on=True)
+            return Answer(
+                False, None, f"took longer than {timeout_s} s", may_go_on=True
+            )
         status = process.returncode
-        return Answer(status == 0, status, "" if status >= 0 else f"ended by signal {-status}")
+        return Answer(
+            status == 0, status, "" if status >= 0 else f"ended by signal {-status}"
+        )
 
 
 class Receipt(Transport):

@@ -32,7 +32,9 @@ def fill(db: Database, lane: Lane, now: datetime) -> None:
 
 def _fill_due(db: Database, lane: Lane, now: datetime) -> None:
     for receiver in lane.receivers:
-        page = db.rows(deliveries.DUE, receiver_id=receiver.id, until=to_ms(now), limit=PAGE)
+        page = db.rows(
+            deliveries.DUE, receiver_id=receiver.id, until=to_ms(now), limit=PAGE
+        )
         lane.rows.extend(_untried(lane, receiver, page))
         lane.may_have_more |= len(page) == PAGE
 
@@ -88,12 +90,19 @@ def _is_time(db: Database, lane: Lane, now: datetime) -> bool:
     if pause >= PROBE_AFTER or failed_ms > to_ms(now):  # a clock that was set back
         return True
     return any(
-        db.only(deliveries.FELL_DUE, receiver_id=receiver.id, since=failed_ms, until=to_ms(now))[0]
+        db.only(
+            deliveries.FELL_DUE,
+            receiver_id=receiver.id,
+            since=failed_ms,
+            until=to_ms(now),
+        )[0]
         for receiver in lane.receivers
     )
 
 
-def _least_tried(db: Database, lane: Lane, now: datetime, oldest: tuple[str, str]) -> list[Waiting]:
+def _least_tried(
+    db: Database, lane: Lane, now: datetime, oldest: tuple[str, str]
+) -> list[Waiting]:
     others = [
         (receiver, row)
         for receiver in lane.receivers
@@ -110,7 +119,11 @@ def _least_tried(db: Database, lane: Lane, now: datetime, oldest: tuple[str, str
 
 
 def _oldest(
-    db: Database, receiver: Receiver, now: datetime, last: deliveries.Due | None, limit: int
+    db: Database,
+    receiver: Receiver,
+    now: datetime,
+    last: deliveries.Due | None,
+    limit: int,
 ) -> list[deliveries.Due]:
     return db.rows(
         deliveries.OLDEST,
@@ -123,8 +136,12 @@ def _oldest(
     )
 
 
-def _untried(lane: Lane, receiver: Receiver, rows: Iterable[deliveries.Due]) -> list[Waiting]:
-    return [(receiver, row) for row in rows if (receiver.id, row.about) not in lane.tried]
+def _untried(
+    lane: Lane, receiver: Receiver, rows: Iterable[deliveries.Due]
+) -> list[Waiting]:
+    return [
+        (receiver, row) for row in rows if (receiver.id, row.about) not in lane.tried
+    ]
 
 
 def _time(waiting: Waiting) -> tuple[int, int]:

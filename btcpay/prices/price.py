@@ -27,7 +27,9 @@ RETRY_S = 2  # pause after a failure, so that not every request asks a dead sour
 # fewer than a service has, so that some are left to answer.
 _PLACES = threading.Semaphore(20)
 # The plain monotonic clock stops while a machine is suspended: an old price would seem fresh.
-_steady_s = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+_steady_s = partial(
+    time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+)
 
 
 @dataclass(eq=False)
@@ -49,8 +51,12 @@ class Rate:
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._session = http_client.Session(max(1, len(self.sources)), self.proxy)
-        self._good: tuple[Decimal, float] | None = None  # the last price, and when it came
-        self._failed_s: float | None = None  # when the last refresh failed, unless it did not
+        self._good: tuple[Decimal, float] | None = (
+            None  # the last price, and when it came
+        )
+        self._failed_s: float | None = (
+            None  # when the last refresh failed, unless it did not
+        )
         self._refreshing: Future[None] | None = None
         # For each source, the time when the monotonic clock was 0, by its last answer.
         self._began: Mapping[PriceSource, datetime] = {}
@@ -67,7 +73,11 @@ class Rate:
     def current_or_none(self) -> Decimal | None:
         if started := self.ask():
             started.result()
-        elif not self.good_for_s() and self._refreshing and _PLACES.acquire(blocking=False):
+        elif (
+            not self.good_for_s()
+            and self._refreshing
+            and _PLACES.acquire(blocking=False)
+        ):
             try:
                 wait([self._refreshing])
             finally:
@@ -94,7 +104,12 @@ class Rate:
 
         After a failed refresh nobody waits: dead tickers must not delay every caller.
         """
-        if patience_s and self._refreshing and self._failed_s is None and not self.good_for_s():
+        if (
+            patience_s
+            and self._refreshing
+            and self._failed_s is None
+            and not self.good_for_s()
+        ):
             wait([self._refreshing], patience_s)
         return self._good[0] if self._good and self.good_for_s() else None
 
@@ -161,8 +176,12 @@ class Prices:
     def of(self, currency: str) -> Rate:
         if currency in self._rates:
             return self._rates[currency]
-        sources = tuple(source.of(currency) for source in self._settings.currency_sources)
-        new = self._rate(currency, sources, len(sources) // 2 + 1)  # most, as of the dollar's
+        sources = tuple(
+            source.of(currency) for source in self._settings.currency_sources
+        )
+        new = self._rate(
+            currency, sources, len(sources) // 2 + 1
+        )  # most, as of the dollar's
         return self._rates.setdefault(currency, new)
 
     def _rate(self, currency: str, sources: Sequence[PriceSource], quorum: int) -> Rate:

@@ -16,7 +16,9 @@ from btcpay.values.hosts import is_here
 SOURCE_TIMEOUT_S = 3
 PROXIED_TIMEOUT_S = 10  # Tor takes seconds for a new circuit
 _TICKER = http_client.Response(http_client.parse_json, max_bytes=1_000_000)
-MAX_DEVIATION = Decimal("0.05")  # from the median: a source further off is broken or a liar
+MAX_DEVIATION = Decimal(
+    "0.05"
+)  # from the median: a source further off is broken or a liar
 _EXACT = Context(prec=50)  # digits, as many as the amounts that are computed with it
 # As JSON writes a number, but leading zeros are read too. No ticker needs more characters.
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
@@ -54,7 +56,9 @@ def to_price(value: Any) -> Decimal:
 
 
 def read_price(
-    session: http_client.Session, source: PriceSource, on_time: Callable[[datetime], None]
+    session: http_client.Session,
+    source: PriceSource,
+    on_time: Callable[[datetime], None],
 ) -> Decimal:
     """One source's price; `on_time` gets the time of any answer that is not of this machine.
 
@@ -62,7 +66,9 @@ def read_price(
     """
 
     def on_headers(headers: Mapping[str, str]) -> None:
-        if (sent_at := time_sent(headers)) and not is_here(urlsplit(source.url).hostname):
+        if (sent_at := time_sent(headers)) and not is_here(
+            urlsplit(source.url).hostname
+        ):
             on_time(sent_at)
 
     timeout_s = PROXIED_TIMEOUT_S if session.proxy else SOURCE_TIMEOUT_S

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.bitcoin.block import NO_OUTPOINT, BlockParts, scan_block
-from btcpay.bitcoin.header import HEADER_BYTES, has_twins, merkle_branch, merkle_rows, parse_header
+from btcpay.bitcoin.header import (
+    HEADER_BYTES,
+    has_twins,
+    merkle_branch,
+    merkle_rows,
+    parse_header,
+)
 from btcpay.bitcoin.wire import Malformed, hash256, txid_hex
 from btcpay.proofs.verify import NODE_BYTES, Branch, Evidence, require
 from btcpay.values.errors import ProofFailed
@@ -58,7 +64,9 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
     would be a node too, and no node can be made to begin like a coinbase. 4. No output pays more
     than there is: on a test network anybody may make such a block.
     """
-    require(txid_hex(hash256(raw[:HEADER_BYTES])) == hash, "the block has another header")
+    require(
+        txid_hex(hash256(raw[:HEADER_BYTES])) == hash, "the block has another header"
+    )
     try:
         header, parts = parse_header(raw[:HEADER_BYTES]), scan_block(raw)
     except Malformed as error:
@@ -68,10 +76,15 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
     require(is_root, "the block's transactions do not lead to the header's root")
     require(not has_twins(rows), "the block's last transactions are duplicated")
     first = parts.stripped(0)
-    is_coinbase = first[4:41] == b"\x01" + NO_OUTPOINT  # one input, which spends nothing
+    is_coinbase = (
+        first[4:41] == b"\x01" + NO_OUTPOINT
+    )  # one input, which spends nothing
     require(is_coinbase, "the block's first transaction is not a coinbase")
     require(len(first) != NODE_BYTES, "the coinbase is as long as a Merkle node")
     require(NO_OUTPOINT not in parts.spent, "the block has a second coinbase")
     amounts_sats = (sats for paid in parts.paid.values() for _, _, sats in paid)
-    require(max(amounts_sats, default=0) <= MAX_MONEY_SATS, "the block pays more than there is")
+    require(
+        max(amounts_sats, default=0) <= MAX_MONEY_SATS,
+        "the block pays more than there is",
+    )
     return ProvenBlock(hash, from_unix_s(header.time), parts, rows)

@@ -20,7 +20,9 @@ from btcpay.values.networks import NETWORKS
 from btcpay.values.times import from_unix_s
 
 MAX_BRANCH = 24  # a block of 4 million weight units has fewer than 2**17 transactions
-NODE_BYTES = 64  # CVE-2017-12842: a transaction of this size can pose as an inner Merkle node
+NODE_BYTES = (
+    64  # CVE-2017-12842: a transaction of this size can pose as an inner Merkle node
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,11 @@ class Proven:
 
 
 def prove(
-    evidence: Evidence, txid: str, script: bytes, max_target_bits: int, confirmations: int
+    evidence: Evidence,
+    txid: str,
+    script: bytes,
+    max_target_bits: int,
+    confirmations: int,
 ) -> Proven:
     """Checks the evidence that `txid` pays `script`. Raises ProofFailed with the first flaw.
 
@@ -77,7 +83,9 @@ def prove(
     require(bool(headers), "there is no header")
     _check_branch(payment, evidence.payment, headers[0], "the transaction")
     require(coinbase.is_coinbase, "the block's first transaction is not a coinbase")
-    require(evidence.coinbase.position == 0, "the coinbase is not the first transaction")
+    require(
+        evidence.coinbase.position == 0, "the coinbase is not the first transaction"
+    )
     _check_branch(coinbase, evidence.coinbase, headers[0], "the coinbase")
     require(
         len(evidence.payment.merkle) == len(evidence.coinbase.merkle),
@@ -91,7 +99,9 @@ def prove(
         for vout, output in enumerate(payment.outputs)
         if output.script == script
     }
-    require(any(amounts_sats.values()), "the transaction does not pay the invoice's address")
+    require(
+        any(amounts_sats.values()), "the transaction does not pay the invoice's address"
+    )
     return Proven(txid, headers[0].hash, from_unix_s(headers[0].time), amounts_sats)
 
 
@@ -99,11 +109,15 @@ def _check_branch(tx: Tx, branch: Branch, header: Header, name: str) -> None:
     require(len(tx.stripped) != NODE_BYTES, f"{name} is as long as a Merkle node")
     require(len(branch.merkle) <= MAX_BRANCH, f"the branch of {name} is too long")
     require(
-        0 <= branch.position < 1 << len(branch.merkle), f"the position of {name} is not in the tree"
+        0 <= branch.position < 1 << len(branch.merkle),
+        f"the position of {name} is not in the tree",
     )
     siblings = [txid_bytes(node) for node in branch.merkle]
     root = txid_hex(root_above(txid_bytes(tx.txid), siblings, branch.position))
-    require(root == header.merkle_root, f"the branch of {name} does not lead to the header's root")
+    require(
+        root == header.merkle_root,
+        f"the branch of {name} does not lead to the header's root",
+    )
 
 
 def check_header(raw: bytes, max_target_bits: int) -> Header:
@@ -112,7 +126,10 @@ def check_header(raw: bytes, max_target_bits: int) -> Header:
         header = parse_header(raw)
     except Malformed as error:
         raise ProofFailed(f"the header does not decode: {error}") from error
-    require(header.target <= target_of(max_target_bits), "a header claims too little difficulty")
+    require(
+        header.target <= target_of(max_target_bits),
+        "a header claims too little difficulty",
+    )
     require(header.has_work, "a header lacks the work that it claims")
     return header
 
@@ -159,7 +176,10 @@ def check_document(document: Any) -> Proven:
             [bytes.fromhex(raw) for raw in document["headers"]],
         )
         network = NETWORKS[document["network"]]
-        script, confirmations = bytes.fromhex(document["script"]), _whole(document["confirmations"])
+        script, confirmations = (
+            bytes.fromhex(document["script"]),
+            _whole(document["confirmations"]),
+        )
         txid = str(document["txid"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CommandError(f"this is not a payment proof: {error}") from error
@@ -173,7 +193,9 @@ def load(text: bytes) -> list[Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CommandError("this is not a file of `blocktill invoice show ID --proof`") from error
+        raise CommandError(
+            "this is not a file of `blocktill invoice show ID --proof`"
+        ) from error
     documents = value if isinstance(value, list) else [value]
     if not documents:
         raise CommandError("there is no proof in this file")
@@ -198,4 +220,6 @@ def _branch_of(document: Any) -> Branch:
     siblings = [bytes.fromhex(node).hex() for node in document["merkle"]]
     if any(len(node) != 64 for node in siblings):
         raise ValueError("a Merkle node is not 32 bytes")
-    return Branch(bytes.fromhex(document["raw_tx"]), _whole(document["position"]), siblings)
+    return Branch(
+        bytes.fromhex(document["raw_tx"]), _whole(document["position"]), siblings
+    )

@@ -38,7 +38,9 @@ def blocks(start_height: str = "") -> Response:
     ledger = current().chain.ledger
     start = _height(start_height) if start_height else ledger.height
     heights = range(start, max(-1, start - BLOCKS_PER_PAGE), -1)
-    return jsonify([block_view(ledger.blocks[ledger.hashes[each]], each) for each in heights])
+    return jsonify(
+        [block_view(ledger.blocks[ledger.hashes[each]], each) for each in heights]
+    )
 
 
 def raw_block(block_hash: str) -> Response:
@@ -51,7 +53,9 @@ def raw_block(block_hash: str) -> Response:
 def txs(address: str) -> Response:
     """Up to 50 waiting transactions and the newest 25 confirmed ones."""
     script = _script(address)
-    return _txs(_waiting(script) + current().chain.confirmed_of(script)[:CHAIN_TXS_PER_PAGE])
+    return _txs(
+        _waiting(script) + current().chain.confirmed_of(script)[:CHAIN_TXS_PER_PAGE]
+    )
 
 
 VIEWS: dict[str, Callable[..., Response]] = {
@@ -59,8 +63,12 @@ VIEWS: dict[str, Callable[..., Response]] = {
     "/blocks/tip/hash": lambda: text(current().chain.ledger.tip.hash),
     "/blocks": blocks,
     "/blocks/<start_height>": blocks,
-    "/block-height/<height>": lambda height: text(current().chain.ledger.hashes[_height(height)]),
-    "/block/<block_hash>/header": lambda block_hash: text(_block(block_hash).header.hex()),
+    "/block-height/<height>": lambda height: text(
+        current().chain.ledger.hashes[_height(height)]
+    ),
+    "/block/<block_hash>/header": lambda block_hash: text(
+        _block(block_hash).header.hex()
+    ),
     "/block/<block_hash>/raw": raw_block,
     "/address/<address>/txs": txs,
     "/address/<address>/txs/mempool": lambda address: _txs(_waiting(_script(address))),
@@ -87,7 +95,9 @@ def _block(given: str) -> Block:
     """A block of any branch, lost ones included."""
     if not HASH.fullmatch(given.lower()):
         abort(text("Invalid hex string", 400))
-    return current().chain.ledger.blocks.get(given.lower()) or abort(text("Block not found", 404))
+    return current().chain.ledger.blocks.get(given.lower()) or abort(
+        text("Block not found", 404)
+    )
 
 
 def _waiting(script: bytes) -> list[Found]:
@@ -112,8 +122,12 @@ def _tx_view(found: Found) -> Json:
     outputs = found.tx.outputs
     return {
         "txid": found.tx.txid,
-        "vin": [{"txid": outpoint.txid, "vout": outpoint.vout} for outpoint in outpoints],
-        "vout": [{"scriptpubkey": o.script.hex(), "value": o.value_sats} for o in outputs],
+        "vin": [
+            {"txid": outpoint.txid, "vout": outpoint.vout} for outpoint in outpoints
+        ],
+        "vout": [
+            {"scriptpubkey": o.script.hex(), "value": o.value_sats} for o in outputs
+        ],
         "status": {"confirmed": found.height is not None},
     }
 

@@ -42,11 +42,19 @@ class Shop:
             raise BadRequest(f"Invoice: the shop has no {id}")
         return _json(answer)
 
-    def create(self, usd: Decimal, description: str, expires_in_s: int | None = None) -> Json:
+    def create(
+        self, usd: Decimal, description: str, expires_in_s: int | None = None
+    ) -> Json:
         """A new invoice over `usd` dollars. Raises BadRequest with what the service says."""
-        hours = f', "expires_in_hours": {Decimal(expires_in_s) / 3600:.6f}' if expires_in_s else ""
+        hours = (
+            f', "expires_in_hours": {Decimal(expires_in_s) / 3600:.6f}'
+            if expires_in_s
+            else ""
+        )
         # Written by hand: json.dumps knows no Decimal, and a float would not be exact.
-        body = f'{{"amount_usd": {usd}, "description": {json.dumps(description)}{hours}}}'
+        body = (
+            f'{{"amount_usd": {usd}, "description": {json.dumps(description)}{hours}}}'
+        )
         answer = self._ask("POST", f"{self._api}/invoices", data=body.encode())
         if not answer.ok:
             raise BadRequest(f"The shop says: {answer.json()['error']['message']}")
@@ -85,19 +93,28 @@ class Shop:
             timeout=COMMAND_TIMEOUT_S,
         )
         if ended.returncode:
-            raise ShopAway(f"`blocktill {words[0]} {words[1]}` failed: {ended.stderr.strip()}")
+            raise ShopAway(
+                f"`blocktill {words[0]} {words[1]}` failed: {ended.stderr.strip()}"
+            )
         return ended.stdout
 
     def _list(self, path: str) -> list[Json]:
         """The newest hundred."""
         return list(_json(self._ask("GET", f"{self._api}{path}?limit=100"))["data"])
 
-    def _ask(self, method: str, url: str, data: bytes | Json | None = None) -> requests.Response:
+    def _ask(
+        self, method: str, url: str, data: bytes | Json | None = None
+    ) -> requests.Response:
         headers = {}
         if url.startswith(self._api):
-            headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"}
+            headers = {
+                "Content-Type": "application/json",
+                "Authorization": f"Bearer {self._key}",
+            }
         try:
-            return requests.request(method, url, headers=headers, timeout=TIMEOUT_S, data=data)
+            return requests.request(
+                method, url, headers=headers, timeout=TIMEOUT_S, data=data
+            )
         except requests.RequestException:
             raise ShopAway("the shop does not answer; the log says more") from None
 

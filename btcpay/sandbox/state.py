@@ -20,7 +20,9 @@ from btcpay.sandbox.payer.wallet import Wallet
 from btcpay.sandbox.scenes.stage import Stage
 from btcpay.sandbox.shop import Json, Shop
 
-FIRST_BLOCKS = 200  # makes 100 coinbases mature, so that 100 payments need not wait for each other
+FIRST_BLOCKS = (
+    200  # makes 100 coinbases mature, so that 100 payments need not wait for each other
+)
 FIRST_BLOCKS_APART_S = 600
 FIRST_PRICE_USD = Decimal("60000.00")
 SHOWN_EVENTS = 14
@@ -77,11 +79,15 @@ class Sandbox:
     shop: Shop | None = None
     switches: Switches = field(default_factory=Switches)
     stage: Stage = field(default_factory=Stage)
-    events: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=SHOWN_EVENTS))
+    events: deque[dict[str, Any]] = field(
+        default_factory=lambda: deque(maxlen=SHOWN_EVENTS)
+    )
 
     def require_shop(self) -> Shop:
         if self.shop is None:
-            raise BadRequest("no shop runs beside this chain; `blocktill sandbox` starts both")
+            raise BadRequest(
+                "no shop runs beside this chain; `blocktill sandbox` starts both"
+            )
         return self.shop
 
     def pay(self, address: str, sats: int) -> str:
@@ -102,7 +108,9 @@ class Sandbox:
     def invent(self, invoice: Json) -> InventedPayment:
         """Lets the explorer lie about a payment of the whole invoice."""
         with self.chain.lock:
-            raw = self.wallet.draft({invoice["deposit_address"]: invoice["amount_sats"]})
+            raw = self.wallet.draft(
+                {invoice["deposit_address"]: invoice["amount_sats"]}
+            )
             found = self.chain.mempool.judge(self.chain.ledger, parse_tx(raw))
             invented = InventedPayment(found, self.chain.ledger.height)
         self.switches.invented, self.switches.explorer = invented, "lies"
@@ -113,7 +121,9 @@ class Sandbox:
         self.chain.journal.close()
 
 
-def open_sandbox(state_dir: Path, clock: Callable[[], int], shop: Shop | None = None) -> Sandbox:
+def open_sandbox(
+    state_dir: Path, clock: Callable[[], int], shop: Shop | None = None
+) -> Sandbox:
     """Continues the chain in `state_dir`, or begins one; locks it. Raises JournalError."""
     state_dir.mkdir(parents=True, exist_ok=True)
     journal = Journal(state_dir / "chain.db")

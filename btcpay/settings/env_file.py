@@ -12,7 +12,9 @@ from pathlib import Path
 from btcpay.values.errors import SettingsError
 
 VARIABLE = "BLOCKTILL_ENV_FILE"  # the path of the file
-OF_A_FILE = "_FILE"  # ends the name of a variable that holds the path of a secret's file
+OF_A_FILE = (
+    "_FILE"  # ends the name of a variable that holds the path of a secret's file
+)
 EMPTY_SAYS_SOMETHING = "BLOCKTILL_METRICS_BIND"
 ACCEPTED = (
     "a line is NAME=value, without blanks around =; a value with blanks or any of ; & | < > ( ) ~ '"
@@ -39,7 +41,9 @@ def parse(text: str, name: str) -> dict[str, str]:
         if match is None or _CONTROL.search(line):
             wrong.append(str(number))
         elif match["name"]:
-            found[match["name"]] = match["double"] or match["single"] or match["bare"] or ""
+            found[match["name"]] = (
+                match["double"] or match["single"] or match["bare"] or ""
+            )
     mistakes = [f"{name} has Windows line endings (CRLF)"] if "\r\n" in text else []
     if wrong:
         mistakes.append(f"{name}, line {', '.join(wrong)}: {ACCEPTED}")
@@ -82,7 +86,11 @@ def changed(text: str, changes: Mapping[str, str]) -> str:
     for name, value in changes.items():
         lines = text.split("\n")  # `parse` knows no other end of a line
         lines = lines if lines[-1] else lines[:-1]
-        at = [n for n, line in enumerate(lines) if re.match(rf"[ \t]*(export +)?{name}=", line)]
+        at = [
+            n
+            for n, line in enumerate(lines)
+            if re.match(rf"[ \t]*(export +)?{name}=", line)
+        ]
         if value and at:
             lines[at[-1]] = _line(name, value)  # the last line of several wins
         elif value:

@@ -31,8 +31,12 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         try:
-            encoded = orjson.dumps(line)  # a tenth of the time: each request has its line
-        except TypeError:  # half a surrogate pair, as a malformed header may have, is no UTF-8
+            encoded = orjson.dumps(
+                line
+            )  # a tenth of the time: each request has its line
+        except (
+            TypeError
+        ):  # half a surrogate pair, as a malformed header may have, is no UTF-8
             return json.dumps(line)
         # Escaped, since standard error may have an encoding that is not UTF-8.
         return encoded.decode() if encoded.isascii() else json.dumps(line)
@@ -48,7 +52,10 @@ class Discreet(logging.Filter):
         elif message.startswith("Error handling request"):
             record.msg, record.args = "a request could not be handled", ()
         elif message.startswith("Socket error"):
-            record.msg, record.exc_info = "a client fell silent within its request", None
+            record.msg, record.exc_info = (
+                "a client fell silent within its request",
+                None,
+            )
         return True
 
 

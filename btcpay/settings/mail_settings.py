@@ -59,7 +59,11 @@ def smtp_url(text: str) -> MailServer | None:
         raise ValueError
     user, password = unquote(found["user"] or ""), unquote(found["password"] or "")
     port = int(found["port"] or _PORTS[found["scheme"]])
-    require((user + password).isascii() and (user + password).isprintable() and 0 < port <= 65535)
+    require(
+        (user + password).isascii()
+        and (user + password).isprintable()
+        and 0 < port <= 65535
+    )
     host = ascii_host(found["host"].strip("[]"))
     return MailServer(host, port, found["scheme"] == "smtps", user, password)
 
@@ -79,13 +83,19 @@ def checked_address(text: str) -> str:
 
     Raises ValueError for several addresses, and for one with blanks, line ends or quotes.
     """
-    if len(text) > MAX_ADDRESS:  # before anything reads it: whoever typed it may mean harm
+    if (
+        len(text) > MAX_ADDRESS
+    ):  # before anything reads it: whoever typed it may mean harm
         raise ValueError(AN_ADDRESS)
     local, at, domain = text.rpartition("@")
     try:
         address = f"{local}{at}{ascii_host(domain)}"
     except ValueError:
         raise ValueError(AN_ADDRESS) from None
-    if len(local) > MAX_LOCAL or len(address) > MAX_ADDRESS or not _ADDRESS.fullmatch(address):
+    if (
+        len(local) > MAX_LOCAL
+        or len(address) > MAX_ADDRESS
+        or not _ADDRESS.fullmatch(address)
+    ):
         raise ValueError(AN_ADDRESS)
     return address

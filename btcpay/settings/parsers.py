@@ -94,7 +94,9 @@ def http_url(text: str) -> str:
 
 
 _MAX_ROOT = 500  # characters; a mail's header with a link has room for 998
-_AS_IT_IS = "!#$%&'()*+,/:;=?@[]~"  # what `quote` leaves; % begins what is quoted already
+_AS_IT_IS = (
+    "!#$%&'()*+,/:;=?@[]~"  # what `quote` leaves; % begins what is quoted already
+)
 
 
 @accepting("an http:// or https:// root such as https://pay.example.com")
@@ -124,9 +126,15 @@ def proxy(text: str) -> str:
     return text and url(text, "socks5h", "http").rstrip("/")
 
 
-@accepting("one or more Esplora roots (http:// or https://), separated by spaces, or none")
+@accepting(
+    "one or more Esplora roots (http:// or https://), separated by spaces, or none"
+)
 def explorers(text: str) -> tuple[str, ...]:
-    return () if text == "none" else tuple(http_url(root).rstrip("/") for root in _words(text))
+    return (
+        ()
+        if text == "none"
+        else tuple(http_url(root).rstrip("/") for root in _words(text))
+    )
 
 
 def _words(text: str) -> list[str]:
@@ -147,19 +155,27 @@ def price_sources(text: str) -> tuple[PriceSource, ...]:
     return tuple(sources)
 
 
-@accepting(f"{_SOURCES}, each with {{CURRENCY}} (for EUR) or {{currency}} (for eur) in it")
+@accepting(
+    f"{_SOURCES}, each with {{CURRENCY}} (for EUR) or {{currency}} (for eur) in it"
+)
 def currency_sources(text: str) -> tuple[PriceSource, ...]:
     sources = price_sources(text)
     require(all(source != source.of("EUR") for source in sources))
     return sources
 
 
-@accepting("a number of blocks from 1 to 100, or ascending steps by USD such as 1 3@1000 6@10000")
+@accepting(
+    "a number of blocks from 1 to 100, or ascending steps by USD such as 1 3@1000 6@10000"
+)
 def confirmations(text: str) -> Confirmations:
     steps: list[tuple[Decimal, int]] = []
     for item in text.split():
         match = re.fullmatch(r"([0-9]{1,3})(?:@([0-9]{1,12}(?:\.[0-9]{1,2})?))?", item)
-        if not match or (match[2] is None) != (not steps) or not 1 <= int(match[1]) <= 100:
+        if (
+            not match
+            or (match[2] is None) != (not steps)
+            or not 1 <= int(match[1]) <= 100
+        ):
             raise ValueError
         steps.append((Decimal(match[2] or 0), int(match[1])))
     amounts = [from_usd for from_usd, _ in steps]

@@ -13,7 +13,17 @@ _KEY_IN_PATH = re.compile(
 # Where a URL leads, and nothing else: a host (of IPv6 in brackets), a port, a path.
 _PLACE = re.compile(r"([A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[^?#@\s]*)?")
 _SCHEMES = frozenset(
-    ("http", "https", "memory", "postgresql", "redis", "smtp", "smtps", "socks5h", "sqlite")
+    (
+        "http",
+        "https",
+        "memory",
+        "postgresql",
+        "redis",
+        "smtp",
+        "smtps",
+        "socks5h",
+        "sqlite",
+    )
 )
 
 

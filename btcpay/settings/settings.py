@@ -50,15 +50,22 @@ class Settings:
     """One row for each variable of docs/operators/settings.md: BLOCKTILL_ and the field's name."""
 
     network: Network = setting("regtest", accepts.network)
-    database_url: str = setting("sqlite:///var/blocktill.db", accepts.database_url, is_secret=True)
+    database_url: str = setting(
+        "sqlite:///var/blocktill.db", accepts.database_url, is_secret=True
+    )
     base_url: str = setting("http://127.0.0.1:8000", accepts.base_url)
     proxy: str = setting("", accepts.proxy, is_secret=True)
     explorers: tuple[str, ...] = _of_network("explorers", accepts.explorers)
     peers: tuple[str, ...] = setting("", accepts.peers)
-    price_sources: tuple[PriceSource, ...] = _of_network("price_sources", accepts.price_sources)
+    price_sources: tuple[PriceSource, ...] = _of_network(
+        "price_sources", accepts.price_sources
+    )
     # More than half: a minority of liars never sets the price by itself.
     price_quorum: int = derived(
-        lambda above: (str(len(above.price_sources) // 2 + 1), whole(1, len(above.price_sources)))
+        lambda above: (
+            str(len(above.price_sources) // 2 + 1),
+            whole(1, len(above.price_sources)),
+        )
     )
     currency_sources: tuple[PriceSource, ...] = _of_network(
         "currency_sources", accepts.currency_sources
@@ -70,7 +77,9 @@ class Settings:
     )
     check_max_age_min: int = setting("15", whole(1, 10_080))
     underpayment_tolerance_percent: Decimal = setting("0", accepts.percent)
-    rate_limit_store: str = setting("memory://", accepts.rate_limit_store, is_secret=True)
+    rate_limit_store: str = setting(
+        "memory://", accepts.rate_limit_store, is_secret=True
+    )
     trusted_proxies: int = setting("0", whole(0, 10))
     visitor_addresses: bool = setting("on", accepts.switch)
     max_body_bytes: int = setting("65536", whole(1024, 16_777_216))
@@ -87,9 +96,14 @@ class Settings:
     smtp_url: MailServer | None = setting("", mail_settings.smtp_url, is_secret=True)
     mail_from: Sender | None = setting("", mail_settings.sender)
     bind: str = derived(
-        lambda above: (f"127.0.0.1:{urlsplit(above.base_url).port or 8000}", accepts.bind)
+        lambda above: (
+            f"127.0.0.1:{urlsplit(above.base_url).port or 8000}",
+            accepts.bind,
+        )
     )
-    metrics_bind: str = setting("127.0.0.1:9464", accepts.metrics_bind, may_be_empty=True)
+    metrics_bind: str = setting(
+        "127.0.0.1:9464", accepts.metrics_bind, may_be_empty=True
+    )
 
     @property
     def has_mail(self) -> bool:
@@ -112,13 +126,19 @@ ONION_WAY = "a .onion name only with BLOCKTILL_PROXY, such as socks5h://127.0.0.
 
 def is_said(environ: Mapping[str, str], variable: str) -> bool:
     """True where the environment has the variable, or names a file for it."""
-    return any(environ.get(name, "").strip() for name in (variable, OF_FILES.get(variable, "")))
+    return any(
+        environ.get(name, "").strip() for name in (variable, OF_FILES.get(variable, ""))
+    )
 
 
 def strange_names(environ: Mapping[str, str]) -> list[str]:
     """Variables that are set but never read."""
     known = {*VARIABLES.values(), *OF_FILES.values(), env_file.VARIABLE}
-    said = {name for name, text in environ.items() if name.startswith(PREFIX) and text.strip()}
+    said = {
+        name
+        for name, text in environ.items()
+        if name.startswith(PREFIX) and text.strip()
+    }
     return sorted(said - known)
 
 
@@ -169,14 +189,18 @@ def _contradictions(above: SimpleNamespace) -> Iterator[str]:
         extra = "pip install --require-hashes -r requirements-socks.txt"
         yield f"{VARIABLES['proxy']} accepts socks5h:// only with PySocks: {extra}"
     is_auto = above.peers == (AUTO,)
-    is_far = is_auto or not all(is_near(host_and_port(place)[0]) for place in above.peers)
+    is_far = is_auto or not all(
+        is_near(host_and_port(place)[0]) for place in above.peers
+    )
     if above.proxy.startswith("http:") and is_far:
         where = "only peers on this machine or in its network: others need socks5h://"
         yield f"{VARIABLES['peers']} accepts with an http:// proxy {where}"
     if is_auto and not above.network.seeds:
         yield f"{VARIABLES['peers']} accepts auto only on public networks"
     for name in ("explorers", "peers", "price_sources", "currency_sources"):
-        is_onion = any(_ONION.match(getattr(one, "url", one)) for one in getattr(above, name))
+        is_onion = any(
+            _ONION.match(getattr(one, "url", one)) for one in getattr(above, name)
+        )
         if is_onion and not above.proxy:
             yield f"{VARIABLES[name]} accepts {ONION_WAY}"
     if not any(getattr(above, name) for name in OF_BLOCKS):

@@ -72,12 +72,19 @@ def reason_for(
         since = _since(since, SENT_BACK)
     happened = {happening.kind for happening in since}
     if invoice.status == "paid":
-        return "too_much" if _beyond_sats(invoice, verdict, since) >= least_sats else None
+        return (
+            "too_much" if _beyond_sats(invoice, verdict, since) >= least_sats else None
+        )
     if invoice.status == "canceled":
         return "after_cancellation" if "payment" in happened else None
     is_dismissed = invoice.at_till and any(one.kind == "dismissed" for one in history)
     was_whole = invoice.covered_at and not is_dismissed
-    if was_whole and invoice.at_till and invoice.status == "open" and verdict.missing_sats:
+    if (
+        was_whole
+        and invoice.at_till
+        and invoice.status == "open"
+        and verdict.missing_sats
+    ):
         return "vanished"
     if not happened & {"payment", "expired"}:
         return None
@@ -107,7 +114,9 @@ def stake_sats(
     if reason == "refunded_twice":
         return sum(one.amount_sats for one in _since(history) if one.kind == SENT_AGAIN)
     came_sats = sum(receipt.amount_sats for receipt in verdict.receipts)
-    sent_sats = sum(one.amount_sats for one in _standing(history) if one.kind == SENT_BACK)
+    sent_sats = sum(
+        one.amount_sats for one in _standing(history) if one.kind == SENT_BACK
+    )
     return max(0, came_sats - sent_sats)
 
 
@@ -124,7 +133,9 @@ def _without_older(
 def _since(history: Sequence[Happening], *words: str) -> list[Happening]:
     """The events that still count, oldest first: since a human's last word, or one of `words`."""
     standing = reversed(_standing(history))
-    latest_first = takewhile(lambda each: each.kind not in (words or LAST_WORDS), standing)
+    latest_first = takewhile(
+        lambda each: each.kind not in (words or LAST_WORDS), standing
+    )
     return list(latest_first)[::-1]
 
 
@@ -182,8 +193,12 @@ def _beyond_sats(invoice: Invoice, verdict: Verdict, since: Sequence[Happening])
         if receipt.txid in came and not receipt.settles
     )
     if any(happening.kind == "paid" for happening in since):
-        settled_sats = sum(receipt.amount_sats for receipt in verdict.receipts if receipt.settles)
+        settled_sats = sum(
+            receipt.amount_sats for receipt in verdict.receipts if receipt.settles
+        )
         beside_sats += max(0, settled_sats - invoice.amount_sats) + invoice.beyond_sats
     # A refund before any money that came since sent back what had come earlier.
     after = dropwhile(lambda one: one.kind != "payment", since)
-    return max(0, beside_sats - sum(one.amount_sats for one in after if one.kind == SENT_BACK))
+    return max(
+        0, beside_sats - sum(one.amount_sats for one in after if one.kind == SENT_BACK)
+    )

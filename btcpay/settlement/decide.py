@@ -20,7 +20,9 @@ from itertools import accumulate
 from btcpay.settlement.values import Invoice, Output, Receipt, Rules, Verdict
 
 BLOCK_TIME_SLACK = timedelta(hours=2)  # a block's time may be off by so much, both ways
-COINBASE_MATURITY = 100  # blocks until it can be spent: Bitcoin Core, consensus/consensus.h
+COINBASE_MATURITY = (
+    100  # blocks until it can be spent: Bitcoin Core, consensus/consensus.h
+)
 
 
 def required_sats(amount_sats: int, tolerance_percent: Decimal) -> int:
@@ -33,7 +35,9 @@ def missing_sats(
     status: str, amount_sats: int, received_sats: int, tolerance_percent: Decimal
 ) -> int:
     """Satoshis still to be sent; 0 as soon as enough has come."""
-    enough = status == "paid" or received_sats >= required_sats(amount_sats, tolerance_percent)
+    enough = status == "paid" or received_sats >= required_sats(
+        amount_sats, tolerance_percent
+    )
     return 0 if enough else amount_sats - received_sats
 
 
@@ -52,7 +56,9 @@ def decide(
     None: none may. `credited_only`: only outputs of payments that were made already are deep.
     """
     needed_sats = required_sats(invoice.amount_sats, rules.tolerance_percent)
-    alive = sorted((output for output in outputs if not output.vanished_at), key=_chain_order)
+    alive = sorted(
+        (output for output in outputs if not output.vanished_at), key=_chain_order
+    )
     deep = [
         output
         for output in alive
@@ -60,7 +66,9 @@ def decide(
     ]
     # The outputs that count: those that settled a paid invoice, else all that came in time.
     is_paid = invoice.status == "paid"
-    counting = [one for one in alive if (one.settles if is_paid else came_in_time(one, invoice))]
+    counting = [
+        one for one in alive if (one.settles if is_paid else came_in_time(one, invoice))
+    ]
     in_time = set(counting)
     both = [output for output in deep if output in in_time]
     older = {output for output in alive if was_known(output, invoice)}
@@ -83,8 +91,12 @@ def decide(
         missing_sats=missing_sats(
             status, invoice.amount_sats, received_sats, rules.tolerance_percent
         ),
-        confirmations=min((_depth(output, tip_height) for output in counting), default=0),
-        reason=reason_why(status, counting, outputs, confirmed_sats, needed_sats, rules),
+        confirmations=min(
+            (_depth(output, tip_height) for output in counting), default=0
+        ),
+        reason=reason_why(
+            status, counting, outputs, confirmed_sats, needed_sats, rules
+        ),
         coming_beside_sats=_sum(coming_beside),
     )
 
@@ -115,7 +127,10 @@ def is_older(output: Output, invoice: Invoice) -> bool:
         return False
     if was_known(output, invoice):
         return True
-    return not output.seen_waiting and block.mined_at < invoice.created_at - BLOCK_TIME_SLACK
+    return (
+        not output.seen_waiting
+        and block.mined_at < invoice.created_at - BLOCK_TIME_SLACK
+    )
 
 
 def was_known(output: Output, invoice: Invoice) -> bool:
@@ -132,12 +147,18 @@ def may_be_older(output: Output, invoice: Invoice) -> bool:
     return output.block.mined_at < invoice.created_at
 
 
-def _settling(invoice: Invoice, deep: Sequence[Output], needed_sats: int) -> list[Output]:
+def _settling(
+    invoice: Invoice, deep: Sequence[Output], needed_sats: int
+) -> list[Output]:
     """The outputs that pay the invoice: in the chain's order, until the sum is reached."""
     if invoice.status != "open":
         return [output for output in deep if output.settles]
     before_sats = accumulate((output.amount_sats for output in deep), initial=0)
-    return [output for output, sats in zip(deep, before_sats, strict=False) if sats < needed_sats]
+    return [
+        output
+        for output, sats in zip(deep, before_sats, strict=False)
+        if sats < needed_sats
+    ]
 
 
 def _receipts(
@@ -170,7 +191,11 @@ def _depth(output: Output, tip_height: int) -> int:
 
 def is_deep(output: Output, tip_height: int, rules: Rules) -> bool:
     """True where the output has enough confirmations to become a payment."""
-    needed = max(rules.confirmations, COINBASE_MATURITY) if output.coinbase else rules.confirmations
+    needed = (
+        max(rules.confirmations, COINBASE_MATURITY)
+        if output.coinbase
+        else rules.confirmations
+    )
     return _depth(output, tip_height) >= needed
 
 
@@ -196,12 +221,15 @@ def reason_why(
     """The sentence; `counting`: the outputs that count towards the amount."""
     received_sats = _sum(counting)
     if status == "paid":
-        return f"paid: {confirmed_sats} satoshis confirmed, {needed_sats} were asked for"
+        return (
+            f"paid: {confirmed_sats} satoshis confirmed, {needed_sats} were asked for"
+        )
     if status == "canceled":
         return "canceled: what still comes is a payment without invoice"
     if status == "expired" and received_sats >= needed_sats:
         return (
-            f"expired: too little was seen when it ended; {received_sats} satoshis came after all"
+            "expired: too little was seen when it ended;"
+            f" {received_sats} satoshis came after all"
         )
     if status == "expired":
         return f"expired: {received_sats} of {needed_sats} satoshis came in time"

@@ -45,7 +45,9 @@ def merge(known: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
     return [
         replace(
             output,
-            first_seen_at=min(output.first_seen_at, replaces_at.get(output.txid, now), now),
+            first_seen_at=min(
+                output.first_seen_at, replaces_at.get(output.txid, now), now
+            ),
             vanished_at=output.vanished_at and min(output.vanished_at, now),
             spent_height=scan.spent.get(outpoint, output.spent_height),
         )
@@ -64,7 +66,9 @@ def _waiting(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
     old = replace(old, first_seen_at=min(old.first_seen_at, scan.asked_at))
     if old.block or old.replaced_height is not None:
         return old
-    return replace(old, amount_sats=seen.amount_sats, inputs=seen.inputs, vanished_at=None)
+    return replace(
+        old, amount_sats=seen.amount_sats, inputs=seen.inputs, vanished_at=None
+    )
 
 
 def _confirmed(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
@@ -86,12 +90,16 @@ def _replaces_at(known: Sequence[Output], scan: Scan) -> dict[str, datetime]:
     first_at: dict[str, datetime] = {}
     spenders: dict[str, set[str]] = {}
     for was in old:
-        first_at[was.txid] = min(first_at.get(was.txid, was.first_seen_at), was.first_seen_at)
+        first_at[was.txid] = min(
+            first_at.get(was.txid, was.first_seen_at), was.first_seen_at
+        )
         for coin in was.inputs:
             spenders.setdefault(coin, set()).add(was.txid)
     old_sats, sats, found = _sats(old), _sats(shown), {}
     for txid, inputs in {seen.txid: seen.inputs for seen in shown}.items():
-        replaced = set[str]().union(*(spenders.get(coin, ()) for coin in inputs)) - {txid}
+        replaced = set[str]().union(*(spenders.get(coin, ()) for coin in inputs)) - {
+            txid
+        }
         times = [first_at[each] for each in replaced if old_sats[each] <= sats[txid]]
         if times:
             found[txid] = min(times)

@@ -86,14 +86,26 @@ def settle(
         verdict=verdict,
         changes=[change for change in changes if change.after != change.before],
         forgotten=[output for output in known if output.outpoint not in kept],
-        payments=[receipt for receipt in verdict.receipts if receipt.txid not in settles],
-        settling=[r.txid for r in verdict.receipts if r.settles and not settles.get(r.txid, True)],
+        payments=[
+            receipt for receipt in verdict.receipts if receipt.txid not in settles
+        ],
+        settling=[
+            r.txid
+            for r in verdict.receipts
+            if r.settles and not settles.get(r.txid, True)
+        ],
     )
 
 
-def _is_held(invoice: Invoice, outputs: Sequence[Output], scan: Scan, rules: Rules) -> bool:
+def _is_held(
+    invoice: Invoice, outputs: Sequence[Output], scan: Scan, rules: Rules
+) -> bool:
     """True if enough came in time, counting vanished outputs that may come back."""
-    in_time = [one for one in outputs if came_in_time(one, invoice) and _may_pay(one, scan, rules)]
+    in_time = [
+        one
+        for one in outputs
+        if came_in_time(one, invoice) and _may_pay(one, scan, rules)
+    ]
     sum_sats = sum(output.amount_sats for output in in_time)
     return sum_sats >= required_sats(invoice.amount_sats, rules.tolerance_percent)
 

@@ -11,7 +11,9 @@ from decimal import Decimal
 
 from btcpay.values.money import CODES, places_of, rounded
 
-LONGEST_AMOUNT = 40  # characters, before it is normalised, which takes seconds for a long text
+LONGEST_AMOUNT = (
+    40  # characters, before it is normalised, which takes seconds for a long text
+)
 _OF_USD = 9  # decimals: the interface takes parts of a cent too
 _MOST_DIGITS = 15
 
@@ -86,9 +88,13 @@ _SIGNS = {
 }
 _WITH_POINT = frozenset(["rs", "kr", "fr", "sfr", "rp", "ksh", "s/"])  # as in `Rs.50`
 _INDIAN = frozenset(["INR", "PKR", "BDT", "NPR", "LKR", "BTN"])  # they write 1,00,000
-_OF_THOUSANDS = frozenset(["IQD"])  # three decimals, but all prices are in thousands: `25.000`
+_OF_THOUSANDS = frozenset(
+    ["IQD"]
+)  # three decimals, but all prices are in thousands: `25.000`
 _MARKS = {"\u066b": ".", "\u066c": "'", "\u2019": "'", "\u02bc": "'", "\u060c": ","}
-_UNSEEN = re.compile("[\u061c\u200b-\u200f\u2060\u2066-\u2069\ufeff]")  # our own pages have some
+_UNSEEN = re.compile(
+    "[\u061c\u200b-\u200f\u2060\u2066-\u2069\ufeff]"
+)  # our own pages have some
 _TYPED = re.compile(
     r"([^0-9]*?) ?([0-9](?:[0-9.,' ]*[0-9])?)(?:[.,][-\u2013\u2014]{1,2})? ?([^0-9]*)"
 )
@@ -133,14 +139,17 @@ def parse_amount(text: str, currency: str) -> Decimal:
 def _plain(text: str) -> str:
     """The text with its digits, marks and blanks in ASCII, and nothing that cannot be seen."""
     shown = _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)))
-    plain = "".join(_MARKS.get(sign) or str(unicodedata.decimal(sign, sign)) for sign in shown)
+    plain = "".join(
+        _MARKS.get(sign) or str(unicodedata.decimal(sign, sign)) for sign in shown
+    )
     return " ".join(plain.split())
 
 
 def _hides_digits(text: str) -> bool:
     """True for raised or circled digits: in `12⁵⁰` they are cents, not more digits."""
     return any(
-        not sign.isdecimal() and any(map(str.isdecimal, unicodedata.normalize("NFKC", sign)))
+        not sign.isdecimal()
+        and any(map(str.isdecimal, unicodedata.normalize("NFKC", sign)))
         for sign in text
     )
 
@@ -154,7 +163,11 @@ def _may_be_a_decimal_point(typed: re.Match[str]) -> bool:
 
 def _refuse_other_sign(sign: str, currency: str) -> None:
     word = sign.casefold().rstrip(".")
-    if not sign or word == currency.casefold() or currency in _SIGNS.get(word, "").split():
+    if (
+        not sign
+        or word == currency.casefold()
+        or currency in _SIGNS.get(word, "").split()
+    ):
         return
     is_known = word in _SIGNS or word.upper() in CODES
     raise NotAnAmount(foreign=sign if is_known else "")
@@ -183,7 +196,9 @@ def _with_decimals(number: str, currency: str) -> Decimal | None:
     is_usual = places == 3 and mark == "." and currency not in _OF_THOUSANDS
     if grouped and not is_usual:
         thousands = Decimal(whole + decimals)
-        raise NotAnAmount([rounded(thousands, currency), rounded(thousands / 1000, currency)])
+        raise NotAnAmount(
+            [rounded(thousands, currency), rounded(thousands / 1000, currency)]
+        )
     is_long = len(decimals) == 3 and places < 3 and whole != "0"
     if is_long or (mark == "," and len(decimals) > 3):
         return None

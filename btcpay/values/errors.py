@@ -136,7 +136,9 @@ class BadStatus(FetchError):
         super().__init__(f"answered HTTP {status}")
         self.status = status
         # RFC 9110 also allows a date here, but no server's clock is believed.
-        self.retry_after_s = int(retry_after) if re.fullmatch("[0-9]{1,9}", retry_after) else 0
+        self.retry_after_s = (
+            int(retry_after) if re.fullmatch("[0-9]{1,9}", retry_after) else 0
+        )
 
 
 class ProofFailed(BtcpayError):

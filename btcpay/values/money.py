@@ -1,6 +1,13 @@
 """Satoshis and money: satoshis are int, money is Decimal in a currency of ISO 4217, no float."""
 
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, ROUND_UP, Context, Decimal, InvalidOperation
+from decimal import (
+    ROUND_CEILING,
+    ROUND_HALF_EVEN,
+    ROUND_UP,
+    Context,
+    Decimal,
+    InvalidOperation,
+)
 from typing import NamedTuple, Protocol
 
 from btcpay.values.errors import BadRow, CommandError
@@ -100,7 +107,9 @@ def rounded(amount: Decimal, currency: str) -> Decimal:
 
 def value_of(amount_sats: int, price: Decimal, currency: str) -> Decimal:
     """The satoshis' worth at `price` a bitcoin, to the currency's nearest smallest unit."""
-    return rounded(_NEAREST.multiply(Decimal(amount_sats), price) / SATS_PER_BTC, currency)
+    return rounded(
+        _NEAREST.multiply(Decimal(amount_sats), price) / SATS_PER_BTC, currency
+    )
 
 
 def money_text(amount: Decimal, currency: str) -> str:

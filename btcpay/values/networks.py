@@ -57,6 +57,8 @@ def _read(name: str, value: Any) -> Any:
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _USUAL = _TABLES.pop("usual")
 NETWORKS = {
-    name: Network(name, **{key: _read(key, value) for key, value in (_USUAL | own).items()})
+    name: Network(
+        name, **{key: _read(key, value) for key, value in (_USUAL | own).items()}
+    )
     for name, own in _TABLES.items()
 }

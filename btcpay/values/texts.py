@@ -21,7 +21,9 @@ _REFUSED = frozenset(
 )
 _REFUSED_KINDS = ("Cc", "Cs")  # controls, and halves of signs, which no database takes
 _UNSEEN_KINDS = ("Cf", "Mn", "Me", "Zs")  # a text of these alone shows nothing
-_UNSEEN_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # fillers of Hangul, blank Braille
+_UNSEEN_LETTERS = frozenset(
+    "\u115f\u1160\u2800\u3164\uffa0"
+)  # fillers of Hangul, blank Braille
 
 
 class TextRefused(CommandError):
@@ -38,7 +40,9 @@ class TextRefused(CommandError):
 
 def line_of(what: str, text: str, most: int) -> str:
     """The text as one line, "" for blanks alone. Raises TextRefused, which calls it `what`."""
-    if len(text) > 2 * most + 100:  # with blanks around it; before each sign is looked at
+    if (
+        len(text) > 2 * most + 100
+    ):  # with blanks around it; before each sign is looked at
         raise TextRefused(f"the {what} has more than {most} characters", what)
     line = "".join(" " if is_blank(sign) else sign for sign in text).strip()
     refused = next(filter(is_refused, line), None)
@@ -67,7 +71,9 @@ def checked_line(what: str, text: str) -> str:
     """The line without blanks around it; `what` is a key of MAX_CHARACTERS. Raises TextRefused."""
     line = line_of(what, text, MAX_CHARACTERS[what])
     if not line:
-        raise TextRefused(f"the {what} must have 1 to {MAX_CHARACTERS[what]} characters", what)
+        raise TextRefused(
+            f"the {what} must have 1 to {MAX_CHARACTERS[what]} characters", what
+        )
     return line
 
 
@@ -92,7 +98,9 @@ def one_line(value: Any, most: int) -> str | None:
 
 def shown_line(text: str) -> str:
     """The text as one line, with a blank for each sign that is refused of people."""
-    return "".join(" " if is_blank(sign) or is_refused(sign) else sign for sign in text).strip()
+    return "".join(
+        " " if is_blank(sign) or is_refused(sign) else sign for sign in text
+    ).strip()
 
 
 def is_unseen(sign: str) -> bool:

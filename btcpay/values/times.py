@@ -26,8 +26,13 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = _EPOCH.date()
 _MILLISECOND = timedelta(milliseconds=1)
-_IS_CITY = re.compile("(Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific)/")
-_NO_ZONES = {"localtime", "Factory"}  # "localtime" depends on the machine, "Factory" is no zone
+_IS_CITY = re.compile(
+    "(Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific)/"
+)
+_NO_ZONES = {
+    "localtime",
+    "Factory",
+}  # "localtime" depends on the machine, "Factory" is no zone
 
 
 def to_ms(at: datetime) -> int:
@@ -104,7 +109,9 @@ def checked_zone(name: str) -> str:
     """The name as the time zone database spells it. Raises CommandError for any other name."""
     names = {known.casefold(): known for known in available_timezones() - _NO_ZONES}
     if name.casefold() not in names:
-        raise CommandError(f"{name!a} is not a time zone such as Europe/Berlin or America/New_York")
+        raise CommandError(
+            f"{name!a} is not a time zone such as Europe/Berlin or America/New_York"
+        )
     return names[name.casefold()]
 
 
@@ -148,4 +155,6 @@ def stretches(first: int, last: int, zone: ZoneInfo) -> Iterator[Stretch]:
     for length, group in groupby(range(first, last + 1), length_of):
         days = list(group)
         if length:
-            yield Stretch(start_of(days[0], zone), start_of(days[-1] + 1, zone), days[0], length)
+            yield Stretch(
+                start_of(days[0], zone), start_of(days[-1] + 1, zone), days[0], length
+            )

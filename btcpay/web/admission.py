@@ -51,7 +51,9 @@ def of_caller(
     reads: Bucket, writes: Bucket, writing: Collection[str] = ("POST",)
 ) -> Callable[[Any], Counted]:
     """The caller's own window: that of writes for the methods that are `writing`."""
-    return lambda caller: [(writes if request.method in writing else reads, caller.key_id)]
+    return lambda caller: [
+        (writes if request.method in writing else reads, caller.key_id)
+    ]
 
 
 def count(service: Service, windows: Counted) -> None:
@@ -69,7 +71,9 @@ def wrong() -> Counted:
 
 def visitor(service: Service) -> str | None:
     """The key of the visitor's window; None where an address tells no visitors apart."""
-    return counted_as(request.remote_addr) if service.settings.visitor_addresses else None
+    return (
+        counted_as(request.remote_addr) if service.settings.visitor_addresses else None
+    )
 
 
 def visits(service: Service) -> Counted:
@@ -101,7 +105,9 @@ def counted_as(address: str | None) -> str:
     """
     with_port = _WITH_PORT.fullmatch(address or "")
     try:
-        ip = ipaddress.ip_address(with_port[1] or with_port[2] if with_port else address or "")
+        ip = ipaddress.ip_address(
+            with_port[1] or with_port[2] if with_port else address or ""
+        )
     except ValueError:
         return address or "unknown"
     if isinstance(ip, ipaddress.IPv4Address):

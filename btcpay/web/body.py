@@ -98,7 +98,9 @@ def _number(text: str) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation:
-        return Decimal("NaN")  # its exponent has over 18 digits; every bound refuses a NaN
+        return Decimal(
+            "NaN"
+        )  # its exponent has over 18 digits; every bound refuses a NaN
 
 
 def _no_number(text: str) -> NoReturn:
@@ -110,10 +112,15 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) != len(pairs):
         counts = Counter(name for name, _ in pairs)
         twice = next(name for name, times in counts.items() if times > 1)
-        raise InvalidRequest(f"the name {twice[:80]!a} appears twice in an object of the body")
+        raise InvalidRequest(
+            f"the name {twice[:80]!a} appears twice in an object of the body"
+        )
     return value
 
 
 _DECODER = json.JSONDecoder(
-    parse_int=_number, parse_float=_number, parse_constant=_no_number, object_pairs_hook=_object
+    parse_int=_number,
+    parse_float=_number,
+    parse_constant=_no_number,
+    object_pairs_hook=_object,
 )

@@ -41,10 +41,16 @@ worker_class = "gthread"
 threads = process.THREADS
 worker_connections = process.most_connections()
 backlog = 2048  # idle connections wait there, by TCP_DEFER_ACCEPT
-keepalive = 10  # a page asks every two seconds; the proxies in deploy/ let go a little earlier
-graceful_timeout = 30  # after SIGTERM, for requests under way: longer than any of ours takes
+keepalive = (
+    10  # a page asks every two seconds; the proxies in deploy/ let go a little earlier
+)
+graceful_timeout = (
+    30  # after SIGTERM, for requests under way: longer than any of ours takes
+)
 forwarder_headers = ""  # no header may set SCRIPT_NAME or PATH_INFO
-control_socket_disable = True  # signals suffice; the socket would lie in the owner's home
+control_socket_disable = (
+    True  # signals suffice; the socket would lie in the owner's home
+)
 logger_class = JsonLogger
 if settings.metrics_bind:
     scrape.make_folder()
@@ -113,7 +119,9 @@ def worker_exit(server: Any, worker: Any) -> None:
         app.extensions["blocktill"].close()
 
 
-def check_before_start(settings: Settings, processes: int, addresses: Sequence[Any]) -> None:
+def check_before_start(
+    settings: Settings, processes: int, addresses: Sequence[Any]
+) -> None:
     """Ends the process: status 2 for what the settings allow to nobody, 1 for the database."""
     mistake = too_many(settings, processes) or missing_driver(settings.rate_limit_store)
     mistake = mistake or too_open(settings, addresses)
@@ -140,7 +148,11 @@ def too_many(settings: Settings, processes: int) -> str:
 def too_open(settings: Settings, addresses: Sequence[Any]) -> str:
     """The reason why none of these may be listened on, a host and port each; empty when all may."""
     hosts = [address[0] for address in addresses if isinstance(address, tuple)]
-    if settings.trusted_proxies or not settings.network.main_keys or all(map(is_here, hosts)):
+    if (
+        settings.trusted_proxies
+        or not settings.network.main_keys
+        or all(map(is_here, hosts))
+    ):
         return ""
     return (
         "on mainnet BLOCKTILL_BIND accepts an address of this machine alone: strangers could hold"

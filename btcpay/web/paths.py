@@ -12,7 +12,9 @@ from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import PathConverter, Rule
 
 JSON = "application/json"
-NOSNIFF = {"X-Content-Type-Options": "nosniff"}  # no browser takes it for something else
+NOSNIFF = {
+    "X-Content-Type-Options": "nosniff"
+}  # no browser takes it for something else
 _PREFERENCES = ("HTTP_ACCEPT_LANGUAGE", "HTTP_ACCEPT_ENCODING")
 MAX_PREFERENCE = 500  # characters
 NONE = "none"  # the endpoint of whatever is not served
@@ -26,13 +28,21 @@ class Rest(PathConverter):
 
 
 def add_path(
-    blueprint: Blueprint, path: str, view: Callable[..., Any], name: str, method: str = "GET"
+    blueprint: Blueprint,
+    path: str,
+    view: Callable[..., Any],
+    name: str,
+    method: str = "GET",
 ) -> None:
     """Serves one method of one path; other methods are refused, OPTIONS too."""
-    blueprint.add_url_rule(path, name, view, methods=[method], provide_automatic_options=False)
+    blueprint.add_url_rule(
+        path, name, view, methods=[method], provide_automatic_options=False
+    )
 
 
-def add_pages(blueprint: Blueprint, views: Iterable[tuple[str, str, Callable[..., Any]]]) -> None:
+def add_pages(
+    blueprint: Blueprint, views: Iterable[tuple[str, str, Callable[..., Any]]]
+) -> None:
     """Serves (method, path, view); who types a slash behind a page's path is led to the page."""
     for method, path, view in views:
         name = f"{method} {path.replace('.', '_')}"
@@ -46,7 +56,9 @@ def lead_to_page(**_: str) -> Response:
     name = quote(request.path.rstrip("/").rpartition("/")[2])
     query = request.query_string.decode("latin-1")
     place = f"../{name}?{query}" if query else f"../{name}"
-    return Response(status=308, headers={"Location": place, "Cache-Control": "no-store"})
+    return Response(
+        status=308, headers={"Location": place, "Cache-Control": "no-store"}
+    )
 
 
 def refuse_others(blueprint: Blueprint, *paths: str) -> None:
@@ -61,14 +73,20 @@ def refuse_others(blueprint: Blueprint, *paths: str) -> None:
         endpoint = f"{state.name_prefix}.{state.name}.{NONE}".lstrip(".")
         state.app.view_functions[endpoint] = refuse
         for path in paths:
-            state.app.url_map.add(Rule(f"{state.url_prefix or ''}{path}", endpoint=endpoint))
+            state.app.url_map.add(
+                Rule(f"{state.url_prefix or ''}{path}", endpoint=endpoint)
+            )
 
     blueprint.record(add)
 
 
 def refuse(**_: str) -> NoReturn:
     """404, or 405 where the path is served by other methods."""
-    rules = [one for one in current_app.url_map.iter_rules() if one.rule == str(request.url_rule)]
+    rules = [
+        one
+        for one in current_app.url_map.iter_rules()
+        if one.rule == str(request.url_rule)
+    ]
     if allowed := set().union(*(one.methods or () for one in rules)):
         raise MethodNotAllowed(allowed)
     raise NotFound

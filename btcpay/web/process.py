@@ -20,9 +20,11 @@ LEAVING = threading.Semaphore(THREADS // 8)  # clients waited for at once, at mo
 
 # Of Linux; elsewhere they are left out. A connection comes to gunicorn with its first byte, else
 # idle ones would hold a thread for five seconds each.
-KERNEL_OPTIONS = {"TCP_DEFER_ACCEPT": IDLE_S, "TCP_KEEPIDLE": IDLE_S, "TCP_KEEPINTVL": IDLE_S} | {
-    "TCP_USER_TIMEOUT": GONE_S * 1000
-}
+KERNEL_OPTIONS = {
+    "TCP_DEFER_ACCEPT": IDLE_S,
+    "TCP_KEEPIDLE": IDLE_S,
+    "TCP_KEEPINTVL": IDLE_S,
+} | {"TCP_USER_TIMEOUT": GONE_S * 1000}
 _HERE = threading.local()
 
 
@@ -32,12 +34,16 @@ def most_connections() -> int:
     Beyond them gunicorn's worker would end. The limit is raised as far as it may be.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):  # not every system allows as much as it says
+    with contextlib.suppress(
+        ValueError, OSError
+    ):  # not every system allows as much as it says
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return CONNECTIONS
-    return min(CONNECTIONS, max(THREADS, files - FILES_PER_THREAD * THREADS - OTHER_FILES))
+    return min(
+        CONNECTIONS, max(THREADS, files - FILES_PER_THREAD * THREADS - OTHER_FILES)
+    )
 
 
 def let_go_of_the_gone(listeners: Iterable[socket.socket]) -> None:
@@ -67,7 +73,9 @@ def keep_to_one_processor(bind: str) -> None:
     default it does, finds that the other still holds the lock, and both wait: one in a hundred
     reads took 10 ms, and takes 3.
     """
-    with contextlib.suppress(AttributeError, OSError):  # not of every system; or forbidden
+    with contextlib.suppress(
+        AttributeError, OSError
+    ):  # not of every system; or forbidden
         allowed = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {allowed[sum(bind.encode()) % len(allowed)]})
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))

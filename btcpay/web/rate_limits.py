@@ -13,9 +13,13 @@ from importlib.util import find_spec
 from pkgutil import resolve_name
 from typing import NamedTuple
 
-MOST = 20_000  # windows of each bucket: 7 MB, and more than a shop has visitors in an hour
+MOST = (
+    20_000  # windows of each bucket: 7 MB, and more than a shop has visitors in an hour
+)
 
-Hits = OrderedDict[str, "array[float]"]  # the times by key; the key counted last is last
+Hits = OrderedDict[
+    str, "array[float]"
+]  # the times by key; the key counted last is last
 
 
 class Bucket(NamedTuple):
@@ -24,7 +28,9 @@ class Bucket(NamedTuple):
     name: str
     limit: int
     period_s: int
-    is_kept: bool = False  # rather refuses a newcomer than lets somebody try again too soon
+    is_kept: bool = (
+        False  # rather refuses a newcomer than lets somebody try again too soon
+    )
 
 
 class Window(NamedTuple):
@@ -95,7 +101,9 @@ class MemoryWindows:
         """
         _, limit, period_s, is_kept = bucket
         with self._lock:
-            now_s = self._unix_s()  # read under the lock, or a hit in between is ahead of it
+            now_s = (
+                self._unix_s()
+            )  # read under the lock, or a hit in between is ahead of it
             windows = self._buckets[bucket.name]
             _drop_ended(windows, now_s, period_s)
             hits_s = windows.get(key)
@@ -163,7 +171,9 @@ class Limiter:
         if store != "memory://":
             self._shared = resolve_name(f"{_SHARED}:SharedWindows")(store, monotonic_s)
 
-    def hit(self, bucket: Bucket, key: str, counts: bool = True, mark: str = "") -> Window:
+    def hit(
+        self, bucket: Bucket, key: str, counts: bool = True, mark: str = ""
+    ) -> Window:
         """Counts one request, unless the window is full: then it is not `allowed`.
 
         With a `mark` it is counted once, however often it comes.

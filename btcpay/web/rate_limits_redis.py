@@ -62,7 +62,13 @@ class SharedWindows:
         self._not_before_s = monotonic_s()
 
     def ask(
-        self, name: str, limit: int, period_s: int, key: str, counts: bool, mark: str = ""
+        self,
+        name: str,
+        limit: int,
+        period_s: int,
+        key: str,
+        counts: bool,
+        mark: str = "",
     ) -> tuple[int, int, float, bool] | None:
         """The fields of the `Window` of this key, in which a request is that `counts` and fits.
 
@@ -76,7 +82,9 @@ class SharedWindows:
         if answer is None:
             return None
         fits, hits, oldest_us = answer
-        left = max(0, limit - hits)  # more may be stored, from when the limit was higher
+        left = max(
+            0, limit - hits
+        )  # more may be stored, from when the limit was higher
         return limit, left, oldest_us / 1_000_000 + period_s, bool(fits)
 
     def is_reachable(self) -> bool:
@@ -98,7 +106,9 @@ class SharedWindows:
                 )
             return None
         if self._away and self._is_news(away=False):
-            log.warning("BLOCKTILL_RATE_LIMIT_STORE answers again: processes share their windows")
+            log.warning(
+                "BLOCKTILL_RATE_LIMIT_STORE answers again: processes share their windows"
+            )
         return answer
 
     def _may_try(self) -> bool:

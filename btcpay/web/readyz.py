@@ -36,7 +36,9 @@ class Trial:
     `monotonic_s` answers seconds of a clock that never steps.
     """
 
-    def __init__(self, db: Database, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, db: Database, monotonic_s: Callable[[], float] = time.monotonic
+    ) -> None:
         self._db = db
         self._monotonic_s = monotonic_s
         self._again_s = monotonic_s()
@@ -49,7 +51,9 @@ class Trial:
         was_doubtful, self._db.is_doubtful = self._db.is_doubtful, False
         self._again_s = now_s + TRIED_EVERY_S
         try:
-            meta.try_to_write(self._db, meta.ORDER_BYTES if was_doubtful else LITTLE_BYTES)
+            meta.try_to_write(
+                self._db, meta.ORDER_BYTES if was_doubtful else LITTLE_BYTES
+            )
         except PeeweeException as error:
             log.error("the database takes no writes: %s", in_one_line(error))
             return False
@@ -61,7 +65,9 @@ def blueprint(service: Service) -> Blueprint:
     trial, made = Trial(service.db), Blueprint("health", __name__)
     add_path(made, "/healthz", lambda: answer({"ok": True}), "healthz")
     add_path(made, "/readyz", lambda: readiness(service, trial), "readyz")
-    add_path(made, "/.well-known/security.txt", lambda: security_txt(service), "security")
+    add_path(
+        made, "/.well-known/security.txt", lambda: security_txt(service), "security"
+    )
     return made
 
 
@@ -71,7 +77,9 @@ def security_txt(service: Service) -> Response:
     if not contact:
         raise NotFound("there is nothing at this path")
     expires = iso(service.now() + CONTACT_LIFE)
-    return Response(f"Contact: {contact}\nExpires: {expires}\n", content_type="text/plain")
+    return Response(
+        f"Contact: {contact}\nExpires: {expires}\n", content_type="text/plain"
+    )
 
 
 def readiness(service: Service, trial: Trial) -> Response:
@@ -81,12 +89,20 @@ def readiness(service: Service, trial: Trial) -> Response:
     """
     try:
         found = versions.version(service.db)
-        check = _check(state_in(service.db, service.settings, service.now()), service.settings)
+        check = _check(
+            state_in(service.db, service.settings, service.now()), service.settings
+        )
         parts = {"database": _database(found, trial), "check": check}
     except PeeweeException:
-        parts = {name: {"ok": False, "problem": "no answer"} for name in ("database", "check")}
+        parts = {
+            name: {"ok": False, "problem": "no answer"}
+            for name in ("database", "check")
+        }
     ready = all(part["ok"] for part in parts.values())
-    lonely = {"ok": False, "problem": "the store does not answer: each process counts by itself"}
+    lonely = {
+        "ok": False,
+        "problem": "the store does not answer: each process counts by itself",
+    }
     parts["rate_limits"] = {"ok": True} if service.limiter.is_complete() else lonely
     response = answer({"ok": ready, **parts})
     response.status_code = 200 if ready else 503

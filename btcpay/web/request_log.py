@@ -30,7 +30,9 @@ def traced(served: Callable[..., Any], counters: Counters) -> Callable[..., Any]
         request_id = f"req_{random.getrandbits(96):024x}"
         REQUEST_ID.set(request_id)
 
-        def begin_answer(status_line: str, headers: list[tuple[str, str]], *error: Any) -> Any:
+        def begin_answer(
+            status_line: str, headers: list[tuple[str, str]], *error: Any
+        ) -> Any:
             headers.append(("X-Request-Id", request_id))
             took_s = (time.perf_counter_ns() - began_ns) / 1_000_000_000
             # The operation's id, or the rule of a page's path; `none` when nothing is served there.
@@ -67,4 +69,6 @@ def _leaves_body(environ: dict[str, Any], status: int) -> bool:
     """True if part of the body may be unread; a POST that succeeds has read all of it."""
     if environ["REQUEST_METHOD"] == "POST" and status < 400:
         return False
-    return environ.get("CONTENT_LENGTH", "0") != "0" or "HTTP_TRANSFER_ENCODING" in environ
+    return (
+        environ.get("CONTENT_LENGTH", "0") != "0" or "HTTP_TRANSFER_ENCODING" in environ
+    )

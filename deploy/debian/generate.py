@@ -15,10 +15,14 @@ NAME = ".TH BLOCKTILL 1\n.SH NAME\nblocktill \\- Bitcoin payments for small merc
 
 def helps(command: click.Command, context: click.Context) -> str:
     """The help of a command and of all below it, each as a section."""
-    lines = command.get_help(context).replace("\\", r"\e").replace("-", r"\-").splitlines()
+    lines = (
+        command.get_help(context).replace("\\", r"\e").replace("-", r"\-").splitlines()
+    )
     text = "".join(rf"\&{line}" + "\n" for line in lines)
     text = f".SH {context.command_path.upper()}\n.nf\n{text}.fi\n"
-    for name in command.list_commands(context) if isinstance(command, click.Group) else ():
+    for name in (
+        command.list_commands(context) if isinstance(command, click.Group) else ()
+    ):
         below = command.get_command(context, name)
         text += helps(below, click.Context(below, parent=context, info_name=name))
     return text

@@ -27,7 +27,10 @@ def look_into(place: sqlite3.Connection) -> Place:
     version = next((version_in(row) for row in _rows(place, MARK)), None)
     rows = _rows(place, "SELECT account_key, next_index, name FROM merchant")
     return Place(
-        network, version, {row[0]: row[1] for row in rows}, {row[0]: row[2] for row in rows}
+        network,
+        version,
+        {row[0]: row[1] for row in rows},
+        {row[0]: row[2] for row in rows},
     )
 
 
@@ -48,7 +51,8 @@ def keep_newer(place: sqlite3.Connection, new: Path) -> None:
     ended = _rows(place, "SELECT revoked_at, expires_at, id FROM api_key")
     with closing(sqlite3.connect(new)) as db, db:
         db.executemany(
-            "UPDATE merchant SET next_index = max(next_index, ?) WHERE account_key = ?", counters
+            "UPDATE merchant SET next_index = max(next_index, ?) WHERE account_key = ?",
+            counters,
         )
         db.executemany(
             "UPDATE api_key SET revoked_at = coalesce(revoked_at, ?),"

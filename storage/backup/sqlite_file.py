@@ -42,7 +42,9 @@ _OURS = {"meta", "merchant", "invoice", "output", "schema_step"}
 
 def read_only(path: Path) -> sqlite3.Connection:
     """A connection that cannot write and makes no file. Raises sqlite3.Error at its first use."""
-    return sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=BUSY_S)
+    return sqlite3.connect(
+        f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=BUSY_S
+    )
 
 
 @contextmanager
@@ -51,7 +53,9 @@ def new_file(path: Path, purpose: str) -> Iterator[Path]:
 
     It is locked as long as its process lives, for `discard_all`.
     """
-    handle, name = tempfile.mkstemp(f".{purpose}.blocktill", f".{path.name}.", path.parent)
+    handle, name = tempfile.mkstemp(
+        f".{purpose}.blocktill", f".{path.name}.", path.parent
+    )
     fcntl.flock(handle, fcntl.LOCK_EX)
     try:
         yield Path(name)
@@ -119,13 +123,19 @@ def inspect(path: Path, name: Path) -> tuple[int, str | None]:
             version = version_in(db.execute(MARK).fetchone())
             if version == OLDER:
                 raise CommandError(older(name))
-            faults = [row[0] for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
-            faults += [f"a row of {row[0]}" for row in db.execute("PRAGMA foreign_key_check")]
+            faults = [
+                row[0] for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"
+            ]
+            faults += [
+                f"a row of {row[0]}" for row in db.execute("PRAGMA foreign_key_check")
+            ]
             network = db.execute(NETWORK).fetchone()
     except sqlite3.Error as error:
         raise CommandError(f"{name} is damaged: {error}") from None
     if faults or version == UNKNOWN:
-        raise CommandError(f"{name} is damaged: {'; '.join(faults[:3]) or 'it has no version'}")
+        raise CommandError(
+            f"{name} is damaged: {'; '.join(faults[:3]) or 'it has no version'}"
+        )
     return version, network and network[0]
 
 
@@ -216,5 +226,8 @@ def planted(found: list[SchemaObject]) -> list[str]:
     Compares with the nearest version, and also names the objects of it that are missing.
     """
     doubled = [made for made in set(found) if found.count(made) > 1]
-    strange = min(([*(set(found) ^ set(made)), *doubled] for made in objects_by_version()), key=len)
+    strange = min(
+        ([*(set(found) ^ set(made)), *doubled] for made in objects_by_version()),
+        key=len,
+    )
     return sorted({f"{kind} {name}" for kind, name, _, _ in strange})

@@ -43,12 +43,16 @@ def carry_over(source: Path, db: Database) -> None:
             known = set(db.connection.get_tables()) - {"schema_step"}
             tables = [name for (name,) in old.execute(_TABLES) if name in known]
             # Nobody else reads half of it, or adds a merchant meanwhile.
-            db.connection.execute_sql(f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE")
+            db.connection.execute_sql(
+                f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE"
+            )
             require_empty(db)
             for table in tables:
                 _carry_table(old, db, table)
             for table, last, column in old.execute(_SERIALS).fetchall():
-                if table in known:  # the next number follows; this is not undone, and does no harm
+                if (
+                    table in known
+                ):  # the next number follows; this is not undone, and does no harm
                     set_next = "SELECT setval(pg_get_serial_sequence(%s, %s), %s)"
                     db.connection.execute_sql(set_next, (table, column, last))
     except sqlite3.Error as error:

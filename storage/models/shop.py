@@ -159,8 +159,16 @@ class Invoice(Table):
 
     # A payer's words about themselves, which are erased after a time.
     PERSONAL = (customer_email, customer_name, customer_note)
-    ASKED = (amount_usd_quote, amount, currency)  # the amount asked for: values/money.asked_of
-    RULED = (amount_usd_quote, confirmations, tolerance_percent)  # by invoices/status.rules_for
+    ASKED = (
+        amount_usd_quote,
+        amount,
+        currency,
+    )  # the amount asked for: values/money.asked_of
+    RULED = (
+        amount_usd_quote,
+        confirmations,
+        tolerance_percent,
+    )  # by invoices/status.rules_for
     # The columns that clients see: no others are read for them. schemas/resources.py shapes them.
     PUBLIC = (
         *(id, status, amount_sats, amount_usd_quote, description, customer_email),

@@ -7,7 +7,9 @@ from storage.queries.invoices import CHAIN, InvoiceWith
 from storage.statement import every, same, shaped, slot
 
 # The same reason again is no news: the row keeps its first time.
-_SINCE = Case(None, [(Attention.reason == EXCLUDED.reason, Attention.since_at)], EXCLUDED.since_at)
+_SINCE = Case(
+    None, [(Attention.reason == EXCLUDED.reason, Attention.since_at)], EXCLUDED.since_at
+)
 WANT = Attention.insert(every(Attention)).on_conflict(
     conflict_target=[Attention.invoice_id],
     update={
@@ -18,7 +20,8 @@ WANT = Attention.insert(every(Attention)).on_conflict(
 )
 CLEAR = Attention.delete().where(same(Attention.invoice_id))
 COUNT = shaped(
-    tuple[int], Attention.select(fn.COUNT(Attention.invoice_id)).where(same(Attention.merchant_id))
+    tuple[int],
+    Attention.select(fn.COUNT(Attention.invoice_id)).where(same(Attention.merchant_id)),
 )
 OF_INVOICE = Attention.select().where(same(Attention.invoice_id))
 # Stakes below an amount, in one currency; the smallest first.
@@ -50,5 +53,7 @@ INVOICE = shaped(
 # Read at every scrape: an index that only holds what needs a human.
 BY_REASON = shaped(
     tuple[str, int],
-    Attention.select(Attention.reason, fn.COUNT(Attention.reason)).group_by(Attention.reason),
+    Attention.select(Attention.reason, fn.COUNT(Attention.reason)).group_by(
+        Attention.reason
+    ),
 )

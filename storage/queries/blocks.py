@@ -19,7 +19,9 @@ FIRST = Block.select(*_HEADER).order_by(Block.height).limit(1)
 LAST_BEFORE = TOP.where(Block.mined_at <= slot("mined_before"))
 OF_HASH = Block.select(*_HEADER).where(same(Block.hash))
 AT = Block.select(*_HEADER).where(same(Block.height))
-ABOVE = Block.select(*_HEADER).where(Block.height > slot("height")).order_by(Block.height)
+ABOVE = (
+    Block.select(*_HEADER).where(Block.height > slot("height")).order_by(Block.height)
+)
 # The headers that follow a block's: so many of them, as a proof keeps them.
 FOLLOWING = ABOVE.limit(slot("limit"))
 
@@ -35,7 +37,9 @@ _DUE = Block.select(*_HEADER, Block.not_before).where(
 )
 NEWEST = _DUE.order_by(Block.height.desc()).limit(slot("limit"))
 OLDEST = _DUE.order_by(Block.height).limit(slot("limit"))
-PASS_OVER = Block.update({Block.not_before: slot("until")}).where(_UNREAD, same(Block.hash))
+PASS_OVER = Block.update({Block.not_before: slot("until")}).where(
+    _UNREAD, same(Block.hash)
+)
 # The number of them, and the first.
 UNREAD = shaped(
     tuple[int, int | None],
@@ -46,7 +50,9 @@ READ = Block.update({Block.read_at: slot("at"), Block.spends: slot("spends")}).w
     _UNREAD, same(Block.hash)
 )
 # Marks blocks unread that were read before we knew that coins spent in them are ours.
-READ_AGAIN = Block.update({Block.read_at: None, Block.spends: None}).where(same(Block.height))
+READ_AGAIN = Block.update({Block.read_at: None, Block.spends: None}).where(
+    same(Block.height)
+)
 SPENDS = Block.select(Block.height, Block.spends).where(
     Block.spends.is_null(False), Block.height > slot("height")
 )
@@ -55,7 +61,9 @@ FORGET_SPENDS = Block.update({Block.spends: None}).where(
     Block.spends.is_null(False), Block.height < slot("height")
 )
 # Blocks from a time when nothing was at stake are not read.
-SKIP = Block.update({Block.read_at: NEVER}).where(_UNREAD, Block.mined_at <= slot("mined_before"))
+SKIP = Block.update({Block.read_at: NEVER}).where(
+    _UNREAD, Block.mined_at <= slot("mined_before")
+)
 
 
 _HEIGHT = shaped(tuple[int | None], Block.select(fn.MAX(Block.height)))
@@ -73,7 +81,9 @@ def given(texts: Iterable[str]) -> str:
 
 def is_given(column: ColumnBase, name: str = "texts") -> Expression:
     """True for each of the texts in the slot of this name, a value that `given` has made."""
-    return column.in_(Select([fn.json_each(slot(name)).alias(name)], [SQL(f"{name}.key")]))
+    return column.in_(
+        Select([fn.json_each(slot(name)).alias(name)], [SQL(f"{name}.key")])
+    )
 
 
 # The invoices whose addresses have the given scripts, in hex.
@@ -83,7 +93,9 @@ OF_SCRIPTS = Invoice.select(Invoice.id, Invoice.merchant_id, Invoice.script).whe
 _COIN = Output.select(Output.invoice_id, Output.merchant_id, Output.txid, Output.vout)
 # The unspent ones of the given transactions.
 COINS = _COIN.where(
-    is_given(Output.txid), Output.block_height.is_null(False), Output.spent_height.is_null()
+    is_given(Output.txid),
+    Output.block_height.is_null(False),
+    Output.spent_height.is_null(),
 )
 
 # Rows that a reorganisation takes back, above the last block that both chains have.
@@ -95,7 +107,9 @@ PAID_ABOVE = (
 SPENT_ABOVE = _COIN.where(
     Output.spent_height > slot("height"), Output.block_height <= slot("height")
 ).order_by(Output.merchant_id, Output.invoice_id)
-UNSPEND = Output.update({Output.spent_height: None}).where(Output.spent_height > slot("height"))
+UNSPEND = Output.update({Output.spent_height: None}).where(
+    Output.spent_height > slot("height")
+)
 UNREPLACE = Output.update({Output.replaced_height: None}).where(
     Output.replaced_height > slot("height")
 )
@@ -123,7 +137,9 @@ WAITS_AGAIN = Output.update(
 KEEP_PROVEN = Output.update(
     {
         Output.block_height: slot("height"),
-        Output.spent_height: Case(None, [(Output.spent_height.is_null(), None)], slot("height")),
+        Output.spent_height: Case(
+            None, [(Output.spent_height.is_null(), None)], slot("height")
+        ),
     }
 ).where(Output.payment_id.is_null(False))
 
@@ -132,7 +148,9 @@ _AT_STAKE = (
     fn.EXISTS(Invoice.select(Invoice.id).where(MAY_BE_PAID))
     | fn.EXISTS(Balance.select(Balance.merchant_id).where(Balance.total_sats > 0))
     | fn.EXISTS(
-        Refund.select(Refund.id).where(Refund.script.is_null(False), Refund.sent_height.is_null())
+        Refund.select(Refund.id).where(
+            Refund.script.is_null(False), Refund.sent_height.is_null()
+        )
     )
 ).alias("is_at_stake")
 AT_STAKE = shaped(tuple[bool], Select(columns=[_AT_STAKE]))
@@ -157,7 +175,9 @@ KNOWN = (
 PROGRESS = shaped(Known, BEST.select(*KNOWN).where(IS_BEST))
 _FIRST_MADE = shaped(
     tuple[int | None, int | None],
-    Invoice.select(fn.MIN(Invoice.created_at), Refund.select(fn.MIN(Refund.created_at))),
+    Invoice.select(
+        fn.MIN(Invoice.created_at), Refund.select(fn.MIN(Refund.created_at))
+    ),
 )
 LAST_INVOICE = shaped(tuple[int | None], Invoice.select(fn.MAX(Invoice.created_at)))
 

@@ -14,7 +14,10 @@ _Earlier = Delivery.alias()
 _IS_EARLIER = (
     (_Earlier.receiver_id == Delivery.receiver_id)
     & (_Earlier.line == Delivery.line)
-    & (Tuple(_Earlier.event_seq, _Earlier.about) < Tuple(Delivery.event_seq, Delivery.about))
+    & (
+        Tuple(_Earlier.event_seq, _Earlier.about)
+        < Tuple(Delivery.event_seq, Delivery.about)
+    )
 )
 # One at a time, where the order matters.
 _FIRST_IN_LINE = Delivery.line.is_null() | ~fn.EXISTS(
@@ -58,16 +61,18 @@ DUE = _WHOLE.where(Delivery.next_at <= slot("until"), _FIRST_IN_LINE).order_by(
 # A mail that was written for later does not wait before its time.
 _IS_WRITTEN = Delivery.event_seq.is_null(False) | (Delivery.created_at <= slot("now"))
 # Nor one that may have been sent just now.
-_MAY_BE_SENT = _IS_WRITTEN & (Delivery.doubted_at.is_null() | (Delivery.next_at <= slot("now")))
+_MAY_BE_SENT = _IS_WRITTEN & (
+    Delivery.doubted_at.is_null() | (Delivery.next_at <= slot("now"))
+)
 # By the order of events, whatever clocks did; mails without one come first.
 _AGE = (fn.COALESCE(Delivery.event_seq, 0), Delivery.created_at, Delivery.about)
 _AGE_OF_LAST = (slot("event_seq"), slot("created_at"), slot("about"))
 # All that wait, due or not, from the oldest on; a page begins behind the last of the page before.
 OLDEST = _WHOLE.where(_MAY_BE_SENT, Tuple(*_AGE) > Tuple(*_AGE_OF_LAST)).order_by(*_AGE)
 # What a failing receiver is asked with beside its oldest: each in its turn.
-LEAST_TRIED = _WHOLE.where(_MAY_BE_SENT, _FIRST_IN_LINE, Delivery.about != slot("about")).order_by(
-    Delivery.attempts, *_AGE
-)
+LEAST_TRIED = _WHOLE.where(
+    _MAY_BE_SENT, _FIRST_IN_LINE, Delivery.about != slot("about")
+).order_by(Delivery.attempts, *_AGE)
 FELL_DUE = shaped(
     tuple[int],
     Delivery.select(fn.COUNT(Delivery.about)).where(
@@ -79,7 +84,8 @@ HOLD = Delivery.update({Delivery.held_until: slot("until")}).where(
     _THIS,
     same(Delivery.attempts),
     _WAITS,
-    ~Delivery.held_until.between(slot("now"), slot("until")) | Delivery.held_until.is_null(),
+    ~Delivery.held_until.between(slot("now"), slot("until"))
+    | Delivery.held_until.is_null(),
 )
 # Changes nothing if another process has tried it meanwhile, and so counted an attempt.
 TRIED = Delivery.update(
@@ -97,9 +103,9 @@ TRIED = Delivery.update(
 ).where(_THIS, same(Delivery.attempts), _WAITS)
 DROP = Delivery.delete().where(_THIS, _WAITS)
 GIVE_UP = Delivery.update({Delivery.next_at: None}).where(_OF_RECEIVER, _WAITS)
-GIVE_UP_MAILS = Delivery.update({Delivery.next_at: None, Delivery.answer: "too late"}).where(
-    _WAITS, Delivery.created_at < slot("before"), _OF_MAILS
-)
+GIVE_UP_MAILS = Delivery.update(
+    {Delivery.next_at: None, Delivery.answer: "too late"}
+).where(_WAITS, Delivery.created_at < slot("before"), _OF_MAILS)
 _ANEW = {
     Delivery.attempts: 0,
     Delivery.first_at: None,
@@ -132,10 +138,14 @@ FAILED_AGAIN_IN_ORDER = FAILED_AGAIN.where(
 )
 WAITING_NOW = Delivery.update(slots(Delivery.next_at)).where(_OF_RECEIVER, _WAITS)
 # Deliveries without an event; those of an event go with it.
-FORGET = Delivery.delete().where(Delivery.event_seq.is_null(), Delivery.created_at < slot("before"))
+FORGET = Delivery.delete().where(
+    Delivery.event_seq.is_null(), Delivery.created_at < slot("before")
+)
 
 STATE = Case(
-    None, [(Delivery.delivered_at.is_null(False), "delivered"), (_WAITS, "waiting")], "given up"
+    None,
+    [(Delivery.delivered_at.is_null(False), "delivered"), (_WAITS, "waiting")],
+    "given up",
 )
 
 
@@ -164,9 +174,9 @@ OLDEST_WAITING = shaped(
     .join(PublicEvent, on=(PublicEvent.seq == Delivery.event_seq))
     .where(_WAITS),
 )
-OLDEST_WEBHOOK = OLDEST_WAITING.join(Receiver, on=(Receiver.id == Delivery.receiver_id)).where(
-    Receiver.transport.not_in(MAILS)
-)
+OLDEST_WEBHOOK = OLDEST_WAITING.join(
+    Receiver, on=(Receiver.id == Delivery.receiver_id)
+).where(Receiver.transport.not_in(MAILS))
 
 
 # Their number, the time of the oldest, an answer.
@@ -178,5 +188,7 @@ _COUNTED = shaped(
 )
 MAILS_WAITING = _COUNTED.where(_WAITS)
 MAILS_GIVEN_UP = _COUNTED.where(
-    Delivery.next_at.is_null(), Delivery.delivered_at.is_null(), Delivery.tried_at > slot("since")
+    Delivery.next_at.is_null(),
+    Delivery.delivered_at.is_null(),
+    Delivery.tried_at > slot("since"),
 )

@@ -20,8 +20,12 @@ class Kind(StrEnum):
     SPENT = "spent"  # its coin has moved, in the block of that height
     UNSPENT = "unspent"  # its coin has not moved: that block left the chain
     PAYMENT = "payment"  # its transaction is confirmed and counts; the payment's id
-    REORGANISED = "reorganised"  # its block left the chain; the payment of that id is undone
-    PAID = "paid"  # the invoice ended for that reason, with `settled_reason` for a human's
+    REORGANISED = (
+        "reorganised"  # its block left the chain; the payment of that id is undone
+    )
+    PAID = (
+        "paid"  # the invoice ended for that reason, with `settled_reason` for a human's
+    )
     EXPIRED = "expired"  # as above
     CANCELED = "canceled"  # as above
     DISMISSED = "dismissed"  # a human set its attention aside, for that reason
@@ -36,8 +40,20 @@ class Kind(StrEnum):
 
 RECORD = Event.insert(every(Event))
 # Kinds that may start or end attention. A mere sighting may not: anybody can cause one.
-_MERELY_SEEN = (Kind.SEEN, Kind.MOVED, Kind.VANISHED, Kind.SEEN_AGAIN, Kind.SPENT, Kind.UNSPENT)
-_PROMISED = (Kind.REFUND_MADE, Kind.REFUND_READY, Kind.REFUND_CLEARED, Kind.REFUND_CANCELED)
+_MERELY_SEEN = (
+    Kind.SEEN,
+    Kind.MOVED,
+    Kind.VANISHED,
+    Kind.SEEN_AGAIN,
+    Kind.SPENT,
+    Kind.UNSPENT,
+)
+_PROMISED = (
+    Kind.REFUND_MADE,
+    Kind.REFUND_READY,
+    Kind.REFUND_CLEARED,
+    Kind.REFUND_CANCELED,
+)
 _OF_MONEY = [kind.value for kind in Kind if kind not in (*_MERELY_SEEN, *_PROMISED)]
 OF_MONEY = (
     Event.select(Event.invoice_id, Event.kind, Event.detail)
@@ -78,7 +94,9 @@ _NEW = (
     .limit(slot("limit"))
     .alias("new")
 )
-_NEWEST = PublicEvent.select(PublicEvent.seq).where(PublicEvent.number.is_null()).limit(1)
+_NEWEST = (
+    PublicEvent.select(PublicEvent.seq).where(PublicEvent.number.is_null()).limit(1)
+)
 NUMBER = (
     PublicEvent.update({PublicEvent.number: slot("last") + SQL("new.place")})
     .from_(_NEW)

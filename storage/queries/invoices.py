@@ -17,7 +17,9 @@ BY_ID = Invoice.select(*Invoice.PUBLIC).where(same(Invoice.id), _OWN)
 ANY_BY_ID = Invoice.select(
     *Invoice.PUBLIC, Invoice.reference, Invoice.customer_name, Invoice.customer_note
 ).where(same(Invoice.id))
-LIST = Invoice.select(*Invoice.PUBLIC).where(_OWN).order_by(*_NEWEST).limit(slot("limit"))
+LIST = (
+    Invoice.select(*Invoice.PUBLIC).where(_OWN).order_by(*_NEWEST).limit(slot("limit"))
+)
 LIST_BY_STATUS = LIST.where(same(Invoice.status))
 
 # Open, or finished so lately that it may still be paid. The statuses are named so that the index on
@@ -87,11 +89,13 @@ GIVE_ADDRESS = Invoice.update({Invoice.customer_email: slot("customer_email")}).
 _EVER_CAME = Output.select(Output.txid).where(Output.invoice_id == Invoice.id)
 _CAME = _EVER_CAME.where(Output.vanished_at.is_null())
 # Confirmed or waiting, in time or not: for people, not for settlement.
-CAME_SATS = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats).cast("BIGINT"), 0)).where(
-    Output.invoice_id == Invoice.id, Output.vanished_at.is_null()
-)
+CAME_SATS = Output.select(
+    fn.COALESCE(fn.SUM(Output.amount_sats).cast("BIGINT"), 0)
+).where(Output.invoice_id == Invoice.id, Output.vanished_at.is_null())
 _LAST_LOOK = Case(
-    None, [(Invoice.asked_at > Invoice.created_at, Invoice.asked_at)], Invoice.created_at
+    None,
+    [(Invoice.asked_at > Invoice.created_at, Invoice.asked_at)],
+    Invoice.created_at,
 )
 # A vanished payment does not count: somebody who replaces each one would pass any limit.
 _UNPAID = (Invoice.status == "open") & ~fn.EXISTS(_CAME)
@@ -104,15 +108,17 @@ _UNTOUCHED = Invoice.select(Invoice.id, *Invoice.ASKED, *Invoice.PERSONAL).where
 )
 UNTOUCHED_OF_MERCHANT = _UNTOUCHED.where(same(Invoice.id), _OWN)
 # The invoice of this id that a page made for a link or a bill: if nothing, and if money, has come.
-_OF_PAGE = (Invoice.payment_link_id == slot("through")) | (Invoice.bill_id == slot("through"))
+_OF_PAGE = (Invoice.payment_link_id == slot("through")) | (
+    Invoice.bill_id == slot("through")
+)
 UNTOUCHED = _UNTOUCHED.where(same(Invoice.id), _OF_PAGE)
 PAID_TO = Invoice.select(Invoice.id).where(same(Invoice.id), _OF_PAGE, fn.EXISTS(_CAME))
 # The number that somebody may be about to pay; their earliest last look, and expiry.
 _WAITED_FOR = shaped(
     tuple[int, int | None, int | None],
-    Invoice.select(fn.COUNT(Invoice.seq), fn.MIN(_LAST_LOOK), fn.MIN(Invoice.expires_at)).where(
-        _UNPAID, Invoice.expires_at > slot("now"), slot("since") < _LAST_LOOK
-    ),
+    Invoice.select(
+        fn.COUNT(Invoice.seq), fn.MIN(_LAST_LOOK), fn.MIN(Invoice.expires_at)
+    ).where(_UNPAID, Invoice.expires_at > slot("now"), slot("since") < _LAST_LOOK),
 )
 WAITED_FOR_OF_LINK = _WAITED_FOR.where(Invoice.payment_link_id == slot("through"))
 WAITED_FOR_OF_BILL = _WAITED_FOR.where(Invoice.bill_id == slot("through"))
@@ -129,7 +135,9 @@ COVER = Invoice.update({Invoice.covered_at: slot("at")}).where(
 )
 
 # Run whenever the status or an output has changed, in the same transaction.
-KEEP = Invoice.update(slots(*_CAME_COUNTED, Invoice.newest_height)).where(same(Invoice.id))
+KEEP = Invoice.update(slots(*_CAME_COUNTED, Invoice.newest_height)).where(
+    same(Invoice.id)
+)
 
 # For a chain that is given up: only proven payments have a height, and keep one.
 KEEP_PROVEN = Invoice.update({Invoice.newest_height: slot("height")}).where(
@@ -179,6 +187,6 @@ WITH_PERSONAL = (
     .order_by(Invoice.finished_at)
     .limit(slot("limit"))
 )
-ERASE_PERSONAL = Invoice.update(dict.fromkeys((*Invoice.PERSONAL, Invoice.metadata))).where(
-    same(Invoice.id), _PERSONAL
-)
+ERASE_PERSONAL = Invoice.update(
+    dict.fromkeys((*Invoice.PERSONAL, Invoice.metadata))
+).where(same(Invoice.id), _PERSONAL)

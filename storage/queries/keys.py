@@ -25,9 +25,9 @@ BY_SECRET = shaped(
 )
 
 # A form that is sent twice makes its key once.
-ADD = ApiKey.insert(needed(ApiKey) | slots(ApiKey.store_id, ApiKey.permissions)).on_conflict(
-    "NOTHING"
-)
+ADD = ApiKey.insert(
+    needed(ApiKey) | slots(ApiKey.store_id, ApiKey.permissions)
+).on_conflict("NOTHING")
 
 
 class Listed(ApiKey):

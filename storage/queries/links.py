@@ -20,18 +20,21 @@ LIST = (
 RAISED = shaped(
     tuple[int],
     Invoice.select(
-        fn.COALESCE(fn.SUM(fn.ROUND(Invoice.amount.cast("NUMERIC") * slot("minor"))), 0).cast(
-            "BIGINT"
-        )
+        fn.COALESCE(
+            fn.SUM(fn.ROUND(Invoice.amount.cast("NUMERIC") * slot("minor"))), 0
+        ).cast("BIGINT")
     ).where(Invoice.payment_link_id == slot("through"), Invoice.status == "paid"),
 )
 # A link keeps its currency when its merchant's changes.
 CURRENCIES = (
-    PaymentLink.select(PaymentLink.currency).where(PaymentLink.status == "active").distinct()
+    PaymentLink.select(PaymentLink.currency)
+    .where(PaymentLink.status == "active")
+    .distinct()
 )
 
 ADD = shaped(
-    PaymentLink, PaymentLink.insert(every(PaymentLink)).returning(*PaymentLink._meta.sorted_fields)
+    PaymentLink,
+    PaymentLink.insert(every(PaymentLink)).returning(*PaymentLink._meta.sorted_fields),
 )
 
 SET_STATUS = PaymentLink.update(slots(PaymentLink.status)).where(same(PaymentLink.id))

@@ -66,7 +66,9 @@ class Shown(Brand):
 
 BRAND_ON_PAGES = shaped(
     Shown,
-    Merchant.select(*_LOOKS, *RETURNS, fn.COALESCE(Brand.name, Merchant.name).alias("seller"))
+    Merchant.select(
+        *_LOOKS, *RETURNS, fn.COALESCE(Brand.name, Merchant.name).alias("seller")
+    )
     .join(Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))
     .where(Merchant.id == slot("merchant_id")),
 )

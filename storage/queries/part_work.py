@@ -39,10 +39,14 @@ FAILED = (
 # Without blocks that the core itself could not read: those are behind, and no run is complete.
 FAILED_COUNT = shaped(
     tuple[int],
-    PartWork.select(fn.COUNT(PartWork.part)).where(PartWork.failures > 0, PartWork.part != CORE),
+    PartWork.select(fn.COUNT(PartWork.part)).where(
+        PartWork.failures > 0, PartWork.part != CORE
+    ),
 )
 # Blocks that left the best chain are read no more.
-CUT = PartWork.delete().where(PartWork.kind == "block", PartWork.height > slot("height"))
+CUT = PartWork.delete().where(
+    PartWork.kind == "block", PartWork.height > slot("height")
+)
 
 
 def place_of(kind: str, height: int, invoice_id: str) -> str:

@@ -52,7 +52,9 @@ OUTPUTS = shaped(
 )
 # Outputs that are money or may become money; an index holds only these.
 ALIVE = OUTPUTS.where(Output.vanished_at.is_null())
-KNOWN = OUTPUTS.where(Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")))
+KNOWN = OUTPUTS.where(
+    Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after"))
+)
 # The outputs of one transaction, which may have come again.
 VANISHED = OUTPUTS.where(same(Output.txid), Output.vanished_at.is_null(False))
 
@@ -65,7 +67,9 @@ PUT_OUTPUT = Output.insert(slots(*_KEY, *_SEEN)).on_conflict(
 )
 # Deletes a sighting that is not kept; an output in a block stays.
 _SIGHTING = Output.payment_id.is_null() & Output.block_height.is_null()
-FORGET_OUTPUT = Output.delete().where(same(Output.invoice_id, Output.txid, Output.vout), _SIGHTING)
+FORGET_OUTPUT = Output.delete().where(
+    same(Output.invoice_id, Output.txid, Output.vout), _SIGHTING
+)
 FORGET_INPUTS = Output.update({Output.inputs: None}).where(
     _SIGHTING, Output.inputs.is_null(False), Output.vanished_at < slot("before")
 )
@@ -85,7 +89,10 @@ PROOFS_OF_ADDRESS = (
     Proof.select(Proof.document)
     .join(
         Payment,
-        on=((Payment.address_invoice_id == Proof.invoice_id) & (Payment.tx_hash == Proof.txid)),
+        on=(
+            (Payment.address_invoice_id == Proof.invoice_id)
+            & (Payment.tx_hash == Proof.txid)
+        ),
     )
     .where(same(Proof.invoice_id))
     .order_by(Payment.created_at, Payment.seq)

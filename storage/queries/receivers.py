@@ -15,7 +15,8 @@ _THIS = same(Receiver.id)
 WELL = {Receiver.failing_since: None, Receiver.failed_at: None}
 
 ADD = Receiver.insert(
-    needed(Receiver) | slots(Receiver.url, Receiver.command, Receiver.kinds, Receiver.secret)
+    needed(Receiver)
+    | slots(Receiver.url, Receiver.command, Receiver.kinds, Receiver.secret)
 ).on_conflict("NOTHING")
 BY_ID = Receiver.select().where(_THIS)
 REMOVE = Receiver.delete().where(_THIS)
@@ -30,7 +31,10 @@ _OWN_WAITING = (Delivery.receiver_id == Receiver.id) & Delivery.next_at.is_null(
 # Working receivers first; the one that has been failing for longest is tried last.
 WAITED_FOR = (
     Receiver.select()
-    .where(Receiver.disabled_at.is_null(), fn.EXISTS(Delivery.select(1).where(_OWN_WAITING)))
+    .where(
+        Receiver.disabled_at.is_null(),
+        fn.EXISTS(Delivery.select(1).where(_OWN_WAITING)),
+    )
     .order_by(
         Receiver.failing_since.is_null(False),
         Receiver.failing_since.desc(),
@@ -50,7 +54,12 @@ class Listed(Receiver):
 LIST = shaped(
     Listed,
     Receiver.select(
-        *(Receiver.id, Receiver.transport, Merchant.name.alias("merchant"), Receiver.url),
+        *(
+            Receiver.id,
+            Receiver.transport,
+            Merchant.name.alias("merchant"),
+            Receiver.url,
+        ),
         *(Receiver.command, Receiver.kinds),
         Delivery.select(fn.COUNT(Delivery.about)).where(_OWN_WAITING).alias("pending"),
         *(Receiver.failing_since.alias("failing_since_at"), Receiver.disabled_at),
@@ -71,9 +80,9 @@ ROTATE = Receiver.update(
 DISABLE = Receiver.update(
     {Receiver.disabled_at: slot("at"), Receiver.disabled_reason: slot("reason")}
 ).where(_THIS, Receiver.disabled_at.is_null())
-ENABLE = Receiver.update(WELL | {Receiver.disabled_at: None, Receiver.disabled_reason: None}).where(
-    _THIS
-)
+ENABLE = Receiver.update(
+    WELL | {Receiver.disabled_at: None, Receiver.disabled_reason: None}
+).where(_THIS)
 WORKS = Receiver.update(WELL).where(_THIS, Receiver.failing_since.is_null(False))
 FAILS = Receiver.update(
     {
@@ -89,7 +98,9 @@ class Wanted(MerchantMail, Merchant):
 
 WANT_MAIL = shaped(
     Wanted,
-    MerchantMail.select(MerchantMail, Merchant.name, Merchant.created_at, Merchant.timezone)
+    MerchantMail.select(
+        MerchantMail, Merchant.name, Merchant.created_at, Merchant.timezone
+    )
     .join(Merchant, on=(Merchant.id == MerchantMail.merchant_id))
     .order_by(MerchantMail.merchant_id),
 )
@@ -97,7 +108,9 @@ MAIL_OF = MerchantMail.select().where(same(MerchantMail.merchant_id))
 NO_MAIL = blank(MerchantMail, receipts=0, language="en", evening=0)
 PUT_MAIL = MerchantMail.insert(every(MerchantMail)).on_conflict(
     conflict_target=[MerchantMail.merchant_id],
-    preserve=[field for field in every(MerchantMail) if field is not MerchantMail.merchant_id],
+    preserve=[
+        field for field in every(MerchantMail) if field is not MerchantMail.merchant_id
+    ],
 )
 
 
@@ -107,7 +120,12 @@ def mail_id(transport: str, merchant_id: int) -> str:
 
 
 def add_mailbox(
-    db: Database, name: str, transport: str, merchant_id: int, kinds: Sequence[str], at_ms: int
+    db: Database,
+    name: str,
+    transport: str,
+    merchant_id: int,
+    kinds: Sequence[str],
+    at_ms: int,
 ) -> str:
     """Adds a receiver of mail, unless it is there; returns its id.
 
@@ -125,6 +143,8 @@ def put_mail(db: Database, row: MerchantMail, at_ms: int) -> None:
     kinds = {MAIL: ["invoice.paid", "invoice.attention"], RECEIPT: ["invoice.paid"]}
     for transport, wanted in ((MAIL, row.address), (RECEIPT, row.receipts)):
         if wanted:
-            add_mailbox(db, transport, transport, row.merchant_id, kinds[transport], at_ms)
+            add_mailbox(
+                db, transport, transport, row.merchant_id, kinds[transport], at_ms
+            )
         else:
             db.run(REMOVE, id=mail_id(transport, row.merchant_id))

@@ -30,8 +30,15 @@ SENT = keyset.newer(
     shaped(
         SentRefund,
         Refund.select(
-            *(column for column in Refund._meta.sorted_fields if column.name != "created_at"),
-            *(Refund.sent_at.alias("created_at"), Invoice.status.alias("invoice_status")),
+            *(
+                column
+                for column in Refund._meta.sorted_fields
+                if column.name != "created_at"
+            ),
+            *(
+                Refund.sent_at.alias("created_at"),
+                Invoice.status.alias("invoice_status"),
+            ),
             *(Invoice.reference, Invoice.price_usd),
         )
         .join(Invoice, JOIN.LEFT_OUTER, on=(Invoice.id == Refund.invoice_id))
@@ -45,4 +52,6 @@ LABELED = (
     .order_by(Refund.sent_at, Refund.seq)
 )
 # The proof of the transaction that sent refunds, whatever their number.
-DOCUMENT = RefundTransaction.select(RefundTransaction.document).where(same(RefundTransaction.txid))
+DOCUMENT = RefundTransaction.select(RefundTransaction.document).where(
+    same(RefundTransaction.txid)
+)

@@ -59,7 +59,9 @@ _IS_READY = (
     & _READY.sent_height.is_null()
 )
 # On every page's menu.
-_REFUNDS = counted(_READY.select(_READY.id).where(_IS_READY), MOST_COUNTED).alias("refunds")
+_REFUNDS = counted(_READY.select(_READY.id).where(_IS_READY), MOST_COUNTED).alias(
+    "refunds"
+)
 _WANTING = counted(
     Attention.select(Attention.invoice_id).where(Attention.merchant_id == Merchant.id)
     | _READY.select(fn.COALESCE(_READY.invoice_id, _READY.id)).where(_IS_READY),
@@ -83,22 +85,41 @@ class Session(MerchantSession, Merchant):  # type: ignore[misc]  # `id` is the s
 BY_SECRET = shaped(
     Session,
     MerchantSession.select(
-        *(MerchantSession.id, MerchantSession.id.alias("key_id"), MerchantSession.merchant_id),
-        *(MerchantSession.last_used_at, MerchantSession.till_only, Merchant.name.alias("merchant")),
+        *(
+            MerchantSession.id,
+            MerchantSession.id.alias("key_id"),
+            MerchantSession.merchant_id,
+        ),
+        *(
+            MerchantSession.last_used_at,
+            MerchantSession.till_only,
+            Merchant.name.alias("merchant"),
+        ),
         fn.COALESCE(Brand.name, Merchant.name).alias("seller"),
-        *(Merchant.currency, Merchant.timezone, Merchant.tip_percents, Merchant.cashier_tips),
+        *(
+            Merchant.currency,
+            Merchant.timezone,
+            Merchant.tip_percents,
+            Merchant.cashier_tips,
+        ),
         *(_WANTING, _REFUNDS),
     )
     .join(Merchant, on=(MerchantSession.merchant_id == Merchant.id))
     .join(Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))
-    .where(same(MerchantSession.secret_sha256), MerchantSession.last_used_at > slot("used_after")),
+    .where(
+        same(MerchantSession.secret_sha256),
+        MerchantSession.last_used_at > slot("used_after"),
+    ),
 )
 OF_MERCHANT = (
     MerchantSession.select(
         *(MerchantSession.id, MerchantSession.browser, MerchantSession.created_at),
         *(MerchantSession.last_used_at, MerchantSession.till_only),
     )
-    .where(same(MerchantSession.merchant_id), MerchantSession.last_used_at > slot("used_after"))
+    .where(
+        same(MerchantSession.merchant_id),
+        MerchantSession.last_used_at > slot("used_after"),
+    )
     .order_by(MerchantSession.created_at.desc(), MerchantSession.id)
 )
 # Never moves the time back, since a note may come late.
@@ -106,12 +127,16 @@ USED = MerchantSession.update({MerchantSession.last_used_at: slot("at")}).where(
     same(MerchantSession.id), MerchantSession.last_used_at < slot("at")
 )
 
-END = MerchantSession.delete().where(same(MerchantSession.id, MerchantSession.merchant_id))
+END = MerchantSession.delete().where(
+    same(MerchantSession.id, MerchantSession.merchant_id)
+)
 END_OTHERS = MerchantSession.delete().where(
     same(MerchantSession.merchant_id), MerchantSession.id != slot("id")
 )
 END_BY_SECRET = MerchantSession.delete().where(same(MerchantSession.secret_sha256))
-END_OLD = MerchantSession.delete().where(MerchantSession.last_used_at <= slot("used_after"))
+END_OLD = MerchantSession.delete().where(
+    MerchantSession.last_used_at <= slot("used_after")
+)
 
 
 _LIVES = FileLink.expires_at > slot("now")
@@ -131,7 +156,9 @@ OLD_FILES = FileLink.delete().where(~_LIVES)
 END_EVERYTHING = (MerchantLogin.delete(), MerchantSession.delete(), FileLink.delete())
 
 
-def new_login(db: Database, merchant_id: int, now: datetime, till_only: bool = False) -> str:
+def new_login(
+    db: Database, merchant_id: int, now: datetime, till_only: bool = False
+) -> str:
     """The secret of a link that opens one session of this merchant within ten minutes."""
     secret = random_base62(ID_CHARACTERS)
     with db.write():

@@ -31,7 +31,11 @@ ANSWERED = Explorer.delete().where(same(Explorer.root))
 PEERS = Peer.select().order_by(Peer.good_at.is_null(), Peer.good_at.desc(), Peer.place)
 PEER_GOOD = Peer.insert(slots(Peer.place, Peer.good_at, Peer.height)).on_conflict(
     conflict_target=[Peer.place],
-    update={Peer.good_at: slot("good_at"), Peer.height: slot("height"), Peer.left_until: None},
+    update={
+        Peer.good_at: slot("good_at"),
+        Peer.height: slot("height"),
+        Peer.left_until: None,
+    },
 )
 LEAVE_PEER = Peer.insert(slots(Peer.place, Peer.left_until)).on_conflict(
     conflict_target=[Peer.place], update={Peer.left_until: slot("left_until")}

@@ -10,7 +10,9 @@ ORDER = {"amount_usd": 25}
 NAMES = "X-Ignored-Fields"
 
 
-def test_every_answer_of_the_api_may_be_kept_by_nobody_and_ends_with_a_newline(shop, ticker):
+def test_every_answer_of_the_api_may_be_kept_by_nobody_and_ends_with_a_newline(
+    shop, ticker
+):
     """So that a terminal's prompt begins its own line."""
     invoice, link = shop.invoice(), shop.link()
     ticker.status = 500
@@ -42,7 +44,9 @@ def test_every_answer_of_the_api_may_be_kept_by_nobody_and_ends_with_a_newline(s
     shop.sql("ALTER TABLE balance RENAME TO gone")
     answers.append(shop.get("/balance"))
     assert answers[-1].status_code == 500
-    assert [a.headers.getlist("Cache-Control") for a in answers] == [["no-store"]] * len(answers)
+    assert [a.headers.getlist("Cache-Control") for a in answers] == [
+        ["no-store"]
+    ] * len(answers)
     paths = ("/healthz", "/readyz", f"/pay/{invoice['id']}/status", "/pay/inv_x/status")
     for answer in (*answers, *(shop.client.get(path) for path in paths)):
         assert answer.content_type == "application/json"
@@ -50,23 +54,33 @@ def test_every_answer_of_the_api_may_be_kept_by_nobody_and_ends_with_a_newline(s
         assert answer.content_length == len(answer.data)
 
 
-@pytest.mark.parametrize("path", ["/api/v1/a%0Ab", "/api/v1/balance%0A", "/api/v1/a/%0A/b"])
+@pytest.mark.parametrize(
+    "path", ["/api/v1/a%0Ab", "/api/v1/balance%0A", "/api/v1/a/%0A/b"]
+)
 def test_a_path_with_a_line_break_comes_in_by_the_same_door(shop, path):
     for method in ("GET", "POST"):
-        answer = shop.client.open(path, method=method, headers={"Authorization": "Bearer x"})
+        answer = shop.client.open(
+            path, method=method, headers={"Authorization": "Bearer x"}
+        )
         assert answer.status_code == 401 and "X-RateLimit-Limit" in answer.headers
 
 
 def test_a_websocket_handshake_is_an_ordinary_request(shop):
     """Caddy and other proxies pass it on."""
-    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Authorization": "Bearer x"}
+    upgrade = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Authorization": "Bearer x",
+    }
     answer = shop.client.get("/api/v1/balance", headers=upgrade)
     assert answer.status_code == 401 and answer.headers["X-RateLimit-Remaining"] == "19"
 
 
 def test_an_address_without_a_path_is_the_root(shop):
     """`GET http://host HTTP/1.1`: it leads nowhere else."""
-    answer = shop.client.get("/", environ_overrides={"PATH_INFO": ""}, headers={"Accept": "*/*"})
+    answer = shop.client.get(
+        "/", environ_overrides={"PATH_INFO": ""}, headers={"Accept": "*/*"}
+    )
     assert answer.status_code == 404 and "Location" not in answer.headers
 
 
@@ -84,9 +98,15 @@ def test_a_mistyped_field_is_named_and_the_invoice_made(shop):
 
 def test_where_every_field_is_known_the_header_is_missing(shop):
     for path, body in (
-        ("/invoices", ORDER | {"description": "x", "customer_email": None, "expires_in_hours": 1}),
+        (
+            "/invoices",
+            ORDER | {"description": "x", "customer_email": None, "expires_in_hours": 1},
+        ),
         ("/payment-links", {"amount_mode": "fixed", "amount_usd": 5, "title": "t"}),
-        ("/payment-links", {"min_amount_usd": 1, "max_amount_usd": 2, "description": "d"}),
+        (
+            "/payment-links",
+            {"min_amount_usd": 1, "max_amount_usd": 2, "description": "d"},
+        ),
     ):
         answer = shop.post(path, body)
         assert answer.status_code == 201 and NAMES not in answer.headers
@@ -124,7 +144,9 @@ def test_a_replay_and_an_answer_that_fails_name_what_their_own_body_had(shop, ti
     shop.clock.move(hours=1)
     shop.sql("ALTER TABLE invoice RENAME TO gone")
     failed = shop.post("/invoices", ORDER | odd)
-    assert failed.status_code in (500, 503) and failed.headers[NAMES] == "expires_in_hour"
+    assert (
+        failed.status_code in (500, 503) and failed.headers[NAMES] == "expires_in_hour"
+    )
 
 
 def test_what_was_not_read_names_nothing(shop):
@@ -164,6 +186,8 @@ def test_a_name_is_shown_when_a_header_can_hold_it():
 @pytest.mark.parametrize("number", [20, 21, 4000])
 def test_at_most_twenty_are_named(shop, number):
     names = [f"n{index}" for index in range(number)]
-    answer = in_order(shop, ORDER | {f"é{index}": 1 for index in range(50)} | dict.fromkeys(names))
+    answer = in_order(
+        shop, ORDER | {f"é{index}": 1 for index in range(50)} | dict.fromkeys(names)
+    )
     assert answer.status_code == 201
     assert answer.headers[NAMES] == ", ".join(names[:20])

@@ -12,7 +12,9 @@ from btcpay.values.errors import InvalidRequest
 from btcpay.web.body import parse
 
 POSTS = ["/invoices", "/payment-links"]
-QUICK_S = 2  # a body of 64 KiB takes milliseconds; what takes seconds is quadratic or worse
+QUICK_S = (
+    2  # a body of 64 KiB takes milliseconds; what takes seconds is quadratic or worse
+)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +98,9 @@ def test_an_empty_body_is_invalid_for_an_invoice_and_enough_for_a_link(shop):
 
 @pytest.mark.parametrize("name", ["min_amount_usd", "max_amount_usd"])
 def test_a_bound_beside_a_price_names_both_and_no_field_that_was_not_sent(shop, name):
-    response = send(shop, "/payment-links", b'{"amount_usd": 5, "%b": 1}' % name.encode())
+    response = send(
+        shop, "/payment-links", b'{"amount_usd": 5, "%b": 1}' % name.encode()
+    )
     message = f"amount_usd makes the price fixed: leave it or {name} out"
     assert_refused(response, 400, "invalid_request", message)
     assert "amount_mode" not in response.text
@@ -106,12 +110,18 @@ def test_a_bound_beside_a_price_names_both_and_no_field_that_was_not_sent(shop, 
 def test_a_key_without_its_scheme_is_shown_how_it_is_sent(shop, given):
     headers = {"Authorization": given.format(key=shop.read_key)}
     response = shop.client.get("/api/v1/balance", headers=headers)
-    assert_refused(response, 401, "unauthorized", "send it as `Authorization: Bearer KEY`")
+    assert_refused(
+        response, 401, "unauthorized", "send it as `Authorization: Bearer KEY`"
+    )
 
 
-@pytest.mark.parametrize(("depth", "status"), [(98, 201), (99, 201), (100, 400), (1000, 400)])
+@pytest.mark.parametrize(
+    ("depth", "status"), [(98, 201), (99, 201), (100, 400), (1000, 400)]
+)
 @pytest.mark.parametrize("with_key", [False, True])
-def test_a_body_is_nested_100_deep_at_most_on_every_python(shop, depth, status, with_key):
+def test_a_body_is_nested_100_deep_at_most_on_every_python(
+    shop, depth, status, with_key
+):
     headers = {"Idempotency-Key": f"depth {depth}"} if with_key else {}
     body = b'{"amount_usd": 5, "extra": ' + b"[" * depth + b"]" * depth + b"}"
     assert send(shop, "/invoices", body, headers=headers).status_code == status
@@ -154,10 +164,14 @@ NOT_IN_RANGE = {
     ],
 )
 @pytest.mark.parametrize("name", NOT_IN_RANGE)
-def test_a_number_out_of_range_is_refused_quickly_and_by_name(shop, path, field, body, name):
+def test_a_number_out_of_range_is_refused_quickly_and_by_name(
+    shop, path, field, body, name
+):
     started_s = time.thread_time()
     for headers in ({}, {"Idempotency-Key": name}):
-        response = send(shop, path, (body % NOT_IN_RANGE[name]).encode(), headers=headers)
+        response = send(
+            shop, path, (body % NOT_IN_RANGE[name]).encode(), headers=headers
+        )
         assert_refused(response, 400, "invalid_request", field)
     assert time.thread_time() - started_s < QUICK_S
 
@@ -167,11 +181,17 @@ def test_a_number_out_of_range_is_refused_quickly_and_by_name(shop, path, field,
     [
         pytest.param("3e-324", 1, id="the smallest that a double holds"),
         pytest.param("0." + "0" * 300 + "1", 1, id="300 zeros before the first digit"),
-        pytest.param("0.06" + "0" * 60_000, 100, id="60,000 zeros behind the last digit"),
-        pytest.param("0.06" + "0" * 60_000 + "1", 101, id="a little more, far behind the point"),
+        pytest.param(
+            "0.06" + "0" * 60_000, 100, id="60,000 zeros behind the last digit"
+        ),
+        pytest.param(
+            "0.06" + "0" * 60_000 + "1", 101, id="a little more, far behind the point"
+        ),
         pytest.param("6e-2", 100, id="a small exponent"),
         pytest.param("0.0000000000006E+11", 100, id="an exponent with a plus sign"),
-        pytest.param("1000000." + "0" * 60_000, 1_666_666_667, id="the maximum at length"),
+        pytest.param(
+            "1000000." + "0" * 60_000, 1_666_666_667, id="the maximum at length"
+        ),
     ],
 )
 def test_a_number_in_range_is_accepted_however_it_is_written(shop, number, amount_sats):
@@ -179,7 +199,10 @@ def test_a_number_in_range_is_accepted_however_it_is_written(shop, number, amoun
     response = send(shop, "/invoices", b'{"amount_usd": %s}' % number.encode())
     assert response.status_code == 201, response.text
     assert response.json["amount_sats"] == amount_sats
-    assert shop.get(f"/invoices/{response.json['id']}", shop.issue("read")).json == response.json
+    assert (
+        shop.get(f"/invoices/{response.json['id']}", shop.issue("read")).json
+        == response.json
+    )
     link = send(shop, "/payment-links", b'{"amount_usd": %s}' % number.encode())
     assert link.status_code == 201
     path = link.json["link_url"].removeprefix(shop.service.settings.base_url)
@@ -197,12 +220,16 @@ def test_a_tiny_number_of_hours_is_accepted(shop, hours):
     assert response.json["expires_at"] == response.json["created_at"]
 
 
-@pytest.mark.parametrize("place", ['{"x": %s, "amount_usd": 5}', '{"amount_usd": 5, "x": [[%s]]}'])
+@pytest.mark.parametrize(
+    "place", ['{"x": %s, "amount_usd": 5}', '{"amount_usd": 5, "x": [[%s]]}']
+)
 @pytest.mark.parametrize("name", NOT_IN_RANGE)
 def test_an_absurd_number_in_an_ignored_field_costs_nothing(shop, place, name):
     started_s = time.thread_time()
     body = (place % NOT_IN_RANGE[name]).encode()
-    response = send(shop, "/invoices", body, headers={"Idempotency-Key": f"{place[2]} {name}"})
+    response = send(
+        shop, "/invoices", body, headers={"Idempotency-Key": f"{place[2]} {name}"}
+    )
     assert response.status_code == 201
     assert time.thread_time() - started_s < QUICK_S
 
@@ -216,7 +243,9 @@ def test_an_absurd_number_in_an_ignored_field_costs_nothing(shop, place, name):
         ("/payment-links", "description"),
     ],
 )
-@pytest.mark.parametrize("escape", ["\\u0000", "\\ud800", "\\udfff", "\\udc00\\ud800", "a\\u0000b"])
+@pytest.mark.parametrize(
+    "escape", ["\\u0000", "\\ud800", "\\udfff", "\\udc00\\ud800", "a\\u0000b"]
+)
 def test_u0000_and_lone_surrogates_are_refused_by_name(shop, path, field, escape):
     body = f'{{"amount_usd": 5, "{field}": "{escape}"}}'.encode()
     assert_refused(send(shop, path, body), 400, "invalid_request", field)
@@ -242,14 +271,24 @@ def test_a_surrogate_in_an_ignored_field_or_name_is_no_fault(shop):
     body = b'{"amount_usd": 5, "x": "\\ud800", "\\udfff": "\\u0000"}'
     for headers in ({}, {"Idempotency-Key": "surrogates"}):
         assert send(shop, "/invoices", body, headers=headers).status_code == 201
-    assert send(shop, "/payment-links", body, headers={"Idempotency-Key": "s"}).status_code == 201
+    assert (
+        send(shop, "/payment-links", body, headers={"Idempotency-Key": "s"}).status_code
+        == 201
+    )
 
 
 @pytest.mark.parametrize(
-    "body", [b'{"amount_mode": "\\ud800"}', b'{"amount_mode": "\\u0000"}', b'{"amount_mode": ""}']
+    "body",
+    [
+        b'{"amount_mode": "\\ud800"}',
+        b'{"amount_mode": "\\u0000"}',
+        b'{"amount_mode": ""}',
+    ],
 )
 def test_a_mode_that_is_no_mode_is_refused_by_name(shop, body):
-    assert_refused(send(shop, "/payment-links", body), 400, "invalid_request", "amount_mode")
+    assert_refused(
+        send(shop, "/payment-links", body), 400, "invalid_request", "amount_mode"
+    )
 
 
 FORMS = ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]

@@ -70,7 +70,11 @@ def test_a_repeat_gets_the_first_answer_again_and_makes_nothing(shop, path):
     second = shop.post(path, ORDER, headers=RETRY)
     assert "Idempotent-Replayed" not in first.headers
     assert second.headers["Idempotent-Replayed"] == "true"
-    assert (second.status_code, second.data) == (first.status_code, first.data) == (201, first.data)
+    assert (
+        (second.status_code, second.data)
+        == (first.status_code, first.data)
+        == (201, first.data)
+    )
     assert second.mimetype == "application/json" and count(shop, path) == 1
     kept = shop.sql("SELECT response FROM idempotency_key").fetchone()[0]
     assert f"{kept}\n".encode() == first.data
@@ -89,8 +93,14 @@ SAME = {
     "10 and 10.0": ('{"amount_usd": 10}', '{"amount_usd": 10.0}'),
     "10 and 1e1": ('{"amount_usd": 10}', '{"amount_usd": 1e1}'),
     "0.5 and 500E-3": ('{"amount_usd": 0.5}', '{"amount_usd": 500E-3}'),
-    "zero and minus zero": ('{"amount_usd": 5, "x": 0}', '{"amount_usd": 5, "x": -0.0}'),
-    "another order and spacing": ('{"amount_usd": 5, "x": {}}', '{"x":{},"amount_usd":5}'),
+    "zero and minus zero": (
+        '{"amount_usd": 5, "x": 0}',
+        '{"amount_usd": 5, "x": -0.0}',
+    ),
+    "another order and spacing": (
+        '{"amount_usd": 5, "x": {}}',
+        '{"x":{},"amount_usd":5}',
+    ),
     "an escape": ('{"amount_usd": 5, "x": "é"}', '{"amount_usd": 5, "x": "\\u00e9"}'),
 }
 OTHER = {
@@ -100,20 +110,33 @@ OTHER = {
     "an ignored field more": (FIVE, ONE),
     "a number and its text": (ONE, '{"amount_usd": 5, "x": "1"}'),
     "one and true": (ONE, '{"amount_usd": 5, "x": true}'),
-    "another array order": ('{"amount_usd": 5, "x": [1, 2]}', '{"amount_usd": 5, "x": [2, 1]}'),
+    "another array order": (
+        '{"amount_usd": 5, "x": [1, 2]}',
+        '{"amount_usd": 5, "x": [2, 1]}',
+    ),
     "a disguise": (ONE, '{"amount_usd": 5, "x": ["number", "1e0"]}'),
 }
 
 
 @pytest.mark.parametrize(("one", "other"), (SAME | OTHER).values(), ids=SAME | OTHER)
-def test_the_same_value_is_the_same_body_and_another_one_is_a_conflict(shop, one, other):
+def test_the_same_value_is_the_same_body_and_another_one_is_a_conflict(
+    shop, one, other
+):
     first, second = (
-        shop.post("/invoices", data=body.encode(), content_type="application/json", headers=RETRY)
+        shop.post(
+            "/invoices",
+            data=body.encode(),
+            content_type="application/json",
+            headers=RETRY,
+        )
         for body in (one, other)
     )
     assert first.status_code == 201 and count(shop) == 1
     if (one, other) in SAME.values():
-        assert second.data == first.data and second.headers["Idempotent-Replayed"] == "true"
+        assert (
+            second.data == first.data
+            and second.headers["Idempotent-Replayed"] == "true"
+        )
     else:
         assert (second.status_code, second.json["error"]["code"]) == (409, "conflict")
 
@@ -126,7 +149,10 @@ def test_no_body_and_an_empty_object_make_the_same_link(shop):
 
 def test_a_key_belongs_to_an_operation_of_a_merchant_whichever_api_key_it_uses(shop):
     first = order(shop)
-    assert shop.post("/invoices", ORDER, shop.issue("write"), headers=RETRY).data == first.data
+    assert (
+        shop.post("/invoices", ORDER, shop.issue("write"), headers=RETRY).data
+        == first.data
+    )
     other = shop.issue("write", shop.add_merchant("other"))
     theirs = shop.post("/invoices", {"amount_usd": 6}, other, headers=RETRY)
     assert theirs.status_code == 201 and "Idempotent-Replayed" not in theirs.headers
@@ -143,7 +169,9 @@ def test_keys_differ_by_case_and_inner_blanks(shop):
 def test_what_is_refused_does_not_spend_the_key(shop):
     for body in ({"amount_usd": -1}, {"amount_usd": "5"}, {"description": "no amount"}):
         assert order(shop, body).status_code == 400
-    assert shop.post("/invoices", ORDER, shop.read_key, headers=RETRY).status_code == 403
+    assert (
+        shop.post("/invoices", ORDER, shop.read_key, headers=RETRY).status_code == 403
+    )
     assert order(shop, {"amount_usd": 6}).status_code == 201
 
 
@@ -166,7 +194,9 @@ def test_a_fault_does_not_spend_the_key_nor_an_address(shop):
 
 
 # memory: the check forgets, which has compared its clock; no request does
-@pytest.mark.parametrize("ahead", [{"hours": 25}, {"days": 3650}], ids=["a day", "ten years"])
+@pytest.mark.parametrize(
+    "ahead", [{"hours": 25}, {"days": 3650}], ids=["a day", "ten years"]
+)
 def test_a_service_whose_clock_is_ahead_frees_no_key(shop, ahead):
     first = order(shop)
     link = shop.post("/payment-links", headers=RETRY)
@@ -182,8 +212,12 @@ def test_a_service_whose_clock_is_ahead_frees_no_key(shop, ahead):
     [
         pytest.param({}, 24, 0, True, id="after exactly 24 hours it is remembered"),
         pytest.param({}, 24, 1, False, id="a millisecond later not"),
-        pytest.param({"BLOCKTILL_IDEMPOTENCY_TTL_H": "1"}, 1, 0, True, id="an hour, as set"),
-        pytest.param({"BLOCKTILL_IDEMPOTENCY_TTL_H": "1"}, 1, 1, False, id="no longer than set"),
+        pytest.param(
+            {"BLOCKTILL_IDEMPOTENCY_TTL_H": "1"}, 1, 0, True, id="an hour, as set"
+        ),
+        pytest.param(
+            {"BLOCKTILL_IDEMPOTENCY_TTL_H": "1"}, 1, 1, False, id="no longer than set"
+        ),
     ],
 )
 def test_a_key_is_remembered_for_24_hours_or_as_the_setting_says(
@@ -226,7 +260,9 @@ def test_a_holder_that_was_overtaken_makes_nothing(shop, ticker, pool):
         owner = held_row(shop).owner
         shop.clock.move(seconds=60)
         quick: Future[TestResponse] = pool.submit(order, shop)
-        until(lambda: held_row(shop).owner != owner, "the second request to take the key")
+        until(
+            lambda: held_row(shop).owner != owner, "the second request to take the key"
+        )
     assert (slow.result().status_code, quick.result().status_code) == (409, 201)
     assert count(shop) == addresses_used(shop) == 1
     assert order(shop).data == quick.result().data
@@ -254,7 +290,9 @@ def test_many_at_once_make_one_invoice(shop):
 
         answers = at_once(8, ask)
         assert {answer.status_code for answer in answers} <= {201, 409}
-        assert len({answer.data for answer in answers if answer.status_code == 201}) == 1
+        assert (
+            len({answer.data for answer in answers if answer.status_code == 201}) == 1
+        )
         assert count(shop) == addresses_used(shop) == rounds
 
 

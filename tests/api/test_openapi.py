@@ -25,8 +25,18 @@ OPERATIONS = {
     "list-invoices": ("get", "/invoices", {"200", "400"} | COMMON, "invoice"),
     "get-invoice": ("get", "/invoices/{id}", {"200", "404"} | COMMON, "invoice"),
     "create-payment-link": ("post", "/payment-links", {"201"} | WRITES, "payment_link"),
-    "list-payment-links": ("get", "/payment-links", {"200", "400"} | COMMON, "payment_link"),
-    "get-payment-link": ("get", "/payment-links/{id}", {"200", "404"} | COMMON, "payment_link"),
+    "list-payment-links": (
+        "get",
+        "/payment-links",
+        {"200", "400"} | COMMON,
+        "payment_link",
+    ),
+    "get-payment-link": (
+        "get",
+        "/payment-links/{id}",
+        {"200", "404"} | COMMON,
+        "payment_link",
+    ),
     "list-payments": ("get", "/payments", {"200", "400"} | COMMON, "payment"),
 }
 CODES = {
@@ -73,7 +83,10 @@ PRICED = ("amount_mode", "amount_usd", "min_amount_usd", "max_amount_usd")
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory, ticker):
     ticker.reset()
-    folder, behind_a_proxy = tmp_path_factory.mktemp("shop"), {"BLOCKTILL_TRUSTED_PROXIES": "1"}
+    folder, behind_a_proxy = (
+        tmp_path_factory.mktemp("shop"),
+        {"BLOCKTILL_TRUSTED_PROXIES": "1"},
+    )
     with open_shop(folder, ticker.url, Clock(), **behind_a_proxy) as opened:
         yield opened
 
@@ -121,7 +134,9 @@ def test_the_document_is_valid_openapi_3_1(document):
     assert not OPENAPI_31_VALIDATOR.is_valid(broken)
 
 
-def test_the_document_has_the_specified_root_version_and_operations_and_no_others(shop, document):
+def test_the_document_has_the_specified_root_version_and_operations_and_no_others(
+    shop, document
+):
     """Beside them the one public path that a shop may poll."""
     assert document["info"]["version"] == "1.0.0"
     assert document["servers"] == [{"url": shop.service.settings.base_url}]
@@ -131,7 +146,9 @@ def test_the_document_has_the_specified_root_version_and_operations_and_no_other
         for method, described in methods.items()
     }
     public = {"get-checkout-status": ("get", PUBLIC)}
-    specified = {name: (method, ROOT + path) for name, (method, path, *_) in OPERATIONS.items()}
+    specified = {
+        name: (method, ROOT + path) for name, (method, path, *_) in OPERATIONS.items()
+    }
     assert described == specified | public
 
 
@@ -161,10 +178,14 @@ def test_there_is_one_root_for_all_paths(document):
 def test_no_schema_has_alternatives_beside_its_fields(document):
     """Generators would take such a schema's alternatives, and leave out its fields."""
     mixed = {"oneOf", "anyOf", "allOf"}
-    found = [p for p, node in nodes(document) if isinstance(node.get("properties"), dict)]
+    found = [
+        p for p, node in nodes(document) if isinstance(node.get("properties"), dict)
+    ]
     assert len(found) > 15
     assert [
-        path for path, node in nodes(document) if "properties" in node and mixed & set(node)
+        path
+        for path, node in nodes(document)
+        if "properties" in node and mixed & set(node)
     ] == []
 
 
@@ -174,9 +195,13 @@ def test_every_object_that_is_sent_has_a_name(document):
     bodies = [node["schema"] for _, node in nodes(document) if set(node) == {"schema"}]
     assert len(bodies) > 50
     assert [body for body in bodies if "$ref" not in body] == []
-    within = [(p, n) for schema in components.values() for p, n in nodes(schema["properties"])]
+    within = [
+        (p, n) for schema in components.values() for p, n in nodes(schema["properties"])
+    ]
     assert [path for path, node in within if node.get("type") == "object"] == []
-    assert {"InvoiceList", "PaymentLinkList", "PaymentList", "InvoicePaidEvent"} <= set(components)
+    assert {"InvoiceList", "PaymentLinkList", "PaymentList", "InvoicePaidEvent"} <= set(
+        components
+    )
 
 
 def test_every_operation_has_one_tag_and_every_tag_its_meaning(document):
@@ -203,26 +228,38 @@ def test_every_property_and_parameter_says_what_it_means(document):
     described_places = [*schemas_in(document), *parameters]
     assert len(described_places) > 60
     assert [
-        place for place, node in described_places if not node.get("description", "").endswith(".")
+        place
+        for place, node in described_places
+        if not node.get("description", "").endswith(".")
     ] == []
 
 
 def test_every_property_has_an_example_that_fits_or_names_all_its_values(document):
-    found = [(place, node) for place, node in schemas_in(document) if "$ref" not in node]
-    values = [(place, node) for place, node in found if types(node) - {"object", "array"}]
-    bare = [place for place, node in values if not {"examples", "enum", "const"} & set(node)]
+    found = [
+        (place, node) for place, node in schemas_in(document) if "$ref" not in node
+    ]
+    values = [
+        (place, node) for place, node in found if types(node) - {"object", "array"}
+    ]
+    bare = [
+        place for place, node in values if not {"examples", "enum", "const"} & set(node)
+    ]
     assert bare == []
     unfit = [
         (place, example)
         for place, node in values
         for example in node.get("examples", ())
-        if not jsonschema_rs.validator_for(node, validate_formats=True).is_valid(example)
+        if not jsonschema_rs.validator_for(node, validate_formats=True).is_valid(
+            example
+        )
     ]
     assert unfit == []
 
 
 @pytest.mark.parametrize("name", ["NewInvoice", "NewPaymentLink"])
-def test_the_examples_of_a_body_are_one_that_the_service_takes(shop, document, keys, name):
+def test_the_examples_of_a_body_are_one_that_the_service_takes(
+    shop, document, keys, name
+):
     """A fixed price and bounds go apart, so the example of one is left out."""
     properties = document["components"]["schemas"][name]["properties"]
     body = {field: schema["examples"][0] for field, schema in properties.items()}
@@ -234,7 +271,9 @@ def test_the_examples_of_a_body_are_one_that_the_service_takes(shop, document, k
     assert answer.status_code == 201 and answer.json.items() >= known.items()
 
 
-@pytest.mark.parametrize("name", ["Invoice", "PaymentLink", "Payment", "Balance", "CheckoutStatus"])
+@pytest.mark.parametrize(
+    "name", ["Invoice", "PaymentLink", "Payment", "Balance", "CheckoutStatus"]
+)
 def test_the_examples_of_a_resource_are_one_of_its_kind(document, name):
     schema = document["components"]["schemas"][name]
     shown = {
@@ -243,7 +282,9 @@ def test_the_examples_of_a_resource_are_one_of_its_kind(document, name):
     }
     validator = jsonschema_rs.validator_for(schema, validate_formats=True)
     assert [error.message for error in validator.iter_errors(shown)] == []
-    assert not validator.is_valid(shown | {"status": "unknown", "total_sats": "1", "id": 1})
+    assert not validator.is_valid(
+        shown | {"status": "unknown", "total_sats": "1", "id": 1}
+    )
 
 
 def test_what_a_page_polls_is_described_without_a_key(shop, document):
@@ -275,7 +316,11 @@ def test_an_operation_names_its_scope_and_has_every_status_that_applies(document
             envelope = content(document, response)
             assert envelope["required"] == ["error"]
             error = resolved(document, envelope["properties"]["error"])
-            assert set(error["required"]) == set(error["properties"]) == {"code", "message"}
+            assert (
+                set(error["required"])
+                == set(error["properties"])
+                == {"code", "message"}
+            )
             assert set(error["properties"]["code"]["enum"]) == set(CODES.values())
 
 
@@ -284,7 +329,9 @@ def test_every_response_has_the_rate_limit_headers_and_429_retry_after(document,
     for status, node in operation(document, name)["responses"].items():
         headers = resolved(document, node)["headers"]
         ignored = {"X-Ignored-Fields"} if status not in ("401", "403", "429") else set()
-        assert set(headers) == WINDOW | ignored | ({"Retry-After"} if status == "429" else set())
+        assert set(headers) == WINDOW | ignored | (
+            {"Retry-After"} if status == "429" else set()
+        )
         for header in headers:
             described = resolved(document, headers[header])
             kind = (False, "string") if header in ignored else (True, "integer")
@@ -297,10 +344,14 @@ def test_a_success_shows_exactly_the_documented_fields(document, name):
     table = RESOURCES[kind]
     schema = content(document, operation(document, name)["responses"][min(statuses)])
     if name.startswith("list-"):
-        assert set(schema["properties"]) == set(schema["required"]) == {"object", "data"}
+        assert (
+            set(schema["properties"]) == set(schema["required"]) == {"object", "data"}
+        )
         assert schema["properties"]["object"]["const"] == "list"
         schema = resolved(document, schema["properties"]["data"]["items"])
-    shown = {field: types(described) for field, described in schema["properties"].items()}
+    shown = {
+        field: types(described) for field, described in schema["properties"].items()
+    }
     assert shown == {field: as_json(kinds) for field, kinds in table.items()}
     assert set(schema["required"]) == set(table)
     assert schema["properties"]["object"]["enum"] == [kind]
@@ -310,11 +361,17 @@ def test_a_success_shows_exactly_the_documented_fields(document, name):
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_body_has_exactly_the_documented_fields_and_bounds_and_an_optional_key(document, name):
-    body, (key,) = (operation(document, name)[part] for part in ("requestBody", "parameters"))
+def test_a_body_has_exactly_the_documented_fields_and_bounds_and_an_optional_key(
+    document, name
+):
+    body, (key,) = (
+        operation(document, name)[part] for part in ("requestBody", "parameters")
+    )
     schema = content(document, body)
     assert body["required"] == (name == "create-invoice")
-    assert schema.get("required", []) == (["amount_usd"] if name == "create-invoice" else [])
+    assert schema.get("required", []) == (
+        ["amount_usd"] if name == "create-invoice" else []
+    )
     assert set(schema["properties"]) == set(BODIES[name])
     for field, (kinds, bounds) in BODIES[name].items():
         described = schema["properties"][field]
@@ -325,12 +382,18 @@ def test_a_body_has_exactly_the_documented_fields_and_bounds_and_an_optional_key
         "header",
         False,
     )
-    assert {"type": "string", "minLength": 1, "maxLength": 255}.items() <= key["schema"].items()
+    assert {"type": "string", "minLength": 1, "maxLength": 255}.items() <= key[
+        "schema"
+    ].items()
 
 
 NOTHING = object()
 LINKS = [
-    {name: value for name, value in zip(PRICED, values, strict=True) if value is not NOTHING}
+    {
+        name: value
+        for name, value in zip(PRICED, values, strict=True)
+        if value is not NOTHING
+    }
     for values in itertools.product(
         (NOTHING, None, "fixed", "flexible", "open"),
         (NOTHING, None, 5),
@@ -343,7 +406,9 @@ LINKS = [
 def test_what_goes_together_in_a_payment_link_is_the_same_for_schema_and_service(
     shop, document, keys
 ):
-    schema = content(document, operation(document, "create-payment-link")["requestBody"])
+    schema = content(
+        document, operation(document, "create-payment-link")["requestBody"]
+    )
     validator = jsonschema_rs.validator_for(schema)
     apart = [
         (body, answer.json)
@@ -352,14 +417,18 @@ def test_what_goes_together_in_a_payment_link_is_the_same_for_schema_and_service
         if validator.is_valid(body) != (answer.status_code == 201)
     ]
     assert apart == []
-    assert not validator.is_valid({"amount_mode": "fixed", "amount_usd": 5, "min_amount_usd": 1})
+    assert not validator.is_valid(
+        {"amount_mode": "fixed", "amount_usd": 5, "min_amount_usd": 1}
+    )
     assert validator.is_valid({"amount_usd": 5}) and validator.is_valid({})
 
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_list_has_exactly_the_documented_parameters(document, name):
     parameters = operation(document, name)["parameters"]
-    assert {parameter["name"]: parameter["schema"] for parameter in parameters} == QUERIES[name]
+    assert {
+        parameter["name"]: parameter["schema"] for parameter in parameters
+    } == QUERIES[name]
     assert all(p["in"] == "query" and not p.get("required") for p in parameters)
 
 
@@ -371,14 +440,18 @@ def keys(shop):
 @pytest.fixture(scope="module")
 def addresses():
     """Ever another address to ask from: schemathesis tries each operation with invalid keys."""
-    return (str(ipaddress.IPv4Address("10.0.0.0") + number) for number in itertools.count(1))
+    return (
+        str(ipaddress.IPv4Address("10.0.0.0") + number) for number in itertools.count(1)
+    )
 
 
 # Made without a service, since pytest asks for the operations before any fixture is there.
 # The key is the test's own business: generated ones would only be overwritten by it.
 described = schemathesis.openapi.from_dict(
     openapi.document(read({}).base_url, app.OPERATIONS),
-    config=schemathesis.Config.from_dict({"generation": {"with-security-parameters": False}}),
+    config=schemathesis.Config.from_dict(
+        {"generation": {"with-security-parameters": False}}
+    ),
 )
 
 
@@ -406,6 +479,9 @@ def test_the_service_keeps_to_its_description(case, shop, keys, addresses):
     )
     case.call_and_validate(
         base_url="http://localhost",
-        headers={"Authorization": f"Bearer {next(keys)}", "X-Forwarded-For": next(addresses)},
+        headers={
+            "Authorization": f"Bearer {next(keys)}",
+            "X-Forwarded-For": next(addresses),
+        },
         excluded_checks=excluded,
     )

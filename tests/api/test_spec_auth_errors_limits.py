@@ -117,7 +117,9 @@ def test_a_key_in_the_query_string_is_no_credential(shop):
 
 # 7
 @pytest.mark.parametrize(("ask", "status", "code"), ERRORS)
-def test_every_error_has_its_status_its_code_and_the_one_envelope(shop, ask, status, code):
+def test_every_error_has_its_status_its_code_and_the_one_envelope(
+    shop, ask, status, code
+):
     response = ask(shop)
     assert status_and_code(response) == (status, code)
     assert response.mimetype == "application/json"
@@ -238,7 +240,9 @@ def test_a_post_counts_in_the_write_bucket_whatever_its_answer(shop):
         shop.post("/invoices", {"amount_usd": 5}),
     ]
     assert [answer.status_code for answer in answers] == [400, 404, 405, 413, 201]
-    assert [window(answer)[:2] for answer in answers] == [(WRITE, WRITE - n) for n in range(1, 6)]
+    assert [window(answer)[:2] for answer in answers] == [
+        (WRITE, WRITE - n) for n in range(1, 6)
+    ]
 
 
 def test_a_forbidden_post_counts_in_the_write_bucket_of_the_read_key(shop):

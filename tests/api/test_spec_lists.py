@@ -28,7 +28,9 @@ def fill(shop, path, count):
     """Ids of `count` resources, oldest first, all created in the same millisecond."""
     if path == "/payments":
         sell(shop, count)
-        return [row["id"] for row in reversed(shop.get("/payments?limit=100").json["data"])]
+        return [
+            row["id"] for row in reversed(shop.get("/payments?limit=100").json["data"])
+        ]
     make = shop.invoice if path == "/invoices" else shop.link
     return [make()["id"] for _ in range(count)]
 
@@ -36,7 +38,12 @@ def fill(shop, path, count):
 @pytest.mark.parametrize("path", LISTS)
 def test_a_list_holds_at_most_limit_items_and_50_by_default(shop, path):
     ids = fill(shop, path, 51)[::-1]
-    for query, count in {"": 50, "?limit=1": 1, "?limit=50": 50, "?limit=100": 51}.items():
+    for query, count in {
+        "": 50,
+        "?limit=1": 1,
+        "?limit=50": 50,
+        "?limit=100": 51,
+    }.items():
         listed = [item["id"] for item in shop.get(path + query).json["data"]]
         assert listed == ids[:count]
 
@@ -58,7 +65,9 @@ def test_payments_are_newest_first_by_the_time_they_confirmed(shop):
     shop.clock.move(hours=1)
     ages = [timedelta(minutes=minutes) for minutes in (20, 40, 10)]
     mined = [shop.clock() - age for age in ages]
-    hashes = [pay(shop, *order) for order in zip(orders, [None] * 3, mined, strict=True)]
+    hashes = [
+        pay(shop, *order) for order in zip(orders, [None] * 3, mined, strict=True)
+    ]
     listed = [payment["tx_hash"] for payment in shop.get("/payments").json["data"]]
     assert listed == [hashes[2], hashes[0], hashes[1]]
 
@@ -84,7 +93,9 @@ def test_invoices_are_filtered_by_status(shop):
 
 @pytest.mark.parametrize("status", ["closed", "OPEN", "", "open,paid"])
 def test_another_status_is_invalid_and_named(shop, status):
-    assert_refused(shop.get(f"/invoices?status={status}"), 400, "invalid_request", "status")
+    assert_refused(
+        shop.get(f"/invoices?status={status}"), 400, "invalid_request", "status"
+    )
 
 
 def test_payments_are_filtered_by_the_invoice_that_they_settled(shop):
@@ -98,13 +109,18 @@ def test_payments_are_filtered_by_the_invoice_that_they_settled(shop):
 def test_a_filter_by_an_unknown_invoice_is_an_empty_list(shop, unknown):
     sell(shop, 1)
     pay(shop, shop.invoice(), 1)
-    assert shop.get(f"/payments?invoice_id={unknown}").json == {"object": "list", "data": []}
+    assert shop.get(f"/payments?invoice_id={unknown}").json == {
+        "object": "list",
+        "data": [],
+    }
 
 
 @pytest.mark.parametrize("path", LISTS)
 def test_there_is_no_cursor(shop, path):
     ids = fill(shop, path, 2)
-    answer = shop.get(f"{path}?limit=1&cursor={ids[1]}&starting_after={ids[1]}&page=2").json
+    answer = shop.get(
+        f"{path}?limit=1&cursor={ids[1]}&starting_after={ids[1]}&page=2"
+    ).json
     assert set(answer) == {"object", "data"}
     assert [item["id"] for item in answer["data"]] == [ids[1]]
 

@@ -26,7 +26,10 @@ def ask(shop, method, path, key):
 
 def assert_refused(response, status, code, *named):
     assert response.status_code == status, response.text
-    assert set(response.json) == {"error"} and set(response.json["error"]) == {"code", "message"}
+    assert set(response.json) == {"error"} and set(response.json["error"]) == {
+        "code",
+        "message",
+    }
     assert response.json["error"]["code"] == code
     for name in named:
         assert name in response.json["error"]["message"]
@@ -38,7 +41,9 @@ def test_a_write_key_may_do_all_a_read_key_what_is_read_and_without_a_key_nobody
     shop, method, path
 ):
     writes = method == "POST"
-    written, read = (ask(shop, method, path, key) for key in (shop.write_key, shop.read_key))
+    written, read = (
+        ask(shop, method, path, key) for key in (shop.write_key, shop.read_key)
+    )
     assert written.status_code == (201 if writes else 200)
     assert written.mimetype == "application/json"
     if writes:
@@ -51,7 +56,9 @@ def test_a_write_key_may_do_all_a_read_key_what_is_read_and_without_a_key_nobody
 # 4.2, 4.5: bodies
 def test_requests_with_a_body_are_of_content_type_json(shop):
     for content_type in ("application/json", "application/json; charset=utf-8"):
-        response = shop.post("/invoices", data=b'{"amount_usd":5}', content_type=content_type)
+        response = shop.post(
+            "/invoices", data=b'{"amount_usd":5}', content_type=content_type
+        )
         assert response.status_code == 201
 
 
@@ -127,7 +134,9 @@ BEYOND: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(("path", "field", "body"), BEYOND.values(), ids=BEYOND)
-def test_a_field_missing_of_wrong_type_or_out_of_range_is_named(shop, path, field, body):
+def test_a_field_missing_of_wrong_type_or_out_of_range_is_named(
+    shop, path, field, body
+):
     assert_refused(shop.post(path, body), 400, "invalid_request", field)
     assert shop.get(path).json["data"] == []
 
@@ -154,7 +163,11 @@ def test_a_payment_link_needs_no_live_price(shop, ticker):
 
 @pytest.mark.parametrize(
     ("body", "mode"),
-    [({"amount_usd": 5}, "fixed"), ({"min_amount_usd": 5}, "flexible"), ({}, "flexible")],
+    [
+        ({"amount_usd": 5}, "fixed"),
+        ({"min_amount_usd": 5}, "flexible"),
+        ({}, "flexible"),
+    ],
 )
 def test_without_a_mode_a_price_makes_a_link_fixed(shop, body, mode):
     assert shop.link(**body)["amount_mode"] == mode

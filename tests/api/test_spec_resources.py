@@ -21,7 +21,10 @@ INVOICE = (
     of(TEXT, "object id status asset pay_url created_at")
     | of(WHOLE, "amount_sats")
     | of((*NUMBER, NULL), "amount_usd_quote")
-    | of((*TEXT, NULL), "description customer_email deposit_address tx_hash payment_link_id")
+    | of(
+        (*TEXT, NULL),
+        "description customer_email deposit_address tx_hash payment_link_id",
+    )
     | of((*TEXT, NULL), "expires_at paid_at")
 )
 PAYMENT_LINK = (
@@ -69,7 +72,9 @@ def link_invoice(shop):
     "make",
     [
         pytest.param(lambda shop: shop.invoice(), id="new with nothing but an amount"),
-        pytest.param(lambda shop: shop.invoice(0.01, **EVERYTHING), id="new with everything"),
+        pytest.param(
+            lambda shop: shop.invoice(0.01, **EVERYTHING), id="new with everything"
+        ),
         pytest.param(paid, id="paid"),
         pytest.param(link_invoice, id="made through a payment link"),
     ],
@@ -81,7 +86,8 @@ def test_an_invoice_has_exactly_the_documented_fields(shop, make):
 
 
 @pytest.mark.parametrize(
-    ("field", "form"), [("id", "inv_[0-9A-Za-z]+"), ("deposit_address", "bcrt1q[0-9a-z]{38}")]
+    ("field", "form"),
+    [("id", "inv_[0-9A-Za-z]+"), ("deposit_address", "bcrt1q[0-9a-z]{38}")],
 )
 def test_every_invoice_has_an_id_and_an_address_of_its_own(shop, field, form):
     made = {shop.invoice()[field] for _ in range(5)}
@@ -94,7 +100,10 @@ def test_a_new_invoice_is_open_and_has_what_the_merchant_said_or_null(shop):
     texts = "description", "customer_email", "tx_hash", "payment_link_id"
     unsaid = [*texts, "expires_at", "paid_at"]
     assert [invoice[name] for name in unsaid] == [None] * 6
-    assert (full["description"], full["customer_email"]) == ("Tea for two", "ada@example.com")
+    assert (full["description"], full["customer_email"]) == (
+        "Tea for two",
+        "ada@example.com",
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,11 +116,15 @@ def test_a_new_invoice_is_open_and_has_what_the_merchant_said_or_null(shop):
         pytest.param(1_000_000, 1_666_666_667, id="the largest amount"),
     ],
 )
-def test_an_invoices_amount_due_is_the_usd_amount_at_the_live_rate(shop, amount_usd, amount_sats):
+def test_an_invoices_amount_due_is_the_usd_amount_at_the_live_rate(
+    shop, amount_usd, amount_sats
+):
     assert shop.invoice(amount_usd)["amount_sats"] == amount_sats
 
 
-@pytest.mark.parametrize("text", ["25", "25.10", "0.01", "1000000", "0.1000000000000000055511151"])
+@pytest.mark.parametrize(
+    "text", ["25", "25.10", "0.01", "1000000", "0.1000000000000000055511151"]
+)
 def test_an_invoices_usd_quote_is_the_amount_as_it_was_sent(shop, text):
     response = shop.post(
         "/invoices", data=f'{{"amount_usd":{text}}}', content_type="application/json"
@@ -129,7 +142,9 @@ def test_an_invoices_usd_quote_is_the_amount_as_it_was_sent(shop, text):
     ],
 )
 def test_an_invoices_expires_at_is_so_many_hours_after_its_creation(shop, hours, life):
-    assert shop.invoice(expires_in_hours=hours)["expires_at"] == iso(shop.clock() + life)
+    assert shop.invoice(expires_in_hours=hours)["expires_at"] == iso(
+        shop.clock() + life
+    )
 
 
 def test_timestamps_carry_milliseconds_and_a_trailing_z(shop):
@@ -143,9 +158,12 @@ def test_timestamps_carry_milliseconds_and_a_trailing_z(shop):
     "fields",
     [
         pytest.param({}, id="with no field at all"),
-        pytest.param({"amount_mode": "fixed", "amount_usd": 9.5, "title": "Tea"}, id="fixed"),
         pytest.param(
-            {"amount_mode": "flexible", "min_amount_usd": 1, "max_amount_usd": 2}, id="flexible"
+            {"amount_mode": "fixed", "amount_usd": 9.5, "title": "Tea"}, id="fixed"
+        ),
+        pytest.param(
+            {"amount_mode": "flexible", "min_amount_usd": 1, "max_amount_usd": 2},
+            id="flexible",
         ),
     ],
 )
@@ -155,7 +173,11 @@ def test_a_payment_link_has_exactly_the_documented_fields(shop, fields):
 
 def test_a_new_payment_link_is_active_and_has_what_the_merchant_said_or_null(shop):
     link, full = shop.link(), shop.link(title="Tea", description="Green")
-    assert (link["object"], link["status"], link["asset"]) == ("payment_link", "active", "BTC")
+    assert (link["object"], link["status"], link["asset"]) == (
+        "payment_link",
+        "active",
+        "BTC",
+    )
     assert re.fullmatch("lnk_[0-9A-Za-z]+", link["id"])
     assert link["created_at"] == iso(shop.clock())
     assert (link["title"], link["description"]) == (None, None)
@@ -185,7 +207,10 @@ def test_a_payment_has_exactly_the_documented_fields(shop):
     paid(shop)
     pay(shop, shop.invoice(), 1000)
     settling_and_partial = shop.get("/payments").json["data"]
-    assert [each["invoice_id"] is None for each in settling_and_partial] == [True, False]
+    assert [each["invoice_id"] is None for each in settling_and_partial] == [
+        True,
+        False,
+    ]
     for payment in settling_and_partial:
         assert_has_exactly(payment, PAYMENT)
         assert (payment["object"], payment["asset"]) == ("payment", "BTC")
@@ -227,7 +252,9 @@ def test_the_total_adds_unconfirmed_incoming_credits_to_the_confirmed_balance(sh
     assert balance["confirmed_usd"] == 30
 
 
-def test_the_confirmed_usd_value_is_null_when_the_live_price_is_unavailable(shop, ticker):
+def test_the_confirmed_usd_value_is_null_when_the_live_price_is_unavailable(
+    shop, ticker
+):
     ticker.status = 500
     balance = shop.get("/balance").json
     assert balance["confirmed_usd"] is None
@@ -252,6 +279,10 @@ def test_an_open_invoice_becomes_paid_when_a_matching_payment_confirms(shop):
     mined_at = shop.clock() - timedelta(minutes=10)
     tx_hash = pay(shop, invoice, mined_at=mined_at)
     shown = shop.get(f"/invoices/{invoice['id']}").json
-    assert shown == invoice | {"status": "paid", "tx_hash": tx_hash, "paid_at": iso(mined_at)}
+    assert shown == invoice | {
+        "status": "paid",
+        "tx_hash": tx_hash,
+        "paid_at": iso(mined_at),
+    }
     (payment,) = shop.get(f"/payments?invoice_id={invoice['id']}").json["data"]
     assert (payment["tx_hash"], payment["created_at"]) == (tx_hash, iso(mined_at))

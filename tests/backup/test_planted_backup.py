@@ -63,7 +63,11 @@ def test_a_backup_with_more_in_it_is_refused_before_more_than_its_list_is_read(
         ) as caught:
             sqlite_file.inspect(file, file)
         assert name in str(caught.value) and "no such function" not in str(caught.value)
-        read = [s for s in touched if not re.search(r"sqlite_master|trusted_schema|\(21,", s)]
+        read = [
+            s
+            for s in touched
+            if not re.search(r"sqlite_master|trusted_schema|\(21,", s)
+        ]
         assert touched and read == [], name
 
 
@@ -111,7 +115,9 @@ def test_whom_it_pays_and_what_it_runs_are_shown_before_it_asks(till, tmp_path):
 
 
 # A text where a number belongs: each by a connection of its own, the rule is away for the second.
-STRICT = "UPDATE sqlite_master SET sql = replace(sql, '{}', '{}') WHERE name = 'balance'"
+STRICT = (
+    "UPDATE sqlite_master SET sql = replace(sql, '{}', '{}') WHERE name = 'balance'"
+)
 TEXT = [
     STRICT.format(") STRICT", ")"),
     "UPDATE balance SET total_sats = 'many'",
@@ -119,10 +125,19 @@ TEXT = [
 ]
 SPOILED = {
     "a balance that is text": (TEXT, "INTEGER value in balance.total_sats"),
-    "a key that is none": (["UPDATE merchant SET descriptor = 'wpkh(x)'"], "not an xpub or tpub"),
-    "an index of 2^31": (["UPDATE invoice SET address_index = 2147483648"], "2147483648"),
+    "a key that is none": (
+        ["UPDATE merchant SET descriptor = 'wpkh(x)'"],
+        "not an xpub or tpub",
+    ),
+    "an index of 2^31": (
+        ["UPDATE invoice SET address_index = 2147483648"],
+        "2147483648",
+    ),
     "an index below 0": (["UPDATE invoice SET address_index = -1"], "-1"),
-    "a counter of 2^31": (["UPDATE merchant SET next_index = 2147483648"], "2147483648"),
+    "a counter of 2^31": (
+        ["UPDATE merchant SET next_index = 2147483648"],
+        "2147483648",
+    ),
     "the address of somebody else": (
         ["UPDATE invoice SET deposit_address = replace(deposit_address, 'q', 'p')"],
         "not the address",

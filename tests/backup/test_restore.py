@@ -38,7 +38,9 @@ def url_of(path):
     return {"BLOCKTILL_DATABASE_URL": f"sqlite:///{path}"}
 
 
-def restored(till, file, place, skip=100, agree=lambda moves, lost, programs: None, **environ):
+def restored(
+    till, file, place, skip=100, agree=lambda moves, lost, programs: None, **environ
+):
     """Restoring, below the command line."""
     read = settings.read(till.shop.environ | url_of(place) | environ)
     return restore(place, read, file, skip, agree, till.clock)
@@ -54,12 +56,16 @@ def test_a_backup_is_whole_its_owners_alone_and_says_what_it_is(till, tmp_path):
     file.parent.mkdir()
     result = Terminal(till).json("backup", str(file))
     assert (result["version"], result["network"]) == (versions.VERSION, "regtest")
-    assert result["bytes"] == file.stat().st_size and file.stat().st_mode & 0o777 == 0o600
+    assert (
+        result["bytes"] == file.stat().st_size and file.stat().st_mode & 0o777 == 0o600
+    )
     assert len(content(file)["invoice"]) == 1
     assert [path.name for path in file.parent.iterdir()] == ["monday.db"]
 
 
-def test_a_backup_overwrites_only_when_told_and_never_the_database(till, tmp_path, file):
+def test_a_backup_overwrites_only_when_told_and_never_the_database(
+    till, tmp_path, file
+):
     missing = tmp_path / "no" / "kept.db"
     said = Terminal(till).run("backup", str(missing), status=1)[1]
     assert said == f"blocktill: there is no folder {missing.parent}: make it first\n"
@@ -76,10 +82,15 @@ def test_a_backup_overwrites_only_when_told_and_never_the_database(till, tmp_pat
         assert "the database itself" in said
 
 
-def test_a_backup_sweeps_what_a_killed_one_left_and_nothing_of_one_under_way(till, tmp_path):
+def test_a_backup_sweeps_what_a_killed_one_left_and_nothing_of_one_under_way(
+    till, tmp_path
+):
     file = tmp_path / "kept" / "monday.db"
     file.parent.mkdir()
-    for name in (".monday.db.killed.part.blocktill", ".sunday.db.killed.part.blocktill"):
+    for name in (
+        ".monday.db.killed.part.blocktill",
+        ".sunday.db.killed.part.blocktill",
+    ):
         (file.parent / name).write_bytes(b"half of a backup")
     with new_file(file, "part") as other:
         Terminal(till).run("backup", str(file))
@@ -162,23 +173,32 @@ def test_a_database_in_place_of_an_older_version_is_not_replaced(till, file, pla
 def test_the_database_itself_and_a_missing_file_are_refused(till, tmp_path):
     own = str(tmp_path / "blocktill.db")
     assert "itself" in Terminal(till).run("restore", own, "--yes", status=1)[1]
-    assert "no file" in Terminal(till).run("restore", str(tmp_path / "x"), "--yes", status=1)[1]
+    assert (
+        "no file"
+        in Terminal(till).run("restore", str(tmp_path / "x"), "--yes", status=1)[1]
+    )
     Terminal(till).run("restore", "--yes", status=2)
     Terminal(till).run("restore", own, "--in-place", status=2)
 
 
-def test_while_a_service_or_a_check_uses_the_database_nothing_is_restored(till, file, place):
+def test_while_a_service_or_a_check_uses_the_database_nothing_is_restored(
+    till, file, place
+):
     said = Terminal(till).run("restore", str(file), "--yes", status=1)[1]
     assert "in use" in said  # the shop of this test has it open
     url = f"sqlite:///{place}"
     with locks.only_one(open_database(url), url, "check"):
-        said = Terminal(till).run("restore", str(file), "--yes", status=1, **url_of(place))[1]
+        said = Terminal(till).run(
+            "restore", str(file), "--yes", status=1, **url_of(place)
+        )[1]
     assert "a check" in said and not place.exists()
 
 
 def test_when_the_chain_cannot_be_asked_nothing_happens(till, file, place):
     till.sandbox.switches.explorer = "down"
-    said = Terminal(till).run("restore", str(file), "--yes", status=1, **url_of(place))[1]
+    said = Terminal(till).run("restore", str(file), "--yes", status=1, **url_of(place))[
+        1
+    ]
     assert "nothing was changed" in said and not place.exists()
 
 
@@ -225,7 +245,9 @@ def test_no_paid_address_is_given_out_twice(till, tmp_path):
     till.pay(lost[55])  # still in the mempool
 
     place = tmp_path / "new" / "blocktill.db"
-    restoring = Terminal(till).start("restore", str(file), "--yes", "--json", **url_of(place))
+    restoring = Terminal(till).start(
+        "restore", str(file), "--yes", "--json", **url_of(place)
+    )
     answer = json.loads(restoring.communicate(timeout=60)[0])
     assert answer["aside"] is None
     (moved,) = answer["merchants"]
@@ -240,18 +262,25 @@ def test_no_paid_address_is_given_out_twice(till, tmp_path):
     assert addresses.isdisjoint(invoice["deposit_address"] for invoice in fresh)
 
 
-def test_the_margin_is_what_was_asked_for_and_counts_from_the_last_used_one(till, tmp_path, file):
+def test_the_margin_is_what_was_asked_for_and_counts_from_the_last_used_one(
+    till, tmp_path, file
+):
     row = till.shop.service.db.only(merchants.BY_ID, id=till.shop.merchant_id)
     for index in (99, 200):
         address = derive(row.descriptor, index, till.settings.network)
         till.sandbox.wallet.pay(address, 10_000, till.now)
     (moved,) = restored(till, file, tmp_path / "a.db", skip=0).moves
-    assert (moved.used, moved.next_index) == ((99,), 100)  # a hundred unused end the look
+    assert (moved.used, moved.next_index) == (
+        (99,),
+        100,
+    )  # a hundred unused end the look
     (moved,) = restored(till, file, tmp_path / "b.db", skip=101).moves
     assert (moved.used, moved.next_index) == ((99, 200), 302)
 
 
-def test_the_old_database_is_kept_and_what_it_knows_is_not_forgotten(till, tmp_path, file, place):
+def test_the_old_database_is_kept_and_what_it_knows_is_not_forgotten(
+    till, tmp_path, file, place
+):
     shutil.copy(file, place)
     change(place, "UPDATE merchant SET next_index = 5000")
     change(place, "UPDATE api_key SET revoked_at = 1 WHERE scope = 'write'")

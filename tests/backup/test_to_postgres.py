@@ -40,7 +40,9 @@ def target():
 def carry(till, file, target, *words, status=0, **environ):
     """The answer of `restore`, and its messages."""
     environ["BLOCKTILL_DATABASE_URL"] = target
-    return Terminal(till).run("restore", str(file), "--yes", *words, status=status, **environ)
+    return Terminal(till).run(
+        "restore", str(file), "--yes", *words, status=status, **environ
+    )
 
 
 def test_all_that_a_shop_has_is_there_and_answers_as_before(till, target, tmp_path):
@@ -69,7 +71,10 @@ def test_all_that_a_shop_has_is_there_and_answers_as_before(till, target, tmp_pa
         shown = Terminal(again).json("invoice", "show", paid["invoice_id"], "--proof")
         assert shown == proof
         replay = again.shop.post("/invoices", ORDER, headers=KEY)
-        assert replay.json == first.json and replay.headers["Idempotent-Replayed"] == "true"
+        assert (
+            replay.json == first.json
+            and replay.headers["Idempotent-Replayed"] == "true"
+        )
         findings = Terminal(again).json("doctor", "--integrity")
         assert {f["name"]: f["colour"] for f in findings}["totals of shop"] == "green"
         again.mine(), again.check()  # what waited for its block is paid there
@@ -79,8 +84,12 @@ def test_all_that_a_shop_has_is_there_and_answers_as_before(till, target, tmp_pa
 
 def test_the_next_row_of_every_table_has_a_number_of_its_own(till, target, tmp_path):
     lived_in(till, tmp_path)
-    change(tmp_path / "blocktill.db", "INSERT INTO sqlite_sequence VALUES ('unknown', 9)")
-    till.shop.sql("UPDATE sqlite_sequence SET seq = 900 WHERE name = 'event'")  # rows now gone
+    change(
+        tmp_path / "blocktill.db", "INSERT INTO sqlite_sequence VALUES ('unknown', 9)"
+    )
+    till.shop.sql(
+        "UPDATE sqlite_sequence SET seq = 900 WHERE name = 'event'"
+    )  # rows now gone
     carry(till, backed_up(till, tmp_path / "kept.db"), target)
     with on(target, till) as again:
         assert again.shop.add_merchant("second") == 2
@@ -89,7 +98,9 @@ def test_the_next_row_of_every_table_has_a_number_of_its_own(till, target, tmp_p
         again.mine()
         assert again.check().changed[fresh["id"]] == "paid"
         for table in ("invoice", "payment", "payment_link"):
-            (count, last) = again.shop.sql(f"SELECT count(*), max(seq) FROM {table}").fetchone()  # noqa: S608
+            (count, last) = again.shop.sql(
+                f"SELECT count(*), max(seq) FROM {table}"  # noqa: S608
+            ).fetchone()
             assert count == last, table
         assert again.shop.sql("SELECT max(seq) FROM event").fetchone()[0] > 900
 
@@ -100,7 +111,10 @@ def unspeakable(path):
 
 
 REFUSED = {
-    "a dump of PostgreSQL": (lambda path: path.write_bytes(b"PGDMP" * 99), "use pg_restore"),
+    "a dump of PostgreSQL": (
+        lambda path: path.write_bytes(b"PGDMP" * 99),
+        "use pg_restore",
+    ),
     "with U+0000 in a text": (unspeakable, "NUL (0x00)"),
     "not there": (Path.unlink, "no file"),
 }
@@ -122,7 +136,9 @@ def test_a_merchant_that_is_added_meanwhile_is_not_lost(till, target, tmp_path):
         again.shop.add_merchant("meanwhile")
         with pytest.raises(Exception, match="already has the merchant 'meanwhile'"):
             to_postgres.carry_over(file, again.shop.service.db)
-        assert [row.name for row in again.shop.service.db.rows(merchants.ALL)] == ["meanwhile"]
+        assert [row.name for row in again.shop.service.db.rows(merchants.ALL)] == [
+            "meanwhile"
+        ]
 
 
 def test_the_rows_go_by_without_being_held(till, target, tmp_path):
@@ -143,5 +159,7 @@ def test_the_rows_go_by_without_being_held(till, target, tmp_path):
         tracemalloc.stop()
         assert peak < 2_000_000
     with raw(target) as connection:
-        (row,) = connection.execute("SELECT count(*) FROM invoice WHERE length(description) = 1000")
+        (row,) = connection.execute(
+            "SELECT count(*) FROM invoice WHERE length(description) = 1000"
+        )
     assert row["count"] == 20_000

@@ -9,7 +9,9 @@ app = Flask(__name__)
 
 def add(size: int) -> None:
     body = b"x" * size
-    app.add_url_rule(f"/{size}", f"{size}", lambda: Response(body, mimetype="application/json"))
+    app.add_url_rule(
+        f"/{size}", f"{size}", lambda: Response(body, mimetype="application/json")
+    )
 
 
 for size in set(os.environ["BARE_BYTES"].split()):

@@ -52,7 +52,11 @@ def fill(path: str, invoices: int) -> None:
             "INSERT INTO api_key (id, merchant_id, name, scope, secret_sha256, last_four,"
             " created_at) VALUES (?, 1, '', ?, ?, '0000', 0)",
             [
-                (f"key_{scope}{n}", scope, hashlib.sha256(secret(scope, n).encode()).hexdigest())
+                (
+                    f"key_{scope}{n}",
+                    scope,
+                    hashlib.sha256(secret(scope, n).encode()).hexdigest(),
+                )
                 for scope in ("read", "write")
                 for n in range(KEYS)
             ],

@@ -59,7 +59,15 @@ OPERATIONS = (
     Operation("get-invoice", GET, 0.80, 3),
     Operation("get-invoice, 16 connections", GET, 0.80, connections=16),
     Operation("list-invoices, limit 50", LIST, 0.68),
-    Operation("create-invoice", CREATE, 0.22, scope="write", per_key=25, status=201, body=ORDER),
+    Operation(
+        "create-invoice",
+        CREATE,
+        0.22,
+        scope="write",
+        per_key=25,
+        status=201,
+        body=ORDER,
+    ),
 )
 
 
@@ -75,12 +83,21 @@ class Round:
 class Server:
     """gunicorn with one worker: of a checkout's service with so many invoices, or a bare route."""
 
-    def __init__(self, words: tuple[str, ...], folder: Path, root: Path, **environ: str) -> None:
+    def __init__(
+        self, words: tuple[str, ...], folder: Path, root: Path, **environ: str
+    ) -> None:
         self.port, self.stored = free_port(), 0
         self._turns: dict[str, Iterator[int]] = {}
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
-            [root / ".venv/bin/python", "-m", "gunicorn", *words, "-b", f"127.0.0.1:{self.port}"],
+            [
+                root / ".venv/bin/python",
+                "-m",
+                "gunicorn",
+                *words,
+                "-b",
+                f"127.0.0.1:{self.port}",
+            ],
             cwd=folder,
             env=clean_environ(**environ),
             stdout=subprocess.DEVNULL,
@@ -92,7 +109,9 @@ class Server:
         turns = self._turns.setdefault(operation.scope, itertools.cycle(range(KEYS)))
         for key in (secret(operation.scope, turn) for turn in turns):
             for _ in range(operation.per_key):
-                line = operation.line.format(id=invoice_id(random.randrange(self.stored or 1)))
+                line = operation.line.format(
+                    id=invoice_id(random.randrange(self.stored or 1))
+                )
                 yield (
                     f"{line} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n"
                     f"Content-Type: application/json\r\nContent-Length: {len(operation.body)}\r\n"
@@ -105,7 +124,9 @@ class Server:
             self._log.seek(0)
             raise RuntimeError(self._log.read())
         try:
-            return requests.get(f"http://127.0.0.1:{self.port}{path}", timeout=30).status_code
+            return requests.get(
+                f"http://127.0.0.1:{self.port}{path}", timeout=30
+            ).status_code
         except requests.ConnectionError:
             return 0
 
@@ -166,14 +187,20 @@ def is_whole(answer: bytes, status: int) -> bool:
     head, blank_line, body = answer.partition(b"\r\n\r\n")
     if not blank_line:
         return False
-    return len(body) >= int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0])
+    return len(body) >= int(
+        head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0]
+    )
 
 
-def show(name: str, value: float, aim: float | None = None, at_most: bool = False) -> None:
+def show(
+    name: str, value: float, aim: float | None = None, at_most: bool = False
+) -> None:
     verdict = ""
     if aim is not None:
         met = value <= aim if at_most else value >= aim
-        verdict = f"aim {'<=' if at_most else '>='} {aim:.2f}  {'met' if met else 'MISSED'}"
+        verdict = (
+            f"aim {'<=' if at_most else '>='} {aim:.2f}  {'met' if met else 'MISSED'}"
+        )
     print(f"  {name:<40}{value:8.2f}  {verdict}", flush=True)
 
 
@@ -181,7 +208,9 @@ def answered_bytes(server: Server, operation: Operation) -> int:
     key = {"Authorization": f"Bearer {secret(operation.scope, 0)}"}
     method, path = operation.line.format(id=invoice_id(0)).split()
     url = f"http://127.0.0.1:{server.port}{path}"
-    return len(requests.request(method, url, headers=key, json=json.loads(ORDER)).content)
+    return len(
+        requests.request(method, url, headers=key, json=json.loads(ORDER)).content
+    )
 
 
 def compare(
@@ -204,10 +233,19 @@ def compare(
             median(getattr(one, what) for one in all_rounds[1:])
             for what in ("per_second", "p99_ms", "processor_us")
         )
-        print(f"  {name:<20}{rate:6.0f} a second, p99 {p99_ms:6.2f} ms, processor {us:5.0f} us")
+        print(
+            f"  {name:<20}{rate:6.0f} a second, p99 {p99_ms:6.2f} ms, processor {us:5.0f} us"
+        )
     for name in list(taken)[1:]:
-        show(f"{name}: rate against bare", ratio("per_second", name), operation.rate_aim)
-        show(f"{name}: p99 against bare", ratio("p99_ms", name), operation.p99_aim, at_most=True)
+        show(
+            f"{name}: rate against bare", ratio("per_second", name), operation.rate_aim
+        )
+        show(
+            f"{name}: p99 against bare",
+            ratio("p99_ms", name),
+            operation.p99_aim,
+            at_most=True,
+        )
     if LARGE in taken:
         show("a million against a thousand", ratio("per_second", LARGE, SMALL), 0.80)
 
@@ -216,20 +254,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2, help="of each measurement")
-    parser.add_argument("--small", action="store_true", help="without the million invoices")
+    parser.add_argument(
+        "--small", action="store_true", help="without the million invoices"
+    )
     parser.add_argument("--only", default="", help="operations whose name begins so")
-    parser.add_argument("--beside", type=Path, help="another checkout with a .venv of its own")
+    parser.add_argument(
+        "--beside", type=Path, help="another checkout with a .venv of its own"
+    )
     options = parser.parse_args()
-    wanted = {SMALL: (ROOT, 1_000)} | ({} if options.small else {LARGE: (ROOT, 1_000_000)})
+    wanted = {SMALL: (ROOT, 1_000)} | (
+        {} if options.small else {LARGE: (ROOT, 1_000_000)}
+    )
     if options.beside:
         wanted[BEFORE] = options.beside.resolve(), 1_000
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="blocktill-bench-")))
+        folder = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="blocktill-bench-"))
+        )
         price = f"{stack.enter_context(TickerServer()).url}#/usd"
         services = {}
         for name, (root, stored) in wanted.items():
             file = folder / f"{len(services)}.db"
-            filling = [root / ".venv/bin/python", ROOT / "tests/bench/fill.py", file, str(stored)]
+            filling = [
+                root / ".venv/bin/python",
+                ROOT / "tests/bench/fill.py",
+                file,
+                str(stored),
+            ]
             subprocess.run(
                 filling,
                 env=os.environ | {"PYTHONPATH": str(root), "PYTHONSAFEPATH": "1"},
@@ -239,7 +290,9 @@ def main() -> None:
                 "BLOCKTILL_DATABASE_URL": f"sqlite:///{file}",
                 "BLOCKTILL_PRICE_SOURCES": price,
             }
-            server = Server(("wsgi:app",), root, root, BLOCKTILL_METRICS_BIND="", **environ)
+            server = Server(
+                ("wsgi:app",), root, root, BLOCKTILL_METRICS_BIND="", **environ
+            )
             server.stored = stored
             services[name] = stack.enter_context(server)
         sizes = {each: answered_bytes(services[SMALL], each) for each in OPERATIONS}
@@ -248,7 +301,9 @@ def main() -> None:
         servers = {BARE: stack.enter_context(bare), **services}
         for operation, size in sizes.items():
             if operation.name.startswith(options.only):
-                of_bare = Operation(BARE, f"GET /{size}", 1, connections=operation.connections)
+                of_bare = Operation(
+                    BARE, f"GET /{size}", 1, connections=operation.connections
+                )
                 compare(operation, of_bare, servers, options)
 
 

@@ -22,8 +22,12 @@ from btcpay.bitcoin.address import (
 from btcpay.bitcoin.wire import Malformed
 from btcpay.values.networks import NETWORKS as ALL
 
-BIPS: dict[str, Any] = json.loads((VECTORS / "bip_vectors.json").read_text(encoding="utf-8"))
-MALFORMED: dict[str, Any] = json.loads((VECTORS / "malformed.json").read_text(encoding="utf-8"))
+BIPS: dict[str, Any] = json.loads(
+    (VECTORS / "bip_vectors.json").read_text(encoding="utf-8")
+)
+MALFORMED: dict[str, Any] = json.loads(
+    (VECTORS / "malformed.json").read_text(encoding="utf-8")
+)
 NETWORKS = ("bc", "tb", "bcrt")
 # BIP173's and BIP350's lists are of addresses of one network: a human-readable part of another is
 # the caller's affair, and so is what BIP350 says of it.
@@ -36,9 +40,18 @@ INVALID = [
 
 # The genesis block's address, the Bitcoin wiki's example of one, and BIP49's first address.
 BASE58_TEXTS = [
-    ("0062e907b15cbf27d5425399ebf6f0fb50ebb88f18", "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa"),
-    ("0077bff20c60e522dfaa3350c39b030a5d004e839a", "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2"),
-    ("c4336caa13e08b96080a32b5d818d59b4ab3b36742", "2Mww8dCYPUpKHofjgcXcBCEGmniw9CoaiD2"),
+    (
+        "0062e907b15cbf27d5425399ebf6f0fb50ebb88f18",
+        "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa",
+    ),
+    (
+        "0077bff20c60e522dfaa3350c39b030a5d004e839a",
+        "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2",
+    ),
+    (
+        "c4336caa13e08b96080a32b5d818d59b4ab3b36742",
+        "2Mww8dCYPUpKHofjgcXcBCEGmniw9CoaiD2",
+    ),
 ]
 
 
@@ -67,7 +80,9 @@ def test_a_mistyped_character_is_noticed(payload, place, other):
             b58check_decode(mistyped)
 
 
-@pytest.mark.parametrize("text", MALFORMED["base58check"].values(), ids=MALFORMED["base58check"])
+@pytest.mark.parametrize(
+    "text", MALFORMED["base58check"].values(), ids=MALFORMED["base58check"]
+)
 def test_what_is_no_base58check_is_malformed(text):
     with pytest.raises(Malformed):
         b58check_decode(text)
@@ -106,7 +121,8 @@ def test_a_published_invalid_address_is_malformed(address):
 def test_an_address_of_another_network_says_of_which():
     others = [
         address
-        for address, reason in BIPS["bip173_segwit_invalid"] + BIPS["bip350_segwit_invalid"]
+        for address, reason in BIPS["bip173_segwit_invalid"]
+        + BIPS["bip350_segwit_invalid"]
         if reason == OTHER_NETWORK
     ]
     assert others
@@ -117,7 +133,9 @@ def test_an_address_of_another_network_says_of_which():
             assert address.startswith("tc1q")
 
 
-@pytest.mark.parametrize("address", MALFORMED["segwit"].values(), ids=MALFORMED["segwit"])
+@pytest.mark.parametrize(
+    "address", MALFORMED["segwit"].values(), ids=MALFORMED["segwit"]
+)
 def test_what_is_no_segwit_address_is_malformed(address):
     with pytest.raises(Malformed):
         segwit_decode(address)
@@ -131,7 +149,11 @@ def test_what_is_no_segwit_address_is_malformed(address):
 )
 def test_an_address_is_read_as_it_was_written(hrp, version, program, capitals):
     address = segwit_encode(hrp, version, program)
-    assert segwit_decode(address.upper() if capitals else address) == (hrp, version, program)
+    assert segwit_decode(address.upper() if capitals else address) == (
+        hrp,
+        version,
+        program,
+    )
 
 
 @given(

@@ -10,7 +10,12 @@ from builders import REGTEST
 from hd_wallet import HdWallet
 from paths import VECTORS
 
-from btcpay.bitcoin.address import b58check_decode, b58check_encode, p2sh, witness_script
+from btcpay.bitcoin.address import (
+    b58check_decode,
+    b58check_encode,
+    p2sh,
+    witness_script,
+)
 from btcpay.bitcoin.descriptor import checksum, is_checked, parse, taproot_output_key
 from btcpay.bitcoin.keys import HARDENED, DescriptorRefused
 from btcpay.bitcoin.secp256k1 import ORDER, Point
@@ -43,12 +48,15 @@ def test_sorted_keys_make_the_published_script_whatever_their_order(outer):
     for keys in (f"{A}/*,{B}/0/0/*", f"{B}/0/0/*,{A}/*"):
         descriptor = parse(f"{outer}(sortedmulti(2,{keys})){')' * outer.count('(')}")
         scripts = [descriptor.script(index) for index in range(3)]
-        assert scripts == [behind(bytes.fromhex(script)) for script in PUBLISHED["sorted"]]
+        assert scripts == [
+            behind(bytes.fromhex(script)) for script in PUBLISHED["sorted"]
+        ]
 
 
 def test_what_is_not_sorted_depends_on_the_order_of_the_keys():
     one, other = (
-        parse(f"wsh(multi(1,{keys}))") for keys in (f"{A}/0/*,{B}/0/*", f"{B}/0/*,{A}/0/*")
+        parse(f"wsh(multi(1,{keys}))")
+        for keys in (f"{A}/0/*,{B}/0/*", f"{B}/0/*,{A}/0/*")
     )
     assert one.script(0) != other.script(0)
 
@@ -70,7 +78,9 @@ def test_whoever_has_the_wallet_has_the_key_of_its_taproot_output():
         point = public_point(secret)
         tag = sha256(b"TapTweak").digest()
         tweak = sha256(tag + tag + point.x.to_bytes(32, "big")).digest()
-        tweaked = (ORDER - secret if point.y % 2 else secret) + int.from_bytes(tweak, "big")
+        tweaked = (ORDER - secret if point.y % 2 else secret) + int.from_bytes(
+            tweak, "big"
+        )
         output_key = public_point(tweaked % ORDER).x.to_bytes(32, "big")
         assert descriptor.script(index) == witness_script(1, output_key)
 
@@ -82,7 +92,11 @@ def test_a_published_checksum(text, is_right):
 
 def test_one_key_has_one_spelling():
     """Another origin, another mark of a hardened step, and branches change no script."""
-    spellings = [f"{A}/0/*", f"[deadbeef/84h/0h/0h]{A}/0/*", f"[DEADBEEF/84'/0'/0']{A}/<0;1>/*"]
+    spellings = [
+        f"{A}/0/*",
+        f"[deadbeef/84h/0h/0h]{A}/0/*",
+        f"[DEADBEEF/84'/0'/0']{A}/<0;1>/*",
+    ]
     descriptors = [parse(f"wpkh({key})") for key in spellings]
     assert len({descriptor.script(7) for descriptor in descriptors}) == 1
     assert str(descriptors[1]) == str(descriptors[2])
@@ -104,10 +118,14 @@ FORMS = [
 def test_addresses_of_random_accounts_are_those_of_the_bitcoin_dev_kit(form):
     bdk = pytest.importorskip("bdkpython")
     for _ in range(5):
-        wallets = (HdWallet.from_seed(secrets.token_bytes(32)) for _ in range(form.count("{}")))
+        wallets = (
+            HdWallet.from_seed(secrets.token_bytes(32)) for _ in range(form.count("{}"))
+        )
         text = form.format(*(wallet.xpub() for wallet in wallets))
         exported = str(parse_account(text, REGTEST))
-        theirs = bdk.Descriptor(f"{exported}#{checksum(exported)}", bdk.NetworkKind.TEST)
+        theirs = bdk.Descriptor(
+            f"{exported}#{checksum(exported)}", bdk.NetworkKind.TEST
+        )
         for index in (secrets.randbelow(HARDENED) for _ in range(5)):
             wanted = str(theirs.derive_address(index, bdk.Network.REGTEST))
             assert derive(text, index, REGTEST) == wanted, (text, index)
@@ -117,12 +135,16 @@ def many(count):
     return ",".join(f"{A}/{number}/*" for number in range(count))
 
 
-@pytest.mark.parametrize("form", ["sh(multi(15,{}))", "wsh(multi(20,{}))", "sh(wsh(multi(20,{})))"])
+@pytest.mark.parametrize(
+    "form", ["sh(multi(15,{}))", "wsh(multi(20,{}))", "sh(wsh(multi(20,{})))"]
+)
 def test_a_multisig_has_as_many_keys_as_its_script_may(form):
     count = 15 if form.startswith("sh(multi") else 20
     assert len(parse(form.format(many(count))).script(0)) in (23, 34)
     refused = form.replace("15", "1").replace("20", "1").format(many(count + 1))
-    with pytest.raises(DescriptorRefused, match=f"{count + 1} keys, .* at most {count}"):
+    with pytest.raises(
+        DescriptorRefused, match=f"{count + 1} keys, .* at most {count}"
+    ):
         parse(refused)
 
 
@@ -130,14 +152,22 @@ NAMED = PUBLISHED["keys"] | {"CUT": A[:-1], "SHORT": A[:20], "TEN": "/0" * 10}
 NAMED |= {"ZPRV": ZPRV, "X": POINT[2:], "TPUB": TPUB.xpub(bytes.fromhex("043587cf"))}
 NAMED |= {"ZPUB": TPUB.xpub(bytes.fromhex("04b24746"))}
 REFUSED = [
-    *((text.format(**NAMED), why) for why, texts in PUBLISHED["refused"].items() for text in texts),
+    *(
+        (text.format(**NAMED), why)
+        for why, texts in PUBLISHED["refused"].items()
+        for text in texts
+    ),
     ("", "not a descriptor"),
     ("w" * 8_001, "at most 8000 characters"),
 ]
 
 
-@pytest.mark.parametrize(("text", "why"), REFUSED, ids=[f"{why}: {t[:40]}" for t, why in REFUSED])
+@pytest.mark.parametrize(
+    ("text", "why"), REFUSED, ids=[f"{why}: {t[:40]}" for t, why in REFUSED]
+)
 def test_what_is_no_account_is_refused_for_its_reason_and_not_repeated(text, why):
     with pytest.raises(DescriptorRefused, match=why) as refused:
         parse(text)
-    assert not any(key in str(refused.value) for key in (A, B, PRIVATE, ZPRV, WIF, POINT))
+    assert not any(
+        key in str(refused.value) for key in (A, B, PRIVATE, ZPRV, WIF, POINT)
+    )

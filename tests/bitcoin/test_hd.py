@@ -14,9 +14,13 @@ from btcpay.bitcoin.keys import HARDENED, ExtendedKey, InvalidChild
 from btcpay.bitcoin.secp256k1 import ORDER, G
 from btcpay.bitcoin.wire import Malformed
 
-PUBLISHED: dict[str, Any] = json.loads((VECTORS / "bip32.json").read_text(encoding="utf-8"))
+PUBLISHED: dict[str, Any] = json.loads(
+    (VECTORS / "bip32.json").read_text(encoding="utf-8")
+)
 CHAINS = [
-    pytest.param(bytes.fromhex(vector["seed"]), *chain, id=f"{vector['vector']}: {chain[0]}")
+    pytest.param(
+        bytes.fromhex(vector["seed"]), *chain, id=f"{vector['vector']}: {chain[0]}"
+    )
     for vector in PUBLISHED["vectors"]
     for chain in vector["chains"]
 ]
@@ -33,7 +37,9 @@ def test_a_published_chain_is_derived_from_its_seed(seed, path, xpub, xprv):
     assert ExtendedKey.parse(payload) == key.public
     above, _, index = path.rpartition("/")
     if index.isdigit():  # not hardened: derived without the private key too
-        parent = ExtendedKey.parse(b58check_decode(HdWallet.from_seed(seed).at(above).xpub(XPUB)))
+        parent = ExtendedKey.parse(
+            b58check_decode(HdWallet.from_seed(seed).at(above).xpub(XPUB))
+        )
         assert parent.child(int(index)) == key.public
 
 
@@ -96,10 +102,16 @@ X = int.from_bytes(PAYLOAD[46:], "big")
         pytest.param(PAYLOAD + b"\x00", "79 bytes", id="a byte too many"),
         pytest.param(changed(4, b"\x00"), "has a parent", id="no depth, a parent"),
         pytest.param(
-            changed(4, bytes(5)), "or a child number", id="no depth, no parent, a child number"
+            changed(4, bytes(5)),
+            "or a child number",
+            id="no depth, no parent, a child number",
         ),
-        pytest.param(with_key(0x00, X), "no point", id="a private key, which begins with 00"),
-        pytest.param(with_key(0x02, 7), "no point", id="x is 7, as in BIP32's vector 5"),
+        pytest.param(
+            with_key(0x00, X), "no point", id="a private key, which begins with 00"
+        ),
+        pytest.param(
+            with_key(0x02, 7), "no point", id="x is 7, as in BIP32's vector 5"
+        ),
     ],
 )
 def test_what_bip32_calls_invalid_is_malformed(payload, reason):

@@ -24,7 +24,9 @@ from btcpay.bitcoin.header import (
 )
 from btcpay.bitcoin.wire import Malformed, hash256
 
-KNOWN: dict[str, Any] = json.loads((VECTORS / "headers.json").read_text(encoding="utf-8"))
+KNOWN: dict[str, Any] = json.loads(
+    (VECTORS / "headers.json").read_text(encoding="utf-8")
+)
 GENESIS_ROOT = "4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b"
 FIELDS = (1, "00" * 32, GENESIS_ROOT, 1231006505, 0x1D00FFFF, 2083236893)
 
@@ -41,7 +43,13 @@ def number(raw, at):
 def test_ten_thousand_real_headers_are_built_as_they_are(chain):
     for raw in chain:
         read = parse_header(raw)
-        fields = (read.previous, read.merkle_root, read.time, read.bits, number(raw, 76))
+        fields = (
+            read.previous,
+            read.merkle_root,
+            read.time,
+            read.bits,
+            number(raw, 76),
+        )
         assert build_header(number(raw, 0), *fields) == raw
 
 
@@ -52,7 +60,9 @@ def test_a_version_is_signed_or_unsigned():
         assert build_header(version, *FIELDS[1:])[:4].hex() == raw, version
 
 
-@pytest.mark.parametrize(("place", "value"), KNOWN["unfit"].values(), ids=KNOWN["unfit"])
+@pytest.mark.parametrize(
+    ("place", "value"), KNOWN["unfit"].values(), ids=KNOWN["unfit"]
+)
 def test_what_does_not_fit_is_malformed(place, value):
     with pytest.raises(Malformed):
         build_header(*FIELDS[:place], value, *FIELDS[place + 1 :])
@@ -93,7 +103,9 @@ def test_a_retarget_is_that_of_bitcoin_core():
     """src/test/pow_tests.cpp: last height, first and last time, bits, required."""
     for name, (last_height, *times, bits, required) in KNOWN["retargets"].items():
         first, last = (header(time, int(bits, 16)) for time in times)
-        found = required_bits(last_height + 1, last, {last_height - 2015: first}.get, POW_LIMIT)
+        found = required_bits(
+            last_height + 1, last, {last_height - 2015: first}.get, POW_LIMIT
+        )
         assert found == int(required, 16), name
 
 
@@ -141,15 +153,23 @@ def test_the_last_of_an_odd_row_is_paired_with_itself():
     ("numbers", "twins"),
     [
         pytest.param([1], False, id="a single leaf"),
-        pytest.param([1, 2, 3], False, id="an odd row, paired with itself only in the making"),
+        pytest.param(
+            [1, 2, 3], False, id="an odd row, paired with itself only in the making"
+        ),
         pytest.param([1, 2, 3, 4, 5, 6], False, id="an odd row above the leaves"),
         pytest.param([1, 1], True, id="a single leaf doubled"),
         pytest.param([1, 2, 3, 3], True, id="the last leaf doubled"),
-        pytest.param([1, 2, 3, 4, 5, 6, 5, 6], True, id="the last two doubled: twins a row above"),
+        pytest.param(
+            [1, 2, 3, 4, 5, 6, 5, 6], True, id="the last two doubled: twins a row above"
+        ),
         pytest.param([1, 1, 2, 3], True, id="twins in front"),
         pytest.param([1, 2, 2, 3], False, id="equal neighbours that are not paired"),
         pytest.param([1, 2, 1, 2], True, id="two halves alike"),
-        pytest.param([1, 2, 3, 1, 2, 3], False, id="three doubled: no pair of twins, another root"),
+        pytest.param(
+            [1, 2, 3, 1, 2, 3],
+            False,
+            id="three doubled: no pair of twins, another root",
+        ),
     ],
 )
 def test_twins_are_paired_neighbours_that_are_equal(numbers, twins):
@@ -162,4 +182,6 @@ def test_whatever_is_appended_without_changing_the_root_makes_twins(count):
     row = leaves(*range(count))
     for tail in range(1, count + 1):
         doubled = row + row[-tail:]
-        assert merkle_root(doubled) != merkle_root(row) or has_twins(merkle_rows(doubled))
+        assert merkle_root(doubled) != merkle_root(row) or has_twins(
+            merkle_rows(doubled)
+        )

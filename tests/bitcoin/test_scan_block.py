@@ -6,7 +6,16 @@ from collections import defaultdict
 from collections.abc import Callable
 
 import pytest
-from blocks import P2WPKH, REAL, WORST, block_of, block_of_raw, coinbase, payment, real_block
+from blocks import (
+    P2WPKH,
+    REAL,
+    WORST,
+    block_of,
+    block_of_raw,
+    coinbase,
+    payment,
+    real_block,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,7 +41,9 @@ def require_the_same_by_objects(raw):
     assert parts.txids == [txid_bytes(tx.txid) for tx in block.txs]
     assert parts.paid == paid
     assert parts.spent == {each.outpoint.raw for tx in spenders for each in tx.inputs}
-    assert [parts.stripped(n) for n in range(len(block.txs))] == [tx.stripped for tx in block.txs]
+    assert [parts.stripped(n) for n in range(len(block.txs))] == [
+        tx.stripped for tx in block.txs
+    ]
     return parts
 
 
@@ -43,7 +54,10 @@ def test_a_real_block_is_read_as_by_objects(name):
 
 def bytes_of(*sizes):
     """Of one of these sizes; long ones all alike, so that shrinking ends."""
-    sized = (st.binary(min_size=n, max_size=n) if n < 40 else st.just(b"\x11" * n) for n in sizes)
+    sized = (
+        st.binary(min_size=n, max_size=n) if n < 40 else st.just(b"\x11" * n)
+        for n in sizes
+    )
     return st.one_of(*sized)
 
 
@@ -89,7 +103,8 @@ def test_any_block_is_read_as_by_objects(some, has_coinbase):
 def test_parts_are_counted_across_the_lengths_of_a_count(count):
     items = [(b"",) * count] + [()] * (count - 1)
     inputs = tuple(
-        TxIn(Outpoint(f"{n:064x}", n), b"", 0, witness) for n, witness in enumerate(items)
+        TxIn(Outpoint(f"{n:064x}", n), b"", 0, witness)
+        for n, witness in enumerate(items)
     )
     several = Tx(2, inputs, (TxOut(1, P2WPKH),) * count, 0)
     others = [payment(n, TxOut(2, P2WPKH)) for n in range(count - 1)]
@@ -188,9 +203,12 @@ def test_what_bitcoin_core_does_not_read_is_refused(name):
 
 
 def test_a_block_has_at_most_four_million_bytes():
-    room = MAX_BLOCK_BYTES - len(block_of_raw([payment(1, TxOut(1, b"\x6a" * 2**16)).raw]))
+    room = MAX_BLOCK_BYTES - len(
+        block_of_raw([payment(1, TxOut(1, b"\x6a" * 2**16)).raw])
+    )
     largest, larger = (
-        block_of_raw([payment(1, TxOut(1, b"\x6a" * (2**16 + room + more))).raw]) for more in (0, 1)
+        block_of_raw([payment(1, TxOut(1, b"\x6a" * (2**16 + room + more))).raw])
+        for more in (0, 1)
     )
     assert len(largest) == MAX_BLOCK_BYTES
     scan_block(largest)

@@ -62,7 +62,9 @@ def test_the_first_multiples_are_those_that_are_published():
     assert [f"{times(n).x:064x}" for n in range(1, 6)] == FIRST_X
 
 
-@given(point=scalars, tweak=st.one_of(st.integers(0, ORDER - 1), st.sampled_from(EDGES)))
+@given(
+    point=scalars, tweak=st.one_of(st.integers(0, ORDER - 1), st.sampled_from(EDGES))
+)
 @settings(max_examples=300)
 def test_a_sum_is_as_libsecp256k1_has_it(point, tweak):
     coincurve = pytest.importorskip("coincurve")
@@ -119,7 +121,9 @@ def test_a_walk_that_meets_infinity_or_a_double_on_its_way_goes_on(place, digit,
         assert times(part).add(tweak) == plainly((tweak + part) % ORDER)
 
 
-MALFORMED = json.loads((VECTORS / "malformed.json").read_text(encoding="utf-8"))["points"]
+MALFORMED = json.loads((VECTORS / "malformed.json").read_text(encoding="utf-8"))[
+    "points"
+]
 
 
 @pytest.mark.parametrize("data", MALFORMED.values(), ids=MALFORMED)

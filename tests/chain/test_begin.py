@@ -85,7 +85,9 @@ def test_a_chain_that_is_younger_begins_at_its_first_block(till):
         till.sandbox.chain.ledger.blocks[till.settings.network.genesis_hash].time
     )
     since(till, genesis_at)
-    assert begin(till.shop.service.db, till.settings.network, till.explorers(), till.clock)
+    assert begin(
+        till.shop.service.db, till.settings.network, till.explorers(), till.clock
+    )
     assert first_of(till) == 0
 
 
@@ -97,11 +99,16 @@ def test_it_is_found_among_thousands_by_few_calls(till, count, part):
     since(till, from_unix_s(at + 7200))
     till.clock.move(hours=2)
     till.liar.instead = rival
-    assert begin(till.shop.service.db, till.settings.network, till.explorers(), till.clock)
+    assert begin(
+        till.shop.service.db, till.settings.network, till.explorers(), till.clock
+    )
     assert first_of(till) == last_before(rival, at)
     # Halves of the pages of ten; two pages below it, and those above it.
     above = min(MOST_WALKED, rival.height - first_of(till)) // 10
-    assert till.liar.count("^/blocks") <= (count // 10 + 1).bit_length() + 2 + 2 + above + 3
+    assert (
+        till.liar.count("^/blocks")
+        <= (count // 10 + 1).bit_length() + 2 + 2 + above + 3
+    )
 
 
 def test_times_that_go_back_and_forth_end_at_a_block_that_is_old_enough(till):
@@ -134,7 +141,9 @@ def standing_still(till, behind):
 def mislabelled(till, by):
     """The same chain, of which each block is said to be so many lower."""
     ledger = till.sandbox.chain.ledger
-    shown = {height - by: ledger.blocks[hash] for height, hash in enumerate(ledger.hashes)}
+    shown = {
+        height - by: ledger.blocks[hash] for height, hash in enumerate(ledger.hashes)
+    }
     shown[0] = ledger.blocks[ledger.hashes[0]]
     return lambda path: of_blocks(shown, ledger.height - by, path)
 
@@ -147,7 +156,9 @@ def hiding_the_last(till, count):
     def answer(path):
         asked.append(path)
         height = int(path.split("/")[2]) if re.fullmatch("/blocks/[0-9]+", path) else 0
-        if height <= ledger.height - count or any(path.endswith("/raw") for path in asked):
+        if height <= ledger.height - count or any(
+            path.endswith("/raw") for path in asked
+        ):
             return None
         return of_blocks({height - n: blocks[-1 - n] for n in range(10)}, height, path)
 
@@ -246,7 +257,9 @@ def test_when_nobody_answers_the_reason_is_kept_until_reading_begins(till, open_
     till.liar.instead = second.instead = lambda _: say("no", 404)
     refused(till, till.liar.root, second.root)
     db = till.shop.service.db
-    assert "no source answered: 127.0.0.1 answered HTTP 404" in meta.get(db, Key.NOT_BEGUN)
+    assert "no source answered: 127.0.0.1 answered HTTP 404" in meta.get(
+        db, Key.NOT_BEGUN
+    )
     till.liar.instead = lambda _: None
     assert till.check().complete and meta.get(db, Key.NOT_BEGUN) == ""
 
@@ -298,7 +311,9 @@ def test_an_idle_shop_goes_on_at_the_tip_when_an_invoice_comes(till):
     till.clock.move(hours=1)
     report = till.check()
     assert report.changed == {invoice["id"]: "paid"} and report.complete
-    assert report.blocks_read == 3  # the invoice's, and two that are not two hours older
+    assert (
+        report.blocks_read == 3
+    )  # the invoice's, and two that are not two hours older
 
 
 @pytest.mark.parametrize(("days", "reads"), [(6.9, True), (7.1, False)])
@@ -310,7 +325,9 @@ def test_a_shop_is_idle_a_week_after_its_last_invoice_ended(till, days, reads):
 
 
 @pytest.mark.parametrize("depth", [1, 6, 12])
-def test_where_no_block_came_for_long_a_reorganisation_is_followed_all_the_same(till, depth):
+def test_where_no_block_came_for_long_a_reorganisation_is_followed_all_the_same(
+    till, depth
+):
     """The first block that is kept is the tip; what leaves is below it."""
     till.clock.move(hours=9)
     invoice = till.shop.invoice()

@@ -55,7 +55,9 @@ def is_whole(till):
 def pay_with(till, coin, invoice):
     """Pays it with this coin alone, so that no other payment depends on it."""
     outputs = [TxOut(invoice["amount_sats"], script_of(invoice["deposit_address"]))]
-    till.sandbox.chain.accept(till.sandbox.wallet.build([coin], outputs, 2_000), till.now)
+    till.sandbox.chain.accept(
+        till.sandbox.wallet.build([coin], outputs, 2_000), till.now
+    )
 
 
 def test_a_new_tip_takes_its_hash_its_header_and_its_block(till):
@@ -100,7 +102,9 @@ def test_a_run_that_is_killed_anywhere_in_a_gap_is_continued(till, gap):
 
 
 @pytest.mark.parametrize("depth", [1, 2, 9, 10, 11, 12, 25])
-def test_a_reorganisation_of_any_depth_is_followed_and_a_double_spend_undone(lied_to, depth):
+def test_a_reorganisation_of_any_depth_is_followed_and_a_double_spend_undone(
+    lied_to, depth
+):
     till = lied_to()
     paid, kept = till.shop.invoice(), till.shop.invoice()
     till.clock.move(hours=1)
@@ -202,7 +206,9 @@ def test_an_explorer_that_stands_on_a_shorter_fork_is_behind_too(till):
     assert report.complete and is_whole(till)
 
 
-def test_of_two_explorers_on_different_forks_the_one_with_more_work_counts(till, open_liar):
+def test_of_two_explorers_on_different_forks_the_one_with_more_work_counts(
+    till, open_liar
+):
     second = open_liar(till)
     left, right = Rival(till).add(3), Rival(till).add(4)
     till.liar.instead, second.instead = left, right
@@ -220,7 +226,10 @@ def test_a_false_height_of_one_explorer_does_not_keep_us_from_the_next(till, ope
     till.mine(25)
 
     def lie(shown):
-        return [block | {"height": 90_000_000 - number} for number, block in enumerate(shown)]
+        return [
+            block | {"height": 90_000_000 - number}
+            for number, block in enumerate(shown)
+        ]
 
     till.liar.lies = {"^/blocks$": lie}
     till.liar.instead = lambda path: say("no", 404) if "/blocks/90" in path else None

@@ -35,7 +35,9 @@ def made(last, bits=0x207FFFFF, time=0, previous="", works=True):
     """A header on `last`, which has the work that it claims unless told otherwise."""
     nonce = 0
     while True:
-        raw = build_header(4, previous or last.hash, "11" * 32, time or last.time, bits, nonce)
+        raw = build_header(
+            4, previous or last.hash, "11" * 32, time or last.time, bits, nonce
+        )
         if parse_header(raw).has_work == works:
             return raw
         nonce += 1
@@ -87,7 +89,9 @@ def test_a_retarget_is_exact_so_a_false_first_header_of_the_period_refuses_it(
 ):
     # At 4032 the difficulty stays 1 as the limit is met: only a much shorter period moves it.
     last, first = parse_header(HEADERS[4031]), parse_header(HEADERS[2016])
-    shorter = last.time - 86_400 if first_time_off_s < 0 else first.time + first_time_off_s
+    shorter = (
+        last.time - 86_400 if first_time_off_s < 0 else first.time + first_time_off_s
+    )
     other = Header(first.hash, first.previous, first.merkle_root, shorter, first.bits)
     refusing = pytest.raises(ProofFailed, match="another target")
     with nullcontext() if accepts else refusing:
@@ -99,7 +103,9 @@ def test_a_header_that_does_not_link_is_refused_wherever_it_is():
     refused("header 1 does not follow", OLD_MAINNET, [HEADERS[2]], last)
     refused("header 3 does not follow", OLD_MAINNET, [*HEADERS[1:3], HEADERS[4]], last)
     ours = parse_header(made(last))
-    refused("header 8 does not follow", REGTEST, [made(ours, previous="22" * 32)], ours, 7)
+    refused(
+        "header 8 does not follow", REGTEST, [made(ours, previous="22" * 32)], ours, 7
+    )
 
 
 def test_a_header_without_the_work_that_it_claims_is_refused():
@@ -147,7 +153,9 @@ class RealHeaders:
         _, kind, *rest = path.split("/")
         if kind == "blocks":
             if rest[:1] == ["tip"]:
-                return say(HASHES[self.height] if rest[1] == "hash" else str(self.height))
+                return say(
+                    HASHES[self.height] if rest[1] == "hash" else str(self.height)
+                )
             height = int(rest[0]) if rest else self.height
             if other := self.instead.get(height):
                 return say([view(other) | {"height": height}])
@@ -205,7 +213,9 @@ def test_it_is_not_asked_for_where_it_is_kept(till):
     assert top(till) == 4_040 and till.liar.count("^/blocks/2016$") == 0
 
 
-def test_a_false_first_header_of_the_period_turns_to_the_next_explorer(till, open_liar, caplog):
+def test_a_false_first_header_of_the_period_turns_to_the_next_explorer(
+    till, open_liar, caplog
+):
     begin_at(till, 4_030)
     second: Liar = open_liar(till)
     till.liar.instead = RealHeaders(4_033, {2_016: 4_000})
@@ -226,11 +236,19 @@ def test_headers_that_nobody_worked_for_are_left_at_their_first_page(till):
     for height in range(2_017, 2_027):
         raw = build_header(1, previous, "11" * 32, 1_300_000_000, 0x1D00FFFF, height)
         previous = parse_header(raw).hash
-        fields = {"id": previous, "height": height, "previousblockhash": parse_header(raw).previous}
+        fields = {
+            "id": previous,
+            "height": height,
+            "previousblockhash": parse_header(raw).previous,
+        }
         shown = {"merkle_root": "11" * 32, "timestamp": 1_300_000_000, "nonce": height}
-        worthless.append(view(height) | fields | shown | {"version": 1, "bits": 0x1D00FFFF})
+        worthless.append(
+            view(height) | fields | shown | {"version": 1, "bits": 0x1D00FFFF}
+        )
     real = till.liar.instead
-    till.liar.instead = lambda path: say(worthless) if path == "/blocks/2026" else real(path)
+    till.liar.instead = lambda path: (
+        say(worthless) if path == "/blocks/2026" else real(path)
+    )
     with pytest.raises(ExplorerError, match="lacks the work that it claims"):
         follow(till, till.liar.root)
     assert till.liar.count("^/blocks") == 3 and top(till) == 2_016

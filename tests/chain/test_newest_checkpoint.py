@@ -40,9 +40,13 @@ def test_it_is_so_far_below_the_lowest_tip(till):
 
 LIES = {
     "they differ at block": {"^/block-height/[1-9]": lambda _: "ab" * 32},
-    "an explorer cannot say: answered HTTP 503": {"^/block-height/[1-9]": lambda _: say("no", 503)},
+    "an explorer cannot say: answered HTTP 503": {
+        "^/block-height/[1-9]": lambda _: say("no", 503)
+    },
     "shows another network than regtest": {"^/block-height/0$": lambda _: "00" * 32},
-    "the chain has no 20 blocks": {"^/blocks$": lambda page: [page[-1] | {"height": 19}]},
+    "the chain has no 20 blocks": {
+        "^/blocks$": lambda page: [page[-1] | {"height": 19}]
+    },
 }
 
 
@@ -61,6 +65,8 @@ def test_nothing_is_printed_of_a_chain_without_the_checkpoint(till):
 def test_the_command_says_what_is_missing(till):
     environ = {"BLOCKTILL_NETWORK": "regtest", "BLOCKTILL_EXPLORERS": till.liar.root}
     words = [sys.executable, PROJECT / ".ci" / "newest_checkpoint.py"]
-    ended = subprocess.run(words, cwd=PROJECT, env=environ, capture_output=True, text=True)
+    ended = subprocess.run(
+        words, cwd=PROJECT, env=environ, capture_output=True, text=True
+    )
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "the chain has no 2016 blocks yet" in ended.stderr

@@ -31,7 +31,9 @@ def unread(till):
 def raws(till):
     """The heights of the blocks that were asked for."""
     heights = till.sandbox.chain.ledger.heights
-    return [heights[path.split("/")[2]] for path in till.liar.asked if path.endswith("/raw")]
+    return [
+        heights[path.split("/")[2]] for path in till.liar.asked if path.endswith("/raw")
+    ]
 
 
 def test_the_newest_block_is_read_first_and_then_the_oldest(till):
@@ -90,7 +92,9 @@ def fail_twice(till):
 
 
 @pytest.mark.parametrize(("age", "waits"), [(8, 0), (11, 12), (40, 41), (80, 60)])
-def test_a_block_is_passed_over_for_as_long_as_it_is_old_but_not_a_new_one(till, age, waits):
+def test_a_block_is_passed_over_for_as_long_as_it_is_old_but_not_a_new_one(
+    till, age, waits
+):
     """In minutes: explorers that were away for a moment do not make a payment wait for an hour."""
     invoice = till.pay_in_block()
     gone(till, till.sandbox.chain.ledger.height)
@@ -126,7 +130,9 @@ def test_a_spend_is_found_whose_block_was_read_before_the_coin_was_known(till, b
     assert report.complete and report.changed[invoice["id"]] == "paid"
     assert raws(till)[0] == spent_in and raws(till).count(spent_in) == 2
     assert till.balance() == (0, 0)
-    kept = till.shop.sql("SELECT COUNT(*) FROM block WHERE spends IS NOT NULL").fetchone()
+    kept = till.shop.sql(
+        "SELECT COUNT(*) FROM block WHERE spends IS NOT NULL"
+    ).fetchone()
     assert tuple(kept) == (0,)
 
 
@@ -152,7 +158,9 @@ def test_any_order_leads_to_the_same(till, seed):
 
 def follow_only(till):
     """Takes over the headers; no block can be had."""
-    till.liar.instead = lambda path: say("later", 404) if path.endswith("/raw") else None
+    till.liar.instead = lambda path: (
+        say("later", 404) if path.endswith("/raw") else None
+    )
     assert not till.check().complete
     till.liar.instead = lambda _: None
 
@@ -237,7 +245,11 @@ def test_two_runs_at_once_read_each_block_once_and_settle_once(till):
     assert till.check().complete and unread(till) == 0
     assert len(till.payments()) == 6 and is_summed(till.shop)
     for invoice in invoices:
-        assert till.kinds(invoice).count("payment") == 1 == till.kinds(invoice).count("paid")
+        assert (
+            till.kinds(invoice).count("payment")
+            == 1
+            == till.kinds(invoice).count("paid")
+        )
     assert sweeper.total_sats == 0
 
 
@@ -271,7 +283,9 @@ def test_the_hours_calls_end_a_run_and_the_next_hour_goes_on(lied_to):
     assert till.look(invoice)["status"] == "paid"
 
 
-def test_while_a_pause_is_made_up_for_new_customers_are_seen_within_five_minutes(lied_to):
+def test_while_a_pause_is_made_up_for_new_customers_are_seen_within_five_minutes(
+    lied_to,
+):
     till = lied_to(BLOCKTILL_EXPLORER_CALLS_PER_HOUR="240")
     till.confirm(till.shop.invoice())
     till.clock.move(days=2)
@@ -283,7 +297,11 @@ def test_while_a_pause_is_made_up_for_new_customers_are_seen_within_five_minutes
         reports = [till.check() for _ in range(5) if till.clock.move(minutes=1) is None]
         assert till.kinds(invoice) == ["seen"]
     left = unread(till)
-    assert left > 50 and reports[-1].blocks_behind == left and reports[-1].hours_behind == 1
+    assert (
+        left > 50
+        and reports[-1].blocks_behind == left
+        and reports[-1].hours_behind == 1
+    )
     till.mine_and_check()
     assert till.look(invoice)["status"] == "paid" and unread(till) == left
 

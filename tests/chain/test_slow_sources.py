@@ -33,7 +33,9 @@ def check(till, *roots):
     [*((kind, True) for kind in KINDS), ("silent", False), ("frozen", False)],
     ids=lambda value: {True: "first", False: "second"}.get(value, value),
 )
-def test_one_bad_explorer_keeps_no_payment_back(till, open_liar, released, kind, is_first):
+def test_one_bad_explorer_keeps_no_payment_back(
+    till, open_liar, released, kind, is_first
+):
     honest = open_liar(till)
     invoice = till.shop.invoice()
     go_bad(kind, till, released, 10)
@@ -46,7 +48,9 @@ def test_one_bad_explorer_keeps_no_payment_back(till, open_liar, released, kind,
     assert waits.answered and not waits.stuck and took_s < SOON_S
 
 
-def test_an_honest_explorer_that_is_slow_is_waited_for_beside_a_frozen_one(till, open_liar):
+def test_an_honest_explorer_that_is_slow_is_waited_for_beside_a_frozen_one(
+    till, open_liar
+):
     """It takes longer than the other one, which has no news, but no longer than ten seconds."""
     honest = open_liar(till)
     invoice = till.shop.invoice()

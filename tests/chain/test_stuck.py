@@ -14,7 +14,9 @@ from storage.queries import blocks, meta
 IMPATIENT = replace(REGTEST, tip_max_age=timedelta(hours=2))
 
 
-@pytest.mark.parametrize(("minutes", "is_stuck"), [(119, False), (120, False), (121, True)])
+@pytest.mark.parametrize(
+    ("minutes", "is_stuck"), [(119, False), (120, False), (121, True)]
+)
 def test_a_tip_older_than_two_hours_is_an_error_and_nothing_expires(
     till, caplog, minutes, is_stuck
 ):
@@ -25,7 +27,10 @@ def test_a_tip_older_than_two_hours_is_an_error_and_nothing_expires(
     assert report.complete != is_stuck
     assert till.look(invoice)["status"] == ("open" if is_stuck else "expired")
     if is_stuck:
-        assert report.stuck == "no block has come for 121 minutes" and not report.chain_failed
+        assert (
+            report.stuck == "no block has come for 121 minutes"
+            and not report.chain_failed
+        )
         assert "nothing expires: no block has come for 121 minutes" in caplog.text
         till.mine()
         assert till.check(till.liar.root, network=IMPATIENT).complete
@@ -59,7 +64,9 @@ def test_a_frozen_first_explorer_keeps_no_payment_back(till, open_liar, ahead):
 
 
 @pytest.mark.parametrize("lie", ["height alone", "headers without blocks below"])
-def test_blocks_that_cannot_be_shown_are_told_and_nothing_expires(till, open_liar, lie, caplog):
+def test_blocks_that_cannot_be_shown_are_told_and_nothing_expires(
+    till, open_liar, lie, caplog
+):
     second = open_liar(till)
     invoice = till.shop.invoice(expires_in_hours=1)
     till.clock.move(minutes=61)
@@ -68,11 +75,16 @@ def test_blocks_that_cannot_be_shown_are_told_and_nothing_expires(till, open_lia
     def answer(path):
         if path == "/blocks/tip/height":
             return say(str(more.height))
-        return say("no", 404) if lie == "height alone" or "/header" in path else more(path)
+        return (
+            say("no", 404) if lie == "height alone" or "/header" in path else more(path)
+        )
 
     second.instead = answer
     report = till.check(till.liar.root, second.root)
-    assert not report.complete and "shows 9 blocks more, which cannot be read" in report.stuck
+    assert (
+        not report.complete
+        and "shows 9 blocks more, which cannot be read" in report.stuck
+    )
     assert till.look(invoice)["status"] == "open" and report.stuck in caplog.text
     second.instead = lambda _: None
     assert till.check(till.liar.root, second.root).complete
@@ -90,10 +102,15 @@ def test_what_was_said_of_more_blocks_holds_for_the_whole_run(till, open_liar):
     till.clock.move(minutes=61)
     for one in (till.liar, second):
         one.lies = {"/txs/mempool": lambda _: []}
-    second.lies |= {f"^/blocks/{till.sandbox.chain.ledger.height - 20}$": lambda _: say("no", 429)}
+    second.lies |= {
+        f"^/blocks/{till.sandbox.chain.ledger.height - 20}$": lambda _: say("no", 429)
+    }
     till.open_page(seen)
     report = till.check(till.liar.root, second.root)
-    assert "shows more blocks, which cannot be read" in report.stuck and not report.is_caught_up
+    assert (
+        "shows more blocks, which cannot be read" in report.stuck
+        and not report.is_caught_up
+    )
     assert till.look(invoice)["status"] == "open"
 
 
@@ -133,7 +150,9 @@ def test_a_run_without_news_asks_each_explorer_once(till, open_liar):
 
 @pytest.mark.parametrize(("minutes", "is_stuck"), [(120, False), (121, True)])
 @pytest.mark.parametrize("hours_off", [0, -3])
-def test_silence_is_measured_whatever_the_clock_says(till, hours_off, minutes, is_stuck):
+def test_silence_is_measured_whatever_the_clock_says(
+    till, hours_off, minutes, is_stuck
+):
     """The only explorer is frozen, and this machine's clock may be three hours behind."""
     clock = Clock()
     till.mine()
@@ -157,7 +176,9 @@ def test_after_a_restart_of_the_machine_silence_is_measured_anew(till):
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("second_is", ["ahead", "dead", "broken", "three behind"])
-def test_an_end_needs_the_word_of_a_second_explorer_for_a_day(till, open_liar, second_is):
+def test_an_end_needs_the_word_of_a_second_explorer_for_a_day(
+    till, open_liar, second_is
+):
     """The first is behind, though not for long: nothing else says that the chain is not whole."""
     second, invoice = open_liar(till), till.shop.invoice(expires_in_hours=1)
     roots, behind = (till.liar.root, second.root), Rival(till)
@@ -166,7 +187,9 @@ def test_an_end_needs_the_word_of_a_second_explorer_for_a_day(till, open_liar, s
     till.pay(invoice)
     till.mine(7)
     answers = {"dead": lambda _: dropped, "broken": lambda _: say("no", 500)}
-    second.instead = answers.get(second_is) or (behind if second_is != "ahead" else lambda _: None)
+    second.instead = answers.get(second_is) or (
+        behind if second_is != "ahead" else lambda _: None
+    )
     till.clock.move(minutes=21)
     report = till.check(*roots)
     assert report.changed == ({invoice["id"]: "paid"} if second_is == "ahead" else {})

@@ -18,12 +18,16 @@ def pay_by_bit(till, invoices):
     for address in (key.address, key.segwit_address):
         funded_by = Outpoint(till.sandbox.wallet.pay(address, COIN_SATS, till.now), 0)
         coins.append(Coin(funded_by, TxOut(COIN_SATS, script_of(address)), -1))
-    parts = [(invoice["deposit_address"], invoice["amount_sats"]) for invoice in invoices]
+    parts = [
+        (invoice["deposit_address"], invoice["amount_sats"]) for invoice in invoices
+    ]
     return till.sandbox.chain.accept(spend_by_bit([key], coins, parts, fee=2), till.now)
 
 
 def test_an_invoice_of_every_form_is_seen_paid_proven_spent_and_taken_back(till):
-    owners = [Owner(till.shop, name) for name in sorted(FORMS, key="p2tr".__eq__)]  # p2tr last
+    owners = [
+        Owner(till.shop, name) for name in sorted(FORMS, key="p2tr".__eq__)
+    ]  # p2tr last
     invoices = [owner.invoice() for owner in owners]
     sats = invoices[0]["amount_sats"]
 
@@ -32,7 +36,10 @@ def test_an_invoice_of_every_form_is_seen_paid_proven_spent_and_taken_back(till)
         return {(owner.status(invoice), owner.balance()) for owner, invoice in found}
 
     paid_by = pay_by_bit(till, invoices[:-1])
-    places = [*((paid_by, vout) for vout in range(len(FORMS) - 1)), (till.pay(invoices[-1]), 0)]
+    places = [
+        *((paid_by, vout) for vout in range(len(FORMS) - 1)),
+        (till.pay(invoices[-1]), 0),
+    ]
     till.open_page(*invoices)
     assert till.check().failed == [] and states() == {("open", (0, sats))}
     till.mine()

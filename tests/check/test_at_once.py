@@ -40,7 +40,9 @@ def seen(number, kind, block):
         of_one = kind == "two outputs of one"
         txid = f"{number:032x}{0 if of_one else place:032x}"
         at = 1 + 2 * number + (0 if of_one else place)
-        yield SeenOutput(txid, place if of_one else 0, sats, block, at if block else None)
+        yield SeenOutput(
+            txid, place if of_one else 0, sats, block, at if block else None
+        )
 
 
 def scans_of(shop, ids):
@@ -61,8 +63,19 @@ def scans_of(shop, ids):
 
 def rows_of(shop, ids):
     """Every row that payments have changed, with an invoice's place for its id."""
-    places, made = {id: place for place, id in enumerate(ids)}, {"seq", "number", "event_seq"}
-    named = {"id", "payment_id", "about", "deposit_address", "script", "state", "receiver_id"}
+    places, made = (
+        {id: place for place, id in enumerate(ids)},
+        {"seq", "number", "event_seq"},
+    )
+    named = {
+        "id",
+        "payment_id",
+        "about",
+        "deposit_address",
+        "script",
+        "state",
+        "receiver_id",
+    }
     with raw(shop.environ["BLOCKTILL_DATABASE_URL"]) as connection:
         found = tables(connection)
     of = "invoice output payment proof event balance merchant_day public_event delivery attention"
@@ -97,7 +110,9 @@ def test_all_at_once_give_the_rows_that_each_alone_gives(open_shops):
     assert told[0] == told[1]
 
 
-@pytest.mark.skipif(not ON_POSTGRES, reason="SQLite runs one for each, without a way between")
+@pytest.mark.skipif(
+    not ON_POSTGRES, reason="SQLite runs one for each, without a way between"
+)
 def test_the_number_of_statements_does_not_grow_with_the_payments(shop, monkeypatch):
     counted = sent(monkeypatch)
     needed = []
@@ -117,6 +132,8 @@ def test_one_that_fails_stops_none_of_the_others(shop):
     report, db = Report(), shop.service.db
     failed = try_apply(db, shop.service.settings, scans, shop.clock(), report)
     assert failed == {ids[3]} and report.failed == [ids[3]]
-    paid = db.rows(invoices.LIST_BY_STATUS, merchant_id=shop.merchant_id, status="paid", limit=99)
+    paid = db.rows(
+        invoices.LIST_BY_STATUS, merchant_id=shop.merchant_id, status="paid", limit=99
+    )
     assert {row.id for row in paid} == {ids[n] for n in (0, 2, 4, 6, 8) if n % 5 != 2}
     assert is_summed(shop, shop.merchant_id)

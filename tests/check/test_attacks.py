@@ -46,7 +46,9 @@ def test_a_title_cannot_command_the_terminal(shop):
 
 
 def test_processes_that_make_a_database_together_make_one(tmp_path, ticker):
-    environ = clean_environ(BLOCKTILL_DATABASE_URL=f"sqlite:///{tmp_path}/new/blocktill.db")
+    environ = clean_environ(
+        BLOCKTILL_DATABASE_URL=f"sqlite:///{tmp_path}/new/blocktill.db"
+    )
     started = [forge().start(environ, ["migrate", "--json"]) for _ in range(4)]
     results = [json.loads(child.communicate(timeout=60)[0]) for child in started]
     assert [child.returncode for child in started] == [0] * 4
@@ -56,7 +58,10 @@ def test_processes_that_make_a_database_together_make_one(tmp_path, ticker):
 
 def test_a_coinbase_waits_for_its_maturity(till):
     invoice, chain = till.shop.invoice(), till.sandbox.chain
-    chain._reward_script, usual = script_of(invoice["deposit_address"]), chain._reward_script
+    chain._reward_script, usual = (
+        script_of(invoice["deposit_address"]),
+        chain._reward_script,
+    )
     till.mine()
     chain._reward_script = usual
     till.mine(98)
@@ -90,7 +95,9 @@ def test_addresses_that_always_fail_do_not_keep_the_others_from_their_look(lied_
     assert {till.look(invoice)["status"] for invoice in bad} == {"expired"}
 
 
-def test_a_run_that_ends_with_an_error_gives_back_what_it_had_counted(lied_to, monkeypatch):
+def test_a_run_that_ends_with_an_error_gives_back_what_it_had_counted(
+    lied_to, monkeypatch
+):
     till = lied_to(BLOCKTILL_EXPLORER_CALLS_PER_HOUR="600")
     till.shop.invoice()
 

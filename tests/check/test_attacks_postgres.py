@@ -93,12 +93,19 @@ def test_a_key_that_is_fulfilled_at_the_last_moment_is_not_taken_over(
         retry = pool.submit(order, shop.service.db, "two")
         until(lambda: waiting(shop) or retry.done(), "the retry to wait for it")
         may_commit.set()
-        assert slow.result(60) == retry.result(60) == '{"id": "one"}' and made == ["one"]
+        assert slow.result(60) == retry.result(60) == '{"id": "one"}' and made == [
+            "one"
+        ]
 
 
 def test_notes_go_on_after_all_connections_were_taken(shop, clock, monkeypatch):
     monkeypatch.setattr(shop.service.db.connection, "_wait_timeout", 0.1)
-    notes, db, free, taken = Notes(shop.service.db), shop.service.db, threading.Event(), []
+    notes, db, free, taken = (
+        Notes(shop.service.db),
+        shop.service.db,
+        threading.Event(),
+        [],
+    )
 
     def hold():
         with db.connected():
@@ -121,8 +128,12 @@ def test_notes_go_on_after_all_connections_were_taken(shop, clock, monkeypatch):
     notes.close()
 
 
-def test_erasing_addresses_holds_no_invoice_while_it_waits_for_another(till, other, clock):
-    one, two = (till.shop.invoice(5, customer_email="ada@customer.example") for _ in range(2))
+def test_erasing_addresses_holds_no_invoice_while_it_waits_for_another(
+    till, other, clock
+):
+    one, two = (
+        till.shop.invoice(5, customer_email="ada@customer.example") for _ in range(2)
+    )
     for invoice in (one, two):
         pay(till.shop, invoice)
         clock.move(seconds=1)
@@ -132,7 +143,10 @@ def test_erasing_addresses_holds_no_invoice_while_it_waits_for_another(till, oth
         with db.write():
             db.run(mempool_watch.FAILED, id=two["id"], at=0)
             erased = pool.submit(erase_emails, other, 30, clock())
-            until(lambda: erased.done() or waiting(till.shop), "the erasing to end or wait")
+            until(
+                lambda: erased.done() or waiting(till.shop),
+                "the erasing to end or wait",
+            )
             db.run(mempool_watch.FAILED, id=one["id"], at=0)
         assert erased.result(60) == 2
 
@@ -152,7 +166,10 @@ def test_nothing_is_settled_while_a_block_is_undone(till, other, monkeypatch):
             if query is blocks.PAID_ABOVE:
                 elsewhere = replace(shop, service=replace(shop.service, db=other))
                 settled.append(pool.submit(pay, elsewhere, late))
-                until(lambda: settled[0].done() or waiting(shop), "the other to settle or wait")
+                until(
+                    lambda: settled[0].done() or waiting(shop),
+                    "the other to settle or wait",
+                )
                 assert not settled[0].done()
             return really(query, **values)
 
@@ -181,12 +198,16 @@ def test_no_connection_is_open_when_workers_are_forked(shop, clock):
 def test_what_the_url_asks_of_the_session_is_not_lost(shop):
     """A schema of its own, say: without it the tables would be looked for in another."""
     url = shop.environ["BLOCKTILL_DATABASE_URL"]
-    db = open_database(f"{url}?options=-csearch_path%3Dshop%20-clock_timeout%3D0&connect_timeout=3")
+    db = open_database(
+        f"{url}?options=-csearch_path%3Dshop%20-clock_timeout%3D0&connect_timeout=3"
+    )
     with db.connected():
         ask = db.connection.execute_sql
         assert ask("SHOW search_path").fetchone() == ("shop",)
         assert ask("SHOW lock_timeout").fetchone() == ("10s",)
-        assert db.connection.connection().info.get_parameters()["connect_timeout"] == "3"
+        assert (
+            db.connection.connection().info.get_parameters()["connect_timeout"] == "3"
+        )
     db.close()
 
 
@@ -224,7 +245,8 @@ def test_a_coin_that_one_runner_finds_and_another_sees_spent_at_the_same_time_is
     monkeypatch.setattr(Reader, "read_all", lambda *_: None)
     till.checker().run()
     paying, spending = (
-        db.only(blocks.AT, height=till.sandbox.chain.ledger.height - below) for below in (1, 0)
+        db.only(blocks.AT, height=till.sandbox.chain.ledger.height - below)
+        for below in (1, 0)
     )
     first, second = (paying, spending) if early == "the payment" else (spending, paying)
     really = db.rows
@@ -236,7 +258,10 @@ def test_a_coin_that_one_runner_finds_and_another_sees_spent_at_the_same_time_is
             found = really(query, **values)
             if query is mempool_watch.WITH_INPUTS and not read:
                 read.append(pool.submit(reader(other)._read, second, Report()))
-                until(lambda: read[0].done() or waiting(till.shop), "the other to read or wait")
+                until(
+                    lambda: read[0].done() or waiting(till.shop),
+                    "the other to read or wait",
+                )
             return found
 
         monkeypatch.setattr(db, "rows", rows)

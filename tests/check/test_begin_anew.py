@@ -55,7 +55,9 @@ def test_payments_stay_and_what_is_no_payment_yet_waits_again(till):
     assert till.check().complete
     assert till.shop.service.db.only(blocks.TOP).hash == rival.blocks[-1].hash
     assert till.payments() == before and till.balance()[0] == balance[0]
-    assert till.look(paid)["status"] == "paid" and till.look(shallow)["status"] == "open"
+    assert (
+        till.look(paid)["status"] == "paid" and till.look(shallow)["status"] == "open"
+    )
     # Nor does a reorganisation of the new chain take back what the old one has proven.
     del rival.blocks[-35:]
     rival.add(40)

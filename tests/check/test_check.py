@@ -28,8 +28,14 @@ def test_an_invoice_paid_in_full_is_paid_when_its_block_comes(till):
     assert (paid["status"], paid["tx_hash"]) == ("paid", txid)
     assert instant(paid["paid_at"]) == till.clock()
     (payment,) = till.payments(invoice)
-    assert (payment["amount_sats"], payment["tx_hash"]) == (invoice["amount_sats"], txid)
-    assert (payment["created_at"], payment["amount_usd_at_receipt"]) == (paid["paid_at"], 25.0)
+    assert (payment["amount_sats"], payment["tx_hash"]) == (
+        invoice["amount_sats"],
+        txid,
+    )
+    assert (payment["created_at"], payment["amount_usd_at_receipt"]) == (
+        paid["paid_at"],
+        25.0,
+    )
     assert till.kinds(invoice) == ["seen", "moved", "payment", "paid"]
 
 
@@ -38,7 +44,9 @@ def test_a_part_is_a_payment_without_invoice_until_the_rest_comes(till):
     first = till.pay(invoice, 10_000)
     till.mine_and_check()
     assert till.look(invoice)["status"] == "open" and till.payments(invoice) == []
-    assert [(p["amount_sats"], p["invoice_id"]) for p in till.payments()] == [(10_000, None)]
+    assert [(p["amount_sats"], p["invoice_id"]) for p in till.payments()] == [
+        (10_000, None)
+    ]
     assert till.balance() == (10_000, 10_000)
     rest = till.pay(invoice, invoice["amount_sats"] - 10_000)
     till.mine_and_check()
@@ -81,21 +89,35 @@ def test_a_receipt_is_worth_the_price_of_its_hour_or_nothing(till, ticker, age, 
     asked = ticker.asked
     till.check()
     assert [p["amount_usd_at_receipt"] for p in till.payments(invoice)] == [usd]
-    assert (ticker.asked > asked) == (usd is not None)  # nobody waits for what is of no use
+    assert (ticker.asked > asked) == (
+        usd is not None
+    )  # nobody waits for what is of no use
 
 
 CURRENCIES = {
     "euros": ("EUR", {"usd": "80000", "eur": "72000.00"}, "33.33", "30.00"),
     "dollars": ("USD", {"usd": "80000"}, "33.33", "33.33"),
-    "yen have no decimals": ("JPY", {"usd": "60000", "jpy": "12000100"}, "25.00", "5000"),
+    "yen have no decimals": (
+        "JPY",
+        {"usd": "60000", "jpy": "12000100"},
+        "25.00",
+        "5000",
+    ),
     "dinars have three": ("KWD", {"usd": "60000", "kwd": "18432.10"}, "25.00", "7.680"),
-    "no price in it is none, and not that in dollars": ("EUR", {"usd": "60000"}, "25.00", None),
+    "no price in it is none, and not that in dollars": (
+        "EUR",
+        {"usd": "60000"},
+        "25.00",
+        None,
+    ),
     "no price in dollars leaves that in it": ("EUR", {"eur": "72000"}, None, "30.00"),
 }
 
 
 @pytest.mark.parametrize("case", CURRENCIES)
-def test_a_receipt_keeps_its_value_in_the_merchants_currency_of_that_moment(till, ticker, case):
+def test_a_receipt_keeps_its_value_in_the_merchants_currency_of_that_moment(
+    till, ticker, case
+):
     currency, prices, usd, value = CURRENCIES[case]
     invoice = till.shop.invoice()
     till.shop.sql(f"UPDATE merchant SET currency = '{currency}'")  # noqa: S608
@@ -120,7 +142,9 @@ def test_no_price_is_asked_for_while_nothing_has_confirmed(till, ticker):
     assert ticker.asked == asked + 1
 
 
-@pytest.mark.parametrize("days", [8, 4_000], ids=["a week after its end", "years after"])
+@pytest.mark.parametrize(
+    "days", [8, 4_000], ids=["a week after its end", "years after"]
+)
 def test_every_address_ever_issued_is_watched_for_ever(till, days):
     """For as long as blocks are read: while an invoice is open, or a coin lies there."""
     canceled, _open = till.shop.invoice(), till.shop.invoice()
@@ -195,7 +219,9 @@ def test_looks_after_a_run_are_counted_with_it(till):
     assert report.looked_at == 4 and asked(till) - before == report.calls
 
 
-def test_a_block_that_comes_after_the_run_is_read_when_the_mempool_no_longer_shows_a_payment(till):
+def test_a_block_that_comes_after_the_run_is_read_when_the_mempool_no_longer_shows_a_payment(
+    till,
+):
     invoice = till.shop.invoice()
     till.check()
     till.open_page(invoice)

@@ -15,7 +15,8 @@ pytestmark = pytest.mark.both_databases
 
 def test_the_same_check_again_and_again_changes_nothing(till):
     paid, part, late, seen, canceled = (
-        till.shop.invoice(**fields) for fields in ({}, {}, {"expires_in_hours": 1}, {}, {})
+        till.shop.invoice(**fields)
+        for fields in ({}, {}, {"expires_in_hours": 1}, {}, {})
     )
     till.pay(paid), till.pay(part, 1_000)
     till.mine()
@@ -33,13 +34,17 @@ def test_the_same_check_again_and_again_changes_nothing(till):
     assert dump(till.shop) == before
 
 
-def test_what_cannot_be_stored_for_one_invoice_does_not_keep_others_from_their_payment(till):
+def test_what_cannot_be_stored_for_one_invoice_does_not_keep_others_from_their_payment(
+    till,
+):
     """Its block is read again until it can: another's payment was made at once, and once."""
     one, two, later = (till.shop.invoice() for _ in range(3))
     when = f"WHEN (NEW.invoice_id = '{one['id']}')"
     if ON_POSTGRES:
         body = "BEGIN RAISE 'no room'; END"
-        till.shop.sql(f"CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $${body}$$")
+        till.shop.sql(
+            f"CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $${body}$$"
+        )
         then = f"FOR EACH ROW {when} EXECUTE FUNCTION fail()"
     else:
         then = f"{when} BEGIN SELECT RAISE(ABORT, 'no room'); END"
@@ -128,7 +133,9 @@ def test_a_spoiled_address_stops_no_run(till):
 @pytest.mark.parametrize(
     "what", ["invoice SET amount_usd_quote = 'much'", "event SET detail = '{'"]
 )
-def test_a_block_that_leaves_with_a_payment_to_a_spoiled_invoice_stops_no_run(till, what):
+def test_a_block_that_leaves_with_a_payment_to_a_spoiled_invoice_stops_no_run(
+    till, what
+):
     odd = till.shop.invoice()
     till.confirm(odd)
     till.shop.sql(f"UPDATE {what}")  # noqa: S608

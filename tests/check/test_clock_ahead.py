@@ -51,7 +51,9 @@ def test_a_clock_that_is_days_ahead_passes_over_no_block(till, clock):
     till.mine()
     till.check(clock=ahead_of(clock, days=9))
     till.check()
-    assert [payment["amount_sats"] for payment in till.payments()] == [invoice["amount_sats"]]
+    assert [payment["amount_sats"] for payment in till.payments()] == [
+        invoice["amount_sats"]
+    ]
 
 
 def test_before_its_end_an_invoice_is_not_expired_and_can_be_paid(till, clock, caplog):
@@ -61,7 +63,9 @@ def test_before_its_end_an_invoice_is_not_expired_and_can_be_paid(till, clock, c
     # The explorers tell the present, which goes on meanwhile.
     assert 300 < run.clock_ahead_s <= 360 and status(till, invoice) == "open"
     assert meta.get(till.shop.service.db, meta.Key.CHECKED_AT) is None
-    (message,) = (record.message for record in caplog.records if record.levelname == "ERROR")
+    (message,) = (
+        record.message for record in caplog.records if record.levelname == "ERROR"
+    )
     assert f"{run.clock_ahead_s} s ahead" in message and "NTP" in message
     assert till.confirm(invoice).complete and status(till, invoice) == "paid"
 
@@ -81,16 +85,23 @@ def test_a_false_date_makes_no_late_payment_one_in_time(lied_to, clock, early_h)
     assert status(till, invoice) == "expired"
 
 
-def test_it_settles_what_is_paid_and_ends_what_is_over_by_the_explorers_too(till, clock):
+def test_it_settles_what_is_paid_and_ends_what_is_over_by_the_explorers_too(
+    till, clock
+):
     paid, invoice = till.shop.invoice(), five_minutes_before_its_end(till)
     till.pay(paid)
     till.mine()
     clock.move(minutes=5, seconds=5)
     run = till.check(clock=ahead_of(clock, minutes=6))
-    assert run.changed == {paid["id"]: "paid", invoice["id"]: "expired"} and not run.complete
+    assert (
+        run.changed == {paid["id"]: "paid", invoice["id"]: "expired"}
+        and not run.complete
+    )
 
 
-@pytest.mark.parametrize("seen_waiting", [True, False], ids=["seen waiting", "seen in its block"])
+@pytest.mark.parametrize(
+    "seen_waiting", [True, False], ids=["seen waiting", "seen in its block"]
+)
 def test_what_is_seen_waiting_for_an_invoice_of_a_later_day_counts_when_it_is_mined(
     till, clock, seen_waiting
 ):
@@ -121,7 +132,9 @@ def test_what_pays_the_first_invoice_of_a_clock_that_was_ahead_is_found(
     till.mine()
     till.liar.headers = date_of(ahead_of(clock))
     till.check(clock=None if is_right else ahead_of(clock, hours=hours))
-    assert till.mine_and_check().complete and till.balance()[0] == invoice["amount_sats"]
+    assert (
+        till.mine_and_check().complete and till.balance()[0] == invoice["amount_sats"]
+    )
 
 
 def test_an_end_after_the_tip_was_asked_waits_for_the_next_run(lied_to, clock):
@@ -162,7 +175,9 @@ def test_a_step_in_the_middle_of_a_run_is_noticed(lied_to, clock):
     assert run.clock_ahead_s and status(till, invoice) == "open"
 
 
-def test_nothing_is_forgotten_by_a_clock_that_is_ahead_or_that_nobody_has_confirmed(till, clock):
+def test_nothing_is_forgotten_by_a_clock_that_is_ahead_or_that_nobody_has_confirmed(
+    till, clock
+):
     headers = {"Idempotency-Key": "order-1"}
     order = {"amount_usd": 25, "customer_email": EMAIL}
     invoice = till.shop.post("/invoices", order, headers=headers).json
@@ -189,7 +204,9 @@ def test_the_command_fails_and_says_by_how_much(lied_to, clock, which):
     till.liar.headers = lambda: {"Date": formatdate(time.time() - 360, usegmt=True)}
     clock.move(minutes=-57)
     invoice = till.shop.invoice(expires_in_hours=1)  # ends in three minutes
-    clock.move(minutes=57 - 6)  # of the world; the machine's shows three minutes after the end
+    clock.move(
+        minutes=57 - 6
+    )  # of the world; the machine's shows three minutes after the end
     words = ["check", *which, *([invoice["id"]] if which else [])]
     summary = Terminal(till).json(*words, status=1)
     assert 300 < summary["clock_ahead_s"] <= 365 and summary["changed"] == {}
@@ -227,14 +244,21 @@ def test_two_minutes_are_forgiven_and_no_more():
     skew.on_headers({"Date": SENT})
     heard_s = time.monotonic()
     assert skew.ahead(NOON + CLOCK_OFF, heard_s) == timedelta()
-    assert skew.ahead(NOON + CLOCK_OFF + timedelta(seconds=heard_s - began_s), began_s) > CLOCK_OFF
+    assert (
+        skew.ahead(NOON + CLOCK_OFF + timedelta(seconds=heard_s - began_s), began_s)
+        > CLOCK_OFF
+    )
     late = NOON + CLOCK_OFF + timedelta(seconds=1)
     assert skew.ahead(late, began_s) > CLOCK_OFF
-    assert skew.ahead(late, heard_s + 5) == timedelta()  # five seconds later it is later there too
+    assert (
+        skew.ahead(late, heard_s + 5) == timedelta()
+    )  # five seconds later it is later there too
 
 
 def test_the_latest_that_was_told_counts():
     skew = ClockSkew()
     for minutes in (-30, 0, -60):
-        skew.on_headers({"Date": format_datetime(NOON + timedelta(minutes=minutes), usegmt=True)})
+        skew.on_headers(
+            {"Date": format_datetime(NOON + timedelta(minutes=minutes), usegmt=True)}
+        )
     assert skew.ahead(NOON, time.monotonic()) == timedelta()

@@ -27,10 +27,14 @@ def test_a_block_that_nobody_showed_while_the_clock_was_ahead_is_read_once_it_is
     assert till.check().changed == {invoice["id"]: "paid"}
 
 
-def test_work_that_failed_while_the_clock_was_ahead_is_due_once_it_is_right(shop, clock):
+def test_work_that_failed_while_the_clock_was_ahead_is_due_once_it_is_right(
+    shop, clock
+):
     db, now = shop.service.db, clock()
     for hours in (-1, 0.5, 24 * 365):
         at = now + hours * HOUR
-        note_failure(db, Work("refunds", "block", int(hours) + 10), ValueError("odd"), at)
+        note_failure(
+            db, Work("refunds", "block", int(hours) + 10), ValueError("odd"), at
+        )
     rows = db.rows(part_work.DUE, kind="block", now=to_ms(now), limit=9)
     assert [row.height for row in rows] == [9, 24 * 365 + 10]

@@ -55,7 +55,14 @@ def steps(shop):
 def look(shop, invoice, keys, block):
     """Applies news of these outputs: the mempool shows them all, or a block has them."""
     seen = [
-        SeenOutput(txid, vout, 330, block, 1 + place if block else None, inputs=("ff" * 32 + ":0",))
+        SeenOutput(
+            txid,
+            vout,
+            330,
+            block,
+            1 + place if block else None,
+            inputs=("ff" * 32 + ":0",),
+        )
         for place, (txid, vout) in enumerate(keys)
     ]
     now, db = shop.clock(), shop.service.db
@@ -93,14 +100,19 @@ def test_four_times_the_outputs_are_four_times_the_work(shop, shape):
     work(shop, SHAPES[shape](2))  # what is only done once is done
     few, many = (work(shop, SHAPES[shape](count)) for count in (FEW, MANY))
     for name, counted in few.items():
-        grown = [after / max(1, before) for before, after in zip(counted, many[name], strict=True)]
+        grown = [
+            after / max(1, before)
+            for before, after in zip(counted, many[name], strict=True)
+        ]
         assert max(grown) < MOST, (name, grown)
 
 
 def read(shop, txs, outputs):
     """Steps of reading a block in which so many transactions pay as many outputs to one address."""
     dust = [TxOut(330, script_of(shop.invoice()["deposit_address"]))] * outputs
-    raw = block_of([coinbase(), *(payment(number, *dust) for number in range(1, 1 + txs))])
+    raw = block_of(
+        [coinbase(), *(payment(number, *dust) for number in range(1, 1 + txs))]
+    )
     block = prove_block(raw, hash_of(raw))
     new = partial(Scan, shop.clock(), 100)
     with steps(shop) as counted:
@@ -115,7 +127,10 @@ def test_a_block_with_four_times_the_outputs_is_four_times_the_work(shop, shape)
         read(shop, *((count, 1) if shape == "a transaction each" else (1, count)))
         for count in (FEW, MANY)
     )
-    assert max(after / max(1, before) for before, after in zip(few, many, strict=True)) < MOST
+    assert (
+        max(after / max(1, before) for before, after in zip(few, many, strict=True))
+        < MOST
+    )
 
 
 @pytest.mark.parametrize("usd", [25, 1_000_000], ids=["paid", "open"])
@@ -133,7 +148,9 @@ def test_who_looks_at_a_page_reads_no_single_output(shop, has_vanished, usd):
                 shop.client.get(path)
         polled.append(counted)
     _, (few_lines, few_hundreds), (many_lines, many_hundreds) = polled
-    assert many_lines - few_lines < 1_000  # by the code that is drawn; 200 outputs are 4,000
+    assert (
+        many_lines - few_lines < 1_000
+    )  # by the code that is drawn; 200 outputs are 4,000
     # An output that vanished since is looked for in an index, by some five steps an output; what
     # is beside these may tip the last hundred.
     assert many_hundreds - few_hundreds <= (2 if has_vanished else 21)

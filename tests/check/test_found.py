@@ -70,7 +70,10 @@ def test_late_previews_are_yellow_with_a_number_and_no_alarm(busy):
     assert (ready.status_code, ready.json["check"]["previews_late"]) == (200, late[-1])
     doctor = found(busy)
     assert doctor["check"].colour == "green"
-    assert doctor["previews"].colour == "yellow" and f"{late[-1]} " in doctor["previews"].sentence
+    assert (
+        doctor["previews"].colour == "yellow"
+        and f"{late[-1]} " in doctor["previews"].sentence
+    )
     assert "BLOCKTILL_EXPLORER_CALLS_PER_HOUR" in doctor["previews"].remedy
     assert figures(busy.shop)["blocktill_previews_late"] == late[-1]
 
@@ -94,18 +97,30 @@ def test_a_mempool_that_fails_while_blocks_are_read_makes_previews_late(lied_to)
 
 def test_what_is_late_or_not_agreed_upon_is_yellow_and_what_fails_is_not():
     lines = lines_of(Report(unreached=["inv"], answered=True, failed=["other"]))
-    yellow = [unstyle(line) for line in lines if line == style(unstyle(line), fg="yellow")]
+    yellow = [
+        unstyle(line) for line in lines if line == style(unstyle(line), fg="yellow")
+    ]
     assert [line.partition(":")[0] for line in yellow] == [
         f"{LATE}; their payments are found in blocks",
         "only one of the sources shows the newest blocks",
     ]
-    assert not any("only one" in line for line in lines_of(Report()))  # nobody was asked
+    assert not any(
+        "only one" in line for line in lines_of(Report())
+    )  # nobody was asked
 
 
-def test_a_check_with_late_previews_exits_0_says_so_and_to_cron_nothing(busy, capsys, monkeypatch):
-    monkeypatch.setattr(logging.root, "handlers", [*logging.root.handlers])  # they are exchanged
+def test_a_check_with_late_previews_exits_0_says_so_and_to_cron_nothing(
+    busy, capsys, monkeypatch
+):
+    monkeypatch.setattr(
+        logging.root, "handlers", [*logging.root.handlers]
+    )  # they are exchanged
     late = Report(unreached=["inv"])
-    for quiet, as_json, said in (True, False, ""), (False, False, LATE), (False, True, '"inv"'):
+    for quiet, as_json, said in (
+        (True, False, ""),
+        (False, False, LATE),
+        (False, True, '"inv"'),
+    ):
         with Context(check), pytest.raises(SystemExit) as ended:
             Reporter(Shell(busy.shop.service.settings, as_json), quiet).end(late)
         output = capsys.readouterr().out

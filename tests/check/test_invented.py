@@ -66,9 +66,13 @@ def test_what_vanished_an_hour_ago_is_a_line_of_history_that_no_look_loads(till)
     assert len(db.rows(mempool_watch.INPUTS, invoice_id=invoice["id"])) == MOST_KEPT
     shop.clock.move(minutes=61)
     assert till.check().complete
-    known = db.rows(payments.KNOWN, invoice_id=invoice["id"], vanished_after=till.now * 1000)
+    known = db.rows(
+        payments.KNOWN, invoice_id=invoice["id"], vanished_after=till.now * 1000
+    )
     assert known == [] and {row.inputs for row in rows(shop, invoice)} == {None}
-    assert len(rows(shop, invoice)) == MOST_KEPT and till.kinds(invoice)[-1] == "vanished"
+    assert (
+        len(rows(shop, invoice)) == MOST_KEPT and till.kinds(invoice)[-1] == "vanished"
+    )
     # An output that is shown again keeps the time of its first sight.
     before = min(row.first_seen_at for row in rows(shop, invoice))
     look(shop, invoice, invented(1, 330)[0])
@@ -78,7 +82,9 @@ def test_what_vanished_an_hour_ago_is_a_line_of_history_that_no_look_loads(till)
 
 def show(till, invoice, *txs):
     """The liar's mempool, for this invoice's address."""
-    till.liar.lies[f"^/address/{invoice['deposit_address']}/txs/mempool"] = lambda _: list(txs)
+    till.liar.lies[f"^/address/{invoice['deposit_address']}/txs/mempool"] = lambda _: (
+        list(txs)
+    )
 
 
 def sighting(invoice, number, sats):
@@ -90,7 +96,11 @@ def test_a_sighting_that_is_said_to_be_in_a_block_is_not_even_one(till, block):
     invoice = till.shop.invoice()
     till.check()
     tip = till.sandbox.chain.ledger
-    of_block = {"block_height": tip.height, "block_hash": tip.tip.hash, "block_time": till.now}
+    of_block = {
+        "block_height": tip.height,
+        "block_hash": tip.tip.hash,
+        "block_time": till.now,
+    }
     if block == "of no height":
         of_block |= {"block_height": 90_000_000, "block_hash": "ab" * 32}
     shown = sighting(invoice, 1, invoice["amount_sats"])
@@ -111,7 +121,9 @@ def test_a_fee_that_is_raised_after_the_deadline_makes_nobody_late(till):
     assert reason_of(till, invoice) is None
 
 
-def test_25_small_payments_hold_an_end_for_a_day_and_late_money_then_wants_attention(till):
+def test_25_small_payments_hold_an_end_for_a_day_and_late_money_then_wants_attention(
+    till,
+):
     invoice = till.shop.invoice(expires_in_hours=1)
     path = f"^/address/{invoice['deposit_address']}/txs/mempool"
     dust = [sighting(invoice, number, 330) for number in range(1, 26)]
@@ -119,7 +131,10 @@ def test_25_small_payments_hold_an_end_for_a_day_and_late_money_then_wants_atten
     till.look_for(invoice)
     till.clock.move(hours=2)
     assert till.confirm(invoice).complete and till.look_for(invoice).changed == {}
-    assert till.look(invoice)["status"] == "open" and till.payments()[0]["invoice_id"] is None
+    assert (
+        till.look(invoice)["status"] == "open"
+        and till.payments()[0]["invoice_id"] is None
+    )
     till.clock.move(hours=23.1)
     assert till.look_for(invoice).changed == {invoice["id"]: "expired"}
     assert reason_of(till, invoice) == "paid_late"

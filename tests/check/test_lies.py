@@ -42,7 +42,12 @@ def raw_of(block, txs):
 
 def another(till, block):
     """A rival block at the same height, on the same parent, with work of its own."""
-    return Rival(till, till.sandbox.chain.ledger.height - 1).add(1, block.txs[1:]).blocks[-1].raw
+    return (
+        Rival(till, till.sandbox.chain.ledger.height - 1)
+        .add(1, block.txs[1:])
+        .blocks[-1]
+        .raw
+    )
 
 
 OTHER, DECODES_NOT = "the block has another header", "does not decode"
@@ -66,7 +71,9 @@ def nothing_is_stored(till, reply, caplog):
     caplog.clear()
     report = till.check()
     assert not report.complete and report.chain_failed and report.blocks_behind == 1
-    assert report.blocks_read == 0 and report.changed == {} and dump(till.shop) == before
+    assert (
+        report.blocks_read == 0 and report.changed == {} and dump(till.shop) == before
+    )
     return caplog.text
 
 
@@ -74,14 +81,20 @@ def the_second_is_asked(till, invoice, caplog):
     """The report of a run with an honest explorer behind the liar."""
     caplog.clear()
     report = till.check(till.liar.root, till.liar.honest)
-    assert report.complete and report.blocks_read == 1 and report.changed[invoice["id"]] == "paid"
+    assert (
+        report.complete
+        and report.blocks_read == 1
+        and report.changed[invoice["id"]] == "paid"
+    )
     txids = {tx.txid for tx in till.sandbox.chain.ledger.tip.txs[1:]}
     assert {payment["tx_hash"] for payment in till.payments()} == txids
     return caplog.text
 
 
 @pytest.mark.parametrize("name", [*LIES, "another block"])
-def test_a_block_that_is_not_the_one_is_not_stored_and_the_next_explorer_has_it(till, name, caplog):
+def test_a_block_that_is_not_the_one_is_not_stored_and_the_next_explorer_has_it(
+    till, name, caplog
+):
     invoice, block = paid_twice(till)
     lie, why = LIES.get(name, (partial(another, till), OTHER))
     answer = lie(block)
@@ -90,7 +103,9 @@ def test_a_block_that_is_not_the_one_is_not_stored_and_the_next_explorer_has_it(
     assert why in the_second_is_asked(till, invoice, caplog)
 
 
-def test_a_block_that_never_comes_is_not_waited_for_for_ever(till, released, monkeypatch, caplog):
+def test_a_block_that_never_comes_is_not_waited_for_for_ever(
+    till, released, monkeypatch, caplog
+):
     monkeypatch.setattr(esplora, "RAW_BLOCK_TIMEOUT_S", 0.5)
     invoice, _ = paid_twice(till)
     assert "took longer than 0.5 s" in nothing_is_stored(till, silent(released), caplog)
@@ -107,7 +122,10 @@ def test_witnesses_may_be_anything_and_change_nothing(till):
         changed[at : at + len(signature)] = bytes(len(signature))
     till.liar.instead = about_raw(say(bytes(changed)))
     assert till.check().changed[invoice["id"]] == "paid"
-    documents = [document for (document,) in till.shop.sql("SELECT document FROM proof").fetchall()]
+    documents = [
+        document
+        for (document,) in till.shop.sql("SELECT document FROM proof").fetchall()
+    ]
     assert len(documents) == 2
     for signature in signatures:
         assert signature.hex() in block.raw.hex()
@@ -139,4 +157,6 @@ def test_a_header_that_may_not_follow_is_not_kept(lied_to, count, honest_too, ca
         assert report.complete and report.changed == {invoice["id"]: "paid"}
         assert top.hash == till.sandbox.chain.ledger.tip.hash
     else:
-        assert report.chain_failed and top.height == till.sandbox.chain.ledger.height - 1
+        assert (
+            report.chain_failed and top.height == till.sandbox.chain.ledger.height - 1
+        )

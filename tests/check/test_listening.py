@@ -82,7 +82,9 @@ def test_what_spends_its_coins_otherwise_takes_it_back(till, away, at_once):
     if not at_once:
         announce(till, lost)
         till.clock.move(minutes=61)  # raising a fee makes nobody late
-    instead = waiting(till, wallets.replace(till.sandbox.wallet, till.now, lost.txid, away))
+    instead = waiting(
+        till, wallets.replace(till.sandbox.wallet, till.now, lost.txid, away)
+    )
     announce(till, *([lost, instead] if at_once else [instead]))
     sats = 0 if away else invoice["amount_sats"]
     assert received(till, invoice, other) == [sats, other["amount_sats"]]
@@ -105,13 +107,19 @@ def test_a_row_that_is_spoiled_keeps_no_other_payment_back(till, caplog):
 def test_sources_are_heard_while_a_page_is_open_and_what_they_invent_fails_no_run(till):
     told, report, invoice = Told(), Report(), till.shop.invoice()
     listening = Listening(till.shop.service.db, till.settings, told, till.clock)
-    for minutes, opens, is_wanted in [(0, False, False), (1, True, True), (9, False, True)]:
+    for minutes, opens, is_wanted in [
+        (0, False, False),
+        (1, True, True),
+        (9, False, True),
+    ]:
         till.clock.move(minutes=minutes)
         if opens:
             till.open_page(invoice)
         assert not listening.has_news() and told.is_wanted == is_wanted
     script = script_of(invoice["deposit_address"])
-    for number, sats in enumerate([10**15, 10**15, 10**15, 5_000]):  # three are more than there is
+    for number, sats in enumerate(
+        [10**15, 10**15, 10**15, 5_000]
+    ):  # three are more than there is
         coin = TxIn(Outpoint(f"{number + 1:064x}", 0), b"", 0)
         tx = Tx(2, (coin,), (TxOut(sats, script),), 0)
         told.heard.append(Announced(tx.raw, "a peer", till.clock()))

@@ -55,15 +55,21 @@ def test_all_coins_that_move_are_found_by_the_next_run_for_no_call_of_their_own(
     assert till.liar.count("/address/|/outspend/") == 0
 
 
-@pytest.mark.parametrize("blocks", [1, 2], ids=["in the same block", "in the next block"])
-def test_an_invoice_whose_coin_was_moved_before_the_first_look_is_paid(till, sweeper, blocks):
+@pytest.mark.parametrize(
+    "blocks", [1, 2], ids=["in the same block", "in the next block"]
+)
+def test_an_invoice_whose_coin_was_moved_before_the_first_look_is_paid(
+    till, sweeper, blocks
+):
     invoice = sweeper.invoice()
     txid = till.pay(invoice)
     if blocks == 2:
         till.mine()
     sweeper.sweep(invoice, txid)
     assert till.mine_and_check().changed == {invoice["id"]: "paid"}
-    assert [p["amount_sats"] for p in till.payments(invoice)] == [invoice["amount_sats"]]
+    assert [p["amount_sats"] for p in till.payments(invoice)] == [
+        invoice["amount_sats"]
+    ]
     assert till.balance() == (0, 0) and is_summed(till.shop, sweeper.merchant_id)
 
 

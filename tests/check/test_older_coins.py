@@ -69,7 +69,9 @@ def test_a_test_payment_before_the_shop_opened_gives_no_goods_away(till):
     (payment,) = till.payments()
     assert (payment["tx_hash"], payment["invoice_id"]) == (txid, None)
     assert till.confirm(invoice).changed == {invoice["id"]: "paid"}
-    assert reason(till, invoice) is None  # nobody has paid too much, and nothing is owed
+    assert (
+        reason(till, invoice) is None
+    )  # nobody has paid too much, and nothing is owed
     assert beside_sats(till, invoice) == 0
     assert sums(till, invoice) == (invoice["amount_sats"], 0)
 
@@ -99,7 +101,9 @@ def test_the_tip_is_known_before_the_first_invoice_and_no_block_is_read_for_it(t
 
 
 def test_where_no_source_answers_the_next_check_begins_without_an_invoice(till):
-    till.liar.instead = lambda _: lambda request: setattr(request, "close_connection", True)
+    till.liar.instead = lambda _: (
+        lambda request: setattr(request, "close_connection", True)
+    )
     assert not begin(till)
     assert till.shop.service.db.row(blocks.TOP) is None
     till.liar.instead = lambda _: None
@@ -108,7 +112,9 @@ def test_where_no_source_answers_the_next_check_begins_without_an_invoice(till):
     assert above(till, till.shop.invoice()) == height(till)
 
 
-def test_an_invoice_before_any_source_answered_keeps_the_two_hours_and_wants_attention(till):
+def test_an_invoice_before_any_source_answered_keeps_the_two_hours_and_wants_attention(
+    till,
+):
     pay_first_address(till)
     till.mine()
     till.clock.move(minutes=5)
@@ -156,7 +162,9 @@ def test_a_check_a_day_late_takes_what_came_after_the_invoice_and_nothing_older(
     assert reason(till, invoice) is None
 
 
-def test_a_chain_that_is_begun_anew_asks_about_open_invoices_and_leaves_the_others(till):
+def test_a_chain_that_is_begun_anew_asks_about_open_invoices_and_leaves_the_others(
+    till,
+):
     begin(till)
     ended, invoice = till.shop.invoice(), till.shop.invoice()
     finish(till.shop, ended, "canceled")

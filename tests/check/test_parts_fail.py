@@ -35,7 +35,9 @@ def broken(monkeypatch):
         is_hook = hasattr(module, "HOOK")
         function = Broken(getattr(module.HOOK if is_hook else module, name), error)
         if is_hook:
-            monkeypatch.setattr(module, "HOOK", replace(module.HOOK, **{name: function}))
+            monkeypatch.setattr(
+                module, "HOOK", replace(module.HOOK, **{name: function})
+            )
         else:
             monkeypatch.setattr(module, name, function)
         return function
@@ -43,12 +45,19 @@ def broken(monkeypatch):
     return make
 
 
-ERRORS = [MemoryError(), RecursionError("too deep"), OverflowError("too large"), ValueError("odd")]
+ERRORS = [
+    MemoryError(),
+    RecursionError("too deep"),
+    OverflowError("too large"),
+    ValueError("odd"),
+]
 AS_KINDS = [type(error).__name__ for error in ERRORS]
 
 
 def work(till):
-    rows = till.shop.sql("SELECT part, kind, height, invoice_id, failures FROM part_work")
+    rows = till.shop.sql(
+        "SELECT part, kind, height, invoice_id, failures FROM part_work"
+    )
     return [tuple(row) for row in rows.fetchall()]
 
 
@@ -72,7 +81,11 @@ def test_a_part_that_fails_in_a_block_keeps_no_payment_from_being_found(
     function = broken(blocks, hook, error)
     txid = refunds.send(till, refund)
     run = till.confirm(invoice)
-    assert run.complete and run.changed == {invoice["id"]: "paid"} and run.parts_behind == 1
+    assert (
+        run.complete
+        and run.changed == {invoice["id"]: "paid"}
+        and run.parts_behind == 1
+    )
     assert status(till, refund) == ("ready", None)
     height = till.sandbox.chain.ledger.height
     assert work(till) == [("refunds", "block", height, "", 1)]
@@ -110,7 +123,9 @@ def test_what_a_part_could_not_do_in_a_block_that_left_is_not_done(till, clock, 
     assert work(till) == []
 
 
-def test_a_part_that_cannot_undo_keeps_no_chain_from_being_followed(till, clock, broken):
+def test_a_part_that_cannot_undo_keeps_no_chain_from_being_followed(
+    till, clock, broken
+):
     """Its work on the blocks that came instead waits until it has undone the others."""
     refund, other = (
         refunds.made(till, refunds.paid(till), to=refunds.address(1)),
@@ -133,7 +148,9 @@ def test_a_part_that_cannot_undo_keeps_no_chain_from_being_followed(till, clock,
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=AS_KINDS)
-def test_a_part_that_cannot_count_keeps_no_invoice_from_its_payment(till, clock, broken, error):
+def test_a_part_that_cannot_count_keeps_no_invoice_from_its_payment(
+    till, clock, broken, error
+):
     bill = bills.new_bill(till.shop)
     invoice, beside = bills.pay_now(till.shop, bill), till.shop.invoice()
     function = broken(money, "recount", error)
@@ -172,7 +189,9 @@ def test_a_block_that_cannot_be_read_is_set_aside_and_the_others_are_read(
         return real(db, network, at, *others)
 
     function = broken(read, "facts_of", error)
-    function.__class__ = type("At", (Broken,), {"__call__": lambda _, *args: facts_of(*args)})
+    function.__class__ = type(
+        "At", (Broken,), {"__call__": lambda _, *args: facts_of(*args)}
+    )
     run = till.confirm(sound)
     assert run.changed == {sound["id"]: "paid"} and not run.complete
     assert run.set_aside == [height] and run.blocks_behind == 1

@@ -29,7 +29,11 @@ def one(name="a", **known):
 def page(name="page", opened=5, looked=2, **known):
     """One whose page was opened and looked for so many minutes ago, and is open."""
     checked_at = ago(hours=5) if looked is None else ago(minutes=looked)
-    facts = {"opened_at": ago(minutes=opened), "asked_at": NOW, "checked_at": checked_at} | known
+    facts = {
+        "opened_at": ago(minutes=opened),
+        "asked_at": NOW,
+        "checked_at": checked_at,
+    } | known
     return one(name, **facts)
 
 
@@ -129,12 +133,18 @@ def test_without_patience_what_vanished_ends_with_the_next_look():
     ("watched", "reason"),
     [
         pytest.param(page(opened=30, looked=SECOND), PAGE, id="an open page"),
-        pytest.param(page(looked=SECOND, asked_at=ago(minutes=3)), None, id="a closed one"),
-        pytest.param(one(checked_at=NOW, came_at=ago(minutes=1)), MONEY, id="money on its way"),
+        pytest.param(
+            page(looked=SECOND, asked_at=ago(minutes=3)), None, id="a closed one"
+        ),
+        pytest.param(
+            one(checked_at=NOW, came_at=ago(minutes=1)), MONEY, id="money on its way"
+        ),
         pytest.param(one(checked_at=NOW), None, id="nobody waits for it"),
     ],
 )
-def test_with_an_explorer_of_ones_own_who_waits_is_looked_for_in_every_run(watched, reason):
+def test_with_an_explorer_of_ones_own_who_waits_is_looked_for_in_every_run(
+    watched, reason
+):
     assert not due(watched, HOUR, OWN_PER_HOUR - 1, NOW)
     found = due(watched, HOUR, OWN_PER_HOUR, NOW)
     assert (found and found.reason) == reason
@@ -157,10 +167,19 @@ SHARES = {
     "a look this moment": (shared(page(looked=0)), (0, 2)),
     "our clock was ahead then": (shared(page(looked=-1)), (0, 2)),
     "what lasts is less": (shared(MINUTE_AGO, minutely=3.0), (2, 1)),
-    "and no more than headers and blocks need": (shared(MINUTE_AGO, minutely=1.3), (0, 0)),
-    "what lasts is more, since the hour was quiet": (shared(MINUTE_AGO, minutely=20), (7, 2)),
+    "and no more than headers and blocks need": (
+        shared(MINUTE_AGO, minutely=1.3),
+        (0, 0),
+    ),
+    "what lasts is more, since the hour was quiet": (
+        shared(MINUTE_AGO, minutely=20),
+        (7, 2),
+    ),
     "no page: all is for others": (shared(), (33, 8)),
-    "a part of what headers and blocks keep is never for others": (shared(left=5), (0, 0)),
+    "a part of what headers and blocks keep is never for others": (
+        shared(left=5),
+        (0, 0),
+    ),
     "one more": (shared(left=6), (1, 1)),
     "none when nothing is left": (shared(left=0), (0, 0)),
     "a budget of forty": (shared(left=40, per_hour=40), (2, 1)),
@@ -229,7 +248,11 @@ def test_who_is_asked_for(given, expected):
 
 def test_a_look_after_a_run_is_for_pages_alone_and_for_those_whose_time_to_pay_ends():
     watched = [page("page"), page("ending", expires_at=NOW + timedelta(minutes=1))]
-    watched += [passed(), opened_once(expires_at=NOW + timedelta(minutes=1)), money(30, 11)]
+    watched += [
+        passed(),
+        opened_once(expires_at=NOW + timedelta(minutes=1)),
+        money(30, 11),
+    ]
     found = plan(watched, HOUR, UNLIMITED, NOW, others_wait=True)
     assert found == (["ending", "page", "a"], [], 0)
 
@@ -246,7 +269,10 @@ def test_the_order_of_pages():
     watched = [page("day", opened=1_440, looked=200), page("kept", opened=4, looked=2)]
     watched += [page("fresh", opened=0.5, looked=None, asked_at=ago(minutes=0.5))]
     watched += [page("once", opened=3, looked=None, asked_at=ago(minutes=3))]
-    watched += [page("long", opened=59, looked=2.5), page("longer", opened=60, looked=2.6)]
+    watched += [
+        page("long", opened=59, looked=2.5),
+        page("longer", opened=60, looked=2.6),
+    ]
     watched += [page("over", opened=60 + SECOND, looked=10)]
     watched += [page("ending", opened=9, expires_at=ago(minutes=-1))]
     in_order = ["ending", "longer", "long", "kept", "once", "fresh", "day", "over"]
@@ -275,4 +301,6 @@ def test_how_soon_payers_are_seen_in_a_simulated_shop(hours, mean_s, late):
     assert len(outcome.seen_s) >= 14 and outcome.calls <= 600
     assert max(outcome.counted_s) <= 60 and fmean(outcome.seen_s) <= mean_s
     assert sum(seconds > 300 for seconds in outcome.seen_s) == late
-    assert outcome.runs_unreached <= 60 or hours.bots == 200  # no hour has looks for so many pages
+    assert (
+        outcome.runs_unreached <= 60 or hours.bots == 200
+    )  # no hour has looks for so many pages

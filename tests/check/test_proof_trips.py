@@ -34,7 +34,9 @@ def verify(till, folder, text, status=0):
     """`verify-proof` of a file with this text, where no database or explorer can be had."""
     path = folder / "proof.json"
     path.write_text(text)
-    return Terminal(till).run("verify-proof", str(path), "--json", status=status, **NOWHERE)
+    return Terminal(till).run(
+        "verify-proof", str(path), "--json", status=status, **NOWHERE
+    )
 
 
 def test_the_proof_is_shown_and_holds_offline(till, tmp_path):
@@ -64,10 +66,14 @@ def test_every_payment_of_an_invoice_has_its_proof(till, tmp_path):
 def test_outputs_to_one_script_have_one_proof_and_each_invoice_its_own(till, tmp_path):
     one, two = till.shop.invoice(25), till.shop.invoice(40)
     parts = {one["id"]: [10_000, one["amount_sats"]], two["id"]: [two["amount_sats"]]}
-    till.pay_outputs(*((one, sats) for sats in parts[one["id"]]), (two, two["amount_sats"]))
+    till.pay_outputs(
+        *((one, sats) for sats in parts[one["id"]]), (two, two["amount_sats"])
+    )
     till.mine_and_check()
     for invoice in (one, two):
-        assert [p["amount_sats"] for p in till.payments(invoice)] == [sum(parts[invoice["id"]])]
+        assert [p["amount_sats"] for p in till.payments(invoice)] == [
+            sum(parts[invoice["id"]])
+        ]
         text = show_proof(till, invoice)
         rows = json.loads(verify(till, tmp_path, text)[0])
         assert len(json.loads(text)) == 1
@@ -77,7 +83,9 @@ def test_outputs_to_one_script_have_one_proof_and_each_invoice_its_own(till, tmp
 
 def test_an_invoice_without_a_payment_has_no_proof_to_show(till):
     invoice = till.shop.invoice()
-    output, errors = Terminal(till).run("invoice", "show", invoice["id"], "--proof", status=1)
+    output, errors = Terminal(till).run(
+        "invoice", "show", invoice["id"], "--proof", status=1
+    )
     assert output == "" and "no payment" in errors
 
 

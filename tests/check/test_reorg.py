@@ -72,7 +72,9 @@ def test_the_other_payment_of_an_invoice_is_a_part_again(till):
     invoice = till.shop.invoice()
     part = till.pay(invoice, 10_000)
     till.mine_and_check()
-    assert till.confirm(invoice, invoice["amount_sats"] - 10_000).changed == {invoice["id"]: "paid"}
+    assert till.confirm(invoice, invoice["amount_sats"] - 10_000).changed == {
+        invoice["id"]: "paid"
+    }
     assert len(till.payments(invoice)) == 2
     reorganise(till, double_spend=True)
     till.check()
@@ -84,7 +86,9 @@ def test_the_other_payment_of_an_invoice_is_a_part_again(till):
     assert {p["tx_hash"] for p in till.payments(invoice)} == {part, rest}
 
 
-def test_what_was_beyond_the_amount_since_its_block_was_read_late_pays_when_the_other_is_lost(till):
+def test_what_was_beyond_the_amount_since_its_block_was_read_late_pays_when_the_other_is_lost(
+    till,
+):
     invoice = till.shop.invoice()
     till.check()
     first = till.pay(invoice)
@@ -99,8 +103,13 @@ def test_what_was_beyond_the_amount_since_its_block_was_read_late_pays_when_the_
     assert [p["tx_hash"] for p in till.payments(invoice)] == [second]
     reorganise(till, double_spend=True)
     till.check()
-    assert till.look(invoice)["status"] == "paid" and till.look(invoice)["tx_hash"] == first
-    assert [(p["tx_hash"], p["invoice_id"]) for p in till.payments()] == [(first, invoice["id"])]
+    assert (
+        till.look(invoice)["status"] == "paid"
+        and till.look(invoice)["tx_hash"] == first
+    )
+    assert [(p["tx_hash"], p["invoice_id"]) for p in till.payments()] == [
+        (first, invoice["id"])
+    ]
 
 
 def test_a_late_payment_is_taken_back_and_the_invoice_stays_expired(till):
@@ -132,7 +141,9 @@ def test_a_settlement_by_hand_does_not_survive_the_loss_of_its_payment(till):
     assert till.payments() == [] and till.balance() == (0, 0)
 
 
-def test_a_block_that_leaves_and_comes_back_has_its_payment_once_more_with_a_new_proof(till):
+def test_a_block_that_leaves_and_comes_back_has_its_payment_once_more_with_a_new_proof(
+    till,
+):
     """Two branches in turn: each is taken over when it has more work, and left again."""
     invoice, txid = paid(till)
     chain = till.sandbox.chain
@@ -148,16 +159,23 @@ def test_a_block_that_leaves_and_comes_back_has_its_payment_once_more_with_a_new
     assert till.balance() == (invoice["amount_sats"],) * 2
     block, kinds = chain.ledger.tip, till.kinds(invoice)
     assert blocks_of(till, invoice) == [(height(till), block.hash)]
-    (document,) = json.loads(Terminal(till).run("invoice", "show", invoice["id"], "--proof")[0])
+    (document,) = json.loads(
+        Terminal(till).run("invoice", "show", invoice["id"], "--proof")[0]
+    )
     assert document["headers"] == [block.header.hex()]
-    assert kinds.count("reorganised") == 3 and kinds.count("paid") == kinds.count("payment") == 4
+    assert (
+        kinds.count("reorganised") == 3
+        and kinds.count("paid") == kinds.count("payment") == 4
+    )
 
 
 def test_checks_at_the_same_time_undo_once(till):
     invoices = [paid(till)[0] for _ in range(3)]
     reorganise(till, depth=3, double_spend=True)
     barrier = threading.Barrier(4)
-    till.liar.lies = {"/blocks/tip/hash": lambda text: barrier.wait(60) and text or text}
+    till.liar.lies = {
+        "/blocks/tip/hash": lambda text: barrier.wait(60) and text or text
+    }
 
     def check(_):
         db = open_database(till.settings.database_url)
@@ -166,7 +184,11 @@ def test_checks_at_the_same_time_undo_once(till):
         return not (run.failed or run.chain_failed)
 
     assert at_once(4, check) == [True] * 4
-    assert [till.kinds(invoice).count("reorganised") for invoice in invoices] == [1, 1, 1]
+    assert [till.kinds(invoice).count("reorganised") for invoice in invoices] == [
+        1,
+        1,
+        1,
+    ]
     till.liar.lies = {}
     for invoice in invoices:
         looks(till, invoice)
@@ -192,8 +214,12 @@ def test_undoing_again_does_nothing_and_neither_does_undoing_above_the_tip(till)
     assert dump(till.shop) == after
 
 
-@pytest.mark.parametrize("seen_waiting", [True, False], ids=["seen waiting", "seen in its block"])
-@pytest.mark.parametrize("confirmations", ["1", "2"], ids=["paid by then", "not deep enough yet"])
+@pytest.mark.parametrize(
+    "seen_waiting", [True, False], ids=["seen waiting", "seen in its block"]
+)
+@pytest.mark.parametrize(
+    "confirmations", ["1", "2"], ids=["paid by then", "not deep enough yet"]
+)
 def test_what_was_in_time_by_its_block_stays_in_time_when_the_block_is_lost(
     lied_to, seen_waiting, confirmations
 ):

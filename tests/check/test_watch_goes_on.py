@@ -32,7 +32,8 @@ def test_three_runs_that_fail_end_no_watch_and_the_fourth_finds_the_payment(open
     till.mine()
     watching = subprocess.Popen(
         [sys.executable, "-c", FAILING, "check", "--watch", "1"],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT)} | till.shop.environ,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT)}
+        | till.shop.environ,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

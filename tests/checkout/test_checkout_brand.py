@@ -39,12 +39,21 @@ def pages(shop):
 
 
 def hrefs(page, rel):
-    return [named["href"] for tag, named in page.tags if tag == "link" and named["rel"] == rel]
+    return [
+        named["href"]
+        for tag, named in page.tags
+        if tag == "link" and named["rel"] == rel
+    ]
 
 
-def test_without_a_brand_the_pages_have_the_name_that_the_merchant_was_added_by(shop, blocktill):
+def test_without_a_brand_the_pages_have_the_name_that_the_merchant_was_added_by(
+    shop, blocktill
+):
     for page in pages(shop):
-        assert page.texts["brand"].strip() == "shop" and "\u00b7 shop</title>" in page.source
+        assert (
+            page.texts["brand"].strip() == "shop"
+            and "\u00b7 shop</title>" in page.source
+        )
         assert len(hrefs(page, "stylesheet")) == 1 and "&amp;label=" not in page.source
     assert blocktill.json("merchant", "brand", "shop")[0]["name"] is None
 
@@ -53,10 +62,16 @@ def test_a_brand_shows_on_both_pages_of_its_merchant_alone(shop, blocktill, tmp_
     (tmp_path / "logo").write_bytes(PNG)
     blocktill.run("merchant", "brand", "shop", "--logo", str(tmp_path / "logo"))
     for page in pages(shop):  # a logo without a name stands for it
-        assert page.attributes["logo"]["alt"] == "shop" and not page.texts["brand"].strip()
+        assert (
+            page.attributes["logo"]["alt"] == "shop" and not page.texts["brand"].strip()
+        )
     words = ("--name", "Caf\u00e9 & Co", "--accent", "#0B7A4B")
     (row,) = blocktill.json("merchant", "brand", "shop", *words)
-    assert (row["name"], row["accent"], row["logo_type"]) == ("Caf\u00e9 & Co", GREEN, "image/png")
+    assert (row["name"], row["accent"], row["logo_type"]) == (
+        "Caf\u00e9 & Co",
+        GREEN,
+        "image/png",
+    )
     for page in pages(shop):
         assert page.texts["brand"].strip() == "Caf\u00e9 & Co"
         assert "Caf\u00e9 &amp; Co</title>" in page.source
@@ -70,7 +85,10 @@ def test_a_brand_shows_on_both_pages_of_its_merchant_alone(shop, blocktill, tmp_
     assert "&label=Caf%C3%A9%20%26%20Co" in pages(shop)[0].uri
     shop.write_key = shop.issue("write", shop.add_merchant("other"))
     made = shop.post("/invoices", {"amount_usd": 5}).json
-    assert Page(shop.client.get(f"/pay/{made['id']}").text).texts["brand"].strip() == "other"
+    assert (
+        Page(shop.client.get(f"/pay/{made['id']}").text).texts["brand"].strip()
+        == "other"
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,9 +135,15 @@ def test_a_logo_is_known_by_its_bytes_and_any_other_is_refused():
 def test_what_is_refused_changes_nothing(blocktill, tmp_path):
     (tmp_path / "logo.png").write_bytes(b"<svg/>")
     words = ("--name", "New", "--logo", str(tmp_path / "logo.png"))
-    assert "PNG, JPEG or WebP" in blocktill.run("merchant", "brand", "shop", *words, status=1)[1]
+    assert (
+        "PNG, JPEG or WebP"
+        in blocktill.run("merchant", "brand", "shop", *words, status=1)[1]
+    )
     assert blocktill.json("merchant", "brand", "shop")[0]["name"] is None
-    assert "'nobody'" in blocktill.run("merchant", "brand", "nobody", "--name", "x", status=1)[1]
+    assert (
+        "'nobody'"
+        in blocktill.run("merchant", "brand", "nobody", "--name", "x", status=1)[1]
+    )
 
 
 def test_what_there_is_not_is_404(shop):
@@ -137,7 +161,9 @@ def test_contrast_is_that_of_wcag():
 
 
 # The lightest grey is 3.03 to 1 on white.
-@pytest.mark.parametrize("accent", [GREEN, "#2563eb", " #C0392B ", "#949494", "#666666"])
+@pytest.mark.parametrize(
+    "accent", [GREEN, "#2563eb", " #C0392B ", "#949494", "#666666"]
+)
 def test_a_colour_that_reads_in_both_themes_is_taken(accent):
     taken = branding.checked_accent(accent)
     assert branding.contrast(taken, branding.button_text(taken)) >= 4.5
@@ -155,7 +181,9 @@ def palettes():
     """The colours of the light theme, and those of the dark one."""
     css = (PROJECT / "btcpay" / "web" / "pages" / "static" / "pages.css").read_text()
     light, dark = re.findall(r"--page: #.*?\}", css, re.S)[:2]
-    colours = [dict(re.findall(r"--([\w-]+): (#\w{6})", block)) for block in (light, dark)]
+    colours = [
+        dict(re.findall(r"--([\w-]+): (#\w{6})", block)) for block in (light, dark)
+    ]
     return [colours[0], colours[0] | colours[1]]
 
 
@@ -190,7 +218,10 @@ def test_of_several_merchants_none_is_named(shop):
     shop.add_merchant("bakery")
     answer = shop.client.get("/", headers=BROWSER)
     page = Page(answer.text)
-    assert answer.status_code == 200 and "Bitcoin payments are received here." in page.source
+    assert (
+        answer.status_code == 200
+        and "Bitcoin payments are received here." in page.source
+    )
     assert "brand" not in page.texts and "bakery" not in page.source
 
 
@@ -204,7 +235,10 @@ def test_a_page_that_sends_to_the_seller_says_how_to_reach_whoever_that_is(shop)
         assert answer.status_code == status
         assert Page(answer.text).texts["contact"].strip() == "+49 30 12345", path
     shop.add_merchant("bakery")
-    assert "12345" in shop.client.get(ended).text and "12345" not in shop.client.get(unknown).text
+    assert (
+        "12345" in shop.client.get(ended).text
+        and "12345" not in shop.client.get(unknown).text
+    )
 
 
 @pytest.mark.parametrize("accept", ["*/*", "application/json", ""])

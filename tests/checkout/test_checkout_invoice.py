@@ -48,9 +48,16 @@ def test_a_waiting_invoice_shows_amount_address_qr_and_link(shop):
     assert page.attributes["copy-address"]["data-copy"] == address
     assert page.attributes["copy-amount"]["data-copy"] == page.texts["amount-btc"]
     assert page.attributes["copy-link"]["data-copy-href"] == "open-wallet"
-    assert "pay-by" not in page.texts and "countdown" not in page.texts  # without expiry
-    assert "not been checked" in page.texts["checked"] and "hidden" in page.attributes["long-ago"]
-    (refresh,) = re.findall(r'<noscript><p><a class="button second" href="(.*?)">', page.source)
+    assert (
+        "pay-by" not in page.texts and "countdown" not in page.texts
+    )  # without expiry
+    assert (
+        "not been checked" in page.texts["checked"]
+        and "hidden" in page.attributes["long-ago"]
+    )
+    (refresh,) = re.findall(
+        r'<noscript><p><a class="button second" href="(.*?)">', page.source
+    )
     assert refresh == "?lang=en"
 
 
@@ -62,13 +69,17 @@ def test_a_part_asks_for_exactly_the_rest_at_the_same_address(shop):
     assert page.state == "partial"
     assert "0.00020000 BTC arrived" in page.texts["words"]
     assert "missing 0.00021667 BTC" in page.texts["words"]
-    assert page.uri.startswith(f"bitcoin:{invoice['deposit_address']}?amount=0.00021667")
+    assert page.uri.startswith(
+        f"bitcoin:{invoice['deposit_address']}?amount=0.00021667"
+    )
     assert page.attributes["copy-amount"]["data-copy"] == "0.00021667"
     rest = qr.payment_uri(invoice["deposit_address"], 21_667)
     assert qr_svg(rest) in page.source and qr_svg(rest) not in whole.source
     assert page.texts["amount"] == "$13.00"
     assert page.texts["amount-total"] == "of $25.00 (0.00041667 BTC) in total"
-    assert page.source.count('data-sats="21,667 satoshis">') == 3  # amount, words, what is copied
+    assert (
+        page.source.count('data-sats="21,667 satoshis">') == 3
+    )  # amount, words, what is copied
     assert page.attributes["copy-amount"]["data-copy-sats"] == "21667"
 
 
@@ -116,7 +127,10 @@ def test_a_paid_invoice_is_a_receipt_with_amount_time_transaction_and_usd(shop):
     invoice = shop.invoice(1234.5, description="Coffee")
     txid = pay(shop, invoice)
     page = show(shop, invoice)
-    assert (page.state, page.texts["state"]) == ("paid", "Paid") and not page.asks_for_money
+    assert (page.state, page.texts["state"]) == (
+        "paid",
+        "Paid",
+    ) and not page.asks_for_money
     assert page.texts["transaction"] == txid
     assert page.texts["amount"] == "$1,234.50"
     assert page.texts["amount-btc"] == btc_shown(invoice["amount_sats"])
@@ -144,13 +158,17 @@ def test_too_much_says_how_much_and_whom_to_ask(shop, case):
         pay(shop, invoice, sats, confirmed=confirmed)
     page = show(shop, invoice)
     beyond = page.texts.get("beyond", "")
-    assert (f"{more} BTC more arrived" in beyond and "ask the seller" in beyond) is bool(more)
+    assert (
+        f"{more} BTC more arrived" in beyond and "ask the seller" in beyond
+    ) is bool(more)
     if case == "in one payment":  # the receipt has both amounts
         amounts = page.texts["received-btc"], page.texts["amount-btc"]
         assert amounts == ("0.00050000", "0.00041667")
 
 
-def test_a_canceled_or_expired_invoice_reassures_and_acknowledges_what_came_too_late(shop):
+def test_a_canceled_or_expired_invoice_reassures_and_acknowledges_what_came_too_late(
+    shop,
+):
     invoice, canceled = (shop.invoice(expires_in_hours=1) for _ in range(2))
     finish(shop, canceled, "canceled")
     page = show(shop, canceled)
@@ -182,7 +200,9 @@ def came(shop, invoice):
 
 
 @pytest.mark.parametrize("when", LATE)
-def test_what_comes_late_or_on_top_changes_an_open_page_when_seen_and_when_mined(shop, when):
+def test_what_comes_late_or_on_top_changes_an_open_page_when_seen_and_when_mined(
+    shop, when
+):
     state, invoice = LATE[when], shop.invoice(expires_in_hours=1)
     status = "open" if state == "overdue" else state
     before_sats = invoice["amount_sats"] if state == "paid" else 0
@@ -198,7 +218,9 @@ def test_what_comes_late_or_on_top_changes_an_open_page_when_seen_and_when_mined
     apply(shop.service.db, shop.service.settings, {invoice["id"]: scan}, shop.clock())
     assert came(shop, invoice) == (status, before_sats + 1000, 1000)
     seen = " ".join(show(shop, invoice).texts["beyond"].split())
-    assert seen.startswith("0.00001000 BTC") and seen.endswith("It is not confirmed yet.")
+    assert seen.startswith("0.00001000 BTC") and seen.endswith(
+        "It is not confirmed yet."
+    )
     block = Block(100, "0b" * 32, shop.clock())
     mined = SeenOutput("ab" * 32, 0, 1000, block, position=1)
     scan = Scan(shop.clock(), 100, confirmed=[mined], proofs={"ab" * 32: "{}"})
@@ -238,10 +260,15 @@ def test_an_invoice_of_a_link_that_was_not_paid_in_time_offers_a_new_one(shop, s
     fields = {"amount": "7.5", "press": page.attributes["again"]["value"]}
     again = made(shop.client.post(f"/link/{link['id']}", data=fields))
     assert again != first and show(shop, {"id": again}).state == "waiting"
-    assert made(shop.client.post(f"/link/{link['id']}", data=fields)) == again  # sent twice
+    assert (
+        made(shop.client.post(f"/link/{link['id']}", data=fields)) == again
+    )  # sent twice
     shop.service.db.run(links.SET_STATUS, id=link["id"], status="inactive")
     gone = show(shop, {"id": first})
-    assert "pay" not in gone.attributes and "ask the seller for a new" in gone.texts["words"]
+    assert (
+        "pay" not in gone.attributes
+        and "ask the seller for a new" in gone.texts["words"]
+    )
     shop.service.db.run(links.SET_STATUS, id=link["id"], status="active")
     pay(shop, shop.get(f"/invoices/{first}").json, 12_500)  # too late
     late = show(shop, {"id": first})
@@ -249,7 +276,9 @@ def test_an_invoice_of_a_link_that_was_not_paid_in_time_offers_a_new_one(shop, s
 
 
 def test_past_its_deadline_an_open_invoice_has_its_own_words_unless_it_was_seen(shop):
-    invoice, seen, dust = (shop.invoice(usd, expires_in_hours=1) for usd in (25, 25, 0.0001))
+    invoice, seen, dust = (
+        shop.invoice(usd, expires_in_hours=1) for usd in (25, 25, 0.0001)
+    )
     pay(shop, seen, confirmed=False)
     shop.clock.move(hours=1, milliseconds=-1)
     assert show(shop, invoice).state == "waiting"
@@ -314,7 +343,12 @@ def test_a_payment_that_a_reorganisation_took_back_is_spoken_of(shop, again):
     invoice = shop.invoice()
     if again:
         pay(shop, invoice, confirmed=False)
-    wanted = {"invoice_id": invoice["id"], "reason": "reorganised", "since_at": 1, "stake_minor": 1}
+    wanted = {
+        "invoice_id": invoice["id"],
+        "reason": "reorganised",
+        "since_at": 1,
+        "stake_minor": 1,
+    }
     wanted["merchant_id"] = shop.merchant_id
     shop.service.db.run(attentions.WANT, **wanted)
     page = show(shop, invoice)
@@ -340,7 +374,9 @@ def test_the_page_says_when_the_chain_was_last_looked_at(shop):
 
 
 @pytest.mark.parametrize(("blocks", "said"), [(6, False), (7, True)])
-def test_the_page_says_how_long_reading_takes_while_many_blocks_are_to_be_read(shop, blocks, said):
+def test_the_page_says_how_long_reading_takes_while_many_blocks_are_to_be_read(
+    shop, blocks, said
+):
     invoice = shop.invoice()
     for height in range(100, 100 + blocks):
         add_header(shop.service.db, height, bytes([height]) * 80)
@@ -353,7 +389,10 @@ def test_the_page_carries_the_status_that_the_script_compares_with(shop):
     invoice = shop.invoice(expires_in_hours=1)
     pay(shop, invoice, 5, confirmed=False)
     status = shop.client.get(f"/pay/{invoice['id']}/status").json
-    assert show(shop, invoice).status == status and " ".join(sorted(status)) == STATUS_FIELDS
+    assert (
+        show(shop, invoice).status == status
+        and " ".join(sorted(status)) == STATUS_FIELDS
+    )
 
 
 def test_page_and_status_tell_nothing_but_what_they_are_for(shop):
@@ -362,27 +401,58 @@ def test_page_and_status_tell_nothing_but_what_they_are_for(shop):
     row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
     shown = shop.client.get(f"/pay/{invoice['id']}").text
     shown += shop.client.get(f"/pay/{invoice['id']}/status").text
-    for secret in ("example.com", other["id"], other["deposit_address"], "pub", row.price_usd):
+    for secret in (
+        "example.com",
+        other["id"],
+        other["deposit_address"],
+        "pub",
+        row.price_usd,
+    ):
         assert secret not in shown
-    fields = page_of(snapshot_of(shop.service, invoice["id"]), merchants.BLANK, Notices()).keys()
-    assert not fields & {"customer_email", "merchant_id", "price_usd", "payment_link_id", "xpub"}
+    fields = page_of(
+        snapshot_of(shop.service, invoice["id"]), merchants.BLANK, Notices()
+    ).keys()
+    assert not fields & {
+        "customer_email",
+        "merchant_id",
+        "price_usd",
+        "payment_link_id",
+        "xpub",
+    }
 
 
 @pytest.mark.parametrize(("descriptor", "least"), ACCOUNTS.values(), ids=ACCOUNTS)
-def test_no_page_asks_for_less_than_can_be_sent_to_its_kind_of_address(shop, descriptor, least):
+def test_no_page_asks_for_less_than_can_be_sent_to_its_kind_of_address(
+    shop, descriptor, least
+):
     shop.sql(f"UPDATE merchant SET descriptor = '{descriptor}'")  # noqa: S608
-    for asked, due in ((6, least), (least - 1, least), (least, least), (least + 1, least + 1)):
+    for asked, due in (
+        (6, least),
+        (least - 1, least),
+        (least, least),
+        (least + 1, least + 1),
+    ):
         invoice = shop.invoice(asked * 0.0006)
         assert invoice["amount_sats"] == asked
         page = show(shop, invoice)
         assert page.texts["amount-btc"] == btc_shown(due)
         assert page.attributes["copy-amount"]["data-copy"] == btc_text(due)
-        assert page.uri == f"bitcoin:{invoice['deposit_address']}?amount={btc_text(due)}"
+        assert (
+            page.uri == f"bitcoin:{invoice['deposit_address']}?amount={btc_text(due)}"
+        )
         assert ("dust" in page.texts) == (asked < least)
-        assert (page.status["amount_sats"], page.status["missing_sats"]) == (asked, asked)
+        assert (page.status["amount_sats"], page.status["missing_sats"]) == (
+            asked,
+            asked,
+        )
     dust = show(shop, shop.invoice(0.0001)).texts
-    assert "due is only 0.00000001 BTC" in dust["dust"] and dust["amount"] == "<\u00a0$0.01"
-    assert f"the smallest amount that can be sent, {btc_shown(least)} BTC" in dust["dust"]
+    assert (
+        "due is only 0.00000001 BTC" in dust["dust"]
+        and dust["amount"] == "<\u00a0$0.01"
+    )
+    assert (
+        f"the smallest amount that can be sent, {btc_shown(least)} BTC" in dust["dust"]
+    )
 
 
 def test_a_part_that_leaves_less_than_can_be_sent_can_still_be_completed(shop):
@@ -392,7 +462,10 @@ def test_a_part_that_leaves_less_than_can_be_sent_can_still_be_completed(shop):
         pay(shop, invoice, came)
         page = show(shop, invoice)
         assert (page.state, page.texts["amount-btc"]) == ("partial", btc_shown(due))
-        assert f"amount={btc_text(due)}" in page.uri and page.status["missing_sats"] == missing
+        assert (
+            f"amount={btc_text(due)}" in page.uri
+            and page.status["missing_sats"] == missing
+        )
         assert f"{btc_shown(came)} BTC arrived" in page.texts["words"]
         assert ("Please send the missing" in page.texts["words"]) == (missing == due)
         assert ("dust" in page.texts) == (missing < due)
@@ -401,8 +474,14 @@ def test_a_part_that_leaves_less_than_can_be_sent_can_still_be_completed(shop):
 def test_a_page_never_shows_more_confirmations_than_are_asked_for(shop):
     row = shop.service.db.only(invoices.WHOLE, id=shop.invoice()["id"])
     row = changed(row, received_sats=row.amount_sats, unconfirmed_sats=row.amount_sats)
-    page = page_of(Snapshot(row, 0, 6, 1, shop.clock(), 294), merchants.BLANK, Notices())
-    assert (page["state"], page["confirmations"], page["confirmations_left"]) == ("seen", 1, 0)
+    page = page_of(
+        Snapshot(row, 0, 6, 1, shop.clock(), 294), merchants.BLANK, Notices()
+    )
+    assert (page["state"], page["confirmations"], page["confirmations_left"]) == (
+        "seen",
+        1,
+        0,
+    )
 
 
 HOSTILE = {
@@ -422,7 +501,9 @@ def test_a_description_is_text_and_never_markup(shop):
         assert [tag for tag, _ in page.tags].count("script") == 1
         assert "img" not in [tag for tag, _ in page.tags]
         assert page.attributes["description"]["dir"] == "auto"
-    (style,) = (named["href"] for _, named in page.tags if named.get("rel") == "stylesheet")
+    (style,) = (
+        named["href"] for _, named in page.tags if named.get("rel") == "stylesheet"
+    )
     isolated = r"#description \{[^}]*unicode-bidi: isolate"
     assert re.search(isolated, shop.client.get(style[2:]).text)
 
@@ -441,7 +522,9 @@ def test_a_long_description_is_folded_so_that_the_wallets_button_is_in_sight(sho
         link = shop.link(description=text)
         pages.append(Page(shop.client.get(f"/link/{link['id']}").text))
         for page in pages:
-            assert (("details", page.attributes["description"]) in page.tags) == is_folded, case
+            assert (
+                ("details", page.attributes["description"]) in page.tags
+            ) == is_folded, case
             assert text in page.texts["description"]
 
 
@@ -462,11 +545,19 @@ def test_label_and_message_are_percent_encoded_and_a_long_one_is_cut():
     assert label == "label=Caf%C3%A9%20%26%20Co"
     assert message == "message=a%3Db%3Fc%23d%20%2F%0A100%25"
     uri = qr.payment_uri("bc1q", 1, message="\u20bf" * 10_000)
-    assert parse_qs(urlsplit(uri).query)["message"] == ["\u20bf" * qr.MESSAGE_CHARACTERS]
+    assert parse_qs(urlsplit(uri).query)["message"] == [
+        "\u20bf" * qr.MESSAGE_CHARACTERS
+    ]
 
 
 def test_the_qr_code_is_on_white_with_four_modules_around_and_no_style():
-    svg = qr_svg("bitcoin:bcrt1qs9j2lu0zsdg39qhv997pukrfups05er9ha3h9x?amount=0.00041667")
-    assert svg.startswith('<svg viewBox="0 0 45 45"><path fill="#fff" d="M0 0h45v45h-45z"/>')
-    assert 'd="M4 4.5h7' in svg  # version 5 has 37 modules; four are left free on each side
+    svg = qr_svg(
+        "bitcoin:bcrt1qs9j2lu0zsdg39qhv997pukrfups05er9ha3h9x?amount=0.00041667"
+    )
+    assert svg.startswith(
+        '<svg viewBox="0 0 45 45"><path fill="#fff" d="M0 0h45v45h-45z"/>'
+    )
+    assert (
+        'd="M4 4.5h7' in svg
+    )  # version 5 has 37 modules; four are left free on each side
     assert "style" not in svg and "class" not in svg

@@ -30,7 +30,9 @@ def msgids():
     return {
         message
         for room in ROOMS
-        for _, _, message, _, _ in extract_from_dir(PROJECT / "btcpay" / room, METHODS, TRIMMED)
+        for _, _, message, _, _ in extract_from_dir(
+            PROJECT / "btcpay" / room, METHODS, TRIMMED
+        )
     }
 
 
@@ -49,7 +51,9 @@ def test_the_glossary_has_the_words_that_the_catalogs_use():
     rows = re.findall(r"^\| (?!English|---)[^|]+ \| (.+) \|$", page, re.M)
     assert len(rows) > 10
     for place, language in enumerate(list(LANGUAGES)[1:]):
-        used = " ".join(text for m in catalog(language) for text in texts(m.string)).lower()
+        used = " ".join(
+            text for m in catalog(language) for text in texts(m.string)
+        ).lower()
         words = [row.split(" | ")[place] for row in rows]
         assert [word for word in words if word.lower() not in used] == [], language
 
@@ -59,7 +63,9 @@ def places(text):
 
 
 @pytest.mark.parametrize("language", TRANSLATED)
-def test_a_catalog_translates_every_text_of_the_pages_and_no_other_with_its_values(language):
+def test_a_catalog_translates_every_text_of_the_pages_and_no_other_with_its_values(
+    language,
+):
     assert sorted(path.stem for path in FOLDER.glob("*.po")) == TRANSLATED
     assert len(msgids()) > 50 and {"Paid", "Open in wallet"} <= msgids()
     found = catalog(language)
@@ -69,9 +75,14 @@ def test_a_catalog_translates_every_text_of_the_pages_and_no_other_with_its_valu
         assert spare == set()
     assert spare & msgids() == set()  # a part that was deleted has left its texts
     for message in messages:
-        translated, asked = texts(message.string), set().union(*map(places, texts(message.id)))
+        translated, asked = (
+            texts(message.string),
+            set().union(*map(places, texts(message.id))),
+        )
         assert all(translated) and not message.fuzzy, message.id
-        assert len(translated) == (found.num_plurals if message.pluralizable else 1), message.id
+        assert len(translated) == (found.num_plurals if message.pluralizable else 1), (
+            message.id
+        )
         assert places(translated[-1]) == asked, message.id
         for text in translated:
             assert places(text) <= asked, text
@@ -90,7 +101,9 @@ def test_every_text_and_plural_form_is_the_one_that_gettext_finds(language):
             assert read.gettext(message.id) == judge.gettext(message.id)
             continue
         for number in range(250):
-            assert read.ngettext(*message.id, number) == judge.ngettext(*message.id, number)
+            assert read.ngettext(*message.id, number) == judge.ngettext(
+                *message.id, number
+            )
 
 
 def test_no_text_stands_in_a_template_untranslated():
@@ -121,14 +134,18 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_page_is_in_the_language_that_is_picked_and_writes_numbers_as_it_does(shop, language):
+def test_a_page_is_in_the_language_that_is_picked_and_writes_numbers_as_it_does(
+    shop, language
+):
     path = f"/pay/{shop.invoice(1234.5)['id']}?lang={language}"
     page = Page(shop.client.get(path, headers={"Accept-Language": "fr"}).text)
     direction = "rtl" if language in ("ar", "fa") else "ltr"
     assert page.tags[0][1] == {"lang": language, "dir": direction}
     amounts = [page.texts[unit].replace("\u202f", " ") for unit in UNITS]
     assert (page.texts["state"], *amounts) == SHOWN[language]
-    assert page.attributes["copy-amount"]["data-copy"] == "0.020575"  # as wallets read it
+    assert (
+        page.attributes["copy-amount"]["data-copy"] == "0.020575"
+    )  # as wallets read it
     links = [named for tag, named in page.tags if tag == "a" and "hreflang" in named]
     assert [link["href"] for link in links] == [f"?lang={code}" for code in LANGUAGES]
     assert [link["lang"] for link in links if "aria-current" in link] == [language]
@@ -146,7 +163,9 @@ def test_without_a_choice_that_we_have_the_browser_decides(shop):
         page = Page(shop.client.get(path, headers={"Accept-Language": accept}).text)
         assert page.tags[0][1]["lang"] == language, accept
     for lang in ("../../etc", "DE", "de_DE", "xx", "", "de%00", "%F0%9F%92%A9"):
-        answer = shop.client.get(f"{path}?lang={lang}", headers={"Accept-Language": "ja"})
+        answer = shop.client.get(
+            f"{path}?lang={lang}", headers={"Accept-Language": "ja"}
+        )
         assert Page(answer.text).texts["state"] == SHOWN["ja"][0], lang
 
 
@@ -171,6 +190,10 @@ def test_refusals_and_error_pages_are_in_the_visitors_language_and_digits(shop):
 
 
 def test_the_script_has_no_text_of_its_own():
-    script = Path(PROJECT / "btcpay" / "web" / "pages" / "static" / "pages.js").read_text()
+    script = Path(
+        PROJECT / "btcpay" / "web" / "pages" / "static" / "pages.js"
+    ).read_text()
     strings = re.findall(r"\"([^\"\n]*)\"", re.sub(r"//.*", "", script))
-    assert [text for text in strings if re.search(r"[A-Za-z]+ [A-Za-z]+", text)] == ["use strict"]
+    assert [text for text in strings if re.search(r"[A-Za-z]+ [A-Za-z]+", text)] == [
+        "use strict"
+    ]

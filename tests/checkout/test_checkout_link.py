@@ -19,15 +19,23 @@ from storage.queries import links, meta
 from storage.statement import as_dict
 
 
-def test_a_fixed_link_shows_title_price_and_one_button_and_a_preview_where_it_is_sent(open_shops):
+def test_a_fixed_link_shows_title_price_and_one_button_and_a_preview_where_it_is_sent(
+    open_shops,
+):
     shop = open_shops(BLOCKTILL_BASE_URL="https://pay.example/till")
     link = shop.link(amount_usd=1200, title="Tea & cake", description="One\nyear")
     page = Page(shop.client.get(f"/link/{link['id']}").text)
-    assert page.texts["title"] == "Tea & cake" and page.texts["description"] == "One\nyear"
+    assert (
+        page.texts["title"] == "Tea & cake" and page.texts["description"] == "One\nyear"
+    )
     assert page.texts["price"] == "$1,200.00"
-    assert [tag for tag, _ in page.tags].count("button") == 1 and "amount" not in page.texts
+    assert [tag for tag, _ in page.tags].count(
+        "button"
+    ) == 1 and "amount" not in page.texts
     assert "<title>Tea &amp; cake \u00b7 shop</title>" in page.source
-    preview = {one["property"]: one["content"] for tag, one in page.tags if "property" in one}
+    preview = {
+        one["property"]: one["content"] for tag, one in page.tags if "property" in one
+    }
     assert preview == {
         "og:type": "website",
         "og:url": f"https://pay.example/till/link/{link['id']}",
@@ -39,9 +47,17 @@ def test_a_fixed_link_shows_title_price_and_one_button_and_a_preview_where_it_is
 
 @pytest.mark.parametrize(
     ("form", "least_usd"),
-    [("p2wpkh", "0.18"), ("p2sh", "0.33"), ("p2pkh", "0.33"), ("p2tr", "0.20"), ("p2wsh", "0.20")],
+    [
+        ("p2wpkh", "0.18"),
+        ("p2sh", "0.33"),
+        ("p2pkh", "0.33"),
+        ("p2tr", "0.20"),
+        ("p2wsh", "0.20"),
+    ],
 )
-def test_a_price_below_what_can_be_sent_is_raised_and_a_typed_one_refused(shop, form, least_usd):
+def test_a_price_below_what_can_be_sent_is_raised_and_a_typed_one_refused(
+    shop, form, least_usd
+):
     descriptor, least = ACCOUNTS[form]
     shop.sql(f"UPDATE merchant SET descriptor = '{descriptor}'")  # noqa: S608
     low = shop.link(amount_usd=(least - 1) * 0.0006)
@@ -52,7 +68,9 @@ def test_a_price_below_what_can_be_sent_is_raised_and_a_typed_one_refused(shop, 
     made(press(shop.client, no_more, "0.1"))  # the seller allows no more than dust
     page = Page(shop.client.get(f"/pay/{made(press(shop.client, low))}").text)
     assert page.texts["amount-btc"] == btc_shown(least) and "dust" in page.texts
-    page = Page(shop.client.get(f"/pay/{made(press(shop.client, flexible, least_usd))}").text)
+    page = Page(
+        shop.client.get(f"/pay/{made(press(shop.client, flexible, least_usd))}").text
+    )
     assert "dust" not in page.texts
 
 
@@ -60,8 +78,12 @@ def test_looking_at_a_link_writes_nothing(shop):
     link = shop.link(amount_usd=5)
     before = dump(shop)
     for method in ("GET", "HEAD"):
-        headers = {"Cookie": "invoices=IkEi.B"}  # as if signed, before anything ever was
-        response = shop.client.open(f"/link/{link['id']}", method=method, headers=headers)
+        headers = {
+            "Cookie": "invoices=IkEi.B"
+        }  # as if signed, before anything ever was
+        response = shop.client.open(
+            f"/link/{link['id']}", method=method, headers=headers
+        )
         assert response.status_code == 200 and "Set-Cookie" not in response.headers
     assert dump(shop) == before
 
@@ -70,7 +92,10 @@ def test_pressing_makes_the_invoice_and_leads_to_it(shop):
     link = shop.link(title="Tip jar", min_amount_usd=1)
     invoice_id = made(press(shop.client, link, "12.50"))
     invoice = shop.get(f"/invoices/{invoice_id}").json
-    assert (invoice["amount_usd_quote"], invoice["payment_link_id"]) == (12.5, link["id"])
+    assert (invoice["amount_usd_quote"], invoice["payment_link_id"]) == (
+        12.5,
+        link["id"],
+    )
     assert invoice["description"] == "Tip jar" and invoice["expires_at"] is not None
 
 
@@ -78,7 +103,9 @@ NO_AMOUNT, OUTSIDE = "such as 25 or 19.90.", "from $5.00 to $50.00."
 WRONG = {"": NO_AMOUNT, '"><b>5': NO_AMOUNT, "4.99": OUTSIDE, "50.01": OUTSIDE}
 
 
-def test_an_amount_has_its_bounds_and_a_wrong_one_comes_back_with_the_reason_beside_it(shop):
+def test_an_amount_has_its_bounds_and_a_wrong_one_comes_back_with_the_reason_beside_it(
+    shop,
+):
     link = shop.link(min_amount_usd=5, max_amount_usd=50)
     page = Page(shop.client.get(f"/link/{link['id']}").text)
     field = page.attributes["amount"]
@@ -101,7 +128,9 @@ def test_suggested_amounts_are_buttons_of_a_form_of_their_own(shop):
     """The field's form has one button: Enter in the field pays what was typed."""
     link = suggesting(shop, "5", "19.90", min_amount_usd=1)
     page = Page(shop.client.get(f"/link/{link['id']}").text)
-    offered = [tag["value"] for name, tag in page.tags if name == "button" and "value" in tag]
+    offered = [
+        tag["value"] for name, tag in page.tags if name == "button" and "value" in tag
+    ]
     assert offered == ["5", "19.90"]
     assert page.texts["suggested"].split() == ["5", "19.90"]
     assert page.source.partition('id="pay"')[2].count("<button") == 1
@@ -113,7 +142,9 @@ def suggesting(shop, *amounts, **fields):
     mode = "fixed" if "amount_usd" in fields else "flexible"
     wanted = {"amount_mode": mode, "suggested": list(map(Decimal, amounts))} | fields
     with shop.service.db.write():
-        return as_dict(new_link(shop.service.db, shop.clock(), shop.merchant_id, wanted))
+        return as_dict(
+            new_link(shop.service.db, shop.clock(), shop.merchant_id, wanted)
+        )
 
 
 NOT_SUGGESTED = {
@@ -165,19 +196,30 @@ def test_an_inactive_link_answers_410_and_says_whom_to_ask(shop):
     assert count(shop) == 0
 
 
-def test_too_many_invoices_of_a_visitor_or_of_a_link_are_refused_with_the_reason(open_shops):
-    limits = {"BLOCKTILL_LINK_INVOICES_PER_VISITOR": "2", "BLOCKTILL_LINK_OPEN_INVOICES": "3"}
+def test_too_many_invoices_of_a_visitor_or_of_a_link_are_refused_with_the_reason(
+    open_shops,
+):
+    limits = {
+        "BLOCKTILL_LINK_INVOICES_PER_VISITOR": "2",
+        "BLOCKTILL_LINK_OPEN_INVOICES": "3",
+    }
     shop = open_shops(**limits)
     link, elsewhere = shop.link(amount_usd=5), {"REMOTE_ADDR": "2001:db8:0:2::1"}
     network = [{"REMOTE_ADDR": f"2001:db8:0:1::{number}"} for number in range(3)]
     for address in network[:2]:
         made(press(shop.client, link, environ_base=address))
     response = press(shop.client, link, environ_base=network[2])
-    assert response.status_code == 429 and "in an hour" in Page(response.text).texts["problem"]
+    assert (
+        response.status_code == 429
+        and "in an hour" in Page(response.text).texts["problem"]
+    )
     assert 1 <= int(response.headers["Retry-After"]) <= 3600
     made(press(shop.client, link, environ_base=elsewhere))
     response = press(shop.client, link, environ_base=elsewhere)
-    assert response.status_code == 429 and "unpaid invoices" in Page(response.text).texts["problem"]
+    assert (
+        response.status_code == 429
+        and "unpaid invoices" in Page(response.text).texts["problem"]
+    )
     assert count(shop) == 3
 
 
@@ -214,7 +256,9 @@ def cookie_key(shop):
 
 
 def forge(key, salt, said):
-    signer = URLSafeSerializer(key, salt=salt, signer_kwargs={"digest_method": hashlib.sha256})
+    signer = URLSafeSerializer(
+        key, salt=salt, signer_kwargs={"digest_method": hashlib.sha256}
+    )
     return str(signer.dumps(said))
 
 
@@ -222,7 +266,9 @@ def led_to(shop, link, cookie):
     """True if the page leads on to an unpaid invoice of this cookie."""
     headers = {"Cookie": f"invoices={cookie}".encode().decode("latin-1")}
     client = shop.app.test_client(use_cookies=False)
-    return "unpaid" in Page(client.get(f"/link/{link['id']}", headers=headers).text).texts
+    return (
+        "unpaid" in Page(client.get(f"/link/{link['id']}", headers=headers).text).texts
+    )
 
 
 def test_a_cookie_that_is_not_ours_for_this_link_is_nothing(shop):
@@ -254,11 +300,22 @@ def test_the_key_of_the_cookies_is_made_once_whoever_comes_first(shop):
 
 
 def test_title_and_description_are_text_and_never_markup(shop):
-    for text in ("<script>alert(1)</script>", '"><img src=x>', "{{ 7 * 7 }}", "\u202egnorw"):
+    for text in (
+        "<script>alert(1)</script>",
+        '"><img src=x>',
+        "{{ 7 * 7 }}",
+        "\u202egnorw",
+    ):
         link = shop.link(title=text, description=text)
         page = Page(shop.client.get(f"/link/{link['id']}").text)
         assert page.texts["title"] == text and page.texts["description"] == text
-        assert page.attributes["title"]["dir"] == page.attributes["description"]["dir"] == "auto"
+        assert (
+            page.attributes["title"]["dir"]
+            == page.attributes["description"]["dir"]
+            == "auto"
+        )
         assert not {"img"} & {tag for tag, _ in page.tags}
-        assert not {"<", "\u202e"} & set(re.search("<title>(.*?)</title>", page.source)[1])
+        assert not {"<", "\u202e"} & set(
+            re.search("<title>(.*?)</title>", page.source)[1]
+        )
         assert not re.search(r"<meta[^>]*\u202e", page.source)

@@ -9,7 +9,10 @@ from payer import Page
 from btcpay.merchants import branding
 from btcpay.values.errors import CommandError
 
-PAID, UNPAID = "https://shop.example/thanks?order={invoice}", "https://shop.example/cart/{invoice}"
+PAID, UNPAID = (
+    "https://shop.example/thanks?order={invoice}",
+    "https://shop.example/cart/{invoice}",
+)
 OWN = "https://shop.example/order/10442?a=b&invoice={invoice}"
 
 
@@ -41,13 +44,33 @@ def paid(shop):
 # An event of an invoice, and where its page then leads.
 STATES = {
     "a paid one gives thanks": (pay, PAID, "Back to the shop"),
-    "one that waits has no thanks": (lambda *_: None, UNPAID, "Back to the shop without paying"),
+    "one that waits has no thanks": (
+        lambda *_: None,
+        UNPAID,
+        "Back to the shop without paying",
+    ),
     "one whose time is over does too": (overdue, UNPAID, "Back to the shop"),
-    "an expired one too": (partial(finish, status="expired"), UNPAID, "Back to the shop"),
-    "and one that was then paid too late": (expired_and_paid_late, UNPAID, "Back to the shop"),
-    "a canceled one too": (partial(finish, status="canceled"), UNPAID, "Back to the shop"),
+    "an expired one too": (
+        partial(finish, status="expired"),
+        UNPAID,
+        "Back to the shop",
+    ),
+    "and one that was then paid too late": (
+        expired_and_paid_late,
+        UNPAID,
+        "Back to the shop",
+    ),
+    "a canceled one too": (
+        partial(finish, status="canceled"),
+        UNPAID,
+        "Back to the shop",
+    ),
     "a part asks for the rest first": (partial(pay, amount_sats=1_000), None, ""),
-    "money that waits for its block leads nowhere": (partial(pay, confirmed=False), None, ""),
+    "money that waits for its block leads nowhere": (
+        partial(pay, confirmed=False),
+        None,
+        "",
+    ),
 }
 
 
@@ -57,7 +80,17 @@ def test_each_state_has_its_own_way_back_and_an_invoices_own_stands_before_it(
 ):
     happens, url, text = STATES[case]
     blocktill.run("merchant", "return", "shop", "--paid", PAID, "--unpaid", UNPAID)
-    words = ("invoice", "create", "shop", "--usd", "25", "--expires-in-hours", "1", "--return", OWN)
+    words = (
+        "invoice",
+        "create",
+        "shop",
+        "--usd",
+        "25",
+        "--expires-in-hours",
+        "1",
+        "--return",
+        OWN,
+    )
     invoice, with_own = shop.invoice(expires_in_hours=1), blocktill.json(*words)
     for one in (invoice, with_own):
         happens(shop, one)
@@ -72,7 +105,9 @@ def test_each_state_has_its_own_way_back_and_an_invoices_own_stands_before_it(
     assert page.texts["return"] == (text or "Back to the shop")
 
 
-def test_only_the_merchants_own_pages_have_a_link_and_their_policy_stays(shop, blocktill):
+def test_only_the_merchants_own_pages_have_a_link_and_their_policy_stays(
+    shop, blocktill
+):
     waiting = page_of(shop, invoice := shop.invoice())
     assert "return" not in {*waiting.attributes, *page_of(shop, paid(shop)).attributes}
     before = shop.client.get(f"/pay/{invoice['id']}").headers["Content-Security-Policy"]
@@ -167,14 +202,21 @@ def test_an_address_is_refused(blocktill):
         assert len(str(refused.value).splitlines()) == 1, case
     for option in ("--paid", "--unpaid"):
         words = {"--paid": PAID, option: REFUSED["a script"]}
-        said = blocktill.run("merchant", "return", "shop", *sum(words.items(), ()), status=1)[1]
+        said = blocktill.run(
+            "merchant", "return", "shop", *sum(words.items(), ()), status=1
+        )[1]
         assert said.startswith("blocktill: ") and len(said.splitlines()) == 1
     assert blocktill.json("merchant", "return", "shop")[0]["return_paid"] is None
 
 
 def test_words_that_do_not_go_together_are_wrong_use(blocktill):
     """Thanks for nobody, off and on, another word."""
-    for words in (f"--unpaid {UNPAID}", f"off --paid {PAID}", f"off --unpaid {UNPAID}", "on"):
+    for words in (
+        f"--unpaid {UNPAID}",
+        f"off --paid {PAID}",
+        f"off --unpaid {UNPAID}",
+        "on",
+    ):
         blocktill.run("merchant", "return", "shop", *words.split(), status=2)
 
 

@@ -21,7 +21,15 @@ STATIC = PROJECT / "btcpay" / "web" / "pages" / "static"
 def paths(shop):
     """One of each kind that a visitor may ask for, errors included."""
     invoice, link = f"/pay/{shop.invoice()['id']}", f"/link/{shop.link()['id']}"
-    return [invoice, f"{invoice}/status", link, "/pay/inv_x", "/link/lnk_x", "/logo/x", "/assets/x"]
+    return [
+        invoice,
+        f"{invoice}/status",
+        link,
+        "/pay/inv_x",
+        "/link/lnk_x",
+        "/logo/x",
+        "/assets/x",
+    ]
 
 
 def test_every_answer_forbids_what_pages_do_not_need(shop, open_shops):
@@ -36,7 +44,10 @@ def test_every_answer_forbids_what_pages_do_not_need(shop, open_shops):
     ancestors = "https://a.example https://b.example:8443"
     shop = open_shops(BLOCKTILL_FRAME_ANCESTORS=ancestors)
     for path in paths(shop):
-        assert shop.client.get(path).headers["Content-Security-Policy"] == POLICY + ancestors
+        assert (
+            shop.client.get(path).headers["Content-Security-Policy"]
+            == POLICY + ancestors
+        )
 
 
 def all_pages(shop):
@@ -44,7 +55,12 @@ def all_pages(shop):
     pay(shop, paid)
     pay(shop, part, 5000, confirmed=False)
     flexible = shop.link(title="T", description="D")
-    found = [f"/pay/{paid['id']}", f"/pay/{part['id']}", f"/link/{flexible['id']}", *paths(shop)]
+    found = [
+        f"/pay/{paid['id']}",
+        f"/pay/{part['id']}",
+        f"/link/{flexible['id']}",
+        *paths(shop),
+    ]
     answers = [shop.client.get(path) for path in found]
     answers.append(shop.client.post(f"/link/{flexible['id']}", data={"amount": "x"}))
     return [Page(answer.text) for answer in answers if answer.mimetype == "text/html"]
@@ -64,7 +80,9 @@ def test_no_page_has_code_inside_asks_another_host_or_leaves_out_those_who_liste
             assert tag != "img" or "alt" in named
             if tag == "input" and named.get("type") != "hidden":
                 assert f'<label for="{named["id"]}"' in page.source
-            assert set(named.get("aria-describedby", "").split()) <= page.attributes.keys()
+            assert (
+                set(named.get("aria-describedby", "").split()) <= page.attributes.keys()
+            )
     for name in ("pages.js", "pages.css"):
         assert not re.search(r"https?:|//\w|@import|url\(", (STATIC / name).read_text())
 
@@ -87,7 +105,9 @@ def test_visitors_have_a_window_of_their_own(shop):
     assert shop.client.get(path).status_code == 200
 
 
-def test_a_file_is_kept_for_ever_under_the_hash_of_its_content_and_no_other_is_served(shop):
+def test_a_file_is_kept_for_ever_under_the_hash_of_its_content_and_no_other_is_served(
+    shop,
+):
     for name in ("pages.css", "pages.js", "icon.svg"):
         answer = shop.client.get("/" + render.asset_address(name))
         assert answer.data == (STATIC / name).read_bytes()
@@ -95,12 +115,19 @@ def test_a_file_is_kept_for_ever_under_the_hash_of_its_content_and_no_other_is_s
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
     old = shop.client.get("/assets/pages.0000000000.css")
     assert old.status_code == 200 and old.headers["Cache-Control"] == "no-store"
-    others = ("pages.css", "../settings.py", "..%2f..%2fsettings.py", "pages.0000000000.py", "%00")
+    others = (
+        "pages.css",
+        "../settings.py",
+        "..%2f..%2fsettings.py",
+        "pages.0000000000.py",
+        "%00",
+    )
     for name in others:
         assert shop.client.get(f"/assets/{name}").status_code == 404, name
     answer = shop.client.get(f"/pay/{shop.invoice()['id']}")  # before the page is read
     assert (
-        answer.headers["Link"] == f"<../{render.asset_address('pages.css')}>; rel=preload; as=style"
+        answer.headers["Link"]
+        == f"<../{render.asset_address('pages.css')}>; rel=preload; as=style"
     )
 
 
@@ -136,17 +163,23 @@ def test_a_first_visit_weighs_under_14_kb_and_asks_four_times(shop, language):
         answer = shop.client.get(f"{path}?lang={language}", headers=gzip_accepted)
         is_compressed = answer.headers.get("Content-Encoding") == "gzip"
         assert is_compressed is (path == pay_path)
-        page = Page((gzip.decompress(answer.data) if is_compressed else answer.data).decode())
+        page = Page(
+            (gzip.decompress(answer.data) if is_compressed else answer.data).decode()
+        )
         files = [named["href"] for tag, named in page.tags if tag == "link"]
         files += [named["src"] for tag, named in page.tags if tag == "script"]
         assert 1 + len(files) == asked
-        sent = [len(shop.client.get(file[2:], headers=gzip_accepted).data) for file in files]
+        sent = [
+            len(shop.client.get(file[2:], headers=gzip_accepted).data) for file in files
+        ]
         assert len(answer.data) + sum(sent) < most
 
 
 def test_a_page_with_what_was_typed_and_one_without_gzip_go_out_as_they_are(open_shops):
     """What a stranger chose and a compressed length together tell what stands beside (BREACH)."""
-    shop = open_shops(BLOCKTILL_MAIL_HOST="127.0.0.1", BLOCKTILL_MAIL_FROM="shop@example.com")
+    shop = open_shops(
+        BLOCKTILL_MAIL_HOST="127.0.0.1", BLOCKTILL_MAIL_FROM="shop@example.com"
+    )
     path = f"/pay/{shop.invoice()['id']}"
     plain = shop.client.get(path, headers={"Accept-Encoding": "identity"})
     assert "Content-Encoding" not in plain.headers
@@ -158,12 +191,18 @@ def test_a_page_with_what_was_typed_and_one_without_gzip_go_out_as_they_are(open
     assert "Content-Encoding" not in posted.headers
 
 
-def test_a_fault_and_a_body_that_is_too_large_are_pages_that_give_nothing_away(open_shops, caplog):
+def test_a_fault_and_a_body_that_is_too_large_are_pages_that_give_nothing_away(
+    open_shops, caplog
+):
     shop = open_shops(BLOCKTILL_MAX_BODY_BYTES="1024")
     path, link = f"/pay/{shop.invoice()['id']}", shop.link()
     answer = shop.client.post(f"/link/{link['id']}", data={"amount": "9" * 2000})
     assert answer.status_code == 413 and answer.mimetype == "text/html"
     shop.sql("ALTER TABLE brand RENAME TO gone")
     answer = shop.client.get(path)
-    assert answer.status_code == 500 and "gone" not in answer.text and "brand" not in answer.text
+    assert (
+        answer.status_code == 500
+        and "gone" not in answer.text
+        and "brand" not in answer.text
+    )
     assert re.search(r"request id req_\w+", answer.text)[0].split()[-1] in caplog.text

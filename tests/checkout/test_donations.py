@@ -27,11 +27,16 @@ def test_a_link_with_a_goal_shows_what_its_paid_invoices_asked_for(browser):
     shop, link = browser.shop, new_link(browser, title="A new roof", goal="500")
     assert "$0.00 of $500.00" in page_of(shop, link).texts["goal"]
     for amount, share in (("120.10", 1), ("0.20", 1), ("50", 2)):
-        invoice = shop.get(f"/invoices/{made(press(shop.app.test_client(), link, amount))}").json
+        invoice = shop.get(
+            f"/invoices/{made(press(shop.app.test_client(), link, amount))}"
+        ).json
         pay(shop, invoice, invoice["amount_sats"] // share)
     page = page_of(shop, link)
     assert "$120.30 of $500.00" in page.texts["goal"]
-    assert page.attributes["far"]["value"] == "120.30" and page.attributes["far"]["max"] == "500"
+    assert (
+        page.attributes["far"]["value"] == "120.30"
+        and page.attributes["far"]["max"] == "500"
+    )
     assert "$120.30 of $500.00" in browser.page(f"/links/{link['id']}").texts["goal"]
     changed = browser.page(f"/links/{link['id']}/edit").values | {"goal": ""}
     assert browser.post(f"/links/{link['id']}", **changed).status_code == 303
@@ -47,11 +52,24 @@ def test_a_goal_is_an_amount_and_goes_with_no_fixed_price(browser):
 
 @pytest.mark.parametrize(
     ("query", "typed"),
-    [("?amount=10", "10"), ("?amount=19.90", "19.90"), ("?amount=call+0800", ""), ("", "")],
-    ids=["a whole amount", "one with decimals", "what is no amount is left out", "nothing"],
+    [
+        ("?amount=10", "10"),
+        ("?amount=19.90", "19.90"),
+        ("?amount=call+0800", ""),
+        ("", ""),
+    ],
+    ids=[
+        "a whole amount",
+        "one with decimals",
+        "what is no amount is left out",
+        "nothing",
+    ],
 )
 def test_an_address_proposes_an_amount(shop, query, typed):
-    assert page_of(shop, shop.link(title="Roof"), query).attributes["amount"]["value"] == typed
+    assert (
+        page_of(shop, shop.link(title="Roof"), query).attributes["amount"]["value"]
+        == typed
+    )
 
 
 def test_a_fixed_price_stays(shop):

@@ -36,9 +36,15 @@ def test_what_is_stored_says_what_the_outputs_say(shop, case, status):
     outputs = shop.service.db.rows(payments.ALIVE, invoice_id=row.id)
     whole = verdict_on(outputs, shop.service.settings, row, shop.clock(), None)
     shown = status_of(snapshot_of(shop.service, invoice["id"]))
-    assert {name: shown[name] for name in SHOWN} == {name: getattr(whole, name) for name in SHOWN}
-    assert [getattr(row, name) for name in STORED] == [getattr(whole, name) for name in STORED]
-    beside = sum(receipt.amount_sats for receipt in whole.receipts if not receipt.settles)
+    assert {name: shown[name] for name in SHOWN} == {
+        name: getattr(whole, name) for name in SHOWN
+    }
+    assert [getattr(row, name) for name in STORED] == [
+        getattr(whole, name) for name in STORED
+    ]
+    beside = sum(
+        receipt.amount_sats for receipt in whole.receipts if not receipt.settles
+    )
     assert row.beside_sats == beside
     # While it can be paid the page shows what counts, then all that came.
     came = whole.received_sats, whole.unconfirmed_sats

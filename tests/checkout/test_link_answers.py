@@ -38,22 +38,33 @@ def stored(shop, id):
     return {name: getattr(row, f"customer_{name}") for name in GIVEN}
 
 
-def test_what_a_payer_says_is_in_lists_receipt_csv_and_events_and_not_in_the_interface(shop):
+def test_what_a_payer_says_is_in_lists_receipt_csv_and_events_and_not_in_the_interface(
+    shop,
+):
     link = asking(shop)
     id = made(answer(shop, link, **GIVEN | {"note": "For\r\ntable <7>"}))
     assert stored(shop, id) == GIVEN
     invoice = shop.get(f"/invoices/{id}").json
-    assert invoice["customer_email"] == GIVEN["email"] and "Lovelace" not in str(invoice)
+    assert invoice["customer_email"] == GIVEN["email"] and "Lovelace" not in str(
+        invoice
+    )
     shown = shop.get(f"/payment-links/{link['id']}").json
     assert [name for name in shown if "ask" in name] == []
     waiting = shop.client.get(f"/pay/{id}").text
     pay(shop, invoice)
     receipt = Page(shop.client.get(f"/pay/{id}").text)
-    assert receipt.texts["customer-name"] == GIVEN["name"] and GIVEN["name"] not in waiting
-    assert receipt.texts["customer-note"] == GIVEN["note"] and GIVEN["email"] not in receipt.source
+    assert (
+        receipt.texts["customer-name"] == GIVEN["name"] and GIVEN["name"] not in waiting
+    )
+    assert (
+        receipt.texts["customer-note"] == GIVEN["note"]
+        and GIVEN["email"] not in receipt.source
+    )
     browser = MerchantBrowser(shop).log_in()
     page = browser.page(f"/invoices/{id}")
-    assert [page.texts[f"customer-{it}"] for it in ("name", "note")] == [*GIVEN.values()][1:]
+    assert [page.texts[f"customer-{it}"] for it in ("name", "note")] == [
+        *GIVEN.values()
+    ][1:]
     for path in ("/invoices", "/invoices?q=lovelace", "/payments?q=table"):
         assert id in browser.get(path).text, path
     assert GIVEN["name"] in browser.get("/invoices").text
@@ -83,7 +94,9 @@ def test_an_answer_that_cannot_be_taken_is_shown_again_with_the_reason(shop, cas
     answered = answer(shop, asking(shop), **GIVEN | change)
     page = Page(answered.text)
     assert answered.status_code == 400 and reason in page.texts[f"{field}-problem"]
-    assert page.attributes[field]["aria-invalid"] == "true" and "problem" not in page.texts
+    assert (
+        page.attributes[field]["aria-invalid"] == "true" and "problem" not in page.texts
+    )
     assert page.values["amount"] == "5" and count(shop) == 0
 
 
@@ -105,14 +118,18 @@ def test_a_question_may_be_left_open_and_what_was_not_asked_is_not_stored(shop):
     assert stored(shop, made(answer(shop, shop.link(), **GIVEN))) == nothing
 
 
-def test_suggested_amounts_are_sent_with_the_answers_and_enter_pays_what_was_typed(shop):
+def test_suggested_amounts_are_sent_with_the_answers_and_enter_pays_what_was_typed(
+    shop,
+):
     link = asking(shop)
     shop.sql("UPDATE payment_link SET suggested = '7 9'")
     page = Page(shop.client.get(f"/link/{link['id']}").text)
     buttons = [attrs for tag, attrs in page.tags if tag == "button"]
     assert [one.get("value") for one in buttons] == [None, "7", "9", None]
     assert [tag for tag, _ in page.tags].count("form") == 1
-    pressed = answer(shop, link, ["7", "8"], **GIVEN)  # the button, then the field behind it
+    pressed = answer(
+        shop, link, ["7", "8"], **GIVEN
+    )  # the button, then the field behind it
     assert shop.get(f"/invoices/{made(pressed)}").json["amount_usd_quote"] == 7
 
 
@@ -140,4 +157,7 @@ def test_all_is_erased_with_the_address_also_where_there_is_none(shop, clock):
 
 def test_a_link_that_asks_nothing_has_no_such_field(shop):
     page = Page(shop.client.get(f"/link/{shop.link()['id']}").text)
-    assert not {*GIVEN} & {*page.values} and press(shop.client, shop.link(), "5").status_code == 303
+    assert (
+        not {*GIVEN} & {*page.values}
+        and press(shop.client, shop.link(), "5").status_code == 303
+    )

@@ -16,7 +16,9 @@ pytestmark = pytest.mark.both_databases
 
 @pytest.mark.parametrize("confirmed", [False, True], ids=["waiting", "in a block"])
 @pytest.mark.parametrize("amount_sats", [None, 600], ids=["whole", "part"])
-def test_who_comes_after_a_payment_gets_an_address_of_their_own(shop, confirmed, amount_sats):
+def test_who_comes_after_a_payment_gets_an_address_of_their_own(
+    shop, confirmed, amount_sats
+):
     link, client = shop.link(amount_usd=5), shop.client
     first = made(press(client, link))
     pay(shop, shop.get(f"/invoices/{first}").json, amount_sats, confirmed=confirmed)
@@ -35,7 +37,10 @@ def open_here(client, link):
 
 def test_whoever_pays_is_not_counted_for_the_next_one(open_shops):
     """So that a tablet on a counter serves any number of customers in an hour."""
-    limits = {"BLOCKTILL_LINK_INVOICES_PER_VISITOR": "1", "BLOCKTILL_LINK_OPEN_INVOICES": "1"}
+    limits = {
+        "BLOCKTILL_LINK_INVOICES_PER_VISITOR": "1",
+        "BLOCKTILL_LINK_OPEN_INVOICES": "1",
+    }
     shop = open_shops(**limits)
     link, client = shop.link(amount_usd=5), shop.client
     for _ in range(3):
@@ -52,7 +57,9 @@ def test_one_payment_frees_one_invoice_and_no_more(open_shops):
     link = shop.link()
     first = press(shop.client, link, "5")
     pay(shop, shop.get(f"/invoices/{made(first)}").json, confirmed=False)
-    headers = {"Cookie": first.headers["Set-Cookie"].partition(";")[0]}  # sent again and again
+    headers = {
+        "Cookie": first.headers["Set-Cookie"].partition(";")[0]
+    }  # sent again and again
 
     def again(amount):
         client = shop.app.test_client(use_cookies=False)
@@ -67,7 +74,10 @@ def test_one_payment_frees_one_invoice_and_no_more(open_shops):
 
 def test_payments_that_each_vanish_after_the_next_press_pass_no_limit(open_shops):
     """A waiting payment that is replaced by one to the next address costs next to nothing."""
-    limits = {"BLOCKTILL_LINK_INVOICES_PER_VISITOR": "1", "BLOCKTILL_LINK_OPEN_INVOICES": "3"}
+    limits = {
+        "BLOCKTILL_LINK_INVOICES_PER_VISITOR": "1",
+        "BLOCKTILL_LINK_OPEN_INVOICES": "3",
+    }
     shop = open_shops(**limits)
     link, client = shop.link(amount_usd=5), shop.client
     for _ in range(4):
@@ -111,7 +121,9 @@ def test_one_form_sent_twice_makes_one_invoice_without_any_cookie(shop):
     assert count(shop) == 4 + 2 * 3
 
 
-def test_one_form_sent_eight_times_at_once_makes_one_invoice_and_one_more_once_that_is_paid(shop):
+def test_one_form_sent_eight_times_at_once_makes_one_invoice_and_one_more_once_that_is_paid(
+    shop,
+):
     link = shop.link(amount_usd=5)
     form = token(shop.client, link)
     (first,) = set(at_once(8, lambda _: made(send(shop.client, link, form))))
@@ -127,7 +139,9 @@ def test_the_copies_of_a_press_count_once_and_none_is_refused(open_shops, copies
     link = shop.link()
     for already_made in (0, 1):
         form = token(shop.client, link)
-        answers = at_once(copies, lambda _, form=form: send(shop.client, link, form, "5"))
+        answers = at_once(
+            copies, lambda _, form=form: send(shop.client, link, form, "5")
+        )
         assert [answer.status_code for answer in answers] == [303] * copies
         assert len({made(answer) for answer in answers}) == 1
         assert count(shop) == already_made + 1
@@ -144,7 +158,10 @@ def test_a_form_that_is_changed_each_time_counts_each_time(open_shops):
 
 
 def test_a_press_that_a_full_link_refuses_counts_nothing(open_shops):
-    limits = {"BLOCKTILL_LINK_INVOICES_PER_VISITOR": "2", "BLOCKTILL_LINK_OPEN_INVOICES": "1"}
+    limits = {
+        "BLOCKTILL_LINK_INVOICES_PER_VISITOR": "2",
+        "BLOCKTILL_LINK_OPEN_INVOICES": "1",
+    }
     shop = open_shops(**limits)
     link, other = shop.link(), shop.link()
     made(press(shop.client, link, "5"))
@@ -160,7 +177,8 @@ def from_(address):
 def crowd(shop, link, presses):
     """So many presses, each from a network of its own."""
     return [
-        made(press(shop.client, link, **from_(f"198.51.100.{number}"))) for number in range(presses)
+        made(press(shop.client, link, **from_(f"198.51.100.{number}")))
+        for number in range(presses)
     ]
 
 
@@ -176,7 +194,10 @@ def look_at(shop, invoice_id):
 def test_unpaid_invoices_close_a_link_until_nobody_looks_or_they_are_overdue(
     open_shops, expiry_min, open_s
 ):
-    limits = {"BLOCKTILL_LINK_OPEN_INVOICES": "3", "BLOCKTILL_LINK_INVOICE_EXPIRY_MIN": expiry_min}
+    limits = {
+        "BLOCKTILL_LINK_OPEN_INVOICES": "3",
+        "BLOCKTILL_LINK_INVOICE_EXPIRY_MIN": expiry_min,
+    }
     shop = open_shops(**limits)
     link = shop.link(amount_usd=5)
     crowd(shop, link, 3)
@@ -228,14 +249,18 @@ OF_OTHERS = {
 
 
 def test_a_press_from_another_site_makes_nothing_and_asks_to_be_made_here(open_shops):
-    shop = open_shops(BLOCKTILL_BASE_URL=f"{HERE}/till", BLOCKTILL_LINK_INVOICES_PER_VISITOR="1")
+    shop = open_shops(
+        BLOCKTILL_BASE_URL=f"{HERE}/till", BLOCKTILL_LINK_INVOICES_PER_VISITOR="1"
+    )
     link = shop.link(amount_usd=5)
     refused = press(shop.client, link, headers=OF_OTHERS["a form"])
     assert refused.status_code == 403 and count(shop) == 0
     assert "Set-Cookie" not in refused.headers
     page = Page(refused.text)
     assert "Another site" in page.texts["problem"] and "submit" in page.attributes
-    made(press(shop.client, link, headers=OF_OURS["the page itself"]))  # nothing was counted
+    made(
+        press(shop.client, link, headers=OF_OURS["the page itself"])
+    )  # nothing was counted
 
 
 OF_OURS = {
@@ -249,14 +274,18 @@ OF_OURS = {
 }
 
 
-@pytest.mark.parametrize("base_url", [HERE, f"{HERE}:443/till", "https://PAY.example.com"])
+@pytest.mark.parametrize(
+    "base_url", [HERE, f"{HERE}:443/till", "https://PAY.example.com"]
+)
 def test_what_a_browser_says_of_who_sent_a_form(base_url):
     for headers, is_another in ((OF_OTHERS, True), (OF_OURS, False)):
         for case, sent in headers.items():
             assert is_from_another_site(Headers(sent), base_url) is is_another, case
 
 
-@pytest.mark.parametrize("base_url", ["https://straße.de/till", "https://xn--strae-oqa.de:443"])
+@pytest.mark.parametrize(
+    "base_url", ["https://straße.de/till", "https://xn--strae-oqa.de:443"]
+)
 def test_an_old_browsers_origin_is_its_host_by_idna_2008(base_url):
     own, other = "https://xn--strae-oqa.de", "https://strasse.de"
     assert not is_from_another_site(Headers({"Origin": own}), base_url)

@@ -15,7 +15,9 @@ from storage.queries import payments
 
 def paid(till, *parts):
     """An invoice, paid in a block for each of these amounts, and in one for the rest of it."""
-    invoice = till.shop.invoice(25, customer_email="ann@example.com", description="Two bags")
+    invoice = till.shop.invoice(
+        25, customer_email="ann@example.com", description="Two bags"
+    )
     for sats in (*parts, invoice["amount_sats"] - sum(parts)):
         till.confirm(invoice, sats)
     return invoice
@@ -32,7 +34,10 @@ def sections(page):
     told = [named for tag, named in page.tags if tag == "section"]
     written = re.findall(r"<pre[^>]*>(.*?)</pre>", page.source, re.S)
     return [
-        ({name.removeprefix("data-"): text for name, text in one.items()}, json.loads(unescape(it)))
+        (
+            {name.removeprefix("data-"): text for name, text in one.items()},
+            json.loads(unescape(it)),
+        )
         for one, it in zip(told, written, strict=True)
     ]
 
@@ -43,13 +48,18 @@ def test_each_payment_has_its_block_and_its_document_as_the_command_line_shows_i
     told = sections(page := Page(show(till.shop, invoice).text))
     ledger = till.sandbox.chain.ledger
     assert [one["block"] for one, _ in told] == ledger.hashes[-2:]
-    assert [one["sats"] for one, _ in told] == ["10000", str(invoice["amount_sats"] - 10_000)]
+    assert [one["sats"] for one, _ in told] == [
+        "10000",
+        str(invoice["amount_sats"] - 10_000),
+    ]
     for back, (one, document) in enumerate(reversed(told), 1):
         proven = check_document(document)
         assert (one["txid"], one["block"]) == (proven.txid, proven.block_hash)
         assert int(one["sats"]) == sum(proven.amounts_sats.values())
         assert f"<dd>{len(ledger.hashes) - back}</dd>" in page.source
-    kept = json.loads(Terminal(till).run("invoice", "show", invoice["id"], "--proof")[0])
+    kept = json.loads(
+        Terminal(till).run("invoice", "show", invoice["id"], "--proof")[0]
+    )
     assert kept == [document for _, document in told]
     assert kept == show(till.shop, invoice, "/proof.json").json
 
@@ -67,12 +77,21 @@ def test_the_file_is_checked_by_the_command_that_the_page_names(till, tmp_path):
 
 
 BRANCHES = {"payment", "coinbase"}
-DOCUMENT = {"format", "network", "txid", "script", "confirmations", "headers"} | BRANCHES
+DOCUMENT = {
+    "format",
+    "network",
+    "txid",
+    "script",
+    "confirmations",
+    "headers",
+} | BRANCHES
 
 
 def test_page_and_file_tell_nothing_but_what_they_are_for(till):
     invoice, other = paid(till), till.shop.invoice()
-    till.shop.sql("UPDATE proof SET document = replace(document, '{\"f', '{\"inner\": 1, \"f')")
+    till.shop.sql(
+        "UPDATE proof SET document = replace(document, '{\"f', '{\"inner\": 1, \"f')"
+    )
     (document,) = show(till.shop, invoice, "/proof.json").json
     assert document.keys() == DOCUMENT
     for branch in BRANCHES:
@@ -98,7 +117,9 @@ def test_what_is_not_paid_has_no_proof_until_it_is_settled_with_what_came(till):
     for invoice in (waiting, half, {"id": "inv_x"}):
         path = f"/pay/{invoice['id']}"
         assert 'id="proof"' not in till.shop.client.get(path).text
-        page, file = (till.shop.client.get(f"{path}/{end}") for end in ("proof", "proof.json"))
+        page, file = (
+            till.shop.client.get(f"{path}/{end}") for end in ("proof", "proof.json")
+        )
         assert (page.status_code, page.mimetype) == (404, "text/html")
         assert (file.status_code, file.json["error"]["code"]) == (404, "not_found")
     Terminal(till).run("invoice", "settle", half["id"], "--reason", "enough")
@@ -128,11 +149,19 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize("network", ELSEWHERE)
-def test_a_block_is_looked_up_at_the_public_explorers_of_its_network(open_shops, network):
-    shop = open_shops(BLOCKTILL_NETWORK=network, BLOCKTILL_EXPLORERS="http://10.0.0.5:3000/api")
+def test_a_block_is_looked_up_at_the_public_explorers_of_its_network(
+    open_shops, network
+):
+    shop = open_shops(
+        BLOCKTILL_NETWORK=network, BLOCKTILL_EXPLORERS="http://10.0.0.5:3000/api"
+    )
     pay(shop, invoice := shop.invoice())
     shop.sql(f"UPDATE proof SET document = '{json.dumps(dict.fromkeys(DOCUMENT, ''))}'")  # noqa: S608
     page = Page(show(shop, invoice).text)
     links = [named for tag, named in page.tags if tag == "a" and "rel" in named]
-    assert [link["href"] for link in links] == [f"{at}{'0b' * 32}" for at in ELSEWHERE[network]]
-    assert all((link["rel"], link["target"]) == ("noreferrer", "_blank") for link in links)
+    assert [link["href"] for link in links] == [
+        f"{at}{'0b' * 32}" for at in ELSEWHERE[network]
+    ]
+    assert all(
+        (link["rel"], link["target"]) == ("noreferrer", "_blank") for link in links
+    )

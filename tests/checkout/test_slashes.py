@@ -4,7 +4,12 @@ from urllib.parse import urljoin
 
 import pytest
 
-PLACES = ["/pay/{invoice}/", "/pay/{invoice}/proof/", "/link/{link}/", "/pay/{invoice}/?lang=de"]
+PLACES = [
+    "/pay/{invoice}/",
+    "/pay/{invoice}/proof/",
+    "/link/{link}/",
+    "/pay/{invoice}/?lang=de",
+]
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -15,10 +20,13 @@ def test_a_payers_page_is_found_with_a_slash_behind_it(shop, place):
     assert answer.status_code == 308
     # Behind a proxy that serves us below a path of its own, too.
     led_to = urljoin(f"https://pay.example/shop{path}", answer.headers["Location"])
-    assert led_to == "https://pay.example/shop" + path.replace("/?", "?").removesuffix("/")
+    assert led_to == "https://pay.example/shop" + path.replace("/?", "?").removesuffix(
+        "/"
+    )
     page = shop.client.get(led_to.removeprefix("https://pay.example/shop"))
     assert (
-        page.status_code == shop.client.get(path.replace("/?", "?").removesuffix("/")).status_code
+        page.status_code
+        == shop.client.get(path.replace("/?", "?").removesuffix("/")).status_code
     )
 
 

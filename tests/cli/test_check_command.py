@@ -22,7 +22,9 @@ def test_check_settles_what_is_paid_and_says_so(till, blocktill):
     txid = till.pay(invoice)
     till.mine()
     output, _ = blocktill.run("check")
-    assert "in the mempool: 0, calls: " in output and f"{invoice['id']} is paid" in output
+    assert (
+        "in the mempool: 0, calls: " in output and f"{invoice['id']} is paid" in output
+    )
     assert till.look(invoice)["tx_hash"] == txid
     again = blocktill.json("check")
     assert (again["blocks_read"], again["failed"], again["changed"]) == (0, [], {})
@@ -36,7 +38,9 @@ def test_a_check_says_how_many_blocks_are_left_and_in_how_many_hours_they_are_re
         (1, 1, "1 block is still to be read, which takes about an hour"),
         (1_008, 3, "1008 blocks are still to be read, which takes about 3 hours"),
     ):
-        assert said in "\n".join(lines_of(Report(blocks_behind=behind, hours_behind=behind_h)))
+        assert said in "\n".join(
+            lines_of(Report(blocks_behind=behind, hours_behind=behind_h))
+        )
     assert [hours_to_read(blocks, 600) for blocks in (0, 1, 400, 401)] == [0, 1, 1, 2]
 
 
@@ -59,7 +63,11 @@ def test_a_word_that_is_no_text_is_wrong_use(blocktill):
         "export labels --merchant \udcff",
     ):
         output, errors = blocktill.run(*words.split(), status=2)
-        assert output == "" and "\\udcff' is not UTF-8" in errors and "Traceback" not in errors
+        assert (
+            output == ""
+            and "\\udcff' is not UTF-8" in errors
+            and "Traceback" not in errors
+        )
 
 
 def test_check_without_an_explorer_fails_and_names_the_doctor(till, blocktill):
@@ -88,10 +96,14 @@ def test_a_second_check_beside_a_first_does_nothing_and_says_so(till, blocktill)
         assert len(esplora.asked) == 1
         go_on.set()
         output, errors = first.communicate(timeout=60)
-        assert (first.returncode, json.loads(output)["chain_failed"]) == (1, True), errors
+        assert (first.returncode, json.loads(output)["chain_failed"]) == (1, True), (
+            errors
+        )
 
 
-def test_a_check_that_finds_somebody_waiting_looks_again_until_the_payment_is_seen(till, blocktill):
+def test_a_check_that_finds_somebody_waiting_looks_again_until_the_payment_is_seen(
+    till, blocktill
+):
     invoice = till.shop.invoice()
     till.check()
     till.open_page(invoice)
@@ -111,7 +123,10 @@ def test_a_check_that_shall_look_once_stays_for_nobody(till, blocktill):
     waited = till.shop.sql(f"SELECT asked_at FROM invoice WHERE id = '{invoice['id']}'")  # noqa: S608
     assert waited.fetchone()[0], "the page still waits"
     for words in ("--watch 1 --once", "--watch 1 --invoice inv_1"):
-        assert "--watch goes neither with" in blocktill.run("check", *words.split(), status=2)[1]
+        assert (
+            "--watch goes neither with"
+            in blocktill.run("check", *words.split(), status=2)[1]
+        )
 
 
 def test_a_watch_prints_what_has_changed_into_a_pipe_at_once(till):
@@ -129,22 +144,33 @@ def test_a_watch_prints_what_has_changed_into_a_pipe_at_once(till):
 def test_invoice_list_shows_the_newest_first_and_filters_by_status(till, blocktill):
     old, new = till.shop.invoice(), till.shop.invoice()
     blocktill.run("invoice", "cancel", old["id"])
-    assert "the invoice is canceled" in blocktill.run("invoice", "cancel", old["id"], status=1)[1]
-    assert [row["id"] for row in blocktill.json("invoice", "list")] == [new["id"], old["id"]]
+    assert (
+        "the invoice is canceled"
+        in blocktill.run("invoice", "cancel", old["id"], status=1)[1]
+    )
+    assert [row["id"] for row in blocktill.json("invoice", "list")] == [
+        new["id"],
+        old["id"],
+    ]
     listed = blocktill.json("invoice", "list", "--status", "canceled")
     assert [(row["id"], row["merchant"]) for row in listed] == [(old["id"], "shop")]
     lines = blocktill.run("invoice", "list", "--limit", "1")[0].splitlines()
     assert len(lines) == 2 and lines[1].startswith(new["id"])
 
 
-def test_invoice_show_says_why_it_stands_where_it_stands_until_it_is_settled(till, blocktill):
+def test_invoice_show_says_why_it_stands_where_it_stands_until_it_is_settled(
+    till, blocktill
+):
     invoice = till.shop.invoice(description="tea")
     txid = till.pay(invoice, 1_000)
     till.mine()
     blocktill.run("check")
     found = blocktill.json("invoice", "show", invoice["id"])
     missing = invoice["amount_sats"] - 1_000
-    assert found["standing"]["reason"] == f"open: {missing} satoshis are missing, 1000 came"
+    assert (
+        found["standing"]["reason"]
+        == f"open: {missing} satoshis are missing, 1000 came"
+    )
     assert [p["tx_hash"] for p in found["payments"]] == [txid]
     assert [(o["txid"], o["amount_sats"]) for o in found["outputs"]] == [(txid, 1_000)]
     assert [event["kind"] for event in found["events"]] == ["seen", "payment"]
@@ -175,7 +201,9 @@ def test_wrong_settings_stop_every_command_naming_each_variable(blocktill):
     for words in ("check", "migrate", "merchant list", "invoice list", "serve"):
         output, errors = blocktill.run(*words.split(), status=2, **WRONG)
         assert output == "" and "Traceback" not in errors, words
-        assert len(errors.splitlines()) == 3 and all(name in errors for name in WRONG), words
+        assert len(errors.splitlines()) == 3 and all(
+            name in errors for name in WRONG
+        ), words
 
 
 def test_help_and_version_work_with_wrong_settings(blocktill):

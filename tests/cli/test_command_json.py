@@ -19,7 +19,9 @@ IN_PLACE = ["restore", "--in-place", "--yes"]
 # `listen` answers until it is stopped: tests/notify/test_listen.py reads its lines.
 # A part's own commands are tried in its room.
 OF_PARTS = {name for part in hooks.of(hooks.Commands) for name in part.commands}
-NAMES = {name for name, one in commands(cli) if any(p.name == "as_json" for p in one.params)}
+NAMES = {
+    name for name, one in commands(cli) if any(p.name == "as_json" for p in one.params)
+}
 ANSWERING = {name for name in NAMES if name.split()[0] not in OF_PARTS} - {"listen"}
 
 
@@ -57,7 +59,11 @@ def trips(till, folder):
     words: dict[str, Words] = {name: name.split() for name in ANSWERING}
     words["merchant add"] += ["second", "--yes", "--xpub", new_xpub()]
     of_shop = "brand currency login mail return sessions timezone"
-    for name in (*(f"merchant {word}" for word in of_shop.split()), "wallet export", "wallet gap"):
+    for name in (
+        *(f"merchant {word}" for word in of_shop.split()),
+        "wallet export",
+        "wallet gap",
+    ):
         words[name] += ["shop"]
     words["key issue"] += ["shop", "--scope", "read"]
     words["key rotate"] += [key_id]
@@ -68,7 +74,10 @@ def trips(till, folder):
     words["backup"] += [str(folder / "copy.db")]
     words["restore"] = IN_PLACE
     url, command = ("http://127.0.0.1:9/",), ("--exec", "true")
-    added = [Terminal(till).json("webhook", "add", "shop", *to)["id"] for to in (url, command)]
+    added = [
+        Terminal(till).json("webhook", "add", "shop", *to)["id"]
+        for to in (url, command)
+    ]
     words["webhook add"] += ["shop", *url]
     words["webhook rotate"] += added[:1]
     words["webhook deliveries"] += added[1:]
@@ -83,7 +92,9 @@ def texts_that_are_numbers(value, path=""):
     elif isinstance(value, list):
         for item in value:
             yield from texts_that_are_numbers(item, path)
-    elif isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", value):
+    elif isinstance(value, str) and re.fullmatch(
+        r"-?\d+(\.\d+)?([eE][+-]?\d+)?", value
+    ):
         yield f"{path}: {value}"
 
 
@@ -107,7 +118,10 @@ def test_dollars_come_back_as_they_went_in(till):
     links = Terminal(till).run("link", "list", "--json")[0]
     assert '"amount": 12.5' in links
     (row,) = Terminal(till).json("export", "payments")
-    assert (row["invoice_usd_quote"], row["amount_btc"]) == (25, row["amount_sats"] / 10**8)
+    assert (row["invoice_usd_quote"], row["amount_btc"]) == (
+        25,
+        row["amount_sats"] / 10**8,
+    )
 
 
 @pytest.mark.parametrize(

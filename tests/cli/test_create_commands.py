@@ -55,12 +55,17 @@ def test_a_link_is_the_one_that_the_operation_makes(case, blocktill, till):
     assert till.shop.get(f"/payment-links/{made['id']}").json == made
 
 
-@pytest.mark.parametrize("words", ["invoice create shop --usd 25", "link create shop --title Tips"])
+@pytest.mark.parametrize(
+    "words", ["invoice create shop --usd 25", "link create shop --title Tips"]
+)
 def test_without_json_the_id_and_the_page_are_printed(words, blocktill, till):
     said, talk = blocktill.run(*words.split())
     id, page = said.splitlines()
     assert talk == "" and page.startswith("http") and page.endswith(id)
-    assert till.shop.client.get(page.removeprefix(till.settings.base_url)).status_code == 200
+    assert (
+        till.shop.client.get(page.removeprefix(till.settings.base_url)).status_code
+        == 200
+    )
 
 
 MOST = "must be greater than 0 and at most"
@@ -109,7 +114,9 @@ def test_a_text_with_a_sign_that_cannot_be_seen_is_refused(case, blocktill, till
     assert counters(till) == before
 
 
-def test_blanks_of_any_script_become_blanks_and_lines_of_a_description_stay(blocktill, till):
+def test_blanks_of_any_script_become_blanks_and_lines_of_a_description_stay(
+    blocktill, till
+):
     texts = ["--title", " Tip\u3000jar\u200d", "--description", "One\u00a0tea\r\nTwo"]
     made = blocktill.json("link", "create", "shop", *texts)
     assert (made["title"], made["description"]) == ("Tip jar\u200d", "One tea\nTwo")
@@ -124,7 +131,9 @@ def counters(till):
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_the_operation_refuses_is_refused_by_the_options_name(case, blocktill, till):
+def test_what_the_operation_refuses_is_refused_by_the_options_name(
+    case, blocktill, till
+):
     words, message = REFUSED[case]
     before = counters(till)
     assert message in blocktill.run(*words.split(), status=2)[1]
@@ -154,7 +163,9 @@ def test_without_a_price_no_invoice_is_made(blocktill, till):
 
 
 def test_a_link_suggests_amounts(blocktill, till):
-    said, _ = blocktill.run("link", "create", "shop", "--min", "1", "--suggest", "5, 10,19.90")
+    said, _ = blocktill.run(
+        "link", "create", "shop", "--min", "1", "--suggest", "5, 10,19.90"
+    )
     assert ">19.90<" in till.shop.client.get(f"/link/{said.split()[0]}").text
 
 

@@ -13,9 +13,13 @@ def made(till, blocktill):
     pay(till.shop, invoice)
     found = {"invoice": invoice["id"]}
     if "bills" not in GONE:
-        found["bill"] = blocktill.json("bill", "create", "shop", "--amount", "100")["id"]
+        found["bill"] = blocktill.json("bill", "create", "shop", "--amount", "100")[
+            "id"
+        ]
     if "refunds" not in GONE:
-        found["refund"] = blocktill.json("refund", "create", invoice["id"], "--sats", "700")["id"]
+        found["refund"] = blocktill.json(
+            "refund", "create", invoice["id"], "--sats", "700"
+        )["id"]
     return found
 
 
@@ -26,7 +30,9 @@ def test_a_row_is_the_same_in_its_list_and_alone(till, blocktill):
         facts = shown.get("invoice", shown) | shown.get("standing", {})
         common = listed.keys() & facts.keys()
         assert {"id", "merchant", "status", "created_at"} <= common, command
-        assert {name: listed[name] for name in common} == {name: facts[name] for name in common}
+        assert {name: listed[name] for name in common} == {
+            name: facts[name] for name in common
+        }
         assert listed["merchant"] == "shop"
 
 

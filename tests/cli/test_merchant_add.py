@@ -40,7 +40,9 @@ def add(shop, *words, typed="", status=0):
 
 
 def names(shop):
-    return [name for (name,) in shop.sql("SELECT name FROM merchant ORDER BY id").fetchall()]
+    return [
+        name for (name,) in shop.sql("SELECT name FROM merchant ORDER BY id").fetchall()
+    ]
 
 
 def test_the_key_is_the_first_line_of_standard_input_and_the_next_answers(shop):
@@ -62,7 +64,9 @@ def test_the_chain_is_begun_with_the_first_merchant(lied_to):
 
 def test_a_merchant_is_made_where_no_source_answers(shop):
     said = add(shop, "second", "--xpub", new_xpub(), "--yes")
-    assert "the next check begins to follow the chain" in said and "added second" in said
+    assert (
+        "the next check begins to follow the chain" in said and "added second" in said
+    )
 
 
 def test_nothing_on_standard_input_is_no_key(monkeypatch):
@@ -76,13 +80,17 @@ def test_a_key_that_another_merchant_has_is_refused_before_addresses_are_compare
     add(shop, "second", "--xpub", key, "--yes")
     said = add(shop, "third", "--xpub", key, status=1)
     assert (
-        said.startswith("blocktill: merchant second has this key already: ") and "bcrt" not in said
+        said.startswith("blocktill: merchant second has this key already: ")
+        and "bcrt" not in said
     )
 
 
 def test_of_two_keys_none_is_taken_and_none_is_repeated(shop):
     one, other = new_xpub(), new_xpub()
-    for words in (["--descriptor", f"wpkh({one}/0/*)", "--xpub", other], ["--xpub", one] * 2):
+    for words in (
+        ["--descriptor", f"wpkh({one}/0/*)", "--xpub", other],
+        ["--xpub", one] * 2,
+    ):
         said = add(shop, "second", *words, "--yes", status=2)
         assert "give one key" in said and one not in said and other not in said
     assert names(shop) == ["shop"]
@@ -92,12 +100,27 @@ def test_a_descriptor_is_taken_and_who_signs_is_shown(shop):
     first, second, third = (new_xpub() for _ in range(3))
     keys = f"[73C5DA0A/48h/1h/0h/2h]{first}/<0;1>/*,[deadbeef/48'/1'/0'/2']{second}/0/*,{third}/0/*"
     script = f"wsh(sortedmulti(2,{keys}))"
-    said = add(shop, "second", "--descriptor", "-", "--yes", typed=f"{script}#{checksum(script)}\n")
-    signers = {first: " 73c5da0a/48'/1'/0'/2'", second: " deadbeef/48'/1'/0'/2'", third: ""}
-    listed = "".join(f"  tpub...{key[-8:]}{origin}\n" for key, origin in signers.items())
+    said = add(
+        shop,
+        "second",
+        "--descriptor",
+        "-",
+        "--yes",
+        typed=f"{script}#{checksum(script)}\n",
+    )
+    signers = {
+        first: " 73c5da0a/48'/1'/0'/2'",
+        second: " deadbeef/48'/1'/0'/2'",
+        third: "",
+    }
+    listed = "".join(
+        f"  tpub...{key[-8:]}{origin}\n" for key, origin in signers.items()
+    )
     assert f"To spend, 2 of these 3 sign:\n{listed}" in said
     assert said.count("  bcrt1q") == 3 and third not in said
-    ((stored,),) = shop.sql("SELECT descriptor FROM merchant WHERE name = 'second'").fetchall()
+    ((stored,),) = shop.sql(
+        "SELECT descriptor FROM merchant WHERE name = 'second'"
+    ).fetchall()
     kept = f"[73c5da0a/48'/1'/0'/2']{first}/0/*,{keys.partition(',')[2]}"
     assert stored == f"wsh(sortedmulti(2,{kept}))"
     add(shop, "taproot", "--descriptor", f"tr({third}/0/*)", "--yes")
@@ -109,7 +132,9 @@ def test_a_range_for_change_is_shown_as_one(capsys):
     for branch, is_for_change in (("0", False), ("<1;0>", True), ("1", True)):
         account = parse_account(f"wpkh({new_xpub()}/{branch}/*)", NETWORKS["regtest"])
         show_first_addresses(account, NETWORKS["regtest"])
-        assert ("the wallet's own change would pay" in capsys.readouterr().err) == is_for_change
+        assert (
+            "the wallet's own change would pay" in capsys.readouterr().err
+        ) == is_for_change
 
 
 SEEDS = {
@@ -125,7 +150,9 @@ def test_seed_words_are_not_repeated_and_what_has_happened_is_named(name, shop):
     said = add(shop, "second", *words, "--yes", typed=typed, status=1)
     assert "seed words" in said and "has now been shown them" in said
     assert "move all money there" in said and "all of it was copied" not in said
-    assert not any(word in said for word in ("legal", "winner", "sausage", "acoustic", "bless"))
+    assert not any(
+        word in said for word in ("legal", "winner", "sausage", "acoustic", "bless")
+    )
     assert names(shop) == ["shop"]
 
 
@@ -152,5 +179,7 @@ LOOK = {
 @pytest.mark.parametrize("text", LOOK)
 def test_what_looks_like_seed_words(text):
     assert are_seed_words(text) == LOOK[text]
-    with pytest.raises(CommandError, match="seed words" if LOOK[text] else "all of it was copied"):
+    with pytest.raises(
+        CommandError, match="seed words" if LOOK[text] else "all of it was copied"
+    ):
         parse_account(text, NETWORKS["regtest"])

@@ -24,9 +24,14 @@ def test_an_option_with_an_empty_value_is_refused():
     assert len(VALUED) > 60
     asked = [(["--env-file", "", "check"], "--env-file")]
     for words, option in VALUED:
-        asked += [([*words.split(), option, ""], option), ([*words.split(), f"{option}="], option)]
+        asked += [
+            ([*words.split(), option, ""], option),
+            ([*words.split(), f"{option}="], option),
+        ]
     for words, option in asked:
-        with pytest.raises(click.UsageError, match=f"^{option} is followed by an empty"):
+        with pytest.raises(
+            click.UsageError, match=f"^{option} is followed by an empty"
+        ):
             cli.main(words, standalone_mode=False)
     for words in (["--xpub=secret", ""], ["--xpub", "secret", "--script="]):
         with pytest.raises(click.UsageError) as refused:
@@ -63,7 +68,10 @@ def test_a_refusal_says_what_to_use_instead(till):
 def test_a_database_url_is_refused_with_how_it_is_written(till):
     message = "sqlite:///path (four slashes for an absolute path) or postgresql://"
     for url in ("mysql://x/y", "postgres://u:p@h/x"):
-        assert message in Terminal(till).run("check", status=2, BLOCKTILL_DATABASE_URL=url)[1]
+        assert (
+            message
+            in Terminal(till).run("check", status=2, BLOCKTILL_DATABASE_URL=url)[1]
+        )
 
 
 EVERY = {"at", "level", "logger", "message"}
@@ -94,7 +102,11 @@ def test_a_check_that_fails_says_why_before_and_json_is_beside_it(till, blocktil
     output, errors = blocktill.run("--log-json", "check", status=1)
     *reasons, last = lines(errors)
     assert output == "" and "127.0.0.1" in str(reasons)
-    assert (last["message"], last["level"], last["chain_failed"]) == ("check", "error", True)
+    assert (last["message"], last["level"], last["chain_failed"]) == (
+        "check",
+        "error",
+        True,
+    )
     assert "error" in {line["level"] for line in reasons}
     output, errors = blocktill.run("--log-json", "check", "--json", status=1)
     assert json.loads(output)["chain_failed"] is True
@@ -104,9 +116,14 @@ def test_a_check_that_fails_says_why_before_and_json_is_beside_it(till, blocktil
 def test_what_a_command_refuses_is_a_line_too(blocktill):
     for environ, message in (
         ({}, "there is no invoice"),
-        ({"BLOCKTILL_DATABASE_URL": "sqlite:////nowhere/lost.db"}, "there is no database"),
+        (
+            {"BLOCKTILL_DATABASE_URL": "sqlite:////nowhere/lost.db"},
+            "there is no database",
+        ),
     ):
-        output, errors = blocktill.run("--log-json", "invoice", "show", "x", status=1, **environ)
+        output, errors = blocktill.run(
+            "--log-json", "invoice", "show", "x", status=1, **environ
+        )
         found = lines(errors)
         assert output == "" and message in str([line["message"] for line in found])
         assert found[-1]["level"] == "error"

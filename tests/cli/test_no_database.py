@@ -17,7 +17,13 @@ MAKES_IT = "`blocktill migrate`"
 COMMANDS = [
     *("check", "check --invoice inv_1", "check --watch 1", "serve", "merchant list"),
     *("merchant add shop --xpub {xpub} --yes", "key list", "invoice list", "link list"),
-    *("webhook list", "listen", "export payments", "export labels", "wallet export shop"),
+    *(
+        "webhook list",
+        "listen",
+        "export payments",
+        "export labels",
+        "wallet export shop",
+    ),
     *("restore --in-place --yes", "backup copy.db", "doctor"),
 ]
 
@@ -34,7 +40,9 @@ def refused(folder, url, words):
         "BLOCKTILL_EXPLORERS": "http://127.0.0.1:9",
         "BLOCKTILL_PRICE_SOURCES": "http://a:9#/a",
     }
-    ended = forge().run(environ, words.format(xpub=new_xpub()).split(), folder=str(folder))
+    ended = forge().run(
+        environ, words.format(xpub=new_xpub()).split(), folder=str(folder)
+    )
     assert ended.status == 1 and "Traceback" not in ended.errors, ended
     return ended.output + ended.errors
 
@@ -88,15 +96,21 @@ def test_migrate_says_where_it_made_a_new_database_and_where_it_did_not(tmp_path
     url = f"sqlite:///{tmp_path}/new/blocktill.db"
     environ = {"PATH": "/usr/bin:/bin", "BLOCKTILL_DATABASE_URL": url}
     first, second = (forge().run(environ, ["migrate"]).output for _ in range(2))
-    assert first.startswith(f"made a new database for regtest, {tmp_path}/new/blocktill.db")
+    assert first.startswith(
+        f"made a new database for regtest, {tmp_path}/new/blocktill.db"
+    )
     assert "nothing to do" in second and "new" not in second
 
 
-def test_check_and_doctor_of_a_shop_without_a_merchant_say_so_and_end_well(till, tmp_path):
+def test_check_and_doctor_of_a_shop_without_a_merchant_say_so_and_end_well(
+    till, tmp_path
+):
     empty = {"BLOCKTILL_DATABASE_URL": new_database(tmp_path, "empty")}
     output, said = Terminal(till).run("check", **empty)
     assert (
-        "in the mempool: 0" in output and "no merchant" in said and "BLOCKTILL_DATABASE_URL" in said
+        "in the mempool: 0" in output
+        and "no merchant" in said
+        and "BLOCKTILL_DATABASE_URL" in said
     )
     assert '"merchants": 0' in Terminal(till).run("check", "--json", **empty)[0]
     assert Terminal(till).json("check")["merchants"] == 1

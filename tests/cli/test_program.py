@@ -40,7 +40,15 @@ echo "${COMPREPLY[@]}"
     assert done(["bash", "-c", script], env=environ).strip() == "issue"
 
 
-SERVING = {"flask", "werkzeug", "jinja2", "limits", "redis", "prometheus_client", "gunicorn"}
+SERVING = {
+    "flask",
+    "werkzeug",
+    "jinja2",
+    "limits",
+    "redis",
+    "prometheus_client",
+    "gunicorn",
+}
 # The network, and marshmallow for what explorers answer.
 CALLING = {"requests", "urllib3", "http.client", "marshmallow"}
 OTHERS = {"apispec", "segno", "btcpay.sandbox", "btcpay.health.doctor", "btcpay.backup"}
@@ -58,7 +66,11 @@ def test_a_command_loads_only_what_it_needs(command):
     """Looks at the modules in memory after the import, before the command begins."""
     code = f"import sys, {COMMANDS[command]}; print(*sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert set(done.stdout.split()) & NOT_NEEDED[command] == set()
 

@@ -34,13 +34,19 @@ class Cron:
 
     def write(self, **environ):
         values = self.till.shop.environ | environ
-        self.file.write_text("".join(f'{name}="{value}"\n' for name, value in values.items()))
+        self.file.write_text(
+            "".join(f'{name}="{value}"\n' for name, value in values.items())
+        )
 
     def mail(self):
         """The mail that cron would send: everything printed."""
         program, *words = LINE.replace("/etc/blocktill.env", str(self.file)).split()
         assert program == "/opt/blocktill/bin/blocktill"
-        environ = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "SHELL": "/bin/sh"}
+        environ = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(self.folder),
+            "SHELL": "/bin/sh",
+        }
         ended = forge().run(environ, words, folder=str(self.folder))
         self.status = ended.status
         return ended.output + ended.errors
@@ -113,7 +119,9 @@ def test_a_mail_comes_when(name, cron):
 
 
 @pytest.mark.parametrize(("minutes", "is_said"), [(4.9, False), (5.1, True)])
-def test_a_check_that_hangs_for_more_than_five_minutes_is_an_error(cron, minutes, is_said):
+def test_a_check_that_hangs_for_more_than_five_minutes_is_an_error(
+    cron, minutes, is_said
+):
     """By the clock that does not step; and what was noted before a restart says nothing."""
     url = cron.till.settings.database_url
     db = open_database(url)
@@ -125,11 +133,15 @@ def test_a_check_that_hangs_for_more_than_five_minutes_is_an_error(cron, minutes
             meta.put(db, meta.Key.RUN_SINCE, f"{since_s} {start}")
             said = cron.mail()
             assert cron.status == status
-            assert ("another check has been running for 5 minutes" in said) == bool(status)
+            assert ("another check has been running for 5 minutes" in said) == bool(
+                status
+            )
 
 
 def test_a_check_notes_since_when_it_is_at_it(cron):
     before = boot_mark()
     cron.mail()
     since = meta.get(cron.till.shop.service.db, meta.Key.RUN_SINCE)
-    assert since and timedelta() <= elapsed(before, since) <= elapsed(before, boot_mark())
+    assert since and timedelta() <= elapsed(before, since) <= elapsed(
+        before, boot_mark()
+    )

@@ -24,7 +24,8 @@ RUN = ("run", "--every", "1")
 def children(live):
     """The process of the service and that of the check."""
     of = {
-        pid: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in children_of(live.pid)
+        pid: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        for pid in children_of(live.pid)
     }
     service = next(pid for pid, words in of.items() if b"wsgi:app" in words)
     return service, next(pid for pid, words in of.items() if b"--watch" in words)
@@ -33,7 +34,9 @@ def children(live):
 @pytest.mark.parametrize("signalled", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_an_order_is_paid_and_a_signal_ends_all(till, tmp_path, signalled):
     with Live(till.shop, tmp_path, words=RUN) as live:
-        order = live.ask("POST", "/invoices", till.shop.write_key, json={"amount_usd": 25})
+        order = live.ask(
+            "POST", "/invoices", till.shop.write_key, json={"amount_usd": 25}
+        )
         till.pay(order.json())
         till.mine()
         until(lambda: "paid" in till.kinds(order.json()), "the payment to be seen")
@@ -46,10 +49,16 @@ def test_an_order_is_paid_and_a_signal_ends_all(till, tmp_path, signalled):
 
 
 @pytest.mark.parametrize("which", ["service", "check"])
-def test_when_one_is_killed_the_other_ends_and_its_status_is_the_commands(shop, tmp_path, which):
+def test_when_one_is_killed_the_other_ends_and_its_status_is_the_commands(
+    shop, tmp_path, which
+):
     with Live(shop, tmp_path, words=RUN) as live:
         family = children_of(live.pid)
-        victim = dict(zip(("service", "check"), until(lambda: children(live), "both"), strict=True))
+        victim = dict(
+            zip(
+                ("service", "check"), until(lambda: children(live), "both"), strict=True
+            )
+        )
         os.kill(victim[which], signal.SIGKILL)
         assert live.wait() == 128 + signal.SIGKILL
         assert f"the {which} was killed (signal 9)" in live.log()
@@ -65,8 +74,16 @@ def test_when_it_is_killed_itself_both_end(shop, tmp_path):
 
 def test_a_port_that_is_taken_ends_it(shop, tmp_path):
     (tmp_path / "second").mkdir()
-    with Live(shop, tmp_path) as first, pytest.raises(AssertionError, match="the service ended"):
-        Live(shop, tmp_path / "second", words=RUN, BLOCKTILL_BIND=f"127.0.0.1:{first.port}")
+    with (
+        Live(shop, tmp_path) as first,
+        pytest.raises(AssertionError, match="the service ended"),
+    ):
+        Live(
+            shop,
+            tmp_path / "second",
+            words=RUN,
+            BLOCKTILL_BIND=f"127.0.0.1:{first.port}",
+        )
 
 
 def test_the_database_is_made_once(shop, tmp_path):
@@ -74,14 +91,18 @@ def test_the_database_is_made_once(shop, tmp_path):
     made = {"BLOCKTILL_DATABASE_URL": f"sqlite:///{path}"}
     for words in ("made a new database for regtest", "Starting gunicorn"):
         with Live(shop, tmp_path, words=RUN, **made) as live:
-            assert words in live.log() and live.log().count("made a new") == (words[0] == "m")
+            assert words in live.log() and live.log().count("made a new") == (
+                words[0] == "m"
+            )
 
 
 def test_a_file_of_an_older_version_is_copied_before_it_is_brought_to_this_one(
     shop, tmp_path, monkeypatch, capsys
 ):
     steps = shutil.copytree(versions.STEPS, tmp_path / "steps")
-    (steps / "9999_next.sql").write_text("ALTER TABLE merchant ADD COLUMN favourite TEXT;")
+    (steps / "9999_next.sql").write_text(
+        "ALTER TABLE merchant ADD COLUMN favourite TEXT;"
+    )
     path = sqlite_path(shop.service.settings.database_url)
     prepare(shop.service.settings, steps)
     beside = path.with_name(f"{path.name}.version-{versions.VERSION}")
@@ -89,7 +110,9 @@ def test_a_file_of_an_older_version_is_copied_before_it_is_brought_to_this_one(
     assert f"copied the database of version {versions.VERSION} to {beside}" in said
     for file, columns in ((path, 1), (beside, 0)):
         with closing(sqlite3.connect(file)) as db:
-            table = db.execute("SELECT name FROM pragma_table_info('merchant')").fetchall()
+            table = db.execute(
+                "SELECT name FROM pragma_table_info('merchant')"
+            ).fetchall()
         assert table.count(("favourite",)) == columns
     prepare(shop.service.settings, steps)
     assert capsys.readouterr().err == ""
@@ -112,9 +135,14 @@ time.sleep(60)
 def test_nothing_survives_of_a_child(tmp_path, how):
     (tmp_path / "stubborn.py").write_text(STUBBORN.format(how))
     environ = clean_environ(PYTHONPATH=str(tmp_path))
-    with contextlib.chdir(tmp_path), Children(environ, 0.2, tmp_path / "log") as children:
+    with (
+        contextlib.chdir(tmp_path),
+        Children(environ, 0.2, tmp_path / "log") as children,
+    ):
         children.start("check", "stubborn")
         file = tmp_path / "pids"
-        until(lambda: file.exists() and file.read_text().endswith("\n"), "its processes")
+        until(
+            lambda: file.exists() and file.read_text().endswith("\n"), "its processes"
+        )
     pids = [int(pid) for pid in file.read_text().split()]
     until(lambda: not any(map(is_alive, pids)), "both to end")

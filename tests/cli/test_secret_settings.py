@@ -72,7 +72,9 @@ def words_of_all(folder):
 
 @pytest.mark.parametrize("database", ["of the shop", "of a server that is away"])
 def test_no_command_shows_a_secret(till, tmp_path, database):
-    secrets = {name: text for name, text in SECRETS.items() if name != "BLOCKTILL_DATABASE_URL"}
+    secrets = {
+        name: text for name, text in SECRETS.items() if name != "BLOCKTILL_DATABASE_URL"
+    }
     if database != "of the shop":
         secrets = SECRETS
     environ = {"PATH": "/usr/bin:/bin"} | till.shop.environ | MAIL | secrets
@@ -88,7 +90,9 @@ def test_no_command_shows_a_secret(till, tmp_path, database):
 @pytest.mark.parametrize("name", SECRETS)
 def test_a_wrong_secret_is_refused_without_a_word_of_it(till, tmp_path, name):
     file = tmp_path / "secret"
-    file.write_text(f"{SECRET} {SECRET}://{SECRET}\udcff".encode("utf-8", "replace").decode())
+    file.write_text(
+        f"{SECRET} {SECRET}://{SECRET}\udcff".encode("utf-8", "replace").decode()
+    )
     for environ in (
         {name: f"{SECRET} {SECRET}"},
         {name: f"https://{SECRET}:{SECRET}@{SECRET}:x/{SECRET}"},
@@ -96,6 +100,8 @@ def test_a_wrong_secret_is_refused_without_a_word_of_it(till, tmp_path, name):
         {name: SECRET, f"{name}_FILE": str(file)},
     ):
         base = {one: text for one, text in till.shop.environ.items() if one != name}
-        ended = forge().run({"PATH": "/usr/bin:/bin"} | base | environ, ["merchant", "list"])
+        ended = forge().run(
+            {"PATH": "/usr/bin:/bin"} | base | environ, ["merchant", "list"]
+        )
         assert ended.status == 2 and name in ended.errors
         assert SECRET not in ended.output + ended.errors

@@ -46,7 +46,9 @@ def options(folder, user=ME, **more):
         "database-url": f"sqlite:///{folder}/data/shop.db", "merchant": "My shop",
         "xpub": new_xpub(), "env-file": f"{folder}/shop.env", "user": user,
     } | {name.replace("_", "-"): text for name, text in more.items()}  # fmt: skip
-    given = [word for name, text in values.items() if text for word in (f"--{name}", text)]
+    given = [
+        word for name, text in values.items() if text for word in (f"--{name}", text)
+    ]
     return [*given, "--units", "none"]
 
 
@@ -65,7 +67,9 @@ def for_all(folder):
         shutil.copytree(PROJECT / package, site / package)
     for entry in ("app.py", "wsgi.py"):
         shutil.copy(PROJECT / entry, site)
-    for name in re.findall(r"^([\w.-]+)==", (PROJECT / "requirements.txt").read_text(), re.M):
+    for name in re.findall(
+        r"^([\w.-]+)==", (PROJECT / "requirements.txt").read_text(), re.M
+    ):
         for file in metadata.files(name) or ():
             if ".." not in file.parts and file.locate().is_file():
                 (site / file).parent.mkdir(parents=True, exist_ok=True)
@@ -79,7 +83,12 @@ def for_all(folder):
 
 def run(words, status=0, program=PROGRAM, **more):
     environ = clean_environ(HOME="/nowhere") | more.pop("environ", {})
-    more |= {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "timeout": 300}
+    more |= {
+        "stdin": subprocess.DEVNULL,
+        "capture_output": True,
+        "text": True,
+        "timeout": 300,
+    }
     ended = subprocess.run([program, *words], env=environ, **more)
     assert ended.returncode == status, ended.stdout + ended.stderr
     return ended
@@ -104,14 +113,19 @@ def test_options_alone_make_a_shop_and_a_second_run_changes_what_is_said(folder)
     words = options(folder)
     first = run(["setup", *words])
     assert first.stdout.startswith("sk_test_") and first.stdout.count("\n") == 1
-    assert "bcrt1q" in first.stderr and "http://127.0.0.1:8000/merchant/login/" in first.stderr
+    assert (
+        "bcrt1q" in first.stderr
+        and "http://127.0.0.1:8000/merchant/login/" in first.stderr
+    )
     assert "What `blocktill doctor` finds:\n" in first.stderr
     assert f"Start it: {PROGRAM} --env-file {folder}/shop.env run\n" in first.stderr
     text = (folder / "shop.env").read_text()
     assert text.startswith(f"# kept\n{NOBODY}BLOCKTILL_NETWORK=regtest\n")
     assert stat.S_IMODE((folder / "shop.env").stat().st_mode) == 0o600
     (folder / "shop.env").chmod(0o644)
-    again = run(["setup", "--env-file", f"{folder}/shop.env", "--units", "none", "--user", ME])
+    again = run(
+        ["setup", "--env-file", f"{folder}/shop.env", "--units", "none", "--user", ME]
+    )
     assert again.stdout == "" and (folder / "shop.env").read_text() == text
     assert stat.S_IMODE((folder / "shop.env").stat().st_mode) == 0o600
     key = f"[73c5da0a/84h/1h/0h]{words[words.index('--xpub') + 1]}/<0;1>/*"
@@ -121,7 +135,9 @@ def test_options_alone_make_a_shop_and_a_second_run_changes_what_is_said(folder)
     )
     changed = run([*same, "--email-retention-days", "30"])
     assert changed.stdout == "" and "is there already" in changed.stderr
-    assert (folder / "shop.env").read_text() == f"{text}BLOCKTILL_EMAIL_RETENTION_DAYS=30\n"
+    assert (
+        folder / "shop.env"
+    ).read_text() == f"{text}BLOCKTILL_EMAIL_RETENTION_DAYS=30\n"
     assert [row["name"] for row in stored(folder, "merchant", "list")] == ["My shop"]
     assert [row["scope"] for row in stored(folder, "key", "list")] == ["write"]
     assert "has another account key" in run(other, status=1).stderr
@@ -130,7 +146,9 @@ def test_options_alone_make_a_shop_and_a_second_run_changes_what_is_said(folder)
 def test_yes_asks_nothing_and_keeps_what_was_answered(folder):
     """A shop of play money is this machine's own; the second run keeps another address."""
     words = ["setup", *options(folder, base_url=None), "--yes"]
-    in_terminal = partial(InTerminal, folder=folder, environ=clean_environ(HOME="/nowhere"))
+    in_terminal = partial(
+        InTerminal, folder=folder, environ=clean_environ(HOME="/nowhere")
+    )
     terminal = in_terminal([PROGRAM, *words])
     assert terminal.wait() == 0, terminal.text
     file = folder / "shop.env"
@@ -164,7 +182,9 @@ def test_a_wrong_option_makes_nothing(case, folder):
     before = (folder / "shop.env").read_text()
     ended = run(["setup", *options(folder, **change), *more], status=status)
     assert expected in ended.stderr and "sausage" not in ended.stderr
-    assert (folder / "shop.env").read_text() == before and not (folder / "data").exists()
+    assert (folder / "shop.env").read_text() == before and not (
+        folder / "data"
+    ).exists()
 
 
 def test_a_file_with_mistakes_is_refused_and_left(folder):
@@ -176,7 +196,10 @@ def test_a_file_with_mistakes_is_refused_and_left(folder):
 
 def test_a_run_that_was_killed_is_made_again(folder):
     words = options(folder)
-    for cut in ("at version", "My shop"):  # which the first run may have added before its end
+    for cut in (
+        "at version",
+        "My shop",
+    ):  # which the first run may have added before its end
         nothing = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
         with subprocess.Popen(
             [PROGRAM, "setup", *words], env=clean_environ(HOME="/nowhere"), **nothing,
@@ -188,14 +211,24 @@ def test_a_run_that_was_killed_is_made_again(folder):
     assert len(stored(folder, "merchant", "list")) == 1
 
 
-def test_roots_shop_belongs_to_its_user_who_can_serve_it_from_wherever_root_is(folder, for_all):
+def test_roots_shop_belongs_to_its_user_who_can_serve_it_from_wherever_root_is(
+    folder, for_all
+):
     said = run(["setup", *options(folder, user="nobody")], program=for_all).stderr
     nobody = pwd.getpwnam("nobody")
     env, data = (folder / "shop.env").stat(), (folder / "data").stat()
-    assert (env.st_uid, env.st_gid, stat.S_IMODE(env.st_mode)) == (0, nobody.pw_gid, 0o640)
+    assert (env.st_uid, env.st_gid, stat.S_IMODE(env.st_mode)) == (
+        0,
+        nobody.pw_gid,
+        0o640,
+    )
     assert (data.st_uid, stat.S_IMODE(data.st_mode)) == (nobody.pw_uid, 0o700)
-    assert {path.stat().st_uid for path in (folder / "data").iterdir()} == {nobody.pw_uid}
-    command = re.search(r"^Start it: (cd / && runuser -u nobody -- .* run)$", said, re.M)[1]
+    assert {path.stat().st_uid for path in (folder / "data").iterdir()} == {
+        nobody.pw_uid
+    }
+    command = re.search(
+        r"^Start it: (cd / && runuser -u nobody -- .* run)$", said, re.M
+    )[1]
     (folder / "closed").mkdir(mode=0o700)
     bind = f"127.0.0.1:{free_port()}"
     with subprocess.Popen(
@@ -204,7 +237,10 @@ def test_roots_shop_belongs_to_its_user_who_can_serve_it_from_wherever_root_is(f
         env=clean_environ(BLOCKTILL_BIND=bind, BLOCKTILL_METRICS_BIND=""),
         start_new_session=True,
     ) as process:
-        until(lambda: process.poll() is not None or answers(f"http://{bind}/healthz"), "an answer")
+        until(
+            lambda: process.poll() is not None or answers(f"http://{bind}/healthz"),
+            "an answer",
+        )
         assert process.poll() is None
         os.killpg(process.pid, signal.SIGTERM)
     (folder / "opt").chmod(0o700)
@@ -216,7 +252,14 @@ def test_who_is_not_root_has_the_shop_in_the_folder(folder, for_all):
     place = folder / "place"
     place.mkdir()
     shutil.chown(place, "nobody", "nogroup")
-    words = ["--network", "regtest", "--base-url", "http://127.0.0.1:8000", "--merchant", "m"]
+    words = [
+        "--network",
+        "regtest",
+        "--base-url",
+        "http://127.0.0.1:8000",
+        "--merchant",
+        "m",
+    ]
     as_nobody = {"user": "nobody", "group": "nogroup", "extra_groups": []}
     setup = ["setup", *words, "--xpub", new_xpub(), "--yes"]
     ended = run(setup, program=for_all, cwd=place, **as_nobody)
@@ -268,7 +311,8 @@ def test_without_systemd_nothing_is_made_and_what_to_do_is_said(folder):
         ended = run(words, 1, environ=environ)
         start = f"{PROGRAM} --env-file {folder}/shop.env run"
         said = (
-            "blocktill: this machine has no systemd (no systemctl): say --units none --no-start, "
+            "blocktill: this machine has no systemd (no systemctl): "
+            "say --units none --no-start, "
         )
         assert ended.stderr.endswith(f"{said}and start the shop by {start}\n")
         assert not (folder / "data").exists()
@@ -289,8 +333,12 @@ def test_a_developers_shop_lies_in_the_folder_and_one_command_starts_it(folder):
     command = re.search(r"^Start it: (.*)$", said, re.M)[1].split()
     assert command == [str(PROGRAM), "--env-file", f"{folder}/regtest.env", "run"]
     begun = started(folder, command, "To begin, open ")
-    assert re.search(rf"^To begin, open {asked[3]}/merchant/start/\w{{24}}$", begun, re.M)
-    run(["setup", "--here", *asked, "--merchant", "m", "--xpub", new_xpub()], cwd=folder)
+    assert re.search(
+        rf"^To begin, open {asked[3]}/merchant/start/\w{{24}}$", begun, re.M
+    )
+    run(
+        ["setup", "--here", *asked, "--merchant", "m", "--xpub", new_xpub()], cwd=folder
+    )
     begun = started(folder, command, "An invoice:")
     assert f"The shop's pages: {asked[3]}/merchant/login/" in begun
     assert re.search(r"Bearer sk_test_\w+", begun)
@@ -316,7 +364,9 @@ def started(folder, command, awaited):
     return "".join(lines)
 
 
-@pytest.mark.parametrize("name, file", [("nginx", "nginx.conf"), ("caddy", "Caddyfile")])
+@pytest.mark.parametrize(
+    "name, file", [("nginx", "nginx.conf"), ("caddy", "Caddyfile")]
+)
 def test_the_proxies_examples_are_printed(name, file):
     printed = run(["setup", "--proxy-config", name]).stdout
     assert printed == (PROJECT / "deploy" / file).read_text()
@@ -328,7 +378,10 @@ def test_a_talk_asks_again_until_each_answer_is_good(folder):
     terminal = InTerminal(words.split(), folder, clean_environ(HOME="/nowhere"))
 
     def is_asked(question, times):
-        return terminal.text.count(question) == times or terminal.process.poll() is not None
+        return (
+            terminal.text.count(question) == times
+            or terminal.process.poll() is not None
+        )
 
     for question, text, times in (
         ("Network (", "bitcoin", 1),

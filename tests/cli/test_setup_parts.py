@@ -82,10 +82,20 @@ def test_who_swaps_his_new_folder_for_a_link_is_given_nothing_else(tmp_path):
 def test_whose_settings_are_a_link_is_given_nothing_of_what_it_leads_to(tmp_path):
     (tmp_path / "others.env").write_text("SECRET=1\n")
     (tmp_path / "shop.env").symlink_to("others.env")
-    words = [sys.executable, "-m", "btcpay", "setup", "--env-file", f"{tmp_path}/shop.env", "--yes"]
+    words = [
+        sys.executable,
+        "-m",
+        "btcpay",
+        "setup",
+        "--env-file",
+        f"{tmp_path}/shop.env",
+        "--yes",
+    ]
     ended = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True)
     assert ended.returncode == 1
-    assert ended.stderr.endswith(f"Too many levels of symbolic links: '{tmp_path}/shop.env'\n")
+    assert ended.stderr.endswith(
+        f"Too many levels of symbolic links: '{tmp_path}/shop.env'\n"
+    )
     assert (tmp_path / "shop.env").is_symlink()
 
 
@@ -129,7 +139,11 @@ GOOD = {"BLOCKTILL_NETWORK": "testnet4", "BLOCKTILL_BASE_URL": "https://pay.shop
 
 def test_a_wrong_answer_is_refused_at_its_question():
     relative = "sqlite:///relative.db"
-    for name, text in (("network", "bitcoin"), ("network", ""), ("database_url", relative)):
+    for name, text in (
+        ("network", "bitcoin"),
+        ("network", ""),
+        ("database_url", relative),
+    ):
         with pytest.raises(ValueError):
             answered(BY_NAME[name], text, GOOD)
 
@@ -145,7 +159,10 @@ def test_another_network_gets_another_file_and_what_is_there_stays_otherwise():
         answers = present | {"BLOCKTILL_NETWORK": network}
         return default_of(BY_NAME["database_url"], answers, present, Path("/d"))
 
-    present = {"BLOCKTILL_NETWORK": "testnet4", "BLOCKTILL_DATABASE_URL": "sqlite:////x/y.db"}
+    present = {
+        "BLOCKTILL_NETWORK": "testnet4",
+        "BLOCKTILL_DATABASE_URL": "sqlite:////x/y.db",
+    }
     assert database({}, "testnet4") == "sqlite:////d/testnet4.db"
     assert database(present, "testnet4") == "sqlite:////x/y.db"
     assert database(present, "mainnet") == "sqlite:////d/mainnet.db"
@@ -157,7 +174,9 @@ def test_systemd_takes_the_units_for_another_place_and_user(tmp_path):
     program = tmp_path / "blocktill"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    texts = units(program, Path("/srv/shop.env"), "daemon", Path("/srv/db"), kind="cron")
+    texts = units(
+        program, Path("/srv/shop.env"), "daemon", Path("/srv/db"), kind="cron"
+    )
     assert sorted(write(tmp_path, texts)) == sorted(texts) and len(texts) == 5
     for name, text in texts.items():
         assert "/opt/blocktill" not in text and "/etc/blocktill.env" not in text
@@ -173,14 +192,20 @@ def test_units_that_a_package_has_are_written_only_where_they_differ(tmp_path):
     own, packaged = tmp_path / "own", tmp_path / "packaged"
     own.mkdir(), packaged.mkdir()
     write(packaged, {"a.service": "a", "b.service": "b"})
-    assert write(own, {"a.service": "a", "b.service": "other"}, packaged) == ["b.service"]
+    assert write(own, {"a.service": "a", "b.service": "other"}, packaged) == [
+        "b.service"
+    ]
     assert [file.name for file in own.iterdir()] == ["b.service"]
-    assert write(own, {"b.service": "b"}, packaged) == ["b.service"]  # it stands before the other
+    assert write(own, {"b.service": "b"}, packaged) == [
+        "b.service"
+    ]  # it stands before the other
 
 
 def test_units_are_those_of_the_package_but_for_what_differs_and_name_no_odd_path():
     state, program = Path("/var/lib/blocktill"), Path("/opt/blocktill/bin/blocktill")
-    for name, text in units(program, Path("/etc/blocktill.env"), "blocktill", state).items():
+    for name, text in units(
+        program, Path("/etc/blocktill.env"), "blocktill", state
+    ).items():
         assert text == template(name).replace("Group=blocktill\n", "")
     for path in ("/srv/my shop/blocktill", "/srv/100%/blocktill", "/srv/$x/blocktill"):
         with pytest.raises(CommandError, match="choose a path without"):

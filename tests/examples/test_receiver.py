@@ -59,8 +59,12 @@ class Documented:
     def hear(self, invoice, kind="invoice.paid", secret=None, age=timedelta(), **more):
         """Sends an event about an invoice; the answer's status."""
         body = json.dumps({"type": kind, "data": {"invoice": {"id": invoice}}}).encode()
-        signed = headers([secret or self.secret], "evt_1", datetime.now(UTC) - age, body)
-        return requests.post(self.url, body, headers=signed | more, timeout=60).status_code
+        signed = headers(
+            [secret or self.secret], "evt_1", datetime.now(UTC) - age, body
+        )
+        return requests.post(
+            self.url, body, headers=signed | more, timeout=60
+        ).status_code
 
 
 @pytest.fixture
@@ -82,7 +86,9 @@ def test_a_test_event_is_accepted_and_delivers_nothing(till, receiver):
     assert receiver.said == []
 
 
-def test_it_delivers_what_get_invoice_calls_paid_once_whatever_an_event_says(till, receiver):
+def test_it_delivers_what_get_invoice_calls_paid_once_whatever_an_event_says(
+    till, receiver
+):
     invoice = till.shop.invoice()
     assert receiver.hear(invoice["id"]) == 204  # it says paid, and is not
     assert receiver.said == []

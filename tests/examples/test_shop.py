@@ -26,7 +26,9 @@ class ExampleShop:
     def __init__(self, till, folder, live, poll_s):
         port = free_port()
         self.url = f"http://127.0.0.1:{port}/"
-        secret = Terminal(till).json("webhook", "add", "shop", f"{self.url}hooks")["secret"]
+        secret = Terminal(till).json("webhook", "add", "shop", f"{self.url}hooks")[
+            "secret"
+        ]
         self._key = base64.b64decode(secret.removeprefix("whsec_"))
         environ = clean_environ(
             BLOCKTILL_URL=live.url,
@@ -50,15 +52,21 @@ class ExampleShop:
 
     def order(self, number):
         """Presses the button of a form; the id of the invoice that it leads to."""
-        answer = requests.post(self.url, {"number": number}, allow_redirects=False, timeout=60)
+        answer = requests.post(
+            self.url, {"number": number}, allow_redirects=False, timeout=60
+        )
         assert answer.status_code == 303
         return answer.headers["location"].rpartition("/pay/")[2]
 
     def hear(self, invoice, age_s=0, key=b"", **headers):
         """Sends a webhook about an invoice, as Standard Webhooks says; the answer's status."""
         at = str(int(time.time()) - age_s)
-        body = json.dumps({"type": "invoice.paid", "data": {"invoice": {"id": invoice}}}).encode()
-        signed = hmac.digest(key or self._key, f"evt_1.{at}.".encode() + body, hashlib.sha256)
+        body = json.dumps(
+            {"type": "invoice.paid", "data": {"invoice": {"id": invoice}}}
+        ).encode()
+        signed = hmac.digest(
+            key or self._key, f"evt_1.{at}.".encode() + body, hashlib.sha256
+        )
         signature = f"v1,{base64.b64encode(signed).decode()}"
         headers = {
             "Content-Type": "application/json",
@@ -66,7 +74,9 @@ class ExampleShop:
             "webhook-timestamp": at,
             "webhook-signature": signature,
         } | {name.replace("_", "-"): text for name, text in headers.items()}
-        return requests.post(f"{self.url}hooks", body, headers=headers, timeout=60).status_code
+        return requests.post(
+            f"{self.url}hooks", body, headers=headers, timeout=60
+        ).status_code
 
 
 @pytest.fixture

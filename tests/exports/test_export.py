@@ -78,7 +78,9 @@ def test_what_a_spreadsheet_would_calculate_is_defused():
         assert defused(text) == cell, case
 
 
-def test_a_payment_is_one_line_with_everything_a_bookkeeper_asks_for(shop, clock, blocktill):
+def test_a_payment_is_one_line_with_everything_a_bookkeeper_asks_for(
+    shop, clock, blocktill
+):
     invoice = shop.invoice(25, description="Coffee, \u201ctwo\u201d\nbags")
     mined_at = clock() - timedelta(minutes=5)
     clock.move(minutes=10)
@@ -112,7 +114,11 @@ def test_the_file_is_what_rfc_4180_says_whatever_the_terminal_speaks(shop, block
         timeout=60,
     )
     lines = ended.stdout.split(b"\r\n")
-    assert lines[0] == COLUMNS.replace(" ", ",").encode() and lines[-1] == b"" and len(lines) == 3
+    assert (
+        lines[0] == COLUMNS.replace(" ", ",").encode()
+        and lines[-1] == b""
+        and len(lines) == 3
+    )
     assert '"a ""b"", \u00fc"'.encode() in lines[1] and b"\n" not in lines[1]
 
 
@@ -136,14 +142,21 @@ def test_several_outputs_of_a_payment_stand_in_one_line(shop, clock):
     db = shop.service.db
     (kept,) = db.rows(payments.OUTPUTS, invoice_id=invoice["id"])
     db.run(payments.PUT_OUTPUT, **as_dict(kept) | {"vout": 3})
-    db.run(payments.CREDIT_OUTPUTS, payment_id=kept.payment_id, txid=txid, invoice_id=invoice["id"])
+    db.run(
+        payments.CREDIT_OUTPUTS,
+        payment_id=kept.payment_id,
+        txid=txid,
+        invoice_id=invoice["id"],
+    )
     (record,) = received(db, merchant_of(shop))
     assert record["outputs"] == [f"{txid}:0", f"{txid}:3"]
     assert cells(record)[COLUMNS.split().index("outputs")] == f"{txid}:0 {txid}:3"
 
 
 @pytest.mark.parametrize(("zone", "begins"), [("UTC", 0), ("Asia/Kathmandu", -5.75)])
-def test_days_are_those_of_the_merchants_zone_and_half_open(shop, clock, blocktill, zone, begins):
+def test_days_are_those_of_the_merchants_zone_and_half_open(
+    shop, clock, blocktill, zone, begins
+):
     shop.sql(f"UPDATE merchant SET timezone = '{zone}'")  # noqa: S608
     date = clock().replace(hour=0, minute=0, second=0)
     day = date + timedelta(hours=begins)
@@ -156,7 +169,9 @@ def test_days_are_those_of_the_merchants_zone_and_half_open(shop, clock, blockti
         pay(shop, invoice, mined_at=at)
 
     def found(*words):
-        return [row["description"] for row in blocktill.json("export", "payments", *words)]
+        return [
+            row["description"] for row in blocktill.json("export", "payments", *words)
+        ]
 
     today, tomorrow = (f"{date + timedelta(days):%Y-%m-%d}" for days in (0, 1))
     assert found() == ["0", "1", "2", "3"]
@@ -171,7 +186,10 @@ def test_days_are_those_of_the_merchants_zone_and_half_open(shop, clock, blockti
     assert found("--from", tomorrow, "--to", tomorrow) == []
     # Seconds count, and what a time says of its own zone.
     assert found(
-        "--from", f"{day + timedelta(hours=1):%Y-%m-%dT%H:%M:%S}+01:00", "--to", f"{today}T00:00:01"
+        "--from",
+        f"{day + timedelta(hours=1):%Y-%m-%dT%H:%M:%S}+01:00",
+        "--to",
+        f"{today}T00:00:01",
     ) == ["1"]
 
 
@@ -191,10 +209,16 @@ def test_one_merchants_payments_alone(shop, blocktill):
     pay(shop, shop.invoice(10))
     response = shop.post("/invoices", {"amount_usd": 10}, shop.issue("write", other))
     pay(shop, response.json)
-    assert [row["merchant"] for row in blocktill.json("export", "payments")] == ["shop", "=other"]
+    assert [row["merchant"] for row in blocktill.json("export", "payments")] == [
+        "shop",
+        "=other",
+    ]
     (row,) = table(blocktill.run("export", "payments", "--merchant", "=other")[0])
     assert row["merchant"] == "'=other"
-    assert len(blocktill.run("export", "labels", "--merchant", "=other")[0].splitlines()) == 3
+    assert (
+        len(blocktill.run("export", "labels", "--merchant", "=other")[0].splitlines())
+        == 3
+    )
     refused = blocktill.run("export", "payments", "--merchant", "nobody", status=1)
     assert "no merchant 'nobody'" in refused[1]
 
@@ -213,7 +237,9 @@ def test_pages_neither_lose_nor_repeat_what_came_in_one_millisecond(shop, clock,
 def test_labels_are_bip329_with_the_description_or_the_id(shop, blocktill):
     one, two = shop.invoice(10, description="Two\nbags " + "x" * 300), shop.invoice(10)
     txid = pay(shop, one)
-    lines = [json.loads(line) for line in blocktill.run("export", "labels")[0].splitlines()]
+    lines = [
+        json.loads(line) for line in blocktill.run("export", "labels")[0].splitlines()
+    ]
     text = ("Two bags " + "x" * 300)[:255]
     assert lines == [
         {"type": "addr", "ref": one["deposit_address"], "label": text},
@@ -239,4 +265,6 @@ def test_an_export_is_written_page_by_page_while_it_is_read(shop, monkeypatch, n
     result = CliRunner().invoke(export, [name], env=shop.environ)
     assert result.exit_code == 0, result.output
     assert len(result.stdout_bytes) > 30_000
-    assert written[-1] > len(result.stdout_bytes) - 10_000  # all but what a file keeps back
+    assert (
+        written[-1] > len(result.stdout_bytes) - 10_000
+    )  # all but what a file keeps back

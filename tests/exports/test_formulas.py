@@ -10,7 +10,14 @@ import pytest
 from btcpay.exports.ledgers import FORMATS
 from btcpay.exports.payments import COLUMNS, SUMS
 
-TEXTS = ["reference", "description", "customer_email", "customer_name", "customer_note", "merchant"]
+TEXTS = [
+    "reference",
+    "description",
+    "customer_email",
+    "customer_name",
+    "customer_note",
+    "merchant",
+]
 CALCULATES = tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
 SHEETS = {
     "csv": "en",
@@ -38,18 +45,31 @@ ATTACKS = {
 }
 # Controls, marks of direction, a space without width, a selector of emoji, a letter of no shape.
 UNSEEN = "\x01\x1f\u061c\u200b\u202e\u2066\u2069\ufe0f\u3164"
-NUMBERS = {"amount_sats": -1_000, "amount_btc": "-0.00001000", "value_at_receipt": "-0.50"}
+NUMBERS = {
+    "amount_sats": -1_000,
+    "amount_btc": "-0.00001000",
+    "value_at_receipt": "-0.50",
+}
 
 
 def record(**texts):
-    row = dict.fromkeys(COLUMNS.split()) | {"day": "2026-11-28", "outputs": [f"{'ab' * 32}:1"]}
-    row |= {"received_at": "2026-11-27T23:30:00.000Z", "currency": "EUR", "settled": False}
+    row = dict.fromkeys(COLUMNS.split()) | {
+        "day": "2026-11-28",
+        "outputs": [f"{'ab' * 32}:1"],
+    }
+    row |= {
+        "received_at": "2026-11-27T23:30:00.000Z",
+        "currency": "EUR",
+        "settled": False,
+    }
     return row | {"invoice_id": "inv_1", "payment_id": "rfd_1"} | NUMBERS | texts
 
 
 def written(sheet, records):
     name = sheet.partition(" ")[0]
-    return "".join(FORMATS[name].lines(records, SHEETS[sheet], UTC)).removeprefix("\ufeff")
+    return "".join(FORMATS[name].lines(records, SHEETS[sheet], UTC)).removeprefix(
+        "\ufeff"
+    )
 
 
 def cells_that_calculate(text, separator):
@@ -65,7 +85,11 @@ def own_numbers(sheet):
     if sheet == "koinly":
         return ["-0.00001000", "-0.50"]
     numbers = ["-0.50", "-0.00001000"]
-    return [number.replace(".", ",") for number in numbers] if "German" in sheet else numbers
+    return (
+        [number.replace(".", ",") for number in numbers]
+        if "German" in sheet
+        else numbers
+    )
 
 
 @pytest.mark.parametrize("reading", SEPARATORS)
@@ -85,7 +109,9 @@ def test_neither_does_any_of_a_thousand_random_texts(sheet, reading):
     letters = "=+-@;,\t\"'\r\n a\u3000\uff1d\u2028" + UNSEEN
     is_own = SEPARATORS[reading] == OWN_SEPARATOR[sheet]
     for _ in range(1_000):
-        texts = ["".join(chance.choices(letters, k=chance.randrange(13))) for _ in TEXTS]
+        texts = [
+            "".join(chance.choices(letters, k=chance.randrange(13))) for _ in TEXTS
+        ]
         text = written(sheet, [record(**dict(zip(TEXTS, texts, strict=True)))] * 2)
         found = cells_that_calculate(text, SEPARATORS[reading])
         assert found == (own_numbers(sheet) * 2 if is_own else []), texts
@@ -93,5 +119,7 @@ def test_neither_does_any_of_a_thousand_random_texts(sheet, reading):
 
 def test_what_cannot_calculate_is_left_as_it_was():
     plain = 'Two bags; 1 - 2 = "x", a+b @ home'
-    (_, row) = csv.reader(io.StringIO(written("csv", [record(description=plain)]), newline=""))
+    (_, row) = csv.reader(
+        io.StringIO(written("csv", [record(description=plain)]), newline="")
+    )
     assert row[COLUMNS.split().index("description")] == plain

@@ -17,7 +17,9 @@ COFFEE = {
     "currency": "EUR", "value_at_receipt": "1234.50", "tip": "1.5", "outputs": [f"{TXID}:1"],
 }  # fmt: skip
 BLANKS = dict.fromkeys(("reference", "description", "tip", "value_at_receipt"))
-UNPRICED = COFFEE | BLANKS | {"outputs": [], "settled": False, "invoice_status": "expired"}
+UNPRICED = (
+    COFFEE | BLANKS | {"outputs": [], "settled": False, "invoice_status": "expired"}
+)
 REFUND = COFFEE | {
     "settled": False,
     "payment_id": "rfd_1",
@@ -52,7 +54,9 @@ def test_a_spreadsheet_has_the_marks_and_words_of_its_language(language):
 @pytest.mark.parametrize("language", SHEETS)
 def test_a_locale_with_the_other_separator_finds_no_formula_either(language):
     other = ";" if SHEETS[language][0] == "," else ","
-    text = lines("spreadsheet", COFFEE | {"reference": f"A{other}=1"}, language=language)
+    text = lines(
+        "spreadsheet", COFFEE | {"reference": f"A{other}=1"}, language=language
+    )
     rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=other))
     assert any(len(row) > 1 for row in rows)
     assert not any(cell.startswith("=") for row in rows for cell in row)
@@ -65,8 +69,13 @@ def test_a_refund_is_a_number_and_what_is_unknown_is_empty():
 
 
 def test_koinly_gets_its_simple_template():
-    heads, *rows = csv.reader(io.StringIO(lines("koinly", COFFEE, UNPRICED, REFUND), newline=""))
-    assert heads[:4] == ["Koinly Date", "Amount", "Currency", "Label"] and heads[-1] == "TxHash"
+    heads, *rows = csv.reader(
+        io.StringIO(lines("koinly", COFFEE, UNPRICED, REFUND), newline="")
+    )
+    assert (
+        heads[:4] == ["Koinly Date", "Amount", "Currency", "Label"]
+        and heads[-1] == "TxHash"
+    )
     began = ["2026-11-27 23:30 UTC", "0.02469000", "BTC", "income"]
     assert rows[0] == [*began, "1234.50", "EUR", 'A-17 · =1+1; "two"\nbags', TXID]
     assert rows[1] == [*began, "", "", "", ""]
@@ -88,6 +97,12 @@ def test_beancount_gets_a_transaction_that_balances():
 
 
 def test_a_refund_without_an_invoice_is_known_by_its_own_number():
-    refund = REFUND | dict.fromkeys(("invoice_id", "invoice_status", "reference", "description"))
-    assert lines("spreadsheet", refund).splitlines()[1].startswith("2026-11-28,00:30,,,,,EUR,-0.50")
+    refund = REFUND | dict.fromkeys(
+        ("invoice_id", "invoice_status", "reference", "description")
+    )
+    assert (
+        lines("spreadsheet", refund)
+        .splitlines()[1]
+        .startswith("2026-11-28,00:30,,,,,EUR,-0.50")
+    )
     assert ' * "Café \\"N\\\\1\\"" "" ^rfd_1\n' in lines("beancount", refund)

@@ -49,7 +49,11 @@ def test_an_old_check_is_not_ready(open_shops):
         shop.clock.move(minutes=minutes)
         response = ready(shop)
         assert response.status_code == status
-        assert problems(response) == {"database": True, "check": status == 200, "rate_limits": True}
+        assert problems(response) == {
+            "database": True,
+            "check": status == 200,
+            "rate_limits": True,
+        }
 
 
 def test_a_shop_is_ready_once_a_check_was_complete(till):
@@ -72,7 +76,11 @@ def test_a_database_that_cannot_be_read_is_not_ready(checked):
     checked.sql("ALTER TABLE meta RENAME TO gone")
     response = ready(checked)
     assert response.status_code == 503
-    assert problems(response) == {"database": False, "check": False, "rate_limits": True}
+    assert problems(response) == {
+        "database": False,
+        "check": False,
+        "rate_limits": True,
+    }
 
 
 def refuse_writes(shop):
@@ -89,7 +97,11 @@ def test_a_database_that_takes_no_writes_is_not_ready_until_it_does(checked):
         response = ready(checked)
         assert response.status_code == 503
         assert response.json["database"]["problem"] == "it takes no writes"
-        assert problems(response) == {"database": False, "check": True, "rate_limits": True}
+        assert problems(response) == {
+            "database": False,
+            "check": True,
+            "rate_limits": True,
+        }
     checked.sql("DROP TRIGGER no_trial")
     assert ready(checked).status_code == 200
 
@@ -124,7 +136,9 @@ def test_alive_needs_no_database(checked):
 def test_neither_has_limits_or_is_for_writing(checked, path):
     answers = [checked.client.get(path) for _ in range(150)]
     assert {answer.status_code for answer in answers} == {200}
-    assert not [name for name, _ in answers[0].headers if name.startswith("X-RateLimit")]
+    assert not [
+        name for name, _ in answers[0].headers if name.startswith("X-RateLimit")
+    ]
     assert checked.client.post(path).status_code == 405
     assert checked.client.head(path).status_code == 200
 
@@ -133,12 +147,16 @@ def test_neither_has_limits_or_is_for_writing(checked, path):
 def test_redis_away_is_shown_and_sells_on(tmp_path, open_shops, caplog):
     caplog.set_level(logging.ERROR)
     with RedisServer(tmp_path) as redis:
-        shop = open_shops(BLOCKTILL_RATE_LIMIT_STORE=redis.url.replace("//", "//:hunter2@"))
+        shop = open_shops(
+            BLOCKTILL_RATE_LIMIT_STORE=redis.url.replace("//", "//:hunter2@")
+        )
         meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock())
     response = ready(shop)
     assert response.status_code == 200 and response.json["ok"] is True
     assert response.json["rate_limits"]["ok"] is False
-    assert "hunter2" not in response.text + caplog.text and redis.url not in response.text
+    assert (
+        "hunter2" not in response.text + caplog.text and redis.url not in response.text
+    )
 
 
 def test_who_is_told_of_a_fault_is_said_if_it_is_set(open_shops):

@@ -54,7 +54,9 @@ def test_each_request_has_one_line_that_says_what_and_whose(shop, tmp_path):
             assert set(line) == EVERY | REQUEST
             assert answer.status_code == line["status"] == status
             assert (line["operation"], line["method"]) == (operation, method)
-            assert line["merchant_id"] == (shop.merchant_id if key in shop.key_ids else None)
+            assert line["merchant_id"] == (
+                shop.merchant_id if key in shop.key_ids else None
+            )
             assert line["key_id"] == shop.key_ids.get(key)
             assert 0 < line["ms"] < 20_000 and line["level"] == "info"
         for path, operation in (
@@ -65,7 +67,9 @@ def test_each_request_has_one_line_that_says_what_and_whose(shop, tmp_path):
         ):
             answer = requests.get(live.url + path, timeout=60)
             assert line_of(live, answer)["operation"] == operation
-        ids = [line["request_id"] for line in lines(live) if line["message"] == "request"]
+        ids = [
+            line["request_id"] for line in lines(live) if line["message"] == "request"
+        ]
     assert len(ids) == len(set(ids))
 
 
@@ -116,7 +120,8 @@ def test_requests_at_once_keep_their_ids_apart(shop, tmp_path):
         answers = dict(pool.map(ask, range(60)))
         logged = until(
             lambda: (
-                len(found := [x for x in lines(live) if x["message"] == "request"]) > 60 and found
+                len(found := [x for x in lines(live) if x["message"] == "request"]) > 60
+                and found
             ),
             "all lines",
         )
@@ -149,7 +154,9 @@ def test_no_secret_and_no_email_is_in_the_log_wherever_they_are_sent(shop, tmp_p
         f"SECRET-{EMAIL.replace('@', '-')} / HTTP/1.1\r\nHost: x\r\n\r\n",
     ]
     with Live(shop, tmp_path) as live:
-        live.ask("POST", "/invoices", key, json=order, headers={"Idempotency-Key": EMAIL})
+        live.ask(
+            "POST", "/invoices", key, json=order, headers={"Idempotency-Key": EMAIL}
+        )
         live.ask("POST", "/invoices", key, json=order | {"customer_email": EMAIL * 30})
         live.ask("POST", "/invoices", key, data=f'{{"{key}": {EMAIL}')
         live.ask("GET", f"/invoices?status={EMAIL}&key={key}", shop.read_key)
@@ -160,7 +167,9 @@ def test_no_secret_and_no_email_is_in_the_log_wherever_they_are_sent(shop, tmp_p
         for text in malformed:
             answered(live, text.encode(), hang_up=True)
         shop.sql("ALTER TABLE invoice RENAME TO gone")
-        fault = live.ask("POST", "/invoices", key, json=order, headers={"Idempotency-Key": key})
+        fault = live.ask(
+            "POST", "/invoices", key, json=order, headers={"Idempotency-Key": key}
+        )
         assert fault.status_code == 500
         until(lambda: "Traceback" in live.log(), "the fault to be in the log")
         line_of(live, fault)
@@ -168,7 +177,16 @@ def test_no_secret_and_no_email_is_in_the_log_wherever_they_are_sent(shop, tmp_p
         live.wait()
         log, logged = live.log(), lines(live)
     assert sum(line["message"] == "request" for line in logged) >= 10
-    private = [key, shop.read_key, INVALID, EMAIL, "ada.", "lovelace", "Charles", "SECRET-"]
+    private = [
+        key,
+        shop.read_key,
+        INVALID,
+        EMAIL,
+        "ada.",
+        "lovelace",
+        "Charles",
+        "SECRET-",
+    ]
     private += [keys.sha256_of(key), keys.sha256_of(shop.read_key), key[-20:]]
     assert [text for text in private if text in log] == []
 

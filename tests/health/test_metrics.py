@@ -42,7 +42,9 @@ def test_requests_are_counted_by_operation_and_status(shop, tmp_path):
     assert found[counted % ("create-invoice", 201)] == 1
     assert found[counted % ("none", 404)] == 1
     assert found["blocktill_request_seconds_count{operation=create-invoice}"] == 2
-    assert found["blocktill_request_seconds_bucket{le=+Inf}{operation=get-balance}"] == 3
+    assert (
+        found["blocktill_request_seconds_bucket{le=+Inf}{operation=get-balance}"] == 3
+    )
     assert found["blocktill_request_seconds_sum{operation=get-balance}"] > 0
     assert found["blocktill_open_invoices"] == 1
     assert 0 <= found["blocktill_price_age_seconds"] < 10
@@ -82,7 +84,9 @@ def test_two_workers_are_added_up_and_a_dead_ones_counts_stay(shop, tmp_path):
                 assert len(workers) == 2
                 os.kill(workers[0], signal.SIGKILL)
                 until(lambda w=workers: has_new_worker(live, w), "a new worker")
-                until(lambda n=round: scrape(port)[counted] == 100 * n, "the same count")
+                until(
+                    lambda n=round: scrape(port)[counted] == 100 * n, "the same count"
+                )
             live.stop()
             assert live.wait() == 0
 
@@ -100,8 +104,13 @@ def test_the_metrics_have_an_address_of_their_own_and_a_folder_that_ends_with_th
         assert requests.get(f"{live.url}/metrics", timeout=60).status_code == 404
         assert live.ask("GET", "/metrics", shop.read_key).status_code == 404
         for path in ("/", "/api/v1/balance", "/healthz"):
-            assert requests.get(f"http://127.0.0.1:{port}{path}", timeout=60).status_code == 404
-        with socket.create_connection(("127.0.0.1", port)):  # a scraper that says nothing
+            assert (
+                requests.get(f"http://127.0.0.1:{port}{path}", timeout=60).status_code
+                == 404
+            )
+        with socket.create_connection(
+            ("127.0.0.1", port)
+        ):  # a scraper that says nothing
             started_s = time.monotonic()
             assert live.ask("GET", "/balance", shop.read_key).status_code == 200
             assert time.monotonic() - started_s < 20
@@ -196,7 +205,9 @@ def test_a_database_that_does_not_answer_is_told_and_the_rest_stays(shop):
     assert "blocktill_open_invoices" not in found
     assert found["blocktill_requests_total{operation=get-balance}{status=200}"] == 1
     python = platform.python_version()
-    assert found[f"blocktill_build_info{{python={python}}}{{version={__version__}}}"] == 1
+    assert (
+        found[f"blocktill_build_info{{python={python}}}{{version={__version__}}}"] == 1
+    )
 
 
 def test_the_age_of_the_price_grows(shop):

@@ -21,7 +21,11 @@ RULES = {
 PANELS = json.loads(DASHBOARD.read_text())["panels"]
 QUERIES = [
     *((name, rule["expr"]) for name, rule in RULES.items()),
-    *((panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]),
+    *(
+        (panel["title"], target["expr"])
+        for panel in PANELS
+        for target in panel["targets"]
+    ),
 ]
 PROMETHEUS_OWN = {"instance", "job"}
 
@@ -38,7 +42,9 @@ def found(tmp_path_factory, ticker):
 def test_every_metric_and_label_that_is_named_exists(query, found):
     labels: dict[str, set[str]] = {}
     for sample in found:
-        labels.setdefault(sample.partition("{")[0], set()).update(re.findall(r"\{(\w+)=", sample))
+        labels.setdefault(sample.partition("{")[0], set()).update(
+            re.findall(r"\{(\w+)=", sample)
+        )
     named = re.findall(r"(blocktill_\w+)(\{[^}]*\})?", query)
     assert named
     for metric, matchers in named:
@@ -47,23 +53,32 @@ def test_every_metric_and_label_that_is_named_exists(query, found):
         assert asked <= labels[metric] | PROMETHEUS_OWN
     grouped = re.findall(r"\b(?:by|on) \(([^)]*)\)", query)
     asked = {label for group in grouped for label in re.split(r",\s*", group)}
-    assert asked <= set().union(*(labels[metric] for metric, _ in named)) | PROMETHEUS_OWN
+    assert (
+        asked <= set().union(*(labels[metric] for metric, _ in named)) | PROMETHEUS_OWN
+    )
 
 
 # Each alert's reason, when it rings and when it does not yet. A series is a value a minute,
 # `0+60x30` as Prometheus writes it; asked for at so many minutes. Every shop has BUILD and CHECKED.
 BUILD = {"blocktill_build_info": "1x240"}
 CHECKED = {"blocktill_last_check_timestamp_seconds": "0+60x240"}
-FAILED, CALLED = (f'blocktill_explorer_{kind}_total{{host="a"}}' for kind in ("failures", "calls"))
-NONE, GOOD = (f'blocktill_price_refreshes_total{{outcome="{kind}"}}' for kind in ("none", "price"))
+FAILED, CALLED = (
+    f'blocktill_explorer_{kind}_total{{host="a"}}' for kind in ("failures", "calls")
+)
+NONE, GOOD = (
+    f'blocktill_price_refreshes_total{{outcome="{kind}"}}' for kind in ("none", "price")
+)
 LATE = 'blocktill_invoices_attention{reason="late"}'
-NEEDED, LIMIT = (f'blocktill_gap_{kind}{{merchant="shop"}}' for kind in ("needed", "limit"))
+NEEDED, LIMIT = (
+    f'blocktill_gap_{kind}{{merchant="shop"}}' for kind in ("needed", "limit")
+)
 FAULT, WELL = (
     f'blocktill_requests_total{{operation="get-balance",status="{status}"}}'
     for status in (500, 503)
 )
 GIVEN_UP, AGAIN = (
-    f'blocktill_webhook_deliveries_total{{result="{result}"}}' for result in ("given_up", "failed")
+    f'blocktill_webhook_deliveries_total{{result="{result}"}}'
+    for result in ("given_up", "failed")
 )
 LOST = 'blocktill_mails_total{result="given_up"}'
 CHECK, OPEN = "blocktill_last_check_timestamp_seconds", "blocktill_open_invoices"
@@ -137,7 +152,8 @@ def trial(case):
                 "expr": 'group by (alertname) (ALERTS{alertstate="firing"})',
                 "eval_time": f"{minutes}m",
                 "exp_samples": [
-                    {"labels": f'{{alertname="{name}"}}', "value": 1} for name in sorted(ringing)
+                    {"labels": f'{{alertname="{name}"}}', "value": 1}
+                    for name in sorted(ringing)
                 ],
             }
         ],
@@ -171,7 +187,9 @@ def test_prometheus_takes_every_query_of_the_dashboard(tmp_path):
     ]
     file = tmp_path / "queries.yaml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
-    assert f"{len(queries)} rules found" in done([tool("promtool"), "check", "rules", file])
+    assert f"{len(queries)} rules found" in done(
+        [tool("promtool"), "check", "rules", file]
+    )
 
 
 def test_every_alert_says_how_bad_it_is_and_what_to_do():
@@ -182,5 +200,9 @@ def test_every_alert_says_how_bad_it_is_and_what_to_do():
 
 def test_the_dashboard_shows_every_metric_that_an_alert_is_set_on():
     shown = " ".join(query for _, query in QUERIES[len(RULES) :])
-    named = {name for rule in RULES.values() for name in re.findall(r"blocktill_\w+", rule["expr"])}
+    named = {
+        name
+        for rule in RULES.values()
+        for name in re.findall(r"blocktill_\w+", rule["expr"])
+    }
     assert {name for name in named if name not in shown} == set()

@@ -72,7 +72,11 @@ def test_an_address_that_swallows_everything_does_not_keep_the_next_one_waiting(
     with swallowing() as dead, socket.create_server(("127.0.0.1", 0)) as alive:
         port = alive.getsockname()[1]
         began_s = time.monotonic()
-        addresses = [address("::1", dead), address("::1", dead), address("127.0.0.1", port)]
+        addresses = [
+            address("::1", dead),
+            address("::1", dead),
+            address("127.0.0.1", port),
+        ]
         with connect_first(addresses, 60) as connected:
             assert connected.getpeername() == ("127.0.0.1", port)
             assert 0 < connected.gettimeout() <= 60
@@ -152,8 +156,12 @@ class Garbled(Listening):
             pass
 
 
-@pytest.mark.parametrize("way", [way for way in WAYS_OUT if way != "a peer" or "peers" not in GONE])
-def test_every_way_out_reaches_a_host_whose_ipv6_swallows_what_it_is_sent(tmp_path, way):
+@pytest.mark.parametrize(
+    "way", [way for way in WAYS_OUT if way != "a peer" or "peers" not in GONE]
+)
+def test_every_way_out_reaches_a_host_whose_ipv6_swallows_what_it_is_sent(
+    tmp_path, way
+):
     unshare = shutil.which("unshare")
     if not unshare:
         lack("needs unshare")
@@ -167,6 +175,8 @@ def test_every_way_out_reaches_a_host_whose_ipv6_swallows_what_it_is_sent(tmp_pa
         with swallowing("::1", port):
             script = f"port = {port}\n{WAYS_OUT[way]}"
             environ = clean_environ(PYTHONPATH=str(PROJECT))
-            ended = subprocess.run([*words, script], env=environ, capture_output=True, text=True)
+            ended = subprocess.run(
+                [*words, script], env=environ, capture_output=True, text=True
+            )
         assert ended.returncode == 0, ended.stderr
         assert server.met == 1, ended.stdout

@@ -35,14 +35,18 @@ def test_only_200_is_an_answer_and_the_error_carries_the_status(server, status):
 
 
 def test_a_redirect_is_no_answer_and_is_not_followed(server):
-    server.instead = lambda path: say("", 302, Location="/y") if path == "/x" else say("there")
+    server.instead = lambda path: (
+        say("", 302, Location="/y") if path == "/x" else say("there")
+    )
     with pytest.raises(FetchError, match="HTTP 302"):
         get(server)
     assert len(server.asked) == 1
 
 
 def test_an_answer_that_is_compressed_unasked_is_refused(server):
-    server.instead = lambda _: say(gzip.compress(b"there"), **{"Content-Encoding": "gzip"})
+    server.instead = lambda _: say(
+        gzip.compress(b"there"), **{"Content-Encoding": "gzip"}
+    )
     with pytest.raises(FetchError, match="compressed"):
         get(server)
 
@@ -57,22 +61,35 @@ def test_the_message_never_holds_the_query(server):
 
 def test_the_message_says_why_nobody_answered():
     with pytest.raises(Unreachable, match="^could not be asked: Connection refused$"):
-        http_client.Session().get("http://127.0.0.1:9/", 20, http_client.Response(bytes, 100))
+        http_client.Session().get(
+            "http://127.0.0.1:9/", 20, http_client.Response(bytes, 100)
+        )
 
 
 SLOW = {
-    "a body of known length": (b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n", b" "),
+    "a body of known length": (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n",
+        b" ",
+    ),
     "a body of unknown length": (b"HTTP/1.1 200 OK\r\n\r\n", b" "),
     "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
-    "a chunk's extension": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a", b"a"),
-    "trailers": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"A: b\r\n"),
+    "a chunk's extension": (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a",
+        b"a",
+    ),
+    "trailers": (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
+        b"A: b\r\n",
+    ),
     "a redirect's body": (b"HTTP/1.1 302 Found\r\nLocation: /y\r\n\r\n", b" "),
     "one long header": (b"HTTP/1.1 200 OK\r\nX-A: ", b"b"),
     "headers": (b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"),
 }
 
 
-@pytest.mark.parametrize("slow", [pytest.param(s, id=f"{name} drip") for name, s in SLOW.items()])
+@pytest.mark.parametrize(
+    "slow", [pytest.param(s, id=f"{name} drip") for name, s in SLOW.items()]
+)
 def test_an_answer_that_drips_on_is_left_at_the_time_out(server, released, slow):
     server.instead = lambda _: dripping(*slow, released)
     began_s = time.monotonic()
@@ -81,18 +98,28 @@ def test_an_answer_that_drips_on_is_left_at_the_time_out(server, released, slow)
     assert time.monotonic() - began_s < 20
 
 
-@pytest.mark.parametrize("slow", [pytest.param(SLOW[n], id=n) for n in ("headers", "chunks")])
-def test_a_call_that_was_left_behind_ends_though_the_server_drips_on(server, released, slow):
+@pytest.mark.parametrize(
+    "slow", [pytest.param(SLOW[n], id=n) for n in ("headers", "chunks")]
+)
+def test_a_call_that_was_left_behind_ends_though_the_server_drips_on(
+    server, released, slow
+):
     server.instead = lambda _: dripping(*slow, released)
     before = set(threading.enumerate())
     with pytest.raises(FetchError):
         get(server, timeout_s=0.3, max_bytes=1_000_000)
-    until(lambda: not set(threading.enumerate()) - before, "both threads to end", timeout_s=20)
+    until(
+        lambda: not set(threading.enumerate()) - before,
+        "both threads to end",
+        timeout_s=20,
+    )
 
 
 def test_a_head_has_an_end(server):
     halves = iter(["a" * 30_000, "a" * 33_000])
-    server.instead = lambda _: say(b"there", **dict.fromkeys(("X-A", "X-B"), next(halves)))
+    server.instead = lambda _: say(
+        b"there", **dict.fromkeys(("X-A", "X-B"), next(halves))
+    )
     assert get(server) == b"there"
     with pytest.raises(Unreachable):
         get(server)
@@ -153,7 +180,8 @@ def test_numbers_stay_exact():
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{", b"\xff", b"[" * 100_000, b"9" * 5000, b"<html>", b"[1,]", b"'a'"]
+    "body",
+    [b"", b"{", b"\xff", b"[" * 100_000, b"9" * 5000, b"<html>", b"[1,]", b"'a'"],
 )
 def test_what_is_no_json_is_refused(body):
     with pytest.raises(FetchError, match="no JSON"):

@@ -28,7 +28,9 @@ def note_lookups(event, arguments):
         looked_up.append(str(arguments[0]))
 
 
-sys.addaudithook(note_lookups)  # for as long as the process lives: nothing takes it off again
+sys.addaudithook(
+    note_lookups
+)  # for as long as the process lives: nothing takes it off again
 
 
 @pytest.fixture(params=[Socks, Http], ids=["socks", "http proxy"])
@@ -68,10 +70,16 @@ def test_the_environments_proxies_are_not_used(server, proxy, monkeypatch):
 BAD_PROXIES: dict[str, tuple[type[Proxy], dict[str, Any]]] = {
     # pysocks waits for each byte of what the server says that it has bound.
     "socks drips a bound name": (Socks, {"instead": (b"\x05\x00\x00\x03\xff", b"a")}),
-    "socks drips a bound IPv6 address": (Socks, {"instead": (b"\x05\x00\x00\x04", b"a")}),
+    "socks drips a bound IPv6 address": (
+        Socks,
+        {"instead": (b"\x05\x00\x00\x04", b"a")},
+    ),
     "http drips its status": (Http, {"instead": (b"HTTP/1.1 2", b"0")}),
     "http drips headers": (Http, {"instead": (b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n")}),
-    "http drips one long header": (Http, {"instead": (b"HTTP/1.1 200 OK\r\nX-A: ", b"b")}),
+    "http drips one long header": (
+        Http,
+        {"instead": (b"HTTP/1.1 200 OK\r\nX-A: ", b"b")},
+    ),
     "socks says nothing": (Socks, {"instead": (b"", b"")}),
     "http says nothing": (Http, {"instead": (b"", b"")}),
     "socks hangs up": (Socks, {"closes": True}),
@@ -92,7 +100,9 @@ def test_a_proxy_that_never_connects_is_left_at_the_time_out(server, name):
 
 def test_a_proxy_that_is_not_there_is_no_answer(server):
     for scheme in ("socks5h", "http"):
-        with pytest.raises(Unreachable, match="be asked through the proxy: Connection refused"):
+        with pytest.raises(
+            Unreachable, match="be asked through the proxy: Connection refused"
+        ):
             get(server, f"{scheme}://127.0.0.1:9")
 
 
@@ -106,7 +116,9 @@ def test_slow_steps_share_one_time_out(server, proxy, released):
             get(server, proxy.url, 3)
         return time.monotonic() - began_s
 
-    assert any(took_s() < 5.5 for _ in range(3))  # a machine that stands still is not slow thrice
+    assert any(
+        took_s() < 5.5 for _ in range(3)
+    )  # a machine that stands still is not slow thrice
 
 
 def test_a_tls_handshake_that_never_ends_behind_a_proxy_is_left_at_the_time_out():
@@ -131,15 +143,22 @@ def test_an_explorer_of_ones_own_is_asked_directly_beside_the_proxy():
 
 
 @pytest.mark.parametrize("kind", [Socks, Http])
-def test_price_and_explorer_of_a_shop_come_through_the_proxy(open_shops, tmp_path, clock, kind):
+def test_price_and_explorer_of_a_shop_come_through_the_proxy(
+    open_shops, tmp_path, clock, kind
+):
     sources = "http://ticker.invalid/a#/usd http://ticker.invalid/b#/usd"
     with TickerServer() as ticker, kind(int(ticker.url.split(":")[2][:-1])) as proxy:
-        shop: Shop = open_shops(BLOCKTILL_PRICE_SOURCES=sources, BLOCKTILL_PROXY=proxy.url)
+        shop: Shop = open_shops(
+            BLOCKTILL_PRICE_SOURCES=sources, BLOCKTILL_PROXY=proxy.url
+        )
         assert shop.post("/invoices", {"amount_usd": 5}).status_code == 201
         assert set(proxy.asked) == {("ticker.invalid", 80)}
     with serving_sandbox(tmp_path / "chain", clock) as (_, chain):
         with kind(int(chain.rpartition(":")[2])) as proxy:
-            environ = {"BLOCKTILL_EXPLORERS": f"http://{NAME}:3000", "BLOCKTILL_PROXY": proxy.url}
+            environ = {
+                "BLOCKTILL_EXPLORERS": f"http://{NAME}:3000",
+                "BLOCKTILL_PROXY": proxy.url,
+            }
             ended = forge().run(shop.environ | environ, ["check"])
         assert ended.status == 0, ended.errors
         assert set(proxy.asked) == {(NAME, 3000)}
@@ -149,7 +168,9 @@ def test_price_and_explorer_of_a_shop_come_through_the_proxy(open_shops, tmp_pat
 def test_a_webhook_is_told_through_the_proxy(shop, kind):
     """By the check, and by `webhook test`: whoever hides where the shop is hides it there too."""
     url = f"http://{NAME}:1000/hook"
-    added = receivers.add(shop.service.db, shop.merchant_id, url, None, [], shop.clock())
+    added = receivers.add(
+        shop.service.db, shop.merchant_id, url, None, [], shop.clock()
+    )
     shop.link()
     with Receiver() as receiver, kind(receiver.port) as proxy:
         environ = shop.environ | {"BLOCKTILL_PROXY": proxy.url}
@@ -164,8 +185,13 @@ def test_a_socks_proxy_without_pysocks_is_a_mistake_that_says_what_to_install(tm
     words = [sys.executable, "-c", absent, "check"]
     for url in ("socks5h://127.0.0.1:9050", "http://127.0.0.1:9"):
         environ = clean_environ(PYTHONPATH=str(PROJECT), BLOCKTILL_PROXY=url)
-        ended = subprocess.run(words, env=environ, cwd=tmp_path, capture_output=True, text=True)
-        said = (
-            "BLOCKTILL_PROXY accepts socks5h:// only with PySocks: pip install --require-hashes -r"
+        ended = subprocess.run(
+            words, env=environ, cwd=tmp_path, capture_output=True, text=True
         )
-        assert (ended.returncode == 2, said in ended.stderr) == (("socks5h" in url),) * 2
+        said = (
+            "BLOCKTILL_PROXY accepts socks5h:// only with PySocks: "
+            "pip install --require-hashes -r"
+        )
+        assert (ended.returncode == 2, said in ended.stderr) == (
+            ("socks5h" in url),
+        ) * 2

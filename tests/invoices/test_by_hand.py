@@ -1,7 +1,15 @@
 """Invoices that need a human: listed, counted, yellow; canceled, settled or dismissed by hand."""
 
 import pytest
-from attention_cases import NAMES, WAYS, after_cancellation, dust_missing, late, reason_of, short
+from attention_cases import (
+    NAMES,
+    WAYS,
+    after_cancellation,
+    dust_missing,
+    late,
+    reason_of,
+    short,
+)
 from databases import ON_POSTGRES, plan
 from findings import found
 from samples import figures
@@ -22,11 +30,17 @@ def story(till, invoice):
     return list(explanation(find_story(*asked), "not before the next block"))
 
 
-@pytest.mark.parametrize(("way", "reason"), list(zip(WAYS, NAMES, strict=True)), ids=NAMES)
-def test_it_is_listed_counted_and_yellow_until_it_is_dismissed(till, blocktill, way, reason):
+@pytest.mark.parametrize(
+    ("way", "reason"), list(zip(WAYS, NAMES, strict=True)), ids=NAMES
+)
+def test_it_is_listed_counted_and_yellow_until_it_is_dismissed(
+    till, blocktill, way, reason
+):
     invoice, db = way(till), till.shop.service.db
     with db.write():  # what is stored is what is decided anew
-        assert update_attention(db, till.settings, invoice["id"], till.clock()) == reason
+        assert (
+            update_attention(db, till.settings, invoice["id"], till.clock()) == reason
+        )
     (row,) = blocktill.json("invoice", "list", "--attention")
     assert (row["id"], row["reason"]) == (invoice["id"], reason)
     metric = "blocktill_invoices_attention{reason=%s}"
@@ -39,7 +53,10 @@ def test_it_is_listed_counted_and_yellow_until_it_is_dismissed(till, blocktill, 
     assert advice.startswith(f"{reason}: ") and advice.count("\n") == 1
     assert "attention" in dict(story(till, invoice))
     assert WAYS_OUT[reason] in [said for _, said in story(till, invoice)]
-    assert blocktill.json("invoice", "show", invoice["id"])["attention"]["reason"] == reason
+    assert (
+        blocktill.json("invoice", "show", invoice["id"])["attention"]["reason"]
+        == reason
+    )
     blocktill.run("invoice", "dismiss", invoice["id"], "--reason", "told them")
     assert blocktill.json("invoice", "list", "--attention") == []
     assert figures(till.shop)[metric % reason] == 0
@@ -53,15 +70,26 @@ def test_it_is_listed_counted_and_yellow_until_it_is_dismissed(till, blocktill, 
 
 
 def test_the_lists_say_what_was_asked_for_and_what_came(till, blocktill):
-    assert blocktill.run("invoice", "list", "--attention") == ("", "no invoice needs attention\n")
+    assert blocktill.run("invoice", "list", "--attention") == (
+        "",
+        "no invoice needs attention\n",
+    )
     assert blocktill.json("invoice", "list", "--attention") == []
     invoice = late(till, 1_000)
     (row,) = blocktill.json("invoice", "list", "--attention")
-    assert (row["description"], row["status"], row["merchant"]) == ("two bags", "expired", "shop")
+    assert (row["description"], row["status"], row["merchant"]) == (
+        "two bags",
+        "expired",
+        "shop",
+    )
     assert (row["amount_sats"], row["received_sats"]) == (invoice["amount_sats"], 1_000)
     assert row["since_at"]
     lines = blocktill.run("invoice", "list", "--attention")[0].splitlines()
-    assert "received_sats" in lines[0] and "two bags" in lines[1] and "paid_late" in lines[1]
+    assert (
+        "received_sats" in lines[0]
+        and "two bags" in lines[1]
+        and "paid_late" in lines[1]
+    )
     waiting = till.shop.invoice(description="tea")
     till.pay(waiting, 2_000)
     till.look_for(waiting)
@@ -92,18 +120,23 @@ def test_a_settlement_by_hand_ends_it_and_what_comes_later_wants_attention_again
     assert reason_of(till, invoice) == "too_much"
 
 
-def test_of_two_dismissals_at_once_one_is_refused_and_so_is_one_without_a_reason(till, blocktill):
+def test_of_two_dismissals_at_once_one_is_refused_and_so_is_one_without_a_reason(
+    till, blocktill
+):
     invoice = late(till)
     assert "--reason" in blocktill.run("invoice", "dismiss", invoice["id"], status=2)[1]
     started = [
-        blocktill.start("invoice", "dismiss", invoice["id"], "--reason", who) for who in ("a", "b")
+        blocktill.start("invoice", "dismiss", invoice["id"], "--reason", who)
+        for who in ("a", "b")
     ]
     result = [child.communicate(timeout=60) for child in started]
     assert sorted(child.returncode for child in started) == [0, 1], result
     assert till.kinds(invoice).count("dismissed") == 1
 
 
-def test_a_process_that_dies_within_leaves_neither_the_payment_nor_the_attention(till, monkeypatch):
+def test_a_process_that_dies_within_leaves_neither_the_payment_nor_the_attention(
+    till, monkeypatch
+):
     invoice = till.shop.invoice()
     till.pay(invoice, 2 * invoice["amount_sats"])
     till.mine()
@@ -112,12 +145,19 @@ def test_a_process_that_dies_within_leaves_neither_the_payment_nor_the_attention
     assert till.payments() == [] and till.look(invoice)["status"] == "open"
     till.shop.sql("ALTER TABLE gone RENAME TO attention")
     till.check()
-    assert till.look(invoice)["status"] == "paid" and reason_of(till, invoice) == "too_much"
+    assert (
+        till.look(invoice)["status"] == "paid"
+        and reason_of(till, invoice) == "too_much"
+    )
 
 
 def test_counting_reads_an_index_of_what_wants_attention_and_nothing_else(till):
     result = plan(till.shop.service.db, attentions.BY_REASON)
-    index = "Only Scan using attention_reason" if ON_POSTGRES else "COVERING INDEX attention_reason"
+    index = (
+        "Only Scan using attention_reason"
+        if ON_POSTGRES
+        else "COVERING INDEX attention_reason"
+    )
     assert index in result and "invoice" not in result.replace("invoice_id", ""), result
 
 
@@ -135,11 +175,15 @@ def cancel(till, invoice_id, force=False):
 
 
 def settle(till, invoice_id, reason="a friend"):
-    by_hand.settle(till.shop.service.db, till.settings, invoice_id, reason, till.clock())
+    by_hand.settle(
+        till.shop.service.db, till.settings, invoice_id, reason, till.clock()
+    )
 
 
 def dismiss(till, invoice_id, reason="sent back"):
-    return by_hand.dismiss(till.shop.service.db, till.settings, invoice_id, reason, till.clock())
+    return by_hand.dismiss(
+        till.shop.service.db, till.settings, invoice_id, reason, till.clock()
+    )
 
 
 def refused(message):
@@ -195,7 +239,9 @@ def test_an_empty_reason_and_an_unknown_invoice_are_refused(till):
     assert till.kinds(invoice) == before
 
 
-def test_declared_kinds_are_stored_by_their_names_and_no_other_kind_or_key_is_written(shop):
+def test_declared_kinds_are_stored_by_their_names_and_no_other_kind_or_key_is_written(
+    shop,
+):
     db, invoice = shop.service.db, shop.invoice()
     for kind in Kind:
         record(db, invoice["id"], kind, {}, shop.clock())

@@ -44,7 +44,9 @@ def test_a_new_invoice_says_what_is_asked_for_and_that_nothing_was_seen(till):
     assert said["history"] == [f"made {invoice['created_at']}"]
 
 
-def test_a_part_says_what_is_missing_and_who_showed_it_and_a_block_that_is_lost_that_it_is(till):
+def test_a_part_says_what_is_missing_and_who_showed_it_and_a_block_that_is_lost_that_it_is(
+    till,
+):
     invoice = till.shop.invoice()
     txid = till.pay(invoice, 1_000)
     till.mine_and_check()
@@ -62,11 +64,15 @@ def test_a_part_says_what_is_missing_and_who_showed_it_and_a_block_that_is_lost_
     assert till.confirm(invoice).changed == {invoice["id"]: "paid"}
     till.sandbox.chain.reorganise(1, till.now)
     till.check()
-    line = next(one for one in explained(till, invoice)["history"] if " reorganised: " in one)
+    line = next(
+        one for one in explained(till, invoice)["history"] if " reorganised: " in one
+    )
     assert "block 202 " in line and "the invoice is open again" in line
 
 
-def test_money_on_its_way_says_what_it_waits_for_and_no_more_confirmations_than_that(till):
+def test_money_on_its_way_says_what_it_waits_for_and_no_more_confirmations_than_that(
+    till,
+):
     one, three = till.shop.invoice(), till.shop.invoice(5_000)
     till.pay(one), till.pay(three)
     till.look_for(one, three)
@@ -81,7 +87,9 @@ def test_money_on_its_way_says_what_it_waits_for_and_no_more_confirmations_than_
         till.check()
         assert explained(till, one)["mempool"] == ["not until more money comes"]
         assert explained(till, one)["seen"][0].endswith("; 1 of 1 confirmation")
-        assert explained(till, three)["seen"][0].endswith(f"; {confirmed} of 3 confirmations")
+        assert explained(till, three)["seen"][0].endswith(
+            f"; {confirmed} of 3 confirmations"
+        )
 
 
 def test_a_vanished_payment_is_said_to_be_gone(till):

@@ -36,7 +36,9 @@ def test_an_address_is_erased_so_many_days_after_its_invoice_is_finished(shop, c
     assert shop.get(f"/invoices/{invoice['id']}").json["customer_email"] is None
 
 
-def test_nought_days_mean_never_and_an_invoice_that_is_open_again_keeps_its_address(shop, clock):
+def test_nought_days_mean_never_and_an_invoice_that_is_open_again_keeps_its_address(
+    shop, clock
+):
     invoice = shop.invoice(customer_email=EMAIL)
     pay(shop, invoice)
     clock.move(days=40_000)
@@ -45,7 +47,9 @@ def test_nought_days_mean_never_and_an_invoice_that_is_open_again_keeps_its_addr
     assert erase(shop) == 0 and email_of(shop, invoice) == EMAIL
 
 
-def test_the_answer_that_is_kept_for_a_retry_forgets_it_too_and_nothing_else(shop, clock):
+def test_the_answer_that_is_kept_for_a_retry_forgets_it_too_and_nothing_else(
+    shop, clock
+):
     order = {"amount_usd": 0.1, "customer_email": 'a"b\\@x.example'}
     order["description"] = '"customer_email":"stays"'
     headers = {"Idempotency-Key": "order-1"}
@@ -73,7 +77,9 @@ def test_a_check_erases_a_bounded_number_oldest_first(shop, clock, monkeypatch):
 
 
 @about_sqlite
-def test_the_check_does_it_and_no_byte_of_it_stays_in_the_file(open_tills, tmp_path, clock):
+def test_the_check_does_it_and_no_byte_of_it_stays_in_the_file(
+    open_tills, tmp_path, clock
+):
     till = open_tills(BLOCKTILL_EMAIL_RETENTION_DAYS="7")
     headers = {"Idempotency-Key": "order-1"}
     order = {"amount_usd": 25, "customer_email": EMAIL}
@@ -87,4 +93,6 @@ def test_the_check_does_it_and_no_byte_of_it_stays_in_the_file(open_tills, tmp_p
     with sqlite3.connect(path) as other:
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     held = [file.name for file in tmp_path.glob("blocktill.db*") if file.is_file()]
-    assert {name for name in held if EMAIL.encode() in (tmp_path / name).read_bytes()} == set()
+    assert {
+        name for name in held if EMAIL.encode() in (tmp_path / name).read_bytes()
+    } == set()

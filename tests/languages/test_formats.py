@@ -74,7 +74,9 @@ def test_a_whole_number(language, number):
 
 @in_each_language
 @given(amount_sats=st.integers(0, 21_000_000 * 10**8))
-def test_an_amount_in_bitcoin_has_eight_places_in_the_languages_own_marks(language, amount_sats):
+def test_an_amount_in_bitcoin_has_eight_places_in_the_languages_own_marks(
+    language, amount_sats
+):
     expected = decimal(Decimal(amount_sats).scaleb(-8), "0.00000000", language)
     assert formats.btc(amount_sats, language) == expected
 
@@ -82,8 +84,12 @@ def test_an_amount_in_bitcoin_has_eight_places_in_the_languages_own_marks(langua
 @in_each_language
 @given(number=st.integers(0, 999))
 def test_hundredths(language, number):
-    expected = with_digits(format_percent(Decimal(number) / 100, locale=language), language)
-    assert formats.percent(number, language) == expected.replace("%", PERCENT.get(language, "%"))
+    expected = with_digits(
+        format_percent(Decimal(number) / 100, locale=language), language
+    )
+    assert formats.percent(number, language) == expected.replace(
+        "%", PERCENT.get(language, "%")
+    )
 
 
 @in_each_language
@@ -107,7 +113,12 @@ def amount_of(amount, currency, language):
     standard = Locale.parse(language).currency_formats["standard"].pattern
     pattern = standard.replace("0.00", f"{0:.{places_of(currency)}f}")
     text = format_currency(
-        amount, currency, pattern, language, currency_digits=False, numbering_system="default"
+        amount,
+        currency,
+        pattern,
+        language,
+        currency_digits=False,
+        numbering_system="default",
     )
     return re.sub(r"(?<=[^\W\d])(?=\d)", "\u00a0", with_digits(text, language))
 
@@ -124,14 +135,18 @@ def test_every_currency_has_its_symbol_at_its_place_and_is_one_word(language):
             shown = formats.money(amount, currency, language)
             expected = amount_of(amount, currency, language)
             assert shown.translate(MARKS) == expected.translate(MARKS), currency
-            assert " " not in shown and is_rtl == (shown[0] + shown[-1] == "\u2068\u2069")
+            assert " " not in shown and is_rtl == (
+                shown[0] + shown[-1] == "\u2068\u2069"
+            )
         less = formats.money(unit / 2, currency, language).translate(MARKS)
         assert less == f"<\u00a0{amount_of(unit, currency, language)}".translate(MARKS)
 
 
 def test_no_two_currencies_look_alike():
     for language in LANGUAGES:
-        assert len({formats.symbol(currency, language) for currency in CODES}) == len(CODES)
+        assert len({formats.symbol(currency, language) for currency in CODES}) == len(
+            CODES
+        )
 
 
 @in_each_language
@@ -165,7 +180,9 @@ def test_any_time_of_any_zone_with_and_without_its_seconds(language, at_ms, name
 
 
 def test_a_time_says_how_far_it_is_from_utc():
-    shown = {name: formats.minute(0, "en", ZoneInfo(name)).split()[-1] for name in ZONES}
+    shown = {
+        name: formats.minute(0, "en", ZoneInfo(name)).split()[-1] for name in ZONES
+    }
     assert shown == ZONES
 
 
@@ -181,6 +198,8 @@ def test_how_long_ago_on_both_sides_of_each_unit_and_each_half(language):
         for halves in range(2, 50):
             for near_s in (-1, 0, 1):
                 elapsed_s = max(1, unit_s * halves // 2 + near_s)
-                assert formats.ago(elapsed_s * 1000, language) == ago(elapsed_s, language)
+                assert formats.ago(elapsed_s * 1000, language) == ago(
+                    elapsed_s, language
+                )
     for none_ms in (-5000, 0, 999):  # is shown as a second
         assert formats.ago(none_ms, language) == ago(1, language)

@@ -18,8 +18,12 @@ from btcpay.values.networks import NETWORKS
 from storage.models import Merchant
 from storage.statement import blank
 
-BIPS: dict[str, Any] = json.loads((VECTORS / "bip_vectors.json").read_text(encoding="utf-8"))
-MAINNET, TESTNET, REGTEST = (NETWORKS[name] for name in ("mainnet", "testnet", "regtest"))
+BIPS: dict[str, Any] = json.loads(
+    (VECTORS / "bip_vectors.json").read_text(encoding="utf-8")
+)
+MAINNET, TESTNET, REGTEST = (
+    NETWORKS[name] for name in ("mainnet", "testnet", "regtest")
+)
 
 # The mnemonic "abandon ... about" of BIP39, account m/44'/0'/0', as wallets everywhere show it.
 BIP44_XPUB = (
@@ -87,7 +91,9 @@ def test_addresses_carry_their_networks_prefix():
     starts = {"mainnet": "bc1q", "regtest": "bcrt1q"} | dict.fromkeys(test, "tb1q")
     for network, start in starts.items():
         version = "04b24746" if network == "mainnet" else "045f1cf6"
-        assert address(with_version(version), "p2wpkh", 0, NETWORKS[network]).startswith(start)
+        assert address(
+            with_version(version), "p2wpkh", 0, NETWORKS[network]
+        ).startswith(start)
 
 
 def test_the_highest_index_is_derived_and_one_that_is_none_refused():
@@ -98,7 +104,9 @@ def test_the_highest_index_is_derived_and_one_that_is_none_refused():
 
 
 @by_prefix
-def test_a_prefix_promises_its_script_and_refuses_another(prefix, version, main, promised):
+def test_a_prefix_promises_its_script_and_refuses_another(
+    prefix, version, main, promised
+):
     key, network = with_version(version), MAINNET if main else REGTEST
     assert key.startswith(prefix)
     assert parse_account(key, network).script_type == (promised or "p2wpkh")
@@ -123,7 +131,9 @@ def test_a_key_of_another_network_is_refused(prefix, version, main, promised):
 
 # Of one wallet: what is the same account in another spelling, or shares addresses with it.
 NODE = SOME_WALLET.child(0).xpub()
-TWO = [HdWallet.from_seed(seed).at("m/48'/1'/0'/2'").xpub() for seed in (b"one", b"two")]
+TWO = [
+    HdWallet.from_seed(seed).at("m/48'/1'/0'/2'").xpub() for seed in (b"one", b"two")
+]
 THE_SAME = [
     SOME_WALLET.xpub(),
     SOME_WALLET.xpub(bytes.fromhex("045f1cf6")),
@@ -133,10 +143,18 @@ THE_SAME = [
 ]
 THE_SAME_TWO = [
     form.format(*(f"{key}/0/*" for key in keys))
-    for form in ("wsh(sortedmulti(2,{},{}))", "wsh(multi(2,{},{}))", "sh(multi(1,{},{}))")
+    for form in (
+        "wsh(sortedmulti(2,{},{}))",
+        "wsh(multi(2,{},{}))",
+        "sh(multi(1,{},{}))",
+    )
     for keys in (TWO, TWO[::-1])
 ]
-OTHERS = [f"wpkh({SOME_WALLET.xpub()}/1/*)", f"wpkh({TWO[0]}/0/*)", f"wsh(multi(1,{TWO[0]}/0/*))"]
+OTHERS = [
+    f"wpkh({SOME_WALLET.xpub()}/1/*)",
+    f"wpkh({TWO[0]}/0/*)",
+    f"wsh(multi(1,{TWO[0]}/0/*))",
+]
 
 
 def test_the_same_keys_are_known_in_every_spelling_order_and_form():
@@ -166,7 +184,8 @@ def test_a_descriptor_that_is_no_account_here_is_refused_and_not_repeated(case):
 
 
 @pytest.mark.parametrize(
-    ("key", "reason"), [pytest.param(k, r, id=r) for k, r in BIPS["bip32_invalid_extended_keys"]]
+    ("key", "reason"),
+    [pytest.param(k, r, id=r) for k, r in BIPS["bip32_invalid_extended_keys"]],
 )
 def test_an_invalid_key_of_bip32_is_refused_and_not_repeated(key, reason):
     for network in (MAINNET, REGTEST):
@@ -188,7 +207,11 @@ def test_a_private_key_is_refused_with_a_warning_and_never_repeated(prefix):
     for network in (MAINNET, REGTEST):
         with pytest.raises(CommandError, match="private key") as caught:
             parse_account(key, network)
-        shown = repr(caught.value) + repr(caught.value.__cause__) + repr(caught.value.__context__)
+        shown = (
+            repr(caught.value)
+            + repr(caught.value.__cause__)
+            + repr(caught.value.__context__)
+        )
         assert key not in shown and b58check_decode(key)[45:].hex() not in shown
 
 
@@ -240,7 +263,9 @@ def test_a_wallet_must_look_as_far_as_the_longest_run_that_nobody_paid(case):
     assert all(after - before <= limit for before, after in itertools.pairwise(seen))
 
 
-def test_the_export_is_what_importdescriptors_asks_for_and_the_list_what_invoices_get(till):
+def test_the_export_is_what_importdescriptors_asks_for_and_the_list_what_invoices_get(
+    till,
+):
     invoices = [till.shop.invoice() for _ in range(3)]
     terminal = Terminal(till)
     output, _ = terminal.run("wallet", "export", "shop")
@@ -255,7 +280,10 @@ def test_the_export_is_what_importdescriptors_asks_for_and_the_list_what_invoice
     addresses = listed.split()
     assert len(addresses) == 104
     assert addresses[:3] == [invoice["deposit_address"] for invoice in invoices]
-    assert terminal.json("wallet", "export", "shop", "--count", "5", "--addresses") == addresses[:5]
+    assert (
+        terminal.json("wallet", "export", "shop", "--count", "5", "--addresses")
+        == addresses[:5]
+    )
     assert derive(request["desc"], 0, till.settings.network) == addresses[0]
 
 
@@ -271,7 +299,9 @@ def test_the_request_has_the_range_the_age_and_the_origin():
     }
 
 
-def test_the_gap_is_listed_and_what_a_wallet_is_said_to_have_is_kept_for_that_merchant(till):
+def test_the_gap_is_listed_and_what_a_wallet_is_said_to_have_is_kept_for_that_merchant(
+    till,
+):
     terminal, invoices = Terminal(till), [till.shop.invoice() for _ in range(4)]
     till.confirm(invoices[1])
     (row,) = terminal.json("merchant", "list")
@@ -280,7 +310,10 @@ def test_the_gap_is_listed_and_what_a_wallet_is_said_to_have_is_kept_for_that_me
     till.shop.add_merchant("other")
     assert terminal.json("wallet", "gap", "shop") == {"needed": 3, "said": 20}
     assert terminal.json("wallet", "gap", "shop", "120") == {"needed": 3, "said": 120}
-    limits = {row["name"]: row["wallet_gap_limit"] for row in terminal.json("merchant", "list")}
+    limits = {
+        row["name"]: row["wallet_gap_limit"]
+        for row in terminal.json("merchant", "list")
+    }
     assert limits == {"shop": 120, "other": 20}
     assert "is taken to have 120" in terminal.run("wallet", "gap", "shop")[0]
     for wrong in ("0", "-1", "1000001", "many"):

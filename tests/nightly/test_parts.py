@@ -22,7 +22,12 @@ NEAR = {
     "merchant_pages": ["cli", "parts/greenfield"],
     "refunds": ["exports", "notify/test_kinds.py", "notify/test_stories.py"],
 }
-OF_THE_TREE = ["test_documents.py", "test_layers.py", "cli/test_program.py", "languages"]
+OF_THE_TREE = [
+    "test_documents.py",
+    "test_layers.py",
+    "cli/test_program.py",
+    "languages",
+]
 
 
 def copied(folder):
@@ -55,7 +60,9 @@ def python_of(folder):
     (libraries / "copy.pth").write_text(f"{folder}\n{sysconfig.get_path('purelib')}\n")
     link(Path(sys.prefix) / "sdk", Path(paths.env_dir) / "sdk")
     command = Path(paths.bin_path) / "blocktill"
-    command.write_text(f"#!{paths.env_exe}\nfrom btcpay.cli.main import main\n\nmain()\n")
+    command.write_text(
+        f"#!{paths.env_exe}\nfrom btcpay.cli.main import main\n\nmain()\n"
+    )
     command.chmod(0o755)
     return paths.env_exe
 
@@ -99,7 +106,10 @@ MISSPELT = {
 def refusal(folder):
     """What `make check` says of types and hooks; empty if it says nothing."""
     check = [[tool("mypy")], [python_of(folder), ".ci/check_hooks.py"]]
-    runs = [subprocess.run(words, cwd=folder, capture_output=True, text=True) for words in check]
+    runs = [
+        subprocess.run(words, cwd=folder, capture_output=True, text=True)
+        for words in check
+    ]
     return "".join(run.stdout + run.stderr for run in runs if run.returncode)
 
 

@@ -54,7 +54,11 @@ def test_actionlint_has_nothing_to_say_about_the_workflows(lints):
 
 
 def test_redocly_has_no_warning_about_the_description(lints, document):
-    quiet = {"REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true", "CI": "true"}
+    quiet = {
+        "REDOCLY_TELEMETRY": "off",
+        "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true",
+        "CI": "true",
+    }
     words = [lints / "redocly", "lint", "--format=json", document]
     said = done(words, env=clean_environ() | quiet, cwd=document.parent)
     found, _ = json.JSONDecoder().raw_decode(said)
@@ -64,14 +68,23 @@ def test_redocly_has_no_warning_about_the_description(lints, document):
 def test_spectral_has_not_even_a_hint_about_the_description(lints, document):
     rules = document.with_name("rules.yaml")
     rules.write_text('extends: ["spectral:oas"]\n')
-    words = [lints / "spectral", "lint", "--fail-severity=hint", "--ruleset", rules, document]
+    words = [
+        lints / "spectral",
+        "lint",
+        "--fail-severity=hint",
+        "--ruleset",
+        rules,
+        document,
+    ]
     assert "No results" in done(words)
 
 
 def test_every_file_has_a_licence_and_its_text_is_there():
     made("build/home/.installed")
     done([PROJECT / "build/home/bin/reuse", "--root", PROJECT, "lint"])
-    assert (PROJECT / "LICENSES/MIT.txt").read_text() == (PROJECT / "LICENSE").read_text()
+    assert (PROJECT / "LICENSES/MIT.txt").read_text() == (
+        PROJECT / "LICENSE"
+    ).read_text()
 
 
 def links(page):
@@ -84,7 +97,9 @@ def links(page):
 def test_no_link_of_the_site_is_dead_and_nothing_is_loaded_from_elsewhere():
     made("site")
     site = PROJECT / "build/site"
-    pages = {page: links(page) for page in site.rglob("*.html") if page.name != "404.html"}
+    pages = {
+        page: links(page) for page in site.rglob("*.html") if page.name != "404.html"
+    }
     assert len(pages) > 25
     assert "nothing here can be stolen" in (site / "search.json").read_text().lower()
     dead = []
@@ -99,7 +114,9 @@ def test_no_link_of_the_site_is_dead_and_nothing_is_loaded_from_elsewhere():
             ):
                 dead.append(f"{page.relative_to(site)}: {link}")
     loaded = [
-        src for page in pages for src in re.findall(r'src="(https?:[^"]+)"', page.read_text())
+        src
+        for page in pages
+        for src in re.findall(r'src="(https?:[^"]+)"', page.read_text())
     ]
     assert (dead, loaded) == ([], [])
 
@@ -110,6 +127,8 @@ def test_the_home_of_the_project_is_the_same_wherever_it_is_written():
     for folder in ("docs", "deploy", "examples", "btcpay", ".github", ".ci"):
         files += [path for path in (PROJECT / folder).rglob("*") if path.is_file()]
     found = {
-        path.relative_to(PROJECT).as_posix() for path in files if HOME.encode() in path.read_bytes()
+        path.relative_to(PROJECT).as_posix()
+        for path in files
+        if HOME.encode() in path.read_bytes()
     }
     assert found == REPEATED

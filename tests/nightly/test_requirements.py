@@ -13,7 +13,9 @@ LIBCS = ["manylinux_2_28", "unknown-linux-musl"]
 LOCKS = sorted(path.stem for path in PROJECT.glob("requirements*.in"))
 # The tools of the project's home have an environment of their own.
 TOGETHER = [lock for lock in LOCKS if lock != "requirements-site"]
-SERVED = [lock for lock in TOGETHER if lock not in ("requirements-dev", "requirements-lint")]
+SERVED = [
+    lock for lock in TOGETHER if lock not in ("requirements-dev", "requirements-lint")
+]
 
 
 def lines(name):
@@ -31,10 +33,14 @@ def test_each_requirement_says_why_it_is_there(lock):
 BOUNDED = {"gunicorn", "peewee", "requests", "urllib3"}
 
 
-@pytest.mark.parametrize("lock", [lock for lock in SERVED if lock != "requirements-build"])
+@pytest.mark.parametrize(
+    "lock", [lock for lock in SERVED if lock != "requirements-build"]
+)
 def test_no_later_version_is_shut_out_but_of_libraries_whose_insides_are_used(lock):
     for line in lines(lock):
-        name, bound = re.match(r"([\w.\[\]-]+)>=[\d.]+(,<\d+)?( ;.*)?  # ", line).group(1, 2)
+        name, bound = re.match(r"([\w.\[\]-]+)>=[\d.]+(,<\d+)?( ;.*)?  # ", line).group(
+            1, 2
+        )
         assert bool(bound) == (name in BOUNDED), line
 
 
@@ -61,7 +67,9 @@ def test_the_least_version_of_each_requirement_is_one_without_known_faults():
         for line in lines(lock):
             name, least = re.match(r"([\w.-]+)(?:\[.*?\])?>=([\d.]+)", line).group(1, 2)
             found[name] = numbers(least)
-    assert {name: found[name] for name in SOUND if found[name] < numbers(SOUND[name])} == {}
+    assert {
+        name: found[name] for name in SOUND if found[name] < numbers(SOUND[name])
+    } == {}
 
 
 def numbers(version):
@@ -74,8 +82,23 @@ def test_python_has_no_upper_bound():
 
 def resolved(python, platform, locks):
     """Empty when every pin has a wheel there, with a known hash, and nothing is left out."""
-    words = [UV, "pip", "install", "--dry-run", "--target", "build/none", "--require-hashes"]
-    words += ["--only-binary", ":all:", "--python-version", python, "--python-platform", platform]
+    words = [
+        UV,
+        "pip",
+        "install",
+        "--dry-run",
+        "--target",
+        "build/none",
+        "--require-hashes",
+    ]
+    words += [
+        "--only-binary",
+        ":all:",
+        "--python-version",
+        python,
+        "--python-platform",
+        platform,
+    ]
     ended = asked([*words, *(f"-r{lock}.txt" for lock in locks)], cwd=PROJECT)
     return ended.stderr if ended.returncode else ""
 
@@ -95,5 +118,7 @@ def test_every_pin_is_to_be_had_for_the_pythons_of_debian_and_ubuntu(python):
 @pytest.mark.parametrize("lock", LOCKS)
 def test_the_lock_has_a_pin_for_each_requirement(lock):
     pins = re.findall(r"^([\w.-]+)==", (PROJECT / f"{lock}.txt").read_text(), re.M)
-    names = [re.match(r"[\w.-]+", line)[0].lower().replace("_", "-") for line in lines(lock)]
+    names = [
+        re.match(r"[\w.-]+", line)[0].lower().replace("_", "-") for line in lines(lock)
+    ]
     assert [name for name in names if name not in pins] == []

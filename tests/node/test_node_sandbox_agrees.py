@@ -44,7 +44,9 @@ class Pair:
         """The coinbase of a block of the sandbox."""
         ledger = self.sandbox.chain.ledger
         coinbase = ledger.blocks[ledger.hashes[height]].txs[0]
-        return Spendable(Outpoint(coinbase.txid, 0), coinbase.outputs[0].value_sats, False)
+        return Spendable(
+            Outpoint(coinbase.txid, 0), coinbase.outputs[0].value_sats, False
+        )
 
 
 @pytest.fixture(scope="module")
@@ -67,14 +69,18 @@ LEAST = {
 
 
 @pytest.mark.parametrize("script", LEAST, ids=lambda script: address_of(script))
-def test_the_least_to_an_address_of_each_kind_is_taken_and_a_satoshi_less_is_not(pair, script):
+def test_the_least_to_an_address_of_each_kind_is_taken_and_a_satoshi_less_is_not(
+    pair, script
+):
     wallet, sats = pair.sandbox.wallet, LEAST[script]
     txid = wallet.pay(address_of(script), sats, NOW)
     assert pair.node.send(pair.sandbox.chain.find(txid).tx.raw) == txid
     with pytest.raises(BadRequest, match="relay"):
         wallet.pay(address_of(script), sats - 1, NOW)
     with pytest.raises(Refused):
-        pair.node.send(wallet.build(wallet.coins()[:1], [TxOut(sats - 1, script)], 1_000))
+        pair.node.send(
+            wallet.build(wallet.coins()[:1], [TxOut(sats - 1, script)], 1_000)
+        )
     pair.mine()
     assert txid in pair.sandbox.chain.ledger.confirmed and pair.node.mempool() == []
 
@@ -109,7 +115,9 @@ def test_the_node_follows_a_random_walk(pair, seed):
 
     happens = {
         lambda: wallet.pay(
-            address_of(dice.choice(kinds)), dice.choice([546, 10_000, 6_000_000_000]), NOW
+            address_of(dice.choice(kinds)),
+            dice.choice([546, 10_000, 6_000_000_000]),
+            NOW,
         ): 6,
         lambda: wallet.payments() and replace(wallet, NOW, away=dice.random() < 0.5): 2,
         lambda: pair.mine(dice.randint(1, 3)): 2,

@@ -59,7 +59,9 @@ AWAY = {"nothing listens": None, "it answers 503": refuse, "it hangs up": hang_u
 
 @pytest.mark.parametrize("hours", [1, 12], ids=["an hour", "twelve hours"])
 @pytest.mark.parametrize("away", AWAY)
-def test_forty_orders_while_a_receiver_is_away_come_from_the_oldest_on(till, away, hours):
+def test_forty_orders_while_a_receiver_is_away_come_from_the_oldest_on(
+    till, away, hours
+):
     port = free_port()
     added = add(till, f"http://127.0.0.1:{port}/hooks")
     with ExitStack() as stack:
@@ -104,7 +106,9 @@ POISON = {"it answers 500": lambda _message: say(b"", 500), "it hangs up": hang_
 
 
 @pytest.mark.parametrize("poison", POISON)
-def test_an_event_that_alone_is_refused_twice_stops_no_other_order(till, receiver, poison):
+def test_an_event_that_alone_is_refused_twice_stops_no_other_order(
+    till, receiver, poison
+):
     add(till, receiver.url)
     answer = POISON[poison]
     poisoned = till.shop.invoice()["id"]
@@ -115,7 +119,11 @@ def test_an_event_that_alone_is_refused_twice_stops_no_other_order(till, receive
     for _ in range(3):
         deliver(till)
         till.clock.move(minutes=30)
-    taken = [message for message in receiver.messages if poisoned.encode() not in message.body]
+    taken = [
+        message
+        for message in receiver.messages
+        if poisoned.encode() not in message.body
+    ]
     assert {message.json["data"]["invoice"]["id"] for message in taken} == others
     assert len(taken) == 5
 
@@ -178,7 +186,9 @@ def test_a_command_hears_of_an_order_in_order(till, tmp_path):
         till.clock.move(minutes=30)
     away.unlink()
     deliver(till)
-    kinds = [kind for (kind,) in till.shop.sql("SELECT kind FROM public_event ORDER BY seq")]
+    kinds = [
+        kind for (kind,) in till.shop.sql("SELECT kind FROM public_event ORDER BY seq")
+    ]
     assert heard.read_text().split() == kinds
 
 
@@ -205,7 +215,12 @@ def test_in_random_histories_no_order_is_told_out_of_order_and_all_is_told(till,
         failing = till.shop.sql("SELECT failing_since FROM receiver").fetchone()[0]
         Outbox(till.shop.service.db, till.settings, till.clock, send).run()
         may_have_heard = waiting and waiting[1] is not None
-        if failing and not may_have_heard and state["refuses"] == 0 and len(taken) > came:
+        if (
+            failing
+            and not may_have_heard
+            and state["refuses"] == 0
+            and len(taken) > came
+        ):
             assert taken[came] == waiting[0]
 
     for _ in range(60):

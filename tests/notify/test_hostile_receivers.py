@@ -50,14 +50,22 @@ TIMEOUTS_S = {"hangs": HASTY_S, "drips a head": HASTY_S}
 # The receiver's behaviour, whether it takes the event, and the words that are kept of it.
 REPLIES: dict[str, tuple[Callable[[threading.Event], Reply], bool, str]] = {
     "hangs": (silent, False, "took longer than 0.5 s"),
-    "drips a head": (lambda e: dripping(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n", e), False, "took"),
+    "drips a head": (
+        lambda e: dripping(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n", e),
+        False,
+        "took",
+    ),
     "drips a body": (lambda e: dripping(OK, b" ", e), True, ""),
     "sends headers without end": (lambda _: endless_head, False, "could not be asked"),
     "hangs up": (lambda _: dropped, False, "could not be asked"),
     "breaks off in its body": (lambda _: truncated(b"thanks"), True, "thanks"),
     "speaks no HTTP": (lambda e: dripping(b"220 smtp ready\r\n", b"", e), False, ""),
     "redirects": (lambda _: say(b"", 307, Location="/y"), False, ""),
-    "redirects to a file": (lambda _: say(b"", 302, Location="file:///etc/passwd"), False, ""),
+    "redirects to a file": (
+        lambda _: say(b"", 302, Location="file:///etc/passwd"),
+        False,
+        "",
+    ),
     "answers no text": (lambda _: say(b"\xff\x00\x1b[31m"), True, "\ufffd\x1b[31m"),
 }
 
@@ -84,7 +92,9 @@ def test_nothing_is_kept_of_a_flood(receiver):
     assert peak < 8 << 20
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:9", "nobody.invalid"], ids=["closed", "unknown"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:9", "nobody.invalid"], ids=["closed", "unknown"]
+)
 def test_nobody_there_is_an_answer_too(host):
     answer = attempt(f"http://{host}/x?token=hunter2")
     assert (answer.is_taken, answer.status) == (False, None)
@@ -92,7 +102,9 @@ def test_nobody_there_is_an_answer_too(host):
 
 
 def add(shop, url):
-    return receivers.add(shop.service.db, shop.merchant_id, url, None, [], shop.clock()).id
+    return receivers.add(
+        shop.service.db, shop.merchant_id, url, None, [], shop.clock()
+    ).id
 
 
 def outbox(shop, send=None):

@@ -36,7 +36,9 @@ def test_every_kind_happens_in_a_life_and_the_document_has_no_other(life):
     documented = re.findall(r"^### (.+)$", PAGE, re.M)
     # Those of parts that were deleted stay documented.
     resources = {kind.resource for kind in KINDS.values()}
-    assert [kind for kind in documented if kind.partition(".")[0] in resources] == [*KINDS]
+    assert [kind for kind in documented if kind.partition(".")[0] in resources] == [
+        *KINDS
+    ]
 
 
 def section(kind):
@@ -50,7 +52,10 @@ def test_what_is_sent_is_as_the_api_describes_it(life, kind):
     events, document = life
     body = json.loads(events[kind].body)
     _validate(document, kind, body)
-    assert (body["type"], document["webhooks"][kind]["post"]["summary"]) == (kind, kind.meaning)
+    assert (body["type"], document["webhooks"][kind]["post"]["summary"]) == (
+        kind,
+        kind.meaning,
+    )
 
 
 def test_a_sample_looks_as_what_happens_does_and_names_no_address(life):
@@ -61,7 +66,9 @@ def test_a_sample_looks_as_what_happens_does_and_names_no_address(life):
 
 
 def _validate(document, kind, body):
-    described = document["webhooks"][kind]["post"]["requestBody"]["content"]["application/json"]
+    described = document["webhooks"][kind]["post"]["requestBody"]["content"][
+        "application/json"
+    ]
     schema = _closed(described["schema"] | {"components": document["components"]})
     jsonschema_rs.validator_for(schema).validate(body)
 

@@ -54,7 +54,12 @@ def test_a_life_from_created_to_paid_is_shown_as_it_is_lived(till):
     lines = listening.lines(4)
     assert [line["type"] for line in lines] == LIFE
     assert [line["number"] for line in lines] == [2, 3, 4, 5]
-    assert [line["data"]["invoice"]["status"] for line in lines] == ["open", "open", "paid", "paid"]
+    assert [line["data"]["invoice"]["status"] for line in lines] == [
+        "open",
+        "open",
+        "paid",
+        "paid",
+    ]
     assert {line["data"]["invoice"]["id"] for line in lines} == {invoice["id"]}
     assert lines == [json.loads(event.line) for event in events(till, since=1)]
     assert listening.end()[0] == ""
@@ -101,7 +106,10 @@ def test_what_is_forwarded_is_signed_with_the_secret_that_was_printed(till):
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(["--merchant", "nobody"], "nobody"), (["--forward-to", "file:///etc/passwd"], "https://")],
+    [
+        (["--merchant", "nobody"], "nobody"),
+        (["--forward-to", "file:///etc/passwd"], "https://"),
+    ],
 )
 def test_what_cannot_be_is_refused(till, words, message):
     assert message in Terminal(till).run("listen", *words, status=1)[1]

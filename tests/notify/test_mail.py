@@ -21,7 +21,10 @@ from btcpay.settings.settings import read
 from storage.queries import invoices, meta
 from storage.queries.meta import Key
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.filterwarnings("ignore:Requiring AUTH while")]
+pytestmark = [
+    pytest.mark.both_databases,
+    pytest.mark.filterwarnings("ignore:Requiring AUTH while"),
+]
 MAIL_SETTINGS = ("BLOCKTILL_SMTP_URL", "BLOCKTILL_MAIL_FROM")
 SHOP, ADA = "owner@shop.example", "ada@example.com"
 
@@ -38,7 +41,9 @@ class Office:
 
     def new_outbox(self, times=USUAL, **environ):
         settings = read(self.shop.environ | environ)
-        return Outbox(self.shop.service.db, settings, self.clock, new_send(settings), times)
+        return Outbox(
+            self.shop.service.db, settings, self.clock, new_send(settings), times
+        )
 
     def want(self, **change):
         set_mail(self.shop.service.db, self.shop.merchant_id, change, self.clock())
@@ -55,7 +60,9 @@ class Office:
     def rows(self):
         """The deliveries that were tried or given up."""
         columns = "receiver_id, attempts, next_at IS NULL, delivered_at IS NULL, answer"
-        which = "next_at IS NULL OR tried_at IS NOT NULL ORDER BY receiver_id, created_at"
+        which = (
+            "next_at IS NULL OR tried_at IS NOT NULL ORDER BY receiver_id, created_at"
+        )
         return self.shop.sql(f"SELECT {columns} FROM delivery WHERE {which}").fetchall()  # noqa: S608
 
 
@@ -80,7 +87,9 @@ def test_a_merchant_and_a_customer_are_told_of_a_payment_once(offices):
     invoice = office.paid(description="Two mugs", customer_email=ADA)
     assert office.run() == Delivered(2, 0)
     assert office.run() == Delivered(0, 0)
-    to_shop, to_ada = sorted(office.server.taken, key=lambda mail: mail.to, reverse=True)
+    to_shop, to_ada = sorted(
+        office.server.taken, key=lambda mail: mail.to, reverse=True
+    )
     assert (to_shop.to, to_ada.to) == ([SHOP], [ADA])
     assert to_shop.subject == "Invoice paid: $25.00"
     assert to_ada.subject == "Receipt from shop"
@@ -89,7 +98,11 @@ def test_a_merchant_and_a_customer_are_told_of_a_payment_once(offices):
         assert str(mail.message["From"]) == "Mugs <pay@shop.example>"
         assert mail.message["Message-ID"].endswith("@shop.example>")
         for part in (mail.text, mail.html):
-            assert "Two mugs" in part and invoice["id"] in part and invoice["pay_url"] in part
+            assert (
+                "Two mugs" in part
+                and invoice["id"] in part
+                and invoice["pay_url"] in part
+            )
     assert to_shop.message["Message-ID"] != to_ada.message["Message-ID"]
 
 
@@ -109,7 +122,10 @@ def test_an_invoice_that_needs_a_human_is_told_with_the_reason(offices):
 # The setting beside it, and who gets a mail.
 UNWANTED = {
     "a merchant who wants none": ({"address": None, "receipts": 0}, []),
-    "a merchant who wants none, of customers who may have receipts": ({"address": None}, [ADA]),
+    "a merchant who wants none, of customers who may have receipts": (
+        {"address": None},
+        [ADA],
+    ),
     "customers who are to have none": ({"receipts": 0}, [SHOP]),
 }
 
@@ -131,7 +147,9 @@ def test_nothing_leaves_without_settings(missing, offices):
     assert office.server.sessions == 0
 
 
-def test_the_first_check_with_mail_on_sends_what_happened_since_an_address_was_given(offices):
+def test_the_first_check_with_mail_on_sends_what_happened_since_an_address_was_given(
+    offices,
+):
     office = offices({"BLOCKTILL_SMTP_URL": ""})
     office.want(address=None, receipts=0)
     office.paid(customer_email=ADA)
@@ -179,7 +197,9 @@ def test_what_waits_is_sent_as_things_stand_then(case, offices):
     assert [mail.to for mail in office.server.taken] == [[recipient]]
 
 
-@pytest.mark.parametrize("address", ["ada@example.com\r\nBcc: eve@example.com", "no address", ""])
+@pytest.mark.parametrize(
+    "address", ["ada@example.com\r\nBcc: eve@example.com", "no address", ""]
+)
 def test_what_a_customer_gave_that_is_no_address_gets_nothing(address, offices):
     office = offices()
     office.paid(customer_email=address)
@@ -190,15 +210,29 @@ def test_what_a_customer_gave_that_is_no_address_gets_nothing(address, offices):
 
 # Faults of the server, and whether the mail is tried again.
 REFUSALS = {
-    "the customer for now": ({f"RCPT {ADA}": "450 4.2.1 full"}, "refused: 450 4.2.1", False),
-    "the customer for ever": ({f"RCPT {ADA}": "550 5.1.1 <ada@example.com>"}, "550 5.1.1", True),
+    "the customer for now": (
+        {f"RCPT {ADA}": "450 4.2.1 full"},
+        "refused: 450 4.2.1",
+        False,
+    ),
+    "the customer for ever": (
+        {f"RCPT {ADA}": "550 5.1.1 <ada@example.com>"},
+        "550 5.1.1",
+        True,
+    ),
     "the mail for now": ({"DATA": "451 4.3.0 later"}, "refused: 451 4.3.0", False),
     "the mail for ever": ({"DATA": "554 spam"}, "refused: 554", True),
-    "the sender for ever": ({"MAIL": "553 5.7.1 not yours"}, "refused: 553 5.7.1", False),
+    "the sender for ever": (
+        {"MAIL": "553 5.7.1 not yours"},
+        "refused: 553 5.7.1",
+        False,
+    ),
 }
 
 
-@pytest.mark.parametrize(("answers", "message", "is_final"), REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.parametrize(
+    ("answers", "message", "is_final"), REFUSALS.values(), ids=REFUSALS
+)
 def test_what_a_server_refuses(answers, message, is_final, offices, caplog):
     office = offices()
     office.want(address=None)
@@ -206,7 +240,12 @@ def test_what_a_server_refuses(answers, message, is_final, offices, caplog):
     office.paid(customer_email=ADA)
     assert office.run() == Delivered(0, 1)
     ((recipient, attempts, is_over, is_unsent, answer),) = office.rows()
-    assert (recipient, attempts, bool(is_over), bool(is_unsent)) == ("receipt_1", 1, is_final, True)
+    assert (recipient, attempts, bool(is_over), bool(is_unsent)) == (
+        "receipt_1",
+        1,
+        is_final,
+        True,
+    )
     assert message in answer and ADA not in answer and ADA not in caplog.text
     office.server.answers = {}
     office.clock.move(minutes=1)
@@ -240,18 +279,24 @@ def test_a_server_that_hangs_has_its_time_and_no_more(scheme, offices):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"{scheme}://127.0.0.1:{silent.getsockname()[1]}"
         began_s = time.monotonic()
-        assert office.run(office.new_outbox(times, BLOCKTILL_SMTP_URL=url)) == Delivered(0, 1)
+        assert office.run(
+            office.new_outbox(times, BLOCKTILL_SMTP_URL=url)
+        ) == Delivered(0, 1)
         assert time.monotonic() - began_s < 30  # the usual times would be sixty
     assert {row[4] for row in office.rows()} == {"does not answer in time"}
 
 
-def test_a_session_that_comes_after_its_run_is_used_by_no_other(offices, released, monkeypatch):
+def test_a_session_that_comes_after_its_run_is_used_by_no_other(
+    offices, released, monkeypatch
+):
     office, open_session = offices(), smtp.open_session
     office.paid()
     monkeypatch.setattr("btcpay.notify.outbox.AROUND_MAIL_S", 0.5)
     with monkeypatch.context() as slow:
         slow.setattr(
-            smtp, "open_session", lambda *to: released.wait(60) and open_session(*to[:2], USUAL)
+            smtp,
+            "open_session",
+            lambda *to: released.wait(60) and open_session(*to[:2], USUAL),
         )
         assert office.run(office.new_outbox(Times(mail_s=0))) == Delivered(0, 1)
     released.set()
@@ -286,7 +331,9 @@ def test_what_a_mail_server_says_is_bounded(piece, offices):
         url = f"smtp://127.0.0.1:{listening.getsockname()[1]}"
         tracemalloc.start()
         began_s = time.monotonic()
-        assert office.run(office.new_outbox(times, BLOCKTILL_SMTP_URL=url)) == Delivered(0, 1)
+        assert office.run(
+            office.new_outbox(times, BLOCKTILL_SMTP_URL=url)
+        ) == Delivered(0, 1)
         assert time.monotonic() - began_s < 30
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
         tracemalloc.stop()
@@ -331,8 +378,12 @@ NO_WAYS_IN = {
 }
 
 
-@pytest.mark.parametrize(("kind", "password", "message"), NO_WAYS_IN.values(), ids=NO_WAYS_IN)
-def test_a_way_that_fails_hides_the_password(kind, password, message, offices, monkeypatch, caplog):
+@pytest.mark.parametrize(
+    ("kind", "password", "message"), NO_WAYS_IN.values(), ids=NO_WAYS_IN
+)
+def test_a_way_that_fails_hides_the_password(
+    kind, password, message, offices, monkeypatch, caplog
+):
     office = offices(kind=kind, login=True)
     url = office.server.url
     if password:
@@ -368,7 +419,9 @@ def test_a_check_that_is_overdue_is_told_once_a_day_of_the_merchants(offices):
     assert len(office.server.taken) == 2
 
 
-def test_in_a_zone_that_is_not_known_here_the_overdue_mail_is_refused_and_the_run_goes_on(offices):
+def test_in_a_zone_that_is_not_known_here_the_overdue_mail_is_refused_and_the_run_goes_on(
+    offices,
+):
     office = offices()
     office.shop.sql("UPDATE merchant SET timezone = 'Europe/Atlantis'")
     office.clock.move(hours=2)
@@ -393,10 +446,16 @@ def offers_receipt(office, invoice):
 def test_a_payer_has_the_receipt_sent_once_where_the_shop_sends_none_by_itself(offices):
     office = offices()
     office.want(receipts=0, address=None)
-    office.shop.sql("INSERT INTO brand (merchant_id, contact) VALUES (1, 'hello@shop.example')")
+    office.shop.sql(
+        "INSERT INTO brand (merchant_id, contact) VALUES (1, 'hello@shop.example')"
+    )
     invoice, unpaid = office.paid(), office.shop.invoice()
     assert offers_receipt(office, invoice) and not offers_receipt(office, unpaid)
-    for refused, status in (("nonsense", 400), ("", 400), ("a@b.example\nBcc: x@y.example", 400)):
+    for refused, status in (
+        ("nonsense", 400),
+        ("", 400),
+        ("a@b.example\nBcc: x@y.example", 400),
+    ):
         assert ask_receipt(office, invoice, refused).status_code == status, refused
     abroad = {"Sec-Fetch-Site": "cross-site"}
     assert ask_receipt(office, invoice, ADA, **abroad).status_code == 403
@@ -404,11 +463,19 @@ def test_a_payer_has_the_receipt_sent_once_where_the_shop_sends_none_by_itself(o
     asked = ask_receipt(office, invoice, f" {ADA} ")
     assert asked.status_code == 303
     said = office.shop.client.get(f"/pay/{invoice['id']}?done=mailed").text
-    assert "on its way to you" in said and ADA not in said and not offers_receipt(office, invoice)
+    assert (
+        "on its way to you" in said
+        and ADA not in said
+        and not offers_receipt(office, invoice)
+    )
     ask_receipt(office, invoice, "eve@example.com")
     office.run(), office.run()
     (mail,) = office.server.taken
-    assert mail.to == [ADA] and invoice["id"] in mail.text and "hello@shop.example" in mail.text
+    assert (
+        mail.to == [ADA]
+        and invoice["id"] in mail.text
+        and "hello@shop.example" in mail.text
+    )
     assert "Price of one bitcoin: $60,000.00" in mail.text
     assert office.shop.get(f"/invoices/{invoice['id']}").json["customer_email"] == ADA
     assert office.shop.get(f"/invoices/{unpaid['id']}").json["customer_email"] is None
@@ -445,7 +512,10 @@ def test_an_evening_is_told_once_in_the_shops_zone_also_after_an_outage(offices)
         office.clock.move(minutes=minutes)
         office.run(), office.run(office.new_outbox())
     (mail,) = office.server.taken
-    assert mail.subject == "Today: $412.00 in 2 payments; nothing needs you" and mail.to == [SHOP]
+    assert (
+        mail.subject == "Today: $412.00 in 2 payments; nothing needs you"
+        and mail.to == [SHOP]
+    )
     assert "/merchant" in mail.text and "Nov 25: $0.00 · 0 payments" in mail.text
     part = office.shop.invoice(30, expires_in_hours=1)
     office.clock.move(hours=2)
@@ -455,7 +525,9 @@ def test_an_evening_is_told_once_in_the_shops_zone_also_after_an_outage(offices)
     office.want(language="de")
     office.clock.move(days=2)  # nothing ran for two evenings
     office.run(), office.run()
-    assert office.server.subjects == ["28. Nov.: 0,00 $ in 0 Zahlungen; 1 Rechnung zu klären"]
+    assert office.server.subjects == [
+        "28. Nov.: 0,00 $ in 0 Zahlungen; 1 Rechnung zu klären"
+    ]
     office.want(evening=0)
     office.clock.move(days=1)
     office.run()
@@ -473,7 +545,10 @@ def test_what_is_sold_after_the_mail_of_an_evening_is_in_the_next_one(offices):
     office.clock.move(days=1)
     office.run()
     (mail,) = [mail for mail in office.server.taken if "payments;" in mail.subject]
-    assert "Today: $0.00 in 0 payments" in mail.text and "Nov 26: $100.00 · 2 payments" in mail.text
+    assert (
+        "Today: $0.00 in 0 payments" in mail.text
+        and "Nov 26: $100.00 · 2 payments" in mail.text
+    )
 
 
 def test_an_evening_that_could_not_be_sent_is_dropped_and_one_says_what_fails(offices):

@@ -42,27 +42,41 @@ def test_what_a_merchant_wants_is_set_kept_and_shown(till):
 
 def test_what_is_no_address_and_a_shop_without_a_mail_server_are_told(till):
     words = ("merchant", "mail", "shop")
-    _, message = Terminal(till).run(*words, "a@example.com\nBcc: b@example.com", status=1)
+    _, message = Terminal(till).run(
+        *words, "a@example.com\nBcc: b@example.com", status=1
+    )
     assert "is not an address such as" in message and "\nBcc" not in message
     _, message = Terminal(till).run(*words, "owner@shop.example")
-    assert "nothing is sent until BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM are set" in message
+    assert (
+        "nothing is sent until BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM are set"
+        in message
+    )
     _, message = Terminal(till).run(*words)
     assert "nothing is sent" not in message
 
 
 def test_a_check_sends_and_a_dead_mail_server_changes_nothing_for_it(till, server):
     environ = FROM | {"BLOCKTILL_SMTP_URL": server.url}
-    Terminal(till).run("merchant", "mail", "shop", "owner@shop.example", "--receipts", **environ)
+    Terminal(till).run(
+        "merchant", "mail", "shop", "owner@shop.example", "--receipts", **environ
+    )
     Terminal(till).run("check", **environ)
     for url, expected in (("smtp://127.0.0.1:1", 0), (server.url, 4)):
         invoice = till.shop.invoice(customer_email="ada@example.com")
         till.pay(invoice)
         till.mine()
-        out, errors = Terminal(till).run("check", **environ | {"BLOCKTILL_SMTP_URL": url})
+        out, errors = Terminal(till).run(
+            "check", **environ | {"BLOCKTILL_SMTP_URL": url}
+        )
         assert f"{invoice['id']} is paid" in out
         assert len(server.taken) == expected
-        assert ("mail server 127.0.0.1 could not be spoken to" in errors) == (not expected)
-    assert {one.to[0] for one in server.taken} == {"owner@shop.example", "ada@example.com"}
+        assert ("mail server 127.0.0.1 could not be spoken to" in errors) == (
+            not expected
+        )
+    assert {one.to[0] for one in server.taken} == {
+        "owner@shop.example",
+        "ada@example.com",
+    }
 
 
 DOCTOR = {

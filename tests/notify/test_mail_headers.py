@@ -34,7 +34,9 @@ def raw(subject="Paid", by=SHOP, to="ada@example.com", stop=None, id="evt_1.mail
 
 def names_of(lines):
     """The headers' names, by a reader that knows nothing but lines."""
-    return [line.partition(b":")[0].decode() for line in lines if not line.startswith(b" ")]
+    return [
+        line.partition(b":")[0].decode() for line in lines if not line.startswith(b" ")
+    ]
 
 
 def classic(sent, name):
@@ -69,14 +71,18 @@ def assert_one_mailbox(name, address):
 @example("a" * MAX_NAME)
 @example("\\" * 90)
 def test_a_name_of_any_script_and_length_is_one_mailbox(text):
-    name = "".join(sign for sign in text if sign.isprintable() and sign not in '<>"').strip()
+    name = "".join(
+        sign for sign in text if sign.isprintable() and sign not in '<>"'
+    ).strip()
     found = sender(f"{name} <shop@example.com>")
     assert found.name == name
     assert_one_mailbox(found.name, found.address)
 
 
 @pytest.mark.parametrize("length", [1, 20, 60, 64, 65, 66, 70, 90, MAX_NAME])
-@pytest.mark.parametrize("sign", ["a", "a ", ", ", "é", "漢", "🙂", "\u0627", "\\", "a, "])
+@pytest.mark.parametrize(
+    "sign", ["a", "a ", ", ", "é", "漢", "🙂", "\u0627", "\\", "a, "]
+)
 def test_a_name_of_one_sign_repeated(sign, length):
     assert_one_mailbox((sign * length)[:length].strip(), "shop@example.com")
 
@@ -92,14 +98,18 @@ def addresses():
     for length in range(7, MAX_ADDRESS + 1):
         local = "a" * min(64, length - 6)
         domain = ("b" * 48 + ".") * 5
-        yield f"{local}@{domain[: length - len(local) - 5].strip('.')}.com"[:MAX_ADDRESS]
+        yield f"{local}@{domain[: length - len(local) - 5].strip('.')}.com"[
+            :MAX_ADDRESS
+        ]
 
 
 def test_an_address_of_every_length_stays_whole_in_each_header():
     for address in addresses():
         lines, sent = raw(by=Sender("", address), to=address)
         assert_lines(lines)
-        assert f"To: {address}".encode() in lines and f"From: {address}".encode() in lines
+        assert (
+            f"To: {address}".encode() in lines and f"From: {address}".encode() in lines
+        )
         domain = address.partition("@")[2]
         assert f"Message-ID: <evt_1.mail_1@{domain}>".encode() in lines
         for parser in (policy.default, policy.compat32):
@@ -115,8 +125,14 @@ def test_a_subject_of_any_script_and_length_is_read_as_it_was_written(text):
     lines, sent = raw(subject=text)
     assert_lines(lines)
     expected = one_line(text)
-    assert message_from_bytes(sent, policy=policy.default)["Subject"].strip() == expected.strip()
-    assert str(make_header(decode_header(classic(sent, "Subject")))).strip() == expected.strip()
+    assert (
+        message_from_bytes(sent, policy=policy.default)["Subject"].strip()
+        == expected.strip()
+    )
+    assert (
+        str(make_header(decode_header(classic(sent, "Subject")))).strip()
+        == expected.strip()
+    )
 
 
 def roots():
@@ -134,7 +150,10 @@ def test_the_link_that_ends_mails_is_one_line_of_ascii_at_every_length_of_the_ba
         assert f"List-Unsubscribe: <{stop}>".encode() in lines
         assert b"List-Unsubscribe-Post: List-Unsubscribe=One-Click" in lines
         for parser in (policy.default, policy.compat32):
-            assert message_from_bytes(sent, policy=parser)["List-Unsubscribe"] == f"<{stop}>"
+            assert (
+                message_from_bytes(sent, policy=parser)["List-Unsubscribe"]
+                == f"<{stop}>"
+            )
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,9 @@ def body(message, kind):
 
 
 def mail_text(**more):
-    return MailText(**{"language": "en", "subject": "Paid", "sentences": ["It is."]} | more)
+    return MailText(
+        **{"language": "en", "subject": "Paid", "sentences": ["It is."]} | more
+    )
 
 
 # Texts that customers and shops may write.
@@ -58,7 +60,9 @@ TEXTS = {
 @pytest.mark.parametrize("place", ["subject", "fact", "sender"])
 def test_what_somebody_writes_adds_no_header_and_no_line(place, text):
     if place == "sender":
-        name = " ".join("".join(c for c in text if c.isprintable() and c not in '<>"').split())
+        name = " ".join(
+            "".join(c for c in text if c.isprintable() and c not in '<>"').split()
+        )
         message = sent(mail_text(), Sender(name, "shop@example.com"))
         assert message["From"].addresses[0].addr_spec == "shop@example.com"
     else:
@@ -73,7 +77,9 @@ def test_what_somebody_writes_adds_no_header_and_no_line(place, text):
     ]
     if place == "fact":
         plain = [line for line in body(message, "plain").splitlines() if line]
-        assert len(plain) == 2 and plain[1].startswith("For: ") and plain[1].isprintable()
+        assert (
+            len(plain) == 2 and plain[1].startswith("For: ") and plain[1].isprintable()
+        )
     if place == "subject":
         assert message["Subject"].isprintable()
 
@@ -89,7 +95,9 @@ HTML = [
 def test_what_somebody_writes_is_text_in_html_where_nothing_is_loaded():
     for text, never in HTML:
         message = sent(
-            mail_text(subject=text, facts=[("For", text)], link=(text, f"https://x/{text}"))
+            mail_text(
+                subject=text, facts=[("For", text)], link=(text, f"https://x/{text}")
+            )
         )
         assert never not in body(message, "html")
         assert text in body(message, "plain")
@@ -119,14 +127,18 @@ def test_every_letter_in_every_language(language):
         shop_texts.overdue(STATE["paid_at"], BERLIN, language),
     ]
     mails += [
-        texts.attention(About(INVOICE, STATE | {"attention": reason}, PAGE, BERLIN), language)
+        texts.attention(
+            About(INVOICE, STATE | {"attention": reason}, PAGE, BERLIN), language
+        )
         for reason in REASONS
     ]
     english = [texts.paid(about, "en"), texts.receipt(about, "en", BRAND)]
     for one in mails:
         message = sent(one)
         assert message["Subject"] and body(message, "plain").strip()
-        assert message["Subject"].endswith(" · 10442") is ("10442" in body(message, "plain"))
+        assert message["Subject"].endswith(" · 10442") is (
+            "10442" in body(message, "plain")
+        )
         assert f'lang="{language}"' in body(message, "html")
         assert "%(" not in message["Subject"] + body(message, "plain")
     assert len({one.text for one in mails}) == len(mails)
@@ -170,4 +182,6 @@ LINKS = {
 
 @pytest.mark.parametrize(("to", "path"), LINKS.values(), ids=LINKS)
 def test_a_link_that_opens_a_mail_names_the_address_that_we_would_send_to(to, path):
-    assert texts.mail_link(to, "a & b", "c") == f"mailto:{path}?subject=a%20%26%20b&body=c"
+    assert (
+        texts.mail_link(to, "a & b", "c") == f"mailto:{path}?subject=a%20%26%20b&body=c"
+    )

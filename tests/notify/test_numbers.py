@@ -106,7 +106,9 @@ DAY = timedelta(days=1)
 
 
 @pytest.mark.parametrize(
-    ("days", "left"), [(29, [1, 2, 3]), (31, [3])], ids=["after 29 days", "after 31 days"]
+    ("days", "left"),
+    [(29, [1, 2, 3]), (31, [3])],
+    ids=["after 29 days", "after 31 days"],
 )
 def test_old_events_are_forgotten_but_for_the_newest(shop, days, left):
     for _ in range(3):

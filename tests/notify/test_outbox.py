@@ -40,7 +40,9 @@ def endpoint(till, added):
     return receivers.find(till.shop.service.db, added.id)
 
 
-def test_an_endpoint_is_told_of_its_merchant_and_its_kinds_alone_from_then_on(till, receiver):
+def test_an_endpoint_is_told_of_its_merchant_and_its_kinds_alone_from_then_on(
+    till, receiver
+):
     other = till.shop.add_merchant("other")
     till.shop.link()
     add(till, receiver.url, EventKind.PAYMENT_LINK_CREATED)
@@ -55,7 +57,9 @@ def test_a_2xx_takes_it_and_nothing_else_and_no_redirect_is_followed(till, recei
     for status in (200, 201, 202, 204, 299, 302, 304, 400, 401, 404, 429, 500, 503):
         added = add(till, receiver.url)
         receiver.messages.clear()
-        receiver.instead = lambda _, code=status: say(b"no", code, Location=receiver.url)
+        receiver.instead = lambda _, code=status: say(
+            b"no", code, Location=receiver.url
+        )
         till.shop.link()
         is_taken = status < 300
         assert deliver(till) == (is_taken, not is_taken), status
@@ -66,7 +70,9 @@ def test_a_2xx_takes_it_and_nothing_else_and_no_redirect_is_followed(till, recei
         receivers.remove(till.shop.service.db, added.id)
 
 
-def test_what_happens_is_told_signed_and_tried_again_with_its_id_and_a_new_time(till, receiver):
+def test_what_happens_is_told_signed_and_tried_again_with_its_id_and_a_new_time(
+    till, receiver
+):
     added = add(till, receiver.url)
     receiver.instead = lambda _: say(b"busy", 500)
     till.shop.invoice()
@@ -81,7 +87,9 @@ def test_what_happens_is_told_signed_and_tried_again_with_its_id_and_a_new_time(
     assert (first.id, first.body) == (second.id, second.body) == (event.id, event.body)
     assert first.headers["content-type"] == "application/json"
     assert first.headers["webhook-timestamp"] != second.headers["webhook-timestamp"]
-    assert all(message.is_signed_by(added.secret or "") for message in receiver.messages)
+    assert all(
+        message.is_signed_by(added.secret or "") for message in receiver.messages
+    )
     (row,) = deliveries(till, added)
     assert (row.state, row.attempts, row.status) == ("delivered", 2, 204)
 
@@ -126,11 +134,15 @@ def test_for_a_day_after_a_rotation_both_secrets_sign(till, receiver):
         till.shop.invoice()
         assert deliver(till) == (1, 0)
         message = receiver.messages[-1]
-        assert [message.is_signed_by(one.secret or "") for one in (new, old)] == signed_by
+        assert [
+            message.is_signed_by(one.secret or "") for one in (new, old)
+        ] == signed_by
         assert len(message.signatures) == sum(signed_by)
 
 
-@pytest.mark.parametrize("hours", [1, 12, 100], ids=["an hour", "half a day", "four days"])
+@pytest.mark.parametrize(
+    "hours", [1, 12, 100], ids=["an hour", "half a day", "four days"]
+)
 def test_a_receiver_that_is_back_gets_all_that_waits_in_that_run_oldest_first(
     till, receiver, hours
 ):
@@ -146,7 +158,9 @@ def test_a_receiver_that_is_back_gets_all_that_waits_in_that_run_oldest_first(
         failed_at += [minute] * failed
     ids = [event.id for event in events(till)]
     assert len(ids) == 6 and sorted(receiver.ids) == sorted(ids)
-    pauses = [later - before for before, later in zip(failed_at, failed_at[1:], strict=False)]
+    pauses = [
+        later - before for before, later in zip(failed_at, failed_at[1:], strict=False)
+    ]
     assert pauses and max(pauses) <= 30
     till.shop.sql(
         "UPDATE receiver SET url = (SELECT url FROM receiver WHERE failing_since IS NULL)"
@@ -161,7 +175,9 @@ def test_a_receiver_that_is_back_gets_all_that_waits_in_that_run_oldest_first(
 
 def test_what_waits_for_a_receiver_that_is_back_comes_oldest_first(till, monkeypatch):
     """Due or not: it was asked with the oldest."""
-    monkeypatch.setattr("btcpay.notify.outbox.MOST_OF_ONE", 1)  # else four are under way at once
+    monkeypatch.setattr(
+        "btcpay.notify.outbox.MOST_OF_ONE", 1
+    )  # else four are under way at once
     add(till, "http://127.0.0.1:9/")
     for _ in range(5):
         till.shop.link()
@@ -183,17 +199,23 @@ def test_what_waits_for_a_receiver_that_is_back_comes_oldest_first(till, monkeyp
     assert came == [1, 2, 3, 4, 5, 6]
 
 
-def test_an_event_that_is_never_taken_stops_none_behind_it_and_is_given_up(till, receiver):
+def test_an_event_that_is_never_taken_stops_none_behind_it_and_is_given_up(
+    till, receiver
+):
     """Three days after its first attempt; it can be sent again."""
     added = add(till, receiver.url)
     first = till.shop.link()["id"]
-    receiver.instead = lambda message: say(b"", 500 if first.encode() in message.body else 204)
+    receiver.instead = lambda message: say(
+        b"", 500 if first.encode() in message.body else 204
+    )
     deliver(till)
     for hours in (1, 30, 44):
         till.clock.move(hours=hours)
         till.shop.link(), till.shop.link()
         assert deliver(till) == (2, 1)
-    assert [row.state for row in deliveries(till, added)] == ["delivered"] * 6 + ["waiting"]
+    assert [row.state for row in deliveries(till, added)] == ["delivered"] * 6 + [
+        "waiting"
+    ]
     till.clock.move(hours=1)
     till.shop.link()
     deliver(till)
@@ -208,7 +230,9 @@ def test_what_was_sent_and_not_noted_is_sent_again_with_the_same_id(till, receiv
     """A run was killed between the two: the receiver knows it by its id."""
     add(till, receiver.url)
     till.shop.invoice()
-    times = iter([till.clock()] * 4)  # the fifth look at the clock is to note the answer
+    times = iter(
+        [till.clock()] * 4
+    )  # the fifth look at the clock is to note the answer
     sender = new_send(till.settings)
     with pytest.raises(StopIteration):
         Outbox(till.shop.service.db, till.settings, lambda: next(times), sender).run()
@@ -227,13 +251,17 @@ def test_rows_that_cannot_be_read_do_not_hold_a_run_beyond_its_time(till):
         time.sleep(0.01)
         return till.clock()
 
-    Outbox(till.shop.service.db, till.settings, slow_clock, new_send(till.settings)).run(
-        ATTEMPT_S + 0.05
-    )
-    tried = till.shop.sql("SELECT count(*) FROM delivery WHERE attempts > 0").fetchone()[0]
+    Outbox(
+        till.shop.service.db, till.settings, slow_clock, new_send(till.settings)
+    ).run(ATTEMPT_S + 0.05)
+    tried = till.shop.sql(
+        "SELECT count(*) FROM delivery WHERE attempts > 0"
+    ).fetchone()[0]
     assert tried < 20
     deliver(till)
-    tried = till.shop.sql("SELECT count(*) FROM delivery WHERE attempts > 0").fetchone()[0]
+    tried = till.shop.sql(
+        "SELECT count(*) FROM delivery WHERE attempts > 0"
+    ).fetchone()[0]
     assert tried == 20
 
 
@@ -266,7 +294,9 @@ def test_a_success_still_in_flight_does_not_begin_anew_after_a_failure(till, rec
         if place == 1:
             return say(b"", 410)
         if place > 1:
-            until(lambda: endpoint(till, added).disabled_at, "the endpoint to be disabled")
+            until(
+                lambda: endpoint(till, added).disabled_at, "the endpoint to be disabled"
+            )
         return say(b"", 204)
 
     receiver.instead = answer

@@ -24,7 +24,14 @@ def waiting(shop):
     """Events that wait for many receivers, each of a merchant of its own."""
     owners = [shop.add_merchant(f"shop {number}") for number in range(RECEIVERS)]
     for owner in owners:
-        receivers.add(shop.service.db, owner, f"http://127.0.0.1:9/{owner}", None, [], shop.clock())
+        receivers.add(
+            shop.service.db,
+            owner,
+            f"http://127.0.0.1:9/{owner}",
+            None,
+            [],
+            shop.clock(),
+        )
         for _ in range(EVENTS):
             shop.post("/invoices", {"amount_usd": 25}, shop.issue("write", owner))
     return shop
@@ -56,7 +63,9 @@ def test_each_event_is_sent_once_by_one_of_several_and_a_receivers_in_order(wait
     assert all(firsts[id] == min(n for one, n in came if one == id) for id in firsts)
 
 
-@pytest.mark.skipif(not ON_POSTGRES, reason="SQLite has one writer, and one process delivers")
+@pytest.mark.skipif(
+    not ON_POSTGRES, reason="SQLite has one writer, and one process delivers"
+)
 def test_a_process_that_hangs_keeps_its_part_alone(waiting, released):
     """Another process delivers what waits for a receiver that this one has not taken."""
     first, others = [], []

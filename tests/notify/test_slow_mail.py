@@ -78,20 +78,29 @@ DOUBTS = {
 
 
 @pytest.mark.parametrize(("judge", "times"), DOUBTS.values(), ids=DOUBTS)
-def test_a_mail_without_an_answer_is_tried_once_more_after_an_hour(judge, times, office, released):
+def test_a_mail_without_an_answer_is_tried_once_more_after_an_hour(
+    judge, times, office, released
+):
     office.server.judge = lambda: judge(released)
     office.paid()
     assert office.run(times) == Delivered(0, 1)
     attempts, next_at, is_sent, answer, is_doubted = office.row()
     assert (attempts, is_sent, is_doubted) == (1, 0, 1) and "may be sent" in answer
-    for minutes in (10, 20, 29):  # also where a failing receiver is tried every half hour
+    for minutes in (
+        10,
+        20,
+        29,
+    ):  # also where a failing receiver is tried every half hour
         office.clock.move(minutes=minutes)
         assert office.run(times) == Delivered(0, 0)
     office.server.judge = lambda: True
     office.clock.move(minutes=2)
     assert office.run(times) == Delivered(1, 0)
     assert len(office.server.taken) == 2
-    ids = {mail.partition(b"Message-ID:")[2].split(b"\r\n")[0] for mail in office.server.taken}
+    ids = {
+        mail.partition(b"Message-ID:")[2].split(b"\r\n")[0]
+        for mail in office.server.taken
+    }
     assert len(ids) == 1  # programs that know an id show one mail
 
 
@@ -156,7 +165,9 @@ def test_a_mail_server_that_keeps_silent_delays_no_webhook_and_no_check(
             for count in (1, 2, 3):
                 till.pay(till.shop.invoice(customer_email="ada@example.com"))
                 till.mine()
-                until(lambda count=count: len(receiver.messages) == count, "the webhook")
+                until(
+                    lambda count=count: len(receiver.messages) == count, "the webhook"
+                )
             assert server.taken == []
             released.set()
             until(lambda: len(server.taken) == 3, "the mails")

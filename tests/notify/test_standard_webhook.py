@@ -43,7 +43,17 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 # Standard Webhooks 1.0.0, "Example retry schedule": time since start.
 SINCE_START = [
     timedelta(hours=h, minutes=m, seconds=5)
-    for h, m in ((0, 0), (0, 5), (0, 35), (2, 35), (7, 35), (17, 35), (31, 35), (51, 35), (75, 35))
+    for h, m in (
+        (0, 0),
+        (0, 5),
+        (0, 35),
+        (2, 35),
+        (7, 35),
+        (17, 35),
+        (31, 35),
+        (51, 35),
+        (75, 35),
+    )
 ]
 
 
@@ -60,10 +70,14 @@ def test_a_shop_that_was_away_leaves_out_the_times_that_passed():
 
 def test_a_pause_is_at_most_a_tenth_longer():
     for before, offset in zip([timedelta(), *OFFSETS], OFFSETS, strict=False):
-        pauses = {(next_try(NOW, NOW + before) or NOW) - NOW - before for _ in range(50)}
+        pauses = {
+            (next_try(NOW, NOW + before) or NOW) - NOW - before for _ in range(50)
+        }
         pause = offset - before
         assert pause <= min(pauses) < max(pauses) <= pause * 1.1
-        assert next_try(NOW, NOW + before, JITTER_PERMILLE) == NOW + before + pause * 1.1
+        assert (
+            next_try(NOW, NOW + before, JITTER_PERMILLE) == NOW + before + pause * 1.1
+        )
 
 
 DAYS = timedelta(days=5)

@@ -124,7 +124,11 @@ def test_an_event_shows_what_was_true_then(till):
     created, seen, received, paid = (sent(event) for event in events(till))
     for data, came in ((created, (0, 0, amount)), (seen, (amount, amount, 0))):
         assert data["invoice"] == invoice
-        assert (data["received_sats"], data["unconfirmed_sats"], data["missing_sats"]) == came
+        assert (
+            data["received_sats"],
+            data["unconfirmed_sats"],
+            data["missing_sats"],
+        ) == came
     (payment,) = till.payments(invoice)
     assert received["payment"] == payment
     assert paid["invoice"] == received["invoice"] == till.look(invoice)
@@ -149,5 +153,8 @@ def test_what_was_erased_of_the_customer_is_told_to_nobody(till):
     till.clock.move(days=2)
     checker = till.checker(email_retention_days=1)
     checker.finish(checker.run())
-    assert [event.data["invoice"]["customer_email"] for event in events(till)] == [None, None]
+    assert [event.data["invoice"]["customer_email"] for event in events(till)] == [
+        None,
+        None,
+    ]
     assert till.look(invoice)["customer_email"] is None

@@ -19,7 +19,11 @@ def test_a_shop_is_told_that_it_was_paid(till, blocktill, receiver):
     till.pay(invoice)
     till.mine()
     blocktill.run("check")
-    assert set(receiver.kinds) == {"invoice.created", "payment.received", "invoice.paid"}
+    assert set(receiver.kinds) == {
+        "invoice.created",
+        "payment.received",
+        "invoice.paid",
+    }
     for message in receiver.messages:
         assert message.verify(added["secret"])["data"]["invoice"]["id"] == invoice["id"]
     (row,) = blocktill.json("webhook", "list")
@@ -38,7 +42,10 @@ def test_the_secret_is_shown_once_and_by_nothing_else(till, blocktill, receiver)
     till.shop.link()
     assert blocktill.json("webhook", "rotate", webhook_id)["secret"] != secret
     words = (["check"], ["webhook", "list"], ["webhook", "list", "--json"], ["doctor"])
-    more = (["webhook", "deliveries", webhook_id, "--json"], ["webhook", "remove", webhook_id])
+    more = (
+        ["webhook", "deliveries", webhook_id, "--json"],
+        ["webhook", "remove", webhook_id],
+    )
     for command in (*words, *more):
         ended = blocktill.start(*command)
         assert secret not in "".join(ended.communicate(timeout=60))
@@ -48,10 +55,14 @@ def test_the_check_logs_no_part_of_a_url(till, blocktill):
     blocktill.run("webhook", "add", "shop", "http://127.0.0.1:9/x?token=hunter2")
     till.shop.link()
     printed, said = blocktill.run("check")
-    assert "hunter2" not in printed + said and "notifications: 0 delivered, 1 not" in said
+    assert (
+        "hunter2" not in printed + said and "notifications: 0 delivered, 1 not" in said
+    )
 
 
-def test_a_test_sends_a_made_up_payment_and_says_what_was_answered(till, blocktill, receiver):
+def test_a_test_sends_a_made_up_payment_and_says_what_was_answered(
+    till, blocktill, receiver
+):
     words = ("--kinds", "invoice.paid", "--kinds", "payment.received")
     added = blocktill.json("webhook", "add", "shop", receiver.url, *words)
     (listed,) = blocktill.json("webhook", "list")
@@ -59,11 +70,17 @@ def test_a_test_sends_a_made_up_payment_and_says_what_was_answered(till, blockti
     for status, taken in ((204, True), (503, False)):
         receiver.instead = lambda _, code=status: say(b"", code)
         (row,) = blocktill.json("webhook", "test", added["id"], status=int(not taken))
-        assert (row["kind"], row["status"], row["is_taken"]) == ("invoice.paid", status, taken)
+        assert (row["kind"], row["status"], row["is_taken"]) == (
+            "invoice.paid",
+            status,
+            taken,
+        )
     assert all(message.verify(added["secret"]) for message in receiver.messages)
 
 
-def test_an_event_is_sent_again_and_none_to_an_endpoint_that_was_removed(till, blocktill, receiver):
+def test_an_event_is_sent_again_and_none_to_an_endpoint_that_was_removed(
+    till, blocktill, receiver
+):
     added = blocktill.json("webhook", "add", "shop", receiver.url)
     till.shop.link()
     blocktill.run("check")
@@ -121,7 +138,11 @@ def test_a_command_gets_the_body_and_nothing_of_our_settings(
     blocktill.run("check")
     (given,) = [json.loads(line) for line in file.read_text().splitlines()]
     assert given["body"]["data"]["payment_link"] == link
-    assert given["environ"]["EVENT_TYPE"] == given["body"]["type"] == "payment_link.created"
+    assert (
+        given["environ"]["EVENT_TYPE"]
+        == given["body"]["type"]
+        == "payment_link.created"
+    )
     assert not [name for name in given["environ"] if name.startswith("BLOCKTILL")]
     (row,) = blocktill.json("webhook", "deliveries", added["id"])
     assert (row["state"], row["status"]) == (state, status)
@@ -129,7 +150,9 @@ def test_a_command_gets_the_body_and_nothing_of_our_settings(
 
 
 @pytest.mark.parametrize("command", ["/nowhere/program -x", "sh -c 'x", " "])
-def test_a_command_that_cannot_be_started_is_a_failure_that_says_so(till, blocktill, command):
+def test_a_command_that_cannot_be_started_is_a_failure_that_says_so(
+    till, blocktill, command
+):
     added = blocktill.json("webhook", "add", "shop", "--exec", command)
     (row,) = blocktill.json("webhook", "test", added["id"], status=1)
     assert (row["is_taken"], row["status"]) == (False, None)
@@ -141,7 +164,9 @@ def test_a_shell_runs_only_when_it_is_named(till, blocktill, tmp_path):
         blocktill.run("webhook", "add", "shop", "--exec", command)
     till.shop.link()
     blocktill.run("check")
-    assert not (tmp_path / "b").exists() and (tmp_path / "c").read_text().startswith('{"type"')
+    assert not (tmp_path / "b").exists() and (tmp_path / "c").read_text().startswith(
+        '{"type"'
+    )
 
 
 def test_no_check_waits_for_a_receiver(till, blocktill, receiver):

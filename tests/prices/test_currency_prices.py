@@ -14,7 +14,9 @@ from btcpay.values.errors import CommandError
 from btcpay.values.money import checked_currency, places_of, rounded
 from btcpay.values.networks import NETWORKS
 
-SOURCES = "{root}/0/{{CURRENCY}}#/{{currency}} {root}/1#/{{currency}} {root}/2#/{{currency}}"
+SOURCES = (
+    "{root}/0/{{CURRENCY}}#/{{currency}} {root}/1#/{{currency}} {root}/2#/{{currency}}"
+)
 
 
 @pytest.fixture
@@ -40,13 +42,20 @@ def test_each_currency_has_a_price_of_its_own_and_none_of_them_is_the_dollars(se
     prices = prices_of(server)
     assert prices.of("EUR").current_or_none() == 90
     assert sorted(server.asked) == ["/0/EUR", "/1", "/2"]
-    assert [prices.of(code).current_or_none() for code in ("JPY", "XPF")] == [15000, None]
+    assert [prices.of(code).current_or_none() for code in ("JPY", "XPF")] == [
+        15000,
+        None,
+    ]
     assert prices.usd.current() == 100 and prices.of("EUR").known() == 90
 
 
 @pytest.mark.parametrize(
     ("euros", "agreed"),
-    [(["90", "92", None], "91"), (["90", None, None], None), (["90", "91", "900"], "90.5")],
+    [
+        (["90", "92", None], "91"),
+        (["90", None, None], None),
+        (["90", "91", "900"], "90.5"),
+    ],
     ids=["two of three suffice", "one of three does not", "a liar is dropped"],
 )
 def test_the_rules_are_those_of_the_dollar(server, euros, agreed):
@@ -67,7 +76,9 @@ def took_s(what):
     return time.monotonic() - began_s
 
 
-def test_nobody_waits_longer_for_a_silent_ticker_than_their_patience_and_only_once(server):
+def test_nobody_waits_longer_for_a_silent_ticker_than_their_patience_and_only_once(
+    server,
+):
     released = threading.Event()
     server.instead = lambda _: silent(released)
     euro = prices_of(server).of("EUR")
@@ -99,7 +110,11 @@ def test_every_public_ticker_has_a_place_for_the_currency():
 
 @pytest.mark.parametrize(
     ("code", "amount", "text"),
-    [("EUR", "23.005", "23.00"), ("JPY", "3750.5", "3750"), ("KWD", "7.70049", "7.700")],
+    [
+        ("EUR", "23.005", "23.00"),
+        ("JPY", "3750.5", "3750"),
+        ("KWD", "7.70049", "7.700"),
+    ],
 )
 def test_an_amount_has_the_decimals_of_its_currency(code, amount, text):
     assert str(rounded(Decimal(amount), code)) == text

@@ -19,8 +19,12 @@ def test_the_examples_of_rfc_6901_resolve():
     assert resolve_pointer(RFC_DOCUMENT, "/foo") == ["bar", "baz"]
     assert resolve_pointer(RFC_DOCUMENT, "/foo/0") == "bar"
     pointers = ["/", "/a~1b", "/c%d", "/e^f", "/g|h", "/i\\j", '/k"l', "/ ", "/m~0n"]
-    assert [resolve_pointer(RFC_DOCUMENT, pointer) for pointer in pointers] == list(range(9))
-    assert resolve_pointer({"~1": 1, "/": 2}, "/~01") == 1  # a tilde and a one, no slash
+    assert [resolve_pointer(RFC_DOCUMENT, pointer) for pointer in pointers] == list(
+        range(9)
+    )
+    assert (
+        resolve_pointer({"~1": 1, "/": 2}, "/~01") == 1
+    )  # a tilde and a one, no slash
 
 
 NOWHERE = {
@@ -50,10 +54,19 @@ PRICES = {
     "a whole number": (b"60000", "60000"),
     "a number stays exact": (b"60000.12345678", "60000.12345678"),
     "a number with an exponent": (b"6e4", "60000"),
-    "a number with more decimals than a float": (b"60000.123456789012345678", f"60000.{DECIMALS}"),
+    "a number with more decimals than a float": (
+        b"60000.123456789012345678",
+        f"60000.{DECIMALS}",
+    ),
     "a numeric text": (b'"60000.10"', "60000.10"),
-    "a text with eighteen decimals": (b'"60000.123456789012345678"', f"60000.{DECIMALS}"),
-    "a text with thirty-eight decimals": (b'"60000.%b"' % (b"1" * 38), f"60000.{'1' * 38}"),
+    "a text with eighteen decimals": (
+        b'"60000.123456789012345678"',
+        f"60000.{DECIMALS}",
+    ),
+    "a text with thirty-eight decimals": (
+        b'"60000.%b"' % (b"1" * 38),
+        f"60000.{'1' * 38}",
+    ),
     "a text with an exponent": (b'"9.7E4"', "97000"),
     "a text with a signed exponent": (b'"9.70125e+04"', "97012.5"),
     "a text with a negative exponent": (b'"970000E-1"', "97000.0"),
@@ -140,16 +153,43 @@ def row(sentence, agreed, quorum, *prices):
         row("one liar, two silent: no price", None, 3, "99", "100", FAR),
         row("one liar, two silent: an honest price", "100", 3, "100", "100", "103"),
         row("two liars: both dropped", "100", 3, "99", "100", "101", FAR, FAR),
-        row("two liars: the highest honest price", "101", 3, "99", "100", "101", NEAR, NEAR),
-        row("two liars: or the lowest one", "99", 3, "99", "100", "101", "95.95", "95.95"),
+        row(
+            "two liars: the highest honest price",
+            "101",
+            3,
+            "99",
+            "100",
+            "101",
+            NEAR,
+            NEAR,
+        ),
+        row(
+            "two liars: or the lowest one",
+            "99",
+            3,
+            "99",
+            "100",
+            "101",
+            "95.95",
+            "95.95",
+        ),
         row("two liars, one silent: no price", None, 3, "100", "100", FAR, FAR),
         row("two liars, two silent: no price of their own", None, 3, "100", FAR, FAR),
-        row("two liars, two silent: up to 5.3 % beside the honest", NEAR, 3, "100", NEAR, NEAR),
+        row(
+            "two liars, two silent: up to 5.3 % beside the honest",
+            NEAR,
+            3,
+            "100",
+            NEAR,
+            NEAR,
+        ),
         row("two liars, three silent: no price of their own", None, 3, FAR, FAR),
         row("three liars: whatever they say", FAR, 3, "99", "100", FAR, FAR, FAR),
     ],
 )
-def test_sources_agree_within_5_percent_of_their_median_and_to_a_quorum(prices, quorum, agreed):
+def test_sources_agree_within_5_percent_of_their_median_and_to_a_quorum(
+    prices, quorum, agreed
+):
     assert agree(prices, quorum) == (None if agreed is None else Decimal(agreed))
 
 
@@ -158,7 +198,9 @@ lies = st.lists(st.decimals("0.01", 10**9, places=2), max_size=2)
 
 
 @given(honest, lies, st.randoms(use_true_random=False))
-def test_two_liars_never_move_the_price_out_of_the_honest_range_and_5_percent(honest, lied, random):
+def test_two_liars_never_move_the_price_out_of_the_honest_range_and_5_percent(
+    honest, lied, random
+):
     prices = honest + lied
     random.shuffle(prices)
     price = agree(prices, 3)

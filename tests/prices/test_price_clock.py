@@ -19,9 +19,13 @@ MINUTE = timedelta(minutes=1)
         pytest.param([180], 1, 180, id="the only source says so"),
         pytest.param([180, 0, 0, 0, 0], 5, 0, id="one liar of five does nothing"),
         pytest.param([180, 180, 0, 0, 0], 5, 0, id="nor do two"),
-        pytest.param([180, 170, 160, 0, 0], 5, 160, id="three of five: by what all three say"),
+        pytest.param(
+            [180, 170, 160, 0, 0], 5, 160, id="three of five: by what all three say"
+        ),
         pytest.param([180, 180], 5, 0, id="two of five, the others say nothing"),
-        pytest.param([180, 180, 180], 5, 180, id="three of five, the others say nothing"),
+        pytest.param(
+            [180, 180, 180], 5, 180, id="three of five, the others say nothing"
+        ),
         pytest.param([180, 180], 3, 180, id="two of three"),
         pytest.param([180, 0], 2, 0, id="one of two is no majority"),
         pytest.param([2, 2, 2], 3, 0, id="two minutes are forgiven"),
@@ -53,14 +57,21 @@ def order(shop, **headers):
     return shop.post("/invoices", {"amount_usd": 5}, headers=headers)
 
 
-def test_a_machine_whose_clock_is_hours_ahead_makes_no_invoice_and_says_why(shop, clock, caplog):
+def test_a_machine_whose_clock_is_hours_ahead_makes_no_invoice_and_says_why(
+    shop, clock, caplog
+):
     clock.move(hours=3)
     refused = order(shop)
-    assert (refused.status_code, refused.json["error"]["code"]) == (503, "price_unavailable")
+    assert (refused.status_code, refused.json["error"]["code"]) == (
+        503,
+        "price_unavailable",
+    )
     assert re.search("clock is 1(0799|0800) s ahead", refused.json["error"]["message"])
     assert "Retry-After" not in refused.headers
     assert shop.get("/invoices").json["data"] == []
-    (message,) = (record.message for record in caplog.records if record.levelname == "ERROR")
+    (message,) = (
+        record.message for record in caplog.records if record.levelname == "ERROR"
+    )
     assert "timedatectl" in message
     clock.move(hours=-3)
     assert order(shop).status_code == 201
@@ -80,7 +91,9 @@ def test_balance_and_replays_do_not_wait_for_the_right_time(shop, clock):
     assert order(shop, **retry).data == first.data
     assert order(shop, **{"Idempotency-Key": "order 8"}).status_code == 503
     clock.move(hours=-3)
-    assert order(shop, **{"Idempotency-Key": "order 8"}).status_code == 201  # it was given back
+    assert (
+        order(shop, **{"Idempotency-Key": "order 8"}).status_code == 201
+    )  # it was given back
 
 
 def test_sources_on_this_machine_tell_nothing(open_shops, ticker, clock):

@@ -27,7 +27,9 @@ def server():
 
 
 def prices_of(server, seconds, sources=1, quorum=1, max_age_s=120):
-    asked = [PriceSource(f"{server.root}/{number}", "/usd") for number in range(sources)]
+    asked = [
+        PriceSource(f"{server.root}/{number}", "/usd") for number in range(sources)
+    ]
     return Rate("USD", asked, quorum, max_age_s, seconds)
 
 
@@ -55,7 +57,9 @@ def test_a_source_without_a_number_has_failed(server, seconds, reply):
     assert prices_of(server, seconds).current_or_none() is None
 
 
-def test_the_log_of_a_failed_source_holds_no_key_from_its_query(server, seconds, caplog):
+def test_the_log_of_a_failed_source_holds_no_key_from_its_query(
+    server, seconds, caplog
+):
     server.instead = fails
     source = PriceSource(f"{server.root}/?api_key=hunter2", "/usd")
     assert Rate("USD", [source], 1, 120, seconds).current_or_none() is None
@@ -66,7 +70,9 @@ def test_a_source_that_never_answers_is_left_and_the_others_decide(
     server, seconds, released, monkeypatch
 ):
     monkeypatch.setattr(tickers, "SOURCE_TIMEOUT_S", 0.5)
-    server.instead = lambda path: silent(released) if path == "/0" else say({"usd": "100"})
+    server.instead = lambda path: (
+        silent(released) if path == "/0" else say({"usd": "100"})
+    )
     assert prices_of(server, seconds, sources=3, quorum=2).current() == 100
 
 
@@ -94,7 +100,9 @@ def test_a_price_is_fresh_for_30_seconds_and_no_longer_than_the_age_limit(
     assert (prices.current(), len(server.asked)) == (200, 2)
 
 
-def test_after_a_failure_the_old_price_serves_to_the_age_limit_and_then_nothing(server, seconds):
+def test_after_a_failure_the_old_price_serves_to_the_age_limit_and_then_nothing(
+    server, seconds
+):
     prices = prices_of(server, seconds)
     prices.current()
     server.instead = fails
@@ -117,14 +125,18 @@ def test_a_failure_is_remembered_for_two_seconds(server, seconds):
 
 
 @pytest.mark.parametrize("age_s", [1, 1.9, 2])
-def test_after_an_answer_nobody_waits_however_short_the_age_limit(server, seconds, age_s):
+def test_after_an_answer_nobody_waits_however_short_the_age_limit(
+    server, seconds, age_s
+):
     prices = prices_of(server, seconds, max_age_s=1)
     for asked in range(1, 5):
         assert (prices.current(), len(server.asked)) == (100, asked)
         seconds.at_s += age_s
 
 
-@pytest.mark.parametrize("answer", [pytest.param(100, id="a price"), pytest.param(None, id="none")])
+@pytest.mark.parametrize(
+    "answer", [pytest.param(100, id="a price"), pytest.param(None, id="none")]
+)
 def test_twenty_threads_ask_once_and_share_the_outcome(server, answer):
     """Each reading of the clock is 3 s later: no thread that waited may think the outcome old."""
     readings = iter(range(1, 10_000))

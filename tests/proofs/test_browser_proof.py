@@ -31,7 +31,14 @@ from btcpay.bitcoin.header import merkle_root, parse_header, root_above
 from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.bitcoin.wire import hash256, txid_bytes, txid_hex, u32
 from btcpay.proofs.block import prove_block
-from btcpay.proofs.verify import Branch, Evidence, check_document, extended, load, to_document
+from btcpay.proofs.verify import (
+    Branch,
+    Evidence,
+    check_document,
+    extended,
+    load,
+    to_document,
+)
 from btcpay.values.errors import CommandError, ProofFailed
 from btcpay.values.networks import NETWORKS
 
@@ -43,7 +50,12 @@ def told(document, sats):
     block = parse_header(bytes.fromhex(document["headers"][0])).hash
     network = document["network"]
     address = address_of(bytes.fromhex(document["script"]), NETWORKS[network])
-    shown = {"network": network, "txid": document["txid"], "block": block, "address": address}
+    shown = {
+        "network": network,
+        "txid": document["txid"],
+        "block": block,
+        "address": address,
+    }
     return shown | {"floor": str(NETWORKS[network].max_target_bits), "sats": str(sats)}
 
 
@@ -66,7 +78,17 @@ MODULE = "import(document.querySelector('script[type=module]').src)"
 ONE = "({prove}, [text, page]) => prove(text, page).then(() => 'proven', (flaw) => flaw.message)"
 
 
-FLAWS = ["unreadable", "another", "id", "block", "work", "headers", "branch", "coinbase", "sum"]
+FLAWS = [
+    "unreadable",
+    "another",
+    "id",
+    "block",
+    "work",
+    "headers",
+    "branch",
+    "coinbase",
+    "sum",
+]
 
 
 def browser_says(tab, *cases):
@@ -94,7 +116,9 @@ def edited(change):
 
 
 def of(evidence, txid=PAID.txid):
-    return json.dumps(to_document(evidence, txid, SCRIPT, "regtest", len(evidence.headers)))
+    return json.dumps(
+        to_document(evidence, txid, SCRIPT, "regtest", len(evidence.headers))
+    )
 
 
 MIRRORED = evidence_of(TXS, 6)
@@ -114,10 +138,14 @@ def test_it_says_the_same_as_the_command_line_of_what_holds_and_of_each_forgery(
     page = told(ALONE, SATS)
     texts = HELD | REFUSED
     found = browser_says(tab, *((text, page) for text in texts.values()))
-    by_browser = {name: says == "proven" for name, says in zip(texts, found, strict=True)}
+    by_browser = {
+        name: says == "proven" for name, says in zip(texts, found, strict=True)
+    }
     assert by_browser == {name: command_says(text) for name, text in texts.items()}
     assert by_browser == dict.fromkeys(HELD, True) | dict.fromkeys(REFUSED, False)
-    assert {*found} == {"proven", *FLAWS} - {"sum"}, dict(zip(texts, found, strict=True))
+    assert {*found} == {"proven", *FLAWS} - {"sum"}, dict(
+        zip(texts, found, strict=True)
+    )
 
 
 def over(root, payment, coinbase):
@@ -127,7 +155,9 @@ def over(root, payment, coinbase):
 def of_raw(raw):
     """The evidence of bytes that are no transaction in its one form, in a block that has them."""
     leaves = [*leaves_of(TXS[:1]), hash256(raw)]
-    return over(merkle_root(leaves), Branch(raw, 1, [TXS[0].txid]), branch(TXS[0], leaves, 0))
+    return over(
+        merkle_root(leaves), Branch(raw, 1, [TXS[0].txid]), branch(TXS[0], leaves, 0)
+    )
 
 
 def deep(levels):
@@ -146,7 +176,9 @@ def backwards(raw):
 
 
 PAIR = hash256(txid_bytes(TXS[0].txid) + txid_bytes(TXS[1].txid))
-SMALL = Tx(2, (TxIn(Outpoint(NO_TXID, NO_VOUT), b"\x51" * 3, 0),), (TxOut(1, b"\x51"),), 0)
+SMALL = Tx(
+    2, (TxIn(Outpoint(NO_TXID, NO_VOUT), b"\x51" * 3, 0),), (TxOut(1, b"\x51"),), 0
+)
 NOTHING = payment(sats=0)
 SWAPPED = leaves_of((PAID, TXS[0]))
 # All is well with each but for one thing.
@@ -170,11 +202,16 @@ ONE_FLAW = {
     "a target below zero": (with_headers(backwards(FIRST)), "work"),
     "an output of nothing": (evidence_of((TXS[0], NOTHING), 1), "sum"),
 }  # fmt: skip
-PAYS = {"the last position, below zero": TXS[6].txid, "an output of nothing": NOTHING.txid}
+PAYS = {
+    "the last position, below zero": TXS[6].txid,
+    "an output of nothing": NOTHING.txid,
+}
 
 
 def test_each_rule_alone_refuses_what_every_other_lets_pass(tab):
-    assert browser_says(tab, (of(deep(24)), told(json.loads(of(deep(24))), SATS))) == ["proven"]
+    assert browser_says(tab, (of(deep(24)), told(json.loads(of(deep(24))), SATS))) == [
+        "proven"
+    ]
     cases = {}
     for name, (evidence, _) in ONE_FLAW.items():
         raw = evidence.payment.raw_tx
@@ -182,7 +219,10 @@ def test_each_rule_alone_refuses_what_every_other_lets_pass(tab):
         txid = txid_hex(hash256(raw)) if raw[4:7] == b"\xfd\x01\x00" else txid
         text = of(evidence, txid)
         assert not command_says(text), name
-        cases[name] = text, told(json.loads(text), 0 if name == "an output of nothing" else SATS)
+        cases[name] = (
+            text,
+            told(json.loads(text), 0 if name == "an output of nothing" else SATS),
+        )
     found = browser_says(tab, *cases.values())
     assert dict(zip(cases, found, strict=True)) == {
         name: flaw for name, (_, flaw) in ONE_FLAW.items()
@@ -209,7 +249,9 @@ OTHERWISE = {
 @pytest.mark.parametrize("name", OTHERWISE)
 def test_a_document_that_holds_does_not_prove_what_the_page_says_otherwise(tab, name):
     value, flaw = OTHERWISE[name]
-    assert browser_says(tab, (json.dumps(ALONE), told(ALONE, SATS) | {name: value})) == [flaw]
+    assert browser_says(
+        tab, (json.dumps(ALONE), told(ALONE, SATS) | {name: value})
+    ) == [flaw]
 
 
 SCRIPTS = {
@@ -223,7 +265,9 @@ SCRIPTS = {
 
 
 def test_the_address_that_the_page_shows_stands_for_its_script_on_every_network(tab):
-    scripts = {address_of(it, on): it for it in SCRIPTS.values() for on in NETWORKS.values()}
+    scripts = {
+        address_of(it, on): it for it in SCRIPTS.values() for on in NETWORKS.values()
+    }
     found = tab.ask(f"{MODULE}.then((m) => {json.dumps([*scripts])}.map(m.scriptOf))")
     assert found == [script.hex() for script in scripts.values()]
 
@@ -232,14 +276,18 @@ def document_of(name, position):
     """Of a transaction of a real block, and what it pays to the first script that it pays."""
     block = prove_block(real_block(name), REAL[name])
     tx = parse_tx(block.parts.stripped(position))
-    script = next(output.script for output in tx.outputs if len(output.script) in DUST_SATS)
+    script = next(
+        output.script for output in tx.outputs if len(output.script) in DUST_SATS
+    )
     sats = sum(output.value_sats for output in tx.outputs if output.script == script)
     document = to_document(block.evidence(position), tx.txid, script, "mainnet", 1)
     return document, sats
 
 
 # As mainnet's rules have it, only the last has work enough: the others are older.
-@pytest.mark.parametrize(("name", "is_hard"), [("413567", 0), ("2021-09", 0), ("866342", 1)])
+@pytest.mark.parametrize(
+    ("name", "is_hard"), [("413567", 0), ("2021-09", 0), ("866342", 1)]
+)
 def test_payments_of_real_blocks_are_proven_where_the_block_has_todays_work(
     tab, blocktill, tmp_path, name, is_hard
 ):
@@ -247,7 +295,9 @@ def test_payments_of_real_blocks_are_proven_where_the_block_has_todays_work(
     pages = [told(document, sats) for document, sats in documents]
     texts = [json.dumps(document) for document, _ in documents]
     (file := tmp_path / "proof.json").write_text(f"[{','.join(texts)}]")
-    output, errors = blocktill.run("verify-proof", str(file), "--json", status=1 - is_hard)
+    output, errors = blocktill.run(
+        "verify-proof", str(file), "--json", status=1 - is_hard
+    )
     assert is_hard or "claims too little difficulty" in errors
     found = browser_says(tab, *zip(texts, pages, strict=True))
     assert found == ["proven" if is_hard else "work"] * 4
@@ -255,7 +305,8 @@ def test_payments_of_real_blocks_are_proven_where_the_block_has_todays_work(
         rows = json.loads(output)
         assert {row["block_hash"] for row in rows} == {page["block"] for page in pages}
     at_any_work = [
-        (text, page | {"floor": str(EASY)}) for text, page in zip(texts, pages, strict=True)
+        (text, page | {"floor": str(EASY)})
+        for text, page in zip(texts, pages, strict=True)
     ]
     assert browser_says(tab, *at_any_work) == ["proven"] * 4
 

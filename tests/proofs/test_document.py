@@ -30,12 +30,16 @@ def test_each_header_that_follows_is_one_confirmation_more(count):
     proven = check_document(document)
     assert (proven.txid, proven.amounts_sats) == (PAID.txid, {1: SATS})
     assert proven == check_document(ALONE)
-    assert check_document(load(json.dumps(document).encode())[0]) == check_document(ALONE)
+    assert check_document(load(json.dumps(document).encode())[0]) == check_document(
+        ALONE
+    )
 
 
 def test_extended_anew_it_has_the_new_headers_alone_and_stays_as_it_is():
     before = json.dumps(ALONE)
-    assert extended(extended(ALONE, FOLLOWING), FOLLOWING[:1]) == extended(ALONE, FOLLOWING[:1])
+    assert extended(extended(ALONE, FOLLOWING), FOLLOWING[:1]) == extended(
+        ALONE, FOLLOWING[:1]
+    )
     assert json.dumps(ALONE) == before
 
 
@@ -61,12 +65,18 @@ def nudged(text):
 
 
 def setting(name):
-    return {n: edit(keys, lambda _, to=to: to) for n, (keys, to) in CHANGES[name].items()}
+    return {
+        n: edit(keys, lambda _, to=to: to) for n, (keys, to) in CHANGES[name].items()
+    }
 
 
 # One for each field: what else is wrong with one is in tests/proofs/test_verify.py.
-CHANGES: dict[str, Any] = json.loads((VECTORS / "proof_edits.json").read_text(encoding="utf-8"))
-EDITS = {name: edit(keys, nudged) for name, keys in CHANGES["nudged"].items()} | setting("set")
+CHANGES: dict[str, Any] = json.loads(
+    (VECTORS / "proof_edits.json").read_text(encoding="utf-8")
+)
+EDITS = {
+    name: edit(keys, nudged) for name, keys in CHANGES["nudged"].items()
+} | setting("set")
 WRONG_KINDS = setting("wrong kinds")
 
 
@@ -126,7 +136,9 @@ def kept(shop, invoice):
     return json.loads(row.document)
 
 
-def test_it_has_as_many_headers_as_were_asked_for_also_when_its_block_is_read_again(shop):
+def test_it_has_as_many_headers_as_were_asked_for_also_when_its_block_is_read_again(
+    shop,
+):
     invoice = shop.invoice()
     read(shop, invoice, HEIGHT)
     assert kept(shop, invoice) == ALONE

@@ -40,7 +40,11 @@ def require_evidence(block, position):
         proven = prove(block.evidence(position), tx.txid, script, EASY, 1)
         assert (proven.block_hash, proven.mined_at) == (block.hash, block.mined_at)
         if script in block.parts.paid:
-            shown = {vout: sats for at, vout, sats in block.parts.paid[script] if at == position}
+            shown = {
+                vout: sats
+                for at, vout, sats in block.parts.paid[script]
+                if at == position
+            }
             assert {v: sats for v, sats in proven.amounts_sats.items() if sats} == shown
 
 
@@ -199,7 +203,9 @@ def test_a_coinbase_as_long_as_a_node_is_refused():
 
 def test_a_coinbases_witness_does_not_make_it_longer():
     origin = TxIn(Outpoint(NO_TXID, NO_VOUT), bytes(4), 0, (bytes(32),))
-    refused(block_of([Tx(2, (origin,), (TxOut(1, b""),), 0)]), "as long as a Merkle node")
+    refused(
+        block_of([Tx(2, (origin,), (TxOut(1, b""),), 0)]), "as long as a Merkle node"
+    )
 
 
 def test_another_transaction_of_64_bytes_stalls_nobody_and_proves_no_payment():
@@ -219,7 +225,9 @@ NO_COINBASE: dict[str, list[Tx]] = {
         Tx(2, (*coinbase().inputs, *payment(1).inputs), (TxOut(1, P2WPKH),), 0)
     ],
     "it spends output 0 of nothing": [small_tx(bytes(9), Outpoint(NO_TXID, 0))],
-    "it spends the last output of something": [small_tx(bytes(9), Outpoint("ab" * 32, NO_VOUT))],
+    "it spends the last output of something": [
+        small_tx(bytes(9), Outpoint("ab" * 32, NO_VOUT))
+    ],
 }
 
 

@@ -16,7 +16,15 @@ from btcpay.bitcoin.header import (
     parse_header,
     target_of,
 )
-from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, coinbase_height
+from btcpay.bitcoin.tx import (
+    NO_TXID,
+    NO_VOUT,
+    Outpoint,
+    Tx,
+    TxIn,
+    TxOut,
+    coinbase_height,
+)
 from btcpay.bitcoin.wire import hash256, txid_bytes, txid_hex, u32
 from btcpay.proofs.verify import MAX_BRANCH, Branch, Evidence, Proven, prove
 from btcpay.sandbox.node.block import GENESIS
@@ -29,12 +37,16 @@ SCRIPT = b"\x00\x14" + b"\xab" * 20
 OTHER_SCRIPT = b"\x00\x14" + b"\xcd" * 20
 SATS = 25_000
 EASY = 0x207FFFFF  # regtest: every second hash meets it
-HARD = 0x1F00FFFF  # every 65,536th: changed headers that meet it do not happen by chance
+HARD = (
+    0x1F00FFFF  # every 65,536th: changed headers that meet it do not happen by chance
+)
 HARDER = 0x1E7FFFFF
 
 
 def payment(script=SCRIPT, sats=SATS, number=1):
-    spent = TxIn(Outpoint(f"{number:064x}", 0), b"", 0xFFFFFFFD, (b"\x30" * 71, b"\x02" * 33))
+    spent = TxIn(
+        Outpoint(f"{number:064x}", 0), b"", 0xFFFFFFFD, (b"\x30" * 71, b"\x02" * 33)
+    )
     return Tx(2, (spent,), (TxOut(7_000, OTHER_SCRIPT), TxOut(sats, script)), 0)
 
 
@@ -50,7 +62,9 @@ def followers(first, count, bits=EASY):
     """This header and `count` that follow it."""
     headers = [first]
     for number in range(count):
-        headers.append(header(bytes([number]) * 32, parse_header(headers[-1]).hash, bits))
+        headers.append(
+            header(bytes([number]) * 32, parse_header(headers[-1]).hash, bits)
+        )
     return headers
 
 
@@ -60,7 +74,9 @@ def leaves_of(txs):
 
 def branch(tx, leaves, position):
     return Branch(
-        tx.raw, position, [txid_hex(node) for node in merkle_branch(merkle_rows(leaves), position)]
+        tx.raw,
+        position,
+        [txid_hex(node) for node in merkle_branch(merkle_rows(leaves), position)],
     )
 
 
@@ -91,7 +107,9 @@ def test_what_is_proven_is_what_the_block_and_the_transaction_say():
 
 
 def test_all_outputs_to_the_script_are_proven_and_no_others():
-    several = Tx(2, PAID.inputs, (TxOut(1, SCRIPT), TxOut(2, OTHER_SCRIPT), TxOut(3, SCRIPT)), 0)
+    several = Tx(
+        2, PAID.inputs, (TxOut(1, SCRIPT), TxOut(2, OTHER_SCRIPT), TxOut(3, SCRIPT)), 0
+    )
     txs = (coinbase(), several)
     assert check(evidence_of(txs, 1), several.txid).amounts_sats == {0: 1, 2: 3}
 
@@ -196,13 +214,21 @@ NOT_ASKED_FOR = {
     "a longer script": (PAID.txid, SCRIPT + b"\0", "does not pay"),
     "a shorter script": (PAID.txid, SCRIPT[:-1], "does not pay"),
     "no script": (PAID.txid, b"", "does not pay"),
-    "the id that the witness changes": (txid_hex(hash256(PAID.raw)), SCRIPT, "another id"),
+    "the id that the witness changes": (
+        txid_hex(hash256(PAID.raw)),
+        SCRIPT,
+        "another id",
+    ),
     "another transaction of the block": (TXS[3].txid, SCRIPT, "another id"),
 }
 
 
-@pytest.mark.parametrize(("txid", "script", "reason"), NOT_ASKED_FOR.values(), ids=NOT_ASKED_FOR)
-def test_a_real_transaction_does_not_prove_what_it_is_not_asked_for(txid, script, reason):
+@pytest.mark.parametrize(
+    ("txid", "script", "reason"), NOT_ASKED_FOR.values(), ids=NOT_ASKED_FOR
+)
+def test_a_real_transaction_does_not_prove_what_it_is_not_asked_for(
+    txid, script, reason
+):
     with pytest.raises(ProofFailed, match=reason):
         check(VALID, txid, script)
 
@@ -228,11 +254,15 @@ def of_64_bytes(witness=()):
     return Tx(2, (spent,), (TxOut(SATS, b"\x51\x52\x53\x54"),), 0)
 
 
-@pytest.mark.parametrize("witness", [(), (b"\x01" * 9,)], ids=["bare", "behind a witness"])
+@pytest.mark.parametrize(
+    "witness", [(), (b"\x01" * 9,)], ids=["bare", "behind a witness"]
+)
 def test_a_transaction_of_64_bytes_is_refused(witness):
     tx = of_64_bytes(witness)
     assert len(tx.stripped) == 64
-    with pytest.raises(ProofFailed, match="the transaction is as long as a Merkle node"):
+    with pytest.raises(
+        ProofFailed, match="the transaction is as long as a Merkle node"
+    ):
         check(evidence_of((coinbase(), tx), 1), tx.txid, tx.outputs[0].script)
 
 
@@ -240,7 +270,9 @@ def test_a_transaction_of_a_byte_less_or_more_is_not():
     for script in (b"\x51\x52\x53", b"\x51\x52\x53\x54\x55"):
         tx = replace(of_64_bytes(), outputs=(TxOut(SATS, script),))
         assert len(tx.stripped) == 60 + len(script)
-        assert check(evidence_of((coinbase(), tx), 1), tx.txid, script).amounts_sats == {0: SATS}
+        assert check(
+            evidence_of((coinbase(), tx), 1), tx.txid, script
+        ).amounts_sats == {0: SATS}
 
 
 def test_a_coinbase_of_64_bytes_is_refused():
@@ -260,7 +292,10 @@ def test_a_transaction_hidden_in_a_leaf_of_64_bytes_is_refused():
     """A miner's 64 bytes that end in the id of a transaction which is in no block."""
     posing = b"\x07" * 32 + txid_bytes(INVENTED.txid)
     leaves = [*leaves_of(TXS[:2]), hash256(posing), txid_bytes(TXS[3].txid)]
-    siblings = [txid_hex(posing[:32]), *map(txid_hex, merkle_branch(merkle_rows(leaves), 2))]
+    siblings = [
+        txid_hex(posing[:32]),
+        *map(txid_hex, merkle_branch(merkle_rows(leaves), 2)),
+    ]
     with pytest.raises(ProofFailed, match="not as long as the coinbase's"):
         check(evidence_over(leaves, Branch(INVENTED.raw, 5, siblings)), INVENTED.txid)
 
@@ -300,8 +335,14 @@ MAINNET = Evidence(_ALONE, _ALONE, [GENESIS_MAINNET, MAINNET_1])
 def test_the_first_block_of_mainnet_proves_its_coinbase_under_the_floor_of_its_time_alone():
     asked = MAINNET, GENESIS_TX.txid, GENESIS_TX.outputs[0].script
     proven = prove(*asked, NETWORKS["testnet"].max_target_bits, 2)
-    assert proven.txid == "4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b"
-    assert proven.block_hash == "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f"
+    assert (
+        proven.txid
+        == "4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b"
+    )
+    assert (
+        proven.block_hash
+        == "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f"
+    )
     assert proven.mined_at == from_unix_s(1231006505)
     assert proven.amounts_sats == {0: 50 * 10**8}
     with pytest.raises(ProofFailed, match="too little difficulty"):
@@ -328,7 +369,10 @@ WORKED = evidence_of(TXS, 4, following=1, bits=HARD)
 
 def parts_of(evidence):
     parts = {"the headers": b"".join(evidence.headers)}
-    for name, shown in (("transaction", evidence.payment), ("coinbase", evidence.coinbase)):
+    for name, shown in (
+        ("transaction", evidence.payment),
+        ("coinbase", evidence.coinbase),
+    ):
         parts[f"the {name}"] = shown.raw_tx
         parts[f"the {name}'s position"] = u32(shown.position)
         parts[f"the {name}'s siblings"] = bytes.fromhex("".join(shown.merkle))
@@ -371,8 +415,12 @@ def test_no_single_bit_of_it_changes_what_is_proven(name):
 
 
 @settings(max_examples=300, derandomize=True)
-@given(st.binary(max_size=200), st.binary(max_size=200), st.lists(st.binary(max_size=90)))
-def test_bytes_of_any_kind_are_refused_and_never_an_error_of_another_kind(raw, coinbase, headers):
+@given(
+    st.binary(max_size=200), st.binary(max_size=200), st.lists(st.binary(max_size=90))
+)
+def test_bytes_of_any_kind_are_refused_and_never_an_error_of_another_kind(
+    raw, coinbase, headers
+):
     evidence = Evidence(Branch(raw, 0, []), Branch(coinbase, 0, []), headers)
     assert outcome(evidence) is None
 

@@ -16,7 +16,11 @@ from btcpay import __version__
 
 UNIT = Path("usr/lib/systemd/system/blocktill.service")
 SUITES = {"bookworm": "3.11", "trixie": "3.13"}
-ENV, STATE, OPT = Path("etc/blocktill.env"), Path("var/lib/blocktill"), Path("opt/blocktill")
+ENV, STATE, OPT = (
+    Path("etc/blocktill.env"),
+    Path("var/lib/blocktill"),
+    Path("opt/blocktill"),
+)
 ANSWER = "echo 'blocktill blocktill/remove-data boolean true' | debconf-set-selections"
 
 
@@ -28,7 +32,9 @@ def built(request):
         archive = base(request.param, folder)
         builder = unpacked(archive, folder / "builder")
         copy_sources(builder.root / "src")
-        builder.run("make", "--silent", "--directory=/src", "deb", "PYTHON=/usr/bin/python3")
+        builder.run(
+            "make", "--silent", "--directory=/src", "deb", "PYTHON=/usr/bin/python3"
+        )
         (package,) = (builder.root / "src/dist").glob("*.deb")
         system = unpacked(archive, folder / "system")
         old = package.rename(system.root / package.name)
@@ -49,12 +55,16 @@ def newer(package, folder):
 
 def test_it_is_what_debian_expects(built):
     _, package, _, python = built
-    assert re.fullmatch(rf"blocktill_{__version__}\+debian1\d_[a-z0-9]+\.deb", package.name)
+    assert re.fullmatch(
+        rf"blocktill_{__version__}\+debian1\d_[a-z0-9]+\.deb", package.name
+    )
     done(["lintian", "--allow-root", "--fail-on=error", package], timeout=MADE_WITHIN_S)
     said = done(["dpkg-deb", "--info", package])
     major, minor = python.split(".")
     assert f"python3 (>= {python}~), python3 (<< {major}.{int(minor) + 1}~)" in said
-    files = subprocess.run(["dpkg-deb", "--fsys-tarfile", package], capture_output=True).stdout
+    files = subprocess.run(
+        ["dpkg-deb", "--fsys-tarfile", package], capture_output=True
+    ).stdout
     assert files and b"/tmp/tmp." not in files  # where it was made
 
 
@@ -70,19 +80,34 @@ def test_a_shop_in_two_commands_outlives_upgrade_removal_and_purge(built, tmp_pa
 
         system.run(*install, f"/{old.name}")
         assert f"version {__version__}\n" in system.run("blocktill", "--version")
-        assert "blocktill merchant" in system.run("zcat", "/usr/share/man/man1/blocktill.1.gz")
+        assert "blocktill merchant" in system.run(
+            "zcat", "/usr/share/man/man1/blocktill.1.gz"
+        )
         assert "/etc/blocktill.env run\n" in (system.root / UNIT).read_text()
         lines = [f"{name}={value}\n" for name, value in around.settings.items()]
         (system.root / ENV).write_text("".join(lines))
-        options = ["--network", "regtest", "--base-url", around.url, "--merchant", "My shop"]
+        options = [
+            "--network",
+            "regtest",
+            "--base-url",
+            around.url,
+            "--merchant",
+            "My shop",
+        ]
         said = system.run("blocktill", "setup", *options, "--xpub", new_xpub(), "--yes")
         served = replace(system, user="blocktill:blocktill")
         run = ["blocktill", "--env-file", f"/{ENV}", "run"]
         with served.running(around.url, *run):
-            assert "My shop" in system.run("blocktill", "merchant", "list")  # by root, of this shop
+            assert "My shop" in system.run(
+                "blocktill", "merchant", "list"
+            )  # by root, of this shop
             invoice = around.order(said)
             around.pay(invoice)
-            until(lambda: around.status(invoice) == "paid", "the check to see it", every_s=1)
+            until(
+                lambda: around.status(invoice) == "paid",
+                "the check to see it",
+                every_s=1,
+            )
         settings = (system.root / ENV).read_text()
         kept = lambda: (system.root / STATE / "regtest.db").exists()  # noqa: E731
 

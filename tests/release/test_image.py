@@ -20,23 +20,37 @@ def image():
     """Its root as a system, and what its configuration says."""
     with tempfile.TemporaryDirectory(dir=PLACE) as name:
         folder = Path(name)
-        store = ["--storage-driver=vfs", f"--root={folder}/store", f"--runroot={folder}/run"]
+        store = [
+            "--storage-driver=vfs",
+            f"--root={folder}/store",
+            f"--runroot={folder}/run",
+        ]
 
         def buildah(*words):
             call = ["buildah", *store, *words]
-            return subprocess.check_output(call, timeout=MADE_WITHIN_S, text=True).strip()
+            return subprocess.check_output(
+                call, timeout=MADE_WITHIN_S, text=True
+            ).strip()
 
         bare = buildah("from", "scratch")
         buildah("add", "--quiet", bare, base("trixie", folder), "/")
         buildah("copy", "--quiet", bare, TRUSTED, TRUSTED)
         buildah("commit", "--quiet", "--rm", bare, "localhost/base")
         words = ["--quiet", "--isolation=chroot", "--format=docker", "--tag=blocktill"]
-        words += ["--build-arg=BASE=localhost/base", f"--file={PROJECT}/deploy/Dockerfile", PROJECT]
+        words += [
+            "--build-arg=BASE=localhost/base",
+            f"--file={PROJECT}/deploy/Dockerfile",
+            PROJECT,
+        ]
         buildah("bud", *words)
-        config = json.loads(buildah("inspect", "--type=image", "blocktill"))["Docker"]["config"]
+        config = json.loads(buildah("inspect", "--type=image", "blocktill"))["Docker"][
+            "config"
+        ]
         root = buildah("mount", buildah("from", "--pull-never", "blocktill"))
         volume = folder / "volume"
-        shutil.copytree(Path(root) / "var/lib/blocktill", volume)  # as a new volume is made
+        shutil.copytree(
+            Path(root) / "var/lib/blocktill", volume
+        )  # as a new volume is made
         os.chown(volume, 10001, 10001)
         environ = dict(line.split("=", 1) for line in config["Env"])
         yield System(Path(root), environ, config["User"], volume), config
@@ -48,7 +62,10 @@ def shop(image, tmp_path):
     system, config = image
     with outside(tmp_path) as around:
         bind = around.url.removeprefix("http://")
-        own = {"BLOCKTILL_BASE_URL": around.url, "BLOCKTILL_BIND": bind} | around.settings
+        own = {
+            "BLOCKTILL_BASE_URL": around.url,
+            "BLOCKTILL_BIND": bind,
+        } | around.settings
         words = ["env", f"--chdir={config['WorkingDir']}", *config["Entrypoint"]]
         environ = system.environ | own
         yield System(system.root, environ, system.user, system.volume), words, around
@@ -56,7 +73,9 @@ def shop(image, tmp_path):
 
 def test_it_is_this_version(image):
     system, config = image
-    assert f"blocktill, version {__version__}\n" in system.run(*config["Entrypoint"], "--version")
+    assert f"blocktill, version {__version__}\n" in system.run(
+        *config["Entrypoint"], "--version"
+    )
 
 
 def test_its_user_can_write_nothing_but_the_volume_and_tmp(image):
@@ -67,7 +86,9 @@ def test_its_user_can_write_nothing_but_the_volume_and_tmp(image):
     system.run("rm", "/var/lib/blocktill/file")
     as_root = System(system.root, system.environ, "0:0", system.volume)
     for place in ("/", "/opt/blocktill", "/etc"):
-        assert "Read-only file system" in as_root.run("touch", f"{place}/file", status=1)
+        assert "Read-only file system" in as_root.run(
+            "touch", f"{place}/file", status=1
+        )
 
 
 def test_a_shop_of_one_command_sees_its_payment_and_a_restart_keeps_it(image, shop):
@@ -77,9 +98,15 @@ def test_a_shop_of_one_command_sees_its_payment_and_a_restart_keeps_it(image, sh
         assert f"To begin, open {around.url}/merchant/start/" in log.read_text()
         added = [*words, "merchant", "add", "My shop", "--xpub", new_xpub(), "--yes"]
         assert "bcrt1q" in system.run(*added)
-        invoice = around.order(system.run(*words, "key", "issue", "My shop", "--scope", "write"))
+        invoice = around.order(
+            system.run(*words, "key", "issue", "My shop", "--scope", "write")
+        )
         around.pay(invoice)
-        until(lambda: around.status(invoice) == "paid", "the check to see the payment", every_s=1)
+        until(
+            lambda: around.status(invoice) == "paid",
+            "the check to see the payment",
+            every_s=1,
+        )
     with system.running(around.url, *run) as log:
         assert around.status(invoice) == "paid"
         assert "To begin" not in log.read_text()

@@ -46,7 +46,10 @@ class Page:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    with serving_sandbox(tmp_path_factory.mktemp("sandbox"), Clock()) as (sandbox, root):
+    with serving_sandbox(tmp_path_factory.mktemp("sandbox"), Clock()) as (
+        sandbox,
+        root,
+    ):
         yield Page(root, sandbox)
 
 
@@ -84,7 +87,10 @@ def test_mining_confirms_what_waits(page):
     txid = page.press("pay", address=ADDRESS, amount=1_000).json()["txid"]
     height = int(page.get("/blocks/tip/height").text)
     mined = page.press("mine").json()
-    assert (mined["height"], mined["hash"]) == (height + 1, page.get("/blocks/tip/hash").text)
+    assert (mined["height"], mined["hash"]) == (
+        height + 1,
+        page.get("/blocks/tip/hash").text,
+    )
     assert page.confirmed(txid)
     assert page.press("mine", blocks=3).json()["height"] == height + 4
 
@@ -92,7 +98,9 @@ def test_mining_confirms_what_waits(page):
 @pytest.mark.parametrize(("away", "sats"), [("", 1_000), ("1", 0)])
 def test_replacing_bumps_the_fee_or_takes_the_money_back(page, away, sats):
     """Of the payment that is named, else of the last; when none waits it says what to do."""
-    first, last = (page.press("pay", address=ADDRESS, amount=1_000).json()["txid"] for _ in "12")
+    first, last = (
+        page.press("pay", address=ADDRESS, amount=1_000).json()["txid"] for _ in "12"
+    )
     for txid, fields in ((last, {}), (first, {"txid": first})):
         answer = page.press("replace", away=away, **fields).json()
         assert answer["replaced"] == txid != answer["txid"]
@@ -151,7 +159,9 @@ def test_its_own_page_presses_and_nobody_shows_it_in_a_frame_or_by_another_name(
     assert page.session.post(f"{page.root}/sandbox/mine", headers=own, timeout=60).ok
     assert "frame-ancestors 'none'" in page.get("/").headers["Content-Security-Policy"]
     for path in ("/", "/sandbox/state"):
-        asked = page.session.get(page.root + path, headers={"Host": "evil.example"}, timeout=60)
+        asked = page.session.get(
+            page.root + path, headers={"Host": "evil.example"}, timeout=60
+        )
         assert asked.status_code == 403
 
 
@@ -164,7 +174,10 @@ def test_the_chain_alone_says_that_no_shop_is_there(page):
         ("explorer", {"state": "lies"}),
     ):
         answer = page.press(button, **fields)
-        assert (answer.status_code, "no shop runs" in answer.json()["error"]) == (400, True)
+        assert (answer.status_code, "no shop runs" in answer.json()["error"]) == (
+            400,
+            True,
+        )
     assert "Scenes" not in page.get("/").text
 
 
@@ -212,14 +225,18 @@ def test_the_module_serves_until_ctrl_c_ends_it_cleanly(tmp_path):
 def tip_of(port):
     """The tip's height, or "" while nobody listens yet."""
     try:
-        return requests.get(f"http://127.0.0.1:{port}/blocks/tip/height", timeout=60).text
+        return requests.get(
+            f"http://127.0.0.1:{port}/blocks/tip/height", timeout=60
+        ).text
     except requests.ConnectionError:
         return ""
 
 
 FIELD = "input[name=address]"
 TAPROOT = "bcrt1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqc8gma6"  # the longest kind
-SIDEWAYS = "document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth"
+SIDEWAYS = (
+    "document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth"
+)
 PROBLEM = "document.querySelector('#notice [role=alert]')"
 
 
@@ -230,7 +247,9 @@ def root(tmp_path):
         yield root
 
 
-def test_it_says_what_went_wrong_and_keeps_what_was_typed_and_says_what_was_done(root, open_tab):
+def test_it_says_what_went_wrong_and_keeps_what_was_typed_and_says_what_was_done(
+    root, open_tab
+):
     tab = open_tab(root, size=SMALL)
     tab.go(root)
     tab.until("document.readyState === 'complete'")
@@ -238,7 +257,9 @@ def test_it_says_what_went_wrong_and_keeps_what_was_typed_and_says_what_was_done
     tab.type(TAPROOT)
     tab.click("[action='/sandbox/pay'] button")
     tab.until(PROBLEM)
-    before = len(tab.requests)  # the page renews itself each second, and the problem stays
+    before = len(
+        tab.requests
+    )  # the page renews itself each second, and the problem stays
     until(lambda: tab.ask("0") or len(tab.requests) > before + 2, "further looks")
     assert "Amount" in tab.ask(f"{PROBLEM}.textContent")
     assert tab.ask(f"document.querySelector('{FIELD}').value") == TAPROOT
@@ -252,5 +273,7 @@ def test_it_says_what_went_wrong_and_keeps_what_was_typed_and_says_what_was_done
         tab.click(button)
         tab.until(f"document.querySelector('[role=status]')?.textContent === '{said}'")
     assert tab.ask(f"[innerWidth, {SIDEWAYS}]") == [SMALL[0], 0]
-    assert all("400" in refusal for refusal in tab.complaints)  # the browser notes errors
+    assert all(
+        "400" in refusal for refusal in tab.complaints
+    )  # the browser notes errors
     tab.complaints.clear()

@@ -29,16 +29,25 @@ def child_of(sandbox, txid):
     """A payment from the change of one that waits."""
     change = sandbox.chain.mempool.entries[txid].tx.outputs[1]
     coins = [Spendable(Outpoint(txid, 1), change.value_sats, True)]
-    return sandbox.chain.accept(sandbox.wallet.build(coins, [TxOut(7_000, SCRIPT)], 500), NOW)
+    return sandbox.chain.accept(
+        sandbox.wallet.build(coins, [TxOut(7_000, SCRIPT)], 500), NOW
+    )
 
 
 class TestReplacing:
-    def test_each_of_many_replacements_evicts_what_was_built_on_the_old_one(self, sandbox):
+    def test_each_of_many_replacements_evicts_what_was_built_on_the_old_one(
+        self, sandbox
+    ):
         old = sandbox.wallet.pay(ADDRESS, 10_000, NOW)
         child_of(sandbox, old)
-        new = [replace(sandbox.wallet, NOW, old), *(replace(sandbox.wallet, NOW) for _ in "1234")]
+        new = [
+            replace(sandbox.wallet, NOW, old),
+            *(replace(sandbox.wallet, NOW) for _ in "1234"),
+        ]
         assert list(sandbox.chain.mempool.entries) == new[-1:]
-        assert TxOut(10_000, SCRIPT) in sandbox.chain.mempool.entries[new[-1]].tx.outputs
+        assert (
+            TxOut(10_000, SCRIPT) in sandbox.chain.mempool.entries[new[-1]].tx.outputs
+        )
 
     def test_a_child_is_replaced_alone(self, sandbox):
         parent = sandbox.wallet.pay(ADDRESS, 10_000, NOW)
@@ -46,7 +55,9 @@ class TestReplacing:
         assert list(sandbox.chain.mempool.entries) == [parent, replaced]
 
     @pytest.mark.parametrize("away", [False, True])
-    @pytest.mark.parametrize("sats", [10_000, 4_999_995_000], ids=["with change", "all of a coin"])
+    @pytest.mark.parametrize(
+        "sats", [10_000, 4_999_995_000], ids=["with change", "all of a coin"]
+    )
     def test_a_replacement_keeps_the_rules_of_bip125(self, sandbox, sats, away):
         """Opted in to; no further waiting coin; above the fees it evicts, and at a higher rate."""
         entries = sandbox.chain.mempool.entries
@@ -55,8 +66,12 @@ class TestReplacing:
         if len(entries[old].tx.outputs) == 2:
             evicted.append(entries[child_of(sandbox, old)])
         new = entries[replace(sandbox.wallet, NOW, old, away)]
-        assert all(txin.sequence < 0xFFFFFFFE for entry in evicted for txin in entry.tx.inputs)
-        assert all(txin.outpoint in sandbox.chain.ledger.coins for txin in new.tx.inputs)
+        assert all(
+            txin.sequence < 0xFFFFFFFE for entry in evicted for txin in entry.tx.inputs
+        )
+        assert all(
+            txin.outpoint in sandbox.chain.ledger.coins for txin in new.tx.inputs
+        )
         assert new.fee_sats >= sum(entry.fee_sats for entry in evicted) + new.tx.vsize
         assert new.fee_sats * evicted[0].tx.vsize > evicted[0].fee_sats * new.tx.vsize
 
@@ -67,7 +82,9 @@ class TestReorganising:
         sandbox.chain.mine(1, NOW)
         sandbox.chain.reorganise(1, NOW, double_spends(sandbox.wallet, 1))
         assert not sandbox.chain.mempool.entries
-        assert SCRIPT not in {out.script for out in outputs(sandbox.chain.ledger).values()}
+        assert SCRIPT not in {
+            out.script for out in outputs(sandbox.chain.ledger).values()
+        }
 
     def test_a_refused_double_spend_leaves_everything_as_it_was(self, sandbox):
         sandbox.wallet.pay(ADDRESS, 10_000, NOW)
@@ -106,7 +123,9 @@ def test_on_a_random_walk_coins_are_kept_and_spent_once_and_what_is_undone_leave
         branch = [ledger.blocks[block_hash] for block_hash in ledger.hashes]
         for tx in (tx for block in branch[1:] for tx in block.txs):
             spend(tx, unspent)
-        spendable = {where: out for where, out in unspent.items() if out.script[:1] != b"\x6a"}
+        spendable = {
+            where: out for where, out in unspent.items() if out.script[:1] != b"\x6a"
+        }
         assert outputs(ledger) == spendable
         mined_sats = sum(subsidy_sats(height) for height in range(1, ledger.height + 1))
         assert sum(output.value_sats for output in unspent.values()) == mined_sats
@@ -121,14 +140,18 @@ def test_on_a_random_walk_coins_are_kept_and_spent_once_and_what_is_undone_leave
 
 def outputs(ledger):
     """The unspent outputs, by where they are."""
-    return {where: found.tx.outputs[where.vout] for where, found in ledger.coins.items()}
+    return {
+        where: found.tx.outputs[where.vout] for where, found in ledger.coins.items()
+    }
 
 
 def spend(tx, unspent):
     """Raises KeyError for a coin that was spent before, or never was."""
     for spending in () if tx.is_coinbase else tx.inputs:
         del unspent[spending.outpoint]
-    unspent |= {Outpoint(tx.txid, vout): output for vout, output in enumerate(tx.outputs)}
+    unspent |= {
+        Outpoint(tx.txid, vout): output for vout, output in enumerate(tx.outputs)
+    }
 
 
 class TestRemembering:
@@ -156,7 +179,9 @@ class TestRemembering:
     def test_a_spoilt_file_stops_the_start_and_is_named(self, tmp_path, place):
         open_sandbox(tmp_path, lambda: NOW).close()
         raw = (tmp_path / "chain.db").read_bytes()
-        (tmp_path / "chain.db").write_bytes(raw[:place] + b"spoilt" * 2_000 + raw[place + 12_000 :])
+        (tmp_path / "chain.db").write_bytes(
+            raw[:place] + b"spoilt" * 2_000 + raw[place + 12_000 :]
+        )
         with pytest.raises(JournalError, match=r"chain\.db: .*; remove it"):
             open_sandbox(tmp_path, lambda: NOW)
 

@@ -47,11 +47,19 @@ def test_what_cannot_be_answered_is_refused_in_plain_text(client):
         (f"/block/{UNKNOWN}/raw", 404, "Block not found"),
         ("/block/xyz/header", 400, "Invalid hex string"),
         (f"/tx/{UNKNOWN}/hex", 404, f'endpoint does not exist "/tx/{UNKNOWN}/hex"'),
-        ("/address/nonsense/txs", 400, "nonsense is no Bitcoin address: a wrong checksum"),
+        (
+            "/address/nonsense/txs",
+            400,
+            "nonsense is no Bitcoin address: a wrong checksum",
+        ),
         ("/nowhere", 404, 'endpoint does not exist "/nowhere"'),
     ):
         answer = client.get(path)
-        assert (answer.status_code, answer.text, answer.mimetype) == (status, message, "text/plain")
+        assert (answer.status_code, answer.text, answer.mimetype) == (
+            status,
+            message,
+            "text/plain",
+        )
 
 
 def test_a_transaction_is_shown_with_esploras_keys(client, sandbox):
@@ -74,14 +82,20 @@ def test_the_newest_of_a_history_is_shown_first(client, sandbox):
 
 
 class TestOutages:
-    def test_every_explorer_path_answers_503_until_it_is_up_again(self, client, sandbox):
+    def test_every_explorer_path_answers_503_until_it_is_up_again(
+        self, client, sandbox
+    ):
         paths = ["/blocks/tip/height", "/block-height/0", f"/address/{ADDRESS}/txs"]
         pressed = client.post(
-            "/sandbox/explorer", data={"state": "down"}, headers={"Accept": "application/json"}
+            "/sandbox/explorer",
+            data={"state": "down"},
+            headers={"Accept": "application/json"},
         )
         assert pressed.json == {"explorer": "down"}
         down = [client.get(path) for path in paths]
-        assert {(answer.status_code, answer.mimetype) for answer in down} == {(503, "text/plain")}
+        assert {(answer.status_code, answer.mimetype) for answer in down} == {
+            (503, "text/plain")
+        }
         assert client.get("/price").status_code == client.get("/").status_code == 200
         client.post("/sandbox/explorer", data={"state": "up"})
         assert {client.get(path).status_code for path in paths} == {200}

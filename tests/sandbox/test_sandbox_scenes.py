@@ -15,8 +15,13 @@ def page(playground):
 
 
 def test_no_key_leaves_the_sandboxs_processes(playground):
-    folder = Path(playground.environ["BLOCKTILL_DATABASE_URL"].removeprefix("sqlite:///")).parent
-    files = [folder / "sandbox" / name for name in ("write_key", "workbench_key", "webhook_secret")]
+    folder = Path(
+        playground.environ["BLOCKTILL_DATABASE_URL"].removeprefix("sqlite:///")
+    ).parent
+    files = [
+        folder / "sandbox" / name
+        for name in ("write_key", "workbench_key", "webhook_secret")
+    ]
     keys = {file.read_text().strip() for file in files}
     assert len(keys) == 3 and playground.key in keys
     assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
@@ -31,7 +36,11 @@ def test_a_scene_plays_to_its_end_in_a_world_that_is_well(playground):
     playground.press("scene", scene="paid-in-time", quick=1)
     until(lambda: scene_of(playground)["state"] != "playing", "its end")
     played = scene_of(playground)
-    assert (played["state"], played["problem"], len(played["lines"])) == ("over", None, 5)
+    assert (played["state"], played["problem"], len(played["lines"])) == (
+        "over",
+        None,
+        5,
+    )
     invoice = playground.get(f"/invoices/{played['invoice']['id']}")
     assert invoice["status"] == "paid"
     event = f"<b>invoice.paid</b> {invoice['amount_sats']:,}"
@@ -42,7 +51,11 @@ def test_too_much_that_is_sent_back_leaves_nothing_that_needs_attention(playgrou
     playground.press("scene", scene="too-much", quick=1)
     until(lambda: scene_of(playground)["state"] != "playing", "its end")
     played = scene_of(playground)
-    assert (played["state"], played["problem"], len(played["lines"])) == ("over", None, 5)
+    assert (played["state"], played["problem"], len(played["lines"])) == (
+        "over",
+        None,
+        5,
+    )
     invoice = playground.get(f"/invoices/{played['invoice']['id']}")
     assert invoice["status"] == "paid"
     for _ in range(2):  # nor when more blocks give the miner's reward
@@ -58,16 +71,27 @@ def wanting(playground):
 
 
 def test_buttons_pay_what_an_invoice_lacks_and_play_with_what_waits(playground):
-    invoice = playground.press("invoice", amount_usd="1,200", description="A <b>wedding</b>")
+    invoice = playground.press(
+        "invoice", amount_usd="1,200", description="A <b>wedding</b>"
+    )
     half_sats = invoice["amount_sats"] // 2
     first = playground.press("pay-short", invoice=invoice["id"])
-    assert (first["address"], first["amount_sats"]) == (invoice["deposit_address"], half_sats)
+    assert (first["address"], first["amount_sats"]) == (
+        invoice["deposit_address"],
+        half_sats,
+    )
     shown = page(playground)
-    assert "A &lt;b&gt;wedding&lt;/b&gt;" in shown and f": {half_sats:,} in the mempool, " in shown
+    assert (
+        "A &lt;b&gt;wedding&lt;/b&gt;" in shown
+        and f": {half_sats:,} in the mempool, " in shown
+    )
     replaced = playground.press("replace", invoice=invoice["id"])
     assert replaced["replaced"] == first["txid"]
     playground.press("replace", invoice=invoice["id"], away=1)
-    assert playground.press("pay", invoice=invoice["id"])["amount_sats"] == invoice["amount_sats"]
+    assert (
+        playground.press("pay", invoice=invoice["id"])["amount_sats"]
+        == invoice["amount_sats"]
+    )
     playground.press("mine")
     assert playground.wait_for_status(invoice, "paid")["amount_usd_quote"] == 1200
     again = playground.press("pay-too-much", invoice=invoice["id"])

@@ -15,7 +15,9 @@ from btcpay.bitcoin.wire import hash256
 from btcpay.sandbox.payer.key import Key, open_key, public_point, sign_digest
 from btcpay.sandbox.payer.wallet import SIGHASH_ALL, witness_preimage
 
-PUBLISHED: dict[str, Any] = json.loads((VECTORS / "signatures.json").read_text(encoding="utf-8"))
+PUBLISHED: dict[str, Any] = json.loads(
+    (VECTORS / "signatures.json").read_text(encoding="utf-8")
+)
 
 
 # RFC 6979 has no vectors of secp256k1. These are those that trezor-crypto, python-ecdsa and

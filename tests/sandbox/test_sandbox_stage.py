@@ -45,7 +45,10 @@ def test_every_step_of_a_scene_is_a_line_or_an_act():
 
 def test_what_does_not_happen_is_waited_for_in_vain(monkeypatch):
     monkeypatch.setattr(stages, "WITHIN_S", 0)
-    assert "waited in vain for rain" in played(lambda on: on.until(bool, "rain"))["problem"]
+    assert (
+        "waited in vain for rain"
+        in played(lambda on: on.until(bool, "rain"))["problem"]
+    )
 
 
 def test_a_line_stays_until_it_could_be_read():
@@ -104,7 +107,10 @@ def root(tmp_path):
 
 def test_while_the_shop_is_away_the_page_says_so_and_the_chain_goes_on(root):
     assert "The shop does not answer yet." in requests.get(root, timeout=60).text
-    for button, fields in (("pay", {"invoice": "inv_1"}), ("invoice", {"amount_usd": "1"})):
+    for button, fields in (
+        ("pay", {"invoice": "inv_1"}),
+        ("invoice", {"amount_usd": "1"}),
+    ):
         answer = requests.post(f"{root}/sandbox/{button}", data=fields, timeout=60)
         assert answer.status_code == 502 and "the shop does not answer" in answer.text
     assert requests.post(f"{root}/sandbox/mine", timeout=60).ok

@@ -71,14 +71,19 @@ def waits(url: str, over: threading.Event) -> Counter[str]:
     """Counts the waits of the server's busy connections until that is over."""
     found = Counter[str]()
     while not over.wait(SPELL_S):
-        with contextlib.suppress(psycopg.Error), psycopg.connect(url, connect_timeout=5) as db:
+        with (
+            contextlib.suppress(psycopg.Error),
+            psycopg.connect(url, connect_timeout=5) as db,
+        ):
             rows = db.execute(
                 "SELECT coalesce(wait_event_type || ' ' || wait_event, 'processor'),"
                 " left(query, 40)"
                 " FROM pg_stat_activity WHERE datname = current_database()"
                 " AND pid <> pg_backend_pid() AND state <> 'idle'"
             )
-            found.update(f"{event} ({' '.join(query.split())})" for event, query in rows)
+            found.update(
+                f"{event} ({' '.join(query.split())})" for event, query in rows
+            )
     return found
 
 
@@ -86,10 +91,15 @@ def waits(url: str, over: threading.Event) -> Counter[str]:
 def watched(name: str, url: str, load: Load) -> Iterator[None]:
     """Prints how long the step took, and what it did to those who ask meanwhile."""
     over, seen = threading.Event(), list[Counter[str]]()
-    looking = threading.Thread(target=lambda: seen.append(waits(url, over)), daemon=True)
+    looking = threading.Thread(
+        target=lambda: seen.append(waits(url, over)), daemon=True
+    )
     looking.start()
     load.step = name
-    before, refused = {kind: len(took) for kind, took in load.took.items()}, load.refused.copy()
+    before, refused = (
+        {kind: len(took) for kind, took in load.took.items()},
+        load.refused.copy(),
+    )
     began_s = time.monotonic()
     yield
     took_s = time.monotonic() - began_s
@@ -100,8 +110,13 @@ def watched(name: str, url: str, load: Load) -> Iterator[None]:
     for kind, took in load.took.items():
         now = sorted(took[before[kind] :]) or [0.0]
         p99_s = now[len(now) * 99 // 100]
-        figures[kind], figures[f"slowest {kind}"] = rate, slowest_s = len(now) / took_s, now[-1]
-        print(f"  {kind}s: {rate:.1f} a second, p99 {p99_s:.2f} s, the slowest {slowest_s:.2f} s")
+        figures[kind], figures[f"slowest {kind}"] = rate, slowest_s = (
+            len(now) / took_s,
+            now[-1],
+        )
+        print(
+            f"  {kind}s: {rate:.1f} a second, p99 {p99_s:.2f} s, the slowest {slowest_s:.2f} s"
+        )
     for what, count in (load.refused - refused).most_common(4):
         print(f"  not answered: {count} {what}")
     for event, count in (seen[0] if seen else Counter[str]()).most_common(3):
@@ -135,20 +150,31 @@ def verify(url: str, chain: Chain, came: Counter[str], made: list[str]) -> None:
     assert set(sums.values()) == {sats} and paid == len(chain.paid), (sums, sats, paid)
     with psycopg.connect(url) as db:
         told = {id for (id,) in db.execute("SELECT id FROM public_event")}
-        kept = {id for (id,) in db.execute("SELECT id FROM invoice WHERE id = ANY(%s)", [made])}
-    assert not told - came.keys(), f"{len(told - came.keys())} events were not delivered"
+        kept = {
+            id
+            for (id,) in db.execute("SELECT id FROM invoice WHERE id = ANY(%s)", [made])
+        }
+    assert not told - came.keys(), (
+        f"{len(told - came.keys())} events were not delivered"
+    )
     assert kept == set(made), f"{len(set(made) - kept)} accepted orders are lost"
     again = sum(count > 1 for count in came.values())
     print(f"\nthe sums agree: {sats} satoshis of {paid} payments, {len(made)} orders")
-    print(f"{len(told)} events were delivered, {again} of them again, as after a lost answer")
+    print(
+        f"{len(told)} events were delivered, {again} of them again, as after a lost answer"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--invoices", type=int, default=1_000_000)
     parser.add_argument("--merchants", type=int, default=1_000)
-    parser.add_argument("--payments", type=int, default=1_667, help="of ours in a block")
-    parser.add_argument("--within", type=float, default=300, help="seconds for each step")
+    parser.add_argument(
+        "--payments", type=int, default=1_667, help="of ours in a block"
+    )
+    parser.add_argument(
+        "--within", type=float, default=300, help="seconds for each step"
+    )
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         run(options, stack)
@@ -161,15 +187,22 @@ def filled(server: postgres.Server, options: argparse.Namespace, receivers: str)
     url, began_s = server.url("scale"), time.monotonic()
     fill(url, options.merchants, options.invoices, int(time.time() * 1000), receivers)
     took_s = time.monotonic() - began_s
-    print(f"filled: {options.invoices} invoices of {options.merchants} merchants in {took_s:.0f} s")
+    print(
+        f"filled: {options.invoices} invoices of {options.merchants} merchants in {took_s:.0f} s"
+    )
     return url
 
 
 def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="blocktill-scale-")))
+    folder = Path(
+        stack.enter_context(tempfile.TemporaryDirectory(prefix="blocktill-scale-"))
+    )
     folder.chmod(0o755)
     server, chain = postgres.Server(), stack.enter_context(Chain())
-    receivers, ticker = stack.enter_context(Receivers()), stack.enter_context(TickerServer())
+    receivers, ticker = (
+        stack.enter_context(Receivers()),
+        stack.enter_context(TickerServer()),
+    )
     redis = stack.enter_context(RedisServer(folder))
     url = filled(server, options, f"{receivers.root}/")
     pooler = Pooler(server, folder)
@@ -187,11 +220,17 @@ def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
     ports = [free_port(), free_port()]
     pooled = environ | {"BLOCKTILL_DATABASE_URL": pooler.url("scale")}
     webs = [
-        Program(["gunicorn", "wsgi:app", "-b", f"127.0.0.1:{port}"], pooled, folder / f"web{port}")
+        Program(
+            ["gunicorn", "wsgi:app", "-b", f"127.0.0.1:{port}"],
+            pooled,
+            folder / f"web{port}",
+        )
         for port in ports
     ]
     checks = [
-        Program(["blocktill", "check", "--watch", "5"], environ, folder / f"check{number}")
+        Program(
+            ["blocktill", "check", "--watch", "5"], environ, folder / f"check{number}"
+        )
         for number in range(2)
     ]
     for program in (*webs, *checks):
@@ -244,13 +283,17 @@ def show_aims(load: Load, receivers: Receivers) -> None:
 
 def aim(name: str, value: float, aim: float) -> None:
     """Below zero for an aim that must not be passed."""
-    print(f"{name:<40}{abs(value):8.2f}  aim {abs(aim)}  {'met' if value >= aim else 'MISSED'}")
+    print(
+        f"{name:<40}{abs(value):8.2f}  aim {abs(aim)}  {'met' if value >= aim else 'MISSED'}"
+    )
 
 
 class Steps:
     """Blocks, one after another, each with so many payments to invoices that are still open."""
 
-    def __init__(self, options: argparse.Namespace, url: str, chain: Chain, load: Load) -> None:
+    def __init__(
+        self, options: argparse.Namespace, url: str, chain: Chain, load: Load
+    ) -> None:
         self._options, self._url, self._chain, self._load = options, url, chain, load
 
     def __call__(
@@ -264,12 +307,20 @@ class Steps:
                 time.sleep(after_s)
                 fault()
             until(
-                lambda: is_paid(self._url, self._chain), "the payments", self._options.within, 0.1
+                lambda: is_paid(self._url, self._chain),
+                "the payments",
+                self._options.within,
+                0.1,
             )
         print(f"  deliveries: {self._delivered() - delivered}")
 
     def _delivered(self) -> int:
-        return int(one(self._url, "SELECT count(*) FROM delivery WHERE delivered_at IS NOT NULL"))
+        return int(
+            one(
+                self._url,
+                "SELECT count(*) FROM delivery WHERE delivered_at IS NOT NULL",
+            )
+        )
 
 
 def freeze(url: str, checks: list[Program]) -> None:
@@ -280,8 +331,12 @@ def freeze(url: str, checks: list[Program]) -> None:
         " WHERE relname = 'balance' AND mode = 'RowExclusiveLock'"
     )
     port = until(lambda: one(url, applying), "the block to be applied", 120, 0.005)
-    listed = subprocess.run(["ss", "-tnpH"], capture_output=True, text=True, check=True).stdout
-    (line,) = [line for line in listed.splitlines() if line.split()[3].endswith(f":{port}")]
+    listed = subprocess.run(
+        ["ss", "-tnpH"], capture_output=True, text=True, check=True
+    ).stdout
+    (line,) = [
+        line for line in listed.splitlines() if line.split()[3].endswith(f":{port}")
+    ]
     for check in checks:
         if f"pid={check.process.pid}," in line:
             check.send(signal.SIGSTOP)
@@ -326,7 +381,11 @@ def show_logs(folder: Path) -> None:
     if sys.exc_info()[0] is None:
         return
     for log in sorted(folder.glob("web*")) + sorted(folder.glob("check*")):
-        lines = [line for line in log.read_text().splitlines() if '"level":"info"' not in line]
+        lines = [
+            line
+            for line in log.read_text().splitlines()
+            if '"level":"info"' not in line
+        ]
         print(f"--- {log.name}", *lines[-15:], sep="\n")
 
 

@@ -15,7 +15,13 @@ from fill import AMOUNT_SATS, invoice_id, script
 from serving import Reply, Serving, say
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
-from btcpay.sandbox.node.block import GENESIS_RAW, Block, build_block, build_coinbase, parse_block
+from btcpay.sandbox.node.block import (
+    GENESIS_RAW,
+    Block,
+    build_block,
+    build_coinbase,
+    parse_block,
+)
 
 BELOW = 30  # empty blocks, so that headers link for some hours
 ORDER = json.dumps({"amount_usd": 25, "description": "Tea"})
@@ -73,7 +79,10 @@ class Receivers(Serving):
 
     def most_in_a_minute(self) -> int:
         times_s = sorted(self.times_s)
-        return max((bisect_right(times_s, at + 60) - n for n, at in enumerate(times_s)), default=0)
+        return max(
+            (bisect_right(times_s, at + 60) - n for n, at in enumerate(times_s)),
+            default=0,
+        )
 
 
 class Load:
@@ -110,7 +119,9 @@ class Load:
 
     def _once(self, kind: str, port: int) -> None:
         address = f"127.0.{random.randrange(1, 250)}.{random.randrange(1, 250)}"
-        line = http.client.HTTPConnection("127.0.0.1", port, 30, source_address=(address, 0))
+        line = http.client.HTTPConnection(
+            "127.0.0.1", port, 30, source_address=(address, 0)
+        )
         with contextlib.closing(line):
             number = self.invoices - 1 - random.randrange(PAYERS)
             owner = number if kind == "read" else next(self._keys)
@@ -118,7 +129,9 @@ class Load:
             if kind == "look":
                 line.request("GET", f"/pay/{invoice_id(number)}/status")
             elif kind == "read":
-                line.request("GET", f"/api/v1/invoices/{invoice_id(number)}", None, headers)
+                line.request(
+                    "GET", f"/api/v1/invoices/{invoice_id(number)}", None, headers
+                )
             else:
                 headers["Content-Type"] = "application/json"
                 line.request("POST", "/api/v1/invoices", ORDER, headers)
@@ -132,7 +145,9 @@ class Load:
     def _refuse(self, kind: str, why: str) -> None:
         if self.step:  # else the processes are still starting
             self.refused[f"{kind}: {why}"] += 1
-            self.first_refused = self.first_refused or f"{kind}: {why}, beside {self.step}"
+            self.first_refused = (
+                self.first_refused or f"{kind}: {why}, beside {self.step}"
+            )
 
 
 def secret(number: int) -> str:

@@ -30,7 +30,14 @@ PAYMENT = {
 BALANCE = {"confirmed_sats": 0, "total_sats": 5, "confirmed_usd": Decimal("0.00")}
 
 NULLS = dict.fromkeys(
-    ("description", "customer_email", "tx_hash", "payment_link_id", "expires_at", "paid_at")
+    (
+        "description",
+        "customer_email",
+        "tx_hash",
+        "payment_link_id",
+        "expires_at",
+        "paid_at",
+    )
 )
 FIXED = {"amount_mode": "fixed", "amount_usd": "25", "title": None}
 NO_PRICE = {"invoice_id": INVOICE["id"], "amount_usd_at_receipt": None}
@@ -53,7 +60,10 @@ TIMES = {
     MS + 877: "2023-11-14T22:13:21.000Z",
     4_102_444_799_999: "2099-12-31T23:59:59.999Z",
 }
-HOSTED = {"pay_url": f"{ROOT}/pay/{INVOICE['id']}", "link_url": f"{ROOT}/link/{LINK['id']}"}
+HOSTED = {
+    "pay_url": f"{ROOT}/pay/{INVOICE['id']}",
+    "link_url": f"{ROOT}/link/{LINK['id']}",
+}
 
 
 def written(name, row):
@@ -61,13 +71,18 @@ def written(name, row):
     stored = row.get(name, HOSTED.get(name, "BTC"))
     if "_usd" in name and stored is not None:
         return str(stored)
-    return orjson.dumps(TIMES.get(stored, stored) if name.endswith("_at") else stored).decode()
+    return orjson.dumps(
+        TIMES.get(stored, stored) if name.endswith("_at") else stored
+    ).decode()
 
 
 @pytest.mark.parametrize("case", ROWS)
 def test_rows_and_lists_are_shown_as_they_are_stored(case):
     resource, row = ROWS[case]
-    schema, kind = resource(ROOT), {"PaymentLink": "payment_link"}.get(resource.__name__)
+    schema, kind = (
+        resource(ROOT),
+        {"PaymentLink": "payment_link"}.get(resource.__name__),
+    )
     fields = row | {"object": kind or resource.__name__.lower()}
     whole = ",".join(f'"{name}":{written(name, fields)}' for name in schema.fields)
     assert orjson.dumps(schema.shown(row)).decode() == f"{{{whole}}}"

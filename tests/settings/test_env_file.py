@@ -18,7 +18,9 @@ from btcpay.settings.env_file import ACCEPTED, changed, fill, parse
 from btcpay.values.errors import SettingsError
 
 # systemd's own reader of such files; it also replaces $NAME, which EnvironmentFile= does not.
-SYSTEMD = Path("/usr/lib/systemd/user-environment-generators/30-systemd-environment-d-generator")
+SYSTEMD = Path(
+    "/usr/lib/systemd/user-environment-generators/30-systemd-environment-d-generator"
+)
 
 
 def by_sh(folder, text):
@@ -26,10 +28,16 @@ def by_sh(folder, text):
     (folder / "env").write_text(text)
     script = f"set -eu -a; . {folder}/env; exec {tool('env')} -0"
     words = ["sh", "-c", script]
-    ended = subprocess.run(words, env={}, cwd=folder, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(
+        words, env={}, cwd=folder, capture_output=True, text=True, timeout=60
+    )
     assert (ended.returncode, ended.stderr) == (0, ""), (text, ended.stderr)
     environ = dict(item.split("=", 1) for item in ended.stdout.split("\0") if item)
-    return {name: value for name, value in environ.items() if name not in ("PWD", "_", "OLDPWD")}
+    return {
+        name: value
+        for name, value in environ.items()
+        if name not in ("PWD", "_", "OLDPWD")
+    }
 
 
 def by_systemd(folder, text):
@@ -38,9 +46,14 @@ def by_systemd(folder, text):
     (folder / "environment.d").mkdir(exist_ok=True)
     (folder / "environment.d" / "1.conf").write_text(text)
     environ = {"XDG_CONFIG_HOME": str(folder), "HOME": str(folder)}
-    ended = subprocess.run([SYSTEMD], env=environ, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(
+        [SYSTEMD], env=environ, capture_output=True, text=True, timeout=60
+    )
     lines = (line.partition("=") for line in ended.stdout.splitlines())
-    found = {name: "".join(shlex.split(value)).replace("\\t", "\t") for name, _, value in lines}
+    found = {
+        name: "".join(shlex.split(value)).replace("\\t", "\t")
+        for name, _, value in lines
+    }
     # It leaves out what is empty, and finds what other programs have installed.
     ours = dict.fromkeys(re.findall(r"^\s*(\w+)=", text, re.M), "")
     return {name: found.get(name, "") for name in ours}
@@ -85,7 +98,10 @@ def test_systemd_reads_it_so_too(name, tmp_path):
 def test_what_setup_writes_is_read_alike(tmp_path):
     begun = template("blocktill.env")
     text = changed(begun, {"A": "signet", "B": "1 3@1000"})
-    assert parse(begun, "f") == {} and parse(text, "f") == {"A": "signet", "B": "1 3@1000"}
+    assert parse(begun, "f") == {} and parse(text, "f") == {
+        "A": "signet",
+        "B": "1 3@1000",
+    }
     assert parse(text, "f") == by_sh(tmp_path, text) == by_systemd(tmp_path, text)
 
 
@@ -116,7 +132,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_would_be_read_differently_is_refused_with_its_line_and_without_its_value(name):
+def test_what_would_be_read_differently_is_refused_with_its_line_and_without_its_value(
+    name,
+):
     with pytest.raises(SettingsError) as caught:
         parse(f"OK=1\n{BAD[name]}\n", "/etc/x.env")
     (mistake,) = caught.value.mistakes
@@ -149,17 +167,23 @@ def test_the_environment_stands_before_the_file(tmp_path):
         "A=file\nB=file\nC=file\nBLOCKTILL_METRICS_BIND=file\nURL=file\nSTORE_FILE=file\n"
     )
     environ = {"BLOCKTILL_ENV_FILE": str(file), "A": "environment", "B": " "}
-    environ["BLOCKTILL_METRICS_BIND"] = ""  # the one that says something when it is empty
+    environ["BLOCKTILL_METRICS_BIND"] = (
+        ""  # the one that says something when it is empty
+    )
     environ |= {"URL_FILE": "environment", "STORE": "environment"}
     before = dict(environ)
     fill(environ)
     assert environ == before | {"B": "file", "C": "file"}
 
 
-def test_commands_and_doctor_read_the_file_of_a_secret_and_show_its_path_alone(tmp_path):
+def test_commands_and_doctor_read_the_file_of_a_secret_and_show_its_path_alone(
+    tmp_path,
+):
     (tmp_path / "url").write_text(f"sqlite:///{tmp_path}/hunter2.db\n")
     file = tmp_path / "blocktill.env"
-    file.write_text(f"BLOCKTILL_NETWORK=signet\nBLOCKTILL_DATABASE_URL_FILE={tmp_path}/url\n")
+    file.write_text(
+        f"BLOCKTILL_NETWORK=signet\nBLOCKTILL_DATABASE_URL_FILE={tmp_path}/url\n"
+    )
     assert run(f"--env-file {file} migrate", tmp_path).errors == ""
     explorer = {
         "BLOCKTILL_EXPLORERS": "http://127.0.0.1:9",
@@ -189,7 +213,9 @@ def file(tmp_path):
 
 def test_the_word_and_the_variable_do_the_same_and_the_word_comes_first(file, tmp_path):
     (other := tmp_path / "other.env").write_text("BLOCKTILL_NETWORK=wrong\n")
-    assert run(f"--env-file {file} migrate", tmp_path).output.startswith("made a new database")
+    assert run(f"--env-file {file} migrate", tmp_path).output.startswith(
+        "made a new database"
+    )
     for words, environ in [
         (f"--env-file {file} merchant list", {"BLOCKTILL_ENV_FILE": str(other)}),
         ("merchant list", {"BLOCKTILL_ENV_FILE": str(file)}),
@@ -201,7 +227,9 @@ def test_the_word_and_the_variable_do_the_same_and_the_word_comes_first(file, tm
     assert ended.status == 2 and "BLOCKTILL_NETWORK accepts one of" in ended.errors
 
 
-def test_a_file_that_is_not_there_or_has_mistakes_ends_every_command_with_status_2(file, tmp_path):
+def test_a_file_that_is_not_there_or_has_mistakes_ends_every_command_with_status_2(
+    file, tmp_path
+):
     ended = run("--env-file none.env check", tmp_path)
     assert ended.status == 2 and "none.env cannot be read: No such file" in ended.errors
     file.write_bytes(b"BLOCKTILL_NETWORK=a b\nB=1\nC=$x\n")
@@ -217,11 +245,15 @@ def test_gunicorn_without_the_command_line_reads_the_file_too(file, tmp_path):
     environ = {"PATH": os.environ["PATH"], "BLOCKTILL_ENV_FILE": str(file)}
     words = ["-c", str(PROJECT / "gunicorn.conf.py"), "wsgi:app"]
     ended = forge().run(environ, words, program="gunicorn", folder=str(tmp_path))
-    assert ended.status == 1 and f"there is no database at {tmp_path}/x.db" in ended.errors
+    assert (
+        ended.status == 1 and f"there is no database at {tmp_path}/x.db" in ended.errors
+    )
 
 
 @pytest.mark.parametrize("missing", ["BLOCKTILL_NETWORK", "BLOCKTILL_DATABASE_URL"])
-def test_a_command_on_a_default_says_which_network_and_database_it_is(missing, tmp_path):
+def test_a_command_on_a_default_says_which_network_and_database_it_is(
+    missing, tmp_path
+):
     said = {"BLOCKTILL_NETWORK": "regtest"}
     said |= {"BLOCKTILL_DATABASE_URL": f"sqlite:///{tmp_path}/var/blocktill.db"}
     assert run("migrate", tmp_path, **said).errors == ""

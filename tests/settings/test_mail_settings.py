@@ -4,7 +4,13 @@ import time
 
 import pytest
 
-from btcpay.settings.mail_settings import MailServer, Sender, checked_address, sender, smtp_url
+from btcpay.settings.mail_settings import (
+    MailServer,
+    Sender,
+    checked_address,
+    sender,
+    smtp_url,
+)
 
 SERVERS = {
     "TLS from the start, at its port": ("smtps://me:secret@mail.example.com",
@@ -51,14 +57,26 @@ def test_no_mail_server(text):
 
 SENDERS = {
     "an address": ("shop@example.com", Sender("", "shop@example.com")),
-    "a name and an address": ("My shop <shop@example.com>", Sender("My shop", "shop@example.com")),
-    "letters of any alphabet in the name": ("店 <a@b.example>", Sender("店", "a@b.example")),
-    "a domain of other letters": ("shop@bücher.example", Sender("", "shop@xn--bcher-kva.example")),
+    "a name and an address": (
+        "My shop <shop@example.com>",
+        Sender("My shop", "shop@example.com"),
+    ),
+    "letters of any alphabet in the name": (
+        "店 <a@b.example>",
+        Sender("店", "a@b.example"),
+    ),
+    "a domain of other letters": (
+        "shop@bücher.example",
+        Sender("", "shop@xn--bcher-kva.example"),
+    ),
     "a letter that is two letters to the codec of 2003": (
         "chef@straße.de",
         Sender("", "chef@xn--strae-oqa.de"),
     ),
-    "full-width letters and dot": ("shop@ＥＸＡＭＰＬＥ．com", Sender("", "shop@example.com")),
+    "full-width letters and dot": (
+        "shop@ＥＸＡＭＰＬＥ．com",
+        Sender("", "shop@example.com"),
+    ),
     "nothing at all": ("", None),
 }
 

@@ -40,11 +40,24 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_a_plain_whole_number_is_taken_from_its_least_to_its_largest_and_no_further(name):
+def test_a_plain_whole_number_is_taken_from_its_least_to_its_largest_and_no_further(
+    name,
+):
     low, high = WHOLE[name]
     for value in (low, high):
         assert field_of(read({PREFIX + name: str(value)}), name) == value
-    wrong = ("x", "1.0", "1e3", "+5", "0x10", "1_0", "\u0665", "5 5", "true", "9" * 5000)
+    wrong = (
+        "x",
+        "1.0",
+        "1e3",
+        "+5",
+        "0x10",
+        "1_0",
+        "\u0665",
+        "5 5",
+        "true",
+        "9" * 5000,
+    )
     for value in (low - 1, high + 1, *wrong):
         (mistake,) = mistakes(**{name: str(value)})
         assert mistake == f"{PREFIX}{name} accepts a whole number from {low} to {high}"
@@ -63,10 +76,15 @@ GOOD = {
         "postgresql://u:p@host/name?sslmode=verify-full&sslrootcert=/etc/ssl/ca.pem | "
         "postgresql://u:100%25%2F@host/name | postgresql://u@%2Frun%2Fpostgresql/name"
     ),
-    "BASE_URL": each("https://pay.example.com | http://[::1]:8000 | https://example.com/shop"),
+    "BASE_URL": each(
+        "https://pay.example.com | http://[::1]:8000 | https://example.com/shop"
+    ),
     "EXPLORERS": ["http://a", "http://a/api https://b:3000/api/"],
     "PRICE_SOURCES": ["http://a#", "http://a#/x http://b?pair=XBT#/0/~1"],
-    "CURRENCY_SOURCES": ["http://a/{CURRENCY}#/x http://b#/{currency}", "http://a?of={currency}#"],
+    "CURRENCY_SOURCES": [
+        "http://a/{CURRENCY}#/x http://b#/{currency}",
+        "http://a?of={currency}#",
+    ],
     "PROXY": each(
         "socks5h://127.0.0.1:9050 | socks5h://user:pa%20ss@tor.example:9050 | http://[::1]:8118/"
     ),
@@ -82,7 +100,10 @@ GOOD = {
     ),
     "METRICS_BIND": each("0.0.0.0:9000 | [::1]:9464"),
     "MERCHANT_PAGES": ["on", "off"],
-    "FRAME_ANCESTORS": ["https://shop.example.com", "http://127.0.0.1:8080 https://[::1]"],
+    "FRAME_ANCESTORS": [
+        "https://shop.example.com",
+        "http://127.0.0.1:8080 https://[::1]",
+    ],
     "BIND": each("127.0.0.1:8000 | 0.0.0.0:1 | [::1]:65535 | unix:/run/blocktill.sock"),
 }
 BAD = {
@@ -114,7 +135,11 @@ BAD = {
         "localhost:3000 | http://a ftp://b | http:// | http://a:99999 | http://a/\udcff"
     ),
     "PRICE_SOURCES": each("http://a | http://a#usd | a#/usd | http://a#/x http://b"),
-    "CURRENCY_SOURCES": ["http://a#/eur", "http://a#/{currency} http://b#/usd", "http://a/{EUR}#"],
+    "CURRENCY_SOURCES": [
+        "http://a#/eur",
+        "http://a#/{currency} http://b#/usd",
+        "http://a/{EUR}#",
+    ],
     "CONFIRMATIONS": each(
         "0 | 101 | -1 | x | 1.5 | 1 3 | 1@10 | 1 3@x | 1 0@10 | 1 101@10 | "
         "1 3@1000 6@1000 | 1 6@10000 3@1000 | 1 3@-5 | 1 3@0 | 1, 3@10"
@@ -122,7 +147,11 @@ BAD = {
     "UNDERPAYMENT_TOLERANCE_PERCENT": each(
         "-0.1 | 5.001 | NaN | Infinity | x | 1% | 1,5 | \u0663 | 0_1"
     ),
-    "SECURITY_CONTACT": ["me@example.com", "http://example.com", "mailto:a@b\nExpires: never"],
+    "SECURITY_CONTACT": [
+        "me@example.com",
+        "http://example.com",
+        "mailto:a@b\nExpires: never",
+    ],
     "SETUP_TOKEN": ["a-token_of-19-lette", "x" * 201, "a token with blanks in it"],
     "SMTP_URL": ["mail.example.com", "smtp://", "smtp://me@h"],
     "MAIL_FROM": ["shop", "a@b, c@d"],
@@ -131,7 +160,9 @@ BAD = {
         "memcached://host | file:///x"
     ),
     "METRICS_BIND": each("9464 | 127.0.0.1 | :9464 | 127.0.0.1:99999 | unix:/x | a b"),
-    "BIND": each("8000 | 127.0.0.1 | host: | :8000x | host:65536 | host:99999 | ho st:80"),
+    "BIND": each(
+        "8000 | 127.0.0.1 | host: | :8000x | host:65536 | host:99999 | ho st:80"
+    ),
 }
 
 
@@ -152,7 +183,9 @@ def test_every_mistake_is_reported_at_once():
     wrong = {name: texts[0] for name, texts in BAD.items()} | dict.fromkeys(WHOLE, "x")
     wrong["PRICE_QUORUM"] = "0"
     found = mistakes(**wrong)
-    assert sorted(line.split()[0] for line in found) == sorted(PREFIX + name for name in wrong)
+    assert sorted(line.split()[0] for line in found) == sorted(
+        PREFIX + name for name in wrong
+    )
 
 
 def test_no_mistake_repeats_the_value_for_it_may_be_a_secret():
@@ -183,7 +216,11 @@ def test_a_network_brings_its_explorers_and_sources(network, per_hour, quorum):
 
 
 def test_the_service_listens_at_the_port_of_its_base_url_unless_told_otherwise():
-    for host, port in (("127.0.0.1:9000", 9000), ("example.com", 8000), ("example.com:8443", 8443)):
+    for host, port in (
+        ("127.0.0.1:9000", 9000),
+        ("example.com", 8000),
+        ("example.com:8443", 8443),
+    ):
         environ = {"BLOCKTILL_BASE_URL": f"https://{host}"}
         assert read(environ).bind == f"127.0.0.1:{port}"
         assert read(environ | {"BLOCKTILL_BIND": "0.0.0.0:80"}).bind == "0.0.0.0:80"
@@ -191,9 +228,15 @@ def test_the_service_listens_at_the_port_of_its_base_url_unless_told_otherwise()
 
 def test_trailing_slashes_of_roots_are_dropped_and_nothing_can_be_changed_later():
     settings = read(
-        {"BLOCKTILL_BASE_URL": "http://a/", "BLOCKTILL_EXPLORERS": "http://b/api/ http://c/"}
+        {
+            "BLOCKTILL_BASE_URL": "http://a/",
+            "BLOCKTILL_EXPLORERS": "http://b/api/ http://c/",
+        }
     )
-    assert (settings.base_url, settings.explorers) == ("http://a", ("http://b/api", "http://c"))
+    assert (settings.base_url, settings.explorers) == (
+        "http://a",
+        ("http://b/api", "http://c"),
+    )
     with pytest.raises(AttributeError):
         settings.base_url = "http://b"
 
@@ -211,11 +254,21 @@ def test_peers_stand_beside_explorers_or_in_their_place():
         "BLOCKTILL_PEERS accepts with an http:// proxy only peers on this machine"
     )
     read({"BLOCKTILL_PEERS": "10.0.0.5:8333", "BLOCKTILL_PROXY": tor})
-    assert read({"BLOCKTILL_PEERS": "auto", "BLOCKTILL_NETWORK": "signet"}).peers == ("auto",)
+    assert read({"BLOCKTILL_PEERS": "auto", "BLOCKTILL_NETWORK": "signet"}).peers == (
+        "auto",
+    )
     for ways, network, said in (
         ({"PEERS": "auto"}, "regtest", "accepts auto only on public networks"),
-        ({"PEERS": "abc.onion:8333"}, "signet", "accepts a .onion name only with BLOCKTILL_PROXY"),
-        ({"PEERS": "auto", "PROXY": tor}, "signet", "accepts with an http:// proxy only"),
+        (
+            {"PEERS": "abc.onion:8333"},
+            "signet",
+            "accepts a .onion name only with BLOCKTILL_PROXY",
+        ),
+        (
+            {"PEERS": "auto", "PROXY": tor},
+            "signet",
+            "accepts with an http:// proxy only",
+        ),
     ):
         (mistake,) = mistakes(NETWORK=network, **ways)
         assert mistake.startswith(f"BLOCKTILL_PEERS {said}")
@@ -225,7 +278,10 @@ def test_peers_stand_beside_explorers_or_in_their_place():
 
 
 def test_the_confirmations_follow_the_amount_from_each_step_on():
-    amounts = [Decimal(usd) for usd in ("0.01", "999.99", "1000", "9999.99", "10000", "1000000")]
+    amounts = [
+        Decimal(usd)
+        for usd in ("0.01", "999.99", "1000", "9999.99", "10000", "1000000")
+    ]
     for text, blocks in (("1 3@1000 6@10000", [1, 1, 3, 3, 6, 6]), ("", [1] * 6)):
         asked = read({"BLOCKTILL_CONFIRMATIONS": text}).confirmations
         assert [asked.for_usd(usd) for usd in amounts] == blocks
@@ -235,7 +291,9 @@ def test_the_confirmations_follow_the_amount_from_each_step_on():
 def test_an_onion_name_needs_a_proxy_that_looks_names_up(name):
     text = f"http://{'a' * 56}.onion/api" + ("#/usd" if name == "PRICE_SOURCES" else "")
     (mistake,) = mistakes(**{name: text})
-    assert mistake.startswith(f"{PREFIX}{name} accepts a .onion name only with BLOCKTILL_PROXY")
+    assert mistake.startswith(
+        f"{PREFIX}{name} accepts a .onion name only with BLOCKTILL_PROXY"
+    )
     read({PREFIX + name: text, "BLOCKTILL_PROXY": "http://127.0.0.1:8118"})
     (mistake,) = mistakes(PROXY="socks5://127.0.0.1:9050")
     assert mistake.endswith("; socks5:// would look names up on this machine")
@@ -264,7 +322,9 @@ def test_a_file_of_a_secret_that_is_wrong_is_named_and_never_shown(name, tmp_pat
     if content is not None:
         (tmp_path / "secret").write_bytes(content)
     files = list(OF_FILES.values())
-    found = mistakes(**{name.removeprefix(PREFIX): f"{tmp_path}/secret" for name in files})
+    found = mistakes(
+        **{name.removeprefix(PREFIX): f"{tmp_path}/secret" for name in files}
+    )
     assert [mistake.partition(":")[0] for mistake in found] == files
     assert all(expected in mistake and "hunter2" not in mistake for mistake in found)
 
@@ -272,12 +332,19 @@ def test_a_file_of_a_secret_that_is_wrong_is_named_and_never_shown(name, tmp_pat
 def test_a_file_that_has_no_good_value_is_told_by_the_variables_name(tmp_path):
     (tmp_path / "secret").write_text("mysql://user:hunter2@host/name\n")
     (mistake,) = mistakes(DATABASE_URL_FILE=f"{tmp_path}/secret")
-    assert mistake.startswith("BLOCKTILL_DATABASE_URL accepts") and "hunter2" not in mistake
+    assert (
+        mistake.startswith("BLOCKTILL_DATABASE_URL accepts")
+        and "hunter2" not in mistake
+    )
 
 
 def test_a_secret_and_its_file_are_not_both_set(tmp_path):
-    (mistake,) = mistakes(DATABASE_URL="sqlite:///a.db", DATABASE_URL_FILE=f"{tmp_path}/secret")
-    assert mistake.startswith("BLOCKTILL_DATABASE_URL and BLOCKTILL_DATABASE_URL_FILE are both set")
+    (mistake,) = mistakes(
+        DATABASE_URL="sqlite:///a.db", DATABASE_URL_FILE=f"{tmp_path}/secret"
+    )
+    assert mistake.startswith(
+        "BLOCKTILL_DATABASE_URL and BLOCKTILL_DATABASE_URL_FILE are both set"
+    )
 
 
 def test_a_name_that_nobody_reads_is_strange_and_so_is_a_file_of_what_is_no_secret():

@@ -47,7 +47,9 @@ def events(words):
         yield Happening(OF_REFUNDS.get(kind, kind), txid, int(sats or 0))
 
 
-def case(status, happened, *receipts, in_time=0, waiting=0, was_whole=False, at_till=False):
+def case(
+    status, happened, *receipts, in_time=0, waiting=0, was_whole=False, at_till=False
+):
     """`in_time` came in time and is confirmed, `waiting` is seen in time and is not.
 
     `was_whole`: once the whole sum was seen. `at_till`: where goods go over the counter at once.
@@ -58,7 +60,9 @@ def case(status, happened, *receipts, in_time=0, waiting=0, was_whole=False, at_
     sums["missing_sats"] = ASKED - came if open_and_short else 0
     verdict = Verdict(status, None, None, receipts, **sums, confirmations=0, reason="")
     covered_at = NOW if was_whole else None
-    invoice = Invoice("inv", status, ASKED, NOW, NOW, covered_at=covered_at, at_till=at_till)
+    invoice = Invoice(
+        "inv", status, ASKED, NOW, NOW, covered_at=covered_at, at_till=at_till
+    )
     return invoice, verdict, list(events(happened))
 
 

@@ -280,7 +280,9 @@ MAYBE = {
 
 
 @pytest.mark.parametrize(("output", "above", "maybe"), MAYBE.values(), ids=MAYBE)
-def test_a_payment_that_may_be_older_than_its_invoice_is_said_to_be(output, above, maybe):
+def test_a_payment_that_may_be_older_than_its_invoice_is_said_to_be(
+    output, above, maybe
+):
     verdict = judge([output], above=above)
     assert verdict.status == "paid"
     assert [receipt.may_be_older for receipt in verdict.receipts] == [maybe]
@@ -288,10 +290,14 @@ def test_a_payment_that_may_be_older_than_its_invoice_is_said_to_be(output, abov
 
 def test_money_in_a_block_that_was_known_did_not_come_for_the_invoice_unless_it_is_accepted():
     older = coin(height=990, mined=-5)
-    (receipt, own) = judge([older, coin(tx="bb", height=991, mined=20)], above=990).receipts
+    (receipt, own) = judge(
+        [older, coin(tx="bb", height=991, mined=20)], above=990
+    ).receipts
     assert (receipt.is_older, receipt.came_for_it) == (True, False)
     assert (own.is_older, own.came_for_it) == (False, True)
-    (accepted,) = judge([payment(height=990, mined=-5)], status="paid", above=990).receipts
+    (accepted,) = judge(
+        [payment(height=990, mined=-5)], status="paid", above=990
+    ).receipts
     assert (accepted.is_older, accepted.came_for_it) == (True, True)
 
 
@@ -310,7 +316,9 @@ LEAST_SUMS = {
 }
 
 
-@pytest.mark.parametrize(("amount", "percent", "needed"), LEAST_SUMS.values(), ids=LEAST_SUMS)
+@pytest.mark.parametrize(
+    ("amount", "percent", "needed"), LEAST_SUMS.values(), ids=LEAST_SUMS
+)
 def test_the_least_sum_is_rounded_up_to_a_whole_satoshi(amount, percent, needed):
     assert required_sats(amount, Decimal(percent)) == needed
 
@@ -340,8 +348,18 @@ def test_the_reason_is_a_sentence_with_the_numbers(outputs, given, words):
 STORED = {
     "nothing came": ([], 0, 0, 0),
     "what waits is on its way": ([coin()], ASKED, ASKED, 0),
-    "what is deep, and no payment was made of it yet": ([coin(height=1)], ASKED, ASKED, 0),
-    "of what a payment was made counts": ([payment(40_000, settles=False)], 40_000, 0, 1),
+    "what is deep, and no payment was made of it yet": (
+        [coin(height=1)],
+        ASKED,
+        ASKED,
+        0,
+    ),
+    "of what a payment was made counts": (
+        [payment(40_000, settles=False)],
+        40_000,
+        0,
+        1,
+    ),
     "what has vanished is no money": ([coin(vanished_at=at(9), seen=5)], 0, 0, 0),
 }
 
@@ -349,7 +367,9 @@ STORED = {
 @pytest.mark.parametrize(
     ("outputs", "received", "unconfirmed", "receipts"), STORED.values(), ids=STORED
 )
-def test_what_is_stored_ends_nothing_and_pays_nothing(outputs, received, unconfirmed, receipts):
+def test_what_is_stored_ends_nothing_and_pays_nothing(
+    outputs, received, unconfirmed, receipts
+):
     invoice = Invoice("inv", "open", ASKED, CREATED, at(DEADLINE))
     rules = Rules(1, Decimal(0))
     verdict = decide(invoice, outputs, TIP, None, rules, at(9e6), credited_only=True)

@@ -26,7 +26,9 @@ def looked(*looks):
     """After looks, a minute each, whose lists may be cut."""
     life = Life(RULES)
     for minute, shown in enumerate(looks):
-        life.settle(Scan(at(minute), TIP, waiting=shown, misses=True, is_cut=len(shown) >= 25))
+        life.settle(
+            Scan(at(minute), TIP, waiting=shown, misses=True, is_cut=len(shown) >= 25)
+        )
     return life
 
 
@@ -62,7 +64,9 @@ def test_what_is_invented_after_it_does_not_push_it_out(sats):
 def test_dust_that_filled_the_list_before_makes_room_for_it():
     dust = invented(148, DUST)
     life = looked(dust, dust, [*dust, OURS], [*dust, OURS])
-    assert len(waiting(life)) == MOST_KEPT and waiting(life)["ours"].first_seen_at == at(2)
+    assert len(waiting(life)) == MOST_KEPT and waiting(life)[
+        "ours"
+    ].first_seen_at == at(2)
 
 
 def test_parts_that_pay_the_invoice_are_kept_beside_dust():
@@ -96,13 +100,25 @@ outputs = st.lists(
 
 
 @given(outputs, st.integers(1, 3 * ASKED))
-def test_few_are_all_kept_and_of_many_enough_to_pay_where_there_is_enough(found, amount_sats):
+def test_few_are_all_kept_and_of_many_enough_to_pay_where_there_is_enough(
+    found, amount_sats
+):
     kept = bounded(found, amount_sats)
     for is_vanished in (False, True):
-        seen = [one for one in found if not one.block and bool(one.vanished_at) == is_vanished]
-        left = [one for one in kept if not one.block and bool(one.vanished_at) == is_vanished]
+        seen = [
+            one
+            for one in found
+            if not one.block and bool(one.vanished_at) == is_vanished
+        ]
+        left = [
+            one
+            for one in kept
+            if not one.block and bool(one.vanished_at) == is_vanished
+        ]
         assert len(left) == min(len(seen), MOST_KEPT)
-        if len(seen) > MOST_KEPT and all(100 * one.amount_sats >= amount_sats for one in left):
+        if len(seen) > MOST_KEPT and all(
+            100 * one.amount_sats >= amount_sats for one in left
+        ):
             assert sum(one.amount_sats for one in left) >= amount_sats
     assert [one for one in kept if one.block] == [one for one in found if one.block]
     assert bounded(kept, amount_sats) == kept

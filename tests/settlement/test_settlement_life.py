@@ -33,7 +33,9 @@ class Life:
     rules: Rules
     invoice: Invoice = Invoice("inv", "open", ASKED, CREATED, at(60))
     known: list[Output] = field(default_factory=list)
-    made: list[tuple[str, int]] = field(default_factory=list)  # payments: transaction, satoshis
+    made: list[tuple[str, int]] = field(
+        default_factory=list
+    )  # payments: transaction, satoshis
 
     def play(self, steps):
         """The status after each step."""
@@ -41,17 +43,25 @@ class Life:
 
     def settle(self, scan, now=None):
         """Keeps the outcome as the database does: an output in no block is part of no payment."""
-        outcome = settle(self.invoice, self.known, scan, self.rules, now or scan.asked_at)
+        outcome = settle(
+            self.invoice, self.known, scan, self.rules, now or scan.asked_at
+        )
         changed = {change.after.outpoint: change.after for change in outcome.changes}
         kept = {o.outpoint: o for o in self.known} | changed
         for forgotten in outcome.forgotten:
             del kept[forgotten.outpoint]
         new = {receipt.txid for receipt in outcome.payments}
-        self.made += [(receipt.txid, receipt.amount_sats) for receipt in outcome.payments]
-        settling = {r.txid for r in outcome.payments if r.settles} | set(outcome.settling)
+        self.made += [
+            (receipt.txid, receipt.amount_sats) for receipt in outcome.payments
+        ]
+        settling = {r.txid for r in outcome.payments if r.settles} | set(
+            outcome.settling
+        )
         self.known = [
             replace(
-                o, credited=o.credited or o.txid in new, settles=o.settles or o.txid in settling
+                o,
+                credited=o.credited or o.txid in new,
+                settles=o.settles or o.txid in settling,
             )
             if o.block
             else o
@@ -59,7 +69,10 @@ class Life:
         ]
         verdict = outcome.verdict
         self.invoice = replace(
-            self.invoice, status=verdict.status, tx_hash=verdict.tx_hash, paid_at=verdict.paid_at
+            self.invoice,
+            status=verdict.status,
+            tx_hash=verdict.tx_hash,
+            paid_at=verdict.paid_at,
         )
         return self.invoice.status
 
@@ -119,11 +132,15 @@ def lost(*txids):
     def step(life):
         reopened = any(output.settles and output.txid in txids for output in life.known)
         life.known = [
-            _waiting_again(o) if o.txid in txids else replace(o, settles=o.settles and not reopened)
+            _waiting_again(o)
+            if o.txid in txids
+            else replace(o, settles=o.settles and not reopened)
             for o in life.known
         ]
         if reopened:
-            life.invoice = replace(life.invoice, status="open", tx_hash=None, paid_at=None)
+            life.invoice = replace(
+                life.invoice, status="open", tx_hash=None, paid_at=None
+            )
         return life.invoice.status
 
     return step
@@ -144,7 +161,9 @@ def undone(life):
 
 def row(steps, statuses, *payments, **rules):
     gone_after = timedelta(minutes=rules.get("gone_after", 60))
-    asked = Rules(rules.get("confirmations", 1), Decimal(rules.get("tolerance", 0)), gone_after)
+    asked = Rules(
+        rules.get("confirmations", 1), Decimal(rules.get("tolerance", 0)), gone_after
+    )
     return steps, asked, statuses.split(), list(payments)
 
 
@@ -294,7 +313,9 @@ ROWS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("steps", "rules", "statuses", "payments"), ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize(
+    ("steps", "rules", "statuses", "payments"), ROWS.values(), ids=ROWS
+)
 def test_life_and_its_last_scan_a_hundred_times_more_changes_nothing(
     steps, rules, statuses, payments
 ):

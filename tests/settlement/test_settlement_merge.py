@@ -162,8 +162,12 @@ def test_what_the_mempool_showed_before_its_block_was_read_was_seen_then():
         pytest.param(VANISHED, WAITING, "seen again", id="waits again"),
         pytest.param(VANISHED, CONFIRMED, "seen again", id="vanished, and in a block"),
         pytest.param(VANISHED, REPLACED, None, id="told when it vanished"),
-        pytest.param(CREDITED, replace(CREDITED, spent_height=1005), "spent", id="moved on"),
-        pytest.param(WAITING, replace(WAITING, inputs=()), None, id="what it spends is not told"),
+        pytest.param(
+            CREDITED, replace(CREDITED, spent_height=1005), "spent", id="moved on"
+        ),
+        pytest.param(
+            WAITING, replace(WAITING, inputs=()), None, id="what it spends is not told"
+        ),
     ],
 )
 def test_the_history_tells_what_has_changed(before, after, kind):

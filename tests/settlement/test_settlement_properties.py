@@ -23,7 +23,9 @@ def block_at(height):
 def facts(draw):
     """Outputs of up to five transactions; those of one transaction share their fate."""
     outputs: list[Output] = []
-    for position, txid in enumerate(draw(st.lists(st.sampled_from("abcde"), unique=True))):
+    for position, txid in enumerate(
+        draw(st.lists(st.sampled_from("abcde"), unique=True))
+    ):
         height = draw(st.none() | st.integers(TIP - 9, TIP + 1))
         credited = height is not None and height <= TIP and draw(st.booleans())
         vanished = height is None and draw(st.booleans())
@@ -63,7 +65,9 @@ ends = st.none() | st.integers(0, 95).map(at)
 
 
 @given(invoices, facts(), rules, ends, st.randoms(use_true_random=False))
-def test_the_order_in_which_parts_are_told_does_not_matter(invoice, outputs, asked, end, random):
+def test_the_order_in_which_parts_are_told_does_not_matter(
+    invoice, outputs, asked, end, random
+):
     shuffled = list(outputs)
     random.shuffle(shuffled)
     told = decide(invoice, outputs, TIP, end, asked, NOW)
@@ -77,7 +81,9 @@ def test_sums_add_up_and_no_satoshi_counts_twice(invoice, outputs, asked, end):
     assert 0 <= verdict.unconfirmed_sats <= verdict.received_sats <= alive_sats
     needed = required_sats(invoice.amount_sats, asked.tolerance_percent)
     enough = verdict.status == "paid" or verdict.received_sats >= needed
-    assert verdict.missing_sats == (0 if enough else invoice.amount_sats - verdict.received_sats)
+    assert verdict.missing_sats == (
+        0 if enough else invoice.amount_sats - verdict.received_sats
+    )
     deep_sats = sum(
         output.amount_sats
         for output in outputs
@@ -95,7 +101,9 @@ def test_only_an_open_invoice_changes_and_only_a_paid_one_has_receipts_of_its_ow
 ):
     verdict = decide(invoice, outputs, TIP, end, asked, NOW)
     assert invoice.status == "open" or verdict.status == invoice.status
-    assert verdict.status == "paid" or not any(receipt.settles for receipt in verdict.receipts)
+    assert verdict.status == "paid" or not any(
+        receipt.settles for receipt in verdict.receipts
+    )
 
 
 @given(invoices, facts(), rules, ends)
@@ -125,7 +133,9 @@ def chains(draw):
     news: dict[int, Scan] = {}
     for height in (998, 999, 1000):
         news[height] = Scan(block_at(height).mined_at, TIP, spent={}, replaced={})
-    for position, txid in enumerate(draw(st.lists(st.sampled_from("abcd"), unique=True))):
+    for position, txid in enumerate(
+        draw(st.lists(st.sampled_from("abcd"), unique=True))
+    ):
         height = draw(st.integers(998, 1000))
         if draw(st.booleans()):
             news[height].replaced[txid] = height  # type: ignore[index]
@@ -177,10 +187,14 @@ def spends_after_payments(scans):
 
 
 @given(chains(), st.lists(looks(), max_size=4), st.randoms(use_true_random=False))
-def test_in_whatever_order_blocks_and_looks_come_the_same_is_proven(chain, seen, random):
+def test_in_whatever_order_blocks_and_looks_come_the_same_is_proven(
+    chain, seen, random
+):
     mixed = [*chain, *seen]
     random.shuffle(mixed)
-    assert in_blocks(merged([], spends_after_payments(mixed))) == in_blocks(merged([], chain))
+    assert in_blocks(merged([], spends_after_payments(mixed))) == in_blocks(
+        merged([], chain)
+    )
 
 
 @given(facts(), chains(), st.lists(looks(), max_size=3))
@@ -200,8 +214,16 @@ def test_nothing_that_was_known_is_forgotten_and_nothing_is_seen_later(known, sc
     assert after.keys() == {one.outpoint for one in known} | told
 
 
-@given(invoices, rules, chains(), st.lists(looks(), max_size=4), st.randoms(use_true_random=False))
-def test_in_whatever_order_they_come_the_same_is_paid(invoice, asked, chain, seen, random):
+@given(
+    invoices,
+    rules,
+    chains(),
+    st.lists(looks(), max_size=4),
+    st.randoms(use_true_random=False),
+)
+def test_in_whatever_order_they_come_the_same_is_paid(
+    invoice, asked, chain, seen, random
+):
     """Of two payments that are each enough, the one that is read first completes the sum."""
     invoice = replace(invoice, status="open")
     mixed = [*chain, *seen]

@@ -22,7 +22,9 @@ def test_totals_equal_the_sum_of_the_outputs_through_a_random_life(till, seed):
     chain, wallet = till.sandbox.chain, till.sandbox.wallet
     invoices = [till.shop.invoice(amount) for amount in (5, 20, 80, 10, 40)]
     steps = {
-        "pay": lambda: till.pay(chance.choice(invoices), chance.randint(1_000, 200_000)),
+        "pay": lambda: till.pay(
+            chance.choice(invoices), chance.randint(1_000, 200_000)
+        ),
         "mine": lambda: till.mine(),
         "replace": lambda: replace(wallet, till.now, away=chance.random() < 0.5),
         "reorganise": lambda: chain.reorganise(1, till.now),
@@ -48,7 +50,9 @@ def show(till, invoice, sats):
 
 
 @pytest.mark.parametrize("beyond_sats", [0, 1])
-def test_a_look_that_takes_the_total_beyond_what_can_exist_is_refused(lied_to, caplog, beyond_sats):
+def test_a_look_that_takes_the_total_beyond_what_can_exist_is_refused(
+    lied_to, caplog, beyond_sats
+):
     till = lied_to()
     first, second = till.shop.invoice(), till.shop.invoice()
     show(till, first, MAX_MONEY_SATS - 1_000)
@@ -78,7 +82,9 @@ def test_what_a_block_proves_is_never_refused_for_what_a_lie_adds(lied_to):
     assert_sound(till.shop.environ["BLOCKTILL_DATABASE_URL"])
 
 
-def test_a_reorganisation_is_never_refused_for_what_a_coin_that_comes_back_adds(lied_to):
+def test_a_reorganisation_is_never_refused_for_what_a_coin_that_comes_back_adds(
+    lied_to,
+):
     till = lied_to()
     first, second = till.shop.invoice(), till.shop.invoice()
     till.confirm(first)

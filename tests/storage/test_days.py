@@ -19,13 +19,31 @@ pytestmark = pytest.mark.both_databases
 MOMENTS = [
     datetime.fromisoformat(f"{at}+00:00")
     for at in (
-        *("2011-12-29T09:59:59.999", "2011-12-30T09:59:59.999", "2011-12-30T10:00"),  # Apia's skip
-        *("2026-03-28T22:59:59.999", "2026-03-28T23:00", "2026-03-29T21:59:59.999"),  # 23 hours
-        *("2026-10-24T21:59:59.999", "2026-10-24T22:00", "2026-10-25T22:59:59.999"),  # 25 hours
+        *(
+            "2011-12-29T09:59:59.999",
+            "2011-12-30T09:59:59.999",
+            "2011-12-30T10:00",
+        ),  # Apia's skip
+        *(
+            "2026-03-28T22:59:59.999",
+            "2026-03-28T23:00",
+            "2026-03-29T21:59:59.999",
+        ),  # 23 hours
+        *(
+            "2026-10-24T21:59:59.999",
+            "2026-10-24T22:00",
+            "2026-10-25T22:59:59.999",
+        ),  # 25 hours
         *("2026-12-31T23:59:59.999", "2027-01-01T00:00", "2027-01-01T18:15"),
     )
 ]
-ZONES = ("Europe/Berlin", "Pacific/Apia", "Asia/Kathmandu", "Australia/Lord_Howe", "UTC")
+ZONES = (
+    "Europe/Berlin",
+    "Pacific/Apia",
+    "Asia/Kathmandu",
+    "Australia/Lord_Howe",
+    "UTC",
+)
 
 
 def rows(shop):
@@ -41,7 +59,9 @@ def of_days(shop):
 
 def test_another_zone_counts_all_days_again_and_later_payments_by_it(shop, clock):
     blocktill = Terminal(shop)
-    other = shop.post("/invoices", {"amount_usd": 1}, shop.issue("write", shop.add_merchant("b")))
+    other = shop.post(
+        "/invoices", {"amount_usd": 1}, shop.issue("write", shop.add_merchant("b"))
+    )
     pay(shop, other.json, mined_at=MOMENTS[0])
     assert blocktill.json("merchant", "timezone", "shop") == [
         {"merchant": "shop", "timezone": "UTC"}
@@ -86,7 +106,9 @@ def test_a_payment_beside_a_change_of_zone_is_counted_once(shop):
         if not ON_POSTGRES:
             return True  # SQLite has one writer
         with raw(url) as connection:
-            return connection.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone()
+            return connection.execute(
+                "SELECT 1 FROM pg_locks WHERE NOT granted"
+            ).fetchone()
 
     with db.write():
         pay(shop, invoice, mined_at=late)

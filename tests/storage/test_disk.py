@@ -21,7 +21,9 @@ from storage.queries import meta
 PAGE = 4096  # bytes, as SQLite divides its files
 IS_ROOT = os.geteuid() == 0
 # Root may write where the mode says that nobody may; without these rights it may not.
-AS_ANYBODY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if IS_ROOT else []
+AS_ANYBODY = (
+    ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if IS_ROOT else []
+)
 
 
 @contextlib.contextmanager
@@ -31,7 +33,9 @@ def small_filesystem(tmp_path):
         pytest.skip("only root can mount a small filesystem")
     folder = tmp_path / "disk"
     folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], check=True)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], check=True
+    )
     try:
         yield folder
     finally:
@@ -70,14 +74,19 @@ def test_a_full_disk_refuses_orders_calmly_and_takes_them_again_without_a_restar
         still_reads(live, shop, invoice)
         assert counts(shop) == before
         ballast.unlink()
-        until(lambda: readyz(live).status_code == 200, "it to be ready again without an order")
+        until(
+            lambda: readyz(live).status_code == 200,
+            "it to be ready again without an order",
+        )
         assert "Traceback" not in live.log()
         refused = [line for line in live.log().splitlines() if '"request req_' in line]
         assert len(refused) == 4, refused
         answer = live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 25})
         assert answer.status_code == 201, answer.text
         assert counts(shop) == (before[0] + 1, before[1], before[2] + 1)
-        (problem,) = shop.service.db.connection.execute_sql("PRAGMA integrity_check").fetchone()
+        (problem,) = shop.service.db.connection.execute_sql(
+            "PRAGMA integrity_check"
+        ).fetchone()
         assert problem == "ok"
         shop.service.db.close()
 
@@ -86,13 +95,21 @@ def readyz(live):
     return requests.get(f"{live.url}/readyz", timeout=60)
 
 
-def test_doctor_and_check_on_a_full_disk_tell_all_that_they_can_find_out(tmp_path, ticker, clock):
+def test_doctor_and_check_on_a_full_disk_tell_all_that_they_can_find_out(
+    tmp_path, ticker, clock
+):
     ticker.reset()
-    with small_filesystem(tmp_path) as folder, open_shop(folder, ticker.url, clock) as shop:
+    with (
+        small_filesystem(tmp_path) as folder,
+        open_shop(folder, ticker.url, clock) as shop,
+    ):
         shop.invoice(25)
         fill(folder)
         blocktill = Terminal(shop)
-        found = {one["name"]: one for one in blocktill.json("doctor", "--integrity", status=1)}
+        found = {
+            one["name"]: one
+            for one in blocktill.json("doctor", "--integrity", status=1)
+        }
         assert {"check", "gap of shop"} <= set(found)
         assert found["database"]["colour"] == found["disk"]["colour"] == "red"
         assert "database or disk is full" in found["database"]["sentence"]
@@ -105,7 +122,9 @@ def test_doctor_and_check_on_a_full_disk_tell_all_that_they_can_find_out(tmp_pat
         shop.service.db.close()
 
 
-def test_a_read_only_database_is_shown_and_refuses_orders_calmly(tmp_path, ticker, clock):
+def test_a_read_only_database_is_shown_and_refuses_orders_calmly(
+    tmp_path, ticker, clock
+):
     ticker.reset()
     folder = tmp_path / "disk"
     folder.mkdir()
@@ -118,7 +137,9 @@ def test_a_read_only_database_is_shown_and_refuses_orders_calmly(tmp_path, ticke
             assert "attempt to write a readonly database" in live.log()
         assert counts(shop) == before
         with Live(shop, tmp_path, AS_ANYBODY) as live:
-            assert live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 5}).ok
+            assert live.ask(
+                "POST", "/invoices", shop.write_key, json={"amount_usd": 5}
+            ).ok
         assert counts(shop) == (before[0] + 1, before[1], before[2] + 1)
 
 
@@ -147,4 +168,7 @@ def test_a_damaged_page_is_told_in_one_line_whenever_it_is_read(words, shop, tmp
     damaged.write_bytes(pages)
     url = {"BLOCKTILL_DATABASE_URL": f"sqlite:///{damaged}"}
     _, errors = Terminal(shop).run(*words.split(), status=1, **url)
-    assert errors == "blocktill: the database cannot be used: database disk image is malformed\n"
+    assert (
+        errors
+        == "blocktill: the database cannot be used: database disk image is malformed\n"
+    )

@@ -41,8 +41,18 @@ WHOLE = {
 # Never run by themselves: others are made of them.
 PARTS = {
     *("balances._SUMS", "listings._CHOSEN"),
-    *("invoices._CAME", "invoices._EVER_CAME", "invoices.CAME_SATS", "invoices._UNTOUCHED"),
-    *("invoices._GONE_AT", "invoices._WAITED_FOR", "sessions._REFUNDS", "sessions._WANTING"),
+    *(
+        "invoices._CAME",
+        "invoices._EVER_CAME",
+        "invoices.CAME_SATS",
+        "invoices._UNTOUCHED",
+    ),
+    *(
+        "invoices._GONE_AT",
+        "invoices._WAITED_FOR",
+        "sessions._REFUNDS",
+        "sessions._WANTING",
+    ),
     *("blocks._COIN", "listings._LISTED", "mempool_watch._WATCHED"),
     *("merchant_pages._INVOICES", "merchant_pages._PAYMENTS", "merchant_pages._SALES"),
     *("deliveries._WHOLE", "deliveries._COUNTED", "bills._ENDED", "refunds._SOUGHT"),
@@ -69,7 +79,11 @@ def scans(db, query):
     aliases = re.findall(rf'"({GROWING})"(?: AS "(t\d+)")?', sql)
     growing = {name for pair in aliases for name in pair}
     lines = re.findall(r"SCAN (\w+)(.*)", result)
-    return [table + how for table, how in lines if table in growing and not how.endswith(SMALL)]
+    return [
+        table + how
+        for table, how in lines
+        if table in growing and not how.endswith(SMALL)
+    ]
 
 
 # SQLite chooses without having counted rows; a server counts them, and has the same indexes.
@@ -83,11 +97,19 @@ def came(db, invoice, vanished):
     """A check's effect on outputs: one comes, or the waiting one vanishes."""
     with db.write():
         if vanished:
-            db.run(Output.update({Output.vanished_at: 1}).where(Output.invoice_id == invoice.id))
+            db.run(
+                Output.update({Output.vanished_at: 1}).where(
+                    Output.invoice_id == invoice.id
+                )
+            )
         else:
             columns = dict.fromkeys(field.name for field in Output._meta.sorted_fields)
             columns |= {"txid": new_id("inv"), "vout": 0, "invoice_id": invoice.id}
-            columns |= {"merchant_id": invoice.merchant_id, "amount_sats": 1, "coinbase": 0}
+            columns |= {
+                "merchant_id": invoice.merchant_id,
+                "amount_sats": 1,
+                "coinbase": 0,
+            }
             columns |= {"first_seen_at": 1, "seen_waiting": 1, "spent_height": None}
             db.run(payments.PUT_OUTPUT, **columns)
         gaps.note(db, [db.only(invoices.WHOLE, id=invoice.id)])

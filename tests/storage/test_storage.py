@@ -52,7 +52,12 @@ ROWS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 BLOCK = {"block_height": 1, "block_hash": "00", "block_time_at": 0}
 PAID = {"status": "paid", "paid_at": 1, "tx_hash": "aa", "finished_at": 1}
-SECOND = {"id": "inv_2", "deposit_address": "addr2", "script": "0014bb", "address_index": 1}
+SECOND = {
+    "id": "inv_2",
+    "deposit_address": "addr2",
+    "script": "0014bb",
+    "address_index": 1,
+}
 OTHER = {"id": 2, "name": "b", "account_key": "l"}
 ANOTHER = {"id": "pay_2", "tx_hash": "bb"}
 
@@ -84,8 +89,16 @@ REFUSED = [
     ("a key without its form", "merchant", OTHER | {"descriptor": "xpub"}),
     ("a counter below zero", "merchant", OTHER | {"next_index": -1}),
     ("a counter beyond the last index", "merchant", OTHER | {"next_index": 2**31 + 1}),
-    ("fixed without price", "payment_link", {"id": "lnk_2", "amount": None, "amount_usd": None}),
-    ("flexible with a price", "payment_link", {"id": "lnk_2", "amount_mode": "flexible"}),
+    (
+        "fixed without price",
+        "payment_link",
+        {"id": "lnk_2", "amount": None, "amount_usd": None},
+    ),
+    (
+        "flexible with a price",
+        "payment_link",
+        {"id": "lnk_2", "amount_mode": "flexible"},
+    ),
     ("fixed with bounds", "payment_link", {"id": "lnk_2", "max_amount_usd": "9"}),
     ("an address twice", "invoice", SECOND | {"deposit_address": "addr1"}),
     ("an index twice", "invoice", SECOND | {"address_index": 0}),
@@ -101,14 +114,22 @@ REFUSED = [
     ("open and settled by hand", "invoice", SECOND | {"settled_reason": "x"}),
     ("two payments of one transaction and invoice", "payment", {"id": "pay_2"}),
     ("a payment of nothing", "payment", ANOTHER | {"amount_sats": 0}),
-    ("a payment that settles another invoice", "payment", ANOTHER | {"invoice_id": "inv_9"}),
+    (
+        "a payment that settles another invoice",
+        "payment",
+        ANOTHER | {"invoice_id": "inv_9"},
+    ),
     ("an output before the first", "output", {"vout": -1}),
     ("an output of nothing", "output", {"vout": 1, "amount_sats": 0}),
     ("neither coinbase nor not", "output", {"vout": 1, "coinbase": 2}),
     ("a height without a block", "output", {"vout": 1, "block_height": 1}),
     ("a block of no time", "output", BLOCK | {"vout": 1, "block_time_at": None}),
     ("vanished and in a block", "output", BLOCK | {"vout": 1, "vanished_at": 1}),
-    ("vanished and a payment", "output", {"vout": 1, "vanished_at": 1, "payment_id": "pay_1"}),
+    (
+        "vanished and a payment",
+        "output",
+        {"vout": 1, "vanished_at": 1, "payment_id": "pay_1"},
+    ),
     ("a payment in no block", "output", {"vout": 1, "payment_id": "pay_1"}),
     ("spent before it is in a block", "output", {"vout": 1, "spent_height": 2}),
 ]
@@ -122,10 +143,21 @@ def test_what_must_never_be_is_refused_by_the_schema(full, _, table, changes):
 
 def test_a_row_that_may_be_there_already_is_refused_like_any_other(full):
     """`INSERT OR IGNORE`, of SQLite, would leave it out without a word."""
-    new = {"id": "whk_1", "merchant_id": 1, "transport": "webhook", "kinds": None, "created_at": 0}
+    new = {
+        "id": "whk_1",
+        "merchant_id": 1,
+        "transport": "webhook",
+        "kinds": None,
+        "created_at": 0,
+    }
     good = new | {"url": "https://shop.example", "command": None, "secret": "s"}
     assert [full.run(receivers.ADD, **good) for _ in range(2)] == [1, 0]
-    for bad in ({"url": None}, {"transport": None}, {"transport": "pigeon"}, {"merchant_id": 9}):
+    for bad in (
+        {"url": None},
+        {"transport": None},
+        {"transport": "pigeon"},
+        {"merchant_id": 9},
+    ):
         with pytest.raises(IntegrityError), full.write():
             full.run(receivers.ADD, **good | {"id": "whk_2"} | bad)
 
@@ -133,13 +165,18 @@ def test_a_row_that_may_be_there_already_is_refused_like_any_other(full):
 def test_packed_rows_hold_the_same_values(full):
     columns, packed = full.packed(links.LIST, merchant_id=1, limit=50)
     rows = [dict(zip(columns, json.loads(row), strict=True)) for row in packed]
-    assert rows == [as_dict(row) for row in full.rows(links.LIST, merchant_id=1, limit=50)] != []
+    assert (
+        rows
+        == [as_dict(row) for row in full.rows(links.LIST, merchant_id=1, limit=50)]
+        != []
+    )
 
 
 def test_every_table_has_a_model_with_its_columns(db):
     columns = {
         table: [column.name for column in db.connection.get_columns(table)]
-        for table in set(db.connection.get_tables()) - {"schema_step", "sqlite_sequence"}
+        for table in set(db.connection.get_tables())
+        - {"schema_step", "sqlite_sequence"}
     }
     models = [model._meta for model in Table.__subclasses__()]
     assert columns == {meta.table_name: list(meta.columns) for meta in models}
@@ -148,18 +185,24 @@ def test_every_table_has_a_model_with_its_columns(db):
 @about_sqlite
 def test_sqlite_keeps_what_it_has_answered(db):
     pragmas = ("journal_mode", "synchronous", "foreign_keys")
-    found = [db.connection.execute_sql(f"PRAGMA {name}").fetchone()[0] for name in pragmas]
+    found = [
+        db.connection.execute_sql(f"PRAGMA {name}").fetchone()[0] for name in pragmas
+    ]
     assert found == ["wal", 2, 1]
 
 
 @about_sqlite
-def test_a_library_that_is_too_old_is_named_before_a_file_is_touched(url, tmp_path, monkeypatch):
+def test_a_library_that_is_too_old_is_named_before_a_file_is_touched(
+    url, tmp_path, monkeypatch
+):
     monkeypatch.setattr("sqlite3.sqlite_version_info", (3, 36, 9))
     for use in (
         lambda: versions.migrate(url, "regtest"),
         lambda: sqlite_file.copy(tmp_path / "kept.db", tmp_path / "new.db"),
     ):
-        with pytest.raises(DatabaseNotReady, match=r"this Python has SQLite .* 3\.37 or newer"):
+        with pytest.raises(
+            DatabaseNotReady, match=r"this Python has SQLite .* 3\.37 or newer"
+        ):
             use()
     assert not list(tmp_path.glob("new.db"))
 
@@ -239,7 +282,10 @@ def test_a_lock_that_root_takes_does_not_lock_out_the_databases_owner(tmp_path):
     with locks.only_one(db, url, "check"):
         assert (tmp_path / "shop.db.check.lock").stat().st_uid == nobody.pw_uid
     (tmp_path / "shop.db.webhooks.lock").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match="symbolic links"), locks.only_one(db, url, "webhooks"):
+    with (
+        pytest.raises(OSError, match="symbolic links"),
+        locks.only_one(db, url, "webhooks"),
+    ):
         pass
     assert not (tmp_path / "elsewhere").exists()
     db.close()

@@ -26,4 +26,6 @@ def test_polling_the_checkout_page_runs_one_read(shop):
     path = f"/pay/{invoice['id']}/status"
     with statements(shop) as run:
         assert shop.client.get(path).status_code == 200
-    assert len(run) == 1 and all(statement.startswith("SELECT") for statement in run), run
+    assert len(run) == 1 and all(statement.startswith("SELECT") for statement in run), (
+        run
+    )

@@ -42,7 +42,12 @@ def test_who_queues_while_another_finds_the_file_locked_shares_its_failure_and_t
             said.append(str(error))
 
     monkeypatch.setattr(turns, "Places", Noted)
-    turn, queues, said, thread = Turn(), threading.Event(), [], threading.Thread(target=take)
+    turn, queues, said, thread = (
+        Turn(),
+        threading.Event(),
+        [],
+        threading.Thread(target=take),
+    )
     locked = sqlite3.OperationalError()
     locked.sqlite_errorcode = sqlite3.SQLITE_BUSY
     with pytest.raises(OperationalError), turn:

@@ -10,16 +10,20 @@ from peewee import Field, Model, Select
 
 def names_of(query):
     """The names that it selects; None for a nameless column, as in a part of another query."""
-    columns = query._returning if not isinstance(query, Select) else query.selected_columns
+    columns = (
+        query._returning if not isinstance(query, Select) else query.selected_columns
+    )
     return [
-        each.name if isinstance(each, Field) else vars(each).get("_alias") for each in columns or ()
+        each.name if isinstance(each, Field) else vars(each).get("_alias")
+        for each in columns or ()
     ]
 
 
 ROWS = {
     key: query
     for key, query in QUERIES.items()
-    if getattr(query, "shape", None) or (any(names_of(query)) and not query.__dict__.get("_alias"))
+    if getattr(query, "shape", None)
+    or (any(names_of(query)) and not query.__dict__.get("_alias"))
 }
 
 

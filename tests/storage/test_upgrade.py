@@ -24,7 +24,9 @@ from storage.versions import migrate
 pytestmark = pytest.mark.both_databases
 
 # The steps that were published, and what their statements hash to: they are never edited.
-RELEASED = {"0001_first.sql": "59386c999cb98bc733e52e21e7fa44c696522e8dd4e1bd8d43ae783103e6cf3e"}
+RELEASED = {
+    "0001_first.sql": "59386c999cb98bc733e52e21e7fa44c696522e8dd4e1bd8d43ae783103e6cf3e"
+}
 STEP = """-- A comment; with a semicolon
 CREATE TABLE note (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,  -- the database's
@@ -98,10 +100,14 @@ class Later:
             field = r"\g<0>    later_column = TextField(null=True)\n"
             path.write_text(re.sub(r"class \w+\(Table\):\n", field, path.read_text()))
         statement = folder / "storage/statement.py"
-        every = statement.read_text().replace('!= "seq"', 'not in ("seq", "later_column")')
+        every = statement.read_text().replace(
+            '!= "seq"', 'not in ("seq", "later_column")'
+        )
         statement.write_text(every)
         made = [model._meta.table_name for model in Table.__subclasses__()]
-        step = "".join(f"ALTER TABLE {table} ADD COLUMN later_column TEXT;\n" for table in made)
+        step = "".join(
+            f"ALTER TABLE {table} ADD COLUMN later_column TEXT;\n" for table in made
+        )
         (folder / "storage/schema/9000_note.sql").write_text(step)
 
     def run(self, url, *words, status=0):
@@ -109,7 +115,8 @@ class Later:
         ended = subprocess.run(
             [sys.executable, "-m", "btcpay", *words],
             cwd=self._folder,
-            env=self._environ | {"PYTHONPATH": str(self._folder), "BLOCKTILL_DATABASE_URL": url},
+            env=self._environ
+            | {"PYTHONPATH": str(self._folder), "BLOCKTILL_DATABASE_URL": url},
             capture_output=True,
             text=True,
         )
@@ -142,7 +149,9 @@ def same(rows, before):
 
 @about_sqlite
 @pytest.mark.parametrize("database", ["SQLite", "PostgreSQL"])
-def test_a_backup_of_the_version_before_is_restored(database, filled, program, tmp_path):
+def test_a_backup_of_the_version_before_is_restored(
+    database, filled, program, tmp_path
+):
     url = f"sqlite:///{tmp_path}/place.db"
     if database == "PostgreSQL":
         url = postgres.server().create("template1")
@@ -181,7 +190,9 @@ def test_what_a_service_that_still_runs_has_written_is_not_lost(url, later):
         with raw(url) as service:
             service.execute("UPDATE merchant SET next_index = 7")
             upgrade = pool.submit(migrate, url, "regtest", later)
-            until(lambda: locks_waited_for(url) or upgrade.done(), "the upgrade to wait")
+            until(
+                lambda: locks_waited_for(url) or upgrade.done(), "the upgrade to wait"
+            )
         assert upgrade.result() == ["9000_note"]
     assert content(url)["payee"] == [{"name": "shop", "next_index": 7}]
 
@@ -206,7 +217,9 @@ def test_a_step_that_fails_in_the_middle_leaves_the_version_before_it(url, later
 
 
 def test_a_program_refuses_the_database_of_an_earlier_one(url):
-    with pytest.raises(DatabaseNotReady, match="run `blocktill migrate`, after a backup"):
+    with pytest.raises(
+        DatabaseNotReady, match="run `blocktill migrate`, after a backup"
+    ):
         versions.refuse_version(version(url), "shop.db", wanted=versions.VERSION + 1)
 
 
@@ -216,7 +229,9 @@ def edited(tmp_path):
     folder = tmp_path / "edited"
     shutil.copytree(versions.STEPS, folder)
     first = folder / "0001_first.sql"
-    first.write_text(first.read_text().replace("CHECK (total >= 0)", "CHECK (total > -1)"))
+    first.write_text(
+        first.read_text().replace("CHECK (total >= 0)", "CHECK (total > -1)")
+    )
     assert versions.hash_of(first) not in RELEASED.values()
     return folder
 
@@ -229,7 +244,9 @@ def test_a_database_that_the_same_step_made_before_it_was_edited_is_refused(
     assert migrate(made, "regtest", edited) == ["0001_first"]
     assert migrate(made, "regtest", edited) == []
     before = content(made)
-    with pytest.raises(DatabaseNotReady, match="is of an older version of this program: its data"):
+    with pytest.raises(
+        DatabaseNotReady, match="is of an older version of this program: its data"
+    ):
         open_it(made, "regtest")
     assert content(made) == before
 
@@ -244,9 +261,13 @@ def test_both_databases_keep_the_same_hash_of_a_step(url):
 
 def test_a_step_is_one_text_in_the_words_of_both_databases(later):
     step = later / "9000_note.sql"
-    server, sqlite = (versions.statements(step, is_server) for is_server in (True, False))
+    server, sqlite = (
+        versions.statements(step, is_server) for is_server in (True, False)
+    )
     assert len(server) == 4 and len(sqlite) == 3
-    assert server[0].startswith("CREATE TABLE note (\n    seq BIGINT GENERATED ALWAYS AS IDENTITY")
+    assert server[0].startswith(
+        "CREATE TABLE note (\n    seq BIGINT GENERATED ALWAYS AS IDENTITY"
+    )
     assert sqlite[0] == (
         "CREATE TABLE note (\n    seq INTEGER PRIMARY KEY AUTOINCREMENT,\n"
         "    merchant_id INTEGER NOT NULL REFERENCES merchant (id),\n    seal BLOB\n) STRICT"

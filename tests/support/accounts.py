@@ -27,7 +27,9 @@ FORMS = {
     "p2sh": "sh(sortedmulti(2,{},{},{}))",
 }
 FEE_SATS = 1_000
-LEAST_SATS = dict(zip(FORMS, (546, 294, 540, 330, 330, 540, 540), strict=True))  # that can be sent
+LEAST_SATS = dict(
+    zip(FORMS, (546, 294, 540, 330, 330, 540, 540), strict=True)
+)  # that can be sent
 
 
 def path_of(name: str) -> str:
@@ -35,7 +37,9 @@ def path_of(name: str) -> str:
 
 
 def descriptor_of(name: str) -> str:
-    return FORMS[name].format(*(f"{wallet.at(path_of(name)).xpub()}/0/*" for wallet in WALLETS))
+    return FORMS[name].format(
+        *(f"{wallet.at(path_of(name)).xpub()}/0/*" for wallet in WALLETS)
+    )
 
 
 # The argument that is added, and the least that can be sent to its addresses.
@@ -68,7 +72,10 @@ class Owner:
         """Moves what paid the invoice in full, less a fee; of p2tr the signature is none."""
         sats, index = invoice["amount_sats"], self._indexes[invoice["id"]]
         script = parse_account(descriptor_of(self._name), REGTEST).script(index)
-        coin, path = Coin(Outpoint(txid, vout), TxOut(sats, script), 0), path_of(self._name)
+        coin, path = (
+            Coin(Outpoint(txid, vout), TxOut(sats, script), 0),
+            path_of(self._name),
+        )
         keys = [Key(wallet.at(f"{path}/0/{index}").secret) for wallet in WALLETS]
         if "sortedmulti" in FORMS[self._name]:
             keys = sorted(keys, key=lambda key: key.public_key)
@@ -76,7 +83,12 @@ class Owner:
         outputs = (TxOut(part[1], script_of(to)),)
         match self._name:
             case "p2tr":
-                return Tx(2, (TxIn(coin.outpoint, b"", RBF_SEQUENCE, (bytes(64),)),), outputs, 0)
+                return Tx(
+                    2,
+                    (TxIn(coin.outpoint, b"", RBF_SEQUENCE, (bytes(64),)),),
+                    outputs,
+                    0,
+                )
             case "p2wpkh":
                 return spend_p2wpkh(keys[0], [coin], outputs)
             case "p2wsh":
@@ -86,7 +98,9 @@ class Owner:
                 signers = bit_multisig(two, [key.public_key for key in keys])
             case _:
                 signers = [bit_key(keys[0].secret)]
-        return parse_tx(spend_by_bit(signers, [coin], [part], fee=FEE_SATS, absolute_fee=True))
+        return parse_tx(
+            spend_by_bit(signers, [coin], [part], fee=FEE_SATS, absolute_fee=True)
+        )
 
 
 class Sweeper(Owner):
@@ -115,6 +129,8 @@ def _spend_p2wsh(keys: list[Key], coin: Coin, outputs: tuple[TxOut, ...]) -> Tx:
     script = b"\x52" + b"".join(prefixed(key.public_key) for key in keys) + b"\x53\xae"
     unsigned = Tx(2, (TxIn(coin.outpoint, b"", RBF_SEQUENCE),), outputs, 0)
     preimage = witness_preimage(unsigned, 0, script, coin.output.value_sats)
-    signatures = [key.sign(preimage) + bytes([SIGHASH_ALL]) for key in (keys[0], keys[2])]
+    signatures = [
+        key.sign(preimage) + bytes([SIGHASH_ALL]) for key in (keys[0], keys[2])
+    ]
     signed = unsigned.inputs[0]._replace(witness=(b"", *signatures, script))
     return replace(unsigned, inputs=(signed,))

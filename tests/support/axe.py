@@ -9,7 +9,9 @@ EDGES = """[...document.querySelectorAll('body *')]
         && (it.getBoundingClientRect().right > innerWidth + 0.5
             || it.getBoundingClientRect().left < -0.5))
     .map((it) => it.outerHTML.slice(0, 80))"""
-SIDEWAYS = "document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth"
+SIDEWAYS = (
+    "document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth"
+)
 AXE = """axe.run(document, {resultTypes: ['violations'], iframes: false}).then(({violations}) =>
     violations.map(({id, nodes}) => `${id}: ${nodes.map((node) => node.html).join(' ')}`))"""
 
@@ -18,7 +20,9 @@ def axe_script() -> str:
     """axe-core's script; the test skips where it is not installed."""
     if reason := bitcoin_node.why_not_installed():
         lack(reason)
-    return (bitcoin_node.FOLDER / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
+    return (bitcoin_node.FOLDER / "node_modules/axe-core/axe.min.js").read_text(
+        encoding="utf-8"
+    )
 
 
 def misfits(tab: Tab, width: int) -> list[str]:

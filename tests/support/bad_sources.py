@@ -65,18 +65,26 @@ def flood(handler: BaseHTTPRequestHandler) -> None:
 
 def hanging(path: str, released: threading.Event) -> Reply | None:
     """Amid a block."""
-    return dripping(_HEAD % 100_000 + bytes(70_000), b"", released) if "/raw" in path else None
+    return (
+        dripping(_HEAD % 100_000 + bytes(70_000), b"", released)
+        if "/raw" in path
+        else None
+    )
 
 
 def with_false_heights(till: LiedTo) -> Instead:
     till.liar.lies = {
-        "^/blocks(/[0-9]+)?$": lambda page: [one | {"height": one["height"] + 7} for one in page],
+        "^/blocks(/[0-9]+)?$": lambda page: [
+            one | {"height": one["height"] + 7} for one in page
+        ],
         "^/blocks/tip/height$": lambda height: str(int(height) + 7),
     }
     return lambda _path: None
 
 
-COINS = [{"txid": f"{number:064x}", "vout": 0, "is_coinbase": False} for number in range(100)]
+COINS = [
+    {"txid": f"{number:064x}", "vout": 0, "is_coinbase": False} for number in range(100)
+]
 
 
 def invented(txs: int, outputs: int = 1, **fields: Any) -> Instead:
@@ -104,17 +112,27 @@ KINDS: dict[str, Bad] = {
     "each look after 19 s, the rest at once": slow_by(19, "^/address"),
     "silent": lambda _till, released, _hasty: lambda _path: silent(released),
     "a byte now and then": (
-        lambda _till, released, _hasty: lambda _path: dripping(_HEAD % 4_000_000, b"0", released)
+        lambda _till, released, _hasty: (
+            lambda _path: dripping(_HEAD % 4_000_000, b"0", released)
+        )
     ),
     "floods": lambda _till, _released, _hasty: lambda _path: flood,
-    "hangs amid a block": lambda _till, released, _hasty: lambda path: hanging(path, released),
+    "hangs amid a block": lambda _till, released, _hasty: (
+        lambda path: hanging(path, released)
+    ),
     "frozen": lambda till, _released, _hasty: Rival(till),
-    OLD: lambda till, _released, _hasty: Rival(till, till.sandbox.chain.ledger.height - 30),
-    "headers that nobody else has, at once": lambda till, _released, _hasty: foreign(till),
+    OLD: lambda till, _released, _hasty: Rival(
+        till, till.sandbox.chain.ledger.height - 30
+    ),
+    "headers that nobody else has, at once": lambda till, _released, _hasty: foreign(
+        till
+    ),
     "false heights": lambda till, _released, _hasty: with_false_heights(till),
     "148 invented sightings a look": lambda *_: invented(148, vin=COINS),
 }
 
 
-def go_bad(kind: str, till: LiedTo, released: threading.Event, hasty: float = 1) -> None:
+def go_bad(
+    kind: str, till: LiedTo, released: threading.Event, hasty: float = 1
+) -> None:
     till.liar.instead = KINDS[kind](till, released, hasty)

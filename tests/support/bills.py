@@ -25,7 +25,9 @@ def new_bill(
 ) -> Bill:
     order = order_of(shop.merchant_id, {"amount": Decimal(amount), **details}, "USD")
     with shop.service.db.write():
-        return acts.make(shop.service.db, order, acts.Terms(due_days, every, until), shop.clock())
+        return acts.make(
+            shop.service.db, order, acts.Terms(due_days, every, until), shop.clock()
+        )
 
 
 def bill_now(shop: Shop, bill: Bill) -> Bill:
@@ -43,7 +45,9 @@ def page_of(client: FlaskClient, bill: Bill) -> Page:
     return Page(answer.text)
 
 
-def pay_now(shop: Shop, bill: Bill, client: FlaskClient | None = None) -> dict[str, Any]:
+def pay_now(
+    shop: Shop, bill: Bill, client: FlaskClient | None = None
+) -> dict[str, Any]:
     """The invoice to which the bill's button leads this browser, or a new one."""
     client = client or shop.client
     press = page_of(client, bill).attributes["submit"]["value"]

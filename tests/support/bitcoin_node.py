@@ -51,10 +51,19 @@ def why_not_installed(folder: Path = FOLDER) -> str:
         return "needs node and npm (Debian: nodejs, npm)"
     lock, stamp = folder / "package-lock.json", folder / "node_modules" / ".installed"
     with lock.open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)  # of tests that start at once the first one installs
+        fcntl.flock(
+            held, fcntl.LOCK_EX
+        )  # of tests that start at once the first one installs
         if stamp.exists() and stamp.read_bytes() == lock.read_bytes():
             return ""
-        install = [*NPM, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1"]
+        install = [
+            *NPM,
+            "ci",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+            "--fetch-retries=1",
+        ]
         done = subprocess.run(install, cwd=folder, capture_output=True, text=True)
         if done.returncode:
             return f"{' '.join(install)}: {done.returncode} {done.stderr.strip()[:500]}"
@@ -72,8 +81,14 @@ class Wallet:
 
     def coins(self, coinbases: bool = False) -> list[Coin]:
         """The spendable coins: confirmed ones by rising value, then waiting ones."""
-        coins = [coin for script in self.scripts for coin in self._node.coins(script, coinbases)]
-        return sorted(coins, key=lambda c: (c.height < 0, c.output.value_sats, c.outpoint))
+        coins = [
+            coin
+            for script in self.scripts
+            for coin in self._node.coins(script, coinbases)
+        ]
+        return sorted(
+            coins, key=lambda c: (c.height < 0, c.output.value_sats, c.outpoint)
+        )
 
     def build(
         self, parts: Sequence[tuple[str, int]], coins: Sequence[Coin] = (), **fee: Any
@@ -83,7 +98,9 @@ class Wallet:
         Without `coins` the first one that suffices is spent.
         """
         wanted_sats = sum(sats for _, sats in parts) + MOST_FEE_SATS
-        coins = coins or [next(c for c in self.coins() if c.output.value_sats >= wanted_sats)]
+        coins = coins or [
+            next(c for c in self.coins() if c.output.value_sats >= wanted_sats)
+        ]
         return spend_by_bit([self._key], coins, parts, **fee or {"fee": SATS_PER_VB})
 
 
@@ -140,7 +157,9 @@ class BitcoinNode:
         """One JSON-RPC call. Raises NodeError."""
         call = {"id": 1, "method": method, "params": params}
         with self.lock:
-            answer = self._session.post(self.url, json=call, timeout=RPC_TIMEOUT_S).json()
+            answer = self._session.post(
+                self.url, json=call, timeout=RPC_TIMEOUT_S
+            ).json()
         if answer.get("error"):
             raise NodeError(f"{method}: {answer['error']['message']}")
         return answer["result"]
@@ -163,7 +182,9 @@ class BitcoinNode:
         reward = self.wallet.coins(coinbases=True)
         each_sats = (reward[0].output.value_sats - SPLIT_FEE_SATS) // COINS
         parts = [(self.wallet.addresses[n % 2], each_sats) for n in range(COINS)]
-        self.send(self.wallet.build(parts, reward, fee=SPLIT_FEE_SATS, absolute_fee=True))
+        self.send(
+            self.wallet.build(parts, reward, fee=SPLIT_FEE_SATS, absolute_fee=True)
+        )
         self.mine()
         self.set_time(self.now + DAY_S)
         return self
@@ -194,7 +215,10 @@ class BitcoinNode:
         """
         for each in self.mempool():
             with contextlib.suppress(NodeError):  # it went with another
-                if any(spent.outpoint.txid == txid for spent in self.transaction(each).inputs):
+                if any(
+                    spent.outpoint.txid == txid
+                    for spent in self.transaction(each).inputs
+                ):
                     self.drop(each)
         if not self.rpc("droptransaction", txid):
             raise NodeError(f"{txid} is not in the mempool")
@@ -212,7 +236,9 @@ class BitcoinNode:
         bcoin's index knows hashes, not scripts: P2PKH and P2WPKH of one key are found together.
         """
         found = self.rpc("gethistory", script.hex())
-        return [(parse_tx(bytes.fromhex(each["hex"])), each["height"]) for each in found]
+        return [
+            (parse_tx(bytes.fromhex(each["hex"])), each["height"]) for each in found
+        ]
 
     def coins(self, script: bytes, coinbases: bool = False) -> list[Coin]:
         """The unspent outputs to a script that are coinbases, or those that are not."""
@@ -249,7 +275,9 @@ class BitcoinNode:
         """
         with self.lock:
             height = self.rpc("getblockcount")
-            hashes = [self.rpc("getblockhash", h) for h in range(height - depth, height + 1)]
+            hashes = [
+                self.rpc("getblockhash", h) for h in range(height - depth, height + 1)
+            ]
             lost = [tx for each in hashes[1:] for tx in self.block(each).txs[1:]]
             waiting = self._empty_mempool()
             try:
@@ -274,7 +302,9 @@ class BitcoinNode:
         parent = self.rpc("getblockheader", previous)
         txs = [parse_tx(raw) for raw in raws]
         coinbase = build_coinbase(parent["height"] + 1, 0, script_of(NOBODY), txs)
-        block = build_block(previous, max(self.now, parent["mediantime"] + 1), coinbase, txs)
+        block = build_block(
+            previous, max(self.now, parent["mediantime"] + 1), coinbase, txs
+        )
         self.submit(block)
         return block.hash
 

@@ -8,7 +8,14 @@ from paths import VECTORS
 
 from btcpay.bitcoin.header import build_header, merkle_root, parse_header
 from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, SEGWIT_MARKER, Outpoint, Tx, TxIn, TxOut
-from btcpay.bitcoin.wire import compact_size, hash256, prefixed, txid_bytes, txid_hex, u32
+from btcpay.bitcoin.wire import (
+    compact_size,
+    hash256,
+    prefixed,
+    txid_bytes,
+    txid_hex,
+    u32,
+)
 
 REAL = {
     "413567": "0000000000000000025aff8be8a55df8f89c77296db6198f272d6577325d4069",
@@ -33,7 +40,9 @@ def real_headers() -> list[bytes]:
 
 def header_over(txids: Sequence[bytes]) -> bytes:
     root = txid_hex(merkle_root(txids))
-    raws = (build_header(4, "11" * 32, root, MINED_AT_S, BITS, nonce) for nonce in count())
+    raws = (
+        build_header(4, "11" * 32, root, MINED_AT_S, BITS, nonce) for nonce in count()
+    )
     return next(raw for raw in raws if parse_header(raw).has_work)
 
 
@@ -69,7 +78,9 @@ def payment(number: int, *outputs: TxOut, witness: tuple[bytes, ...] = ()) -> Tx
 
 
 # The worst that consensus lets pass: one kind of part as often as it fits beside the coinbase.
-ROOM = WEIGHT - 4 * (81 + coinbase().vsize) - 400  # 400: the other parts of the transaction
+ROOM = (
+    WEIGHT - 4 * (81 + coinbase().vsize) - 400
+)  # 400: the other parts of the transaction
 
 
 def _fits(size: int) -> range:
@@ -79,8 +90,12 @@ def _fits(size: int) -> range:
 
 def _with_witness(witness: bytes) -> bytes:
     tx = payment(1)
-    raw = tx.stripped[:4] + SEGWIT_MARKER + tx.stripped[4:-4] + witness + tx.stripped[-4:]
-    return block_of_raw([coinbase().raw, raw], [txid_bytes(coinbase().txid), txid_bytes(tx.txid)])
+    raw = (
+        tx.stripped[:4] + SEGWIT_MARKER + tx.stripped[4:-4] + witness + tx.stripped[-4:]
+    )
+    return block_of_raw(
+        [coinbase().raw, raw], [txid_bytes(coinbase().txid), txid_bytes(tx.txid)]
+    )
 
 
 def _with_outputs(outputs: Iterable[TxOut]) -> bytes:
@@ -94,7 +109,9 @@ def _with_inputs() -> bytes:
 
 WORST = {
     # One weight unit each.
-    "four million empty witness items": lambda: _with_witness(b"\xfe" + u32(ROOM) + bytes(ROOM)),
+    "four million empty witness items": lambda: _with_witness(
+        b"\xfe" + u32(ROOM) + bytes(ROOM)
+    ),
     "one witness item of tens of kilobytes": (
         lambda: _with_witness(b"\x01" + prefixed(b"\xff" * 60_000))
     ),
@@ -102,7 +119,9 @@ WORST = {
         lambda: _with_witness(b"\x01" + prefixed(b"\xff" * (ROOM - 10)))
     ),
     "as many inputs as fit": _with_inputs,
-    "as many empty outputs as fit": lambda: _with_outputs(TxOut(1, b"") for _ in _fits(9)),
+    "as many empty outputs as fit": lambda: _with_outputs(
+        TxOut(1, b"") for _ in _fits(9)
+    ),
     "as many payments to one script as fit": (
         lambda: _with_outputs(TxOut(1, P2WPKH) for _ in _fits(31))
     ),
@@ -111,6 +130,8 @@ WORST = {
     ),
     # One input, one output, no scripts.
     "as many transactions as fit": (
-        lambda: block_of([coinbase(), *(payment(number, TxOut(1, b"")) for number in _fits(60))])
+        lambda: block_of(
+            [coinbase(), *(payment(number, TxOut(1, b"")) for number in _fits(60))]
+        )
     ),
 }

@@ -98,7 +98,11 @@ class Browser:
         with (folder / "chromium.log").open("wb") as log:
             self.process = subprocess.Popen(
                 ["/bin/sh", "-c", PIPED, *words],
-                env={name: value for name, value in os.environ.items() if name != "DISPLAY"}
+                env={
+                    name: value
+                    for name, value in os.environ.items()
+                    if name != "DISPLAY"
+                }
                 | {"HOME": str(folder)},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -158,7 +162,9 @@ class Browser:
         return tab
 
     def _new_page(self, context: str) -> tuple[str, str]:
-        made = self.call("Target.createTarget", url="about:blank", browserContextId=context)
+        made = self.call(
+            "Target.createTarget", url="about:blank", browserContextId=context
+        )
         it = self.call("Target.attachToTarget", targetId=made["targetId"], flatten=True)
         return made["targetId"], it["sessionId"]
 
@@ -173,7 +179,9 @@ class Browser:
         self._clean.append(context)
 
     def close(self) -> None:
-        with contextlib.suppress(AssertionError, Moving, OSError, subprocess.TimeoutExpired):
+        with contextlib.suppress(
+            AssertionError, Moving, OSError, subprocess.TimeoutExpired
+        ):
             self.call("Browser.close")
             self.process.wait(60)
         with contextlib.suppress(ProcessLookupError):
@@ -224,7 +232,11 @@ class Tab:
                     self.complaints.append(f"{entry['text']} {entry.get('url', '')}")
             case "Runtime.exceptionThrown" | "Audits.issueAdded":
                 self.complaints.append(json.dumps(said))
-            case "Runtime.consoleAPICalled" if said["type"] in ("error", "warning", "assert"):
+            case "Runtime.consoleAPICalled" if said["type"] in (
+                "error",
+                "warning",
+                "assert",
+            ):
                 self.complaints.append(json.dumps(said["args"]))
             case "Emulation.virtualTimeBudgetExpired":
                 self._time_is_up = True
@@ -233,7 +245,9 @@ class Tab:
     def strangers(self) -> list[str]:
         """Requests to anywhere but the service, and to neighbours that the test allows."""
         own = [urlsplit(root).netloc for root in (self.root, *self.neighbours)]
-        urls = (url for url in self.requests if not url.startswith("data:"))  # the browser's own
+        urls = (
+            url for url in self.requests if not url.startswith("data:")
+        )  # the browser's own
         return [url for url in urls if urlsplit(url).netloc not in own]
 
     @property
@@ -256,7 +270,9 @@ class Tab:
             {"name": "prefers-reduced-motion", "value": motion},
         ]
         screen = {"width": size[0], "height": size[1], "mobile": size[0] < 600}
-        self.call("Emulation.setDeviceMetricsOverride", deviceScaleFactor=scale, **screen)
+        self.call(
+            "Emulation.setDeviceMetricsOverride", deviceScaleFactor=scale, **screen
+        )
         self.call("Emulation.setEmulatedMedia", media=media, features=features)
         self.call("Emulation.setScriptExecutionDisabled", value=not script)
 
@@ -269,8 +285,12 @@ class Tab:
         self._was_put_away = True
         window = self._browser.call("Browser.getWindowForTarget", targetId=self._target)
         bounds = {"windowState": "minimized" if hidden else "normal"}
-        self.call("Emulation.setFocusEmulationEnabled", enabled=False)  # it would stay visible
-        self._browser.call("Browser.setWindowBounds", windowId=window["windowId"], bounds=bounds)
+        self.call(
+            "Emulation.setFocusEmulationEnabled", enabled=False
+        )  # it would stay visible
+        self._browser.call(
+            "Browser.setWindowBounds", windowId=window["windowId"], bounds=bounds
+        )
         self.until(f"document.hidden === {json.dumps(hidden)}")
 
     def pass_time(self, seconds: float) -> None:
@@ -283,14 +303,23 @@ class Tab:
 
     def go(self, url: str) -> int:
         failed = self.call("Page.navigate", url=url).get("errorText")
-        assert failed in (None, "net::ERR_HTTP_RESPONSE_CODE_FAILURE"), f"{url}: {failed}"
+        assert failed in (None, "net::ERR_HTTP_RESPONSE_CODE_FAILURE"), (
+            f"{url}: {failed}"
+        )
         self.until("document.body")
         return self.status
 
     def click(self, selector: str) -> None:
         x, y = self.ask(f"({CENTRE})({json.dumps(selector)})")
         for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+            self.call(
+                "Input.dispatchMouseEvent",
+                type=kind,
+                x=x,
+                y=y,
+                button="left",
+                clickCount=1,
+            )
 
     def choose_file(self, selector: str, file: Path) -> None:
         field = f"document.querySelector({json.dumps(selector)})"
@@ -341,13 +370,17 @@ class Tab:
         until(holds, expression, ANSWER_S)
 
     def until_state(self, state: str) -> None:
-        self.until(f"document.getElementById('main').dataset.state === {json.dumps(state)}")
+        self.until(
+            f"document.getElementById('main').dataset.state === {json.dumps(state)}"
+        )
 
     def text(self, id: str) -> str | None:
         return self.ask(f"document.getElementById({json.dumps(id)})?.textContent")
 
     def is_shown(self, id: str) -> bool:
-        return self.ask(f"!!document.getElementById({json.dumps(id)})?.checkVisibility()")
+        return self.ask(
+            f"!!document.getElementById({json.dumps(id)})?.checkVisibility()"
+        )
 
     def focus(self) -> str:
         """The id of what has the focus, else its language (of the picker), else its tag."""
@@ -383,7 +416,11 @@ class Tab:
         while self.session in self._browser.tabs:
             self._browser.hear("the end of a tab")
         if self._was_put_away:
-            self._browser.call("Target.disposeBrowserContext", browserContextId=self.context.id)
+            self._browser.call(
+                "Target.disposeBrowserContext", browserContextId=self.context.id
+            )
             return
         urls = [urlsplit(url) for url in self.requests if url.startswith("http")]
-        self._browser.forget(self.context, {f"{url.scheme}://{url.netloc}" for url in urls})
+        self._browser.forget(
+            self.context, {f"{url.scheme}://{url.netloc}" for url in urls}
+        )

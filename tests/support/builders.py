@@ -136,7 +136,10 @@ class Shop:
 
     def issue(self, scope: str, merchant_id: int | None = None) -> str:
         """A new key's secret; of the first merchant unless another is named."""
-        network, owner_id = self.service.settings.network, merchant_id or self.merchant_id
+        network, owner_id = (
+            self.service.settings.network,
+            merchant_id or self.merchant_id,
+        )
         issued = keys.issue(self.service.db, network, owner_id, scope, "", self.clock())
         self.key_ids[issued.secret] = issued.id
         return issued.secret
@@ -153,15 +156,21 @@ class Shop:
             kwargs["json"] = json
         return self._ask("POST", path, self.write_key if key is None else key, kwargs)
 
-    def _ask(self, method: str, path: str, key: str, kwargs: dict[str, Any]) -> TestResponse:
+    def _ask(
+        self, method: str, path: str, key: str, kwargs: dict[str, Any]
+    ) -> TestResponse:
         headers = dict(kwargs.pop("headers", {}))
         if key:
             headers.setdefault("Authorization", f"Bearer {key}")
-        return self.client.open(f"/api/v1{path}", method=method, headers=headers, **kwargs)
+        return self.client.open(
+            f"/api/v1{path}", method=method, headers=headers, **kwargs
+        )
 
     def invoice(self, amount_usd: float = 25, **fields: Any) -> dict[str, Any]:
         """Creates an invoice, with a key of its own so that no test runs into the limit."""
-        response = self.post("/invoices", {"amount_usd": amount_usd} | fields, self.issue("write"))
+        response = self.post(
+            "/invoices", {"amount_usd": amount_usd} | fields, self.issue("write")
+        )
         assert response.status_code == 201, response.text
         return response.json
 
@@ -197,7 +206,8 @@ def open_shop(
         environ["BLOCKTILL_DATABASE_URL"] = new_database(folder)
     elif environ["BLOCKTILL_DATABASE_URL"].startswith("sqlite"):
         versions.migrate(
-            environ["BLOCKTILL_DATABASE_URL"], environ.get("BLOCKTILL_NETWORK", "regtest")
+            environ["BLOCKTILL_DATABASE_URL"],
+            environ.get("BLOCKTILL_NETWORK", "regtest"),
         )
     environ = {
         "BLOCKTILL_NETWORK": "regtest",
@@ -235,9 +245,13 @@ def pay(
     block = Block(height, "0b" * 32, mined_at or now) if confirmed else None
     amount_sats = invoice["amount_sats"] if amount_sats is None else amount_sats
     seen = SeenOutput(txid, 0, amount_sats, block, position=1 if block else None)
-    known = {code: Decimal(price) for code, price in (prices or {"USD": "60000.00"}).items()}
+    known = {
+        code: Decimal(price) for code, price in (prices or {"USD": "60000.00"}).items()
+    }
     scan = Scan(now, height, ends_at=now, prices=known)
-    came = {"confirmed": [seen], "proofs": {txid: "{}"}} if block else {"waiting": [seen]}
+    came = (
+        {"confirmed": [seen], "proofs": {txid: "{}"}} if block else {"waiting": [seen]}
+    )
     apply(db, shop.service.settings, {invoice["id"]: replace(scan, **came)}, now)
     db.run(mempool_watch.LOOKED, id=invoice["id"], at=to_ms(now))
     return txid
@@ -258,7 +272,14 @@ def finish(shop: Shop, invoice: dict[str, Any], status: str) -> None:
 def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, without what each look and each request may note."""
     noted = {"checked_at", "asked_at", "asked_since", "history_at", "last_used_at"}
-    facts = {"checked_at", "read_at", "ran_at", "tip_since", "run_since", "time_believed"}
+    facts = {
+        "checked_at",
+        "read_at",
+        "ran_at",
+        "tip_since",
+        "run_since",
+        "time_believed",
+    }
     with raw(shop.environ["BLOCKTILL_DATABASE_URL"]) as connection:
         found = tables(connection)
     return {
@@ -294,7 +315,10 @@ def at_once(many: int, call: Callable[[int], Any]) -> list[Any]:
 
 
 def until(
-    condition: Callable[[], Any], what: str, timeout_s: float = 60, every_s: float = 0.01
+    condition: Callable[[], Any],
+    what: str,
+    timeout_s: float = 60,
+    every_s: float = 0.01,
 ) -> Any:
     """Polls until the condition is true, and returns what it answered.
 
@@ -368,11 +392,15 @@ class Live:
                     start_new_session=True,
                 )
             else:
-                self._process = forge().serve(environ, folder, nowhere.fileno(), log.fileno())
+                self._process = forge().serve(
+                    environ, folder, nowhere.fileno(), log.fileno()
+                )
         try:
             self.port = int(until(self._port, "the port in the log")[1])
             self.url = f"http://127.0.0.1:{self.port}"
-            until(lambda: answers(f"{self.url}/api/v1/openapi.json"), "the first answer")
+            until(
+                lambda: answers(f"{self.url}/api/v1/openapi.json"), "the first answer"
+            )
         except BaseException:
             self.kill()
             raise
@@ -384,9 +412,13 @@ class Live:
     def log(self) -> str:
         return self._log.read_text()
 
-    def ask(self, method: str, path: str, key: str = "", **kwargs: Any) -> requests.Response:
+    def ask(
+        self, method: str, path: str, key: str = "", **kwargs: Any
+    ) -> requests.Response:
         """A request below /api/v1, as `requests` sends it."""
-        headers = kwargs.pop("headers", {}) | ({"Authorization": f"Bearer {key}"} if key else {})
+        headers = kwargs.pop("headers", {}) | (
+            {"Authorization": f"Bearer {key}"} if key else {}
+        )
         url = f"{self.url}/api/v1{path}"
         return requests.request(method, url, headers=headers, timeout=60, **kwargs)
 

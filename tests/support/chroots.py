@@ -22,7 +22,9 @@ from programs import done
 
 PLACE = "/var/tmp"  # a disk: these folders are large
 PACKAGES = "python3,python-is-python3,python3-venv,python3-pip,ca-certificates,make"
-TRUSTED = Path("/etc/ssl/certs/ca-certificates.crt")  # also what this machine alone trusts
+TRUSTED = Path(
+    "/etc/ssl/certs/ca-certificates.crt"
+)  # also what this machine alone trusts
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 MADE_WITHIN_S = 900
 # The root, its volume for /var/lib/blocktill or nothing, the user, and the words. With a volume
@@ -44,7 +46,14 @@ def base(suite: str, folder: Path) -> Path:
     """An archive of this release of Debian with Python."""
     assert os.geteuid() == 0, "only root can make a system in a folder"
     made = folder / f"{suite}.tar"
-    words = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}", suite, made]
+    words = [
+        "mmdebstrap",
+        "--quiet",
+        "--variant=minbase",
+        f"--include={PACKAGES}",
+        suite,
+        made,
+    ]
     done(words, timeout=MADE_WITHIN_S)
     return made
 
@@ -54,7 +63,9 @@ class System:
     """A system in a folder. With a `volume` all else of it can only be read."""
 
     root: Path
-    environ: dict[str, str] = field(default_factory=lambda: {"PATH": PATH, "LC_ALL": "C.UTF-8"})
+    environ: dict[str, str] = field(
+        default_factory=lambda: {"PATH": PATH, "LC_ALL": "C.UTF-8"}
+    )
     user: str = "0:0"
     volume: Path | str = ""
 
@@ -83,10 +94,15 @@ class System:
         """The log of a service that answers there; it ends well when it is told to."""
         log = self.root.with_name(f"{self.root.name}.log")
         with log.open("wb") as stream:
-            process = subprocess.Popen(**self._words(words), stdout=stream, stderr=stream)
+            process = subprocess.Popen(
+                **self._words(words), stdout=stream, stderr=stream
+            )
         with process:
             try:
-                until(lambda: answers(f"{url}/healthz") or process.poll() is not None, str(log))
+                until(
+                    lambda: answers(f"{url}/healthz") or process.poll() is not None,
+                    str(log),
+                )
                 assert process.poll() is None, log.read_text()
                 yield log
             finally:
@@ -97,7 +113,10 @@ class System:
 def unpacked(archive: Path, root: Path) -> System:
     """The system of an archive; it trusts what this machine trusts."""
     root.mkdir()
-    done(["tar", "--extract", "--file", archive, "--directory", root], timeout=MADE_WITHIN_S)
+    done(
+        ["tar", "--extract", "--file", archive, "--directory", root],
+        timeout=MADE_WITHIN_S,
+    )
     shutil.copy(TRUSTED, root / TRUSTED.relative_to("/"))
     return System(root)
 
@@ -118,14 +137,20 @@ class Outside:
 
     def pay(self, invoice: dict[str, Any]) -> None:
         """Its customer pays, and a block is found."""
-        place = {"address": invoice["deposit_address"], "amount": invoice["amount_sats"]}
+        place = {
+            "address": invoice["deposit_address"],
+            "amount": invoice["amount_sats"],
+        }
         press(self.chain, "pay", **place), press(self.chain, "mine")
 
     def status(self, invoice: dict[str, Any]) -> str:
         return str(self._ask("GET", f"/invoices/{invoice['id']}")["status"])
 
     def _ask(self, method: str, path: str, **more: Any) -> dict[str, Any]:
-        url, headers = f"{self.url}/api/v1{path}", {"Authorization": f"Bearer {self.key}"}
+        url, headers = (
+            f"{self.url}/api/v1{path}",
+            {"Authorization": f"Bearer {self.key}"},
+        )
         answer = requests.request(method, url, headers=headers, timeout=60, **more)
         assert answer.ok, answer.text
         return dict(answer.json())
@@ -134,7 +159,10 @@ class Outside:
 @contextmanager
 def outside(folder: Path) -> Iterator[Outside]:
     """On this machine, whose network a system in a folder shares."""
-    with TickerServer() as ticker, serving_sandbox(folder / "chain", Clock()) as (_, chain):
+    with (
+        TickerServer() as ticker,
+        serving_sandbox(folder / "chain", Clock()) as (_, chain),
+    ):
         url = f"http://127.0.0.1:{free_port()}"
         settings = {
             "BLOCKTILL_EXPLORERS": chain,

@@ -64,14 +64,22 @@ ZEROS = {"latn": "0", "arab": "\u0660", "arabext": "\u06f0"}
 def plurals(locale: Locale) -> list[str]:
     """The plural categories of a language, each once, in the order of its catalog's forms."""
     found = {locale.plural_form(number) for number in range(200)}
-    return [one for one in ("zero", "one", "two", "few", "many", "other") if one in found]
+    return [
+        one for one in ("zero", "one", "two", "few", "many", "other") if one in found
+    ]
 
 
 def ago(locale: Locale) -> list[list[Any]]:
     """Each unit's seconds, and its past in each plural category."""
-    past = {unit: locale._data["date_fields"][unit]["past"] for unit, _ in dates.TIMEDELTA_UNITS}
+    past = {
+        unit: locale._data["date_fields"][unit]["past"]
+        for unit, _ in dates.TIMEDELTA_UNITS
+    }
     return [
-        [unit_s, [past[unit].get(form, past[unit]["other"]) for form in plurals(locale)]]
+        [
+            unit_s,
+            [past[unit].get(form, past[unit]["other"]) for form in plurals(locale)],
+        ]
         for unit, unit_s in dates.TIMEDELTA_UNITS
     ]
 
@@ -83,8 +91,14 @@ def currencies() -> dict[str, str]:
         region: get_territory_currencies(region, day)
         for region in get_global("territory_currencies")
     }
-    of_region = {region: codes[0] for region, codes in used.items() if codes and codes[0] in CODES}
-    likely = {tag: full.split("_")[-1] for tag, full in get_global("likely_subtags").items()}
+    of_region = {
+        region: codes[0]
+        for region, codes in used.items()
+        if codes and codes[0] in CODES
+    }
+    likely = {
+        tag: full.split("_")[-1] for tag, full in get_global("likely_subtags").items()
+    }
     of_language = {
         tag: of_region[region]
         for tag, region in likely.items()
@@ -116,16 +130,26 @@ def table() -> dict[str, dict[str, Any]]:
             "date": skeleton(locale, "yMMMEd"),
             "month": skeleton(locale, "yMMMM"),
             "clock": as_format(dates.get_time_format("short", locale).pattern),
-            "months": [locale.months["format"]["abbreviated"][month] for month in range(1, 13)],
-            "month_names": [locale.months["format"]["wide"][month] for month in range(1, 13)],
+            "months": [
+                locale.months["format"]["abbreviated"][month] for month in range(1, 13)
+            ],
+            "month_names": [
+                locale.months["format"]["wide"][month] for month in range(1, 13)
+            ],
             "weekdays": [locale.days["format"]["abbreviated"][day] for day in range(7)],
-            "halves": [dates.format_time(time(hour), "a", locale=locale) for hour in (0, 12)],
+            "halves": [
+                dates.format_time(time(hour), "a", locale=locale) for hour in (0, 12)
+            ],
             "ago": ago(locale),
             # Of 0 to 199; whatever is greater is as its last two digits behind a hundred.
-            "plural": "".join(str(forms.index(locale.plural_form(n))) for n in range(200)),
+            "plural": "".join(
+                str(forms.index(locale.plural_form(n))) for n in range(200)
+            ),
         }
     return found
 
 
 if __name__ == "__main__":
-    TABLE.write_text(json.dumps(table(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    TABLE.write_text(
+        json.dumps(table(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
+    )

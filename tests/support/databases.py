@@ -47,7 +47,9 @@ def _migrated() -> bytes:
         url = f"sqlite:///{folder}/migrated.db"
         versions.migrate(url, "regtest")
         with raw(url) as connection:
-            connection.execute("DELETE FROM meta")  # each test says which network it is of
+            connection.execute(
+                "DELETE FROM meta"
+            )  # each test says which network it is of
         return Path(f"{folder}/migrated.db").read_bytes()
 
 
@@ -63,7 +65,9 @@ def copy_of(url: str, to: Path) -> str:
     if ON_POSTGRES:
         return postgres.server().create(url.rpartition("/")[2])
     with raw(url) as source, raw(f"sqlite:///{to}") as copy:
-        source.backup(copy)  # a copy of the file alone would miss what is in the journal
+        source.backup(
+            copy
+        )  # a copy of the file alone would miss what is in the journal
     return f"sqlite:///{to}"
 
 
@@ -97,12 +101,16 @@ def plan(db: Database, query: Query, value: Any = 1) -> str:
     It would otherwise, whatever the index: the tables of tests are small.
     """
     statement = Statement(db.connection, query)
-    values = [value if isinstance(given, Slot) else given for given in statement.parameters]
+    values = [
+        value if isinstance(given, Slot) else given for given in statement.parameters
+    ]
     with db.write():
         if db.is_server:
             db.connection.execute_sql("SET LOCAL enable_seqscan = off")
         explain = "EXPLAIN" if db.is_server else "EXPLAIN QUERY PLAN"
-        rows = db.connection.execute_sql(f"{explain} {statement.sql}", values).fetchall()
+        rows = db.connection.execute_sql(
+            f"{explain} {statement.sql}", values
+        ).fetchall()
     return "\n".join(row[-1] for row in rows)
 
 

@@ -24,7 +24,9 @@ main()
 def run_until_death(moment: int, *words: str, **environ: str) -> None:
     """The command line in a process of its own, which must die at that moment."""
     environ |= {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{PROJECT}:{TESTS / 'support'}"}
-    died = subprocess.run([sys.executable, "-c", DYING, str(moment), *words], env=environ)
+    died = subprocess.run(
+        [sys.executable, "-c", DYING, str(moment), *words], env=environ
+    )
     assert died.returncode == -signal.SIGKILL
 
 

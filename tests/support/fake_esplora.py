@@ -35,7 +35,13 @@ from btcpay.http import http_client
 from btcpay.prices.price import Prices
 from btcpay.proofs.verify import Proven, check_document
 from btcpay.sandbox.esplora import block_view
-from btcpay.sandbox.node.block import GENESIS_RAW, Block, build_block, build_coinbase, parse_block
+from btcpay.sandbox.node.block import (
+    GENESIS_RAW,
+    Block,
+    build_block,
+    build_coinbase,
+    parse_block,
+)
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.wallet import choose
 from btcpay.sandbox.server import create_app
@@ -50,30 +56,46 @@ from storage.queries import invoices as pages
 Json = dict[str, Any]
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
 SCRIPT = script_of(ADDRESS)
-OWN_EXPLORER = {"BLOCKTILL_EXPLORER_CALLS_PER_HOUR": "10000000"}  # its quota is tested elsewhere
-BLOCKS_BELOW = 20  # empty blocks below one that is made, so that a page of headers links
+OWN_EXPLORER = {
+    "BLOCKTILL_EXPLORER_CALLS_PER_HOUR": "10000000"
+}  # its quota is tested elsewhere
+BLOCKS_BELOW = (
+    20  # empty blocks below one that is made, so that a page of headers links
+)
 _serving: dict[str, Flask] = {}  # by their roots
 HEADERS_KEPT = 1 + BELOW + 12  # those of the last two hours, and what is kept below
 BLOCK_TIME = int(time.time())  # money from before an invoice does not pay it
 
 
 def tx_of(
-    number: int, script: bytes | str, sats: int = 1_000, height: int | None = None, **fields: Any
+    number: int,
+    script: bytes | str,
+    sats: int = 1_000,
+    height: int | None = None,
+    **fields: Any,
 ) -> Json:
     """A transaction as Esplora shows it: one input, one output; confirmed when it has a height."""
-    block = {"block_height": height, "block_hash": f"{height or 0:064x}", "block_time": BLOCK_TIME}
+    block = {
+        "block_height": height,
+        "block_hash": f"{height or 0:064x}",
+        "block_time": BLOCK_TIME,
+    }
     spends = fields.pop("spends", ("ff" * 32, 0))
     script = script if isinstance(script, str) else script.hex()
     return {
         "txid": f"{number:064x}",
         "vin": [{"txid": spends[0], "vout": spends[1], "is_coinbase": False}],
         "vout": [{"scriptpubkey": script, "value": sats}],
-        "status": {"confirmed": False} if height is None else {"confirmed": True} | block,
+        "status": {"confirmed": False}
+        if height is None
+        else {"confirmed": True} | block,
     } | fields
 
 
 def truncated(body: bytes) -> Reply:
-    return say(body, 200, **{"Content-Length": str(len(body) + 1), "Connection": "close"})
+    return say(
+        body, 200, **{"Content-Length": str(len(body) + 1), "Connection": "close"}
+    )
 
 
 def dropped(handler: BaseHTTPRequestHandler) -> None:
@@ -112,9 +134,13 @@ def dripping(start: bytes, drop: bytes, released: threading.Event) -> Reply:
     return reply
 
 
-def filled(piece: bytes, megabytes: float, start: bytes = b"[", end: bytes = b"]") -> Reply:
+def filled(
+    piece: bytes, megabytes: float, start: bytes = b"[", end: bytes = b"]"
+) -> Reply:
     """A JSON value of so many megabytes, made of pieces with commas between them."""
-    return say(start + b",".join([piece] * int(megabytes * 1e6 / (len(piece) + 1))) + end)
+    return say(
+        start + b",".join([piece] * int(megabytes * 1e6 / (len(piece) + 1))) + end
+    )
 
 
 def endless_head(handler: BaseHTTPRequestHandler) -> None:
@@ -140,7 +166,11 @@ def of_blocks(blocks: Mapping[int, Block], tip: int, path: str) -> Reply | None:
         case ["blocks", *start]:
             top = int(start[0]) if start else tip
             heights = [each for each in range(top, top - 10, -1) if each in blocks]
-            return say([block_view(blocks[h], h) for h in heights]) if top <= tip else NOT_FOUND
+            return (
+                say([block_view(blocks[h], h) for h in heights])
+                if top <= tip
+                else NOT_FOUND
+            )
         case ["block-height", height]:
             return say(blocks[int(height)].hash) if int(height) <= tip else NOT_FOUND
         case ["block", block_hash, "header" | "raw" as what]:
@@ -191,14 +221,18 @@ class FakeEsplora(Serving):
         return self.blocks.get(height) or self._build(height)
 
     def _build(self, height: int) -> Block:
-        assert height + 1 not in self.blocks, f"there is a block above {height}: build from below"
+        assert height + 1 not in self.blocks, (
+            f"there is a block above {height}: build from below"
+        )
         if height - 1 not in self.blocks:
             highest = max(known for known in self.blocks if known < height)
             for each in range(max(highest + 1, height - BLOCKS_BELOW), height):
                 self._build(each)
         below = self.blocks.get(height - 1)
         coinbase = build_coinbase(height, 0, b"\x51", [])
-        block = build_block(below.hash if below else "00" * 32, self.block_time, coinbase, [])
+        block = build_block(
+            below.hash if below else "00" * 32, self.block_time, coinbase, []
+        )
         self.blocks[height] = block
         return block
 
@@ -240,7 +274,11 @@ class _Chain(Serving):
 
     def answer(self, request: BaseHTTPRequestHandler) -> Reply:
         body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
-        sent = {"method": request.command, "headers": request.headers.items(), "data": body}
+        sent = {
+            "method": request.command,
+            "headers": request.headers.items(),
+            "data": body,
+        }
         got = self.app.test_client().open(request.path, **sent)
         date = formatdate(max(time.time(), self.clock().timestamp()), usegmt=True)
         return say(got.data, got.status_code, **(dict(got.headers) | {"Date": date}))
@@ -296,7 +334,9 @@ class Till:
     def pay_outputs(self, *parts: tuple[Json, int]) -> str:
         """One transaction with one output for each (invoice, sats), in this order."""
         wallet = self.sandbox.wallet
-        outputs = [TxOut(sats, script_of(inv["deposit_address"])) for inv, sats in parts]
+        outputs = [
+            TxOut(sats, script_of(inv["deposit_address"])) for inv, sats in parts
+        ]
         coins = choose(wallet.coins(), sum(sats for _, sats in parts) + 2_000)
         return self.sandbox.chain.accept(wallet.build(coins, outputs, 2_000), self.now)
 
@@ -305,7 +345,9 @@ class Till:
         ledger, db = self.sandbox.chain.ledger, self.shop.service.db
         with db.write():
             for hash in ledger.hashes[-HEADERS_KEPT:]:
-                add_header(db, ledger.heights[hash], ledger.blocks[hash].header, is_read=True)
+                add_header(
+                    db, ledger.heights[hash], ledger.blocks[hash].header, is_read=True
+                )
         return self
 
     def mine(self, blocks: int = 1) -> None:
@@ -314,7 +356,9 @@ class Till:
     def mine_only(self, *txids: str) -> None:
         """Mines a block with these alone; everything else goes on waiting."""
         chain = self.sandbox.chain
-        others = [entry for txid, entry in chain.mempool.entries.items() if txid not in txids]
+        others = [
+            entry for txid, entry in chain.mempool.entries.items() if txid not in txids
+        ]
         chain.mempool.remove(entry.tx.txid for entry in others)
         self.mine()
         for entry in others:
@@ -349,9 +393,17 @@ class Till:
     ) -> Explorers:
         """These, or those of the settings, within their quota; asked again without a pause."""
         settings = self.settings
-        quota = Quota(db or self.shop.service.db, settings.explorer_calls_per_hour, self.clock)
+        quota = Quota(
+            db or self.shop.service.db, settings.explorer_calls_per_hour, self.clock
+        )
         session = http_client.Session(4)
-        return kind(settings.network, roots or settings.explorers, session, quota, lambda _: None)
+        return kind(
+            settings.network,
+            roots or settings.explorers,
+            session,
+            quota,
+            lambda _: None,
+        )
 
     def check(self, *roots: str, clock: Clock | None = None, **changes: Any) -> Report:
         """A whole run that asks these explorers; `changes` are of the settings."""
@@ -376,7 +428,9 @@ class Till:
     def open_page(self, *invoices: Json) -> None:
         """Notes at once, as the service would, that somebody is looking at their pages."""
         for invoice in invoices:
-            self.shop.service.db.run(pages.ASKED, id=invoice["id"], at=to_ms(self.clock()))
+            self.shop.service.db.run(
+                pages.ASKED, id=invoice["id"], at=to_ms(self.clock())
+            )
 
     def look(self, invoice: Json) -> Json:
         return self.shop.get(f"/invoices/{invoice['id']}").json
@@ -391,7 +445,9 @@ class Till:
 
     def proof(self, invoice: Json) -> Proven:
         """Shown offline by the proof of the invoice's only payment."""
-        rows = self.shop.service.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"])
+        rows = self.shop.service.db.rows(
+            payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"]
+        )
         (proven,) = (check_document(json.loads(row.document)) for row in rows)
         return proven
 
@@ -402,7 +458,11 @@ class Till:
 
 @contextlib.contextmanager
 def open_till(
-    folder: Path, ticker: TickerServer, clock: Clock, has_begun: bool = True, **environ: str
+    folder: Path,
+    ticker: TickerServer,
+    clock: Clock,
+    has_begun: bool = True,
+    **environ: str,
 ) -> Iterator[Till]:
     """A shop that has read the chain so far, unless it has not begun."""
     ticker.reset()
@@ -429,7 +489,10 @@ def open_lied_to(
 ) -> Iterator[LiedTo]:
     """A shop before a liar, and behind that, if wanted, the honest explorer."""
     ticker.reset()
-    with serving_sandbox(folder / "chain", clock) as (sandbox, root), Liar(root) as liar:
+    with (
+        serving_sandbox(folder / "chain", clock) as (sandbox, root),
+        Liar(root) as liar,
+    ):
         roots = f"{liar.root} {root}" if honest_too else liar.root
         environ = {"BLOCKTILL_EXPLORERS": roots} | OWN_EXPLORER | environ
         with open_shop(folder, ticker.url, clock, **environ) as shop:
@@ -441,7 +504,10 @@ class Terminal:
     """Runs `blocktill ...` with the settings of a shop."""
 
     def __init__(self, of: Till | Shop) -> None:
-        self.environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)} | of.environ
+        self.environ = {
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": str(PROJECT),
+        } | of.environ
 
     def start(self, *words: str, **environ: str) -> Process:
         return forge().start(self.environ | environ, list(words))

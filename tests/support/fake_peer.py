@@ -16,7 +16,13 @@ from btcpay.chain.explorers.pool import Explorers
 from btcpay.check.run import Checker
 from btcpay.http import http_client
 from btcpay.parts.peers.listener import Listener
-from btcpay.parts.peers.messages import NODE_NETWORK, TX, WITNESS_BLOCK, getdata_body, message
+from btcpay.parts.peers.messages import (
+    NODE_NETWORK,
+    TX,
+    WITNESS_BLOCK,
+    getdata_body,
+    message,
+)
 from btcpay.parts.peers.source import Peers
 from btcpay.sandbox.node.block import Block
 
@@ -90,8 +96,12 @@ class FakePeer(Listening):
         if command == "version":
             greeting = struct.pack("<iQq", 70016, self.services, self.now()) + bytes(60)
             height = struct.pack("<I", len(self.blocks()) - 1)
-            self.send(sock, "version", greeting + prefixed(b"/fake:1/") + height + b"\x01")
-            self.send(sock, "sendcmpct", bytes(9))  # what nobody asked for is passed over
+            self.send(
+                sock, "version", greeting + prefixed(b"/fake:1/") + height + b"\x01"
+            )
+            self.send(
+                sock, "sendcmpct", bytes(9)
+            )  # what nobody asked for is passed over
             self.send(sock, "verack")
             self.send(sock, "ping", b"12345678")
             if body.endswith(b"\x01"):
@@ -101,16 +111,26 @@ class FakePeer(Listening):
         elif command == "getheaders":
             reader.take(4)
             locator = [txid_hex(reader.take(32)) for _ in range(reader.compact())]
-            self.send(sock, "headers", headers_body(self.after(locator, txid_hex(reader.take(32)))))
+            self.send(
+                sock,
+                "headers",
+                headers_body(self.after(locator, txid_hex(reader.take(32)))),
+            )
         elif command == "getdata":
             for _ in range(reader.compact()):
                 kind, wanted = reader.number(4), reader.take(32)
                 raw = self.waits.get(wanted)
                 if kind == WITNESS_BLOCK:
                     blocks = self.blocks()
-                    raw = next((b.raw for b in blocks if b.hash == txid_hex(wanted)), None)
+                    raw = next(
+                        (b.raw for b in blocks if b.hash == txid_hex(wanted)), None
+                    )
                 found = "block" if kind == WITNESS_BLOCK else "tx"
-                self.send(sock, found if raw else "notfound", raw or getdata_body(kind, [wanted]))
+                self.send(
+                    sock,
+                    found if raw else "notfound",
+                    raw or getdata_body(kind, [wanted]),
+                )
 
     def after(self, locator: Sequence[str], stop: str) -> list[bytes]:
         """As Bitcoin Core: behind the first of the locator that it has, or from genesis on."""

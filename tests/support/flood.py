@@ -27,7 +27,9 @@ def orders_under_way(
     with contextlib.ExitStack() as stack:
         clients = []
         for number in range(MANY):
-            client = stack.enter_context(socket.create_connection(("127.0.0.1", live.port), 60))
+            client = stack.enter_context(
+                socket.create_connection(("127.0.0.1", live.port), 60)
+            )
             client.sendall(ORDER % keys[number % len(keys)].encode())
             clients.append(client)
         yield

@@ -54,7 +54,9 @@ class Process:
     they may, its process group is killed.
     """
 
-    def __init__(self, channel: socket.socket, stdout: IO[str] | None, stderr: IO[str] | None):
+    def __init__(
+        self, channel: socket.socket, stdout: IO[str] | None, stderr: IO[str] | None
+    ):
         self._channel, self.stdout, self.stderr = channel, stdout, stderr
         self.returncode: int | None = None
         self.pid = self._told()
@@ -71,7 +73,9 @@ class Process:
             try:
                 self.returncode = self._told()
             except (TimeoutError, BlockingIOError):
-                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0) from None
+                raise subprocess.TimeoutExpired(
+                    f"process {self.pid}", timeout or 0
+                ) from None
             self._channel.close()
         return self.returncode
 
@@ -84,7 +88,8 @@ class Process:
         """Its output that was not read yet; a process that does not end in time is killed."""
         with ThreadPoolExecutor(2) as pool:
             output, errors = (
-                pool.submit(stream.read if stream else str) for stream in (self.stdout, self.stderr)
+                pool.submit(stream.read if stream else str)
+                for stream in (self.stdout, self.stderr)
             )
             try:
                 self.wait(timeout)
@@ -120,7 +125,10 @@ class Forge:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, script],
-                env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{PROJECT}:{TESTS / 'support'}"},
+                env={
+                    "PATH": "/usr/bin:/bin",
+                    "PYTHONPATH": f"{PROJECT}:{TESTS / 'support'}",
+                },
                 stdin=theirs,
                 stdout=subprocess.PIPE,  # as theirs will be: what has it must not try to seek
                 cwd=PROJECT,
@@ -128,7 +136,12 @@ class Forge:
             )
 
     def order(
-        self, environ: dict[str, str], words: list[str], output: int, errors: int, **more: Any
+        self,
+        environ: dict[str, str],
+        words: list[str],
+        output: int,
+        errors: int,
+        **more: Any,
     ) -> socket.socket:
         """Has a process made that writes to these files; what is told of it comes from the socket.
 
@@ -136,9 +149,13 @@ class Forge:
         and what is for a script of one's own.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        text = json.dumps({"environ": environ, "words": words, "folder": str(PROJECT)} | more)
+        text = json.dumps(
+            {"environ": environ, "words": words, "folder": str(PROJECT)} | more
+        )
         with theirs:
-            socket.send_fds(self._orders, [text.encode()], [theirs.fileno(), output, errors])
+            socket.send_fds(
+                self._orders, [text.encode()], [theirs.fileno(), output, errors]
+            )
         return ours
 
     def start(self, environ: dict[str, str], words: list[str], **more: Any) -> Process:
@@ -148,12 +165,18 @@ class Forge:
             channel = self.order(environ, words, to_output, to_errors, **more)
         finally:
             os.close(to_output), os.close(to_errors)
-        return Process(channel, *(open(end, errors="replace") for end in (output, errors)))
+        return Process(
+            channel, *(open(end, errors="replace") for end in (output, errors))
+        )
 
-    def serve(self, environ: dict[str, str], folder: Path, output: int, errors: int) -> Process:
+    def serve(
+        self, environ: dict[str, str], folder: Path, output: int, errors: int
+    ) -> Process:
         """The server that `blocktill serve` executes, in this folder."""
         more = {"folder": str(folder), "program": "gunicorn"}
-        return Process(self.order(environ, GUNICORN, output, errors, **more), None, None)
+        return Process(
+            self.order(environ, GUNICORN, output, errors, **more), None, None
+        )
 
     def run(self, environ: dict[str, str], words: list[str], **more: Any) -> Ended:
         """Waits for its end."""
@@ -223,10 +246,14 @@ def _take_over(order: dict[str, Any], channel: socket.socket, files: list[int]) 
     os.environ.clear()
     os.environ.update(order["environ"])
     time.tzset()
-    if encoding := os.environ.get("PYTHONIOENCODING"):  # an interpreter reads it at its start
+    if encoding := os.environ.get(
+        "PYTHONIOENCODING"
+    ):  # an interpreter reads it at its start
         sys.stdout.reconfigure(encoding=encoding)
         errors = FileIO(2, "w", closefd=False)
-        sys.stderr = TextIOWrapper(errors, encoding, "backslashreplace", write_through=True)
+        sys.stderr = TextIOWrapper(
+            errors, encoding, "backslashreplace", write_through=True
+        )
 
 
 def _status(act: Callable[[dict[str, Any]], None], order: dict[str, Any]) -> int:

@@ -78,19 +78,29 @@ def open_hosted(folder: Path, ticker: TickerServer, **environ: str) -> Iterator[
     """A new shop and its server; its payments are invented (`builders.pay`)."""
     ticker.reset()
     clock = Watch()
-    with open_shop(folder, ticker.url, clock, **environ) as shop, Live(shop, folder) as live:
+    with (
+        open_shop(folder, ticker.url, clock, **environ) as shop,
+        Live(shop, folder) as live,
+    ):
         yield Hosted(shop, live, clock)
 
 
 @contextmanager
-def open_counter(folder: Path, ticker: TickerServer, **environ: str) -> Iterator[Counter]:
+def open_counter(
+    folder: Path, ticker: TickerServer, **environ: str
+) -> Iterator[Counter]:
     """A new chain, shop and server."""
     clock = Watch()
-    with open_till(folder, ticker, clock, **environ) as till, Live(till.shop, folder) as live:
+    with (
+        open_till(folder, ticker, clock, **environ) as till,
+        Live(till.shop, folder) as live,
+    ):
         yield Counter(till.shop, live, clock, till)
 
 
-def show(open_tab: Callable[..., Tab], hosted: Hosted, thing: Json, **environment: Any) -> Tab:
+def show(
+    open_tab: Callable[..., Tab], hosted: Hosted, thing: Json, **environment: Any
+) -> Tab:
     """A tab with the page of an invoice or a payment link."""
     tab = open_tab(hosted.root, **environment)
     assert tab.go(hosted.page(thing)) == 200

@@ -51,7 +51,9 @@ _KEPT = frozenset(range(0x21, 0x100)) - set(b"%&+=#\x7f")
 
 def escaped(raw: bytes) -> bytes:
     """The bytes in a form or a query, with as few escaped as possible."""
-    return b"".join(bytes([byte]) if byte in _KEPT else b"%%%02X" % byte for byte in raw)
+    return b"".join(
+        bytes([byte]) if byte in _KEPT else b"%%%02X" % byte for byte in raw
+    )
 
 
 class Forms(HTMLParser):
@@ -123,7 +125,9 @@ class Stranger:
             "X-Forwarded-For": f"2001:db8:{number[:4]}:{number[4:]}::1".encode(),
         }
         lines |= {name.replace("_", "-"): text for name, text in headers.items()}
-        head = b"".join(b"%s: %s\r\n" % (name.encode(), text) for name, text in lines.items())
+        head = b"".join(
+            b"%s: %s\r\n" % (name.encode(), text) for name, text in lines.items()
+        )
         before_s = self._meter.used_s()
         status, answer = self._exchange(
             b"%s %s HTTP/1.1\r\n%s\r\n%s" % (method.encode(), target, head, body)
@@ -134,8 +138,12 @@ class Stranger:
         assert cost_s <= self._most_s, f"{what}: {cost_s} s of the processor, {status}"
 
     def _exchange(self, sent: bytes) -> tuple[int, bytes]:
-        with socket.create_connection(("127.0.0.1", self._live.port), timeout=300) as client:
-            with contextlib.suppress(OSError):  # it may answer before it has read everything
+        with socket.create_connection(
+            ("127.0.0.1", self._live.port), timeout=300
+        ) as client:
+            with contextlib.suppress(
+                OSError
+            ):  # it may answer before it has read everything
                 client.sendall(sent)
             answer = HTTPResponse(client)
             answer.begin()

@@ -10,7 +10,15 @@ from datetime import UTC, datetime, timedelta
 from btcpay.chain.explorers.quota import lasting
 from btcpay.chain.progress import KEPT_PART
 from btcpay.chain.sources import Allowance
-from btcpay.check.plan import CLOSED_LATELY, NEVER, Reason, Watched, due, is_waiting, plan
+from btcpay.check.plan import (
+    CLOSED_LATELY,
+    NEVER,
+    Reason,
+    Watched,
+    due,
+    is_waiting,
+    plan,
+)
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOUR, HOUR_S, FOREVER_S = timedelta(hours=1), 3600, 10**9
@@ -79,7 +87,9 @@ class Simulation:
         self.counted_s: list[int] = []
         self.calls = self.runs_unreached = 0
         self.orders: dict[str, Order] = {}
-        self.spent = [0] * (HOUR_S + case.seconds)  # calls in each second, an hour before too
+        self.spent = [0] * (
+            HOUR_S + case.seconds
+        )  # calls in each second, an hour before too
         self.made = 0
         self.put_off = False
         self.unread: list[tuple[int, list[str]]] = []
@@ -118,10 +128,14 @@ class Simulation:
             if not order.known.is_covered:
                 self.seen_s.append(self.second - order.pays_s)
 
-    def _new(self, asks_until_s: int = -1, pays_s: int = FOREVER_S, ends: bool = True) -> None:
+    def _new(
+        self, asks_until_s: int = -1, pays_s: int = FOREVER_S, ends: bool = True
+    ) -> None:
         self.made += 1
         now = at(self.second)
-        known = Watched(f"o{self.made}", "open", expires_at=now + HOUR if ends else None)
+        known = Watched(
+            f"o{self.made}", "open", expires_at=now + HOUR if ends else None
+        )
         if asks_until_s >= self.second:
             known = replace(known, asked_at=now, opened_at=now)
         self.orders[known.id] = Order(known, self.second, asks_until_s, pays_s)
@@ -140,7 +154,9 @@ class Simulation:
                 self._new(second)
             elif second < case.seconds - HOUR_S:
                 pays_s = (
-                    second + case.patiences_s[number % len(case.patiences_s)] + number * 17 % 60
+                    second
+                    + case.patiences_s[number % len(case.patiences_s)]
+                    + number * 17 % 60
                 )
                 self._new(pays_s if number % 3 == 2 else FOREVER_S, pays_s)
 
@@ -162,7 +178,9 @@ class Simulation:
 
     def _allowance(self) -> Allowance:
         ends = [HOUR_S + self.second - 60 * minute + 1 for minute in range(60)]
-        used = {minute: sum(self.spent[end - 60 : end]) for minute, end in enumerate(ends)}
+        used = {
+            minute: sum(self.spent[end - 60 : end]) for minute, end in enumerate(ends)
+        }
         left = PER_HOUR - sum(used.values())
         return Allowance(PER_HOUR, left, lasting(left, used))
 

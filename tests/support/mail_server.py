@@ -68,7 +68,9 @@ class MailServer:
             more |= {"auth_callback": lambda _mechanism, *given: given == pair}
             more |= {"auth_required": True, "auth_require_tls": kind == "starttls"}
         self.port = free_port()
-        self._controller = Controller(self, "127.0.0.1", self.port, ready_timeout=30, **more)
+        self._controller = Controller(
+            self, "127.0.0.1", self.port, ready_timeout=30, **more
+        )
 
     @property
     def url(self) -> str:
@@ -91,7 +93,9 @@ class MailServer:
         return self.answers.get("MAIL", "250 OK")
 
     async def handle_RCPT(self, _server, _session, envelope, address, options):
-        answer = self.answers.get("RCPT") or self.answers.get(f"RCPT {address}", "250 OK")
+        answer = self.answers.get("RCPT") or self.answers.get(
+            f"RCPT {address}", "250 OK"
+        )
         if answer == "250 OK":
             envelope.rcpt_tos.append(address)
         return answer

@@ -26,7 +26,9 @@ class MerchantBrowser:
     def __post_init__(self) -> None:
         self.client = self.shop.client
 
-    def log_in(self, merchant_id: int | None = None, till_only: bool = False) -> "MerchantBrowser":
+    def log_in(
+        self, merchant_id: int | None = None, till_only: bool = False
+    ) -> "MerchantBrowser":
         """By a fresh link, of the first merchant unless another is named."""
         owner_id = merchant_id or self.shop.merchant_id
         secret = new_login(self.shop.service.db, owner_id, self.shop.clock(), till_only)

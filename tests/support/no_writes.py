@@ -25,7 +25,9 @@ def refuses_orders(live: Live, shop: Shop, link: dict[str, Any]) -> None:
     for number in range(3):
         headers = {"Idempotency-Key": f"full-{number}"} if number else {}
         body = {"amount_usd": 25, "description": "x" * 500}
-        answers.append(live.ask("POST", "/invoices", shop.write_key, json=body, headers=headers))
+        answers.append(
+            live.ask("POST", "/invoices", shop.write_key, json=body, headers=headers)
+        )
     for answer in answers:
         assert answer.status_code == 503, answer.text
         error = answer.json()["error"]
@@ -33,11 +35,17 @@ def refuses_orders(live: Live, shop: Shop, link: dict[str, Any]) -> None:
         assert "X-RateLimit-Remaining" in answer.headers
     form = {"amount": "5"}
     page = requests.post(f"{live.url}/link/{link['id']}", data=form, timeout=60)
-    assert page.status_code == 503 and page.headers["Content-Type"].startswith("text/html")
+    assert page.status_code == 503 and page.headers["Content-Type"].startswith(
+        "text/html"
+    )
     for text in [page.text, *(answer.text for answer in answers)]:
         assert not any(word in text.lower() for word in WITHIN)
 
 
 def still_reads(live: Live, shop: Shop, invoice: dict[str, Any]) -> None:
-    assert live.ask("GET", f"/invoices/{invoice['id']}", shop.read_key).json() == invoice
-    assert requests.get(f"{live.url}/pay/{invoice['id']}", timeout=60).status_code == 200
+    assert (
+        live.ask("GET", f"/invoices/{invoice['id']}", shop.read_key).json() == invoice
+    )
+    assert (
+        requests.get(f"{live.url}/pay/{invoice['id']}", timeout=60).status_code == 200
+    )

@@ -44,7 +44,9 @@ class NodeEsplora(Serving):
         height, block_hash = self.node.tip()
         del self._chain[height + 1 :]
         newer: list[Block] = []
-        while height >= 0 and [b.hash for b in self._chain[height : height + 1]] != [block_hash]:
+        while height >= 0 and [b.hash for b in self._chain[height : height + 1]] != [
+            block_hash
+        ]:
             newer.insert(0, self.node.block(block_hash))
             block_hash, height = newer[0].previous, height - 1
         self._chain[height + 1 :] = newer
@@ -70,7 +72,9 @@ def _tx_json(tx: Tx, is_confirmed: bool) -> Json:
     return {
         "txid": tx.txid,
         "vin": [{"txid": spent.txid, "vout": spent.vout} for spent in outpoints],
-        "vout": [{"scriptpubkey": o.script.hex(), "value": o.value_sats} for o in tx.outputs],
+        "vout": [
+            {"scriptpubkey": o.script.hex(), "value": o.value_sats} for o in tx.outputs
+        ],
         "status": {"confirmed": is_confirmed},
     }
 
@@ -86,17 +90,23 @@ class NodeTill(Till):
     merchant: HdWallet
 
     def pay(self, invoice: Json, sats: int | None = None) -> str:
-        return self.pay_outputs((invoice, invoice["amount_sats"] if sats is None else sats))
+        return self.pay_outputs(
+            (invoice, invoice["amount_sats"] if sats is None else sats)
+        )
 
     def pay_outputs(self, *parts: tuple[Json, int]) -> str:
-        return self.node.pay_many([(inv["deposit_address"], sats) for inv, sats in parts])
+        return self.node.pay_many(
+            [(inv["deposit_address"], sats) for inv, sats in parts]
+        )
 
     def mine(self, blocks: int = 1) -> None:
         self.node.set_time(self.now)
         self.node.mine(blocks)
 
     def key_of(self, invoice: Json) -> Key:
-        index = self.shop.service.db.only(invoices.WHOLE, id=invoice["id"]).address_index
+        index = self.shop.service.db.only(
+            invoices.WHOLE, id=invoice["id"]
+        ).address_index
         return Key(self.merchant.at(f"{ACCOUNT}/0/{index}").secret)
 
 

@@ -56,7 +56,13 @@ def live(order: dict[str, Any]) -> None:
     read, at = settings.read(os.environ), datetime.fromisoformat(order["at"])
     db = open_database(read.database_url)
     explorers = open_explorers(read, None)
-    means = db, read, open_sources(read, db, lambda: at) or explorers, Prices(read), lambda: at
+    means = (
+        db,
+        read,
+        open_sources(read, db, lambda: at) or explorers,
+        Prices(read),
+        lambda: at,
+    )
     Checker(*means, explorers=explorers).run(order["words"])
 
 
@@ -117,7 +123,10 @@ class Walk:
     def invoice(self) -> bool:
         if len(self.orders) >= MOST_INVOICES:
             return False
-        usd, hours = self.dice.choice(list(CONFIRMATIONS)), self.dice.choice([None, 1, 1])
+        usd, hours = (
+            self.dice.choice(list(CONFIRMATIONS)),
+            self.dice.choice([None, 1, 1]),
+        )
         fields = {"expires_in_hours": hours} if hours else {}
         made = self.till.shop.invoice(usd, **fields)
         expires_at = self.now + timedelta(hours=hours) if hours else None
@@ -130,7 +139,9 @@ class Walk:
         for _ in range(self.dice.choice([1, 1, 2, 3])):
             order = self.dice.choice(self.orders)
             whole = order.amount_sats
-            sats = self.dice.choice([whole, whole, whole // 2, whole - whole // 2, whole - 1])
+            sats = self.dice.choice(
+                [whole, whole, whole // 2, whole - whole // 2, whole - 1]
+            )
             parts += [(order.address, sats)] * self.dice.choice([1, 1, 1, 2])
         self.node.pay_many(parts)
         return True
@@ -138,7 +149,10 @@ class Walk:
     def spend(self) -> bool:
         """The merchant moves coins of one invoice, also those that wait, perhaps to another."""
         order = self.dice.choice(self.orders)
-        earned, (tip, _) = self.node.coins(order.script, coinbases=True), self.node.tip()
+        earned, (tip, _) = (
+            self.node.coins(order.script, coinbases=True),
+            self.node.tip(),
+        )
         coins = self.node.coins(order.script)
         coins += [coin for coin in earned if tip - coin.height >= COINBASE_MATURITY]
         if not coins:
@@ -161,7 +175,9 @@ class Walk:
 
     def reorganise(self) -> bool:
         """Up to twelve blocks; some of what they paid is spent otherwise, or forgotten."""
-        depth = self.dice.choice([1, 2, 3, *self.dice.choices(range(4, DEEPEST + 1), k=2)])
+        depth = self.dice.choice(
+            [1, 2, 3, *self.dice.choices(range(4, DEEPEST + 1), k=2)]
+        )
         height, _ = self.node.tip()
         instead: list[Tx] = []
         for each in range(height - depth + 1, height + 1):
@@ -176,7 +192,9 @@ class Walk:
             self.node.reorganise(depth, instead=raws)
         except Refused as error:  # the node would be left between two branches
             raise AssertionError("the other branch is not valid") from error
-        self.did["blocks of the deepest"] = max(self.did["blocks of the deepest"], depth)
+        self.did["blocks of the deepest"] = max(
+            self.did["blocks of the deepest"], depth
+        )
         self.did["transactions of other branches"] += len(raws)
         return True
 
@@ -231,7 +249,9 @@ class Walk:
         sources = open_sources(checker.settings, db, lambda: self.now)
         if not sources:
             return checker
-        sources.clock_skew = ClockSkew()  # bcoin greets by the machine's clock, not by `set_time`
+        sources.clock_skew = (
+            ClockSkew()
+        )  # bcoin greets by the machine's clock, not by `set_time`
         return replace(checker, sources=sources)
 
     def _ids(self) -> list[str]:
@@ -253,19 +273,27 @@ class Walk:
                 if output.script == order.script and height < 0:
                     waiting[outpoint] = sats
                 elif output.script == order.script:
-                    header = self.node.rpc("getblockheader", self.node.rpc("getblockhash", height))
+                    header = self.node.rpc(
+                        "getblockheader", self.node.rpc("getblockhash", height)
+                    )
                     of_block = (height, header["hash"], tx.is_coinbase)
                     confirmed[outpoint] = Where(sats, *of_block, spends.get(outpoint))
                     if order.has_time_at(header["time"]):
                         order.in_time.add(outpoint)
         if order.has_time_at(self.now.timestamp()):
-            order.in_time |= confirmed.keys() | (set() if self.by_blocks else waiting.keys())
+            order.in_time |= confirmed.keys() | (
+                set() if self.by_blocks else waiting.keys()
+            )
         order.mined |= confirmed.keys()
         return confirmed, waiting
 
-    def decide(self, order: Order, confirmed: Confirmed, waiting: Waiting, tip: int) -> set[str]:
+    def decide(
+        self, order: Order, confirmed: Confirmed, waiting: Waiting, tip: int
+    ) -> set[str]:
         """The status that it may have now, given its former one."""
-        in_time = {one: where for one, where in confirmed.items() if one in order.in_time}
+        in_time = {
+            one: where for one, where in confirmed.items() if one in order.in_time
+        }
         deep = [where for where in in_time.values() if order.is_deep(where, tip)]
         if order.status == "expired":
             return {"expired"}
@@ -297,27 +325,46 @@ class Walk:
                 waiting = shown
             assert shown == waiting
             assert confirmed == {
-                (row["txid"], row["vout"]): Where(*(row[name] for name in Where._fields))
+                (row["txid"], row["vout"]): Where(
+                    *(row[name] for name in Where._fields)
+                )
                 for row in outputs
                 if row["block_height"] is not None
             }
-            deep = {one for one, where in confirmed.items() if order.is_deep(where, tip)}
+            deep = {
+                one for one, where in confirmed.items() if order.is_deep(where, tip)
+            }
             sums: Counter[str] = Counter()
             for one in deep:
                 sums[one[0]] += confirmed[one].amount_sats
-            payments = [row for row in rows["payment"] if row["address_invoice_id"] == invoice_id]
+            payments = [
+                row
+                for row in rows["payment"]
+                if row["address_invoice_id"] == invoice_id
+            ]
             paid = [(row["tx_hash"], row["amount_sats"]) for row in payments]
             assert sorted(paid) == sorted(sums.items())
-            proofs = [row["document"] for row in rows["proof"] if row["invoice_id"] == invoice_id]
+            proofs = [
+                row["document"]
+                for row in rows["proof"]
+                if row["invoice_id"] == invoice_id
+            ]
             proven = [check_document(json.loads(document)) for document in proofs]
             mined = {(one[0], where.block_hash) for one, where in confirmed.items()}
             assert {(one.txid, one.block_hash) for one in proven} == mined
-            status = next(row["status"] for row in rows["invoice"] if row["id"] == invoice_id)
-            assert status in self.decide(order, confirmed, waiting, tip), (status, order)
+            status = next(
+                row["status"] for row in rows["invoice"] if row["id"] == invoice_id
+            )
+            assert status in self.decide(order, confirmed, waiting, tip), (
+                status,
+                order,
+            )
             order.status = status
             settled = any(row["invoice_id"] == invoice_id for row in payments)
             assert (status == "paid") == settled
-            unspent = {o: w.amount_sats for o, w in confirmed.items() if w.spent_height is None}
+            unspent = {
+                o: w.amount_sats for o, w in confirmed.items() if w.spent_height is None
+            }
             confirmed_sats += sum(sats for one, sats in unspent.items() if one in deep)
             total_sats += sum(unspent.values()) + sum(waiting.values())
         assert self.till.balance() == (confirmed_sats, total_sats)
@@ -335,7 +382,11 @@ def possible(node: BitcoinNode, txs: list[Tx], height: int) -> list[Tx]:
     for tx in txs:
         outpoints = {each.outpoint for each in tx.inputs}
         froms = {each.txid for each in outpoints} - possible.keys()
-        if tx.txid not in possible and not outpoints & spent and all(map(is_there, froms)):
+        if (
+            tx.txid not in possible
+            and not outpoints & spent
+            and all(map(is_there, froms))
+        ):
             possible[tx.txid] = tx
             spent |= outpoints
     return list(possible.values())
@@ -347,7 +398,9 @@ HAPPENS = {
 }  # fmt: skip
 
 
-def run(folder: Path, ticker: TickerServer, steps: int = STEPS, over: Over | None = None) -> None:
+def run(
+    folder: Path, ticker: TickerServer, steps: int = STEPS, over: Over | None = None
+) -> None:
     """A walk of so many steps; after each the shop has what the node's index says.
 
     `over` has the settings of a shop that asks the node alone, and no explorer. A night's walk of
@@ -362,7 +415,9 @@ def run(folder: Path, ticker: TickerServer, steps: int = STEPS, over: Over | Non
         forge = Forge(__file__)
         stack.callback(forge.close)
         walk = Walk(till, forge)
-        walk.till.mine(DEEPEST + 1)  # what lies two hours before the first invoice stays
+        walk.till.mine(
+            DEEPEST + 1
+        )  # what lies two hours before the first invoice stays
         for step in range(steps):
             go(walk, step, steps // 2)
         print(walk.did)

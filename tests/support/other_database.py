@@ -34,7 +34,9 @@ def on(url: str, till: Till) -> Iterator[Till]:
     """The same shop beside the same chain, on another database."""
     environ = till.shop.environ | {"BLOCKTILL_DATABASE_URL": url}
     app = create_app(settings.read(environ), till.clock)
-    shop = Shop(app, app.extensions["blocktill"], till.clock, environ, till.shop.merchant_id)
+    shop = Shop(
+        app, app.extensions["blocktill"], till.clock, environ, till.shop.merchant_id
+    )
     shop.read_key, shop.write_key = till.shop.read_key, till.shop.write_key
     with shop:
         yield Till(shop, till.sandbox, till.clock)
@@ -57,7 +59,10 @@ def content(path: Path) -> dict[str, list[Any]]:
     """Every row, of a database that must be whole."""
     with contextlib.closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        tables = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type='table'")]
+        tables = [
+            row[0]
+            for row in db.execute("SELECT name FROM sqlite_master WHERE type='table'")
+        ]
         return {name: db.execute(f"SELECT * FROM {name}").fetchall() for name in tables}  # noqa: S608
 
 
@@ -89,10 +94,14 @@ def lived_in(till: Till, folder: Path) -> None:
     Terminal(till).run("check")
     Terminal(till).run("merchant", "mail", "shop", "owner@shop.example", "--receipts")
     db, now = till.shop.service.db, till.clock()
-    till.shop.sql("INSERT INTO store VALUES ('store_1', 1, 'https://shop.example:443', 1)")
+    till.shop.sql(
+        "INSERT INTO store VALUES ('store_1', 1, 'https://shop.example:443', 1)"
+    )
     till.shop.sql(SENT)
     till.shop.sql("INSERT INTO refund_transaction VALUES ('ee', 1, '{}', '{}')")
-    till.shop.sql("INSERT INTO refund_output VALUES ('ee', 1, '0014', 7, 1, 1, 1, 'rfd_1')")
+    till.shop.sql(
+        "INSERT INTO refund_output VALUES ('ee', 1, '0014', 7, 1, 1, 1, 'rfd_1')"
+    )
     of_shop = "store_id = (SELECT id FROM store), order_id = '27', shop_order = '{}'"
     newest = "seq = (SELECT MAX(seq) FROM invoice)"
     till.shop.sql(f"UPDATE invoice SET {of_shop} WHERE {newest}")  # noqa: S608
@@ -110,13 +119,19 @@ def answers(till: Till) -> list[Any]:
     """The answers to clients on every path, and the pages' own data."""
     shop = till.shop
     lists = ["/invoices", "/payments", "/payment-links"]
-    found = [shop.get(path, query_string={"limit": 100}) for path in ["/balance", *lists]]
+    found = [
+        shop.get(path, query_string={"limit": 100}) for path in ["/balance", *lists]
+    ]
     for path, answer in zip(lists, found[1:], strict=True):
         if path != "/payments":
             found += [shop.get(f"{path}/{item['id']}") for item in answer.json["data"]]
     paid = [item for item in found[1].json["data"] if item["status"] == "paid"]
-    assert paid and len(found) > 10 and all(answer.status_code == 200 for answer in found)
+    assert (
+        paid and len(found) > 10 and all(answer.status_code == 200 for answer in found)
+    )
     pages = [f"/pay/{item['id']}/status" for item in found[1].json["data"]]
     pages += [f"/logo/{hashlib.sha256(LOGO).hexdigest()}"]
     shown = [shop.client.get(path) for path in pages]
-    return [answer.data for answer in found] + [(page.status_code, page.data) for page in shown]
+    return [answer.data for answer in found] + [
+        (page.status_code, page.data) for page in shown
+    ]

@@ -7,5 +7,12 @@ TESTS = PROJECT / "tests"
 VECTORS = TESTS / "vectors"
 
 # The folders of btcpay/parts/. A deleted one stays in table, picture and documents.
-OPTIONAL = ("bills", "greenfield", "merchant_pages", "peers", "refunds", "sandbox_command")
+OPTIONAL = (
+    "bills",
+    "greenfield",
+    "merchant_pages",
+    "peers",
+    "refunds",
+    "sandbox_command",
+)
 GONE = [part for part in OPTIONAL if not (PROJECT / "btcpay/parts" / part).exists()]

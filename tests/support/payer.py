@@ -52,7 +52,9 @@ class Page(HTMLParser):
     @property
     def values(self) -> dict[str, str]:
         """The values of its forms' fields, by their names; of two the last."""
-        fields = (attrs for tag, attrs in self.tags if tag == "input" and "name" in attrs)
+        fields = (
+            attrs for tag, attrs in self.tags if tag == "input" and "name" in attrs
+        )
         return {attrs["name"]: attrs.get("value") or "" for attrs in fields}
 
     @property
@@ -64,14 +66,18 @@ class Page(HTMLParser):
         return "qr" in self.attributes or "bitcoin:" in self.source
 
 
-def press(client: FlaskClient, link: dict[str, Any], amount: str = "", **kw: Any) -> TestResponse:
+def press(
+    client: FlaskClient, link: dict[str, Any], amount: str = "", **kw: Any
+) -> TestResponse:
     return client.post(f"/link/{link['id']}", data={"amount": amount}, **kw)
 
 
 def made(response: TestResponse) -> str:
     """The id of the invoice that the answer leads to."""
     assert response.status_code == 303, response.text
-    return re.fullmatch(r"\.\./pay/(inv_\w+)(\?lang=\w\w)?", response.headers["Location"])[1]
+    return re.fullmatch(
+        r"\.\./pay/(inv_\w+)(\?lang=\w\w)?", response.headers["Location"]
+    )[1]
 
 
 def count(shop: Shop) -> int:

@@ -82,7 +82,12 @@ def sandbox(browser: Browser, folder: Path, shots: Path, file: Path) -> None:
         tab.until("document.querySelector('#story .end')")
         frames.append(tab.picture(whole=False))
         lasting = [FIRST_MS, *[EVERY_MS] * (len(frames) - 2), LAST_MS]
-        others = {"save_all": True, "append_images": frames[1:], "duration": lasting, "loop": 0}
+        others = {
+            "save_all": True,
+            "append_images": frames[1:],
+            "duration": lasting,
+            "loop": 0,
+        }
         frames[0].save(file, quality=70, method=6, minimize_size=True, **others)
         assert file.stat().st_size < 500_000
         for (where, size), theme in itertools.product(
@@ -97,7 +102,11 @@ def sandbox(browser: Browser, folder: Path, shots: Path, file: Path) -> None:
 def sell(hosted: Hosted, amount: str, what: str) -> dict[str, Any]:
     """An invoice in euros, as the till makes it."""
     service, now = hosted.shop.service, hosted.clock()
-    wanted = {"amount": Decimal(amount), "description": what, "expires_in_hours": Decimal(1)}
+    wanted = {
+        "amount": Decimal(amount),
+        "description": what,
+        "expires_in_hours": Decimal(1),
+    }
     details = load(NEW_PRICED_INVOICE, wanted) | {"tip": "0"}
     order = order_of(hosted.shop.merchant_id, details, "EUR")
     quoted = quote(service.db, service.prices, now, order)
@@ -115,8 +124,15 @@ def live_through(hosted: Hosted) -> None:
         for before, at in itertools.pairwise([0, *times, 86_400]):
             hosted.clock.move(seconds=at - before)
             if at < 86_400:
-                amount = chance.choice(["4.50", "9.00", "12.50", "18.00", "27.90", "42.00"])
-                pay(hosted.shop, sell(hosted, amount, "Coffee"), USD="60000", EUR="52000")
+                amount = chance.choice(
+                    ["4.50", "9.00", "12.50", "18.00", "27.90", "42.00"]
+                )
+                pay(
+                    hosted.shop,
+                    sell(hosted, amount, "Coffee"),
+                    USD="60000",
+                    EUR="52000",
+                )
 
 
 def logo(width: int = 96) -> bytes:
@@ -141,17 +157,32 @@ def shop(browser: Browser, hosted: Hosted, pictures: Path) -> None:
         picture = tab.picture(whole)
         tab.close()
         width = picture.width * HEIGHT // picture.height
-        return picture if whole else picture.resize((width, HEIGHT), Image.Resampling.LANCZOS)
+        return (
+            picture
+            if whole
+            else picture.resize((width, HEIGHT), Image.Resampling.LANCZOS)
+        )
 
     db, owner = hosted.shop.service.db, hosted.shop.merchant_id
-    brand = {"name": "Harbour Roasters", "accent": ACCENT, "contact": "hello@roasters.example"}
+    brand = {
+        "name": "Harbour Roasters",
+        "accent": ACCENT,
+        "contact": "hello@roasters.example",
+    }
     set_brand(db, owner, checked(logo(), **brand))
     set_currency(db, owner, "EUR")
     set_timezone(db, owner, "Europe/Berlin")
     live_through(hosted)
-    order, sale = sell(hosted, "27.90", "Two bags of coffee"), sell(hosted, "12.50", "Cake")
+    order, sale = (
+        sell(hosted, "27.90", "Two bags of coffee"),
+        sell(hosted, "12.50", "Cake"),
+    )
     page = f"/pay/{order['id']}"
-    shown = {page: (390, 760), f"/merchant/till/{sale['id']}": TABLET, "/merchant/month": DESK}
+    shown = {
+        page: (390, 760),
+        f"/merchant/till/{sale['id']}": TABLET,
+        "/merchant/month": DESK,
+    }
     row = [shot(path, size=size, scale=2) for path, size in shown.items()]
     together(row, len(row), pictures / "shop.webp")
     assert (pictures / "shop.webp").stat().st_size < 200_000

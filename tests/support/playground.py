@@ -32,7 +32,9 @@ def children_of(pid: int) -> list[int]:
 def is_alive(pid: int) -> bool:
     """True if the process runs (a zombie does not)."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return (
+            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        )
     except OSError:
         return False
 
@@ -79,7 +81,9 @@ class Playground:
         return requests.get(self.api + path, headers=self._headers(), timeout=60).json()
 
     def post(self, path: str, body: Any) -> Any:
-        return requests.post(self.api + path, json=body, headers=self._headers(), timeout=60).json()
+        return requests.post(
+            self.api + path, json=body, headers=self._headers(), timeout=60
+        ).json()
 
     def press(self, button: str, **fields: Any) -> Any:
         return press(self.chain, button, **fields)
@@ -87,9 +91,13 @@ class Playground:
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.key}"}
 
-    def pay(self, invoice: dict[str, Any], sats: int | None = None, button: str = "pay") -> str:
+    def pay(
+        self, invoice: dict[str, Any], sats: int | None = None, button: str = "pay"
+    ) -> str:
         amount = invoice["amount_sats"] if sats is None else sats
-        return self.press(button, address=invoice["deposit_address"], amount=amount)["txid"]
+        return self.press(button, address=invoice["deposit_address"], amount=amount)[
+            "txid"
+        ]
 
     def wait_for_status(self, invoice: dict[str, Any], status: str) -> dict[str, Any]:
         """The invoice once it has the status; the page is polled, well within what visitors may."""
@@ -128,9 +136,14 @@ def start_playground(
     if "sandbox_command" in GONE:
         pytest.skip("the part was deleted")
     service_port, chain_port = service_port or free_port(), chain_port or free_port()
-    service, chain = f"http://127.0.0.1:{service_port}", f"http://127.0.0.1:{chain_port}"
+    service, chain = (
+        f"http://127.0.0.1:{service_port}",
+        f"http://127.0.0.1:{chain_port}",
+    )
     began_s = time.monotonic()
-    environ = {name: value for name, value in os.environ.items() if "BLOCKTILL" not in name} | {
+    environ = {
+        name: value for name, value in os.environ.items() if "BLOCKTILL" not in name
+    } | {
         "BLOCKTILL_DATABASE_URL": f"sqlite:///{folder}/blocktill.db",
         "BLOCKTILL_BASE_URL": service,
         "BLOCKTILL_EXPLORERS": chain,
@@ -149,4 +162,6 @@ def start_playground(
         assert line, f"the sandbox did not start: {talk.read_text()}"
         introduction += line
     api = f"{service}/api/v1"
-    return Playground(process, introduction, talk, api, service, chain, environ, began_s)
+    return Playground(
+        process, introduction, talk, api, service, chain, environ, began_s
+    )

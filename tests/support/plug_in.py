@@ -14,23 +14,34 @@ SHOP = "https://shop.example"
 class GreenfieldShop:
     """A key of a shop at `url`; `shop` is the service."""
 
-    def __init__(self, shop: Shop, plugin: str = "any", url: str = SHOP, merchant_id: int = 0):
-        network, owner_id = shop.service.settings.network, merchant_id or shop.merchant_id
+    def __init__(
+        self, shop: Shop, plugin: str = "any", url: str = SHOP, merchant_id: int = 0
+    ):
+        network, owner_id = (
+            shop.service.settings.network,
+            merchant_id or shop.merchant_id,
+        )
         db, now = shop.service.db, shop.clock()
         self.shop, self.url = shop, url
         self.store = store_of(db, owner_id, url, now)
         of_shop = (self.store, PERMISSIONS[plugin])
         self.issued = keys.issue(db, network, owner_id, "write", plugin, now, *of_shop)
 
-    def ask(self, method: str, path: str, json: Any = None, **kwargs: Any) -> TestResponse:
+    def ask(
+        self, method: str, path: str, json: Any = None, **kwargs: Any
+    ) -> TestResponse:
         """A request below /api/v1, in which STORE stands for the store."""
-        headers = {"Authorization": f"token {self.issued.secret}"} | kwargs.pop("headers", {})
+        headers = {"Authorization": f"token {self.issued.secret}"} | kwargs.pop(
+            "headers", {}
+        )
         if json is not None:
             kwargs["json"] = json
         path = f"/api/v1{path.replace('STORE', self.store)}"
         return self.shop.client.open(path, method=method, headers=headers, **kwargs)
 
-    def order(self, amount: str = "25.00", currency: str = "USD", **fields: Any) -> dict[str, Any]:
+    def order(
+        self, amount: str = "25.00", currency: str = "USD", **fields: Any
+    ) -> dict[str, Any]:
         body = {"amount": amount, "currency": currency} | fields
         response = self.ask("POST", "/stores/STORE/invoices", body)
         assert response.status_code == 200, response.text

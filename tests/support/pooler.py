@@ -39,7 +39,11 @@ class Pooler:
             shutil.chown(file, "postgres")
         with (folder / "pgbouncer.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [self.PROGRAM or "pgbouncer", str(file)], user=user, cwd="/", stdout=log, stderr=log
+                [self.PROGRAM or "pgbouncer", str(file)],
+                user=user,
+                cwd="/",
+                stdout=log,
+                stderr=log,
             )
         until(lambda: is_open(self.port), "PgBouncer to answer")
 

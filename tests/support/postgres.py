@@ -20,9 +20,16 @@ from ports import free_port
 
 from storage import versions
 
-PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/lib/postgresql"))
+PROGRAMS = max(
+    Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/lib/postgresql")
+)
 # Nothing is kept for a crash: the data ends with the server.
-FAST = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_connections": "200"}
+FAST = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "max_connections": "200",
+}
 END = 'read _; "$0" --mode immediate --pgdata "$1/data" stop; rm -r "$1"'
 USER, SECRET = "blocktill", "correct-horse"
 TEMPLATE = "migrated"  # the database that new ones are copied from
@@ -39,19 +46,36 @@ class Server:
         self.made: set[str] = set()
         self._admin: psycopg.Connection | None = None
         self._user = pwd.getpwnam("postgres").pw_uid if os.getuid() == 0 else None
-        place = None if follows else in_memory()  # both of a large one may not fit there
+        place = (
+            None if follows else in_memory()
+        )  # both of a large one may not fit there
         self._folder = Path(tempfile.mkdtemp(prefix="blocktill-postgres-", dir=place))
         if os.getuid() == 0:
             shutil.chown(self._folder, "postgres")
         self.port = free_port()
         if follows:
-            address = ["--host=127.0.0.1", f"--port={follows.port}", f"--username={USER}"]
-            self._run("pg_basebackup", *address, "--write-recovery-conf", "--checkpoint=fast")
+            address = [
+                "--host=127.0.0.1",
+                f"--port={follows.port}",
+                f"--username={USER}",
+            ]
+            self._run(
+                "pg_basebackup", *address, "--write-recovery-conf", "--checkpoint=fast"
+            )
         else:
-            self._run("initdb", "--username", USER, "--auth=trust", "--encoding=UTF8", "--no-sync")
+            self._run(
+                "initdb",
+                "--username",
+                USER,
+                "--auth=trust",
+                "--encoding=UTF8",
+                "--no-sync",
+            )
         with (self._folder / "data/postgresql.conf").open("a") as file:
             file.writelines(f"{name} = {value}\n" for name, value in FAST.items())
-            file.write(f"unix_socket_directories = '{self._folder}'\nport = {self.port}\n")
+            file.write(
+                f"unix_socket_directories = '{self._folder}'\nport = {self.port}\n"
+            )
         self.start()
         # However the tests end, the pipe to this one breaks then.
         self._mourner = subprocess.Popen(
@@ -92,7 +116,9 @@ class Server:
         self._admin.execute(statement)
 
     def start(self) -> None:
-        self._run("pg_ctl", "--log", str(self._folder / "log"), "--silent", "--wait", "start")
+        self._run(
+            "pg_ctl", "--log", str(self._folder / "log"), "--silent", "--wait", "start"
+        )
 
     def stop(self, mode: str = "fast") -> None:
         """Stops it: `fast` tells every client, `immediate` is like a crash."""
@@ -108,7 +134,12 @@ class Server:
         self.start()
 
     def _run(self, program: str, *words: str) -> None:
-        command = [str(PROGRAMS / program), *words, "--pgdata", str(self._folder / "data")]
+        command = [
+            str(PROGRAMS / program),
+            *words,
+            "--pgdata",
+            str(self._folder / "data"),
+        ]
         done = subprocess.run(
             command,
             user=self._user,
@@ -138,7 +169,9 @@ def server() -> Server:
     Where there is none the test is skipped, or fails when the run is about PostgreSQL.
     """
     if not (PROGRAMS / "initdb").exists():
-        give_up = pytest.fail if os.environ.get("TESTS_ON") == "postgresql" else pytest.skip
+        give_up = (
+            pytest.fail if os.environ.get("TESTS_ON") == "postgresql" else pytest.skip
+        )
         give_up("PostgreSQL's programs are not installed (apt-get install postgresql)")
     started = Server()
     with psycopg.connect(started.url("postgres"), autocommit=True) as connection:

@@ -11,7 +11,11 @@ import pytest
 
 ALWAYS = os.environ.get("CI_RUN") == "1"  # .ci/run has installed what a test may want
 UV = Path(sys.executable).parent / "uv"
-AWAY = ("Failed to fetch", "Connection refused", "NewConnectionError")  # no registry answers
+AWAY = (
+    "Failed to fetch",
+    "Connection refused",
+    "NewConnectionError",
+)  # no registry answers
 
 
 def tool(name: str) -> str:
@@ -26,7 +30,9 @@ def tool(name: str) -> str:
 
 def done(words: list[Any], timeout: int = 60, **kwargs: Any) -> str:
     """The output of a command that must succeed without a warning."""
-    ended = subprocess.run(words, capture_output=True, text=True, timeout=timeout, **kwargs)
+    ended = subprocess.run(
+        words, capture_output=True, text=True, timeout=timeout, **kwargs
+    )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout + ended.stderr
 
@@ -34,7 +40,12 @@ def done(words: list[Any], timeout: int = 60, **kwargs: Any) -> str:
 def certificate(folder: Path, name: str = "pay.example.com") -> None:
     """privkey.pem and fullchain.pem: one that signs itself, for the name and 127.0.0.1."""
     words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-    words += ["-subj", f"/CN={name}", "-addext", f"subjectAltName=IP:127.0.0.1,DNS:{name}"]
+    words += [
+        "-subj",
+        f"/CN={name}",
+        "-addext",
+        f"subjectAltName=IP:127.0.0.1,DNS:{name}",
+    ]
     keys = ["-keyout", folder / "privkey.pem", "-out", folder / "fullchain.pem"]
     done([tool("openssl"), *words, *keys])
 

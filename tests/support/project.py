@@ -8,12 +8,18 @@ from paths import PROJECT
 METADATA = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
 VERSION = "Programming Language :: Python :: "
 # Oldest first: 3.11 and those after it.
-PYTHONS = [c.removeprefix(VERSION) for c in METADATA["classifiers"] if re.search(r":: 3\.\d", c)]
+PYTHONS = [
+    c.removeprefix(VERSION)
+    for c in METADATA["classifiers"]
+    if re.search(r":: 3\.\d", c)
+]
 
 
 def instructions() -> list[tuple[str, str]]:
     """Of the Dockerfile: names, and what follows."""
-    text = re.sub(r"^#.*\n", "", (PROJECT / "deploy" / "Dockerfile").read_text(), flags=re.M)
+    text = re.sub(
+        r"^#.*\n", "", (PROJECT / "deploy" / "Dockerfile").read_text(), flags=re.M
+    )
     lines = text.replace("\\\n", " ").splitlines()
     return [tuple(line.split(None, 1)) for line in lines if line.strip()]  # type: ignore[misc]
 

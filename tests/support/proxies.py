@@ -32,16 +32,30 @@ class Proxy:
 
     def connect(self, source: str = "127.0.0.1") -> http.client.HTTPConnection:
         """From this address of the loopback, which has many."""
-        to, options = ("127.0.0.1", self.port), {"timeout": 20, "source_address": (source, 0)}
+        to, options = (
+            ("127.0.0.1", self.port),
+            {"timeout": 20, "source_address": (source, 0)},
+        )
         if not self.has_tls:
             return http.client.HTTPConnection(*to, **options)
-        return http.client.HTTPSConnection(*to, **options, context=ssl._create_unverified_context())
+        return http.client.HTTPSConnection(
+            *to, **options, context=ssl._create_unverified_context()
+        )
 
     def ask(
-        self, method: str, path: str, source: str = "127.0.0.1", body: Any = None, **headers: str
+        self,
+        method: str,
+        path: str,
+        source: str = "127.0.0.1",
+        body: Any = None,
+        **headers: str,
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
         """Status, headers and body; the path is sent as it is written."""
-        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        data = (
+            body
+            if body is None or isinstance(body, bytes)
+            else json.dumps(body).encode()
+        )
         with contextlib.closing(self.connect(source)) as connection:
             sent = {"Content-Type": "application/json"} if data else {}
             connection.request(method, path, data, sent | headers)
@@ -51,7 +65,9 @@ class Proxy:
     @contextlib.contextmanager
     def running(self) -> Iterator["Proxy"]:
         environ = os.environ | {"HOME": str(self.folder)}
-        with subprocess.Popen(self.words, env=environ, stderr=subprocess.DEVNULL) as process:
+        with subprocess.Popen(
+            self.words, env=environ, stderr=subprocess.DEVNULL
+        ) as process:
             try:
                 until(lambda: is_open(self.port), "the proxy to listen")
                 yield self
@@ -102,7 +118,15 @@ def _nginx_words(folder: Path, site: str) -> list[Any]:
         f"error_log {folder}/error.log; worker_processes 1; events {{}}"
         f"http {{ access_log {folder}/access.log; {temporary} include {folder}/site.conf; }}"
     )
-    return [tool("nginx"), "-p", folder, "-e", folder / "error.log", "-c", folder / "nginx.conf"]
+    return [
+        tool("nginx"),
+        "-p",
+        folder,
+        "-e",
+        folder / "error.log",
+        "-c",
+        folder / "nginx.conf",
+    ]
 
 
 def caddyfile() -> str:
@@ -124,5 +148,12 @@ def caddy(folder: Path, upstream: int) -> Proxy:
         ("127.0.0.1:8000", f"127.0.0.1:{upstream}", 1),
     )
     (folder / "Caddyfile").write_text(f"{{\n\tadmin off\n}}\n{text}")
-    words = [tool("caddy"), "run", "--adapter", "caddyfile", "--config", folder / "Caddyfile"]
+    words = [
+        tool("caddy"),
+        "run",
+        "--adapter",
+        "caddyfile",
+        "--config",
+        folder / "Caddyfile",
+    ]
     return Proxy(words, folder, port, False)

@@ -15,7 +15,8 @@ from ports import free_port
 BINARY = shutil.which("redis-server") or shutil.which("valkey-server")
 # `.ci/run` has installed Redis: in it these tests never skip.
 needs_redis = pytest.mark.skipif(
-    BINARY is None and "CI_RUN" not in os.environ, reason="no redis-server on this machine"
+    BINARY is None and "CI_RUN" not in os.environ,
+    reason="no redis-server on this machine",
 )
 
 
@@ -31,7 +32,9 @@ class RedisServer:
         assert BINARY is not None, "redis-server is missing"
         words = [BINARY, "--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
         with (self._folder / "redis.log").open("ab") as log:
-            self._process = subprocess.Popen(words, cwd=self._folder, stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                words, cwd=self._folder, stdout=log, stderr=log
+            )
         until(self.answers, "Redis to answer")
 
     def answers(self) -> bool:

@@ -11,7 +11,14 @@ from storage.models import Refund
 from storage.queries import attentions
 
 MOST_REFUNDS = 40
-MUST_HAPPEN = ("replaced", "reorganised", "taken back", "out of order", "said", "refused")
+MUST_HAPPEN = (
+    "replaced",
+    "reorganised",
+    "taken back",
+    "out of order",
+    "said",
+    "refused",
+)
 SEEN_OF_A_REFUND = by_hand.MOST_SHOWN
 LEAST_SATS = 294  # an invoice's address gets no less
 
@@ -25,9 +32,13 @@ class History(World):
         invoice = self.dice.choice(self.invoices)
         sats = self.dice.choice([*SUMS, None, None])
         to = self.dice.choice([*self.addresses, None])
-        order = acts.Order(self.merchants[invoice["id"]], invoice["id"], sats, "returned", to)
+        order = acts.Order(
+            self.merchants[invoice["id"]], invoice["id"], sats, "returned", to
+        )
         is_sent_twice = sums.is_sent_twice(self.db, invoice["id"])
-        ours = self._try(lambda: acts.make(self.db, self.till.settings, order, self.till.clock()))
+        ours = self._try(
+            lambda: acts.make(self.db, self.till.settings, order, self.till.clock())
+        )
         if is_sent_twice and sats is None:  # of which the model knows nothing
             assert ours is None
             return
@@ -39,7 +50,10 @@ class History(World):
 
     def give(self) -> None:
         if self.names:
-            name, to = self.dice.choice(list(self.names)), self.dice.choice(self.addresses)
+            name, to = (
+                self.dice.choice(list(self.names)),
+                self.dice.choice(self.addresses),
+            )
             ours = self._try(
                 lambda: acts.give(
                     self.db, self.till.settings, self.names[name], to, self.till.clock()
@@ -62,7 +76,9 @@ class History(World):
 
     def say(self) -> None:
         """Of some output to payers' addresses the merchant says that it was this refund."""
-        there = [out for out in outputs(self.model.chain) if out.address in self.addresses]
+        there = [
+            out for out in outputs(self.model.chain) if out.address in self.addresses
+        ]
         ready = [name for name in self.names if self.model.state(name) == "ready"]
         if not (there and ready):
             return
@@ -116,7 +132,9 @@ class History(World):
         sent_sats = sum(one.sats for one in sent if one.invoice == id)
         is_too_much = theirs.came - theirs.asked - sent_sats >= LEAST_SATS
         assert (row.attention == "too_much") == is_too_much, (row, theirs, sent_sats)
-        self.did["sent the excess"] += theirs.came - theirs.asked >= LEAST_SATS and not is_too_much
+        self.did["sent the excess"] += (
+            theirs.came - theirs.asked >= LEAST_SATS and not is_too_much
+        )
 
     def nearest(self, row: Refund, name: str) -> list[int]:
         theirs: list[Output] = self.model.shown(name)

@@ -85,7 +85,9 @@ class Invoice:
     asked: int
     ended: bool = False  # expired or canceled: it never becomes paid
     came: int = 0
-    basis: str | None = None  # what the default sum means: "excess" or "all", once it was used
+    basis: str | None = (
+        None  # what the default sum means: "excess" or "all", once it was used
+    )
 
     @property
     def paid(self) -> bool:
@@ -102,7 +104,9 @@ class Refund:
     sats: int
     made: int
     address: str | None = None
-    known: frozenset[str] = frozenset()  # ids of the blocks known when the address was given
+    known: frozenset[str] = (
+        frozenset()
+    )  # ids of the blocks known when the address was given
     known_height: int = -1
     canceled: bool = False
     word: tuple[str, str, int] | None = (
@@ -130,7 +134,9 @@ def outputs(chain: Iterable[Block]) -> list[Output]:
 def may_count(refund: Refund, out: Output, known_by: str) -> bool:
     """An output to the refund's address, in a block not known when the address was given."""
     new = (
-        out.height > refund.known_height if known_by == "height" else out.block not in refund.known
+        out.height > refund.known_height
+        if known_by == "height"
+        else out.block not in refund.known
     )
     return new and not refund.canceled and refund.address == out.address
 
@@ -173,7 +179,9 @@ class Model:
     """All invoices and refunds of one chain. A step returns what it made, None, or a Refusal."""
 
     known_by: str = "block"
-    words_return: bool = False  # the other reading of 11: a word waits for its transaction
+    words_return: bool = (
+        False  # the other reading of 11: a word waits for its transaction
+    )
     dust: Callable[[str], int] = lambda address: 0
     chain: list[Block] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)  # every block id ever
@@ -181,7 +189,9 @@ class Model:
     refunds: dict[str, Refund] = field(default_factory=dict)
 
     def sent(self) -> dict[str, Output]:
-        return sending(self.refunds.values(), outputs(self.chain), self.known_by, self.words_return)
+        return sending(
+            self.refunds.values(), outputs(self.chain), self.known_by, self.words_return
+        )
 
     def state(self, refund: str) -> str:
         r = self.refunds[refund]
@@ -196,9 +206,15 @@ class Model:
         if self.state(refund) != "ready":
             return []
         used, r = set(self.sent().values()), self.refunds[refund]
-        return [o for o in outputs(self.chain) if may_count(r, o, self.known_by) and o not in used]
+        return [
+            o
+            for o in outputs(self.chain)
+            if may_count(r, o, self.known_by) and o not in used
+        ]
 
-    def open(self, invoice: str, merchant: str, asked: int, ended: bool = False) -> None:
+    def open(
+        self, invoice: str, merchant: str, asked: int, ended: bool = False
+    ) -> None:
         self.invoices[invoice] = Invoice(merchant, asked, ended)
 
     def come(self, invoice: str, sats: int) -> None:
@@ -206,7 +222,11 @@ class Model:
         self.invoices[invoice].came += sats
 
     def made_for(self, invoice: str) -> int:
-        return sum(r.sats for r in self.refunds.values() if r.invoice == invoice and not r.canceled)
+        return sum(
+            r.sats
+            for r in self.refunds.values()
+            if r.invoice == invoice and not r.canceled
+        )
 
     def default(self, invoice: str) -> tuple[str, int]:
         """What an unsaid sum means for this invoice, and what of it is left."""
@@ -217,7 +237,11 @@ class Model:
 
     def bad_address(self, merchant: str, sats: int, address: str) -> Refusal | None:
         for r in self.refunds.values():
-            if r.merchant != merchant and r.address == address and self.state(r.id) == "ready":
+            if (
+                r.merchant != merchant
+                and r.address == address
+                and self.state(r.id) == "ready"
+            ):
                 return Refusal("taken")
         return Refusal("dust") if sats < self.dust(address) else None
 
@@ -243,9 +267,15 @@ class Model:
         bad = self.bad_address(merchant, sats, address) if address is not None else None
         if bad:
             return bad
-        if invoice is not None and basis is not None and self.invoices[invoice].basis is None:
+        if (
+            invoice is not None
+            and basis is not None
+            and self.invoices[invoice].basis is None
+        ):
             self.invoices[invoice].basis = basis
-        refund = Refund(f"r{len(self.refunds)}", merchant, invoice, sats, len(self.refunds))
+        refund = Refund(
+            f"r{len(self.refunds)}", merchant, invoice, sats, len(self.refunds)
+        )
         self.refunds[refund.id] = refund
         if address is not None:
             self.set_address(refund, address)

@@ -32,14 +32,18 @@ class World:
     till: LiedTo
     dice: random.Random
     model: Model = field(default_factory=lambda: Model(words_return=True))
-    names: dict[str, str] = field(default_factory=dict)  # of the model's refunds: the product's ids
+    names: dict[str, str] = field(
+        default_factory=dict
+    )  # of the model's refunds: the product's ids
     did: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.db = self.till.shop.service.db
         self.addresses = [address(1), address(2), address(3, version=1)]
         self.base = self.till.sandbox.chain.ledger.height
-        self.invoices = [self.till.shop.invoice(PRICE, expires_in_hours=None) for _ in range(3)]
+        self.invoices = [
+            self.till.shop.invoice(PRICE, expires_in_hours=None) for _ in range(3)
+        ]
         self.watched = {script_of(to): to for to in self.addresses}
         for one in self.invoices:
             self.watched[script_of(one["deposit_address"])] = one["deposit_address"]
@@ -61,11 +65,15 @@ class World:
         """The merchant's wallet or a stranger pays to payers' addresses, several in one."""
         wallet = self.till.sandbox.wallet
         parts = [
-            TxOut(self.dice.choice(FOREIGN), script_of(self.dice.choice(self.addresses)))
+            TxOut(
+                self.dice.choice(FOREIGN), script_of(self.dice.choice(self.addresses))
+            )
             for _ in range(self.dice.choice([1, 1, 2, 4]))
         ]
         coins = choose(wallet.coins(), sum(out.value_sats for out in parts) + FEE_SATS)
-        self.till.sandbox.chain.accept(wallet.build(coins, parts, FEE_SATS), self.till.now)
+        self.till.sandbox.chain.accept(
+            wallet.build(coins, parts, FEE_SATS), self.till.now
+        )
 
     def pay_a_refund(self) -> None:
         """Exactly what one of those that wait asks for."""
@@ -109,7 +117,9 @@ class World:
 
     def check(self) -> None:
         """It reads what an explorer shows: some of the new blocks, in any order."""
-        self.till.clock.move(minutes=61)  # a block that none could show is asked for again
+        self.till.clock.move(
+            minutes=61
+        )  # a block that none could show is asked for again
         self.till.liar.instead = self._hide(self.dice.choice([0, 0.5, 0.7]))
         self._check()
 
@@ -121,10 +131,16 @@ class World:
 
     def _hide(self, share: float) -> Callable[[str], Reply | None]:
         ledger = self.till.sandbox.chain.ledger
-        hidden = {hash for hash in ledger.hashes[self.base :] if self.dice.random() < share}
+        hidden = {
+            hash for hash in ledger.hashes[self.base :] if self.dice.random() < share
+        }
 
         def reply(path: str) -> Reply | None:
-            return NOT_FOUND if any(one in path and "raw" in path for one in hidden) else None
+            return (
+                NOT_FOUND
+                if any(one in path and "raw" in path for one in hidden)
+                else None
+            )
 
         return reply
 
@@ -134,7 +150,9 @@ class World:
 
     def headers(self) -> list[Any]:
         """Height, hash, and when it was read, of the blocks that the shop knows."""
-        rows = self.till.shop.sql("SELECT height, hash, read_at FROM block ORDER BY height")
+        rows = self.till.shop.sql(
+            "SELECT height, hash, read_at FROM block ORDER BY height"
+        )
         return [row for row in rows.fetchall() if row[0] > self.base]
 
     def unread(self) -> list[Any]:
@@ -160,11 +178,18 @@ class World:
         for out in outputs(model.chain):
             came[out.address] += out.sats
         for one in self.invoices:
-            model.come(one["id"], came[one["deposit_address"]] - model.invoices[one["id"]].came)
+            model.come(
+                one["id"], came[one["deposit_address"]] - model.invoices[one["id"]].came
+            )
 
     def _block(self, height: int, hash: str) -> Block:
         txs = [
-            Tx(tx.txid, tuple((self.watched.get(o.script, ""), o.value_sats) for o in tx.outputs))
+            Tx(
+                tx.txid,
+                tuple(
+                    (self.watched.get(o.script, ""), o.value_sats) for o in tx.outputs
+                ),
+            )
             for tx in self.till.sandbox.chain.ledger.blocks[hash].txs
         ]
         return Block(hash, height, tuple(txs))

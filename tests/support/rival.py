@@ -30,14 +30,20 @@ class Rival:
         return len(self.blocks) - 1
 
     def add(
-        self, count: int = 1, txs: Sequence[Tx] = (), bits: int = BITS, at: int | None = None
+        self,
+        count: int = 1,
+        txs: Sequence[Tx] = (),
+        bits: int = BITS,
+        at: int | None = None,
     ) -> "Rival":
         """Blocks of its own, the first of them with `txs`; of the present unless told otherwise."""
         for number in range(count):
             inside = txs if number == 0 else ()
             coinbase = build_coinbase(self.height + 1, 0, b"\x51", inside)
             time = max(self.till.now if at is None else at, self.blocks[-1].time + 1)
-            self.blocks.append(build_block(self.blocks[-1].hash, time, coinbase, inside, bits))
+            self.blocks.append(
+                build_block(self.blocks[-1].hash, time, coinbase, inside, bits)
+            )
         return self
 
     def __call__(self, path: str) -> Reply | None:

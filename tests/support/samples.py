@@ -16,7 +16,9 @@ def figures(shop: Shop) -> Samples:
     registry = CollectorRegistry()
     file = sqlite_path(shop.service.settings.database_url)
     service, folder = shop.service, file and file.parent
-    registry.register(Figures(service.db, service.limiter.is_complete, shop.clock, folder))
+    registry.register(
+        Figures(service.db, service.limiter.is_complete, shop.clock, folder)
+    )
     registry.register(shop.service.counters)
     return by_name(registry.collect())
 

@@ -34,12 +34,27 @@ Fault = Callable[[int, str, bytes], Reply | None]
 
 # Counts and notes of looks, calls and requests: another number of them is no other outcome.
 NOISE = {
-    *("seq", "asked_at", "asked_since", "checked_at", "failures", "failed_at", "changes"),
+    *(
+        "seq",
+        "asked_at",
+        "asked_since",
+        "checked_at",
+        "failures",
+        "failed_at",
+        "changes",
+    ),
     *("not_before", "last_used_at", "explorer", "explorer_use", "peer", "tally"),
 }
 # When something was noticed: differs where the clock of the wall decides.
 NOTICED = {
-    *("first_seen_at", "vanished_at", "happened_at", "finished_at", "since_at", "read_at"),
+    *(
+        "first_seen_at",
+        "vanished_at",
+        "happened_at",
+        "finished_at",
+        "since_at",
+        "read_at",
+    ),
     *("tip_since", "run_since", "ran_at", "tried_at", "delivered_at", "covered_at"),
     *("time_believed", "time_leap"),
 }
@@ -108,8 +123,13 @@ class Scene:
         service = self.till.shop.service
         settings = replace(service.settings, database_url=url, explorers=(root,))
         db = open_database(url)
-        shop = replace(self.till.shop, service=replace(service, db=db, settings=settings))
-        environ = shop.environ | {"BLOCKTILL_DATABASE_URL": url, "BLOCKTILL_EXPLORERS": root}
+        shop = replace(
+            self.till.shop, service=replace(service, db=db, settings=settings)
+        )
+        environ = shop.environ | {
+            "BLOCKTILL_DATABASE_URL": url,
+            "BLOCKTILL_EXPLORERS": root,
+        }
         try:
             clock = Clock()
             clock.at = self.till.clock.at
@@ -154,7 +174,11 @@ def over_the_deadline(till: Till) -> None:
 
 def deep_or_canceled(till: Till) -> None:
     """Large sums, one of them deep enough by now; and money that nobody asks for any more."""
-    deep, shallow, canceled = till.shop.invoice(1500), till.shop.invoice(1500), till.shop.invoice()
+    deep, shallow, canceled = (
+        till.shop.invoice(1500),
+        till.shop.invoice(1500),
+        till.shop.invoice(),
+    )
     till.pay(deep)
     till.clock.move(hours=2)
     till.mine_and_check()
@@ -212,7 +236,10 @@ def state(url: str, without: Set[str] = NOISE) -> Rows:
     """
     with raw(url) as connection:
         found = tables(connection)
-    of_seq = {row["seq"]: f"{row['kind']} of {row['invoice_id']}" for row in found["public_event"]}
+    of_seq = {
+        row["seq"]: f"{row['kind']} of {row['invoice_id']}"
+        for row in found["public_event"]
+    }
     for row in found["delivery"]:
         row["event_seq"] = row["about"] = of_seq[row["event_seq"]]
         del row["first_at"], row["created_at"]
@@ -231,7 +258,9 @@ def state(url: str, without: Set[str] = NOISE) -> Rows:
     for event in found["event"]:  # also of payments that were undone
         if event["kind"] == "payment":
             payment = json.loads(event["detail"])
-            text = text.replace(payment["id"], f"{payment['txid']} to {event['invoice_id']}")
+            text = text.replace(
+                payment["id"], f"{payment['txid']} to {event['invoice_id']}"
+            )
     rows = json.loads(text)
     for table, column in (("event", "detail"), ("public_event", "state")):
         for row in rows[table]:
@@ -243,7 +272,9 @@ def differences(found: Rows, wanted: Rows) -> list[str]:
     """Each row that one of the two has more often than the other."""
     told = []
     for table in sorted(found.keys() | wanted.keys()):
-        rows, others = (Counter(map(repr, each.get(table, []))) for each in (found, wanted))
+        rows, others = (
+            Counter(map(repr, each.get(table, []))) for each in (found, wanted)
+        )
         told += [f"{table}, unwanted: {row}" for row in rows - others]
         told += [f"{table}, missing: {row}" for row in others - rows]
     return told
@@ -258,29 +289,39 @@ def assert_sound(url: str) -> None:
     db = open_database(url)
     for merchant in db.rows(merchants.ALL):
         where = {"merchant_id": db.only(merchants.BY_NAME, name=merchant.name).id}
-        stored, summed = (db.only(q, **where) for q in (balances.OF_MERCHANT, balances.RECOMPUTED))
+        stored, summed = (
+            db.only(q, **where) for q in (balances.OF_MERCHANT, balances.RECOMPUTED)
+        )
         assert stored == summed, f"the balance is {stored}, its outputs are {summed}"
     kept = {row.name: gap_of_merchant(db, row) for row in db.rows(merchants.ALL)}
     db.close()
     rows = state(url)
     _assert_gaps(rows, kept)
     proven = {(row["invoice_id"], row["txid"]) for row in rows["proof"]}
-    mined = {(row["invoice_id"], row["txid"]) for row in rows["output"] if row["block_hash"]}
+    mined = {
+        (row["invoice_id"], row["txid"]) for row in rows["output"] if row["block_hash"]
+    }
     assert proven == mined, f"proven are {proven}"
     assert_days(rows)
     for payment in rows["payment"]:
         outputs = [row for row in rows["output"] if row["payment_id"] == payment["id"]]
         paid_sats = sum(row["amount_sats"] for row in outputs)
         assert payment["amount_sats"] == paid_sats, f"{payment} of {outputs}"
-        known = all(row["block_hash"] and row["txid"] == payment["tx_hash"] for row in outputs)
+        known = all(
+            row["block_hash"] and row["txid"] == payment["tx_hash"] for row in outputs
+        )
         assert known, f"{payment} of {outputs}"
     for invoice in rows["invoice"]:
-        settling = [row for row in rows["payment"] if row["invoice_id"] == invoice["id"]]
+        settling = [
+            row for row in rows["payment"] if row["invoice_id"] == invoice["id"]
+        ]
         if invoice["status"] != "paid":
             assert settling == [], f"{invoice} is not paid, and yet by {settling}"
         elif invoice["settled_reason"] is None:
             paid_sats = sum(row["amount_sats"] for row in settling)
-            assert paid_sats >= invoice["amount_sats"], f"{invoice} is paid by {settling}"
+            assert paid_sats >= invoice["amount_sats"], (
+                f"{invoice} is paid by {settling}"
+            )
             completed = invoice["tx_hash"] in {row["tx_hash"] for row in settling}
             assert completed, f"{invoice} is paid by {settling}"
     _assert_told_once(rows)
@@ -292,13 +333,19 @@ def assert_days(rows: Rows) -> None:
     zones = {row["id"]: row["timezone"] for row in rows["merchant"]}
     for row in rows["payment"]:
         value = row["value_at_receipt"]
-        at = datetime.fromtimestamp(row["created_at"] / 1000, ZoneInfo(zones[row["merchant_id"]]))
-        day = days[row["merchant_id"], (at.date() - date(1970, 1, 1)).days, row["currency"]]
+        at = datetime.fromtimestamp(
+            row["created_at"] / 1000, ZoneInfo(zones[row["merchant_id"]])
+        )
+        day = days[
+            row["merchant_id"], (at.date() - date(1970, 1, 1)).days, row["currency"]
+        ]
         day.update(payments=1, received_sats=row["amount_sats"], unpriced=value is None)
         day.update(value_minor=int((value or "0").replace(".", "")))
     key = ("merchant_id", "day", "currency")
     kept = {tuple(row[name] for name in key): row for row in rows["merchant_day"]}
-    assert kept == {of: dict(zip(key, of, strict=True)) | sums for of, sums in days.items()}
+    assert kept == {
+        of: dict(zip(key, of, strict=True)) | sums for of, sums in days.items()
+    }
 
 
 def _assert_gaps(rows: Rows, kept: dict[str, Gap]) -> None:
@@ -310,7 +357,9 @@ def _assert_gaps(rows: Rows, kept: dict[str, Gap]) -> None:
             for row in rows["invoice"]
             if row["merchant_id"] == merchant["id"] and row["id"] in came
         ]
-        assert kept[merchant["name"]] == gap_of(None, None, merchant["next_index"], sorted(paid))
+        assert kept[merchant["name"]] == gap_of(
+            None, None, merchant["next_index"], sorted(paid)
+        )
 
 
 def _assert_told_once(rows: Rows) -> None:
@@ -340,8 +389,12 @@ def assert_nothing_else(found: Rows, before: Rows, end: Rows) -> None:
 
     An invoice stands where it stood or will stand, or is open once its payment was undone.
     """
-    statuses = [{row["id"]: row["status"] for row in rows["invoice"]} for rows in (before, end)]
-    reopened = {row["invoice_id"] for row in end["event"] if row["kind"] == "reorganised"}
+    statuses = [
+        {row["id"]: row["status"] for row in rows["invoice"]} for rows in (before, end)
+    ]
+    reopened = {
+        row["invoice_id"] for row in end["event"] if row["kind"] == "reorganised"
+    }
     for invoice in found["invoice"]:
         allowed = {was[invoice["id"]] for was in statuses}
         allowed |= {"open"} if invoice["id"] in reopened else set()

@@ -13,14 +13,22 @@ Reply = Callable[[BaseHTTPRequestHandler], None]
 
 def say(body: Any, status: int = 200, **headers: str) -> Reply:
     """A complete answer; anything but text and bytes goes out as JSON."""
-    named = {"Content-Type": "text/plain" if isinstance(body, str) else "application/octet-stream"}
+    named = {
+        "Content-Type": "text/plain"
+        if isinstance(body, str)
+        else "application/octet-stream"
+    }
     if not isinstance(body, str | bytes):
         body, named = json.dumps(body), {"Content-Type": "application/json"}
     raw = body.encode() if isinstance(body, str) else body
 
     def reply(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response_only(status)  # without a Date: the test's clock is another
-        for name, value in ({"Content-Length": str(len(raw))} | named | headers).items():
+        handler.send_response_only(
+            status
+        )  # without a Date: the test's clock is another
+        for name, value in (
+            {"Content-Length": str(len(raw))} | named | headers
+        ).items():
             handler.send_header(name, value)
         handler.end_headers()
         handler.wfile.write(raw)
@@ -71,7 +79,9 @@ class Serving:
         raise NotImplementedError
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        threading.Thread(
+            target=self._server.serve_forever, args=(0.01,), daemon=True
+        ).start()
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -96,7 +106,9 @@ class Listening:
         with contextlib.suppress(OSError):
             while not self.released.is_set():
                 self._open.append(self._listener.accept()[0])
-                threading.Thread(target=self._meet, args=self._open[-1:], daemon=True).start()
+                threading.Thread(
+                    target=self._meet, args=self._open[-1:], daemon=True
+                ).start()
 
     def _meet(self, client: socket.socket) -> None:
         with client, contextlib.suppress(OSError, ValueError, IndexError):

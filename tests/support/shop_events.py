@@ -11,7 +11,9 @@ from schemas.resources import Resources
 
 
 def events(till: Till, since: int = 0) -> list[Event]:
-    return after(till.shop.service.db, Resources(till.settings.base_url), since, limit=1000)
+    return after(
+        till.shop.service.db, Resources(till.settings.base_url), since, limit=1000
+    )
 
 
 def kinds(till: Till, since: int = 0) -> list[str]:
@@ -50,13 +52,18 @@ def live_through_all(till: Till) -> dict[Kind, Event]:
 
 
 def _live_through_refunds(till: Till) -> None:
-    terminal, to = Terminal(till), "bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202"  # nobody's
+    terminal, to = (
+        Terminal(till),
+        "bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202",
+    )  # nobody's
     invoice = till.shop.invoice()
     till.confirm(invoice)
     create = ("refund", "create", invoice["id"], "--reason", "a coat that came back")
     canceled = terminal.json(*create, "--sats", "600")
     terminal.run("refund", "cancel", canceled["id"])
-    till.sandbox.wallet.pay(to, terminal.json(*create, "--address", to)["amount_sats"], till.now)
+    till.sandbox.wallet.pay(
+        to, terminal.json(*create, "--address", to)["amount_sats"], till.now
+    )
     till.mine_and_check()
     till.sandbox.chain.reorganise(1, till.now)
     till.check()
@@ -64,7 +71,16 @@ def _live_through_refunds(till: Till) -> None:
 
 def _live_through_bills(till: Till) -> None:
     terminal, words = Terminal(till), ("--description", "Rent", "--reference", "A-17")
-    create = ("bill", "create", "shop", "--amount", "25", *words, "--email", "ada@example.com")
+    create = (
+        "bill",
+        "create",
+        "shop",
+        "--amount",
+        "25",
+        *words,
+        "--email",
+        "ada@example.com",
+    )
     terminal.run("bill", "end", terminal.json(*create, "--every", "month")["id"])
     bill = terminal.json(*create)
     page = till.shop.client.post(f"/bill/{bill['id']}").headers["Location"]

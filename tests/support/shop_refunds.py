@@ -25,7 +25,9 @@ def paid(till: Till, sats: int | None = None, **fields: Any) -> dict[str, Any]:
     return invoice
 
 
-def made(till: Till, invoice: dict[str, Any], sats: int | None = None, to: str = "") -> Refund:
+def made(
+    till: Till, invoice: dict[str, Any], sats: int | None = None, to: str = ""
+) -> Refund:
     """A refund of this invoice, with the payer's address if there is one."""
     db, now = till.shop.service.db, till.clock()
     row = db.only(invoices.WHOLE, id=invoice["id"])

@@ -38,7 +38,10 @@ def bit_multisig(secrets: Sequence[int], public_keys: list[bytes]) -> list[Any]:
 
 
 def spend_by_bit(
-    signers: Sequence[Any], coins: Sequence[Coin], parts: Iterable[tuple[str, int]], **fee: Any
+    signers: Sequence[Any],
+    coins: Sequence[Coin],
+    parts: Iterable[tuple[str, int]],
+    **fee: Any,
 ) -> bytes:
     """Pays (address, satoshis) with all these coins, signed by each; the rest is change."""
     unspent, (first, *others) = pytest.importorskip("bit.network.meta").Unspent, signers
@@ -60,5 +63,7 @@ def spend_by_bit(
 
 def spend_p2wpkh(key: Key, coins: Sequence[Coin], outputs: Sequence[TxOut]) -> Tx:
     """By the sandbox's wallet, since `bit` signs none."""
-    spent = [sandbox.Spendable(c.outpoint, c.output.value_sats, c.height < 0) for c in coins]
+    spent = [
+        sandbox.Spendable(c.outpoint, c.output.value_sats, c.height < 0) for c in coins
+    ]
     return parse_tx(sandbox.sign(key, spent, outputs))

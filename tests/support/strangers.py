@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 
 WRONG = (
-    b"%s /api/v1/invoices HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer sk_test_no\r\n%s\r\n"
+    b"%s /api/v1/invoices HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    b"Authorization: Bearer sk_test_no\r\n%s\r\n"
 )
 KEPT = WRONG % (b"GET", b"")
 NEW = WRONG % (b"POST", b"Content-Length: 0\r\n")  # whose answers end the connection
@@ -17,7 +18,9 @@ VISITS = 6
 
 
 @contextlib.contextmanager
-def strangers(connect: Callable[[], socket.socket], sent: bytes, count: int) -> Iterator[list[int]]:
+def strangers(
+    connect: Callable[[], socket.socket], sent: bytes, count: int
+) -> Iterator[list[int]]:
     """Each asks again when it is answered, on a new connection where that ended."""
     ended, answers = threading.Event(), [0]
 

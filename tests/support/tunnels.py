@@ -68,7 +68,9 @@ class Socks(Proxy):
         if b"\x02" in methods:
             client.sendall(b"\x05\x02")
             stream.read(1)
-            self.logins.append(b":".join(stream.read(stream.read(1)[0]) for _ in range(2)))
+            self.logins.append(
+                b":".join(stream.read(stream.read(1)[0]) for _ in range(2))
+            )
             client.sendall(b"\x01\x00")
         else:
             client.sendall(b"\x05\x00")
@@ -92,7 +94,9 @@ class Http(Proxy):
         while b"\r\n\r\n" not in head:
             head += client.recv(65536)
         line, *headers = head.split(b"\r\n")
-        self.logins += [h.split(b" ")[-1] for h in headers if h.startswith(b"Proxy-Auth")]
+        self.logins += [
+            h.split(b" ")[-1] for h in headers if h.startswith(b"Proxy-Auth")
+        ]
         method, where, _ = line.decode().split(" ")
         if method == "CONNECT":
             host, _, port = where.rpartition(":")

@@ -9,7 +9,16 @@ from pathlib import Path
 from paths import PROJECT
 from programs import done
 
-NO_SOURCES = (".*_cache", ".git", ".hypothesis", ".venv", "__pycache__", "build", "dist", "var")
+NO_SOURCES = (
+    ".*_cache",
+    ".git",
+    ".hypothesis",
+    ".venv",
+    "__pycache__",
+    "build",
+    "dist",
+    "var",
+)
 BUILT_WITHIN_S = 300  # on a machine that has much else to do
 BUILD = [sys.executable, "-m", "build", "--no-isolation"]
 
@@ -22,7 +31,10 @@ def copy_sources(folder: Path) -> Path:
 
 def build(folder: Path) -> tuple[Path, Path]:
     """The sdist, and the wheel that is made from it."""
-    done([*BUILD, "--outdir", folder, copy_sources(folder / "source")], timeout=BUILT_WITHIN_S)
+    done(
+        [*BUILD, "--outdir", folder, copy_sources(folder / "source")],
+        timeout=BUILT_WITHIN_S,
+    )
     (sdist,) = folder.glob("*.tar.gz")
     (wheel,) = folder.glob("*.whl")
     return sdist, wheel

@@ -11,7 +11,9 @@ def test_a_page_fits_phone_and_desk_and_axe_finds_nothing(open_tab, counter):
     invoice = counter.invoice(description="Two bags of coffee", left_s=3000)
     tab = show(open_tab, counter, invoice)
     bottom = "document.getElementById('open-wallet').getBoundingClientRect().bottom"
-    assert tab.ask(bottom) <= 664 and not tab.is_shown("qr")  # the height that a browser leaves
+    assert tab.ask(bottom) <= 664 and not tab.is_shown(
+        "qr"
+    )  # the height that a browser leaves
     tab.click("#unfold")
     assert tab.is_shown("qr")
     assert look(tab, axe_script(), (PHONE, DESK)) == []
@@ -19,18 +21,30 @@ def test_a_page_fits_phone_and_desk_and_axe_finds_nothing(open_tab, counter):
     assert tab.qr().text == f"bitcoin:{invoice['deposit_address']}?amount={amount}"
 
 
-def test_a_payment_shows_by_itself_when_it_is_seen_and_when_it_is_confirmed(open_tab, counter):
+def test_a_payment_shows_by_itself_when_it_is_seen_and_when_it_is_confirmed(
+    open_tab, counter
+):
     invoice = counter.invoice(description="Two bags of coffee")
     tab = show(open_tab, counter, invoice)
-    assert tab.text("state") == "Waiting for your payment" and tab.text("announce") == ""
+    assert (
+        tab.text("state") == "Waiting for your payment" and tab.text("announce") == ""
+    )
     tab.ask("window.stayed = true")
     txid = counter.pay(invoice)
     tab.until_state("seen")
     assert tab.text("announce").startswith("Payment seen. It is complete")
-    assert tab.text("confirmations") == "Confirmations: 0 of 1" and not tab.is_shown("ways")
+    assert tab.text("confirmations") == "Confirmations: 0 of 1" and not tab.is_shown(
+        "ways"
+    )
     counter.mine()
     tab.until_state("paid")
     assert tab.text("announce") == "Paid. Thank you. This is your receipt."
-    assert tab.text("transaction") == txid and tab.text("description") == "Two bags of coffee"
-    assert tab.ask("document.title") == f"Paid · {btc_shown(invoice['amount_sats'])} BTC · shop"
+    assert (
+        tab.text("transaction") == txid
+        and tab.text("description") == "Two bags of coffee"
+    )
+    assert (
+        tab.ask("document.title")
+        == f"Paid · {btc_shown(invoice['amount_sats'])} BTC · shop"
+    )
     assert tab.ask("window.stayed")  # nothing was loaded again

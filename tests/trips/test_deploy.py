@@ -72,7 +72,9 @@ def test_the_backup_is_called_with_the_day_of_the_week(installed, tmp_path):
     echo.write_text('#!/bin/sh\necho "$@"\n')
     echo.chmod(0o755)
     line = (
-        settings_of("blocktill-backup.service")["ExecStart"].replace("%%", "%").replace("$$", "$")
+        settings_of("blocktill-backup.service")["ExecStart"]
+        .replace("%%", "%")
+        .replace("$$", "$")
     )
     words = shlex.split(line.replace("/opt/blocktill/bin/blocktill", str(echo)))
     day = done(["date", "+%u"]).strip()
@@ -88,10 +90,14 @@ def test_the_backup_of_every_night_says_nothing_while_all_is_well_and_why_when_i
     line = settings_of("blocktill-backup.service")["ExecStart"]
     options = re.search(r" backup ((?:--\w+ )+)", line)[1].split()
     for _ in range(2):  # the second one overwrites the first, as after a week
-        ended = forge().run(shop.environ, ["backup", *options, str(tmp_path / "copy.db")])
+        ended = forge().run(
+            shop.environ, ["backup", *options, str(tmp_path / "copy.db")]
+        )
         assert (ended.status, ended.output, ended.errors) == (0, "", "")
     assert (tmp_path / "copy.db").stat().st_size > 4096
-    refused = forge().run(shop.environ, ["backup", *options, str(tmp_path / "no" / "copy.db")])
+    refused = forge().run(
+        shop.environ, ["backup", *options, str(tmp_path / "no" / "copy.db")]
+    )
     assert refused.status == 1 and "there is no folder" in refused.errors
 
 
@@ -103,11 +109,16 @@ def test_the_image_is_small_and_runs_as_nobody_on_the_newest_python_that_we_know
     found = instructions()
     bases = [argument.split()[0] for name, argument in found if name == "FROM"]
     assert bases == ["${BASE}"] * 2
-    assert found[0] == ("ARG", f"BASE=docker.io/library/python:{PYTHONS[-1]}-slim-trixie")
+    assert found[0] == (
+        "ARG",
+        f"BASE=docker.io/library/python:{PYTHONS[-1]}-slim-trixie",
+    )
     assert dict(found)["CMD"] == '["run"]'
     names = [name for name, _ in found]
     assert dict(found)["USER"] == "10001:10001"
-    assert names.index("USER") > max(n for n, name in enumerate(names) if name in ("RUN", "COPY"))
+    assert names.index("USER") > max(
+        n for n, name in enumerate(names) if name in ("RUN", "COPY")
+    )
 
 
 def test_nothing_unknown_is_installed_into_the_image_and_nothing_is_compiled():
@@ -144,7 +155,11 @@ COMPOSED = {
         {"postgres", "valkey"},
         "postgresql://blocktill:THE-SAME@postgres:5432/blocktill",
     ),
-    "compose.single.yaml": ({"shop"}, set(), "sqlite:////var/lib/blocktill/testnet4.db"),
+    "compose.single.yaml": (
+        {"shop"},
+        set(),
+        "sqlite:////var/lib/blocktill/testnet4.db",
+    ),
 }
 
 
@@ -162,7 +177,9 @@ def test_a_compose_file_fits_its_schema_is_hardened_and_publishes_one_port(name)
     for part, service in services.items():
         assert service["security_opt"] == ["no-new-privileges:true"]
         assert service.get("read_only", False) or part == "postgres"
-    assert [s["ports"] for s in services.values() if "ports" in s] == [["127.0.0.1:8000:8000"]]
+    assert [s["ports"] for s in services.values() if "ports" in s] == [
+        ["127.0.0.1:8000:8000"]
+    ]
 
 
 def test_the_single_file_keeps_its_database_in_the_one_volume():
@@ -173,7 +190,8 @@ def test_the_single_file_keeps_its_database_in_the_one_volume():
 
 
 @pytest.mark.parametrize(
-    "name, part", [(name, part) for name, (ours, *_) in COMPOSED.items() for part in sorted(ours)]
+    "name, part",
+    [(name, part) for name, (ours, *_) in COMPOSED.items() for part in sorted(ours)],
 )
 def test_the_settings_of_the_compose_file_are_settings(name, part, tmp_path):
     service = compose(name)["services"][part]
@@ -210,7 +228,9 @@ def test_nginx_understands_the_example_for_tor(tmp_path):
         f"pid {tmp_path}/pid; error_log {tmp_path}/error.log; events {{}}"
         f" http {{ access_log off; include {PROJECT}/deploy/onion.conf; }}"
     )
-    assert "test is successful" in done([tool("nginx"), "-c", tmp_path / "nginx.conf", "-t"])
+    assert "test is successful" in done(
+        [tool("nginx"), "-c", tmp_path / "nginx.conf", "-t"]
+    )
 
 
 def test_the_caddy_of_debian_12_understands_the_example(tmp_path):

@@ -24,7 +24,11 @@ INVOICES = Invoice.select().order_by(Invoice.seq)
 def shop(request, tmp_path, ticker, clock):
     """On each kind of database in every run."""
     is_sqlite = request.param == "sqlite"
-    url = f"sqlite:///{tmp_path}/blocktill.db" if is_sqlite else postgres.server().create()
+    url = (
+        f"sqlite:///{tmp_path}/blocktill.db"
+        if is_sqlite
+        else postgres.server().create()
+    )
     ticker.reset()
     with open_shop(tmp_path, ticker.url, clock, BLOCKTILL_DATABASE_URL=url) as opened:
         yield opened
@@ -46,7 +50,10 @@ class Writer:
             body = {"amount_usd": 25, "description": f"{self.name}-{number}"}
             try:
                 answer = session.post(
-                    f"{self.url}/api/v1/invoices", json=body, headers=headers, timeout=60
+                    f"{self.url}/api/v1/invoices",
+                    json=body,
+                    headers=headers,
+                    timeout=60,
                 )
             except requests.RequestException:
                 return
@@ -60,7 +67,9 @@ class Writer:
 def write_until_killed(shop, live, enough):
     """Eight writers at once; they are killed when `enough` invoices are acknowledged."""
     writers = [
-        Writer(f"a{n}", [shop.issue("write") for _ in range(KEYS_OF_A_WRITER)], live.url)
+        Writer(
+            f"a{n}", [shop.issue("write") for _ in range(KEYS_OF_A_WRITER)], live.url
+        )
         for n in range(WRITERS)
     ]
     threads = [threading.Thread(target=writer.run) for writer in writers]
@@ -90,9 +99,13 @@ def assert_sound(shop, acknowledged):
     assert len({row.description for row in found.values()}) == len(found)
 
 
-def test_kill_9_under_load_loses_no_acknowledged_invoice_and_gives_no_address_twice(shop, tmp_path):
+def test_kill_9_under_load_loses_no_acknowledged_invoice_and_gives_no_address_twice(
+    shop, tmp_path
+):
     folder = tmp_path / "serve"
     folder.mkdir()
     with Live(shop, folder) as live:
         writers = write_until_killed(shop, live, enough=150)
-    assert_sound(shop, [invoice for writer in writers for invoice in writer.acknowledged])
+    assert_sound(
+        shop, [invoice for writer in writers for invoice in writer.acknowledged]
+    )

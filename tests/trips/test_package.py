@@ -10,6 +10,13 @@ def test_the_wheel_has_every_file_of_the_program(tmp_path):
     done([*BUILD, "--wheel", "--outdir", tmp_path, source], timeout=BUILT_WITHIN_S)
     (wheel,) = tmp_path.glob("*.whl")
     folders = ("btcpay", "schemas", "storage")
-    there = {path for name in folders for path in (PROJECT / name).rglob("*") if path.is_file()}
-    wanted = {path.relative_to(PROJECT).as_posix() for path in there if path.suffix != ".pyc"}
+    there = {
+        path
+        for name in folders
+        for path in (PROJECT / name).rglob("*")
+        if path.is_file()
+    }
+    wanted = {
+        path.relative_to(PROJECT).as_posix() for path in there if path.suffix != ".pyc"
+    }
     assert set(files_of(wheel)) == wanted | {"app.py", "wsgi.py"}

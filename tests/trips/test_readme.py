@@ -41,9 +41,13 @@ def run(words, playground, ids):
         url = url.replace(old, living)
     options = dict(zip(words, words[1:], strict=False))
     headers = [words[place + 1] for place, word in enumerate(words) if word == "-H"]
-    named = dict(header.replace("$KEY", playground.key).split(": ", 1) for header in headers)
+    named = dict(
+        header.replace("$KEY", playground.key).split(": ", 1) for header in headers
+    )
     method = "POST" if "-d" in options else "GET"
-    return requests.request(method, url, data=options.get("-d"), headers=named, timeout=60).json()
+    return requests.request(
+        method, url, data=options.get("-d"), headers=named, timeout=60
+    ).json()
 
 
 def shape(value):
@@ -65,7 +69,9 @@ def looks_as(answer, example):
 def test_every_operation_has_an_example():
     others = 2  # an error, and the public status
     assert len(examples("docs/developers/api.md")) == len(OPERATIONS) + others
-    headings = re.findall(r"^### (\S+)$", (PROJECT / "docs/developers/api.md").read_text(), re.M)
+    headings = re.findall(
+        r"^### (\S+)$", (PROJECT / "docs/developers/api.md").read_text(), re.M
+    )
     assert set(headings) == set(OPERATIONS)
 
 
@@ -76,7 +82,9 @@ def test_the_examples_answer_as_written(name, playground):
     for words, example in found:
         answer = run(words, playground, ids)
         assert looks_as(answer, example), (words, answer)
-        listed = zip(example.get("data", [example]), answer.get("data", [answer]), strict=False)
+        listed = zip(
+            example.get("data", [example]), answer.get("data", [answer]), strict=False
+        )
         for shown, living in listed:
             if "id" in shown:
                 ids.setdefault(shown["id"], living["id"])
@@ -85,5 +93,8 @@ def test_the_examples_answer_as_written(name, playground):
             playground.press("mine")
             playground.wait_for_status(answer, "paid")
             # A moment later: the run that has settled it is at its end.
-            until(lambda one=answer: playground.page_status(one)["checked_at"], "the run's end")
+            until(
+                lambda one=answer: playground.page_status(one)["checked_at"],
+                "the run's end",
+            )
     assert found

@@ -24,7 +24,10 @@ def test_each_event_is_shown_by_listen_and_kept_by_the_workbench(playground):
             event = json.loads(listening.stdout.readline())
             if event["data"].get("invoice", {}).get("id") == invoice["id"]:
                 life.append(event["type"])
-        assert life[0] == "invoice.created" and life[-2:] == ["payment.received", "invoice.paid"]
+        assert life[0] == "invoice.created" and life[-2:] == [
+            "payment.received",
+            "invoice.paid",
+        ]
     finally:
         listening.send_signal(signal.SIGINT)
         listening.communicate(timeout=30)
@@ -36,9 +39,15 @@ def test_each_event_is_shown_by_listen_and_kept_by_the_workbench(playground):
     def kept():
         text = log.read_text() if log.exists() else ""  # the first event makes it
         events = map(json.loads, text.splitlines())
-        about = (one for one in events if one["data"].get("invoice", {}).get("id") == invoice["id"])
+        about = (
+            one
+            for one in events
+            if one["data"].get("invoice", {}).get("id") == invoice["id"]
+        )
         return sorted(one["type"] for one in about)
 
     until(lambda: kept() == sorted(life), "the workbench to have them all")
-    forged = requests.post(f"{playground.chain}/sandbox/webhook", data=b"{}", timeout=60)
+    forged = requests.post(
+        f"{playground.chain}/sandbox/webhook", data=b"{}", timeout=60
+    )
     assert forged.status_code == 401 and "{}" not in log.read_text().splitlines()

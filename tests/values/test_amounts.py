@@ -60,9 +60,19 @@ READ = {
     "AUD": {"$100": "100", "A$100": "100"},
     "CAD": {"$100": "100", "C$100": "100", "CA$ 1,234.50": "1234.50"},
     "SEK": {"100 kr": "100", "1 234,50 kr.": "1234.50"},
-    "JPY": {"\uffe51,234": "1234", "1234\u5186": "1234", "1.234": "1234", "100.00": "100"},
+    "JPY": {
+        "\uffe51,234": "1234",
+        "1234\u5186": "1234",
+        "1.234": "1234",
+        "100.00": "100",
+    },
     "CNY": {"\u00a5100": "100"},
-    "KWD": {"1.250": "1.250", "1234.567": "1234.567", "1234,567": "1234.567", "0,250": "0.250"},
+    "KWD": {
+        "1.250": "1.250",
+        "1234.567": "1234.567",
+        "1234,567": "1234.567",
+        "0,250": "0.250",
+    },
     "VND": {"25.000 \u20ab": "25000"},
 }
 REFUSED = {
@@ -80,11 +90,25 @@ REFUSED = {
             "1,500,00",
             "$.50",
         ),
-        *("1,500.0.0", "0,500.00", "5 5 .", "1,500.000", "12,3456", "5 apples", "5$5", "1'50"),
+        *(
+            "1,500.0.0",
+            "0,500.00",
+            "5 5 .",
+            "1,500.000",
+            "12,3456",
+            "5 apples",
+            "5$5",
+            "1'50",
+        ),
     ),
     "EUR": (
         *("1.2345", "25,-,", "1,00,000", "1 00 000"),
-        *("12\u2075\u2070 \u20ac", "5\u00b2", "\u24885", "\U0001f10250"),  # raised cents, `1.`
+        *(
+            "12\u2075\u2070 \u20ac",
+            "5\u00b2",
+            "\u24885",
+            "\U0001f10250",
+        ),  # raised cents, `1.`
         *("\u20ac.50", "EUR.50"),  # half a euro, or fifty
     ),
     "ZAR": ("R.50",),
@@ -92,7 +116,13 @@ REFUSED = {
     "INR": ("1,0,000", "1,00,00", "1.00.000"),
 }
 FOREIGN = {
-    "EUR": {"$100": "$", "100 kr": "kr", "USD 5": "USD", "100 \u20bf": "\u20bf", "5%": "%"},
+    "EUR": {
+        "$100": "$",
+        "100 kr": "kr",
+        "USD 5": "USD",
+        "100 \u20bf": "\u20bf",
+        "5%": "%",
+    },
     "USD": {"5 \u20ac": "\u20ac", "CA$5": "CA$", "$5 CAD": "CAD"},
     "CAD": {"US$5": "US$", "5 sats": "sats"},
     "JPY": {"5\u5143": "\u5143"},
@@ -101,7 +131,10 @@ AMBIGUOUS = {
     "USD": {"1,000": (1000, 1), "1.000": (1000, 1), "$12,345": (12345, "12.34")},
     "IDR": {"Rp 25.000": (25000, 25)},
     "KWD": {"1,250": (1250, "1.250")},
-    "IQD": {"25.000": (25000, 25), "25,000": (25000, 25)},  # nobody pays in thousandths of a dinar
+    "IQD": {
+        "25.000": (25000, 25),
+        "25,000": (25000, 25),
+    },  # nobody pays in thousandths of a dinar
 }
 
 
@@ -136,13 +169,19 @@ def test_another_currencys_sign_is_refused_by_name_and_never_dropped(code, typed
 def test_what_means_two_amounts_is_refused_with_both(code, typed):
     with pytest.raises(NotAnAmount) as refused:
         parse_amount(typed, code)
-    assert list(refused.value.readings) == [Decimal(one) for one in AMBIGUOUS[code][typed]]
+    assert list(refused.value.readings) == [
+        Decimal(one) for one in AMBIGUOUS[code][typed]
+    ]
 
 
 CODE = st.sampled_from(sorted(CODES))
 
 
-@given(CODE, st.integers(0, 10**11), st.sampled_from([",.", ".,", " ,", "'.", " .", "\u202f,"]))
+@given(
+    CODE,
+    st.integers(0, 10**11),
+    st.sampled_from([",.", ".,", " ,", "'.", " .", "\u202f,"]),
+)
 def test_every_amount_that_is_written_out_is_read_as_itself_or_refused_as_ambiguous(
     code, units, marks
 ):
@@ -163,4 +202,7 @@ def test_whatever_is_read_has_the_typed_digits_and_nothing_else(code, typed):
         return
     digits = "".join(sign for sign in typed.replace("\u0661", "1") if sign.isdecimal())
     read = "".join(sign for sign in f"{amount:f}" if sign.isdecimal())
-    assert read.lstrip("0") in (digits.lstrip("0"), digits.lstrip("0").removesuffix("00"))
+    assert read.lstrip("0") in (
+        digits.lstrip("0"),
+        digits.lstrip("0").removesuffix("00"),
+    )

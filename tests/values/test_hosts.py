@@ -18,7 +18,10 @@ HOSTS = {
     "full-width letters and dots": ("ｐａｙ．ｅｘａｍｐｌｅ。com", "pay.example.com"),
     "half-width dot": ("pay｡example", "pay.example"),
     "Arabic": ("مثال.إختبار", "xn--mgbh0fb.xn--kgbechtv"),
-    "Hindi with a joiner that belongs there": ("क्\u200dष.example", "xn--11b2ezcw70k.example"),
+    "Hindi with a joiner that belongs there": (
+        "क्\u200dष.example",
+        "xn--11b2ezcw70k.example",
+    ),
     "a soft hyphen, which is none": ("pay\u00ad.example", "pay.example"),
     "one word": ("localhost", "localhost"),
     "a machine in a network of one's own": ("bitcoin_node-1", "bitcoin_node-1"),
@@ -28,7 +31,10 @@ HOSTS = {
     "IPv4 in full-width digits": ("１２７．０．０．１", "127.0.0.1"),
     "IPv6": ("::1", "::1"),
     "IPv6 with zeros and capitals": ("2001:0DB8::0001", "2001:db8::1"),
-    "the longest": (".".join(["a" * 49] * 5) + ".bcd", ".".join(["a" * 49] * 5) + ".bcd"),
+    "the longest": (
+        ".".join(["a" * 49] * 5) + ".bcd",
+        ".".join(["a" * 49] * 5) + ".bcd",
+    ),
 }
 NO_HOSTS = {
     "nothing": "",
@@ -88,7 +94,9 @@ def test_a_url_gets_its_host_in_ascii(text, url):
     assert with_ascii_host(text) == url
 
 
-@pytest.mark.parametrize("text", ["", "https://", "//", "https:///a", "https://[1.2.3.4]/"])
+@pytest.mark.parametrize(
+    "text", ["", "https://", "//", "https:///a", "https://[1.2.3.4]/"]
+)
 def test_a_url_without_a_host_is_refused(text):
     with pytest.raises(ValueError):
         with_ascii_host(text)
@@ -97,7 +105,11 @@ def test_a_url_without_a_host_is_refused(text):
 def test_a_web_address_of_ascii_stays_as_it_was_typed():
     assert web_url("https://SHOP.example:443/a") == "https://SHOP.example:443/a"
     assert web_url("https://straße.de/a") == f"https://{STRASSE}/a"
-    for wrong in ("https://straße.de/é", "https://xn--vi8h.example/", "https://🍕.example/"):
+    for wrong in (
+        "https://straße.de/é",
+        "https://xn--vi8h.example/",
+        "https://🍕.example/",
+    ):
         with pytest.raises(ValueError):
             web_url(wrong)
 

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from btcpay.values.money import MAX_MONEY_SATS, btc_shown, btc_text, sats_for, value_of
 
-amounts = st.decimals(min_value=Decimal("1e-18"), max_value=1_000_000, allow_nan=False, places=18)
+amounts = st.decimals(
+    min_value=Decimal("1e-18"), max_value=1_000_000, allow_nan=False, places=18
+)
 prices = st.decimals(min_value=Decimal("0.01"), max_value=Decimal("1e9"), places=8)
 sats = st.integers(0, MAX_MONEY_SATS)
 
@@ -19,17 +21,27 @@ sats = st.integers(0, MAX_MONEY_SATS)
 def test_the_satoshis_are_the_exact_quotient_rounded_up(amount_usd, price_usd):
     exact = Fraction(amount_usd) / Fraction(price_usd) * 100_000_000
     expected = math.ceil(exact)
-    assert sats_for(amount_usd, price_usd) == (None if exact > MAX_MONEY_SATS else expected)
+    assert sats_for(amount_usd, price_usd) == (
+        None if exact > MAX_MONEY_SATS else expected
+    )
 
 
 @pytest.mark.parametrize(
     ("amount", "price", "expected"),
     [
         pytest.param("0.00060000000000000001", "60000", 2, id="a trifle more is two"),
-        pytest.param("1e-300", "60000", 1, id="an amount with 300 decimals is one satoshi"),
-        pytest.param(f"0.{'3' * 200}4", "1", 33_333_334, id="two hundred digits are rounded up"),
-        pytest.param(f"0.0006{'0' * 100}1", "60000", 2, id="no trifle is lost before rounding"),
-        pytest.param("21", "0.000001", MAX_MONEY_SATS, id="all the bitcoin there can be"),
+        pytest.param(
+            "1e-300", "60000", 1, id="an amount with 300 decimals is one satoshi"
+        ),
+        pytest.param(
+            f"0.{'3' * 200}4", "1", 33_333_334, id="two hundred digits are rounded up"
+        ),
+        pytest.param(
+            f"0.0006{'0' * 100}1", "60000", 2, id="no trifle is lost before rounding"
+        ),
+        pytest.param(
+            "21", "0.000001", MAX_MONEY_SATS, id="all the bitcoin there can be"
+        ),
         pytest.param("21.00000001", "0.000001", None, id="a trifle more cannot be"),
     ],
 )

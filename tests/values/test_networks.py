@@ -40,7 +40,15 @@ def test_each_public_network_has_a_checkpoint_with_the_work_that_it_asks_for(nam
 
 HERE = ["127.0.0.1", "127.0.0.9", "::1", "localhost", "ticker.localhost"]
 NEAR = ["10.0.0.5", "192.168.1.5", "172.16.0.1", "100.64.0.1", "fd00::1"]
-FAR = ["8.8.8.8", "2600::1", "electrs", "127.1", "mempool.space", "localhost.example.com", ""]
+FAR = [
+    "8.8.8.8",
+    "2600::1",
+    "electrs",
+    "127.1",
+    "mempool.space",
+    "localhost.example.com",
+    "",
+]
 
 
 def test_a_host_is_this_machine_or_in_its_network_or_far():
@@ -51,29 +59,66 @@ def test_a_host_is_this_machine_or_in_its_network_or_far():
 
 # All readers of such a host understand the same.
 PLAIN = [
-    *("shop.example", "Shop-1.EXAMPLE", "xn--kaffee-bua.example", "1.shop.example", "localhost"),
+    *(
+        "shop.example",
+        "Shop-1.EXAMPLE",
+        "xn--kaffee-bua.example",
+        "1.shop.example",
+        "localhost",
+    ),
     *("a.localhost", "127.0.0.1", "192.168.1.5", "[::1]", "[2001:db8::1]"),
     f"{'a' * 63}.example",
 ]
 # They stand for other machines here and there, or for more than one in a browser's policy.
 ODD = {
     "every host in a policy": ["*.example", "*", "shop.*"],
-    "a word or the end of a policy": ["'self'", "a;script-src", "a,b.example", "a$.example"],
+    "a word or the end of a policy": [
+        "'self'",
+        "a;script-src",
+        "a,b.example",
+        "a$.example",
+    ],
     "this machine, as browsers and resolvers read it": [
-        *("127.1", "2130706433", "0", "0x7f.1", "0177.0.0.1", "127.0.0.01", "127.0.0x1", "1.1.1"),
+        *(
+            "127.1",
+            "2130706433",
+            "0",
+            "0x7f.1",
+            "0177.0.0.1",
+            "127.0.0.01",
+            "127.0.0x1",
+            "1.1.1",
+        ),
         *("localhost.", "%6cocalhost", "127.0.0.1.", "127\u30020\u30020\u30021"),
         "\uff11\uff12\uff17.0.0.1",
     ],
-    "an address of IPv6 in another spelling": ["[0:0:0:0:0:0:0:1]", "[::01]", "[::1%25lo]", "::1"],
+    "an address of IPv6 in another spelling": [
+        "[0:0:0:0:0:0:0:1]",
+        "[::01]",
+        "[::1%25lo]",
+        "::1",
+    ],
     "an address of no version that exists": ["[v1.a]", "[v1.shop.example]"],
     "a name that only this network knows": ["intranet", "db"],
-    "no name": ["", ".", "..", "a..example", ".example", "a_b.example", f"{'a' * 64}.example"],
+    "no name": [
+        "",
+        ".",
+        "..",
+        "a..example",
+        ".example",
+        "a_b.example",
+        f"{'a' * 64}.example",
+    ],
 }
 
 
 def test_a_web_address_names_a_host_that_all_readers_understand_alike():
     for host in PLAIN:
-        for address in (f"https://{host}", f"http://{host}:8080/a?b#c", f"https://u:p@{host}/"):
+        for address in (
+            f"https://{host}",
+            f"http://{host}:8080/a?b#c",
+            f"https://u:p@{host}/",
+        ):
             assert web_parts(address).netloc.endswith((host, f"{host}:8080")), address
     for case, hosts in ODD.items():
         for host in hosts:
@@ -107,7 +152,9 @@ def test_no_other_text_is_a_web_address():
     "accepts",
     [
         pytest.param(web_url, id="any address"),
-        pytest.param(lambda url: webhook_url(url, NETWORKS["mainnet"]), id="a webhook's"),
+        pytest.param(
+            lambda url: webhook_url(url, NETWORKS["mainnet"]), id="a webhook's"
+        ),
         pytest.param(checked_url, id="one to lead back to"),
     ],
 )

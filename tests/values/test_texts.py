@@ -5,8 +5,14 @@ import pytest
 from btcpay.values.texts import TextRefused, checked_line, line_of, lines_of, one_line
 
 TAKEN = {
-    "an ideographic blank": ("\u5c71\u7530\u3000\u592a\u90ce", "\u5c71\u7530 \u592a\u90ce"),
-    "a joiner that a Persian name needs": ("\u0639\u0644\u06cc\u200c\u0631\u0636\u0627", None),
+    "an ideographic blank": (
+        "\u5c71\u7530\u3000\u592a\u90ce",
+        "\u5c71\u7530 \u592a\u90ce",
+    ),
+    "a joiner that a Persian name needs": (
+        "\u0639\u0644\u06cc\u200c\u0631\u0636\u0627",
+        None,
+    ),
     "a joiner of Sinhala": ("\u0dc1\u0dca\u200d\u0dbb\u0dd3", None),
     "a blank that does not break": ("Anna\u00a0M\u00fcller", "Anna M\u00fcller"),
     "a narrow one and a thin one": ("a\u202fb\u2009c", "a b c"),
@@ -58,7 +64,9 @@ def test_what_shows_nothing_is_no_name(typed):
 
 
 def test_a_line_has_its_bound_and_a_note_its_lines():
-    assert line_of("name", "a" * 60, 60) and lines_of("note", "a\r\n\u3000b", 60) == "a\nb"
+    assert (
+        line_of("name", "a" * 60, 60) and lines_of("note", "a\r\n\u3000b", 60) == "a\nb"
+    )
     for text in ("a" * 61, "a" * 10_000):
         with pytest.raises(TextRefused, match="more than 60"):
             line_of("name", text, 60)

@@ -29,7 +29,10 @@ def issue(shop, scope, *more):
 
 
 def listed(shop):
-    return {row["last_four"]: row for row in json.loads(blocktill(shop, "key", "list", "--json"))}
+    return {
+        row["last_four"]: row
+        for row in json.loads(blocktill(shop, "key", "list", "--json"))
+    }
 
 
 def status_of(shop, key, method="GET"):
@@ -39,7 +42,10 @@ def status_of(shop, key, method="GET"):
 
 def test_an_issued_key_is_printed_alone_and_once_and_works_with_its_scope(shop):
     issued = json.loads(issue(shop, "write", "--name", "till", "--json"))
-    assert (set(issued), issued["scope"]) == ({"id", "scope", "name", "secret"}, "write")
+    assert (set(issued), issued["scope"]) == (
+        {"id", "scope", "name", "secret"},
+        "write",
+    )
     secret = issue(shop, "read")
     for key, may_post in ((secret, 403), (issued["secret"], 201)):
         assert SECRET.fullmatch(key)
@@ -60,7 +66,9 @@ def test_a_mainnet_key_says_that_it_is_live(tmp_path, shop):
         "gDKf31mGDtKsAYz2oz2AGutZYs"
     )
     blocktill(shop, "merchant", "add", "live", "--xpub", zpub, "--yes", **mainnet)
-    secret = blocktill(shop, "key", "issue", "live", "--scope", "read", **mainnet).strip()
+    secret = blocktill(
+        shop, "key", "issue", "live", "--scope", "read", **mainnet
+    ).strip()
     assert re.fullmatch("sk_live_[0-9A-Za-z]{43}", secret)
 
 
@@ -84,7 +92,9 @@ def test_the_list_says_whose_key_it_is_and_when_it_was_used(shop):
     assert (row["merchant"], row["scope"], row["name"]) == ("shop", "read", "till")
     assert row["last_used_at"] is None and row["revoked_at"] is None
     assert status_of(shop, secret) == 200
-    used = until(lambda: listed(shop)[secret[-4:]]["last_used_at"], "the note of the use")
+    used = until(
+        lambda: listed(shop)[secret[-4:]]["last_used_at"], "the note of the use"
+    )
     assert datetime.fromisoformat(used) == shop.clock()
 
 
@@ -116,13 +126,17 @@ def test_the_old_secret_works_until_its_grace_is_over_and_the_new_is_like_it(
 ):
     old = issue(shop, "read", "--name", "till")
     before = datetime.now(shop.clock().tzinfo)
-    new = blocktill(shop, "key", "rotate", listed(shop)[old[-4:]]["id"], *arguments).strip()
+    new = blocktill(
+        shop, "key", "rotate", listed(shop)[old[-4:]]["id"], *arguments
+    ).strip()
     assert SECRET.fullmatch(new) and new != old
     assert status_of(shop, new, "POST") == 403
     row = listed(shop)[new[-4:]]
     assert (row["merchant"], row["scope"], row["name"]) == ("shop", "read", "till")
     ends_at = datetime.fromisoformat(listed(shop)[old[-4:]]["revoked_at"])
-    assert timedelta(0) <= ends_at - before - timedelta(hours=hours) < timedelta(minutes=1)
+    assert (
+        timedelta(0) <= ends_at - before - timedelta(hours=hours) < timedelta(minutes=1)
+    )
     shop.clock.at = ends_at - timedelta(milliseconds=1)
     assert (status_of(shop, old), status_of(shop, new)) == (200, 200)
     shop.clock.at = ends_at
@@ -140,7 +154,9 @@ def test_a_key_in_its_grace_can_be_revoked_at_once(shop):
 def test_a_grace_that_is_no_number_of_hours_is_refused(shop):
     key_id = shop.key_ids[shop.read_key]
     for grace in ("-1", "8761", "1.5", "soon"):
-        assert blocktill(shop, "key", "rotate", key_id, "--grace", grace, status=2) == ""
+        assert (
+            blocktill(shop, "key", "rotate", key_id, "--grace", grace, status=2) == ""
+        )
     shop.clock.move(days=400)
     assert status_of(shop, shop.read_key) == 200
 
@@ -153,7 +169,9 @@ def test_no_secret_is_in_the_database_only_its_sha256(shop):
         status_of(shop, secret)
     status_of(shop, NOBODY)
     path = Path(shop.environ["BLOCKTILL_DATABASE_URL"].removeprefix("sqlite:///"))
-    files = {file.name: file.read_bytes() for file in path.parent.iterdir() if file.is_file()}
+    files = {
+        file.name: file.read_bytes() for file in path.parent.iterdir() if file.is_file()
+    }
     assert {path.name, f"{path.name}-wal"} <= set(files)
     together = b"".join(files.values())
     for secret in (first, second, shop.write_key, NOBODY):
@@ -167,4 +185,7 @@ def test_a_fault_while_a_key_is_looked_up_logs_no_secret(shop, caplog):
     answer = shop.get("/balance")
     assert (answer.status_code, answer.json["error"]["code"]) == (500, "server_error")
     assert "Traceback" in caplog.text
-    assert shop.read_key not in caplog.text and keys.sha256_of(shop.read_key) not in caplog.text
+    assert (
+        shop.read_key not in caplog.text
+        and keys.sha256_of(shop.read_key) not in caplog.text
+    )

@@ -29,7 +29,9 @@ READERS = {
     "an amount": lambda text: parse_amount(text, "USD"),
     "an e-mail address": checked_address,
     "an address of the web": web_parts,
-    "an origin": lambda text: is_from_another_site({"Origin": text}, "https://shop.example"),
+    "an origin": lambda text: is_from_another_site(
+        {"Origin": text}, "https://shop.example"
+    ),
     "an extended key": b58check_decode,
     "a text that may be a secret": holds_secret,
 }
@@ -47,8 +49,13 @@ def test_64_kb_of_anything_cost_next_to_nothing_as(reader):
 def test_a_mail_with_the_worst_that_a_stranger_may_leave_costs_next_to_nothing():
     sender, at = Sender("Shop", "shop@example.com"), datetime.now(UTC)
     for name in TEXTS:
-        text, before_s = text_of(name, 2_000).decode("utf-8", "ignore")[:500], time.thread_time()
-        mail = MailText("en", text, [text], [("Note", text), ("Name", text)], ("Page", text))
+        text, before_s = (
+            text_of(name, 2_000).decode("utf-8", "ignore")[:500],
+            time.thread_time(),
+        )
+        mail = MailText(
+            "en", text, [text], [("Note", text), ("Name", text)], ("Page", text)
+        )
         message_of(mail, sender, "ada@example.com", "1", at).as_bytes()
         assert time.thread_time() - before_s < MOST_S, name
 
@@ -71,17 +78,26 @@ def test_a_long_text_is_not_read_as_if_it_had_ended_before(shop):
 
 def test_a_field_whose_name_is_longer_than_any_is_refused(shop):
     link = shop.link(title="Tip jar")
-    answer = shop.client.post(f"/link/{link['id']}", data={"a" * (LONGEST_FIELD + 1): "1"})
+    answer = shop.client.post(
+        f"/link/{link['id']}", data={"a" * (LONGEST_FIELD + 1): "1"}
+    )
     assert answer.status_code == 400 and "could not be" in answer.text
 
 
 def test_forms_are_read_in_one_place():
     """What goes round it would have no bound."""
-    readers = {"parse_qs(": "web/pages/forms.py", "request.form": "parts/merchant_pages/visit.py"}
+    readers = {
+        "parse_qs(": "web/pages/forms.py",
+        "request.form": "parts/merchant_pages/visit.py",
+    }
     for path in (PROJECT / "btcpay").rglob("*.py"):
         name = path.relative_to(PROJECT / "btcpay").as_posix()
         for call, where in readers.items():
-            assert call not in path.read_text() or name == where or name.startswith("sandbox/")
+            assert (
+                call not in path.read_text()
+                or name == where
+                or name.startswith("sandbox/")
+            )
 
 
 def test_a_list_of_languages_that_no_browser_sends_is_not_read(shop):

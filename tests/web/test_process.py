@@ -34,9 +34,14 @@ def processor_of(bind):
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this machine has one processor")
+@pytest.mark.skipif(
+    len(os.sched_getaffinity(0)) < 2, reason="this machine has one processor"
+)
 def test_shops_with_neighbouring_addresses_take_different_processors():
-    for one, other in (("127.0.0.1:8000", "127.0.0.1:8001"), ("unix:/run/a", "unix:/run/b")):
+    for one, other in (
+        ("127.0.0.1:8000", "127.0.0.1:8001"),
+        ("unix:/run/a", "unix:/run/b"),
+    ):
         assert len(processor_of(one)) == 1
         assert processor_of(one) != processor_of(other)
         assert processor_of(one) == processor_of(one)
@@ -44,7 +49,9 @@ def test_shops_with_neighbouring_addresses_take_different_processors():
 
 def test_more_clients_than_files_end_no_worker(shop, tmp_path):
     with Live(shop, tmp_path, before=FEW_FILES) as live:
-        clients = [socket.create_connection(("127.0.0.1", live.port), 60) for _ in range(300)]
+        clients = [
+            socket.create_connection(("127.0.0.1", live.port), 60) for _ in range(300)
+        ]
         for client in clients:
             client.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert clients[0].recv(12) == b"HTTP/1.1 200"
@@ -77,7 +84,11 @@ def test_any_wsgi_server_serves_the_application(shop, tmp_path):
     )
     environ = clean_environ(**shop.environ)
     process = subprocess.Popen(
-        [sys.executable, "-c", serving], cwd=PROJECT, env=environ, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", serving],
+        cwd=PROJECT,
+        env=environ,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     with process:
         port = int(process.stdout.readline())
@@ -112,12 +123,21 @@ def test_real_money_is_served_to_strangers_through_a_proxy_alone(tmp_path, envir
     }
     words = [sys.executable, "-P", "-m", "btcpay", "serve"]
     ended = subprocess.run(
-        words, env=clean_environ(**said | environ), capture_output=True, text=True, timeout=300
+        words,
+        env=clean_environ(**said | environ),
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert ended.returncode == 2 and "Traceback" not in ended.stderr
-    assert "on mainnet BLOCKTILL_BIND accepts an address of this machine alone" in ended.stderr
+    assert (
+        "on mainnet BLOCKTILL_BIND accepts an address of this machine alone"
+        in ended.stderr
+    )
     behind = clean_environ(**said | environ, BLOCKTILL_TRUSTED_PROXIES="1")
-    with subprocess.Popen(words, env=behind, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        words, env=behind, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert any("Listening at" in line for line in process.stderr)
         process.terminate()
         process.communicate(timeout=300)

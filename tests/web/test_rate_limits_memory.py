@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from btcpay.web import rate_limits
-from btcpay.web.rate_limits import FAILED_AUTH, VISITS, WRITES, Bucket, Limiter, link_invoices
+from btcpay.web.rate_limits import (
+    FAILED_AUTH,
+    VISITS,
+    WRITES,
+    Bucket,
+    Limiter,
+    link_invoices,
+)
 
 ME = "203.0.113.7"
 MOST = 2_000  # windows of a bucket, here
@@ -45,7 +52,9 @@ def test_however_many_addresses_come_the_memory_is_bounded(limiter, bucket):
 
 
 @ANY_BUCKET
-def test_a_window_that_has_ended_is_forgotten_by_the_next_request(limiter, seconds, bucket):
+def test_a_window_that_has_ended_is_forgotten_by_the_next_request(
+    limiter, seconds, bucket
+):
     tracemalloc.start()
     crowd(limiter, bucket, 1000)
     full, _ = tracemalloc.get_traced_memory()
@@ -133,7 +142,11 @@ BRIEF = Bucket("brief", 3, period_s=10)
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from([0, 1, 2.5, 5, 9, 10, 11]), st.sampled_from("ab"), st.booleans())
+        st.tuples(
+            st.sampled_from([0, 1, 2.5, 5, 9, 10, 11]),
+            st.sampled_from("ab"),
+            st.booleans(),
+        )
     )
 )
 def test_a_window_counts_as_one_that_remembers_everything(asked):
@@ -149,7 +162,12 @@ def test_a_window_counts_as_one_that_remembers_everything(asked):
             counted[key].append(seconds.at_s)
             within.append(seconds.at_s)
         window = (limiter.hit if counts else limiter.look)(BRIEF, key)
-        assert window == (3, 3 - len(within), min(within, default=seconds.at_s) + 10, fits)
+        assert window == (
+            3,
+            3 - len(within),
+            min(within, default=seconds.at_s) + 10,
+            fits,
+        )
 
 
 def test_two_requests_at_once_are_counted_however_their_threads_overtake_each_other():

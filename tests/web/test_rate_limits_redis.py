@@ -51,7 +51,11 @@ def hasty_limiter(redis, seconds):
 
 
 def messages(caplog):
-    return [record.getMessage() for record in caplog.records if "RATE_LIMIT" in record.getMessage()]
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if "RATE_LIMIT" in record.getMessage()
+    ]
 
 
 @needs_redis
@@ -67,12 +71,19 @@ def test_two_limiters_on_one_redis_count_together(redis, patient):
 def test_a_request_fits_again_when_the_oldest_has_left_and_not_before(limiter):
     brief, before_s = Bucket("brief", 2, period_s=15), time.time()
     windows = [limiter.hit(brief, "key")]
-    assert before_s + 14.99 < windows[0].resets_s <= time.time() + 15  # Lua keeps 14 digits
+    assert (
+        before_s + 14.99 < windows[0].resets_s <= time.time() + 15
+    )  # Lua keeps 14 digits
     time.sleep(0.3)
-    assert {limiter.look(brief, "key").remaining for _ in range(4)} == {1}  # which counts nothing
+    assert {limiter.look(brief, "key").remaining for _ in range(4)} == {
+        1
+    }  # which counts nothing
     windows += [limiter.hit(brief, "key"), limiter.hit(brief, "key")]
     assert [window.allowed for window in windows] == [True, True, False]
-    until(lambda: windows.append(limiter.hit(brief, "key")) or windows[-1].allowed, "its end")
+    until(
+        lambda: windows.append(limiter.hit(brief, "key")) or windows[-1].allowed,
+        "its end",
+    )
     assert time.time() >= windows[0].resets_s == windows[-2].resets_s
     # Or the second has left too, if the machine has stood still meanwhile.
     assert windows[-1].remaining == 0 or time.time() > windows[-1].resets_s - 15 + 0.29
@@ -81,7 +92,10 @@ def test_a_request_fits_again_when_the_oldest_has_left_and_not_before(limiter):
 
 @needs_redis
 def test_hits_of_one_mark_are_one_in_redis_too(limiter, redis):
-    hits = [limiter.hit(link_invoices(2), "key", mark=mark) for mark in ("a", "a", "b", "a", "c")]
+    hits = [
+        limiter.hit(link_invoices(2), "key", mark=mark)
+        for mark in ("a", "a", "b", "a", "c")
+    ]
     assert [hit.remaining for hit in hits] == [1, 1, 0, 0, 0]
     assert [hit.allowed for hit in hits] == [True] * 4 + [False]
     with Redis.from_url(redis.url) as store:
@@ -127,7 +141,11 @@ def test_two_workers_share_each_window_exactly(redis, shop, tmp_path):
                 losses, began_s = live.log().count("cannot be asked"), time.monotonic()
                 statuses = sorted(pool.map(ask, range(times)))
                 was_shared = live.log().count("cannot be asked") == losses
-                if was_shared and shares(live) and time.monotonic() - began_s < WINDOW_S:
+                if (
+                    was_shared
+                    and shares(live)
+                    and time.monotonic() - began_s < WINDOW_S
+                ):
                     return statuses
             pytest.fail("the workers never shared a whole window")
 
@@ -145,7 +163,9 @@ def shares(live):
 
 
 @needs_redis
-@pytest.mark.parametrize("go_away", [RedisServer.stop, RedisServer.hang], ids=["gone", "hanging"])
+@pytest.mark.parametrize(
+    "go_away", [RedisServer.stop, RedisServer.hang], ids=["gone", "hanging"]
+)
 def test_while_redis_is_away_a_process_counts_for_itself(redis, hasty_limiter, go_away):
     limiter = hasty_limiter
     for _ in range(10):
@@ -172,7 +192,9 @@ def test_a_hanging_redis_is_waited_for_once_in_a_pause(redis, hasty_limiter, sec
         started_s = time.monotonic()
         for _ in range(120):
             limiter.hit(READS, "key")
-        assert time.monotonic() - started_s < 80 * ANSWER_TIMEOUT_S  # each would take one
+        assert (
+            time.monotonic() - started_s < 80 * ANSWER_TIMEOUT_S
+        )  # each would take one
         seconds.at_s += PAUSE_S
 
 
@@ -193,7 +215,9 @@ def test_the_loss_is_logged_once_and_so_is_the_return(redis, limiter, seconds, c
 
 
 @needs_redis
-def test_when_redis_is_back_the_shared_window_goes_on(redis, hasty_limiter, seconds, patient):
+def test_when_redis_is_back_the_shared_window_goes_on(
+    redis, hasty_limiter, seconds, patient
+):
     """Ten are counted while Redis surely answers, by a limiter that waits for it."""
     limiter, at_first = hasty_limiter, Limiter(redis.url, time.time, seconds)
     for _ in range(10):
@@ -204,7 +228,11 @@ def test_when_redis_is_back_the_shared_window_goes_on(redis, hasty_limiter, seco
     redis.go_on()
     seconds.at_s += PAUSE_S
     until(
-        lambda: limiter.is_complete() or not setattr(seconds, "at_s", seconds.at_s + PAUSE_S), "it"
+        lambda: (
+            limiter.is_complete()
+            or not setattr(seconds, "at_s", seconds.at_s + PAUSE_S)
+        ),
+        "it",
     )
     # The process's own counts are not added; those in Redis are still there.
     assert at_first.hit(WRITES, "key").remaining in (18, 19)
@@ -224,7 +252,9 @@ def test_the_shop_sells_without_redis(shop, tmp_path):
     order = {"json": {"amount_usd": 5}}
     with Live(shop, tmp_path, **nowhere) as live:
         reads = [live.ask("GET", "/balance", shop.read_key) for _ in range(5)]
-        writes = [live.ask("POST", "/invoices", shop.write_key, **order) for _ in range(5)]
+        writes = [
+            live.ask("POST", "/invoices", shop.write_key, **order) for _ in range(5)
+        ]
         log = live.log()
     for answers, status, limit in ((reads, 200, 120), (writes, 201, 30)):
         assert [answer.status_code for answer in answers] == [status] * 5
@@ -236,7 +266,10 @@ def test_the_shop_sells_without_redis(shop, tmp_path):
 def test_a_signal_for_one_worker_more_is_refused_too(shop, tmp_path):
     with Live(shop, tmp_path) as live:
         os.kill(live.pid, signal.SIGTTIN)
-        until(lambda: "BLOCKTILL_RATE_LIMIT_STORE accepts memory://" in live.log(), "the refusal")
+        until(
+            lambda: "BLOCKTILL_RATE_LIMIT_STORE accepts memory://" in live.log(),
+            "the refusal",
+        )
         assert live.ask("GET", "/balance", shop.read_key).status_code == 200
         assert live.log().count("Booting worker") == 1
 
@@ -245,17 +278,29 @@ def test_a_signal_for_one_worker_more_is_refused_too(shop, tmp_path):
     ("program", "words", "environ"),
     [
         pytest.param(
-            "blocktill", ["serve"], {"GUNICORN_CMD_ARGS": "--workers 2"}, id="serve, by args"
+            "blocktill",
+            ["serve"],
+            {"GUNICORN_CMD_ARGS": "--workers 2"},
+            id="serve, by args",
         ),
         pytest.param(
-            "blocktill", ["serve"], {"WEB_CONCURRENCY": "2"}, id="serve, by WEB_CONCURRENCY"
+            "blocktill",
+            ["serve"],
+            {"WEB_CONCURRENCY": "2"},
+            id="serve, by WEB_CONCURRENCY",
         ),
-        pytest.param("gunicorn", ["wsgi:app"], {"WEB_CONCURRENCY": "3"}, id="plain gunicorn"),
+        pytest.param(
+            "gunicorn", ["wsgi:app"], {"WEB_CONCURRENCY": "3"}, id="plain gunicorn"
+        ),
         pytest.param("gunicorn", ["-w", "2", "wsgi:app"], {}, id="gunicorn -w"),
     ],
 )
-def test_several_workers_with_windows_in_memory_refuse_to_start(shop, program, words, environ):
-    environ = clean_environ(**(shop.environ | {"BLOCKTILL_BIND": "127.0.0.1:0"} | environ))
+def test_several_workers_with_windows_in_memory_refuse_to_start(
+    shop, program, words, environ
+):
+    environ = clean_environ(
+        **(shop.environ | {"BLOCKTILL_BIND": "127.0.0.1:0"} | environ)
+    )
     ended = forge().run(environ, words, program=program)
     assert ended.status == 2
     assert "BLOCKTILL_RATE_LIMIT_STORE" in ended.errors and "redis://" in ended.errors
@@ -279,7 +324,10 @@ SERVE = (
 
 
 def test_a_driver_that_is_missing_is_named_before_anything_starts(shop):
-    asked = {"BLOCKTILL_RATE_LIMIT_STORE": "redis://127.0.0.1:9/0", "BLOCKTILL_BIND": "127.0.0.1:0"}
+    asked = {
+        "BLOCKTILL_RATE_LIMIT_STORE": "redis://127.0.0.1:9/0",
+        "BLOCKTILL_BIND": "127.0.0.1:0",
+    }
     ended = without_driver(SERVE, **(shop.environ | asked))
     assert ended.returncode == 2
     _, *lines = ended.stderr.splitlines()  # the first is gunicorn's own

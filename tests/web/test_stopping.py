@@ -32,7 +32,9 @@ def test_a_request_under_way_is_answered(shop, tmp_path, ticker):
     assert len(shop.get("/invoices").json["data"]) == 1
 
 
-def test_with_a_kept_connection_it_ends_soon_and_what_was_noted_is_written(shop, tmp_path):
+def test_with_a_kept_connection_it_ends_soon_and_what_was_noted_is_written(
+    shop, tmp_path
+):
     with Live(shop, tmp_path) as live, requests.Session() as session:
         session.headers["Authorization"] = f"Bearer {shop.read_key}"
         assert session.get(f"{live.url}/api/v1/balance", timeout=60).status_code == 200
@@ -45,11 +47,15 @@ def test_with_a_kept_connection_it_ends_soon_and_what_was_noted_is_written(shop,
     assert key.last_used_at is not None
 
 
-def test_a_worker_that_is_stopped_while_it_still_loads_ends_without_a_fault(shop, tmp_path):
+def test_a_worker_that_is_stopped_while_it_still_loads_ends_without_a_fault(
+    shop, tmp_path
+):
     with Live(shop, tmp_path, by_command=True) as live:
         (first,) = children_of(live.pid)
         os.kill(first, signal.SIGKILL)
-        (second,) = until(lambda: set(children_of(live.pid)) - {first}, "the next worker")
+        (second,) = until(
+            lambda: set(children_of(live.pid)) - {first}, "the next worker"
+        )
         while is_alive(second):
             os.kill(second, signal.SIGTERM)
             time.sleep(0.01)  # from before it listens to signals until it has loaded
@@ -74,7 +80,9 @@ def test_an_interruption_at_the_terminal_leaves_nobody_behind(shop, tmp_path):
         assert not any(map(is_alive, workers))
 
 
-def test_others_are_answered_at_once_while_another_process_holds_the_lock(shop, tmp_path):
+def test_others_are_answered_at_once_while_another_process_holds_the_lock(
+    shop, tmp_path
+):
     invoice, keys, answers = shop.invoice(), flood.write_keys(shop), {}
     before = counts(shop)
     with Live(shop, tmp_path) as live:
@@ -88,16 +96,24 @@ def test_others_are_answered_at_once_while_another_process_holds_the_lock(shop, 
             other.close()
         assert max(alive_s, page_s) < flood.SOON_S, (alive_s, page_s)
         assert "Traceback" not in live.log()
-    assert set(answers) == {201, 503} and len(answers[201]) >= PLACES - 1  # one may be a note's
+    assert (
+        set(answers) == {201, 503} and len(answers[201]) >= PLACES - 1
+    )  # one may be a note's
     assert all(b'"code":"server_error"' in answer for answer in answers[503])
     stored = len(answers[201]) + 1
     assert counts(shop) == (before[0] + stored, before[1], before[2] + stored)
 
 
-def test_others_are_answered_at_once_while_no_source_says_a_price(shop, ticker, tmp_path):
+def test_others_are_answered_at_once_while_no_source_says_a_price(
+    shop, ticker, tmp_path
+):
     invoice, keys, answers = shop.invoice(), flood.write_keys(shop), {}
     before = counts(shop)
-    with ticker.silent(), Live(shop, tmp_path) as live, flood.orders_under_way(live, keys, answers):
+    with (
+        ticker.silent(),
+        Live(shop, tmp_path) as live,
+        flood.orders_under_way(live, keys, answers),
+    ):
         until(lambda: ticker.asked, "the orders to be under way")
         alive_s = flood.slowest_s(f"{live.url}/healthz")
         page_s = flood.slowest_s(f"{live.url}/pay/{invoice['id']}", 5)

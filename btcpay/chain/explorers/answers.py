@@ -23,7 +23,12 @@ _HASH, _HEX = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]*")
 MAX_HEIGHT, MAX_VOUT = 100_000_000, 0xFFFFFFFF
 # Bytes of a page's values in memory: an array of empty ones takes thirty times its length.
 MAX_PAGE_WEIGHT = 32_000_000
-_WEIGHTS = {b"{": 256, b"[": 112, b",": 112, b":": 128}  # at most, for the value that each begins
+_WEIGHTS = {
+    b"{": 256,
+    b"[": 112,
+    b",": 112,
+    b":": 128,
+}  # at most, for the value that each begins
 _BYTE_WEIGHT = 4  # one character beyond 16 bits makes all of its text so large
 # electrs shows ten blocks in 4 kB, mempool.space fifteen with `extras` in 100 kB.
 MAX_HEADERS_BYTES = 1_000_000
@@ -71,7 +76,13 @@ def _parse(read: Callable[[list[Any]], T], body: bytes) -> T:
     try:
         # Only ASCII is looked for. Read as Latin-1, no other character makes a text larger.
         return read(_list(json.loads(body.decode("latin-1"))))
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise FetchError("answered something else than an Esplora does") from error
 
 
@@ -102,7 +113,10 @@ def _headers(height: int | None, blocks: list[Any]) -> list[ShownHeader]:
         raw = build_header(block["version"], *links, *numbers)
         header = parse_header(raw)
         _require(header.hash == block["id"], "a header that is not its hash's")
-        follows = not shown or (shown[-1].height + 1, before) == (block["height"], header.previous)
+        follows = not shown or (shown[-1].height + 1, before) == (
+            block["height"],
+            header.previous,
+        )
         _require(follows, "headers that are no chain")
         shown.append(ShownHeader(block["height"], raw))
         before = header.hash
@@ -127,7 +141,9 @@ def _mempool(script: str, txs: list[Any]) -> Mempool:
     sats = sum(output.amount_sats for output in outputs)
     _require(sats <= MAX_MONEY_SATS, "more money than can exist")
     mempool = Mempool(outputs, len(txs) < WHOLE_BELOW)
-    _require(parts_in(mempool) <= MAX_PARTS, f"more than {MAX_PARTS} outputs for one address")
+    _require(
+        parts_in(mempool) <= MAX_PARTS, f"more than {MAX_PARTS} outputs for one address"
+    )
     return mempool
 
 
@@ -137,9 +153,13 @@ def _paid(tx: Any, script: str) -> list[SeenOutput]:
         (_text(one["scriptpubkey"], _HEX), _number(one["value"], MAX_MONEY_SATS))
         for one in _list(tx["vout"])
     ]
-    _require(sum(sats for _, sats in outputs) <= MAX_MONEY_SATS, "outputs of more than can exist")
+    _require(
+        sum(sats for _, sats in outputs) <= MAX_MONEY_SATS,
+        "outputs of more than can exist",
+    )
     coins = [
-        f"{_text(one['txid'], _HASH)}:{_number(one['vout'], MAX_VOUT)}" for one in _list(tx["vin"])
+        f"{_text(one['txid'], _HASH)}:{_number(one['vout'], MAX_VOUT)}"
+        for one in _list(tx["vin"])
     ]
     inputs = tuple(coins) if len(coins) <= MAX_INPUTS else ()
     return [

@@ -13,7 +13,9 @@ from btcpay.values.errors import BadStatus, FetchError
 from btcpay.values.networks import Network
 from btcpay.values.times import iso
 
-REQUEST_TIMEOUT_S = 20  # for a whole answer; public explorers take several seconds when busy
+REQUEST_TIMEOUT_S = (
+    20  # for a whole answer; public explorers take several seconds when busy
+)
 TEXT = http_client.Response(bytes, max_bytes=4096)  # a height, a hash or a header
 # A hundred outputs and inputs of each address are free; one run holds no more than 30,000 others.
 FEW_PARTS, MOST_PARTS = 100, 30_000
@@ -42,8 +44,15 @@ class Endpoint:
         self.calls = self.bytes_read = 0
         self.until_s = math.inf
         until = quota and quota.rests_until(self.name)
-        self.left_alone = f"asked to be left alone, and is until {iso(until)}" if until else ""
-        self._url, self._session, self._quota, self._on_headers = url, session, quota, on_headers
+        self.left_alone = (
+            f"asked to be left alone, and is until {iso(until)}" if until else ""
+        )
+        self._url, self._session, self._quota, self._on_headers = (
+            url,
+            session,
+            quota,
+            on_headers,
+        )
         self._turn = threading.Lock()
         self._parts = 0
         self._chain_s = 0.0
@@ -64,7 +73,10 @@ class Endpoint:
         if self.left_alone:
             raise LeftAlone(self.left_alone)
         began_s = time.monotonic()
-        left_s = min(self.until_s - began_s, math.inf if is_look else MOST_CHAIN_S - self._chain_s)
+        left_s = min(
+            self.until_s - began_s,
+            math.inf if is_look else MOST_CHAIN_S - self._chain_s,
+        )
         if left_s <= 0:
             raise Spent("has used up its time in this run")
         if self._quota:

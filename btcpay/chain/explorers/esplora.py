@@ -13,7 +13,13 @@ from math import ceil
 
 from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import hash256, txid_hex
-from btcpay.chain.explorers.answers import HISTORY, ShownHeader, headers_to, mempool_page, parts_in
+from btcpay.chain.explorers.answers import (
+    HISTORY,
+    ShownHeader,
+    headers_to,
+    mempool_page,
+    parts_in,
+)
 from btcpay.chain.explorers.endpoint import TEXT, Endpoint
 from btcpay.chain.sources import Explorer, Mempool, OtherNetwork
 from btcpay.http import http_client
@@ -27,7 +33,9 @@ PAGES_AT_MOST = 2016  # an explorer that shows more is leading us nowhere
 _HASH = "[0-9a-f]{64}"
 # BIP141: a block weighs four million at most, and no byte of it less than one.
 RAW_BLOCK = http_client.Response(bytes, max_bytes=4_000_000)
-RAW_BLOCK_TIMEOUT_S = 60  # electrs may need seconds to put it together, and a slow line to send it
+RAW_BLOCK_TIMEOUT_S = (
+    60  # electrs may need seconds to put it together, and a slow line to send it
+)
 
 
 class Esplora(Endpoint, Explorer):
@@ -71,7 +79,9 @@ class Esplora(Endpoint, Explorer):
         genesis_hash = self.block_hash(0)
         if genesis_hash != self.network.genesis_hash:
             name = self.network.name
-            raise OtherNetwork(f"shows another network than {name}: it begins {genesis_hash}")
+            raise OtherNetwork(
+                f"shows another network than {name}: it begins {genesis_hash}"
+            )
         self._is_of_network = True
 
     def header_at(self, height: int) -> bytes:
@@ -100,7 +110,10 @@ class Esplora(Endpoint, Explorer):
     def _fork(self, locator: Sequence[Known], tip_height: int) -> int:
         """Height of the highest block of ours that it has, too."""
         for known in locator:
-            if known.height <= tip_height and self.block_hash(known.height) == known.hash:
+            if (
+                known.height <= tip_height
+                and self.block_hash(known.height) == known.hash
+            ):
                 return known.height
         raise FetchError(
             f"its chain lacks our block {locator[-1].height}, the first that we keep (when no"
@@ -112,7 +125,9 @@ class Esplora(Endpoint, Explorer):
         self.require_network()
         point = self.network.checkpoint
         if point and self.block_hash(point.height) != point.hash:
-            raise OtherNetwork(f"shows another block {point.height} than {self.network.name} has")
+            raise OtherNetwork(
+                f"shows another block {point.height} than {self.network.name} has"
+            )
         tip_height = self.tip_height()
 
         @cache
@@ -122,7 +137,10 @@ class Esplora(Endpoint, Explorer):
             return [one for one in shown if one.height >= first]
 
         def is_younger(one: ShownHeader) -> bool:
-            return from_unix_s(check_header(one.raw, self.network.max_target_bits).time) > at
+            return (
+                from_unix_s(check_header(one.raw, self.network.max_target_bits).time)
+                > at
+            )
 
         numbers = range(tip_height // PAGE + 1)
         after = bisect_left(numbers, True, key=lambda n: is_younger(page(n)[0]))
@@ -136,11 +154,15 @@ class Esplora(Endpoint, Explorer):
         self.require_network()
         tip = self.headers(None)[-1]
         if tip.height < known_height:
-            raise FetchError(f"has a chain of {tip.height} blocks, {known_height} were known")
+            raise FetchError(
+                f"has a chain of {tip.height} blocks, {known_height} were known"
+            )
         return tip
 
     def waiting(self, address: str, script: bytes) -> Mempool:
-        mempool = self.read(f"/address/{address}/txs/mempool", mempool_page(script), is_look=True)
+        mempool = self.read(
+            f"/address/{address}/txs/mempool", mempool_page(script), is_look=True
+        )
         self.weigh(parts_in(mempool))
         return mempool._replace(host=self.host)
 

@@ -28,8 +28,12 @@ class Explorers(Pool[Explorer]):
         self._quota = quota
         self._told = Counter[tuple[str, str]]()
         super().__init__(
-            lambda skew: [Esplora(network, url, session, quota, skew.on_headers) for url in urls],
-            quota.db.close if quota else lambda: None,  # the thread's, which counts calls
+            lambda skew: [
+                Esplora(network, url, session, quota, skew.on_headers) for url in urls
+            ],
+            quota.db.close
+            if quota
+            else lambda: None,  # the thread's, which counts calls
             pause,
         )
 
@@ -53,7 +57,12 @@ class Explorers(Pool[Explorer]):
             totals["explorer_failures", place.one.host] += place.failed
         with db.write():
             for (name, host), total in totals.items():
-                db.run(tallies.ADD, name=name, label=host, total=total - self._told[name, host])
+                db.run(
+                    tallies.ADD,
+                    name=name,
+                    label=host,
+                    total=total - self._told[name, host],
+                )
         self._told = totals
 
     def allowance(self) -> Allowance:
@@ -65,7 +74,9 @@ class Explorers(Pool[Explorer]):
         """Ends a run, and forgets earlier refusals of explorers that refused nothing in it."""
         super().close()
         if self._quota:
-            self._quota.forget(one.name for one in self.all if one.calls and not one.left_alone)
+            self._quota.forget(
+                one.name for one in self.all if one.calls and not one.left_alone
+            )
 
 
 def open_explorers(

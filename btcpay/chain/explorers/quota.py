@@ -97,5 +97,8 @@ class Quota:
 
     def _used(self, now_ms: int) -> list[ExplorerUse]:
         # The next hour's minutes, counted by a clock that was ahead, count as just spent.
-        after, now = now_ms - OUT_AFTER_MIN * MINUTE_MS, now_ms + HOUR // timedelta(milliseconds=1)
+        after, now = (
+            now_ms - OUT_AFTER_MIN * MINUTE_MS,
+            now_ms + HOUR // timedelta(milliseconds=1),
+        )
         return self.db.rows(sources.USED, after=after, now=now)

@@ -40,14 +40,22 @@ log = logging.getLogger(__name__)
 
 
 @click.command()
-@click.option("--watch", type=click.IntRange(1, 86_400), metavar="SECONDS", help="Repeat it.")
+@click.option(
+    "--watch", type=click.IntRange(1, 86_400), metavar="SECONDS", help="Repeat it."
+)
 @click.option("--once", is_flag=True, help="Do not stay for payers who wait: one look.")
 @click.option("--invoice", "only", metavar="ID", help="Look only for this invoice.")
-@click.option("--quiet", is_flag=True, help="Print nothing while all is well, for cron.")
 @click.option(
-    "--clock-is-right", is_flag=True, help="Believe the clock, though it has leapt since."
+    "--quiet", is_flag=True, help="Print nothing while all is well, for cron."
 )
-@click.option("--new-peers", is_flag=True, help="Forget all peers that earlier runs have met.")
+@click.option(
+    "--clock-is-right",
+    is_flag=True,
+    help="Believe the clock, though it has leapt since.",
+)
+@click.option(
+    "--new-peers", is_flag=True, help="Forget all peers that earlier runs have met."
+)
 @answering
 def check(
     shell: Shell,
@@ -68,7 +76,10 @@ def check(
         shell.db.run(sources.FORGET_ALL_PEERS)
     if clock_is_right:
         believe(shell.db, seen_at(shell.db, shell.now))
-    reporter, listening = Reporter(shell, quiet), listening_of(shell.settings, shell.db, utc_now)
+    reporter, listening = (
+        Reporter(shell, quiet),
+        listening_of(shell.settings, shell.db, utc_now),
+    )
     if only is not None:
         find_invoice(shell.db, only)
         # A look by hand is always made: it counts against the quota, but is never refused.
@@ -133,7 +144,9 @@ class Outgoing:
 
     def __init__(self, shell: Shell, parts: Sequence[str]) -> None:
         self._shell, self._parts = shell, parts
-        self._outbox = Outbox(shell.db, shell.settings, utc_now, new_send(shell.settings))
+        self._outbox = Outbox(
+            shell.db, shell.settings, utc_now, new_send(shell.settings)
+        )
         self._thread = threading.Thread()
 
     def start(self) -> None:
@@ -159,7 +172,9 @@ class Outgoing:
         finally:
             db.close()
         if result.delivered or result.failed:
-            log.info("notifications: %d delivered, %d not", result.delivered, result.failed)
+            log.info(
+                "notifications: %d delivered, %d not", result.delivered, result.failed
+            )
 
 
 def _checkers(

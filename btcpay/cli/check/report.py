@@ -33,13 +33,19 @@ class Reporter:
     """Shows runs of one command; `quiet` holds log lines back, but no errors, until a run ends."""
 
     def __init__(self, shell: Shell, quiet: bool) -> None:
-        self._quiet, self._as_json, self._held = quiet, shell.as_json, list[MemoryHandler]()
+        self._quiet, self._as_json, self._held = (
+            quiet,
+            shell.as_json,
+            list[MemoryHandler](),
+        )
         self._db = shell.db
         self._merchants = len(shell.db.rows(merchants.ALL))
         if not self._merchants:
             place = place_of(shell.settings.database_url)
             said = f"there is no merchant in {place} yet: until there is, nothing can be paid"
-            say(f"{said} (`blocktill merchant add`); or is BLOCKTILL_DATABASE_URL wrong?")
+            say(
+                f"{said} (`blocktill merchant add`); or is BLOCKTILL_DATABASE_URL wrong?"
+            )
         if quiet:
             self._held = [_holding(handler) for handler in logging.root.handlers]
             logging.root.handlers = list(self._held)
@@ -90,7 +96,9 @@ class Reporter:
 
 def _holding(handler: logging.Handler) -> MemoryHandler:
     held = MemoryHandler(MOST_HELD, logging.ERROR, handler, flushOnClose=False)
-    held.setFormatter(handler.formatter)  # it formats nothing, but tells how lines are written
+    held.setFormatter(
+        handler.formatter
+    )  # it formats nothing, but tells how lines are written
     return held
 
 
@@ -99,15 +107,28 @@ def _heights(report: Report) -> str:
 
 
 def lines_of(report: Report) -> list[str]:
-    behind, looked_at, ahead_s = report.blocks_behind, report.looked_at, report.clock_ahead_s
+    behind, looked_at, ahead_s = (
+        report.blocks_behind,
+        report.looked_at,
+        report.clock_ahead_s,
+    )
     blocks = "1 block is" if behind == 1 else f"{behind} blocks are"
     hours = "an hour" if report.hours_behind == 1 else f"{report.hours_behind} hours"
     said = [
         (behind, f"{blocks} still to be read, which takes about {hours}: {MORE_CALLS}"),
         (report.failed, f"invoices that could not be looked for: {len(report.failed)}"),
-        (report.set_aside, f"blocks that could not be read, for now: {_heights(report)}"),
-        (report.chain_failed, "the chain could not be read: `blocktill doctor` says what to do"),
-        (report.stuck, f"the chain may not be whole, and nothing expires: {report.stuck}"),
+        (
+            report.set_aside,
+            f"blocks that could not be read, for now: {_heights(report)}",
+        ),
+        (
+            report.chain_failed,
+            "the chain could not be read: `blocktill doctor` says what to do",
+        ),
+        (
+            report.stuck,
+            f"the chain may not be whole, and nothing expires: {report.stuck}",
+        ),
         (ahead_s, f"this machine's clock is {ahead_s} s ahead: {SET_CLOCK}"),
     ]
     parts = "parts could not do their work, and do it later; payments are found: `blocktill doctor`"

@@ -19,31 +19,47 @@ from storage.database import Database
 from storage.queries import keys as stored_keys
 from storage.statement import as_dict
 
-KEY_COLUMNS = "id name merchant_id merchant scope last_four created_at last_used_at revoked_at"
+KEY_COLUMNS = (
+    "id name merchant_id merchant scope last_four created_at last_used_at revoked_at"
+)
 
 KEY_FILE = "write_key"  # beside the database of a shop with play money
 OTHER_KINDS = hooks.of(hooks.ApiKeys)
 key = click.Group("key", help="API keys: issued once, stored as a hash.")
 
 
-@key.command("issue", params=[option for part in OTHER_KINDS for option in part.options])
+@key.command(
+    "issue", params=[option for part in OTHER_KINDS for option in part.options]
+)
 @click.argument("merchant")
 @click.option("--scope", type=click.Choice(["read", "write"]))
 @click.option("--name", default="", help="A text to tell keys apart.")
 @answering
-def key_issue(shell: Shell, merchant: str, scope: str | None, name: str, **options: Any) -> None:
+def key_issue(
+    shell: Shell, merchant: str, scope: str | None, name: str, **options: Any
+) -> None:
     """Issue a key; its secret is shown once."""
-    network, owner, now = shell.settings.network, find_merchant(shell.db, merchant), shell.now
+    network, owner, now = (
+        shell.settings.network,
+        find_merchant(shell.db, merchant),
+        shell.now,
+    )
     for part in OTHER_KINDS:
         if found := part.issue(shell.db, shell.settings, owner.id, now, scope, options):
             issued, known, hints = found
-            shell.answer(known | issued._asdict(), "\n".join([*known.values(), issued.secret]))
+            shell.answer(
+                known | issued._asdict(), "\n".join([*known.values(), issued.secret])
+            )
             for hint in hints:
                 say(hint)
             return
     if scope is None:
-        raise click.UsageError("give --scope, or the options of another kind of key: see --help")
-    issued = keys.issue(shell.db, network, owner.id, scope, keys.checked_name(name), now)
+        raise click.UsageError(
+            "give --scope, or the options of another kind of key: see --help"
+        )
+    issued = keys.issue(
+        shell.db, network, owner.id, scope, keys.checked_name(name), now
+    )
     shell.answer(issued._asdict(), issued.secret)
 
 
@@ -81,7 +97,9 @@ def key_revoke(shell: Shell, key_id: str) -> None:
 
 @key.command("rotate")
 @click.argument("key_id", metavar="ID")
-@click.option("--grace", metavar="HOURS", type=click.IntRange(0, 8760), default=24, help="[24]")
+@click.option(
+    "--grace", metavar="HOURS", type=click.IntRange(0, 8760), default=24, help="[24]"
+)
 @answering
 def key_rotate(shell: Shell, key_id: str, grace: int) -> None:
     """Issue a new secret; the old one works for the HOURS of --grace."""
@@ -94,22 +112,32 @@ def key_rotate(shell: Shell, key_id: str, grace: int) -> None:
 COLUMNS = "id opens browser created_at last_used_at"
 OPENS = ("everything", "till")
 MAYBE_OFF = (
-    "`blocktill run` and the sandbox have these pages; `serve` wants BLOCKTILL_MERCHANT_PAGES=on"
+    "`blocktill run` and the sandbox have these pages;"
+    " `serve` wants BLOCKTILL_MERCHANT_PAGES=on"
 )
 
 
 @click.command("login")
 @click.argument("merchant")
-@click.option("--till", is_flag=True, help="It opens the till, its sales and receipts alone.")
+@click.option(
+    "--till", is_flag=True, help="It opens the till, its sales and receipts alone."
+)
 @answering
 def login(shell: Shell, merchant: str, till: bool) -> None:
     """Print a link that opens the merchant's pages once, within ten minutes."""
     if not shell.settings.merchant_pages:
         say(MAYBE_OFF)
     owner, now = find_merchant(shell.db, merchant), shell.now
-    url = merchant_sessions.login_url(shell.db, shell.settings.base_url, owner.id, now, till)
+    url = merchant_sessions.login_url(
+        shell.db, shell.settings.base_url, owner.id, now, till
+    )
     expires_at = iso_ms(to_ms(now + merchant_sessions.LINK_LIFE))
-    answer = {"merchant": merchant, "opens": OPENS[till], "url": url, "expires_at": expires_at}
+    answer = {
+        "merchant": merchant,
+        "opens": OPENS[till],
+        "url": url,
+        "expires_at": expires_at,
+    }
     shell.answer(answer, url)
 
 
@@ -121,7 +149,10 @@ def sessions(shell: Shell, merchant: str) -> None:
     owner = find_merchant(shell.db, merchant)
     rows = [
         as_dict(row)
-        | {"opens": OPENS[row.till_only], "browser": " on ".join(filter(None, named(row.browser)))}
+        | {
+            "opens": OPENS[row.till_only],
+            "browser": " on ".join(filter(None, named(row.browser))),
+        }
         for row in merchant_sessions.sessions_of(shell.db, owner.id, shell.now)
     ]
     shell.show(rows, COLUMNS)
@@ -129,7 +160,9 @@ def sessions(shell: Shell, merchant: str) -> None:
 
 @click.command("logout")
 @click.argument("merchant")
-@click.option("--session", metavar="ID", help="Only this one, from `blocktill merchant sessions`.")
+@click.option(
+    "--session", metavar="ID", help="Only this one, from `blocktill merchant sessions`."
+)
 @with_shell
 def logout(shell: Shell, merchant: str, session: str | None) -> None:
     """Log out every browser of a merchant, or one, and revoke its unused login links."""

@@ -46,7 +46,9 @@ def _one_key(_context: Any, _option: Any, given: tuple[str, ...]) -> str | None:
     return given[0].encode(errors="replace").decode() if given else None
 
 
-key_option = partial(click.option, *KEY_NAMES, metavar="KEY", multiple=True, callback=_one_key)
+key_option = partial(
+    click.option, *KEY_NAMES, metavar="KEY", multiple=True, callback=_one_key
+)
 merchant = click.Group(
     "merchant",
     commands=[brand, currency, login, logout, mail, sessions, timezone, way_back],
@@ -64,10 +66,14 @@ merchant = click.Group(
 @click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")
 @click.option("--yes", is_flag=True, help="Do not ask whether the addresses are right.")
 @answering
-def merchant_add(shell: Shell, name: str, xpub: str, script: str | None, yes: bool) -> None:
+def merchant_add(
+    shell: Shell, name: str, xpub: str, script: str | None, yes: bool
+) -> None:
     """Add a merchant with its wallet's account key or descriptor."""
     network = shell.settings.network
-    account = parse_account(key_of(xpub, click.get_current_context().args), network, script)
+    account = parse_account(
+        key_of(xpub, click.get_current_context().args), network, script
+    )
     checked_name(name)
     refuse_taken(shell.db, account)  # before anybody compares addresses in vain
     first = show_first_addresses(account, network)
@@ -86,7 +92,9 @@ def show_first_addresses(account: Descriptor, network: Network) -> list[str]:
         for key in account.keys:
             say(f"  {key.text[:4]}...{key.text[-KEY_SHOWN:]} {key.origin}".rstrip())
     if any(key.steps[-1:] == (1,) for key in account.keys):
-        say("Note: /1/* is for change (BIP44): the wallet's own change would pay invoices.")
+        say(
+            "Note: /1/* is for change (BIP44): the wallet's own change would pay invoices."
+        )
     first = [derive(str(account), index, network) for index in range(3)]
     say("The first three receiving addresses; compare them with the wallet:")
     for address in first:
@@ -97,7 +105,9 @@ def show_first_addresses(account: Descriptor, network: Network) -> list[str]:
 def key_of(xpub: str, others: list[str]) -> str:
     """The key as given, or for `-` a line of standard input. Raises CommandError for none."""
     if others and not are_seed_words(" ".join([xpub, *others])):
-        raise click.UsageError("there are more words than MERCHANT and KEY: quotes may be missing")
+        raise click.UsageError(
+            "there are more words than MERCHANT and KEY: quotes may be missing"
+        )
     key = " ".join([xpub, *others]).strip()
     if key == "-":
         if sys.stdin.isatty():
@@ -115,7 +125,10 @@ def merchant_list(shell: Shell) -> None:
     rows = []
     for row in shell.db.rows(merchants.ALL):
         gap = gap_of_merchant(shell.db, row)
-        found = as_dict(row) | {"highest_paid": gap.highest_paid, "gap_limit": gap.limit}
+        found = as_dict(row) | {
+            "highest_paid": gap.highest_paid,
+            "gap_limit": gap.limit,
+        }
         rows.append(found | {"script_type": stored_account(row.descriptor).script_type})
     shell.show(rows, f"{MERCHANT_COLUMNS} highest_paid gap_limit wallet_gap_limit")
 
@@ -126,10 +139,14 @@ wallet = click.Group("wallet", help="The facts that a merchant's wallet needs.")
 
 @wallet.command("export")
 @click.argument("merchant")
-@click.option("--count", type=A_COUNT, help=f"[default: all given out, and {MARGIN} more]")
+@click.option(
+    "--count", type=A_COUNT, help=f"[default: all given out, and {MARGIN} more]"
+)
 @click.option("--addresses", is_flag=True, help="A plain list of addresses instead.")
 @answering
-def wallet_export(shell: Shell, merchant: str, count: int | None, addresses: bool) -> None:
+def wallet_export(
+    shell: Shell, merchant: str, count: int | None, addresses: bool
+) -> None:
     """Write the descriptor for Bitcoin Core's importdescriptors, with its range.
 
     For a wallet without private keys:
@@ -139,7 +156,11 @@ def wallet_export(shell: Shell, merchant: str, count: int | None, addresses: boo
     indexes = range(count) if count else range(row.next_index + MARGIN + 1)
     if addresses:
         found = (derive(row.descriptor, index, network) for index in indexes)
-        for line in json_lines(found) if shell.as_json else (f"{address}\n" for address in found):
+        for line in (
+            json_lines(found)
+            if shell.as_json
+            else (f"{address}\n" for address in found)
+        ):
             write_data(line.encode())
         return
     request = import_request(row, indexes[-MOST_IN_RANGE:])

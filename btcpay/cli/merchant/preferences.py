@@ -21,10 +21,16 @@ LOGO_KIB = branding.MAX_LOGO_BYTES // 1024
 
 @click.command("brand")
 @click.argument("merchant")
-@click.option("--name", help="The name that the pages show; wallets show it as the recipient.")
-@click.option("--logo", type=click.File("rb"), help=f"PNG, JPEG or WebP, at most {LOGO_KIB} KiB.")
+@click.option(
+    "--name", help="The name that the pages show; wallets show it as the recipient."
+)
+@click.option(
+    "--logo", type=click.File("rb"), help=f"PNG, JPEG or WebP, at most {LOGO_KIB} KiB."
+)
 @click.option("--accent", metavar="'#rrggbb'", help="The colour of the pages' button.")
-@click.option("--contact", metavar="TEXT", help="How customers reach the merchant, in one line.")
+@click.option(
+    "--contact", metavar="TEXT", help="How customers reach the merchant, in one line."
+)
 @click.option("--clear", is_flag=True, help="Forget what was set before.")
 @answering
 def brand(
@@ -32,7 +38,10 @@ def brand(
 ) -> None:
     """Show or set what a merchant's pages look like."""
     content = logo.read(branding.MAX_LOGO_BYTES + 1) if logo else None
-    owner, change = merchants.find_merchant(shell.db, merchant), branding.checked(content, **texts)
+    owner, change = (
+        merchants.find_merchant(shell.db, merchant),
+        branding.checked(content, **texts),
+    )
     row = merchants.set_brand(shell.db, owner.id, cast(Values, change), clear)
     shell.show([as_dict(row) | {"merchant": merchant}], BRAND_COLUMNS)
 
@@ -75,12 +84,24 @@ def timezone(shell: Shell, merchant: str, name: str | None) -> None:
 @click.command("mail")
 @click.argument("merchant")
 @click.argument("address", required=False, metavar="[ADDRESS|off]")
-@click.option("--receipts/--no-receipts", default=None, help="Mail customers a receipt when paid.")
-@click.option("--evening/--no-evening", default=None, help="A mail about each day, in the evening.")
-@click.option("--language", type=click.Choice(list(LANGUAGES)), help="Of all these mails.")
+@click.option(
+    "--receipts/--no-receipts", default=None, help="Mail customers a receipt when paid."
+)
+@click.option(
+    "--evening/--no-evening",
+    default=None,
+    help="A mail about each day, in the evening.",
+)
+@click.option(
+    "--language", type=click.Choice(list(LANGUAGES)), help="Of all these mails."
+)
 @answering
 def mail(
-    shell: Shell, merchant: str, address: str | None, language: str | None, **switches: bool | None
+    shell: Shell,
+    merchant: str,
+    address: str | None,
+    language: str | None,
+    **switches: bool | None,
 ) -> None:
     """Show or set where a merchant gets mail about payments; `off`: no mail, no receipts."""
     owner = merchants.find_merchant(shell.db, merchant)
@@ -114,10 +135,16 @@ def way_back(
 ) -> None:
     """Show or set the pages' link back to the shop; {invoice} is replaced by the id."""
     if (off and paid) or (unpaid and not paid):
-        raise click.UsageError("either --paid URL and maybe --unpaid URL, or off, or nothing")
+        raise click.UsageError(
+            "either --paid URL and maybe --unpaid URL, or off, or nothing"
+        )
     owner, change = merchants.find_merchant(shell.db, merchant), Values()
     if off or paid:
-        urls = [None if url is None else branding.checked_url(url) for url in (paid, unpaid)]
+        urls = [
+            None if url is None else branding.checked_url(url) for url in (paid, unpaid)
+        ]
         change = {"return_paid": urls[0], "return_unpaid": urls[1]}
     row = merchants.set_brand(shell.db, owner.id, change)
-    shell.show([as_dict(row) | {"merchant": merchant}], "merchant return_paid return_unpaid")
+    shell.show(
+        [as_dict(row) | {"merchant": merchant}], "merchant return_paid return_unpaid"
+    )

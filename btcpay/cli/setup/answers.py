@@ -49,13 +49,30 @@ QUESTIONS = (
     Question("network", "Network (testnet4 to try, mainnet for real money)", None),
     Question("base_url", "Public address, such as https://pay.example.com", None),
     Question("database_url", "Database"),
-    Question("proxy", "Proxy for explorers and tickers, such as socks5h://127.0.0.1:9050 for Tor"),
-    Question("trusted_proxies", "How many reverse proxies are in front (nginx, Caddy)", "0"),
-    Question("email_retention_days", "Days until customers' addresses are erased (0: never)", "0"),
-    Question("smtp_url", "Mail server, such as smtps://user:password@mail.example.com (or none)"),
-    Question("mail_from", "Sender of that mail, such as shop@example.com (none: no mail)"),
     Question(
-        "merchant_pages", "The merchant's pages in a browser (on or off)", "on", is_written=True
+        "proxy",
+        "Proxy for explorers and tickers, such as socks5h://127.0.0.1:9050 for Tor",
+    ),
+    Question(
+        "trusted_proxies", "How many reverse proxies are in front (nginx, Caddy)", "0"
+    ),
+    Question(
+        "email_retention_days",
+        "Days until customers' addresses are erased (0: never)",
+        "0",
+    ),
+    Question(
+        "smtp_url",
+        "Mail server, such as smtps://user:password@mail.example.com (or none)",
+    ),
+    Question(
+        "mail_from", "Sender of that mail, such as shop@example.com (none: no mail)"
+    ),
+    Question(
+        "merchant_pages",
+        "The merchant's pages in a browser (on or off)",
+        "on",
+        is_written=True,
     ),
     Question("peers", "Nodes to read blocks from, such as 10.0.0.5:8333.", asked=False),
     Question("bind", "Where the service listens, as host:port.", asked=False),
@@ -63,7 +80,10 @@ QUESTIONS = (
 
 
 def default_of(
-    question: Question, answers: Mapping[str, str], present: Mapping[str, str], state: Path
+    question: Question,
+    answers: Mapping[str, str],
+    present: Mapping[str, str],
+    state: Path,
 ) -> str | None:
     """The present value, or the default that follows from these `answers`; None for neither."""
     now = present.get(question.variable, "").strip()
@@ -71,7 +91,9 @@ def default_of(
         moved = answers["BLOCKTILL_NETWORK"] != present.get("BLOCKTILL_NETWORK")
         if not now or (moved and now.startswith(SQLITE)):
             return f"{SQLITE}{state}/{answers['BLOCKTILL_NETWORK']}.db"
-    if question.name == "trusted_proxies" and not now:  # the service itself speaks no TLS
+    if (
+        question.name == "trusted_proxies" and not now
+    ):  # the service itself speaks no TLS
         return "1" if urlsplit(answers["BLOCKTILL_BASE_URL"]).scheme == "https" else "0"
     return now or question.usual
 
@@ -81,13 +103,21 @@ def answered(question: Question, text: str, answers: Mapping[str, str]) -> str:
     text = "" if text.strip() == NONE else text.strip()
     if not text and question.usual is None:
         raise ValueError(f"{question.option} is needed")
-    if question.name == "database_url" and text.startswith(SQLITE) and text[10:11] != "/":
-        raise ValueError("an absolute path: sqlite:// and then /path, with four slashes in all")
+    if (
+        question.name == "database_url"
+        and text.startswith(SQLITE)
+        and text[10:11] != "/"
+    ):
+        raise ValueError(
+            "an absolute path: sqlite:// and then /path, with four slashes in all"
+        )
     try:
         read({**answers, question.variable: text})
     except SettingsError as error:
         for mistake in error.mistakes:
-            if mistake.startswith((f"{question.variable} ", f"{question.variable}_FILE")):
+            if mistake.startswith(
+                (f"{question.variable} ", f"{question.variable}_FILE")
+            ):
                 raise ValueError(mistake) from None
     return text
 
@@ -109,7 +139,9 @@ class Talk:
             if not present.get(question.variable, "").strip()
         ]
         says_yes = self.given["yes"]
-        self._require(missing, "--yes asks nothing" if says_yes else "there is no terminal to ask")
+        self._require(
+            missing, "--yes asks nothing" if says_yes else "there is no terminal to ask"
+        )
         answers = dict(present)
         for question in questions:
             by_file = present.get(OF_FILES.get(question.variable, ""), "")
@@ -128,7 +160,10 @@ class Talk:
         return [one._replace(usual=usual.get(one.name, one.usual)) for one in QUESTIONS]
 
     def _answer(self, question: Question, default: str | None, answers: Answers) -> str:
-        given, accepted = self.given[question.name], partial(answered, question, answers=answers)
+        given, accepted = (
+            self.given[question.name],
+            partial(answered, question, answers=answers),
+        )
         if given is None and self.asks and question.asked:
             text = question.text
             if default is not None:
@@ -148,12 +183,18 @@ class Talk:
         name = _asked(asked, checked_name) if name is None else checked_name(name)
         script = self.given["script"]
         if key is None:
-            say("Account key (extended PUBLIC key: xpub, zpub, tpub, vpub ...) or descriptor.")
+            say(
+                "Account key (extended PUBLIC key: xpub, zpub, tpub, vpub ...) or descriptor."
+            )
             say("Never private keys or seed words: nothing here has a use for them.")
-            key = _asked("Account key", lambda text: _accepted_key(text.strip(), network))
+            key = _asked(
+                "Account key", lambda text: _accepted_key(text.strip(), network)
+            )
             if script is None and key[:4] in ("xpub", "tpub"):
                 kinds = click.Choice(SCRIPT_TYPES)
-                script = click.prompt("Kind of addresses", "p2wpkh", type=kinds, err=True)
+                script = click.prompt(
+                    "Kind of addresses", "p2wpkh", type=kinds, err=True
+                )
         account = parse_account(key, network, script)
         show_first_addresses(account, network)
         if self.asks and not click.confirm("Does the wallet show the same?", err=True):
@@ -162,7 +203,9 @@ class Talk:
 
     def _require(self, missing: list[str], why: str) -> None:
         if missing and not self.asks:
-            raise click.UsageError(f"{' and '.join(missing)} must be given, since {why}")
+            raise click.UsageError(
+                f"{' and '.join(missing)} must be given, since {why}"
+            )
 
 
 def _accepted_key(text: str, network: Network) -> str:
@@ -170,14 +213,18 @@ def _accepted_key(text: str, network: Network) -> str:
     return text
 
 
-def _asked(text: str, accepted: Callable[[str], str], default: str | None = None) -> str:
+def _asked(
+    text: str, accepted: Callable[[str], str], default: str | None = None
+) -> str:
     def value_of(typed: str) -> str:
         try:
             return accepted(typed)
         except (ValueError, CommandError) as error:
             raise click.UsageError(str(error)) from None
 
-    return str(click.prompt(text, default, value_proc=value_of, show_default=False, err=True))
+    return str(
+        click.prompt(text, default, value_proc=value_of, show_default=False, err=True)
+    )
 
 
 def worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:
@@ -186,5 +233,7 @@ def worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:
         question.variable: text
         for question in QUESTIONS
         if (text := answers.get(question.variable, ""))
-        != present.get(question.variable, "" if question.is_written else question.usual or "")
+        != present.get(
+            question.variable, "" if question.is_written else question.usual or ""
+        )
     }

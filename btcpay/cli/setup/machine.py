@@ -29,19 +29,33 @@ def this_user() -> pwd.struct_passwd:
     try:
         return pwd.getpwuid(os.geteuid())
     except KeyError:
-        raise CommandError(f"this system has no name for the user {os.geteuid()}") from None
+        raise CommandError(
+            f"this system has no name for the user {os.geteuid()}"
+        ) from None
 
 
 def make_user(name: str) -> pwd.struct_passwd:
     """The user of that name. Root makes one without a login where there is none."""
     with suppress(KeyError):
         return pwd.getpwnam(name)
-    words = ["useradd", "--system", "--home-dir", str(STATE), "--shell", "/usr/sbin/nologin", name]
+    words = [
+        "useradd",
+        "--system",
+        "--home-dir",
+        str(STATE),
+        "--shell",
+        "/usr/sbin/nologin",
+        name,
+    ]
     try:
-        subprocess.run(words, capture_output=True, encoding="utf-8", errors="replace", check=True)
+        subprocess.run(
+            words, capture_output=True, encoding="utf-8", errors="replace", check=True
+        )
     except (OSError, subprocess.CalledProcessError) as error:
         why = getattr(error, "stderr", "").strip() or error
-        raise CommandError(f"cannot create user {name}: {why}; create it or use --user") from None
+        raise CommandError(
+            f"cannot create user {name}: {why}; create it or use --user"
+        ) from None
     return pwd.getpwnam(name)
 
 
@@ -58,7 +72,9 @@ def as_user(user: pwd.struct_passwd, work: Callable[[], int | None]) -> None:
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     else:
         _become(user)
-        sys.exit(work())  # the child shows an error and ends, as a program without a child would
+        sys.exit(
+            work()
+        )  # the child shows an error and ends, as a program without a child would
     if status:
         sys.exit(status)
 
@@ -67,7 +83,9 @@ def _become(user: pwd.struct_passwd) -> None:
     os.setgroups([])
     os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
     os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
-    os.environ["HOME"] = user.pw_dir  # where PostgreSQL's library looks for certificates
+    os.environ["HOME"] = (
+        user.pw_dir
+    )  # where PostgreSQL's library looks for certificates
     if not all(os.access(file, os.X_OK) for file in (PROGRAM, sys.executable)):
         raise CommandError(
             f"{user.pw_name} may not run {PROGRAM}: install it outside of a home, as in"

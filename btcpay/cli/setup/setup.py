@@ -38,7 +38,9 @@ from storage.versions import open_ready
 A_PATH = click.Path(readable=False, path_type=Path)
 PROXIES = {"nginx": "nginx.conf", "caddy": "Caddyfile"}
 PROXY = click.Choice(list(PROXIES))
-OF_QUESTIONS = [click.Option([q.option], help=q.text, metavar="TEXT") for q in QUESTIONS]
+OF_QUESTIONS = [
+    click.Option([q.option], help=q.text, metavar="TEXT") for q in QUESTIONS
+]
 
 
 # Unexpected words may be seed words, so none of click's messages may repeat them.
@@ -47,7 +49,9 @@ OF_QUESTIONS = [click.Option([q.option], help=q.text, metavar="TEXT") for q in Q
 @key_option(help="Extended PUBLIC key, or descriptor; - to paste it.")
 @click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")
 @click.option("--env-file", type=A_PATH, metavar="FILE", help="The settings.")
-@click.option("--user", help="The owner of service and database. [default as root: blocktill]")
+@click.option(
+    "--user", help="The owner of service and database. [default as root: blocktill]"
+)
 @click.option(
     "--units",
     type=click.Choice([*units.KINDS, units.NONE]),
@@ -56,11 +60,21 @@ OF_QUESTIONS = [click.Option([q.option], help=q.text, metavar="TEXT") for q in Q
     help="The systemd units: of one process (run), of a service and a timer (cron), or none.",
 )
 @click.option("--units-folder", type=A_PATH, default=units.OWN)
-@click.option("--backups", type=A_PATH, default=units.BACKUPS, help="For nightly backups.")
-@click.option("--start/--no-start", default=None, help="Start the shop, now and at each boot.")
-@click.option("--proxy-config", type=PROXY, help="Only print an example for a TLS proxy.")
-@click.option("--here", is_flag=True, help="A shop with play money in this folder, to develop.")
-@click.option("--yes", is_flag=True, help="Ask nothing: keep present answers, else use defaults.")
+@click.option(
+    "--backups", type=A_PATH, default=units.BACKUPS, help="For nightly backups."
+)
+@click.option(
+    "--start/--no-start", default=None, help="Start the shop, now and at each boot."
+)
+@click.option(
+    "--proxy-config", type=PROXY, help="Only print an example for a TLS proxy."
+)
+@click.option(
+    "--here", is_flag=True, help="A shop with play money in this folder, to develop."
+)
+@click.option(
+    "--yes", is_flag=True, help="Ask nothing: keep present answers, else use defaults."
+)
 @click.pass_context
 def setup(context: click.Context, /, **given: Any) -> None:
     """Make a shop, or change one: settings, database, merchant, key, units."""
@@ -71,7 +85,9 @@ def setup(context: click.Context, /, **given: Any) -> None:
     if given["xpub"] is not None:
         given["xpub"] = key_of(given["xpub"], context.args)
     elif context.args:
-        raise click.UsageError("there are more words than options: quotes may be missing")
+        raise click.UsageError(
+            "there are more words than options: quotes may be missing"
+        )
     if given["here"]:
         given |= _in_this_folder(given)
     _Run(given, asks=sys.stdin.isatty() and not given["yes"]).go()
@@ -145,7 +161,9 @@ class _Run(Talk):
         return f"{machine.PROGRAM} --env-file {self.file}"
 
     def _show_where(self) -> None:
-        names = sorted(name for name in os.environ if name.startswith(PREFIX) and name != VARIABLE)
+        names = sorted(
+            name for name in os.environ if name.startswith(PREFIX) and name != VARIABLE
+        )
         if names:
             say(f"Note: this environment overrides the file. Unset {', '.join(names)}.")
         say(f"The settings are in {self.file}.")
@@ -159,10 +177,14 @@ class _Run(Talk):
             machine.make_folder(state, user)
         return user
 
-    def _write_units(self, kind: str, state: Path | None, user: pwd.struct_passwd) -> None:
+    def _write_units(
+        self, kind: str, state: Path | None, user: pwd.struct_passwd
+    ) -> None:
         """Writes the units, and starts them if that is wanted."""
         backups, is_wanted = self.given["backups"], self.given["start"]
-        texts = units.units(machine.PROGRAM, self.file, user.pw_name, state, backups, kind)
+        texts = units.units(
+            machine.PROGRAM, self.file, user.pw_name, state, backups, kind
+        )
         machine.make_folder(backups, user)
         written = units.install(self.given["units_folder"], texts)
         say(f"wrote {', '.join(written)}" if written else "the units are up to date")
@@ -188,7 +210,11 @@ def _examine(settings: Settings, said: Mapping[str, str]) -> None:
     found = [one for one in examine(settings, said, utc_now) if one.colour != GREEN]
     for finding in found:
         say(line_of(finding))
-    say("Repair what is red, then run `blocktill setup` again." if found else "All is well.")
+    say(
+        "Repair what is red, then run `blocktill setup` again."
+        if found
+        else "All is well."
+    )
 
 
 def _make_merchant(settings: Settings, name: str, account: Descriptor) -> None:
@@ -197,16 +223,22 @@ def _make_merchant(settings: Settings, name: str, account: Descriptor) -> None:
     with closing(open_ready(url, network.name)) as db:
         there = db.row(merchants.BY_NAME, name=name)
         if there and stored_account(there.descriptor).script(0) != account.script(0):
-            raise CommandError(f"the merchant {name} has another account key: choose a new name")
+            raise CommandError(
+                f"the merchant {name} has another account key: choose a new name"
+            )
         if there:
             say(f"the merchant {name} is there already")
             return
         owner = add_merchant(db, name, account, now)
         begin_chain(db, settings, utc_now)
-        say(f"added {name}, and a key for its program, which may create invoices, shown once:")
+        say(
+            f"added {name}, and a key for its program, which may create invoices, shown once:"
+        )
         click.echo(keys.issue(db, network, owner.id, "write", "setup", now).secret)
         if settings.merchant_pages:
-            say("Link to the merchant's pages, once the service runs; within ten minutes:")
+            say(
+                "Link to the merchant's pages, once the service runs; within ten minutes:"
+            )
             say(url := login_url(db, settings.base_url, owner.id, now))
             if machine.has_blocks(sys.stderr):
                 segno.make_qr(url).terminal(sys.stderr, compact=True)

@@ -14,11 +14,16 @@ from btcpay.cli.setup.machine import STATE
 from btcpay.values.errors import CommandError
 
 BACKUPS = Path("/var/backups/blocktill")
-KINDS = ("run", "cron")  # the whole shop in one process, or a service and a check every minute
+KINDS = (
+    "run",
+    "cron",
+)  # the whole shop in one process, or a service and a check every minute
 NONE = "none"
 OF_CRON = ("blocktill-check.service", "blocktill-check.timer")
 STARTED = ("blocktill.service", "blocktill-check.timer", "blocktill-backup.timer")
-SYSTEMD = Path("/run/systemd/system")  # sd_booted(3): there when systemd runs the machine
+SYSTEMD = Path(
+    "/run/systemd/system"
+)  # sd_booted(3): there when systemd runs the machine
 SYSTEMCTL = "systemctl"
 OWN, PACKAGED = Path("/etc/systemd/system"), Path("/usr/lib/systemd/system")
 _FILES = resources.files("btcpay.cli.setup") / "files"
@@ -39,7 +44,9 @@ def chosen_kind(kind: str | None, is_started: bool | None, command: str) -> str:
             f" shop by {command} run"
         )
     if chosen == NONE and is_started:
-        raise click.UsageError("--start needs units: say --units run, or start the shop yourself")
+        raise click.UsageError(
+            "--start needs units: say --units run, or start the shop yourself"
+        )
     return chosen
 
 
@@ -71,11 +78,20 @@ def units(
         str(BACKUPS): str(backups),
         "User=blocktill\n": f"User={user}\n",
         "Group=blocktill\n": "",  # the user's own
-        "\nUMask=": f"\nReadWritePaths={elsewhere}\nUMask=" if elsewhere else "\nUMask=",
+        "\nUMask=": f"\nReadWritePaths={elsewhere}\nUMask="
+        if elsewhere
+        else "\nUMask=",
         " run\n": " run\n" if kind == "run" else " serve\n",
     }
-    names = {file.name for file in _FILES.iterdir() if file.name.endswith((".service", ".timer"))}
-    found = {name: template(name) for name in names.difference(() if kind == "cron" else OF_CRON)}
+    names = {
+        file.name
+        for file in _FILES.iterdir()
+        if file.name.endswith((".service", ".timer"))
+    }
+    found = {
+        name: template(name)
+        for name in names.difference(() if kind == "cron" else OF_CRON)
+    }
     for old, new in changes.items():
         found = {name: text.replace(old, new) for name, text in found.items()}
     return found
@@ -92,7 +108,9 @@ def install(folder: Path, texts: Mapping[str, str]) -> list[str]:
     return written
 
 
-def write(folder: Path, texts: Mapping[str, str], packaged: Path | None = None) -> list[str]:
+def write(
+    folder: Path, texts: Mapping[str, str], packaged: Path | None = None
+) -> list[str]:
     """Writes the units that differ from these texts; the names of those written.
 
     What is not in `folder` systemd reads from `packaged`, where a package has put it.

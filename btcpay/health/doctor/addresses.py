@@ -43,7 +43,9 @@ def ipv6(shop: Shop) -> Iterator[Finding]:
 def _addresses(host: str, port: int) -> tuple[list[Address], list[Address]]:
     """Those of IPv6 and of IPv4; none of a name that cannot be looked up in time."""
     try:
-        found = in_time(TIMEOUT_S, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        found = in_time(
+            TIMEOUT_S, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        )
     except (OSError, UnicodeError, FetchError):  # the source's own finding says so
         return [], []
     addresses = cast(list[Address], found)

@@ -15,7 +15,9 @@ from storage.faults import as_peewee_errors
 from storage.queries import meta
 
 NAME = "database"
-OF_FILE = "look at its disk, its owner and its file mode; restore a backup if it is damaged"
+OF_FILE = (
+    "look at its disk, its owner and its file mode; restore a backup if it is damaged"
+)
 OF_SERVER = "check that the server runs and lets this user write; look at BLOCKTILL_DATABASE_URL"
 
 
@@ -38,7 +40,9 @@ def examine(settings: Settings, is_whole: bool) -> tuple[Finding, Database | Non
         sentence, _, remedy = str(error).partition(": ")
         return Finding(NAME, RED, sentence, remedy), None
     except PeeweeException as error:
-        return Finding(NAME, RED, f"cannot be used: {in_one_line(error)}", trouble), None
+        return Finding(
+            NAME, RED, f"cannot be used: {in_one_line(error)}", trouble
+        ), None
     try:
         meta.try_to_write(db)
     except PeeweeException as error:
@@ -93,7 +97,10 @@ def modes(shop: Shop) -> Iterator[Finding]:
         remedies.append("chmod 600" + "".join(f" '{file}'" for file in open_files))
     if remedies:
         yield Finding(
-            "file modes", RED, f"other users may use {', '.join(open_to_all)}", "; ".join(remedies)
+            "file modes",
+            RED,
+            f"other users may use {', '.join(open_to_all)}",
+            "; ".join(remedies),
         )
     else:
         yield Finding("file modes", GREEN, "only its owner may use the database")
@@ -109,6 +116,10 @@ def free_space(shop: Shop) -> Iterator[Finding]:
     if path is None or not path.parent.exists():
         return
     free = shop.free_bytes(path.parent)
-    colour = RED if free < TOO_LITTLE_BYTES else YELLOW if free < LITTLE_BYTES else GREEN
-    remedy = "" if colour == GREEN else f"make room on the disk of {path.parent.absolute()}"
+    colour = (
+        RED if free < TOO_LITTLE_BYTES else YELLOW if free < LITTLE_BYTES else GREEN
+    )
+    remedy = (
+        "" if colour == GREEN else f"make room on the disk of {path.parent.absolute()}"
+    )
     yield Finding("disk", colour, f"{free // 1_000_000} MB are free", remedy)

@@ -9,7 +9,13 @@ from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.explorers.pool import Explorers, open_explorers
 from btcpay.chain.explorers.quota import Quota
-from btcpay.chain.sources import MAX_BLOCKS_BEHIND, Explorer, OtherNetwork, Spent, proven_block
+from btcpay.chain.sources import (
+    MAX_BLOCKS_BEHIND,
+    Explorer,
+    OtherNetwork,
+    Spent,
+    proven_block,
+)
 from btcpay.health.doctor.remedies import remedy_for
 from btcpay.health.doctor.shop import Shop
 from btcpay.http.clock_skew import CLOCK_OFF
@@ -28,8 +34,12 @@ REMEDY = (
     "try it in a browser: if it fails there too, name another one in BLOCKTILL_EXPLORERS; else"
     f" {OF_NETWORK}"
 )
-CLOCK_NEAR = timedelta(seconds=30)  # a Date header has whole seconds and took a while to come
-BLOCK_AHEAD = timedelta(hours=2)  # no node takes a block whose time is further ahead of its own
+CLOCK_NEAR = timedelta(
+    seconds=30
+)  # a Date header has whole seconds and took a while to come
+BLOCK_AHEAD = timedelta(
+    hours=2
+)  # no node takes a block whose time is further ahead of its own
 EXPLORERS_FIRST = "repair the explorers first, or name others in BLOCKTILL_EXPLORERS"
 AHEAD = 10  # addresses after the counter that are asked about
 MOST_MERCHANTS = 20  # so that a run costs at most 200 calls here
@@ -61,7 +71,9 @@ def probe_all(
     `known_height` is that of the best block that a check has proven, `first` the lowest one kept.
     """
     probes = [_probe(url, shop, quota, first) for url in shop.settings.explorers]
-    best = max([known_height, *(probe.height or 0 for probe in probes if not probe.is_foreign)])
+    best = max(
+        [known_height, *(probe.height or 0 for probe in probes if not probe.is_foreign)]
+    )
     for probe in probes:
         if not probe.trouble:
             judge_tip(probe, best, shop.settings.network, shop.now())
@@ -72,7 +84,9 @@ def findings(probes: Sequence[Probe]) -> Iterator[Finding]:
     """An explorer in trouble is yellow; red if all are, since nothing would ever be paid."""
     good = [probe.host for probe in probes if not probe.trouble]
     if len(good) == 1 < len(probes):
-        sentence = f"only {good[0]} shows our chain: invoices end a day after their deadline"
+        sentence = (
+            f"only {good[0]} shows our chain: invoices end a day after their deadline"
+        )
         yield Finding("second explorer", YELLOW, sentence, EXPLORERS_FIRST)
     all_bad = all(probe.trouble for probe in probes if not probe.is_spent)
     for probe in probes:
@@ -87,7 +101,9 @@ def findings(probes: Sequence[Probe]) -> Iterator[Finding]:
 def _probe(url: str, shop: Shop, quota: Quota | None, first: Known | None) -> Probe:
     explorers = open_explorers(shop.settings, quota, urls=[url])
     (explorer,) = explorers.all
-    probe = Probe(url, explorer.host, remedy=OF_SANDBOX if url == SANDBOX_URL else REMEDY)
+    probe = Probe(
+        url, explorer.host, remedy=OF_SANDBOX if url == SANDBOX_URL else REMEDY
+    )
     try:
         _ask(probe, explorer, first)
     except (FetchError, ProofFailed, Malformed) as error:
@@ -120,7 +136,8 @@ def _ask(probe: Probe, explorer: Explorer, first: Known | None) -> None:
     if first and explorer.block_hash(min(first.height, height)) != first.hash:
         probe.trouble = f"lacks our block {first.height}, the first that we keep"
         probe.remedy = (
-            "name another one in BLOCKTILL_EXPLORERS; if all lack it, `blocktill chain begin-anew`"
+            "name another one in BLOCKTILL_EXPLORERS;"
+            " if all lack it, `blocktill chain begin-anew`"
         )
 
 
@@ -131,16 +148,24 @@ def judge_tip(probe: Probe, best: int, network: Network, now: datetime) -> None:
         probe.trouble = f"is {behind} blocks behind, at {probe.height}"
     elif probe.tip_at and network.stands_still(probe.tip_at, now):
         minutes = (now - probe.tip_at) // timedelta(minutes=1)
-        probe.trouble = f"has shown no block for {minutes} minutes; its last is {probe.height}"
+        probe.trouble = (
+            f"has shown no block for {minutes} minutes; its last is {probe.height}"
+        )
 
 
 def clock(shop: Shop, probes: Sequence[Probe]) -> Iterator[Finding]:
     """Compares our clock with the explorers'; agreement with one is enough."""
     tips = [probe.tip_at for probe in probes if probe.tip_at and not probe.is_foreign]
     if any(tip_at - shop.now() > BLOCK_AHEAD for tip_at in tips):
-        yield Finding("clock", RED, "the chain's last block is hours ahead of it", SET_CLOCK)
+        yield Finding(
+            "clock", RED, "the chain's last block is hours ahead of it", SET_CLOCK
+        )
         return
-    off = min((probe.ahead for probe in probes if probe.ahead is not None), key=abs, default=None)
+    off = min(
+        (probe.ahead for probe in probes if probe.ahead is not None),
+        key=abs,
+        default=None,
+    )
     if off is None:
         sentence = "no explorer gave a time to compare it with"
         yield Finding("clock", YELLOW, sentence, EXPLORERS_FIRST)
@@ -174,10 +199,14 @@ def _ahead_of(merchant: Merchant, explorers: Explorers, shop: Shop) -> Finding:
         used = [
             index
             for index in range(start, start + AHEAD)
-            if explorers.is_used(derive(merchant.descriptor, index, shop.settings.network))
+            if explorers.is_used(
+                derive(merchant.descriptor, index, shop.settings.network)
+            )
         ]
     except ExplorerError as error:
-        return Finding(name, YELLOW, f"could not be asked about: {error}", "try again later")
+        return Finding(
+            name, YELLOW, f"could not be asked about: {error}", "try again later"
+        )
     if not used:
         return Finding(name, GREEN, f"the next {AHEAD}, from {start} on, are unused")
     return Finding(

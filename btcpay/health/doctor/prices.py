@@ -20,7 +20,9 @@ from storage.queries import links, merchants
 
 REMEDY = "if this lasts, name another one in BLOCKTILL_PRICE_SOURCES"
 ENOUGH = 3  # sources: the median of three is an honest one's, or lies between two
-OTHER_REMEDY = "until enough sources agree; if this lasts, see BLOCKTILL_CURRENCY_SOURCES"
+OTHER_REMEDY = (
+    "until enough sources agree; if this lasts, see BLOCKTILL_CURRENCY_SOURCES"
+)
 
 
 def findings(shop: Shop) -> Iterator[Finding]:
@@ -42,16 +44,24 @@ def findings(shop: Shop) -> Iterator[Finding]:
         off = (answer / median(prices) - 1) * 100
         sentence = f"{answer} USD, {off:+.2f} % from the median"
         far = abs(off) > MAX_DEVIATION * 100
-        yield Finding(name, bad, sentence, REMEDY) if far else Finding(name, GREEN, sentence)
+        yield (
+            Finding(name, bad, sentence, REMEDY)
+            if far
+            else Finding(name, GREEN, sentence)
+        )
     if price_usd is None:
-        agreed = f"{settings.price_quorum} of {len(answers)} sources must agree within 5 %"
+        agreed = (
+            f"{settings.price_quorum} of {len(answers)} sources must agree within 5 %"
+        )
         none = f"none of {len(answers)} source{'s'[: len(answers) > 1]} answers"
         sentence = f"no price: {f'{agreed}, and fewer do' if prices else none}"
         remedy = f"no invoice can be made until enough sources agree; if none answers, {OF_NETWORK}"
         yield Finding("price", RED, sentence, remedy)
     elif len(answers) < ENOUGH and settings.network.seeds:
         sentence = f"{price_usd} USD for a bitcoin, by {len(answers)} alone: one that lies moves it"
-        yield Finding("price", YELLOW, sentence, "set three or more in BLOCKTILL_PRICE_SOURCES")
+        yield Finding(
+            "price", YELLOW, sentence, "set three or more in BLOCKTILL_PRICE_SOURCES"
+        )
     else:
         yield Finding("price", GREEN, f"{price_usd} USD for a bitcoin")
 
@@ -65,7 +75,9 @@ def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
         name, price = f"price in {currency}", prices.of(currency).current_or_none()
         if price is None:
             sentence = "none: too few sources know one, or agree on it"
-            yield Finding(name, RED, sentence, f"nothing can be sold in it {OTHER_REMEDY}")
+            yield Finding(
+                name, RED, sentence, f"nothing can be sold in it {OTHER_REMEDY}"
+            )
         else:
             yield Finding(name, GREEN, f"{price:f} {currency} for a bitcoin")
 
@@ -73,7 +85,9 @@ def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
 def _ask(source: PriceSource, proxy: str) -> Decimal | Exception:
     """The price, or its error."""
     try:
-        return read_price(http_client.Session(proxy=proxy), source, lambda sent_at: None)
+        return read_price(
+            http_client.Session(proxy=proxy), source, lambda sent_at: None
+        )
     except (LookupError, FetchError, ValueError) as error:
         return error
 

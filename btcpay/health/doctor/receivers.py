@@ -43,10 +43,14 @@ def mail(shop: Shop, db: Database) -> Iterator[Finding]:
     settings, now = shop.settings, shop.now()
     waiting, oldest_ms, answer = db.only(deliveries.MAILS_WAITING)
     lost, _, last = db.only(deliveries.MAILS_GIVEN_UP, since=to_ms(now - RECENT))
-    wanting = [row.name for row in db.rows(receivers.WANT_MAIL) if row.address or row.receipts]
+    wanting = [
+        row.name for row in db.rows(receivers.WANT_MAIL) if row.address or row.receipts
+    ]
     if wanting and not settings.has_mail:
         sentence = f"{', '.join(wanting)} should get mail, but no mail server is set"
-        yield Finding("mail", YELLOW, sentence, "set BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM")
+        yield Finding(
+            "mail", YELLOW, sentence, "set BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM"
+        )
     elif oldest_ms is not None and now - from_ms(oldest_ms) >= PATIENCE:
         sentence = f"{waiting} wait, the oldest since {iso(from_ms(oldest_ms))}"
         yield Finding("mail", YELLOW, f"{sentence}; last: {answer}", LOOK)
@@ -63,7 +67,8 @@ def mail_server(shop: Shop) -> Iterator[Finding]:
     if found is None or sender is None:
         if found or sender:
             sentence = (
-                "only one of BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM is set: no mail is sent"
+                "only one of BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM is set:"
+                " no mail is sent"
             )
             yield Finding("mail server", YELLOW, sentence, "set both, or neither")
         return
@@ -72,4 +77,6 @@ def mail_server(shop: Shop) -> Iterator[Finding]:
     except NoSession as error:
         yield Finding("mail server", YELLOW, f"{found.host} {error}", LOOK)
     else:
-        yield Finding("mail server", GREEN, f"{found.host} takes mail from {sender.address}")
+        yield Finding(
+            "mail server", GREEN, f"{found.host} takes mail from {sender.address}"
+        )

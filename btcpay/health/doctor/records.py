@@ -23,10 +23,15 @@ def totals(shop: Shop, db: Database) -> Iterator[Finding]:
     for merchant in db.rows(merchants.ALL):
         of: Values = {"merchant_id": merchant.id}
         with db.snapshot():  # between the two queries a check may settle something
-            kept, summed = db.row(balances.OF_MERCHANT, **of), db.only(balances.RECOMPUTED, **of)
+            kept, summed = (
+                db.row(balances.OF_MERCHANT, **of),
+                db.only(balances.RECOMPUTED, **of),
+            )
         name = f"totals of {merchant.name}"
         if kept and kept == summed:
-            sentence = f"{kept.confirmed_sats} satoshis confirmed, {kept.total_sats} in all"
+            sentence = (
+                f"{kept.confirmed_sats} satoshis confirmed, {kept.total_sats} in all"
+            )
             yield Finding(name, GREEN, sentence)
         else:
             yield Finding(
@@ -41,7 +46,9 @@ def totals(shop: Shop, db: Database) -> Iterator[Finding]:
 def merchant_count(shop: Shop, db: Database) -> Iterator[Finding]:
     """A database without a merchant is mostly the wrong file."""
     count = len(db.rows(merchants.ALL))
-    remedy = "check BLOCKTILL_DATABASE_URL, or add a merchant by `blocktill merchant add`"
+    remedy = (
+        "check BLOCKTILL_DATABASE_URL, or add a merchant by `blocktill merchant add`"
+    )
     if count:
         yield Finding("merchants", GREEN, f"{count} in this database")
     else:
@@ -58,21 +65,28 @@ def state(shop: Shop, db: Database) -> Iterator[Finding]:
 
 def _found(found: State, now: datetime) -> Finding:
     often = (
-        "`blocktill run` checks by itself, else run `blocktill check` every minute; read its log"
+        "`blocktill run` checks by itself,"
+        " else run `blocktill check` every minute; read its log"
     )
     remedy = "" if found.found == GREEN else often
     sentence = "no check has been complete yet"
     if found.found_at:
         sentence = f"the last complete check was at {iso(found.found_at)}"
         if found.found != GREEN:
-            sentence += f", {(now - found.found_at) // timedelta(minutes=1)} minutes ago"
+            sentence += (
+                f", {(now - found.found_at) // timedelta(minutes=1)} minutes ago"
+            )
     return Finding("check", found.found, sentence, remedy)
 
 
 def _previews(found: State) -> Finding:
     if found.previews == GREEN:
         return Finding("previews", GREEN, "every open page was looked up in time")
-    pages = "1 open page" if found.previews_late == 1 else f"{found.previews_late} open pages"
+    pages = (
+        "1 open page"
+        if found.previews_late == 1
+        else f"{found.previews_late} open pages"
+    )
     sentence = f"{pages} will show a payment late: no mempool was asked in time; none is missed"
     remedy = (
         "read the check's warnings; without one raise BLOCKTILL_EXPLORER_CALLS_PER_HOUR, or use"
@@ -88,18 +102,25 @@ def _chain(found: State, now: datetime, not_begun: str) -> Finding:
             sentence = f"reading cannot begin, and no payment is found: {not_begun}"
             remedy = "repair what is red below, or name other explorers in BLOCKTILL_EXPLORERS"
             return Finding("chain", RED, sentence, remedy)
-        return Finding("chain", GREEN, "no block is known: the next check begins to read")
+        return Finding(
+            "chain", GREEN, "no block is known: the next check begins to read"
+        )
     sentence = f"at block {known.height} of {iso(known.mined_at)}"
     if found.chain == RED:
         minutes = (now - known.mined_at) // timedelta(minutes=1)
         sentence += f", {minutes} minutes ago: nothing expires meanwhile"
-        return Finding("chain", RED, sentence, "see whether the explorers show a newer block")
+        return Finding(
+            "chain", RED, sentence, "see whether the explorers show a newer block"
+        )
     if found.chain == YELLOW:
         blocks = "1 block is" if known.behind == 1 else f"{known.behind} blocks are"
         remedy = (
-            "run `blocktill check`; BLOCKTILL_EXPLORER_CALLS_PER_HOUR says how fast it may read"
+            "run `blocktill check`;"
+            " BLOCKTILL_EXPLORER_CALLS_PER_HOUR says how fast it may read"
         )
-        return Finding("chain", YELLOW, f"{sentence}, {blocks} still to be read", remedy)
+        return Finding(
+            "chain", YELLOW, f"{sentence}, {blocks} still to be read", remedy
+        )
     return Finding("chain", GREEN, f"{sentence}, every block is read")
 
 
@@ -162,5 +183,12 @@ def gaps(shop: Shop, db: Database) -> Iterator[Finding]:
             f"set the wallet's gap limit to {advised}, or use `blocktill wallet export`"
             f" (docs/operators/backup.md); then note it: `{say}`"
         )
-        name, well = f"gap of {merchant.name}", gap.is_well_within(merchant.wallet_gap_limit)
-        yield Finding(name, GREEN, sentence) if well else Finding(name, YELLOW, sentence, remedy)
+        name, well = (
+            f"gap of {merchant.name}",
+            gap.is_well_within(merchant.wallet_gap_limit),
+        )
+        yield (
+            Finding(name, GREEN, sentence)
+            if well
+            else Finding(name, YELLOW, sentence, remedy)
+        )

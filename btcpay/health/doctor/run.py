@@ -9,7 +9,14 @@ from peewee import PeeweeException
 
 from btcpay import hooks
 from btcpay.chain.explorers.quota import Quota
-from btcpay.health.doctor import addresses, database, explorers, prices, receivers, records
+from btcpay.health.doctor import (
+    addresses,
+    database,
+    explorers,
+    prices,
+    receivers,
+    records,
+)
 from btcpay.health.doctor import settings as variables
 from btcpay.health.doctor.shop import Shop
 from btcpay.settings.settings import Settings
@@ -61,7 +68,9 @@ def examine(
         for look in TABLE:
             if integrity or look is not records.totals:
                 yield from _guarded(look.__name__, look(shop, db))
-    yield from _guarded("explorers", _outside(shop, db if found.colour == GREEN else None))
+    yield from _guarded(
+        "explorers", _outside(shop, db if found.colour == GREEN else None)
+    )
     yield from addresses.ipv6(shop)
     yield from prices.findings(shop)
     if db:

@@ -54,5 +54,7 @@ def _merchant_pages(settings: Settings) -> Finding:
     if _is_sealed(settings) or is_here(urlsplit(settings.base_url).hostname):
         return Finding("merchant's pages", GREEN, sentence)
     sentence += ": anyone on the same network can read login links and cookies"
-    remedy = "set BLOCKTILL_BASE_URL to an https:// root, or BLOCKTILL_MERCHANT_PAGES=off"
+    remedy = (
+        "set BLOCKTILL_BASE_URL to an https:// root, or BLOCKTILL_MERCHANT_PAGES=off"
+    )
     return Finding("merchant's pages", RED, sentence, remedy)

@@ -38,7 +38,13 @@ class Day(NamedTuple):
 
 
 def evening(
-    told: Day, before: Day, is_today: bool, wanting: int, is_found: bool, url: str, language: str
+    told: Day,
+    before: Day,
+    is_today: bool,
+    wanting: int,
+    is_found: bool,
+    url: str,
+    language: str,
 ) -> MailText:
     """To the merchant: what the day has brought, and whether something needs them.
 
@@ -60,12 +66,16 @@ def evening(
         "needs": needs % {"number": formats.whole(wanting, language)},
     }
     earlier = formats.day(before.day, language), " · ".join(_brought(before, language))
-    return MailText(language, said, [said], [earlier], (words.gettext("Open your shop"), url))
+    return MailText(
+        language, said, [said], [earlier], (words.gettext("Open your shop"), url)
+    )
 
 
 def _brought(told: Day, language: str) -> tuple[str, str]:
     """The sums, and the number of payments."""
-    came = catalog(language).ngettext("%(number)s payment", "%(number)s payments", told.payments)
+    came = catalog(language).ngettext(
+        "%(number)s payment", "%(number)s payments", told.payments
+    )
     amount = " + ".join(formats.written(one, language) for one in told.took)
     return amount, came % {"number": formats.whole(told.payments, language)}
 
@@ -77,7 +87,9 @@ def login(seller: str, url: str, language: str) -> MailText:
         language,
         gettext("Log in to your shop"),
         [
-            gettext("This link works once. Press the button on the device that you want to use."),
+            gettext(
+                "This link works once. Press the button on the device that you want to use."
+            ),
             gettext(
                 "It works for ten minutes. If you did not ask for it, you can ignore this mail."
             ),

@@ -22,7 +22,9 @@ FAILURES = (OSError, ValueError)
 _ENHANCED = re.compile(rb"[245]\.[0-9]{1,3}\.[0-9]{1,3}(?=\s|$)")  # RFC 3463
 
 
-IN_DOUBT = Answer(False, None, "did not answer to the whole mail: it may be sent", is_in_doubt=True)
+IN_DOUBT = Answer(
+    False, None, "did not answer to the whole mail: it may be sent", is_in_doubt=True
+)
 
 
 class NoSession(Exception):
@@ -112,7 +114,9 @@ def _let_in(session: Session, server: MailServer, context: ssl.SSLContext) -> No
             session.starttls(context=context)
             session.ehlo()
         elif server.user and not is_here(server.host):
-            raise NoSession("offers no STARTTLS, and a password is not sent in the clear")
+            raise NoSession(
+                "offers no STARTTLS, and a password is not sent in the clear"
+            )
     if server.user:
         session.login(server.user, server.password)
 
@@ -127,8 +131,12 @@ def hand_over(session: Session, message: EmailMessage, sender: str, to: str) -> 
     except smtplib.SMTPRecipientsRefused as error:
         code, text = error.recipients[to]
         return _refused(code, text, code >= 500)
-    except smtplib.SMTPSenderRefused as error:  # a setting is wrong, which can be mended
-        return _refused(error.smtp_code, error.smtp_error, False)._replace(is_refusal=False)
+    except (
+        smtplib.SMTPSenderRefused
+    ) as error:  # a setting is wrong, which can be mended
+        return _refused(error.smtp_code, error.smtp_error, False)._replace(
+            is_refusal=False
+        )
     except smtplib.SMTPResponseException as error:
         return _refused(error.smtp_code, error.smtp_error, error.smtp_code >= 500)
     except Unanswered:
@@ -138,7 +146,11 @@ def hand_over(session: Session, message: EmailMessage, sender: str, to: str) -> 
 
 def _refused(code: int, text: bytes | str, is_final: bool) -> Answer:
     return Answer(
-        False, code, f"refused: {_status(code, text)}", is_refusal=True, is_final=is_final
+        False,
+        code,
+        f"refused: {_status(code, text)}",
+        is_refusal=True,
+        is_final=is_final,
     )
 
 

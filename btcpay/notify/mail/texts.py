@@ -41,8 +41,13 @@ class MailText:
     @property
     def text(self) -> str:
         facts = "\n".join(f"{label}: {one_line(text)}" for label, text in self.facts)
-        links = [f"{label}:\n{url}" for label, url in filter(None, (self.link, self.stop))]
-        return "\n\n".join(part for part in (*self.sentences, facts, *links) if part) + "\n"
+        links = [
+            f"{label}:\n{url}" for label, url in filter(None, (self.link, self.stop))
+        ]
+        return (
+            "\n\n".join(part for part in (*self.sentences, facts, *links) if part)
+            + "\n"
+        )
 
     @property
     def html(self) -> str:
@@ -70,7 +75,9 @@ def one_line(text: str) -> str:
     return " ".join(shown_line(text).split())
 
 
-def message_of(mail: MailText, sender: Sender, to: str, id: str, at: datetime) -> EmailMessage:
+def message_of(
+    mail: MailText, sender: Sender, to: str, id: str, at: datetime
+) -> EmailMessage:
     """The mail to an address that `checked_address` made; the same `id` is the same mail."""
     message = EmailMessage(policy=headers.POLICY)
     message["From"] = headers.mailbox("From", sender)
@@ -110,7 +117,9 @@ def receipt(about: About, language: str, brand: merchants.Shown) -> MailText:
     contact = [(gettext("Contact"), brand.contact)] if brand.contact else []
     return MailText(
         language,
-        _subject(gettext("Receipt from %(name)s") % {"name": brand.seller}, about.invoice),
+        _subject(
+            gettext("Receipt from %(name)s") % {"name": brand.seller}, about.invoice
+        ),
         [gettext("Thank you. This is your receipt.")],
         [*_facts(about, language), *contact],
         (gettext("Print receipt"), about.page_url),
@@ -121,20 +130,28 @@ def attention(about: About, language: str) -> MailText:
     """To the merchant: an invoice needs a human, with the reason."""
     gettext = catalog(language).gettext
     reasons = {
-        "reorganised": gettext("A reorganisation of the blockchain has taken its payment back."),
+        "reorganised": gettext(
+            "A reorganisation of the blockchain has taken its payment back."
+        ),
         "paid_late": gettext("It was paid after the deadline."),
         "short": gettext("Too little had arrived by the deadline."),
         "too_much": gettext("More has arrived than was asked for."),
         "after_cancellation": gettext("It was paid after it was canceled."),
         "dust_missing": gettext("The missing amount is too small for wallets to send."),
         "vanished": gettext("The whole amount was on its way, but it never arrived."),
-        "refunded_twice": gettext("A refund was sent, and then the same amount once more."),
-        "older_coin": gettext("It was paid by a coin that may be older than the invoice."),
+        "refunded_twice": gettext(
+            "A refund was sent, and then the same amount once more."
+        ),
+        "older_coin": gettext(
+            "It was paid by a coin that may be older than the invoice."
+        ),
     }
     show = gettext("For details, run %(command)s on the server.")
     subject = gettext("An invoice needs your attention: %(amount)s")
     command = {"command": f"blocktill invoice show {about.invoice.id}"}
-    return _mail(about, language, subject, [reasons[about.state["attention"]], show % command])
+    return _mail(
+        about, language, subject, [reasons[about.state["attention"]], show % command]
+    )
 
 
 def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str) -> str:
@@ -165,7 +182,9 @@ def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str)
     amount = formats.written(asked_of(row), language)
     about = gettext("About your payment of %(amount)s") % {"amount": amount}
     subject = _subject(about, row)
-    body = "\r\n\r\n".join(filter(None, (asks.get(row.attention or ""), page_url, seller)))
+    body = "\r\n\r\n".join(
+        filter(None, (asks.get(row.attention or ""), page_url, seller))
+    )
     return mail_link(row.customer_email, subject, body)
 
 
@@ -201,14 +220,26 @@ def _asked(about: About, language: str) -> str:
 def _facts(about: About, language: str) -> list[tuple[str, str]]:
     """The same facts as in the receipt on the page."""
     gettext = catalog(language).gettext
-    invoice, state, currency = about.invoice, about.state, asked_of(about.invoice).currency
+    invoice, state, currency = (
+        about.invoice,
+        about.state,
+        asked_of(about.invoice).currency,
+    )
     facts = [
         (gettext("Amount"), f"{formats.btc(invoice.amount_sats, language)} BTC"),
         (gettext("Value when quoted"), _asked(about, language)),
-        (gettext("Price of one bitcoin"), formats.money(price_of(invoice), currency, language)),
+        (
+            gettext("Price of one bitcoin"),
+            formats.money(price_of(invoice), currency, language),
+        ),
     ]
     if state["received_sats"] != invoice.amount_sats:
-        facts.append((gettext("Received"), f"{formats.btc(state['received_sats'], language)} BTC"))
+        facts.append(
+            (
+                gettext("Received"),
+                f"{formats.btc(state['received_sats'], language)} BTC",
+            )
+        )
     at_ms = state["paid_at"]
     known = [
         (gettext("Reference"), invoice.reference),

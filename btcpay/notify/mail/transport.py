@@ -19,7 +19,15 @@ from btcpay.values.money import Money, of_minor
 from btcpay.values.times import from_ms, number_of, to_ms, zone_of
 from storage.database import Database
 from storage.models import Merchant, Receiver
-from storage.queries import attentions, deliveries, invoices, merchants, meta, receivers, sessions
+from storage.queries import (
+    attentions,
+    deliveries,
+    invoices,
+    merchants,
+    meta,
+    receivers,
+    sessions,
+)
 from storage.queries.totals import days
 from storage.statement import as_dict
 
@@ -31,16 +39,28 @@ EVENING, EVENING_AT = "evening ", time(22)  # most shops have closed by then
 STALE = timedelta(days=4)
 Composed = tuple[str, MailText] | None
 # What composes the mails of each part, by the name of its receivers.
-OF_PARTS: dict[str, hooks.ComposeMail] = {part.name: part.compose for part in hooks.of(hooks.Mails)}
+OF_PARTS: dict[str, hooks.ComposeMail] = {
+    part.name: part.compose for part in hooks.of(hooks.Mails)
+}
 
 
 class Mail:
     """The mails of a run, one after another in one session. Only `prepare` uses the database."""
 
     def __init__(
-        self, db: Database, base_url: str, server: MailServer, sender: Sender, times: Times
+        self,
+        db: Database,
+        base_url: str,
+        server: MailServer,
+        sender: Sender,
+        times: Times,
     ) -> None:
-        self._db, self._base_url, self._server, self._sender = db, base_url, server, sender
+        self._db, self._base_url, self._server, self._sender = (
+            db,
+            base_url,
+            server,
+            sender,
+        )
         self._times = times
         self._session: smtp.Session | None = None
 
@@ -94,7 +114,9 @@ class Mail:
             self._session.close()
             self._session = None
 
-    def _compose(self, receiver: Receiver, row: deliveries.Due, now: datetime) -> Composed:
+    def _compose(
+        self, receiver: Receiver, row: deliveries.Due, now: datetime
+    ) -> Composed:
         own = receiver.merchant_id
         wanted = self._db.row(receivers.MAIL_OF, merchant_id=own) or receivers.NO_MAIL
         merchant = self._db.only(merchants.BY_ID, id=own)
@@ -111,7 +133,12 @@ class Mail:
         return None if text is None else (wanted.address or "", text)
 
     def _to_merchant(
-        self, row: deliveries.Due, merchant: Merchant, zone: tzinfo, language: str, now: datetime
+        self,
+        row: deliveries.Due,
+        merchant: Merchant,
+        zone: tzinfo,
+        language: str,
+        now: datetime,
     ) -> MailText | None:
         if row.about == deliveries.LOGIN:
             if now - from_ms(row.created_at) >= OVERDUE:
@@ -155,8 +182,12 @@ class Mail:
 
     def _day(self, day: date, merchant: Merchant) -> shop_texts.Day:
         number = number_of(day)
-        rows = self._db.rows(days.BETWEEN, merchant_id=merchant.id, first=number, last=number)
-        took = [Money(of_minor(row.value_minor, row.currency), row.currency) for row in rows]
+        rows = self._db.rows(
+            days.BETWEEN, merchant_id=merchant.id, first=number, last=number
+        )
+        took = [
+            Money(of_minor(row.value_minor, row.currency), row.currency) for row in rows
+        ]
         nothing = Money(of_minor(0, merchant.currency), merchant.currency)
         return shop_texts.Day(day, took or [nothing], sum(row.payments for row in rows))
 
@@ -169,7 +200,10 @@ def add_timed(db: Database, now: datetime) -> None:
     for who in db.rows(receivers.WANT_MAIL):
         local = _local(now, who.timezone)
         is_late = now - unchecked_since(db, who.created_at) >= OVERDUE
-        due = {f"check {local.date()}": is_late, f"{EVENING}{last_evening(local)}": who.evening}
+        due = {
+            f"check {local.date()}": is_late,
+            f"{EVENING}{last_evening(local)}": who.evening,
+        }
         for about in (about for about, is_due in due.items() if who.address and is_due):
             db.run(
                 deliveries.ADD_MAIL,

@@ -36,20 +36,30 @@ class Terms(NamedTuple):
     until: date | None = None
 
 
-def refuse_unpayable(db: Database, prices: Prices, now: datetime, order: create.Order) -> None:
+def refuse_unpayable(
+    db: Database, prices: Prices, now: datetime, order: create.Order
+) -> None:
     """Raises TooLittle and TooMuch at today's price; without a price it raises nothing."""
     with suppress(PriceUnavailable):
         create.quote(db, prices, now, order)
 
 
 def make(
-    db: Database, order: create.Order, terms: Terms, now: datetime, id: str | None = None
+    db: Database,
+    order: create.Order,
+    terms: Terms,
+    now: datetime,
+    id: str | None = None,
 ) -> Bill:
     """Stores a bill, the first of its series where it has one. Call it in `db.write()`.
 
     Raises Refused (`until`) for a last day that is over.
     """
-    zone, id, series = zone_at(db, order.merchant_id), id or new_id("bil"), dict[str, Any]()
+    zone, id, series = (
+        zone_at(db, order.merchant_id),
+        id or new_id("bil"),
+        dict[str, Any](),
+    )
     if terms.every:
         first, until = now.astimezone(zone).replace(tzinfo=None), terms.until
         if until and until < first.date():
@@ -74,7 +84,9 @@ def make(
 def _add(db: Database, new: Bill, zone: ZoneInfo, now: datetime) -> Bill:
     now_ms = to_ms(now)
     due_at = due_ms(now_ms, new.due_days, zone)
-    new = changed(new, status="open", paid="0", paid_at=None, created_at=now_ms, due_at=due_at)
+    new = changed(
+        new, status="open", paid="0", paid_at=None, created_at=now_ms, due_at=due_at
+    )
     bill = db.only(queries.ADD, **as_dict(new))
     send_later(db, bill, {"new": now_ms} | recalls(now_ms, due_at, zone))
     return publish_own(db, RESOURCE, bill.id, BillKind.CREATED, now)
@@ -105,17 +117,35 @@ def renew(db: Database, id: str, now: datetime) -> bool:
     """
     with db.write():
         first = db.only(queries.BY_ID, id=id)
-        if first.renews_at is None or first.renews_at > to_ms(now) or first.held_at is not None:
+        if (
+            first.renews_at is None
+            or first.renews_at > to_ms(now)
+            or first.held_at is not None
+        ):
             return False
         # The merchant's row stays unlocked: who pays holds the bill's, and takes that one next.
         zone, number = zone_at(db, first.merchant_id), first.renews or 0
         next_at = period_ms(first, number + 1, zone)
-        of: Values = {"id": id, "number": number, "at": first.renews_at, "next_at": next_at}
+        of: Values = {
+            "id": id,
+            "number": number,
+            "at": first.renews_at,
+            "next_at": next_at,
+        }
         if db.run(queries.RENEW, **of) != 1:
             return False
-        if db.row(queries.OF_PERIOD, series_id=id, number=number):  # it was paid, and so not undone
+        if db.row(
+            queries.OF_PERIOD, series_id=id, number=number
+        ):  # it was paid, and so not undone
             return True
-        of_first = ("first_local", "until_day", "renews", "renews_at", "stopped_at", "held_at")
+        of_first = (
+            "first_local",
+            "until_day",
+            "renews",
+            "renews_at",
+            "stopped_at",
+            "held_at",
+        )
         alone: Any = dict.fromkeys(of_first)
         _add(db, changed(first, **alone, id=new_id("bil"), number=number), zone, now)
     return True
@@ -145,6 +175,10 @@ def end(db: Database, settings: Settings, bill_id: str, now: datetime) -> None:
             publish_own(db, RESOURCE, bill.id, BillKind.ENDED, now)
             for row in db.rows(queries.INVOICES, id=bill.id):
                 if row.status == "open":
-                    by_hand.cancel(db, settings, row.id, now, force=True, where="with its bill")
+                    by_hand.cancel(
+                        db, settings, row.id, now, force=True, where="with its bill"
+                    )
         elif not had_series:
-            raise Refused("not_open", f"the bill is {bill.status}: there is nothing to end")
+            raise Refused(
+                "not_open", f"the bill is {bill.status}: there is nothing to end"
+            )

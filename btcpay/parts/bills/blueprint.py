@@ -36,7 +36,9 @@ class OfBill:
     waited_for = invoices.WAITED_FOR_OF_BILL
     is_for_one = True
 
-    def order(self, service: Service, _text: str, query: Typed[Bill] = queries.BY_ID) -> Order:
+    def order(
+        self, service: Service, _text: str, query: Typed[Bill] = queries.BY_ID
+    ) -> Order:
         bill = service.db.only(query, id=self.id)
         if bill.status != "open":
             raise LinkRefused(GONE, gettext("There is nothing to pay any more."))
@@ -51,7 +53,9 @@ class OfBill:
 
     def lock(self, service: Service, order: Order) -> None:
         if self.order(service, "", queries.LOCKED) != order:
-            raise LinkRefused(CONFLICT, gettext("Something was paid just now. Please look again."))
+            raise LinkRefused(
+                CONFLICT, gettext("Something was paid just now. Please look again.")
+            )
 
 
 class Views(Pages):
@@ -94,14 +98,20 @@ class Views(Pages):
         a redirect (RFC 8058).
         """
         bill = RESOURCE.of_page(self.service.db, id)
-        self.service.db.run(queries.STOP, id=bill.series_id or "", at=to_ms(self.service.now()))
+        self.service.db.run(
+            queries.STOP, id=bill.series_id or "", at=to_ms(self.service.now())
+        )
         if "List-Unsubscribe" in fields_of_form():
             return self.show_stop(id)
         return Response(status=303, headers={"Location": f"stop{carried()}"})
 
-    def _shown(self, template: str, bill: Bill, status: int = 200, **values: Any) -> Response:
+    def _shown(
+        self, template: str, bill: Bill, status: int = 200, **values: Any
+    ) -> Response:
         values |= {"bill": bill, "zone": zone_at(self.service.db, bill.merchant_id)}
-        return self.page(template, status, self.brand(bill.merchant_id), press=new_form(), **values)
+        return self.page(
+            template, status, self.brand(bill.merchant_id), press=new_form(), **values
+        )
 
 
 def blueprint(service: Service) -> Blueprint:

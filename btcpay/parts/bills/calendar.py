@@ -49,5 +49,8 @@ def recalls(made_ms: int, due_ms: int, zone: ZoneInfo) -> dict[str, int]:
     """
     due_day = day_of(due_ms, zone)
     days = {"soon": due_day - SOON_DAYS, "overdue": due_day + 1}
-    at = {n: to_ms(in_zone(datetime.combine(date_of(d), NINE), zone)) for n, d in days.items()}
+    at = {
+        n: to_ms(in_zone(datetime.combine(date_of(d), NINE), zone))
+        for n, d in days.items()
+    }
     return {name: ms for name, ms in at.items() if ms > made_ms}

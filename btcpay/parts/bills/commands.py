@@ -6,7 +6,14 @@ from typing import Any
 import click
 
 from btcpay import hooks
-from btcpay.cli.context import Shell, add_list_and_show, answering, facts_of, say, with_shell
+from btcpay.cli.context import (
+    Shell,
+    add_list_and_show,
+    answering,
+    facts_of,
+    say,
+    with_shell,
+)
 from btcpay.cli.operation_options import number, priced
 from btcpay.invoices.create import order_of
 from btcpay.invoices.links import most
@@ -21,22 +28,40 @@ from btcpay.values.times import iso, iso_ms
 from storage.database import Database
 
 DAYS = click.IntRange(0, acts.MOST_DAYS)
-LIST_COLUMNS = "id merchant status amount paid currency reference every due_at created_at"
+LIST_COLUMNS = (
+    "id merchant status amount paid currency reference every due_at created_at"
+)
 bill = click.Group("bill", help="Bills, which are priced when they are paid.")
 
 
 @bill.command("create")
 @click.argument("merchant")
-@click.option("--amount", required=True, callback=number, metavar="A", help="The amount owed.")
-@click.option("--currency", metavar="EUR", help="[default: the merchant's]")
-@click.option("--email", "customer_email", metavar="E", help="The customer's address, for mail.")
-@click.option("--reference", metavar="R", help="Your own number; the customer sees it.")
-@click.option("--description", metavar="D", help="What it is for; the customer sees it.")
 @click.option(
-    "--due", "due_days", type=DAYS, default=acts.DUE_DAYS, metavar="DAYS", show_default=True
+    "--amount", required=True, callback=number, metavar="A", help="The amount owed."
+)
+@click.option("--currency", metavar="EUR", help="[default: the merchant's]")
+@click.option(
+    "--email", "customer_email", metavar="E", help="The customer's address, for mail."
+)
+@click.option("--reference", metavar="R", help="Your own number; the customer sees it.")
+@click.option(
+    "--description", metavar="D", help="What it is for; the customer sees it."
+)
+@click.option(
+    "--due",
+    "due_days",
+    type=DAYS,
+    default=acts.DUE_DAYS,
+    metavar="DAYS",
+    show_default=True,
 )
 @click.option("--every", type=click.Choice(EVERY), help="Make it again each period.")
-@click.option("--until", type=click.DateTime(["%Y-%m-%d"]), metavar="DATE", help="Make none later.")
+@click.option(
+    "--until",
+    type=click.DateTime(["%Y-%m-%d"]),
+    metavar="DATE",
+    help="Make none later.",
+)
 @answering
 def create(
     shell: Shell,
@@ -57,7 +82,9 @@ def create(
     order = order_of(owner.id, wanted, code, most(code))
     acts.refuse_unpayable(shell.db, Prices(shell.settings), now, order)
     with shell.db.write():
-        row = acts.make(shell.db, order, acts.Terms(due_days, every, until and until.date()), now)
+        row = acts.make(
+            shell.db, order, acts.Terms(due_days, every, until and until.date()), now
+        )
     made = facts_of(RESOURCE, shell.settings.base_url, owner.name, row)
     shell.answer(made, f"{made['id']}\n{made['bill_url']}")
 
@@ -96,7 +123,11 @@ def _moment(_context: Any, _option: Any, text: str) -> datetime:
 
 @bill.command("undo")
 @click.option(
-    "--since", required=True, callback=_moment, metavar="TIME", help="Such as 2026-11-28T14:30Z."
+    "--since",
+    required=True,
+    callback=_moment,
+    metavar="TIME",
+    help="Such as 2026-11-28T14:30Z.",
 )
 @click.option("--series", metavar="ID", help="Of this series alone.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -111,10 +142,16 @@ def undo(shell: Shell, since: datetime, series: str | None, yes: bool) -> None:
     if series is not None:
         id = RESOURCE.find(shell.db, series).series_id
         counts = {of: count for of, count in counts.items() if of == id}
-    say(f"unpaid bills that series have made since {iso(since)}: {sum(counts.values())}")
+    say(
+        f"unpaid bills that series have made since {iso(since)}: {sum(counts.values())}"
+    )
     if counts and not yes:
-        click.confirm(f"End them, and put {len(counts)} series back?", abort=True, err=True)
-    done = [undoing.undo(shell.db, shell.settings, id, since, shell.now) for id in counts]
+        click.confirm(
+            f"End them, and put {len(counts)} series back?", abort=True, err=True
+        )
+    done = [
+        undoing.undo(shell.db, shell.settings, id, since, shell.now) for id in counts
+    ]
     ids = [id for one in done for id in one.ids]
     kept = [id for one in done for id in one.kept]
     lines = [f"{len(ids)} bills are undone"]

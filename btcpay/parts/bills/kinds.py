@@ -12,8 +12,14 @@ from storage.models import Bill
 
 
 class BillKind(Kind):
-    CREATED = ("bill.created", "A bill was made: by the owner, or for the next period of a series.")
-    PAID = ("bill.paid", "The bill is paid: nothing is missing, or less than a wallet can send.")
+    CREATED = (
+        "bill.created",
+        "A bill was made: by the owner, or for the next period of a series.",
+    )
+    PAID = (
+        "bill.paid",
+        "The bill is paid: nothing is missing, or less than a wallet can send.",
+    )
     REOPENED = (
         "bill.reopened",
         "The bill was paid and is open again: a reorganisation of the chain took a payment back.",
@@ -26,7 +32,10 @@ def _sums(row: Bill) -> dict[str, orjson.Fragment]:
     amount, paid = stored_amount(row.amount), stored_amount(row.paid)
     missing = Decimal(0) if row.status == "paid" else max(amount - paid, Decimal(0))
     sums = {"amount": amount, "paid": paid, "missing": missing}
-    return {name: orjson.Fragment(f"{rounded(sum, row.currency):f}") for name, sum in sums.items()}
+    return {
+        name: orjson.Fragment(f"{rounded(sum, row.currency):f}")
+        for name, sum in sums.items()
+    }
 
 
 PROPERTIES = properties_beside(__file__)

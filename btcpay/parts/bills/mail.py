@@ -24,7 +24,12 @@ def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
         return
     id = receivers.add_mailbox(db, NAME, NAME, bill.merchant_id, (), bill.created_at)
     for name, ms in at_ms.items():
-        db.run(deliveries.ADD_MAIL, receiver_id=id, about=f"{bill.id} {name}", created_at=ms)
+        db.run(
+            deliveries.ADD_MAIL,
+            receiver_id=id,
+            about=f"{bill.id} {name}",
+            created_at=ms,
+        )
 
 
 def is_news(name: str, bill: Bill, first: Bill, now_ms: int) -> bool:
@@ -66,7 +71,9 @@ def text_of(
         "paid": gettext("Thank you. This bill is paid."),
     }
     asked, paid = stored_amount(bill.amount), stored_amount(bill.paid)
-    facts = [(gettext("Amount"), formats.written(Money(asked, bill.currency), language))]
+    facts = [
+        (gettext("Amount"), formats.written(Money(asked, bill.currency), language))
+    ]
     if 0 < paid < asked and bill.status == "open":
         left = Money(asked - paid, bill.currency)
         facts.append((gettext("Still to pay"), formats.written(left, language)))

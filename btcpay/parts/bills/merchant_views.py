@@ -17,7 +17,13 @@ from btcpay.parts.bills.kinds import RESOURCE
 from btcpay.parts.bills.mail import text_of
 from btcpay.parts.bills.money import due_of
 from btcpay.settings.settings import Settings
-from btcpay.values.errors import CommandError, InvalidRequest, Refused, TooLittle, TooMuch
+from btcpay.values.errors import (
+    CommandError,
+    InvalidRequest,
+    Refused,
+    TooLittle,
+    TooMuch,
+)
 from btcpay.values.money import of_minor, stored_amount
 from btcpay.values.texts import TextRefused
 from btcpay.values.times import to_ms
@@ -59,11 +65,16 @@ def show_list(visit: Visit) -> Response:
     of: Values = {"merchant_id": visit.merchant_id, "status": status, "now": now_ms}
     listing = Listing("bil", LISTS.get(status, queries.LIST), queries.PLACE, of)
     shown = listing.page(visit.service.db, visit.query)
-    return visit.page("bills.html", shown=shown, of_status=status, state_of=state_of, now_ms=now_ms)
+    return visit.page(
+        "bills.html", shown=shown, of_status=status, state_of=state_of, now_ms=now_ms
+    )
 
 
 def show_form(
-    visit: Visit, status: int = 200, problem: str = "", wrong: dict[str, str] | None = None
+    visit: Visit,
+    status: int = 200,
+    problem: str = "",
+    wrong: dict[str, str] | None = None,
 ) -> Response:
     """`wrong`: a sentence by the name of the field."""
     values = {"typed": visit.form, "wrong": wrong or {}, "problem": problem}
@@ -128,20 +139,26 @@ def show(visit: Visit, id: str) -> Response:
     first = db.only(queries.BY_ID, id=bill.series_id) if bill.series_id else None
     of: Values = {"merchant_id": visit.merchant_id, "series_id": bill.series_id}
     series = db.rows(queries.OF_SERIES, **of | {"limit": OF_SERIES}) if first else []
-    mail = text_of("new", bill, visit.session.seller, settings.base_url, current(), visit.zone)
+    mail = text_of(
+        "new", bill, visit.session.seller, settings.base_url, current(), visit.zone
+    )
     return visit.page(
         "bill.html",
         bill=bill,
         due=due_of(db, bill, visit.now),
         first=first,
         series=series,
-        brought=sum((stored_amount(one.paid) for one in series), of_minor(0, bill.currency)),
+        brought=sum(
+            (stored_amount(one.paid) for one in series), of_minor(0, bill.currency)
+        ),
         state_of=state_of,
         now_ms=to_ms(visit.now),
         is_mailed=bool(bill.customer_email and settings.has_mail),
         url=url,
         qr=qr_svg(url),
-        mailto=mail_link(bill.customer_email, mail.subject, mail.text.replace("\n", "\r\n")),
+        mailto=mail_link(
+            bill.customer_email, mail.subject, mail.text.replace("\n", "\r\n")
+        ),
     )
 
 
@@ -173,13 +190,19 @@ def today_lines(visit: Visit, shop: Any) -> list[Line]:
 
 def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
     """Bills that are due in this time and not paid, with the missing sums by currency."""
-    of: Values = {"merchant_id": visit.merchant_id, "since": since_ms, "before": before_ms}
+    of: Values = {
+        "merchant_id": visit.merchant_id,
+        "since": since_ms,
+        "before": before_ms,
+    }
     of["limit"] = MOST_BILLS
     found = grouped(
         visit.service.db.rows(queries.OPEN, **of),
         lambda one: "overdue" if one.due_at < to_ms(visit.now) else "due",
     )
-    return [_line(kind, len(bills), f" ({_sums(bills)})") for kind, bills in found.items()]
+    return [
+        _line(kind, len(bills), f" ({_sums(bills)})") for kind, bills in found.items()
+    ]
 
 
 def _line(kind: str, number: int, sums: str = "") -> Line:
@@ -198,7 +221,9 @@ def _sums(bills: Sequence[Bill]) -> str:
         code: sum((Decimal(one.amount) - Decimal(one.paid) for one in of), Decimal(0))
         for code, of in grouped(bills, lambda one: one.currency).items()
     }
-    return ", ".join(formats.money(sum, code, current()) for code, sum in missing.items())
+    return ", ".join(
+        formats.money(sum, code, current()) for code, sum in missing.items()
+    )
 
 
 HOOK = hooks.MerchantViews(

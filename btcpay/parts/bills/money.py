@@ -11,7 +11,14 @@ from btcpay.notify.publish import publish_own
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.kinds import RESOURCE, BillKind
 from btcpay.parts.bills.mail import send_later
-from btcpay.values.money import asked_of, of_minor, price_of, sats_for, stored_amount, to_minor
+from btcpay.values.money import (
+    asked_of,
+    of_minor,
+    price_of,
+    sats_for,
+    stored_amount,
+    to_minor,
+)
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.models import Bill, Invoice
@@ -52,10 +59,14 @@ class Due(NamedTuple):
 def counts(part: Part, currency: str) -> Decimal:
     """The part's worth: amount x received / asked, at most the amount, rounded down."""
     received_sats = min(part.received_sats, part.asked_sats)
-    return of_minor(to_minor(part.amount, currency) * received_sats // part.asked_sats, currency)
+    return of_minor(
+        to_minor(part.amount, currency) * received_sats // part.asked_sats, currency
+    )
 
 
-def standing(amount: Decimal, currency: str, parts: Sequence[Part], least_sats: int) -> Standing:
+def standing(
+    amount: Decimal, currency: str, parts: Sequence[Part], least_sats: int
+) -> Standing:
     """The state of a bill with these parts, of which the last one came last. Pure.
 
     It is paid when nothing is missing, or less than a wallet can send (`least_sats`) at the price
@@ -68,11 +79,16 @@ def standing(amount: Decimal, currency: str, parts: Sequence[Part], least_sats: 
     brought = [part for part in parts if part.received_sats]
     if not brought:
         return Standing(paid, False, beyond_sats)
-    is_paid = missing <= 0 or (sats_for(missing, brought[-1].price) or least_sats) < least_sats
+    is_paid = (
+        missing <= 0
+        or (sats_for(missing, brought[-1].price) or least_sats) < least_sats
+    )
     return Standing(paid, is_paid, beyond_sats)
 
 
-def _beyond_sats(excess: Decimal, parts: Sequence[Part], worths: Sequence[Decimal]) -> list[int]:
+def _beyond_sats(
+    excess: Decimal, parts: Sequence[Part], worths: Sequence[Decimal]
+) -> list[int]:
     """Each part's satoshis of the excess, at its own price: it is the last parts', from the last
     back, of each at most its worth.
     """
@@ -98,11 +114,16 @@ def recount(db: Database, row: Invoice, now: datetime) -> int:
     """
     if row.bill_id is None:
         return 0
-    bill, rows = db.only(queries.LOCKED, id=row.bill_id), db.rows(queries.INVOICES, id=row.bill_id)
+    bill, rows = (
+        db.only(queries.LOCKED, id=row.bill_id),
+        db.rows(queries.INVOICES, id=row.bill_id),
+    )
     if bill.status == "ended":
         return 0
     parts = [_part(one) for one in rows]
-    found = standing(stored_amount(bill.amount), bill.currency, parts, least_sats_of(row.script))
+    found = standing(
+        stored_amount(bill.amount), bill.currency, parts, least_sats_of(row.script)
+    )
     status = "paid" if found.is_paid else "open"
     db.run(
         queries.STAND,
@@ -116,7 +137,9 @@ def recount(db: Database, row: Invoice, now: datetime) -> int:
         told = BillKind.PAID if found.is_paid else BillKind.REOPENED
         publish_own(db, RESOURCE, bill.id, told, now)
         send_later(db, bill, {"paid": to_ms(now)} if found.is_paid else {})
-    beyond_sats = {one.id: sats for one, sats in zip(rows, found.beyond_sats, strict=True)}
+    beyond_sats = {
+        one.id: sats for one, sats in zip(rows, found.beyond_sats, strict=True)
+    }
     return beyond_sats.get(row.id, 0)
 
 
@@ -130,7 +153,10 @@ def due_of(db: Database, bill: Bill, now: datetime) -> Due:
             whole = _part(row)._replace(received_sats=row.received_sats)
             coming += counts(whole, bill.currency) - worth
             coming_to = row.id
-    missing, is_overdue = max(amount - paid - coming, Decimal(0)), bill.due_at < to_ms(now)
+    missing, is_overdue = (
+        max(amount - paid - coming, Decimal(0)),
+        bill.due_at < to_ms(now),
+    )
     return Due(amount, paid, missing, coming, coming_to, is_overdue, parts)
 
 

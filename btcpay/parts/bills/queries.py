@@ -31,12 +31,15 @@ _OF_BILL = Invoice.bill_id == slot("id")
 _CAME = (Invoice.received_sats > 0) | (Invoice.beside_sats > 0)
 # In the order in which they ended, as their histories have it: two may end in one millisecond.
 _ENDED = Event.select(fn.MAX(Event.seq)).where(
-    (Event.invoice_id == Invoice.id) & Event.kind.in_((Kind.PAID, Kind.EXPIRED, Kind.CANCELED))
+    (Event.invoice_id == Invoice.id)
+    & Event.kind.in_((Kind.PAID, Kind.EXPIRED, Kind.CANCELED))
 )
 INVOICES = (
     Invoice.select()
     .where(_OF_BILL & ((Invoice.status == "open") | _CAME))
-    .order_by(Case(None, [(Invoice.status == "open", keyset.FIRST.at)], _ENDED), Invoice.seq)
+    .order_by(
+        Case(None, [(Invoice.status == "open", keyset.FIRST.at)], _ENDED), Invoice.seq
+    )
 )
 PAID_INVOICES = Invoice.select(Invoice.id).where(_OF_BILL, Invoice.status == "paid")
 ALL_INVOICES = Invoice.select(Invoice.id).where(_OF_BILL).order_by(Invoice.seq)
@@ -44,7 +47,9 @@ STAND = Bill.update(slots(Bill.paid, Bill.status, Bill.paid_at)).where(
     _THIS & (Bill.status == slot("from_status"))
 )
 END = Bill.update({Bill.status: "ended", Bill.paid_at: None}).where(_THIS, _IS_OPEN)
-END_SERIES = Bill.update({Bill.renews_at: None}).where(_THIS & Bill.renews_at.is_null(False))
+END_SERIES = Bill.update({Bill.renews_at: None}).where(
+    _THIS & Bill.renews_at.is_null(False)
+)
 STOP = Bill.update({Bill.renews_at: None, Bill.stopped_at: slot("at")}).where(
     _THIS, Bill.every.is_null(False), Bill.stopped_at.is_null()
 )
@@ -61,19 +66,31 @@ HOLD = Bill.update({Bill.held_at: slot("now")}).where(
 HELD = Bill.select().where(_IS_HELD, Bill.renews_at.is_null(False)).order_by(Bill.seq)
 RESUME = Bill.update({Bill.held_at: None}).where(_THIS & _IS_HELD)
 # Each period once: whoever comes second finds another number, or another time.
-RENEW = Bill.update({Bill.renews: Bill.renews + 1, Bill.renews_at: slot("next_at")}).where(
-    _THIS, Bill.renews == slot("number"), Bill.renews_at == slot("at")
-)
+RENEW = Bill.update(
+    {Bill.renews: Bill.renews + 1, Bill.renews_at: slot("next_at")}
+).where(_THIS, Bill.renews == slot("number"), Bill.renews_at == slot("at"))
 # A series goes back, or on, to another period, unless somebody else was at it meanwhile.
 MOVE = Bill.update(
-    {Bill.renews: slot("number"), Bill.renews_at: slot("next_at"), Bill.held_at: slot("held_at")}
+    {
+        Bill.renews: slot("number"),
+        Bill.renews_at: slot("next_at"),
+        Bill.held_at: slot("held_at"),
+    }
 ).where(_THIS, same(Bill.renews), Bill.stopped_at.is_null())
-OF_PERIOD = Bill.select(Bill.id).where(same(Bill.series_id, Bill.number), Bill.undone_at.is_null())
+OF_PERIOD = Bill.select(Bill.id).where(
+    same(Bill.series_id, Bill.number), Bill.undone_at.is_null()
+)
 # What series have made since a moment, and nobody has paid.
 _MADE = (Bill.number > 0) & (Bill.created_at >= slot("since")) & _IS_OPEN
-MADE_SINCE = Bill.select(Bill.id, Bill.merchant_id, Bill.series_id).where(_MADE).order_by(Bill.seq)
+MADE_SINCE = (
+    Bill.select(Bill.id, Bill.merchant_id, Bill.series_id)
+    .where(_MADE)
+    .order_by(Bill.seq)
+)
 MADE_OF_SERIES = (
-    Bill.select(Bill.id).where(_MADE, same(Bill.series_id)).order_by(Bill.number, Bill.seq)
+    Bill.select(Bill.id)
+    .where(_MADE, same(Bill.series_id))
+    .order_by(Bill.number, Bill.seq)
 )
 UNDO = Bill.update({Bill.status: "ended", Bill.undone_at: slot("at")}).where(
     _THIS & _IS_OPEN & (Bill.number > 0)

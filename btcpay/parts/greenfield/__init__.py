@@ -2,4 +2,10 @@
 
 from btcpay import hooks
 
-HOOKS = (hooks.ApiKeys, hooks.InvoiceFrame, hooks.MerchantViews, hooks.Pages, hooks.Transports)
+HOOKS = (
+    hooks.ApiKeys,
+    hooks.InvoiceFrame,
+    hooks.MerchantViews,
+    hooks.Pages,
+    hooks.Transports,
+)

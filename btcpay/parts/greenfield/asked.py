@@ -19,7 +19,13 @@ from btcpay.parts.greenfield import queries
 from btcpay.parts.greenfield.keys import own_url
 from btcpay.values.errors import CommandError, TooMuch
 from btcpay.values.hosts import MAX_URL_CHARACTERS
-from btcpay.values.money import MAX_MONEY_BTC, MAX_MONEY_SATS, checked_currency, rounded, unit_of
+from btcpay.values.money import (
+    MAX_MONEY_BTC,
+    MAX_MONEY_SATS,
+    checked_currency,
+    rounded,
+    unit_of,
+)
 from btcpay.values.texts import MAX_CHARACTERS, one_line
 from btcpay.web.body import parse, read_body
 from schemas.any_case import AnyCase, Unknown, Word, Words, value_of
@@ -27,11 +33,18 @@ from schemas.fields import Text
 from schemas.requests import MAX_AMOUNT
 
 SATS = "SATS"
-SMALLEST = Decimal("0.00000001")  # a satoshi in bitcoin; Decimal's own smallest becomes nothing
+SMALLEST = Decimal(
+    "0.00000001"
+)  # a satoshi in bitcoin; Decimal's own smallest becomes nothing
 # The most that can exist, and the smallest part of it.
 _IN_BITCOIN = {BTC: (MAX_MONEY_BTC, SMALLEST), SATS: (MAX_MONEY_SATS, Decimal(1))}
 BITCOIN = {"btc", "btc-chain", "btc-onchain", "btc_onchain"}  # in small letters
-SPEEDS = {"HighSpeed": 1, "MediumSpeed": 1, "LowMediumSpeed": 2, "LowSpeed": 6}  # confirmations
+SPEEDS = {
+    "HighSpeed": 1,
+    "MediumSpeed": 1,
+    "LowMediumSpeed": 2,
+    "LowSpeed": 6,
+}  # confirmations
 SPEED_NAMES = {1: "MediumSpeed", 2: "LowMediumSpeed"}  # of more: LowSpeed
 MARKS = ("Invalid", "Settled")
 # Characters; of a number, since an entry of an index of PostgreSQL has at most 2,704 bytes.
@@ -61,7 +74,9 @@ class NewOrder(AnyCase):
         required=True,
         allow_nan=False,
         validate=validate.Range(SMALLEST, 10**15),
-        error_messages={"required": "is required: an invoice without one is not possible here"},
+        error_messages={
+            "required": "is required: an invoice without one is not possible here"
+        },
     )
     currency = fields.String()
     metadata = fields.Dict(load_default=dict)
@@ -103,7 +118,9 @@ class NewWebhook(AnyCase):
     url = fields.String(required=True)
     enabled = fields.Boolean(load_default=True)
     secret = Text(200)
-    authorizedEvents = fields.Nested(AuthorizedEvents, load_default={"everything": True})
+    authorizedEvents = fields.Nested(
+        AuthorizedEvents, load_default={"everything": True}
+    )
 
 
 def body_of(schema: Schema) -> tuple[dict[str, Any], str | None]:
@@ -122,7 +139,9 @@ def body_of(schema: Schema) -> tuple[dict[str, Any], str | None]:
     if len(metadata) > MAX_METADATA:
         raise ValidationError(f"is longer than {MAX_METADATA} bytes", "metadata")
     if _is_beyond_64_bits(asked.get("metadata")):
-        raise ValidationError("has a whole number of more than 64 bits: send a text", "metadata")
+        raise ValidationError(
+            "has a whole number of more than 64 bits: send a text", "metadata"
+        )
     return asked, metadata.decode()
 
 
@@ -145,12 +164,17 @@ def checked(path: str, check: Callable[..., T], *values: Any) -> T:
 def order_id_of(metadata: dict[str, Any]) -> str | None:
     number = value_of(metadata, "orderId")
     if "\0" in str(number):
-        raise ValidationError("holds U+0000, which PostgreSQL does not take", "metadata.orderId")
+        raise ValidationError(
+            "holds U+0000, which PostgreSQL does not take", "metadata.orderId"
+        )
     return str(number)[:MAX_NUMBER] if isinstance(number, str | Decimal) else None
 
 
 def order_of(
-    store: queries.OfMerchant, asked: dict[str, Any], metadata: str | None, usual_min: int
+    store: queries.OfMerchant,
+    asked: dict[str, Any],
+    metadata: str | None,
+    usual_min: int,
 ) -> Order:
     """The invoice that a shop asks for; it ends after `usual_min` unless the shop names a time."""
     named = str(asked.get("currency", store.currency)).upper()
@@ -163,7 +187,9 @@ def order_of(
         way_back = checked("checkout.redirectURL", own_url, way_back, store.shop_url)
     methods = {method.lower() for method in checkout.get("paymentMethods", ())}
     if methods and methods.isdisjoint(BITCOIN):
-        raise ValidationError("only BTC on the chain is possible here", "checkout.paymentMethods")
+        raise ValidationError(
+            "only BTC on the chain is possible here", "checkout.paymentMethods"
+        )
     tolerance_percent = checkout.get("paymentTolerance")
     kept = {name: checkout[name] for name in _KEPT if name in checkout}
     details = {
@@ -172,10 +198,14 @@ def order_of(
         "reference": one_line(order_id, MAX_CHARACTERS["reference"]),
         "return_url": way_back or None,
         "confirmations": SPEEDS.get(checkout.get("speedPolicy")),
-        "tolerance_percent": None if tolerance_percent is None else str(tolerance_percent),
+        "tolerance_percent": None
+        if tolerance_percent is None
+        else str(tolerance_percent),
         "store_id": store.id,
         "order_id": order_id,
-        "shop_order": json.dumps({"amount": f"{asked['amount']:f}", "currency": named} | kept),
+        "shop_order": json.dumps(
+            {"amount": f"{asked['amount']:f}", "currency": named} | kept
+        ),
         "metadata": metadata,
     }
     life = timedelta(minutes=checkout.get("expirationMinutes", usual_min))

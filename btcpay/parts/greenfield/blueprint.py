@@ -32,7 +32,10 @@ OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
     ("GET", "/api-keys/current"): ("", stores.current_key),
     ("GET", "/stores"): ("canviewstoresettings", lambda *of: [stores.one_store(*of)]),
     ("GET", STORE): ("canviewstoresettings", stores.one_store),
-    ("GET", f"{STORE}/payment-methods"): ("canviewstoresettings", lambda *_: stores.METHODS),
+    ("GET", f"{STORE}/payment-methods"): (
+        "canviewstoresettings",
+        lambda *_: stores.METHODS,
+    ),
     ("GET", f"{STORE}/rates"): ("canviewstoresettings", stores.rates),
     ("POST", INVOICES): ("cancreateinvoice", orders.create_order),
     ("GET", INVOICES): ("canviewinvoices", orders.list_orders),
@@ -43,7 +46,10 @@ OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
     ("PUT", f"{INVOICES}/<inv>"): ("canmodifyinvoices", orders.set_metadata),
     ("DELETE", f"{INVOICES}/<inv>"): ("canmodifyinvoices", orders.archive_order),
     ("POST", f"{INVOICES}/<inv>/status"): ("canmodifyinvoices", orders.mark_order),
-    ("GET", f"{INVOICES}/<inv>/payment-methods"): ("canviewinvoices", orders.order_methods),
+    ("GET", f"{INVOICES}/<inv>/payment-methods"): (
+        "canviewinvoices",
+        orders.order_methods,
+    ),
     ("GET", WEBHOOKS): (OF_WEBHOOKS, stores.list_webhooks),
     ("POST", WEBHOOKS): (OF_WEBHOOKS, stores.add_webhook),
     ("GET", WEBHOOK): (OF_WEBHOOKS, stores.get_webhook),
@@ -71,12 +77,16 @@ def plug_ins(service: Service) -> Blueprint:
     """The operations; anything else below their roots is refused in a form that plug-ins read."""
     made = Blueprint("interface", __name__, url_prefix=ROOT)
     windows = of_caller(SHOP_READS, SHOP_WRITES, ("POST", "PUT", "DELETE"))
-    made.before_request(door(service, windows, lambda: key_of(service, ("bearer", "token"))))
+    made.before_request(
+        door(service, windows, lambda: key_of(service, ("bearer", "token")))
+    )
     made.before_request(_refuse_other_keys)
     made.after_request(lambda response: show_window(service, response))
     made.register_error_handler(Exception, refusal)
     for (method, path), (permission, view) in OPERATIONS.items():
-        add_path(made, path, _admitted(service, permission, view), f"{method} {path}", method)
+        add_path(
+            made, path, _admitted(service, permission, view), f"{method} {path}", method
+        )
     for root in ("/stores", "/server", "/api-keys", "/pull-payments"):
         refuse_others(made, root, f"{root}/<rest:rest>")
     return made
@@ -94,7 +104,9 @@ def _admitted(service: Service, permission: str, view: View) -> View:
         if store is not None and store != g.caller.store_id:
             raise NotFound("there is no store with this id")
         if permission and permission not in g.caller.permissions.split():
-            raise Forbidden(f"this needs a key with the permission {OF_STORE}{permission}")
+            raise Forbidden(
+                f"this needs a key with the permission {OF_STORE}{permission}"
+            )
         rows: list[Any] = [service.db.only(queries.BY_ID, id=g.caller.store_id)]
         for prefix, id in ids.items():
             key = {"store_id": g.caller.store_id, "id": id}
@@ -123,7 +135,9 @@ def refusal(error: Exception) -> Response:
 def _mistakes(found: Any, *path: str) -> Iterator[dict[str, str]]:
     if isinstance(found, dict):
         for name, below in found.items():
-            yield from _mistakes(below, *path, *([] if name == "_schema" else [str(name)]))
+            yield from _mistakes(
+                below, *path, *([] if name == "_schema" else [str(name)])
+            )
     else:
         for message in found:
             yield {"path": ".".join(path), "message": str(message)}

@@ -22,7 +22,12 @@ def shop_pages(service: Service) -> Blueprint:
     pages = Pages(service)
     script = Path(__file__).with_name("static").joinpath("modal.js").read_text("utf-8")
     blueprint = Blueprint("pages", __name__)
-    add_path(blueprint, "/modal/btcpay.js", lambda: kept(script, "text/javascript", False), "modal")
+    add_path(
+        blueprint,
+        "/modal/btcpay.js",
+        lambda: kept(script, "text/javascript", False),
+        "modal",
+    )
     for path in ("/invoice", "/i/<invoice_id>"):
         add_path(blueprint, path, lead_to_invoice, path)
     blueprint.after_request(pages.guard)
@@ -34,7 +39,9 @@ def lead_to_invoice(invoice_id: str = "") -> Response:
     id = invoice_id or request.args.get("id", "")
     if not is_id("inv", id):
         raise NotFound("there is no such invoice")
-    return Response(status=302, headers={"Location": f"{to_root()}pay/{id}{languages.carried()}"})
+    return Response(
+        status=302, headers={"Location": f"{to_root()}pay/{id}{languages.carried()}"}
+    )
 
 
 def frame_of(db: Database, invoice: Invoice) -> dict[str, Any] | None:

@@ -39,7 +39,9 @@ OPTIONS = [
         type=click.Choice(sorted(PERMISSIONS)),
         help="A shop's plug-in: with --shop, in place of --scope.",
     ),
-    click.Option(["--shop"], metavar="URL", help="Where that shop is: its key is bound to it."),
+    click.Option(
+        ["--shop"], metavar="URL", help="Where that shop is: its key is bound to it."
+    ),
 ]
 OFF = "plug-ins are answered by the sandbox, and elsewhere only with BLOCKTILL_GREENFIELD=on"
 
@@ -82,9 +84,15 @@ def issue(
         raise click.UsageError("either --scope, or --for and --shop together")
     store_id = store_of(db, merchant_id, shop, now)
     of_shop = (store_id, PERMISSIONS[plugin])
-    issued = keys.issue(db, settings.network, merchant_id, "write", plugin, now, *of_shop)
-    unhonoured = f"{_EMPTY} is there because its plug-in wants it: it changes nothing here"
-    hints = [unhonoured] * (_EMPTY in PERMISSIONS[plugin]) + [OFF] * (not settings.greenfield)
+    issued = keys.issue(
+        db, settings.network, merchant_id, "write", plugin, now, *of_shop
+    )
+    unhonoured = (
+        f"{_EMPTY} is there because its plug-in wants it: it changes nothing here"
+    )
+    hints = [unhonoured] * (_EMPTY in PERMISSIONS[plugin]) + [OFF] * (
+        not settings.greenfield
+    )
     return issued, {"base_url": settings.base_url, "store_id": store_id}, hints
 
 

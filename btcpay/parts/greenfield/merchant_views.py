@@ -32,8 +32,12 @@ class Asked(NamedTuple):
 
 def views(settings: Settings) -> list[tuple[str, str, View]]:
     """Method, path and view of each page in the merchant's area."""
-    paths = (PATH, f"{PATH}/") if settings.greenfield else ()  # Shopware's link has the slash
-    return [each for path in paths for each in (("GET", path, ask), ("POST", path, allow))]
+    paths = (
+        (PATH, f"{PATH}/") if settings.greenfield else ()
+    )  # Shopware's link has the slash
+    return [
+        each for path in paths for each in (("GET", path, ask), ("POST", path, allow))
+    ]
 
 
 def ask(visit: Visit) -> Response:
@@ -48,12 +52,18 @@ def allow(visit: Visit) -> Response:
     store_id = store_of(db, owner_id, asked.origin, visit.now)
     key = ("write", asked.application, visit.now, store_id, " ".join(asked.permissions))
     issued = keys.issue(db, network, owner_id, *key, characters=visit.secret_of_press())
-    if keys.caller_of(db, issued.secret, visit.now) is None:  # the key has since been revoked
+    if (
+        keys.caller_of(db, issued.secret, visit.now) is None
+    ):  # the key has since been revoked
         return ask(visit)
     given = [("apiKey", issued.secret), ("userId", f"merchant_{owner_id}")]
-    given += [("permissions[]", f"{OF_STORE}{one}:{store_id}") for one in asked.permissions]
+    given += [
+        ("permissions[]", f"{OF_STORE}{one}:{store_id}") for one in asked.permissions
+    ]
     response = visit.page("authorize.html", asked_for=asked, given=given)
-    response.headers["Content-Security-Policy"] = visit.pages.policy(posts_to=asked.origin)
+    response.headers["Content-Security-Policy"] = visit.pages.policy(
+        posts_to=asked.origin
+    )
     return response
 
 

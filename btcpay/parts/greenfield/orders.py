@@ -31,7 +31,9 @@ def create_order(service: Service, store: queries.OfMerchant) -> Json:
     db, settings = service.db, service.settings
     wanted, metadata = asked.body_of(asked.NewOrder())
     order = asked.order_of(store, wanted, metadata, settings.link_invoice_expiry_min)
-    quote = asked.checked("amount", create.quote, db, service.prices, service.now(), order)
+    quote = asked.checked(
+        "amount", create.quote, db, service.prices, service.now(), order
+    )
     with db.write():
         made = create.new_invoice(db, settings.network, service.now(), quote)
     return get_order(service, store, db.only(invoices.WHOLE, id=made.id))
@@ -41,7 +43,10 @@ def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
     """The newest orders with these numbers and statuses that are not archived."""
     wanted = load_filters(asked.Wanted(), request.args.items(multi=True))
     db, tolerance = service.db, service.settings.underpayment_tolerance_percent
-    query, more = queries.ORDERS, Values(store_id=store.id, tolerance_percent=str(tolerance))
+    query, more = (
+        queries.ORDERS,
+        Values(store_id=store.id, tolerance_percent=str(tolerance)),
+    )
     more["texts"] = blocks.given(wanted["status"])
     if "orderId" in wanted:
         query = queries.ORDERS_OF_NUMBERS
@@ -52,7 +57,10 @@ def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
 
 
 def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
-    rules, sent = rules_for(service.settings, order), json.loads(order.shop_order or "{}")
+    rules, sent = (
+        rules_for(service.settings, order),
+        json.loads(order.shop_order or "{}"),
+    )
     status, additional = meaning_of(order, rules)
     expires_at = order.expires_at or 0  # a shop's order always has one
     expires_s = expires_at // 1000
@@ -68,7 +76,9 @@ def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Js
         "monitoringExpiration": expires_s + MONITORED_S,
         "status": status,
         "additionalStatus": additional,
-        "availableStatusesForManualMarking": ["Invalid"] if order.status == "open" else [],
+        "availableStatusesForManualMarking": ["Invalid"]
+        if order.status == "open"
+        else [],
         "archived": order.archived_at is not None,
         "metadata": Fragment(order.metadata or "{}"),
         "checkout": {
@@ -109,8 +119,13 @@ def meaning_of(row: Invoice, rules: Rules) -> tuple[str, str]:
 def set_metadata(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
     """Replaces the metadata and the order's number, which is part of them."""
     said, metadata = asked.body_of(asked.NewMetadata())
-    anew: Values = {"metadata": metadata, "order_id": asked.order_id_of(said["metadata"])}
-    service.db.run(queries.SET_METADATA, **anew | {"store_id": store.id, "id": order.id})
+    anew: Values = {
+        "metadata": metadata,
+        "order_id": asked.order_id_of(said["metadata"]),
+    }
+    service.db.run(
+        queries.SET_METADATA, **anew | {"store_id": store.id, "id": order.id}
+    )
     return get_order(service, store, changed(order, **anew))
 
 
@@ -129,16 +144,25 @@ def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> J
         only = "only the merchant accepts what came: `blocktill invoice settle`"
         raise ValidationError(only, "status")
     at, by = service.now(), "by the shop"
-    asked.checked("status", by_hand.cancel, db, service.settings, order.id, at, False, by)
+    asked.checked(
+        "status", by_hand.cancel, db, service.settings, order.id, at, False, by
+    )
     return get_order(service, store, db.only(invoices.WHOLE, id=order.id))
 
 
-def order_methods(service: Service, store: queries.OfMerchant, order: Invoice) -> list[Json]:
+def order_methods(
+    service: Service, store: queries.OfMerchant, order: Invoice
+) -> list[Json]:
     percent = rules_for(service.settings, order).tolerance_percent
     outputs = service.db.rows(payments.ALIVE, invoice_id=order.id)
     came = btc_shown(sum(output.amount_sats for output in outputs))
-    due = btc_shown(missing_sats(order.status, order.amount_sats, order.received_sats, percent))
-    is_in_btc = json.loads(order.shop_order or "{}")["currency"] in (create.BTC, asked.SATS)
+    due = btc_shown(
+        missing_sats(order.status, order.amount_sats, order.received_sats, percent)
+    )
+    is_in_btc = json.loads(order.shop_order or "{}")["currency"] in (
+        create.BTC,
+        asked.SATS,
+    )
     address = order.deposit_address
     method = {
         "paymentMethod": "BTC",

@@ -48,14 +48,16 @@ ORDERS = (
 )
 ORDERS_OF_NUMBERS = ORDERS.where(is_given(Invoice.order_id, "numbers"))
 SET_METADATA = Invoice.update(slots(Invoice.metadata, Invoice.order_id)).where(_THIS)
-ARCHIVE = Invoice.update(slots(Invoice.archived_at)).where(_THIS & Invoice.archived_at.is_null())
+ARCHIVE = Invoice.update(slots(Invoice.archived_at)).where(
+    _THIS & Invoice.archived_at.is_null()
+)
 
 _OF_STORE = same(Receiver.store_id)
 _OFF = (Receiver.disabled_at, Receiver.disabled_reason)
 _SHOWN = (Receiver.url, Receiver.kinds, Receiver.secret, *_OFF)
 # A webhook that is registered anew keeps its id and its waiting deliveries.
-PUT_WEBHOOK = Receiver.insert(needed(Receiver) | slots(Receiver.store_id, *_SHOWN)).on_conflict(
-    conflict_target=[Receiver.id], preserve=_SHOWN, update=WELL
-)
+PUT_WEBHOOK = Receiver.insert(
+    needed(Receiver) | slots(Receiver.store_id, *_SHOWN)
+).on_conflict(conflict_target=[Receiver.id], preserve=_SHOWN, update=WELL)
 WEBHOOKS = Receiver.select().where(_OF_STORE).order_by(Receiver.created_at, Receiver.id)
 WEBHOOK = Receiver.select().where(_OF_STORE & same(Receiver.id))

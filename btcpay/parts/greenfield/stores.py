@@ -27,7 +27,12 @@ from storage.queries import merchants, receivers
 # PrestaShop refuses what is older than 1.7.0.
 SPOKEN = "1.13.7"
 # An entry in Greenfield 1.x's map, since clients for PHP cannot read the list of 2.x.
-METHOD = {"paymentMethodId": "BTC-CHAIN", "enabled": True, "cryptoCode": "BTC", "data": {}}
+METHOD = {
+    "paymentMethodId": "BTC-CHAIN",
+    "enabled": True,
+    "cryptoCode": "BTC",
+    "data": {},
+}
 METHODS = {"BTC": METHOD}
 
 
@@ -36,7 +41,11 @@ def server_info(service: Service, store: queries.OfMerchant) -> Json:
     state = state_in(service.db, service.settings, service.now())
     is_found = state.found == GREEN
     height = state.progress.height if state.progress else 0
-    bitcoin = {"paymentMethodId": "BTC-CHAIN", "cryptoCode": "BTC", "available": is_found}
+    bitcoin = {
+        "paymentMethodId": "BTC-CHAIN",
+        "cryptoCode": "BTC",
+        "available": is_found,
+    }
     return {
         "version": f"{SPOKEN}+{__version__}",
         "onion": None,
@@ -48,7 +57,9 @@ def server_info(service: Service, store: queries.OfMerchant) -> Json:
 
 def current_key(service: Service, store: queries.OfMerchant) -> Json:
     """The key that asks, with its permissions at its store."""
-    permissions = [f"{OF_STORE}{one}:{store.id}" for one in g.caller.permissions.split()]
+    permissions = [
+        f"{OF_STORE}{one}:{store.id}" for one in g.caller.permissions.split()
+    ]
     _, _, secret = request.headers["Authorization"].strip().partition(" ")
     return {
         "apiKey": secret.strip(),
@@ -126,7 +137,9 @@ def remove_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) 
     return {}
 
 
-def _put(service: Service, store: queries.OfMerchant, hook: Receiver | None) -> Receiver:
+def _put(
+    service: Service, store: queries.OfMerchant, hook: Receiver | None
+) -> Receiver:
     """Stores the webhook in place of `hook`, or of one with the same URL, or as a new one."""
     sent, _ = asked.body_of(asked.NewWebhook())
     url, events = sent["url"], sent["authorizedEvents"]
@@ -139,7 +152,9 @@ def _put(service: Service, store: queries.OfMerchant, hook: Receiver | None) -> 
         service.db.only(merchants.LOCKED, id=store.merchant_id)
         known = service.db.rows(queries.WEBHOOKS, store_id=store.id)
         same = next((row for row in known if row.url == url), None)
-        if hook and same and same.id != hook.id:  # another webhook with that URL makes way
+        if (
+            hook and same and same.id != hook.id
+        ):  # another webhook with that URL makes way
             service.db.run(receivers.REMOVE, id=same.id)
         found = hook or same
         id = found.id if found else new_id("whk")
@@ -156,6 +171,8 @@ def _put(service: Service, store: queries.OfMerchant, hook: Receiver | None) -> 
             secret=sent.get("secret") or secret or random_base62(SECRET_CHARACTERS),
             created_at=now,
             disabled_at=None if sent["enabled"] else now,
-            disabled_reason=None if sent["enabled"] else "its plug-in has switched it off",
+            disabled_reason=None
+            if sent["enabled"]
+            else "its plug-in has switched it off",
         )
         return service.db.only(receivers.BY_ID, id=id)

@@ -47,7 +47,9 @@ class Greenfield(Transport):
 
     def told(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
         """The event with a plug-in's content as its data; erased metadata stay erased."""
-        invoice = db.only(queries.ORDER, store_id=receiver.store_id, id=row.invoice_id or "")
+        invoice = db.only(
+            queries.ORDER, store_id=receiver.store_id, id=row.invoice_id or ""
+        )
         place, _, webhook = row.about.removeprefix(f"{row.id} ").partition(" ")
         state = state_of(row) if row.state is not None else {}
         content = {
@@ -65,7 +67,12 @@ class Greenfield(Transport):
         return replace(event, data=content | flags)
 
     def send(
-        self, session: Session, receiver: Receiver, event: Event, at: datetime, timeout_s: float
+        self,
+        session: Session,
+        receiver: Receiver,
+        event: Event,
+        at: datetime,
+        timeout_s: float,
     ) -> Answer:
         body = orjson.dumps(event.data)
         headers = {
@@ -90,14 +97,19 @@ def webhooks_of(kind: Kind, state: Mapping[str, Any], invoice: Invoice | None) -
         "paymentMethodId": "BTC-CHAIN",
     }
     is_whole = status == "open" and state.get("missing_sats") == 0
-    seen: Said = [("InvoiceReceivedPayment", payment), *([("InvoiceProcessing", over)] * is_whole)]
+    seen: Said = [
+        ("InvoiceReceivedPayment", payment),
+        *([("InvoiceProcessing", over)] * is_whole),
+    ]
     first: Said = seen if state.get("is_first_seen") else []
     said: dict[Kind, Said] = {
         EventKind.INVOICE_CREATED: [("InvoiceCreated", {})],
         EventKind.INVOICE_PAYMENT_SEEN: seen,
         EventKind.PAYMENT_RECEIVED: [*first, ("InvoicePaymentSettled", payment)],
         EventKind.INVOICE_PAID: [("InvoiceSettled", over | by_hand)],
-        EventKind.INVOICE_EXPIRED: [("InvoiceExpired", {"partiallyPaid": came_sats > 0})],
+        EventKind.INVOICE_EXPIRED: [
+            ("InvoiceExpired", {"partiallyPaid": came_sats > 0})
+        ],
         EventKind.INVOICE_CANCELED: [("InvoiceInvalid", {"manuallyMarked": True})],
         EventKind.INVOICE_REOPENED: [("InvoiceInvalid", {"manuallyMarked": False})],
     }

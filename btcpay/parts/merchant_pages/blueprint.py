@@ -9,10 +9,23 @@ from btcpay.merchants import sessions
 from btcpay.parts.merchant_pages import home, invoice, links, takings, till
 from btcpay.parts.merchant_pages.lists import downloads, search
 from btcpay.parts.merchant_pages.settings import programs, shop
-from btcpay.parts.merchant_pages.visit import MAX_UPLOAD_BYTES, ROOT, Visit, keep, presented
+from btcpay.parts.merchant_pages.visit import (
+    MAX_UPLOAD_BYTES,
+    ROOT,
+    Visit,
+    keep,
+    presented,
+)
 from btcpay.parts.merchant_pages.way_in import WayIn
 from btcpay.values.errors import Forbidden, Unauthorized
-from btcpay.web.admission import count, door, of_caller, refuse_other_sites, visits, wrong
+from btcpay.web.admission import (
+    count,
+    door,
+    of_caller,
+    refuse_other_sites,
+    visits,
+    wrong,
+)
 from btcpay.web.pages.render import Pages, View
 from btcpay.web.paths import add_pages, add_path, lead_to_page, refuse_others
 from btcpay.web.rate_limits import READS, WRITES
@@ -121,11 +134,15 @@ def _opened(service: Service, pages: Pages) -> Blueprint:
 
 def _inside(service: Service, pages: Pages) -> Blueprint:
     inside, windows = Blueprint("inside", __name__), of_caller(READS, WRITES)
-    inside.before_request(door(service, windows, lambda: _session(service), MAX_UPLOAD_BYTES))
+    inside.before_request(
+        door(service, windows, lambda: _session(service), MAX_UPLOAD_BYTES)
+    )
     inside.before_request(_keep_to_till)
     views = [(method, ROOT + path, view) for method, path, view in INSIDE]
     views += [
-        view for part in hooks.of(hooks.MerchantViews) for view in part.views(service.settings)
+        view
+        for part in hooks.of(hooks.MerchantViews)
+        for view in part.views(service.settings)
     ]
     for method, path, view in views:
         answered = partial(_answered, service, pages, view)

@@ -73,7 +73,11 @@ def show(visit: Visit) -> Response:
 
 
 def to_do(
-    shop: today.Shop, session: Session, has_mail: bool, has_own_backup: bool, now: datetime
+    shop: today.Shop,
+    session: Session,
+    has_mail: bool,
+    has_own_backup: bool,
+    now: datetime,
 ) -> list[str]:
     """The tasks still open for the owner of a new shop, in the best order."""
     if now - from_ms(shop.created_at) > NEW:
@@ -90,7 +94,9 @@ def to_do(
 
 def _sums(coming: Sequence[payments.OutputWith], currency: str) -> dict[str, Decimal]:
     """The total value in each currency; with nothing on its way, 0 in the shop's own currency."""
-    found = {row.currency: Decimal(0) for row in coming} or {currency: of_minor(0, currency)}
+    found = {row.currency: Decimal(0) for row in coming} or {
+        currency: of_minor(0, currency)
+    }
     for row in coming:
         found[row.currency] += _value(row)
     return found

@@ -25,8 +25,12 @@ from storage.queries import attentions, invoices, receivers
 from storage.statement import as_dict
 from storage.values import Values
 
-MOST_SHOWN = 100  # outputs, and events, so that dust sent to an address makes no endless page
-NEEDING = 50  # invoices on the page, those with the most at stake: the rest follows on them
+MOST_SHOWN = (
+    100  # outputs, and events, so that dust sent to an address makes no endless page
+)
+NEEDING = (
+    50  # invoices on the page, those with the most at stake: the rest follows on them
+)
 AT_ONCE = 100  # set aside by one press: a second of work
 # Then nothing can be accepted: the invoice is paid, or its payment is not in the chain.
 ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished", "refunded_twice", "older_coin")
@@ -39,7 +43,9 @@ def show(visit: Visit, id: str) -> Response:
     story = story_of(db, visit.service.settings, row, visit.now)
     newest = story.events[: -MOST_SHOWN - 1 : -1]
     came = (one.amount_sats for one in story.outputs if one.vanished_at is None)
-    paid_sats = sum(one.amount_sats for one in story.verdict.receipts if one.came_for_it)
+    paid_sats = sum(
+        one.amount_sats for one in story.verdict.receipts if one.came_for_it
+    )
     cards = [
         part.invoice_card(visit, row, paid_sats)
         for part in hooks.of(hooks.MerchantViews)
@@ -56,7 +62,9 @@ def show(visit: Visit, id: str) -> Response:
         can_accept=story.row.status != "paid" and bool(story.verdict.receipts),
         payer_url=payer_url,
         qr=qr_svg(payer_url),
-        happenings=[as_dict(event) | {"detail": json.loads(event.detail)} for event in newest],
+        happenings=[
+            as_dict(event) | {"detail": json.loads(event.detail)} for event in newest
+        ],
         most_shown=MOST_SHOWN,
         loose_kind=loose_kind,
         wrong_sign=_wrong_sign(visit),
@@ -80,7 +88,9 @@ def cancel(visit: Visit, id: str) -> Response:
     return _decide(visit, id, "canceled", by_hand.cancel, force=force, where=where)
 
 
-def _decide(visit: Visit, id: str, done: str, decision: Callable[..., Any], **how: Any) -> Response:
+def _decide(
+    visit: Visit, id: str, done: str, decision: Callable[..., Any], **how: Any
+) -> Response:
     """Returns to the page with the form, which shows the result or the reason for the refusal."""
     visit.own(invoices.WHOLE, "inv", id)
     try:

@@ -46,9 +46,15 @@ def show_links(visit: Visit) -> Response:
 
 
 def show_link(visit: Visit, id: str) -> Response:
-    link, url, db = visit.own(queries.LINK, "lnk", id), _url(visit, id), visit.service.db
+    link, url, db = (
+        visit.own(queries.LINK, "lnk", id),
+        _url(visit, id),
+        visit.service.db,
+    )
     of_link: Values = {"payment_link_id": id}
-    listing = Listing("inv", queries.INVOICES_OF_LINK, queries.INVOICE_OF_LINK_PLACE, of_link)
+    listing = Listing(
+        "inv", queries.INVOICES_OF_LINK, queries.INVOICE_OF_LINK_PLACE, of_link
+    )
     shown, far = listing.page(db, visit.query), raised(db, link) if link.goal else None
     pictured: Any = {"url": url, "qr": qr_svg(url), "most": queries.MOST_COUNTED}
     return visit.page("link.html", link=link, shown=shown, raised=far, **pictured)
@@ -74,7 +80,13 @@ def show_form(
     visit: Visit, status: int = 200, link: PaymentLink | None = None, **shown: Any
 ) -> Response:
     """The form of a new link, or of this one, as it was typed; `wrong`: a sentence by field."""
-    form = {"typed": visit.form, "wrong": {}, "link": link, "suggested": SUGGESTED, "how": HOW}
+    form = {
+        "typed": visit.form,
+        "wrong": {},
+        "link": link,
+        "suggested": SUGGESTED,
+        "how": HOW,
+    }
     return visit.page("new_link.html", status, **form | shown)
 
 
@@ -86,7 +98,9 @@ def show_edit(visit: Visit, id: str) -> Response:
     names = ["goal", *AMOUNTS[1:], *SUGGESTED]
     for name, amount in zip(names, [link.goal, *amounts], strict=False):
         if amount:
-            typed[name] = formats.plain(Decimal(amount), link.currency, languages.current())
+            typed[name] = formats.plain(
+                Decimal(amount), link.currency, languages.current()
+            )
     return show_form(visit, link=link, typed=typed)
 
 
@@ -102,10 +116,14 @@ def make(visit: Visit, id: str = "") -> Response:
     try:
         id = _made(visit, wanted) if link is None else _changed(visit, link, wanted)
     except TooLittle as refused:
-        small = (name for name in amounts if name != "goal" and amounts[name] < refused.least)
+        small = (
+            name for name in amounts if name != "goal" and amounts[name] < refused.least
+        )
         return show_form(visit, 400, link, wrong=dict.fromkeys(small, said(refused)))
     except CommandError:
-        message = gettext("Each suggested amount must be within the limits, and there only once.")
+        message = gettext(
+            "Each suggested amount must be within the limits, and there only once."
+        )
         return show_form(visit, 400, link, wrong={SUGGESTED[0]: message})
     except (TooMuch, PriceUnavailable) as error:
         return show_form(visit, STATUS[error.code], link, problem=said(error))
@@ -119,7 +137,9 @@ def _texts(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
         try:
             text = typed_texts({name: form.get(name)})[name]
         except TextRefused as refused:
-            most = gettext("Enter at most %(most)s characters.", most=str(MAX_TYPED[name]))
+            most = gettext(
+                "Enter at most %(most)s characters.", most=str(MAX_TYPED[name])
+            )
             wrong[name] = unseen_sign(refused) or most
             continue
         if text:
@@ -133,16 +153,22 @@ def _amounts(
     """The typed amounts, and a sentence for each wrong field."""
     form, amounts, wrong = visit.form, dict[str, Decimal](), dict[str, str]()
     is_fixed = link is not None and link.amount is not None
-    for name in () if is_fixed else [*AMOUNTS[0 if link is None else 1 :], *SUGGESTED, "goal"]:
+    for name in (
+        () if is_fixed else [*AMOUNTS[0 if link is None else 1 :], *SUGGESTED, "goal"]
+    ):
         try:
             if name in form:
                 amounts[name] = visit.amount(form[name])
         except AmountRefused as refused:
             wrong[name] = str(refused)
     price, low, high = map(amounts.get, AMOUNTS)
-    known = {"title": texts.get("title")} | {f"{name}_usd": amounts.get(name) for name in AMOUNTS}
+    known = {"title": texts.get("title")} | {
+        f"{name}_usd": amounts.get(name) for name in AMOUNTS
+    }
     if is_nameless(known) and not is_fixed and not wrong:
-        wrong["title"] = gettext("Give the link a title or an amount, so that customers know it.")
+        wrong["title"] = gettext(
+            "Give the link a title or an amount, so that customers know it."
+        )
     if price is not None:
         message = gettext("Leave this empty if the price is fixed.")
         wrong |= dict.fromkeys(amounts.keys() - {AMOUNTS[0]}, message)
@@ -157,7 +183,9 @@ def _wanted(
     """The loaded body of create-payment-link, with what only these pages can say."""
     body: dict[str, Any] = dict(texts)
     body |= {f"{name}_usd": amounts[name] for name in AMOUNTS if name in amounts}
-    more: dict[str, Any] = {name: form[name] if form.get(name) in HOW else HOW[0] for name in ASKS}
+    more: dict[str, Any] = {
+        name: form[name] if form.get(name) in HOW else HOW[0] for name in ASKS
+    }
     suggested = [amounts[name] for name in SUGGESTED if name in amounts]
     more |= {"goal_usd": amounts.get("goal"), "suggested": suggested}
     return load(NEW_PRICED_LINK, body) | more
@@ -168,13 +196,19 @@ def _made(visit: Visit, wanted: dict[str, Any]) -> str:
     price = live_price(service.prices, visit.now, visit.currency)
     with visit.once("lnk", links.ANY_BY_ID) as (id, is_made):
         if not is_made:
-            new_link(service.db, visit.now, visit.merchant_id, wanted | {"id": id}, price)
+            new_link(
+                service.db, visit.now, visit.merchant_id, wanted | {"id": id}, price
+            )
     return id
 
 
 def _changed(visit: Visit, link: PaymentLink, wanted: dict[str, Any]) -> str:
     """Asks for a price only if amounts have changed, so that a text is changed without one."""
-    named = [wanted.get("min_amount_usd"), wanted.get("max_amount_usd"), *wanted["suggested"]]
+    named = [
+        wanted.get("min_amount_usd"),
+        wanted.get("max_amount_usd"),
+        *wanted["suggested"],
+    ]
     stored = [link.min_amount, link.max_amount, *(link.suggested or "").split()]
     is_same = named == [amount and Decimal(amount) for amount in stored]
     prices = visit.service.prices

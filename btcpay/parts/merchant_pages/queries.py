@@ -20,7 +20,9 @@ class ListedInvoice(InvoiceWith):
 
 
 class ListedPayment(PaymentWith):
-    value: str | None  # at its receipt; `amount` and `currency` are those of its invoice
+    value: (
+        str | None
+    )  # at its receipt; `amount` and `currency` are those of its invoice
     value_in: str
 
 
@@ -66,7 +68,9 @@ _SALES = (
 SALES = _SALES.where(_OWN_INVOICE)
 # Sales whose payment was taken back, until they are paid again or set aside, however old.
 ALARMS = _SALES.where(
-    _OWN_ATTENTION & (Attention.reason << ("vanished", "reorganised")) & (Invoice.status != "paid")
+    _OWN_ATTENTION
+    & (Attention.reason << ("vanished", "reorganised"))
+    & (Invoice.status != "paid")
 )
 INVOICE_PLACE = keyset.place_of(Invoice).where(_OWN_INVOICE)
 
@@ -81,7 +85,10 @@ PAYMENT_PLACE = keyset.place_of(Payment).where(_OWN_PAYMENT)
 WANTING = shaped(
     ListedInvoice,
     _INVOICES.select_extend(
-        Invoice.price, Attention.since_at, Attention.stake_minor, CAME_SATS.alias("came_sats")
+        Invoice.price,
+        Attention.since_at,
+        Attention.stake_minor,
+        CAME_SATS.alias("came_sats"),
     )
     .where(_OWN_ATTENTION)
     .order_by(Attention.stake_minor.desc(), Attention.invoice_id)
@@ -91,7 +98,9 @@ WANTING = shaped(
 
 def _begins(column: ColumnBase) -> Expression:
     """True for a value from `begin` up to `end`, byte by byte: `storage/sqlite.py`."""
-    return Expression(column, "~>=~", slot("begin")) & Expression(column, "~<~", slot("end"))
+    return Expression(column, "~>=~", slot("begin")) & Expression(
+        column, "~<~", slot("end")
+    )
 
 
 # The newest thousand with this whole order number, which any number of invoices may have.
@@ -151,7 +160,9 @@ class ListedLink(PaymentLink):
 _OWN = shaped(
     ListedLink,
     PaymentLink.select(
-        PaymentLink, _count().alias("invoices"), _count(Invoice.status == "paid").alias("paid")
+        PaymentLink,
+        _count().alias("invoices"),
+        _count(Invoice.status == "paid").alias("paid"),
     ).where(_IS_OWN),
 )
 LINKS = keyset.older(_OWN, PaymentLink)

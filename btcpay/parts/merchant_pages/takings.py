@@ -55,7 +55,9 @@ class Takings(NamedTuple):
         return int(next(edge for edge in edges if edge * unit >= most))
 
 
-def takings(rows: Sequence[MerchantDay], first: int, last: int, currency: str) -> list[Takings]:
+def takings(
+    rows: Sequence[MerchantDay], first: int, last: int, currency: str
+) -> list[Takings]:
     """The takings of these days, and of the days before them; a day without a row took nothing.
 
     First those in the shop's currency, then those in any other that it has counted in: currencies
@@ -73,7 +75,9 @@ def takings(rows: Sequence[MerchantDay], first: int, last: int, currency: str) -
     return [one for one in took if one.currency == currency or one.whole.payments]
 
 
-def amounts(took: Sequence[Takings], sum_of: Callable[[Takings], Sum]) -> list[tuple[Takings, Sum]]:
+def amounts(
+    took: Sequence[Takings], sum_of: Callable[[Takings], Sum]
+) -> list[tuple[Takings, Sum]]:
     """The sum of a time in each currency in which anything came; if none did, the first one's."""
     found = [(one, sum_of(one)) for one in took]
     return [pair for pair in found if pair[1].payments] or found[:1]

@@ -36,7 +36,9 @@ def press(visit: Visit) -> Response:
     service, form = visit.service, visit.form
     try:
         amount, note = _typed(visit)
-        quote = create.quote(service.db, service.prices, visit.now, _order(visit, amount, note))
+        quote = create.quote(
+            service.db, service.prices, visit.now, _order(visit, amount, note)
+        )
     except AmountRefused as refused:
         return show_form(visit, 400, wrong=said(refused), readings=refused.readings)
     except InvalidRequest as refused:
@@ -53,13 +55,19 @@ def press(visit: Visit) -> Response:
 def _typed(visit: Visit) -> tuple[Decimal, str]:
     """The amount, and what it is for; an earlier sale's button has both. Raises AmountRefused."""
     amount, _, note = visit.form.get("suggested", "").partition(" ")
-    return visit.amount(amount or visit.form.get("amount", "")), note or visit.form.get("note", "")
+    return visit.amount(amount or visit.form.get("amount", "")), note or visit.form.get(
+        "note", ""
+    )
 
 
 def _order(visit: Visit, amount: Decimal, note: str) -> create.Order:
     """An order of the amount and its tip. Raises InvalidRequest."""
     tip = _tip(visit, amount, visit.form.get("tip", ""))
-    wanted = {"amount": amount + tip, "description": note, "expires_in_hours": LIFE_HOURS}
+    wanted = {
+        "amount": amount + tip,
+        "description": note,
+        "expires_in_hours": LIFE_HOURS,
+    }
     return visit.order(wanted, tip=str(tip))
 
 
@@ -76,9 +84,13 @@ def _tip(visit: Visit, amount: Decimal, percent: str) -> Decimal:
 def ask_tip(visit: Visit) -> Response:
     """The customer's question, on the turned screen: its buttons make the invoice."""
     amount = visit.amount(visit.query.get("amount", ""))
-    tips = [(int(percent), _tip(visit, amount, percent)) for percent in _percents(visit)]
+    tips = [
+        (int(percent), _tip(visit, amount, percent)) for percent in _percents(visit)
+    ]
     brand, query = visit.pages.brand(visit.merchant_id), visit.query
-    return visit.page("till_tip.html", amount=amount, tips=tips, brand=brand, asked_with=query)
+    return visit.page(
+        "till_tip.html", amount=amount, tips=tips, brand=brand, asked_with=query
+    )
 
 
 def set_tips(visit: Visit) -> Response:
@@ -110,7 +122,9 @@ def show_invoice(visit: Visit, id: str) -> Response:
     snapshot = snapshot_of(visit.service, id, visit.merchant_id)
     if snapshot.row.tip is None:
         raise NotFound("this is no sale of the till")
-    is_gone = is_taken_back(visit.service.settings, snapshot.row) or snapshot.has_vanished
+    is_gone = (
+        is_taken_back(visit.service.settings, snapshot.row) or snapshot.has_vanished
+    )
     brand = visit.pages.brand(visit.merchant_id)
     page = page_of(snapshot, brand, Notices(has_vanished=is_gone))
     receipt_url = f"{visit.service.settings.base_url}/pay/{id}"
@@ -150,7 +164,11 @@ def _made(visit: Visit, quote: create.Quote) -> str:
     """
     service = visit.service
     with visit.once("inv", invoices.WHOLE) as (id, is_made):
-        own: Values = {"id": id, "merchant_id": visit.merchant_id, "now": to_ms(visit.now)}
+        own: Values = {
+            "id": id,
+            "merchant_id": visit.merchant_id,
+            "now": to_ms(visit.now),
+        }
         if service.db.row(invoices.UNTOUCHED_OF_MERCHANT, **own):
             return id
         network, new_id = service.settings.network, None if is_made else id
@@ -163,7 +181,10 @@ def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
     `is_waiting`: one is paid but not confirmed, so it may still be taken back. `shown_id`: the sale
     that the page itself shows to a customer, which needs no alarm. `notes`: what was sold.
     """
-    db, asked = visit.service.db, Values(merchant_id=visit.merchant_id, limit=REMEMBERED)
+    db, asked = (
+        visit.service.db,
+        Values(merchant_id=visit.merchant_id, limit=REMEMBERED),
+    )
     rows, alarms = db.rows(queries.SALES, **asked), db.rows(queries.ALARMS, **asked)
     listed, settings = rows[:LISTED], visit.service.settings
     return {
@@ -181,7 +202,9 @@ def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
     }
 
 
-def often_sold(rows: Sequence[invoices.InvoiceWith], currency: str) -> list[tuple[Decimal, str]]:
+def often_sold(
+    rows: Sequence[invoices.InvoiceWith], currency: str
+) -> list[tuple[Decimal, str]]:
     """Amounts without tips, each with what it was for, sold at least twice; the smallest first."""
     sold = Counter(
         (rounded(asked.amount - Decimal(row.tip or 0), currency), row.description or "")

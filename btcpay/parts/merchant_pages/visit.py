@@ -64,11 +64,19 @@ def presented(service: Service) -> str:
     return request.cookies.get(_cookie(service)[0], "")
 
 
-def keep(service: Service, response: Response, secret: str, life: timedelta = LIFE) -> None:
+def keep(
+    service: Service, response: Response, secret: str, life: timedelta = LIFE
+) -> None:
     """Sends the session's cookie, whose life begins again with each page."""
     name, is_https = _cookie(service)
     response.set_cookie(
-        name, secret, max_age=life, path="/", secure=is_https, httponly=True, samesite="Strict"
+        name,
+        secret,
+        max_age=life,
+        path="/",
+        secure=is_https,
+        httponly=True,
+        samesite="Strict",
     )
 
 
@@ -159,7 +167,9 @@ class Visit:
 
     def is_own_form(self) -> bool:
         """True where the form that was sent carries this session's token."""
-        return hmac.compare_digest(self.form.get("token", "").encode(), self._token.encode())
+        return hmac.compare_digest(
+            self.form.get("token", "").encode(), self._token.encode()
+        )
 
     @contextmanager
     def once(self, prefix: str, known: Typed[Any]) -> Iterator[tuple[str, bool]]:
@@ -168,7 +178,10 @@ class Visit:
         The id is that of this showing of a form and its fields, however often they are sent. If a
         press is sent twice, the second waits for the merchant's row.
         """
-        db, id = self.service.db, derived_id(prefix, self.secret, f"press {self._press}")
+        db, id = (
+            self.service.db,
+            derived_id(prefix, self.secret, f"press {self._press}"),
+        )
         with db.write():
             db.only(merchants.LOCKED, id=self.merchant_id)
             yield id, db.row(known, id=id) is not None
@@ -193,7 +206,11 @@ class Visit:
             merchant=self.session.merchant,
             seller=self.session.seller,
             in_inbox=self.session.wanting,
-            menu=[part.menu_entry() for part in hooks.of(hooks.MerchantViews) if part.menu_entry],
+            menu=[
+                part.menu_entry()
+                for part in hooks.of(hooks.MerchantViews)
+                if part.menu_entry
+            ],
             refunds=self.session.refunds,
             till_only=self.session.till_only,
             address=address,

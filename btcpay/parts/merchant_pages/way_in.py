@@ -44,7 +44,9 @@ class WayIn:
     def log_in(self, secret: str) -> Response:
         """Uses up the link; a browser that was logged in before gets a new session."""
         refuse_other_sites(self._service)
-        if (login := self._whose(secret)) is None:  # before the database is asked to write
+        if (
+            login := self._whose(secret)
+        ) is None:  # before the database is asked to write
             return self._login_page(None)
         service, former = self._service, presented(self._service)
         browser = request.headers.get("User-Agent", "")
@@ -73,7 +75,9 @@ class WayIn:
     def _whose(self, secret: str) -> stored.Login | None:
         """The login that a link offers, not used up; a wrong one is counted. Raises RateLimited."""
         now_ms = to_ms(self._service.now())
-        login = self._service.db.row(stored.LOGIN, secret_sha256=sha256_of(secret), now=now_ms)
+        login = self._service.db.row(
+            stored.LOGIN, secret_sha256=sha256_of(secret), now=now_ms
+        )
         if login is None:
             count(self._service, wrong())
         return login
@@ -100,9 +104,13 @@ class WayIn:
             account = parse_account(key, network, script)
             if "same" not in typed:
                 first = [derive(str(account), index, network) for index in range(3)]
-                return self._page("start.html", typed=typed, account=account, addresses=first)
+                return self._page(
+                    "start.html", typed=typed, account=account, addresses=first
+                )
             browser = request.headers.get("User-Agent", "")
-            opened = sessions.make_first(service.db, token, account, typed, browser, service.now())
+            opened = sessions.make_first(
+                service.db, token, account, typed, browser, service.now()
+            )
         except (CommandError, ValueError) as error:
             return self._form(typed | {"key": ""}, str(error))
         if opened is None:  # another browser was faster
@@ -118,7 +126,9 @@ class WayIn:
 
     def _form(self, typed: Typed, problem: str = "") -> Response:
         # A refused key, or any other text that holds a secret, is never shown again.
-        safe = {name: "" if holds_secret(text) else text for name, text in typed.items()}
+        safe = {
+            name: "" if holds_secret(text) else text for name, text in typed.items()
+        }
         return self._page(
             "start.html",
             400 if problem else 200,

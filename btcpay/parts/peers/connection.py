@@ -55,16 +55,25 @@ class Connection:
             return connect_to(host, port, CONNECT_TIMEOUT_S)
 
         try:
-            self._socket = in_time(PROXIED_TIMEOUT_S if proxy else CONNECT_TIMEOUT_S, connect)
-        except (OSError, UnicodeError) as error:  # a name may be none that can be looked up
-            raise Unreachable(f"cannot be reached: {getattr(error, 'strerror', error)}") from None
+            self._socket = in_time(
+                PROXIED_TIMEOUT_S if proxy else CONNECT_TIMEOUT_S, connect
+            )
+        except (
+            OSError,
+            UnicodeError,
+        ) as error:  # a name may be none that can be looked up
+            raise Unreachable(
+                f"cannot be reached: {getattr(error, 'strerror', error)}"
+            ) from None
         try:
             self.greeting = self._greet(relay)
         except BaseException:
             self.close()
             raise
 
-    def send(self, command: str, body: bytes = b"", timeout_s: float = SEND_TIMEOUT_S) -> None:
+    def send(
+        self, command: str, body: bytes = b"", timeout_s: float = SEND_TIMEOUT_S
+    ) -> None:
         try:
             with self._sending:
                 self._socket.settimeout(timeout_s)
@@ -104,7 +113,9 @@ class Connection:
         self.send("version", messages.version_body(random.getrandbits(64), relay))
         _, body = self.next(("version",), GREETING_TIMEOUT_S)
         greeting = decoded(messages.parse_version, body)
-        if not greeting.services & (messages.NODE_NETWORK | messages.NODE_NETWORK_LIMITED):
+        if not greeting.services & (
+            messages.NODE_NETWORK | messages.NODE_NETWORK_LIMITED
+        ):
             raise FetchError("serves no blocks")
         self.send("verack")
         self.next(("verack",), _left_s(end_s))
@@ -135,8 +146,17 @@ class Connection:
 def _through(proxy: str, host: str, port: int) -> socket.socket:
     socks = import_module("socks")  # PySocks, an extra that a socks5h:// setting needs
     found, at = urlsplit(proxy), (host, port)
-    way = (socks.SOCKS5, found.hostname, found.port, True, found.username, found.password)
-    connected: socket.socket = socks.create_connection(at, PROXIED_TIMEOUT_S, None, *way)
+    way = (
+        socks.SOCKS5,
+        found.hostname,
+        found.port,
+        True,
+        found.username,
+        found.password,
+    )
+    connected: socket.socket = socks.create_connection(
+        at, PROXIED_TIMEOUT_S, None, *way
+    )
     return connected
 
 

@@ -9,12 +9,16 @@ from btcpay.values.errors import FetchError
 
 NOTED_FOR_S = 900.0
 MOST_KNOWN = 20_000  # ids of each peer; mainnet has a third of that in 15 minutes
-MOST_MINUTELY_BYTES = 20_000_000  # of each peer; mainnet announces and sends half a million
+MOST_MINUTELY_BYTES = (
+    20_000_000  # of each peer; mainnet announces and sends half a million
+)
 # A peer whose connection ended rests; twice as long each time, unless it lasted.
 FIRST_REST_S, LONGEST_REST_S = 5.0, 600.0
 
 
-def is_outnumbered(words: Sequence[Mapping[bytes, float]], old: bytes, new: bytes) -> bool:
+def is_outnumbered(
+    words: Sequence[Mapping[bytes, float]], old: bytes, new: bytes
+) -> bool:
     """True if more peers announce the transaction `new` than `old`. Pure.
 
     `words`: for each peer, when it last announced each of the two; its last word counts. If none

@@ -17,7 +17,9 @@ from storage.statement import blank
 
 LATELY = timedelta(hours=1)
 REMEDY = "check that it runs and can be reached, or name another one in BLOCKTILL_PEERS"
-KNOWN = timedelta(days=1)  # with `auto`, a peer that has not been good for so long is forgotten
+KNOWN = timedelta(
+    days=1
+)  # with `auto`, a peer that has not been good for so long is forgotten
 
 
 def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Finding]:
@@ -30,24 +32,33 @@ def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Findin
     def good_since(at: datetime) -> list[str]:
         return [one for one, row in rows.items() if (row.good_at or 0) >= to_ms(at)]
 
-    lately = good_since(max(now - LATELY, meta.time(db, meta.Key.RAN_AT) or now - LATELY))
+    lately = good_since(
+        max(now - LATELY, meta.time(db, meta.Key.RAN_AT) or now - LATELY)
+    )
     if wanted == (AUTO,):
         wanted = tuple(lately or good_since(now - KNOWN))
         if not wanted:
             yield Finding(
-                "peers", YELLOW, "none was found yet", "run `blocktill check`, and see its log"
+                "peers",
+                YELLOW,
+                "none was found yet",
+                "run `blocktill check`, and see its log",
             )
     good = set(lately).intersection(wanted)
     top = max((rows[place].height or 0 for place in good), default=0)
     for place in wanted:
         row = rows.get(place) or blank(Peer)
         if row.left_until and row.left_until > to_ms(now):
-            said = f"gave false answers, or none: not asked until {iso_ms(row.left_until)}"
+            said = (
+                f"gave false answers, or none: not asked until {iso_ms(row.left_until)}"
+            )
         elif place in good and (row.height or 0) < top - MAX_BLOCKS_BEHIND:
             said = f"at block {row.height or 'unknown'}, behind the others, which are at {top}"
         elif place in good:
             ago_s = (to_ms(now) - (row.good_at or 0)) // 1000
-            yield Finding(f"peer {place}", GREEN, f"at block {row.height}, {ago_s} s ago")
+            yield Finding(
+                f"peer {place}", GREEN, f"at block {row.height}, {ago_s} s ago"
+            )
             continue
         else:
             when = f"since {iso_ms(row.good_at)}" if row.good_at else "any check"
@@ -59,7 +70,10 @@ def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Findin
     else:
         colour = GREEN if settings.explorers else YELLOW  # which show what waits
         yield Finding(
-            "listening", colour, "the last check did not listen", "`blocktill check --watch`"
+            "listening",
+            colour,
+            "the last check did not listen",
+            "`blocktill check --watch`",
         )
 
 

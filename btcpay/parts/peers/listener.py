@@ -55,7 +55,12 @@ class Listener:
         proxy: str = "",
         needed: int = 1,
     ) -> None:
-        self._network, self._choose, self._now, self._proxy = network, choose, now, proxy
+        self._network, self._choose, self._now, self._proxy = (
+            network,
+            choose,
+            now,
+            proxy,
+        )
         self._needed, self._chooses_at_s, self._is_wanted = needed, 0.0, False
         self._ears, self._unasked = list[Ear](), list[Ear]()
         self._found: deque[Announced] = deque()
@@ -115,13 +120,17 @@ class Listener:
         while not ear.off.wait(max(0.0, ear.rests_until_s - time.monotonic())):
             began_s = time.monotonic()
             try:
-                opened = Connection(self._network, ear.place, ear.count, True, self._proxy)
+                opened = Connection(
+                    self._network, ear.place, ear.count, True, self._proxy
+                )
                 with closing(opened) as connection:
                     ear.connection = connection
                     self._hear(ear, connection)
             except (*FAILURES, Malformed) as error:
                 if not ear.off.is_set():
-                    log.warning("peer %s is not listened to for a while: %s", ear.place, error)
+                    log.warning(
+                        "peer %s is not listened to for a while: %s", ear.place, error
+                    )
                     ear.rest(time.monotonic() - began_s)
             ear.connection = None
 
@@ -134,7 +143,9 @@ class Listener:
             if command == "ping":
                 connection.send("pong", body)
             elif command == "tx":
-                while self._held_bytes >= MOST_HELD_BYTES and not ear.off.wait(UNTIL_TAKEN_S):
+                while self._held_bytes >= MOST_HELD_BYTES and not ear.off.wait(
+                    UNTIL_TAKEN_S
+                ):
                     pass  # nothing is lost: the peer has to wait
                 self._keep(ear, body)
             else:
@@ -154,7 +165,9 @@ class Listener:
             ]
             ear.has |= dict.fromkeys(wanted, False)
         if wanted and (connection := ear.connection):
-            connection.send("getdata", messages.getdata_body(messages.WITNESS_TX, wanted))
+            connection.send(
+                "getdata", messages.getdata_body(messages.WITNESS_TX, wanted)
+            )
 
     def _keep(self, ear: Ear, body: bytes) -> None:
         new = Announced(body, ear.place, self._now())

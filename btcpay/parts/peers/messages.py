@@ -9,7 +9,15 @@ from typing import NamedTuple
 
 from btcpay import __version__
 from btcpay.bitcoin.header import HEADER_BYTES
-from btcpay.bitcoin.wire import Malformed, Reader, compact_size, hash256, prefixed, txid_bytes, u32
+from btcpay.bitcoin.wire import (
+    Malformed,
+    Reader,
+    compact_size,
+    hash256,
+    prefixed,
+    txid_bytes,
+    u32,
+)
 
 VERSION = 70016  # the version we speak: Bitcoin Core's since 0.21
 HEAD_BYTES = 24

@@ -32,7 +32,11 @@ class Peer(BlockSource):
     """
 
     def __init__(
-        self, network: Network, place: str, on_time: Callable[[int], None], proxy: str = ""
+        self,
+        network: Network,
+        place: str,
+        on_time: Callable[[int], None],
+        proxy: str = "",
     ) -> None:
         self.network, self.host, self._proxy = network, place, proxy
         self.has_answered = self.has_failed = False
@@ -80,7 +84,9 @@ class Peer(BlockSource):
     def header_at(self, height: int) -> bytes:
         first, headers = self._walked
         if not first <= height < first + len(headers):
-            raise FetchError(f"shows no block {height}: its headers are walked from {first} on")
+            raise FetchError(
+                f"shows no block {height}: its headers are walked from {first} on"
+            )
         return headers[height - first]
 
     def raw_block(self, hash: str) -> bytes:
@@ -110,7 +116,9 @@ class Peer(BlockSource):
         point = self.network.checkpoint or Known(0, self.network.genesis_hash)
         headers = self._headers([], point.hash)[:1]
         if not headers or parse_header(headers[0]).hash != point.hash:
-            raise FetchError(f"does not have block {point.height} of {self.network.name}")
+            raise FetchError(
+                f"does not have block {point.height} of {self.network.name}"
+            )
         last = point.hash
         for raws in self._pages([point.hash]):
             for raw in raws:
@@ -168,7 +176,9 @@ class Peer(BlockSource):
 
     def _greeted(self) -> Connection:
         if self._connection is None:
-            self._connection = Connection(self.network, self.host, self._count, proxy=self._proxy)
+            self._connection = Connection(
+                self.network, self.host, self._count, proxy=self._proxy
+            )
             self._on_time(self._connection.greeting.time)
         return self._connection
 

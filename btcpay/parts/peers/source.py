@@ -28,7 +28,9 @@ from storage.queries import blocks, sources
 log = logging.getLogger(__name__)
 
 MOST = 8  # with `auto`; Bitcoin Core has as many that relay
-FRESH = 2  # of them are strangers, so that nobody who was good once can keep every place
+FRESH = (
+    2  # of them are strangers, so that nobody who was good once can keep every place
+)
 QUIET = timedelta(minutes=30)  # without a block, after which all are strangers
 LEFT_FOR = timedelta(days=1)
 LOOKUP_TIMEOUT_S = 5.0
@@ -40,7 +42,8 @@ def addresses_of(name: str, port: int) -> list[str]:
     """Places (host:port) that a DNS seed names; none when it does not answer."""
     try:
         found = in_time(
-            LOOKUP_TIMEOUT_S, lambda: socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+            LOOKUP_TIMEOUT_S,
+            lambda: socket.getaddrinfo(name, port, type=socket.SOCK_STREAM),
         )
     except (OSError, UnicodeError, TimedOut) as error:
         log.warning("DNS seed %s: %s", name, error)
@@ -60,16 +63,25 @@ def chosen(
     rows = db.rows(sources.PEERS)
     left = {row.place for row in rows if (row.left_until or 0) > to_ms(now)}
     if settings.peers != (AUTO,):
-        return [one for one in settings.peers if one not in left] or list(settings.peers)
+        return [one for one in settings.peers if one not in left] or list(
+            settings.peers
+        )
     network = settings.network
-    if settings.proxy:  # which looks the names up: each leads to a node of that seed's choice
+    if (
+        settings.proxy
+    ):  # which looks the names up: each leads to a node of that seed's choice
         seeds = [f"{name}:{network.port}" for name in network.seeds]
         return [one for one in seeds if one not in left] or seeds
     top = db.row(blocks.TOP)
     is_quiet = not top or to_ms(now - QUIET) > top.mined_at
     good = [row.place for row in rows if row.good_at and row.place not in left]
     coming = [in_thread(partial(look_up, name, network.port)) for name in network.seeds]
-    named = [one for seed in coming for one in seed.result()[:MOST_OF_SEED] if one not in left]
+    named = [
+        one
+        for seed in coming
+        for one in seed.result()[:MOST_OF_SEED]
+        if one not in left
+    ]
     for places in (good, named):
         random.shuffle(places)
     return spread([*([] if is_quiet else spread(good)[: MOST - FRESH]), *named, *good])
@@ -91,7 +103,11 @@ def network_of(place: str) -> str:
     except ValueError:
         return host
     address = getattr(address, "ipv4_mapped", None) or address
-    return str(ipaddress.ip_network((address, 16 if address.version == 4 else 32), strict=False))
+    return str(
+        ipaddress.ip_network(
+            (address, 16 if address.version == 4 else 32), strict=False
+        )
+    )
 
 
 def note_good(db: Database, place: str, height: int | None, now: datetime) -> None:
@@ -106,7 +122,9 @@ class Peers(Pool[Peer]):
     """`liars`: peers that have shown something false in this run."""
 
     most_at_once = 4  # blocks of 4 MB are held, each with its parsed parts
-    lag = timedelta(minutes=1)  # an explorer has the peers' announcements, too, but later
+    lag = timedelta(
+        minutes=1
+    )  # an explorer has the peers' announcements, too, but later
 
     def __init__(
         self,
@@ -118,7 +136,9 @@ class Peers(Pool[Peer]):
         network, proxy = settings.network, settings.proxy
         places = chosen(db, settings, now())
         super().__init__(
-            lambda skew: [Peer(network, place, skew.on_time, proxy) for place in places],
+            lambda skew: [
+                Peer(network, place, skew.on_time, proxy) for place in places
+            ],
             db.close,
             pause,
         )
@@ -139,20 +159,28 @@ class Peers(Pool[Peer]):
         is_online = any(peer.has_answered for peer in self.all)
         is_auto = settings.peers == (AUTO,)
         for peer in self.all:
-            is_silent = is_auto and is_online and peer.has_failed and not peer.has_answered
+            is_silent = (
+                is_auto and is_online and peer.has_failed and not peer.has_answered
+            )
             if peer in self.liars or peer.has_wasted_its_time or is_silent:
                 leave(db, peer.host, now)
             elif peer.has_answered:
                 note_good(db, peer.host, peer.shown_height, now)
-        if is_auto:  # all but the eight that were good last, and those that are left alone
+        if (
+            is_auto
+        ):  # all but the eight that were good last, and those that are left alone
             db.run(sources.FORGET_PEERS, now=to_ms(now))
 
 
-def open_pool(settings: Settings, db: Database, now: Callable[[], datetime]) -> Peers | None:
+def open_pool(
+    settings: Settings, db: Database, now: Callable[[], datetime]
+) -> Peers | None:
     return Peers(settings, db, now) if settings.peers else None
 
 
-def open_listener(settings: Settings, db: Database, now: Callable[[], datetime]) -> Listener | None:
+def open_listener(
+    settings: Settings, db: Database, now: Callable[[], datetime]
+) -> Listener | None:
     if not settings.peers:
         return None
 

@@ -127,22 +127,30 @@ def _sum_of_invoice(db: Database, order: Order, invoice_id: str) -> _Sum:
     if order.made_sats not in (None, made_sats):
         raise Refused("changed", f"refunds of {made_sats} satoshis were made meanwhile")
     if not order.is_said and sums.is_sent_twice(db, invoice_id):
-        raise Refused("changed", "a refund of this invoice was sent twice: say how much")
+        raise Refused(
+            "changed", "a refund of this invoice was sent twice: say how much"
+        )
     if order.amount_sats is None:
         invoice = db.only(invoices.WHOLE, id=invoice_id)
         default = sums.default_of(invoice, came_sats, refunds)
         if order.left_sats not in (None, str(default.left_sats)):
-            raise Refused("changed", f"{default.left_sats} satoshis are left to send back")
+            raise Refused(
+                "changed", f"{default.left_sats} satoshis are left to send back"
+            )
         found = _Sum(default.left_sats, default.basis)
     else:
         found = _Sum(order.amount_sats, None)
     if made_sats + found.sats > MOST_TIMES * came_sats:
-        message = f"refunds may sum to {MOST_TIMES * came_sats} satoshis, twice what came"
+        message = (
+            f"refunds may sum to {MOST_TIMES * came_sats} satoshis, twice what came"
+        )
         raise Refused("too_much", message)
     return found
 
 
-def give(db: Database, settings: Settings, refund_id: str, text: str, now: datetime) -> Refund:
+def give(
+    db: Database, settings: Settings, refund_id: str, text: str, now: datetime
+) -> Refund:
     """Keeps the payer's address.
 
     Raises Refused: `changed`, `taken`, and what `destination.read` raises.
@@ -151,7 +159,9 @@ def give(db: Database, settings: Settings, refund_id: str, text: str, now: datet
         return _give(db, settings, row, text, now)
 
 
-def _give(db: Database, settings: Settings, row: Refund, text: str, now: datetime) -> Refund:
+def _give(
+    db: Database, settings: Settings, row: Refund, text: str, now: datetime
+) -> Refund:
     """Behind the lock of facts: of two merchants whose refunds name one address, one comes first.
 
     Else what one of them sends would send the refund of the other, who may have made it for that.
@@ -159,7 +169,9 @@ def _give(db: Database, settings: Settings, row: Refund, text: str, now: datetim
     to = destination.read(db, settings.network, text, row.amount_sats)
     others: Values = {"script": to.script.hex(), "merchant_id": row.merchant_id}
     if db.row(queries.WAITS_FOR_OTHERS, **others):
-        raise Refused("taken", "another merchant's refund waits for this address: take a new one")
+        raise Refused(
+            "taken", "another merchant's refund waits for this address: take a new one"
+        )
     tip = blocks.tip_height(db)
     given: Values = {"address": to.address, "script": to.script.hex()}
     given["above_height"] = -1 if tip is None else tip
@@ -196,7 +208,9 @@ def step(
     of: Values = {"id": row.id}
     if db.run(to.query, **of | (values or {})) != 1:
         raise Refused("changed", f"the refund is {row.status} already")
-    sent_sats = values["sent_sats"] if values and "sent_sats" in values else row.sent_sats
+    sent_sats = (
+        values["sent_sats"] if values and "sent_sats" in values else row.sent_sats
+    )
     note(db, row, to.kind, now, by, sent_sats)
     return publish_own(db, RESOURCE, row.id, to.told, now)
 

@@ -61,9 +61,16 @@ def connect_block(
     positions = {position for outputs in matches.values() for position, _, _ in outputs}
     for position in sorted(positions):
         txid = block.txid(position)
-        proof = to_document(block.evidence(position), txid, b"", settings.network.name, 1)
+        proof = to_document(
+            block.evidence(position), txid, b"", settings.network.name, 1
+        )
         document = json.dumps(proof)
-        kept: Values = {"txid": txid, "block_height": height, "document": document, "prices": known}
+        kept: Values = {
+            "txid": txid,
+            "block_height": height,
+            "document": document,
+            "prices": known,
+        }
         db.run(queries.ADD_TRANSACTION, **kept)
     new: list[Values] = [
         {
@@ -84,7 +91,9 @@ def connect_block(
     decide_again(db, settings, matches, now)
 
 
-def disconnect_blocks(db: Database, settings: Settings, height: int, now: datetime) -> None:
+def disconnect_blocks(
+    db: Database, settings: Settings, height: int, now: datetime
+) -> None:
     """Takes back what blocks above `height` sent, since they left the chain."""
     db.run(queries.LOWER, height=height)
     lost = db.rows(queries.DROP, height=height)
@@ -110,7 +119,9 @@ def decide_again(
 
     Call it in the transaction of the change, behind the lock of facts.
     """
-    rows = [row for script in scripts for row in db.rows(queries.OF_SCRIPT, script=script)]
+    rows = [
+        row for script in scripts for row in db.rows(queries.OF_SCRIPT, script=script)
+    ]
     for merchant_id in sorted({row.merchant_id for row in rows}):
         balances.lock(db, merchant_id)
     touched: set[str | None] = set()
@@ -132,15 +143,23 @@ def _of_script(
     sent, again = decide(list(refunds.values()), outputs)
     by = {id: (one.txid, one.vout) for id, one in sent.items()}
     changed = [
-        row for row in refunds.values() if (row.tx_hash, row.vout) != by.get(row.id, (None, None))
+        row
+        for row in refunds.values()
+        if (row.tx_hash, row.vout) != by.get(row.id, (None, None))
     ]
     doubled = [one for one in (*lost, *outputs) if one.again_of != again.get(one)]
     for one in doubled:
         if one.again_of:
-            note(db, refunds[one.again_of], Kind.REFUND_UNDONE, now, (one.txid, one.vout))
+            note(
+                db, refunds[one.again_of], Kind.REFUND_UNDONE, now, (one.txid, one.vout)
+            )
     for row in changed:
         if row.tx_hash:
-            log.error("reorganised: refund %s of %s satoshis is ready", row.id, row.amount_sats)
+            log.error(
+                "reorganised: refund %s of %s satoshis is ready",
+                row.id,
+                row.amount_sats,
+            )
             step(db, row, UNDONE, now, by=(row.tx_hash, row.vout))
     for row in changed:
         if row.id in sent:
@@ -172,7 +191,9 @@ def _send(db: Database, row: Refund, output: RefundOutput, now: datetime) -> Non
     step(db, row, SENT, now, sent, (output.txid, output.vout))
 
 
-def _worth(output: RefundOutput, prices: Mapping[str, str], currency: str) -> str | None:
+def _worth(
+    output: RefundOutput, prices: Mapping[str, str], currency: str
+) -> str | None:
     price = prices.get(currency)
     if price is None:
         return None

@@ -26,7 +26,10 @@ class RefundPage(Pages):
 
     def show(self, id: str) -> Response:
         """Asks for an address; one in the query, where the form has led, is shown back."""
-        row, text = RESOURCE.of_page(self.service.db, id), request.args.get("address", "")
+        row, text = (
+            RESOURCE.of_page(self.service.db, id),
+            request.args.get("address", ""),
+        )
         if row.status != "requested" or not text:
             return self._shown(row)
         network = self.service.settings.network
@@ -43,10 +46,14 @@ class RefundPage(Pages):
         try:
             if "keep" in fields:
                 acts.give(db, settings, id, text, self.service.now())
-                return Response(status=303, headers={"Location": f"{id}{languages.carried()}"})
+                return Response(
+                    status=303, headers={"Location": f"{id}{languages.carried()}"}
+                )
             to = destination.read(db, settings.network, text, row.amount_sats)
         except Refused as refused:
-            return self._shown(RESOURCE.of_page(db, id), 400, wrong=refused.code, typed=text[:100])
+            return self._shown(
+                RESOURCE.of_page(db, id), 400, wrong=refused.code, typed=text[:100]
+            )
         query = urlencode({"address": to.address} | languages.picked())
         return Response(status=303, headers={"Location": f"{id}?{query}"})
 

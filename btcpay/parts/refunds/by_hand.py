@@ -40,7 +40,9 @@ def candidates(db: Database, refund: Refund) -> list[RefundOutput]:
     there: Any = {"script": refund.script, "above_height": refund.above_height}
     near: Any = there | {"amount_sats": refund.amount_sats, "limit": MOST_SHOWN}
     found = [*db.rows(queries.LESS, **near), *db.rows(queries.MORE, **near)]
-    found.sort(key=lambda one: (abs(one.amount_sats - refund.amount_sats), one.txid, one.vout))
+    found.sort(
+        key=lambda one: (abs(one.amount_sats - refund.amount_sats), one.txid, one.vout)
+    )
     return found[:MOST_SHOWN]
 
 
@@ -59,7 +61,9 @@ def confirm_sent(
         place: Any = outpoint._asdict()
         there: Any = {"script": row.script, "above_height": row.above_height}
         if db.row(queries.FREE_OUTPUT, **place, **there) is None:
-            message = "no block has an output of this name that came to the refund's address"
+            message = (
+                "no block has an output of this name that came to the refund's address"
+            )
             raise Refused("output", f"{message}, and that is no refund so far")
         named: Any = {"named_txid": outpoint.txid, "named_vout": outpoint.vout}
         if db.run(queries.NAME_OUTPUT, id=row.id, **named) != 1:

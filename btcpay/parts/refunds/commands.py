@@ -26,10 +26,15 @@ refund = click.Group("refund", help="Refunds, which the merchant's own wallet se
 @click.argument("invoice_id", metavar="INVOICE")
 @click.option("--sats", "amount_sats", type=click.IntRange(1), help=_SATS)
 @click.option(
-    "--amount", callback=number, metavar="A", help="An amount of money, at its worth now."
+    "--amount",
+    callback=number,
+    metavar="A",
+    help="An amount of money, at its worth now.",
 )
 @click.option("--currency", metavar="EUR", help="Of --amount [default: the invoice's].")
-@click.option("--address", metavar="ADDRESS", help="The payer's address, if you know it.")
+@click.option(
+    "--address", metavar="ADDRESS", help="The payer's address, if you know it."
+)
 @click.option("--reason", metavar="TEXT", help="Shown to the payer.")
 @answering
 def create(
@@ -96,7 +101,9 @@ def proof(shell: Shell, refund_id: str) -> None:
     if row.tx_hash is None:
         raise CommandError(f"the refund is {row.status}: no block has its transaction")
     kept = shell.db.only(queries.DOCUMENT, txid=row.tx_hash)
-    Shell(shell.settings, True).answer(json.loads(kept.document) | {"script": row.script}, None)
+    Shell(shell.settings, True).answer(
+        json.loads(kept.document) | {"script": row.script}, None
+    )
 
 
 add_list_and_show(refund, RESOURCE, queries.NEWEST, LIST_COLUMNS)

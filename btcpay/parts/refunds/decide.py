@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from storage.models import Refund, RefundOutput
 
-WATCHED_BLOCKS = 1008  # a week: for so long after a refund was sent, a second one is noticed
+WATCHED_BLOCKS = (
+    1008  # a week: for so long after a refund was sent, a second one is noticed
+)
 # Of one block, beside what its refunds can use: an address is public, and anybody may pay dust to
 # it. A merchant who sent something like the sum sent it once, or a few times by mistake.
 MOST_BESIDE = 5
@@ -76,7 +78,9 @@ def decide(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> Decisi
     return Decision(sent, {paid: id for paid, id in again.items() if id})
 
 
-def _named(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> dict[str, RefundOutput]:
+def _named(
+    refunds: Sequence[Refund], outputs: Iterable[RefundOutput]
+) -> dict[str, RefundOutput]:
     """What the merchant has named, by the refund's id.
 
     A chain that was given up has told what its outputs send; until blocks show them again, that
@@ -99,7 +103,8 @@ def _asked_for(refunds: Sequence[Refund], paid: RefundOutput) -> list[Refund]:
     return [
         one
         for one in refunds
-        if one.amount_sats == paid.amount_sats and (one.above_height or 0) < paid.block_height
+        if one.amount_sats == paid.amount_sats
+        and (one.above_height or 0) < paid.block_height
     ]
 
 

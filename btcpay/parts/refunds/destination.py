@@ -12,7 +12,13 @@ from btcpay.values.networks import NETWORKS, Network
 from storage.database import Database
 
 # The first two bytes of the scripts that a block is searched for (btcpay/bitcoin/block.py).
-_KINDS = {"76a9": "P2PKH", "a914": "P2SH", "0014": "P2WPKH", "0020": "P2WSH", "5120": "P2TR"}
+_KINDS = {
+    "76a9": "P2PKH",
+    "a914": "P2SH",
+    "0014": "P2WPKH",
+    "0020": "P2WSH",
+    "5120": "P2TR",
+}
 
 
 class Destination(NamedTuple):
@@ -32,7 +38,9 @@ def read(db: Database, network: Network, text: str, amount_sats: int) -> Destina
     try:
         addresses = addresses_of(text)
     except NotAddress as error:
-        raise Refused(error.kind, f"this is no address that can be used: {error}") from None
+        raise Refused(
+            error.kind, f"this is no address that can be used: {error}"
+        ) from None
     scripts = [_script_of(address, network) for address in addresses]
     script = next((each for each in scripts if _kind_of(each)), None)
     if script is None:

@@ -10,7 +10,10 @@ class RefundKind(Kind):
         "refund.requested",
         "A refund was made, or its address forgotten: its page waits for the payer's address.",
     )
-    READY = ("refund.ready", "The refund has an address: the merchant's wallet can send it.")
+    READY = (
+        "refund.ready",
+        "The refund has an address: the merchant's wallet can send it.",
+    )
     SENT = ("refund.sent", "A block has the transaction that sends the refund.")
     UNDONE = (
         "refund.undone",

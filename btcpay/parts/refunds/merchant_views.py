@@ -36,8 +36,16 @@ def views(settings: Settings) -> list[tuple[str, str, View]]:
         ("GET", "/merchant/refunds", show),
         ("POST", "/merchant/invoices/<id>/refund", make),
         ("POST", "/merchant/refunds/<id>/sent/<output>", confirm_sent),
-        ("POST", "/merchant/refunds/<id>/clear", partial(_drop, acts.CLEARED, "cleared")),
-        ("POST", "/merchant/refunds/<id>/cancel", partial(_drop, acts.CANCELED, "canceled")),
+        (
+            "POST",
+            "/merchant/refunds/<id>/clear",
+            partial(_drop, acts.CLEARED, "cleared"),
+        ),
+        (
+            "POST",
+            "/merchant/refunds/<id>/cancel",
+            partial(_drop, acts.CANCELED, "canceled"),
+        ),
     ]
 
 
@@ -123,14 +131,20 @@ def menu_entry() -> dict[str, Any]:
 def today_lines(visit: Visit, shop: Any) -> list[Line]:
     """The refunds that the merchant's wallet is to send."""
     waiting = visit.session.refunds
-    text = gettext("Refunds to be sent: %(number)s", number=formats.whole(waiting, current()))
+    text = gettext(
+        "Refunds to be sent: %(number)s", number=formats.whole(waiting, current())
+    )
     return [(text, "/refunds", {})] if waiting else []
 
 
 def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
     """The sums that were sent back in this time, by the currency of that time."""
     found = defaultdict[str, Decimal](Decimal)
-    span: Values = {"merchant_id": visit.merchant_id, "since": since_ms, "before": before_ms}
+    span: Values = {
+        "merchant_id": visit.merchant_id,
+        "since": since_ms,
+        "before": before_ms,
+    }
     for row in visit.service.db.rows(queries.SENT_BETWEEN, **span):
         code = row.currency if row.currency and row.value_at_sending else "BTC"
         found[code] += Decimal(row.value_at_sending or btc_shown(row.sent_sats or 0))
@@ -138,7 +152,9 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
         f"{value} BTC" if code == "BTC" else formats.money(value, code, current())
         for code, value in found.items()
     )
-    return [(gettext("Sent back: %(sums)s", sums=texts), "/refunds", {})] if texts else []
+    return (
+        [(gettext("Sent back: %(sums)s", sums=texts), "/refunds", {})] if texts else []
+    )
 
 
 def invoice_card(

@@ -5,7 +5,14 @@ from typing import Any
 
 from peewee import JOIN, Field, Query, fn
 
-from storage.models import Invoice, Output, Payment, Refund, RefundOutput, RefundTransaction
+from storage.models import (
+    Invoice,
+    Output,
+    Payment,
+    Refund,
+    RefundOutput,
+    RefundTransaction,
+)
 from storage.statement import every, needed, same, shaped, slot, slots
 
 _OLDEST = Refund.seq
@@ -23,7 +30,9 @@ class RefundWith(Refund):
 BY_ID = Refund.select().where(_THIS)
 OF_STORE = Refund.select().where(_THIS & same(Refund.store_id))
 OF_INVOICE = Refund.select().where(same(Refund.invoice_id)).order_by(_OLDEST)
-READY_OF_MERCHANT = Refund.select().where(_OWN & _READY).order_by(_OLDEST).limit(slot("limit"))
+READY_OF_MERCHANT = (
+    Refund.select().where(_OWN & _READY).order_by(_OLDEST).limit(slot("limit"))
+)
 OTHERS_OF_MERCHANT = (
     shaped(RefundWith, Refund.select(Refund, Invoice.customer_email, Invoice.reference))
     .join(Invoice, JOIN.LEFT_OUTER, on=(Invoice.id == Refund.invoice_id))
@@ -32,7 +41,13 @@ OTHERS_OF_MERCHANT = (
     .limit(slot("limit"))
 )
 NEWEST = Refund.select().order_by(Refund.seq.desc()).limit(slot("limit"))
-_GIVEN = (Refund.invoice_id, Refund.basis, Refund.reason, Refund.store_id, Refund.shop_texts)
+_GIVEN = (
+    Refund.invoice_id,
+    Refund.basis,
+    Refund.reason,
+    Refund.store_id,
+    Refund.shop_texts,
+)
 ADD = shaped(Refund, Refund.insert(needed(Refund) | slots(*_GIVEN)).returning(Refund))
 # What nobody sent for the invoice, since its block was known before; a human may have accepted it.
 _OLDER = (
@@ -51,7 +66,9 @@ CAME = shaped(
         Payment.invoice_id.is_null(False) | Payment.id.not_in(_OLDER),
     ),
 )
-_IS_FOR_OTHERS = (Refund.script == slot("script")) & (Refund.merchant_id != slot("merchant_id"))
+_IS_FOR_OTHERS = (Refund.script == slot("script")) & (
+    Refund.merchant_id != slot("merchant_id")
+)
 WAITS_FOR_OTHERS = Refund.select(Refund.id).where(_READY & _IS_FOR_OTHERS).limit(1)
 IS_OURS = Invoice.select(Invoice.id).where(Invoice.script == slot("script"))
 
@@ -63,11 +80,19 @@ def _step(before: str, after: str, changes: Mapping[Field, Any]) -> Query:
 
 
 _SEARCHED = (Refund.script, Refund.above_height)
-_SENT = (Refund.tx_hash, Refund.vout, Refund.sent_height, Refund.sent_at, Refund.sent_sats)
+_SENT = (
+    Refund.tx_hash,
+    Refund.vout,
+    Refund.sent_height,
+    Refund.sent_at,
+    Refund.sent_sats,
+)
 _WORTH = (Refund.currency, Refund.value_at_sending, Refund.usd_at_sending)
 _NAMED = (Refund.named_txid, Refund.named_vout)
 GIVE = _step("requested", "ready", slots(Refund.address, *_SEARCHED))
-CLEAR = _step("ready", "requested", dict.fromkeys((Refund.address, *_SEARCHED, *_NAMED)))
+CLEAR = _step(
+    "ready", "requested", dict.fromkeys((Refund.address, *_SEARCHED, *_NAMED))
+)
 CANCEL = _step("requested ready", "canceled", dict.fromkeys((*_SEARCHED, *_NAMED)))
 SEND = _step("ready", "sent", slots(*_SENT, *_WORTH))
 UNDO = _step("sent", "ready", dict.fromkeys((*_SENT, *_WORTH)))
@@ -84,7 +109,8 @@ _SOUGHT = Refund.select(Refund.script, Refund.amount_sats).where(
     Refund.above_height < slot("height")
 )
 SOUGHT = shaped(
-    Refund, _SOUGHT.where(_READY).union_all(_SOUGHT.where(Refund.sent_height >= slot("since")))
+    Refund,
+    _SOUGHT.where(_READY).union_all(_SOUGHT.where(Refund.sent_height >= slot("since"))),
 )
 OF_SCRIPT = Refund.select().where(same(Refund.script)).order_by(_OLDEST)
 _OF_SCRIPT = RefundOutput.script == slot("script")
@@ -122,18 +148,28 @@ ADD_TRANSACTION = RefundTransaction.insert(every(RefundTransaction)).on_conflict
 )
 ADD_OUTPUT = RefundOutput.insert(every(RefundOutput)).on_conflict(
     conflict_target=[RefundOutput.txid, RefundOutput.vout],
-    preserve=[RefundOutput.block_height, RefundOutput.block_time_at, RefundOutput.position],
+    preserve=[
+        RefundOutput.block_height,
+        RefundOutput.block_time_at,
+        RefundOutput.position,
+    ],
 )
 _OUTPUT = same(RefundOutput.txid, RefundOutput.vout)
 FREE_OUTPUT = RefundOutput.select().where(_OUTPUT & _IS_FREE)
 SET_AGAIN = RefundOutput.update(slots(RefundOutput.again_of)).where(_OUTPUT)
-DOCUMENT = RefundTransaction.select(RefundTransaction.document).where(same(RefundTransaction.txid))
-PRICES = RefundTransaction.select(RefundTransaction.prices).where(same(RefundTransaction.txid))
+DOCUMENT = RefundTransaction.select(RefundTransaction.document).where(
+    same(RefundTransaction.txid)
+)
+PRICES = RefundTransaction.select(RefundTransaction.prices).where(
+    same(RefundTransaction.txid)
+)
 
 # Rows that a reorganisation takes back: above the last block that both chains have.
 DROP = shaped(
     RefundOutput,
-    RefundOutput.delete().where(RefundOutput.block_height > slot("height")).returning(RefundOutput),
+    RefundOutput.delete()
+    .where(RefundOutput.block_height > slot("height"))
+    .returning(RefundOutput),
 )
 DROP_TRANSACTIONS = RefundTransaction.delete().where(
     RefundTransaction.block_height > slot("height")
@@ -143,10 +179,12 @@ LOWER = Refund.update({Refund.above_height: slot("height")}).where(
 )
 # A chain that is given up keeps what was sent, at a height that no reorganisation takes back.
 KEEP_OUTPUTS = RefundOutput.update({RefundOutput.block_height: slot("height")})
-KEEP_TRANSACTIONS = RefundTransaction.update({RefundTransaction.block_height: slot("height")})
+KEEP_TRANSACTIONS = RefundTransaction.update(
+    {RefundTransaction.block_height: slot("height")}
+)
 KEEP_SENT = Refund.update(
     {Refund.sent_height: slot("height"), Refund.above_height: slot("height") - 1}
 ).where(Refund.sent_height.is_null(False))
-SENT_BETWEEN = Refund.select(Refund.sent_sats, Refund.currency, Refund.value_at_sending).where(
-    _OWN & (Refund.sent_at >= slot("since")) & (Refund.sent_at < slot("before"))
-)
+SENT_BETWEEN = Refund.select(
+    Refund.sent_sats, Refund.currency, Refund.value_at_sending
+).where(_OWN & (Refund.sent_at >= slot("since")) & (Refund.sent_at < slot("before")))

@@ -15,7 +15,13 @@ from btcpay.invoices.create import BTC, live_price, worth_usd
 from btcpay.parts.refunds import acts, queries, sums
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.values.errors import CommandError, Refused, TooMuch
-from btcpay.values.money import SATS_PER_BTC, asked_of, btc_shown, checked_currency, price_of
+from btcpay.values.money import (
+    SATS_PER_BTC,
+    asked_of,
+    btc_shown,
+    checked_currency,
+    price_of,
+)
 from btcpay.values.texts import MAX_CHARACTERS, one_line
 from btcpay.web.body import parse, read_body
 from btcpay.web.service import Service
@@ -28,7 +34,10 @@ PERMISSION = "cancreatenonapprovedpullpayments"
 METHODS = ("BTC", "BTC-CHAIN", "BTC-OnChain", "BTC_OnChain")
 TEXTS = ("name", "description")
 VARIANTS = ("RateThen", "CurrentRate", "OverpaidAmount", "Fiat", "Custom")
-_MONEY: Any = {"allow_nan": False, "validate": validate.Range(0, MAX_AMOUNT, min_inclusive=False)}
+_MONEY: Any = {
+    "allow_nan": False,
+    "validate": validate.Range(0, MAX_AMOUNT, min_inclusive=False),
+}
 
 
 class _Asked(AnyCase):
@@ -56,7 +65,9 @@ class NewPullPayment(_Asked):
     currency = fields.String(load_default=BTC)
     paymentMethods = Words(METHODS)
     autoApproveClaims = fields.Boolean(
-        validate=validate.Equal(False, error="nobody here signs: the merchant's wallet sends it")
+        validate=validate.Equal(
+            False, error="nobody here signs: the merchant's wallet sends it"
+        )
     )
 
 
@@ -70,11 +81,15 @@ def refund_order(service: Service, store: Store, order: Invoice) -> Json:
     wanted = acts.Order(store.merchant_id, order.id, sats)
     # Only a sum that was said is made once more: a shop whose request ran out of time asks again.
     if asked["refundVariant"] != "Custom":
-        wanted = wanted._replace(amount_sats=max(0, sats - made_sats), made_sats=made_sats)
+        wanted = wanted._replace(
+            amount_sats=max(0, sats - made_sats), made_sats=made_sats
+        )
     return _made(service, store, asked, wanted, "refundVariant")
 
 
-def _sats_of_variant(service: Service, order: Invoice, asked: Json, came_sats: int) -> int:
+def _sats_of_variant(
+    service: Service, order: Invoice, asked: Json, came_sats: int
+) -> int:
     match asked["refundVariant"]:
         case "RateThen":
             return came_sats
@@ -86,7 +101,9 @@ def _sats_of_variant(service: Service, order: Invoice, asked: Json, came_sats: i
             return _sats(service, asked["customAmount"], asked["customCurrency"])
     then, currency = price_of(order), asked_of(order).currency
     worth = Decimal(came_sats) * then / SATS_PER_BTC
-    return sums.sats_at(worth, live_price(service.prices, service.now(), currency).in_currency)
+    return sums.sats_at(
+        worth, live_price(service.prices, service.now(), currency).in_currency
+    )
 
 
 def create_pull_payment(service: Service, store: Store) -> Json:
@@ -111,8 +128,12 @@ def _sats(service: Service, amount: Decimal, currency: str) -> int:
     return sums.sats_at(amount, price.in_currency)
 
 
-def _made(service: Service, store: Store, asked: Json, wanted: acts.Order, field: str) -> Json:
-    texts = {name: one_line(asked[name], MAX_CHARACTERS["reason"]) or "" for name in TEXTS}
+def _made(
+    service: Service, store: Store, asked: Json, wanted: acts.Order, field: str
+) -> Json:
+    texts = {
+        name: one_line(asked[name], MAX_CHARACTERS["reason"]) or "" for name in TEXTS
+    }
     reason = texts["description"] or texts["name"] or None
     said = json.dumps(texts)
     order = wanted._replace(reason=reason, store_id=store.id, shop_texts=said)

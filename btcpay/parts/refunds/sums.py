@@ -32,7 +32,9 @@ def default_of(invoice: Invoice, came_sats: int, refunds: Sequence[Refund]) -> D
     The first time it is the excess of a paid invoice, or where there is none all that came. Later
     ones are of the same, whatever has come or gone since, and though the first was canceled.
     """
-    excess_sats = max(0, came_sats - invoice.amount_sats) if invoice.status == "paid" else 0
+    excess_sats = (
+        max(0, came_sats - invoice.amount_sats) if invoice.status == "paid" else 0
+    )
     first = next((row.basis for row in refunds if row.basis), None)
     basis = cast(Basis, first or ("excess" if excess_sats else "all"))
     owed_sats = excess_sats if basis == "excess" else came_sats

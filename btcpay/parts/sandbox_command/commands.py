@@ -37,15 +37,21 @@ START_TIMEOUT_S, STOP_TIMEOUT_S = 60, 10
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(1, 65535), help=f"The workbench's.  [default: {PORT}]")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), help=f"The workbench's.  [default: {PORT}]"
+)
 @click.option(
     "--state",
     type=click.Path(file_okay=False, path_type=Path),
     help=f"Where the chain, the demo keys and the log are kept.  [default: {STATE}]",
 )
-@click.option("--once", is_flag=True, help="For tests: a new shop, gone when COMMAND has ended.")
+@click.option(
+    "--once", is_flag=True, help="For tests: a new shop, gone when COMMAND has ended."
+)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
-def sandbox(port: int | None, state: Path | None, once: bool, words: tuple[str, ...]) -> None:
+def sandbox(
+    port: int | None, state: Path | None, once: bool, words: tuple[str, ...]
+) -> None:
     """Start a regtest playground: chain, price, service, and a check every two seconds.
 
     With --once it uses a temporary folder and free ports, and ends with COMMAND's exit status.
@@ -165,28 +171,44 @@ def _thrown_away(state: Path | None, port: int | None) -> Iterator[Place]:
             "BLOCKTILL_BASE_URL": f"http://127.0.0.1:{_free_port()}",
             "BLOCKTILL_METRICS_BIND": "",
         }
-        unset = {name: text for name, text in usual.items() if not is_said(os.environ, name)}
+        unset = {
+            name: text for name, text in usual.items() if not is_said(os.environ, name)
+        }
         own = os.environ | unset
-        yield Place(read(own), state or Path(folder, "sandbox"), port or _free_port(), own)
+        yield Place(
+            read(own), state or Path(folder, "sandbox"), port or _free_port(), own
+        )
 
 
-def _run_once(place: Place, key: str, children: Children, words: Sequence[str], stop: Stop) -> int:
+def _run_once(
+    place: Place, key: str, children: Children, words: Sequence[str], stop: Stop
+) -> int:
     """The command's exit status; without one, prints the shop and waits. Raises CommandError."""
     shop = {"url": place.settings.base_url, "key": key, "sandbox_url": place.chain_url}
-    environ = place.environ | {f"BLOCKTILL_{name.upper()}": text for name, text in shop.items()}
+    environ = place.environ | {
+        f"BLOCKTILL_{name.upper()}": text for name, text in shop.items()
+    }
     if words:
         return _run(words, environ, children, stop)
-    settings = {name: text for name, text in environ.items() if name.startswith("BLOCKTILL_")}
-    write_data(orjson.dumps({**shop, "merchant": MERCHANT, "environ": settings}) + b"\n")
+    settings = {
+        name: text for name, text in environ.items() if name.startswith("BLOCKTILL_")
+    }
+    write_data(
+        orjson.dumps({**shop, "merchant": MERCHANT, "environ": settings}) + b"\n"
+    )
     # A shell gives /dev/null to what it starts in the background: only a pipe's end means anything.
     mode = os.fstat(sys.stdin.fileno()).st_mode if sys.stdin else 0
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-        threading.Thread(target=_stop_at_the_end_of_input, args=(stop,), daemon=True).start()
+        threading.Thread(
+            target=_stop_at_the_end_of_input, args=(stop,), daemon=True
+        ).start()
     children.watch(stop)
     return 0
 
 
-def _run(words: Sequence[str], environ: Mapping[str, str], children: Children, stop: Stop) -> int:
+def _run(
+    words: Sequence[str], environ: Mapping[str, str], children: Children, stop: Stop
+) -> int:
     command = subprocess.Popen(words, env=environ)
     try:
         while command.poll() is None and not stop.wait(LOOKS_EVERY_S):

@@ -44,7 +44,9 @@ def merchant_id(db: Database, settings: Settings) -> int:
     """The id of the demo merchant, who is added if need be."""
     row = db.row(merchants.BY_NAME, name=MERCHANT)
     if row is None:
-        row = add_merchant(db, MERCHANT, parse_account(TPUB, settings.network), utc_now())
+        row = add_merchant(
+            db, MERCHANT, parse_account(TPUB, settings.network), utc_now()
+        )
     return row.id
 
 
@@ -53,11 +55,17 @@ def pages(api: str, secret: str) -> Iterator[str]:
 
     def ask(method: str, path: str, body: Json | None = None) -> Json:
         headers = {"Authorization": f"Bearer {secret}"}
-        answer = requests.request(method, api + path, json=body, headers=headers, timeout=30)
+        answer = requests.request(
+            method, api + path, json=body, headers=headers, timeout=30
+        )
         answer.raise_for_status()
         return dict(answer.json())
 
     for path, status, body, url in PAGES:
         rows = ask("GET", f"{path}?limit=100")["data"]
-        kept = [row for row in rows if row["status"] == status and body.items() & row.items()]
+        kept = [
+            row
+            for row in rows
+            if row["status"] == status and body.items() & row.items()
+        ]
         yield str((kept or [ask("POST", path, body)])[0][url])

@@ -56,7 +56,9 @@ class Place:
             **self.environ,
             "BLOCKTILL_MERCHANT_PAGES": "on",
             "BLOCKTILL_GREENFIELD": "on",
-            "BLOCKTILL_FRAME_ANCESTORS": " ".join([*self.settings.frame_ancestors, *benches]),
+            "BLOCKTILL_FRAME_ANCESTORS": " ".join(
+                [*self.settings.frame_ancestors, *benches]
+            ),
             # The pages ask every two seconds: a line for each would bury what matters in the log.
             "GUNICORN_CMD_ARGS": f"--log-level warning {self.own.get('GUNICORN_CMD_ARGS', '')}",
         }
@@ -69,13 +71,19 @@ class Place:
                 " unset BLOCKTILL_NETWORK and the variables that go with it"
             )
         if self.settings.bind.startswith("unix:"):
-            raise CommandError("the sandbox serves on a port; BLOCKTILL_BIND names a socket file")
+            raise CommandError(
+                "the sandbox serves on a port; BLOCKTILL_BIND names a socket file"
+            )
         _refuse_taken(f"127.0.0.1:{self.port}", "`blocktill sandbox --port`")
         _refuse_taken(self.settings.bind, "BLOCKTILL_BASE_URL or BLOCKTILL_BIND")
 
     def prepare_folders(self) -> None:
         """Makes folders for their owner alone; `parents=True` would leave the upper ones open."""
-        missing = [folder for folder in (self.state, *self.state.parents) if not folder.exists()]
+        missing = [
+            folder
+            for folder in (self.state, *self.state.parents)
+            if not folder.exists()
+        ]
         for folder in reversed(missing):
             folder.mkdir(mode=0o700)
 
@@ -103,5 +111,9 @@ def command_line(program: str, environ: Mapping[str, str]) -> str:
         if read({n: v for n, v in environ.items() if n != name}) != settings
     }
     assigned = [f"{name}={shlex.quote(value)}" for name, value in needed.items()]
-    own = [program] if Path(program).name == "blocktill" else [sys.executable, "-m", "btcpay"]
+    own = (
+        [program]
+        if Path(program).name == "blocktill"
+        else [sys.executable, "-m", "btcpay"]
+    )
     return " ".join([*assigned, *own])

@@ -48,13 +48,21 @@ class Block:
 
     @cached_property
     def raw(self) -> bytes:
-        return self.header + compact_size(len(self.txs)) + b"".join(tx.raw for tx in self.txs)
+        return (
+            self.header
+            + compact_size(len(self.txs))
+            + b"".join(tx.raw for tx in self.txs)
+        )
 
 
 def parse_block(raw: bytes) -> Block:
     """The block in `raw`, which must hold nothing else. Raises Malformed."""
     reader = Reader(raw)
-    version, previous, root = reader.number(4), txid_hex(reader.take(32)), txid_hex(reader.take(32))
+    version, previous, root = (
+        reader.number(4),
+        txid_hex(reader.take(32)),
+        txid_hex(reader.take(32)),
+    )
     time, bits, nonce = reader.number(4), reader.number(4), reader.number(4)
     txs = tuple(read_tx(reader) for _ in range(reader.compact()))
     reader.finish()

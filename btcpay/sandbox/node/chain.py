@@ -10,7 +10,13 @@ from typing import Any
 
 from btcpay.bitcoin.tx import parse_tx
 from btcpay.sandbox.errors import BadRequest, JournalError
-from btcpay.sandbox.node.block import GENESIS, Block, build_block, build_coinbase, parse_block
+from btcpay.sandbox.node.block import (
+    GENESIS,
+    Block,
+    build_block,
+    build_coinbase,
+    parse_block,
+)
 from btcpay.sandbox.node.ledger import Found, Ledger, Mempool
 
 MAX_BLOCKS_AT_ONCE = 1000
@@ -27,7 +33,9 @@ class Journal:
 
     def __init__(self, path: Path):
         path.touch(mode=0o600)
-        self._db = sqlite3.connect(path, 0, isolation_level=None, check_same_thread=False)
+        self._db = sqlite3.connect(
+            path, 0, isolation_level=None, check_same_thread=False
+        )
         try:
             # An event survives a killed process, not a loss of power.
             self._db.executescript(
@@ -40,7 +48,9 @@ class Journal:
             self.close()
             if error.sqlite_errorname == "SQLITE_BUSY":
                 raise JournalError(f"another sandbox is running on {path}") from None
-            raise JournalError(f"{path}: {error}; remove it to begin a new chain") from None
+            raise JournalError(
+                f"{path}: {error}; remove it to begin a new chain"
+            ) from None
 
     def append(self, event: dict[str, Any]) -> None:
         self._db.execute("INSERT INTO event VALUES (?)", [json.dumps(event)])
@@ -59,9 +69,13 @@ class Chain:
         self.ledger.connect(GENESIS)
         for event in journal.past:
             if raw := event.get("tx"):
-                self.mempool.add(self.mempool.judge(self.ledger, parse_tx(bytes.fromhex(raw))))
+                self.mempool.add(
+                    self.mempool.judge(self.ledger, parse_tx(bytes.fromhex(raw)))
+                )
             else:
-                self._connect([parse_block(bytes.fromhex(raw)) for raw in event["blocks"]])
+                self._connect(
+                    [parse_block(bytes.fromhex(raw)) for raw in event["blocks"]]
+                )
 
     def accept(self, raw: bytes, now: int) -> str:
         """The txid; one that waits already is accepted again. Raises Malformed or BadRequest."""
@@ -82,7 +96,9 @@ class Chain:
                 self._keep([self._next_block(self.ledger, self.mempool, now)])
             return self.ledger.hashes[-count:]
 
-    def reorganise(self, depth: int, now: int, instead: Sequence[bytes] = ()) -> list[str]:
+    def reorganise(
+        self, depth: int, now: int, instead: Sequence[bytes] = ()
+    ) -> list[str]:
         """Replaces the last `depth` blocks by one more; the new hashes.
 
         Their transactions wait again, unless the coins went to `instead`, which the first new
@@ -121,8 +137,13 @@ class Chain:
         """The block that would follow the ledger's tip, later than the median time past."""
         time = max(now, ledger.median_time_past + 1)
         entries = mempool.entries.values()
-        txs, fees_sats = [entry.tx for entry in entries], sum(entry.fee_sats for entry in entries)
-        coinbase = build_coinbase(ledger.height + 1, fees_sats, self._reward_script, txs)
+        txs, fees_sats = (
+            [entry.tx for entry in entries],
+            sum(entry.fee_sats for entry in entries),
+        )
+        coinbase = build_coinbase(
+            ledger.height + 1, fees_sats, self._reward_script, txs
+        )
         return build_block(ledger.tip.hash, time, coinbase, txs)
 
     def _keep(self, blocks: Sequence[Block]) -> None:
@@ -132,7 +153,9 @@ class Chain:
     def _connect(self, blocks: Sequence[Block]) -> None:
         """Puts blocks on the one that they follow; transactions of those above it wait again."""
         fork_height = self.ledger.heights[blocks[0].previous]
-        lost = [self.ledger.blocks[hash] for hash in self.ledger.hashes[fork_height + 1 :]]
+        lost = [
+            self.ledger.blocks[hash] for hash in self.ledger.hashes[fork_height + 1 :]
+        ]
         waiting = [entry.tx for entry in self.mempool.entries.values()]
         if lost:
             self.ledger = self.ledger.branch(fork_height)
@@ -140,5 +163,7 @@ class Chain:
             self.ledger.connect(block)
         self.mempool = Mempool()
         for tx in [*(tx for block in lost for tx in block.txs[1:]), *waiting]:
-            with contextlib.suppress(BadRequest):  # it is in the blocks, or its coins are spent
+            with contextlib.suppress(
+                BadRequest
+            ):  # it is in the blocks, or its coins are spent
                 self.mempool.add(self.mempool.judge(self.ledger, tx))

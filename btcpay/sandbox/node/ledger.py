@@ -58,7 +58,9 @@ class Ledger:
     @property
     def median_time_past(self) -> int:
         """The median time of the tip and the ten blocks before it, in unix seconds."""
-        times = [self.blocks[block_hash].time for block_hash in self.hashes[-MTP_BLOCKS:]]
+        times = [
+            self.blocks[block_hash].time for block_hash in self.hashes[-MTP_BLOCKS:]
+        ]
         return sorted(times)[len(times) // 2]
 
     def connect(self, block: Block) -> None:
@@ -68,11 +70,15 @@ class Ledger:
         self.heights[block.hash] = self.height
         for tx in block.txs:
             inputs = () if tx.is_coinbase else tx.inputs
-            spent = tuple(self.coins.pop(i.outpoint).tx.outputs[i.outpoint.vout] for i in inputs)
+            spent = tuple(
+                self.coins.pop(i.outpoint).tx.outputs[i.outpoint.vout] for i in inputs
+            )
             self.confirmed[tx.txid] = found = Found(tx, spent, self.height)
             for vout, output in enumerate(tx.outputs):
                 is_spendable = output.script[:1] != bytes([OP_RETURN])
-                if self.height > 0 and is_spendable:  # nobody can spend what genesis paid
+                if (
+                    self.height > 0 and is_spendable
+                ):  # nobody can spend what genesis paid
                     self.coins[Outpoint(tx.txid, vout)] = found
 
     def branch(self, fork_height: int) -> "Ledger":
@@ -96,11 +102,15 @@ class Mempool:
     @property
     def spenders(self) -> dict[Outpoint, str]:
         entries = self.entries.items()
-        return {txin.outpoint: txid for txid, entry in entries for txin in entry.tx.inputs}
+        return {
+            txin.outpoint: txid for txid, entry in entries for txin in entry.tx.inputs
+        }
 
     def judge(self, ledger: Ledger, tx: Tx) -> Found:
         """The entry that `tx` would be. Raises BadRequest, in Bitcoin Core's words."""
-        return Found(tx, tuple(self._output(ledger, i.outpoint) for i in tx.inputs), None)
+        return Found(
+            tx, tuple(self._output(ledger, i.outpoint) for i in tx.inputs), None
+        )
 
     def add(self, entry: Found) -> None:
         """Adds an entry, and drops those that spend the same coins, with all that need them."""

@@ -22,4 +22,6 @@ def script_of(address: str) -> bytes:
     try:
         return addresses.script_of(address, REGTEST)
     except Malformed as error:
-        raise BadRequest(f"{address or 'an empty text'} is no Bitcoin address: {error}") from None
+        raise BadRequest(
+            f"{address or 'an empty text'} is no Bitcoin address: {error}"
+        ) from None

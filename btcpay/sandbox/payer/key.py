@@ -67,7 +67,9 @@ def sign_digest(secret: int, digest: bytes) -> bytes:
 
 def _nonce(secret: int, digest: bytes) -> int:
     """RFC 6979, 3.2 with SHA-256, without the next candidate: one in 2**127 would need it."""
-    seed = secret.to_bytes(32, "big") + (int.from_bytes(digest, "big") % ORDER).to_bytes(32, "big")
+    seed = secret.to_bytes(32, "big") + (
+        int.from_bytes(digest, "big") % ORDER
+    ).to_bytes(32, "big")
     key, value = bytes(32), b"\x01" * 32
     for round_byte in (b"\x00", b"\x01"):
         key = hmac.digest(key, value + round_byte + seed, "sha256")

@@ -17,7 +17,9 @@ FEE_SATS_PER_VB = 2
 OVERHEAD_VB = 11  # version, counts, locktime, marker and flag
 INPUT_VB, OUTPUT_VB = 68, 9  # a P2WPKH input; an output beside its script
 CHANGE_FLOOR_SATS = 294  # P2WPKH's dust limit; a smaller rest goes to the miner
-MOST_DUST_SATS = 354  # the limit of the longest witness program, 40 bytes: (51 + 67) * 3
+MOST_DUST_SATS = (
+    354  # the limit of the longest witness program, 40 bytes: (51 + 67) * 3
+)
 RBF_SEQUENCE = 0xFFFFFFFD  # opts in to replacement (BIP125)
 SIGHASH_ALL = 1
 
@@ -51,7 +53,9 @@ class Wallet:
             ledger, mempool = self.chain.ledger, self.chain.mempool
             made = dict(ledger.coins)
             for txid, entry in mempool.entries.items():
-                made |= {Outpoint(txid, vout): entry for vout in range(len(entry.tx.outputs))}
+                made |= {
+                    Outpoint(txid, vout): entry for vout in range(len(entry.tx.outputs))
+                }
             spenders = mempool.spenders
             coins = [
                 Spendable(outpoint, output.value_sats, found.height is None)
@@ -68,13 +72,20 @@ class Wallet:
 
     def draft(self, sats: Mapping[str, int]) -> bytes:
         """A signed payment, raw, that is sent to nobody."""
-        outputs = [TxOut(value_sats, script_of(address)) for address, value_sats in sats.items()]
+        outputs = [
+            TxOut(value_sats, script_of(address))
+            for address, value_sats in sats.items()
+        ]
         for value_sats, script in outputs:
             if value_sats < (least := DUST_SATS.get(len(script), MOST_DUST_SATS)):
-                raise BadRequest(f"Amount: nodes relay at least {least} satoshis to this address")
+                raise BadRequest(
+                    f"Amount: nodes relay at least {least} satoshis to this address"
+                )
         needed_sats = sum(sats.values())
         coins = choose(self.coins(), needed_sats)
-        while total(coins) < needed_sats + (fee := self.usual_fee_sats(len(coins), outputs)):
+        while total(coins) < needed_sats + (
+            fee := self.usual_fee_sats(len(coins), outputs)
+        ):
             coins = choose(self.coins(), needed_sats + fee)
         return self.build(coins, outputs, fee)
 
@@ -87,9 +98,13 @@ class Wallet:
     def owns(self, prevouts: Sequence[TxOut]) -> bool:
         return all(prevout.script == self.script for prevout in prevouts)
 
-    def build(self, coins: Sequence[Spendable], outputs: Sequence[TxOut], fee_sats: int) -> bytes:
+    def build(
+        self, coins: Sequence[Spendable], outputs: Sequence[TxOut], fee_sats: int
+    ) -> bytes:
         """The signed transaction, raw; the rest comes back as change unless it is dust."""
-        change_sats = total(coins) - sum(output.value_sats for output in outputs) - fee_sats
+        change_sats = (
+            total(coins) - sum(output.value_sats for output in outputs) - fee_sats
+        )
         if change_sats >= CHANGE_FLOOR_SATS:
             outputs = [*outputs, TxOut(change_sats, self.script)]
         if not outputs:
@@ -147,16 +162,24 @@ def replace(wallet: Wallet, now: int, txid: str = "", away: bool = False) -> str
     """
     with wallet.chain.lock:
         if not (own := wallet.payments()):
-            raise BadRequest("no payment of the sandbox wallet is waiting; press pay first")
+            raise BadRequest(
+                "no payment of the sandbox wallet is waiting; press pay first"
+            )
         if txid and txid not in own:
             raise BadRequest(f"{txid} is no waiting payment of the sandbox wallet")
         entry = wallet.chain.mempool.entries[txid or own[0]]
         coins = _spent_coins(entry)
-        outputs = [] if away else [o for o in entry.tx.outputs if o.script != wallet.script]
+        outputs = (
+            [] if away else [o for o in entry.tx.outputs if o.script != wallet.script]
+        )
         fee_sats = _fee_sats(wallet, entry, outputs)
         missing_sats = sum(o.value_sats for o in outputs) + fee_sats - total(coins)
-        if missing_sats > 0:  # confirmed coins: a replacement may add no waiting ones (rule 2)
-            coins += choose([coin for coin in wallet.coins() if not coin.waiting], missing_sats)
+        if (
+            missing_sats > 0
+        ):  # confirmed coins: a replacement may add no waiting ones (rule 2)
+            coins += choose(
+                [coin for coin in wallet.coins() if not coin.waiting], missing_sats
+            )
         return wallet.chain.accept(wallet.build(coins, outputs, fee_sats), now)
 
 
@@ -167,7 +190,9 @@ def double_spends(wallet: Wallet, depth: int) -> list[bytes]:
     """
     with wallet.chain.lock:
         ledger = wallet.chain.ledger
-        txs = [tx for lost in ledger.hashes[-depth:] for tx in ledger.blocks[lost].txs[1:]]
+        txs = [
+            tx for lost in ledger.hashes[-depth:] for tx in ledger.blocks[lost].txs[1:]
+        ]
         made = {tx.txid for tx in txs}
         first = [tx for tx in txs if not made & {i.outpoint.txid for i in tx.inputs}]
         found = [wallet.chain.find(tx.txid) for tx in first]
@@ -177,7 +202,9 @@ def double_spends(wallet: Wallet, depth: int) -> list[bytes]:
 
 def _spent_coins(found: Found) -> list[Spendable]:
     pairs = zip(found.tx.inputs, found.prevouts, strict=True)
-    return [Spendable(txin.outpoint, prevout.value_sats, False) for txin, prevout in pairs]
+    return [
+        Spendable(txin.outpoint, prevout.value_sats, False) for txin, prevout in pairs
+    ]
 
 
 def _fee_sats(wallet: Wallet, entry: Found, outputs: Sequence[TxOut]) -> int:

@@ -22,7 +22,9 @@ class Stage:
 
     def __init__(self) -> None:
         self._stop = threading.Event()
-        self._turn = threading.RLock()  # the second of two presses ends the first's scene
+        self._turn = (
+            threading.RLock()
+        )  # the second of two presses ends the first's scene
         self._thread: threading.Thread | None = None
         self._view: Json = {}
         self.quick, self._read_at_s = False, 0.0
@@ -31,7 +33,9 @@ class Stage:
         """The newest scene, if any; its `state` is playing, over, stopped or failed."""
         return self._view or None
 
-    def start(self, name: str, title: str, story: Iterator[str], quick: bool = False) -> None:
+    def start(
+        self, name: str, title: str, story: Iterator[str], quick: bool = False
+    ) -> None:
         """Shows the story's lines, between which it plays; a scene that still plays is stopped."""
         with self._turn:
             self.stop()
@@ -39,7 +43,9 @@ class Stage:
             self.quick, self._read_at_s = quick, 0.0
             opening = {"name": name, "title": title, "state": "playing"}
             self._view = {**opening, "lines": [], "problem": None, "invoice": None}
-            self._thread = threading.Thread(target=self._play, args=(story,), daemon=True)
+            self._thread = threading.Thread(
+                target=self._play, args=(story,), daemon=True
+            )
             self._thread.start()
 
     def stop(self) -> None:

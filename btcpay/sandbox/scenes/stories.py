@@ -69,7 +69,9 @@ class Actors:
         }
 
     def make(self, soon: str = "") -> None:
-        self.made = self.shop.create(PRICE_USD, "Two bags of coffee", self.soon_s if soon else None)
+        self.made = self.shop.create(
+            PRICE_USD, "Two bags of coffee", self.soon_s if soon else None
+        )
         self.stage.show(self.made)
 
     def pay(self, part: str = "") -> None:
@@ -111,7 +113,9 @@ class Actors:
         self.sandbox.pay(self.address, self.owed["amount_sats"])
         self.sandbox.mine(1)
         id = self.owed["id"]
-        self.stage.until(lambda: self.shop.refund("show", id)["status"] == "sent", "the refund")
+        self.stage.until(
+            lambda: self.shop.refund("show", id)["status"] == "sent", "the refund"
+        )
 
     def invent(self) -> None:
         self.invented = self.sandbox.invent(self.made)
@@ -119,7 +123,9 @@ class Actors:
 
     def put_into_block(self) -> None:
         self.sandbox.mine(1)
-        self.stage.until(lambda: self.invented.blocks_shown >= 2, "the shop to read it twice")
+        self.stage.until(
+            lambda: self.invented.blocks_shown >= 2, "the shop to read it twice"
+        )
 
     def tell_the_truth(self) -> None:
         self.sandbox.switches.mend()

@@ -72,7 +72,9 @@ def explorer(sandbox: Sandbox) -> Json:
     elif opened := [each for each in shop.invoices() if each["status"] == "open"]:
         about = opened[0]
     else:
-        raise BadRequest("no invoice is open that the explorer could lie about; make one first")
+        raise BadRequest(
+            "no invoice is open that the explorer could lie about; make one first"
+        )
     txid = sandbox.invent(about).found.tx.txid
     return {"explorer": state, "invoice": about["id"], "txid": txid}
 
@@ -119,7 +121,10 @@ BUTTONS: dict[str, tuple[Callable[[Sandbox], Json], str]] = {
     "pay-too-much": (partial(pay, tenths=11), PAID),
     "mine": (mine, "Mined. The tip is block {height:,}."),
     "replace": (replace, "Replaced {replaced:.12} by {txid:.12}."),
-    "reorganise": (reorganise, "Reorganised. The tip is block {height:,} of another branch."),
+    "reorganise": (
+        reorganise,
+        "Reorganised. The tip is block {height:,} of another branch.",
+    ),
     "explorer": (explorer, "Explorer {explorer}."),
     "price": (price, "A bitcoin is ${price_usd:,.2f}; the price source is {price}."),
     "invoice": (invoice, "An invoice over {amount_sats:,} sat."),
@@ -132,7 +137,9 @@ def create_workbench() -> Blueprint:
     """The page, with a view for each of its buttons."""
     blueprint = create_page()
     for name in BUTTONS:
-        blueprint.add_url_rule(f"/sandbox/{name}", name, partial(_press, name), methods=["POST"])
+        blueprint.add_url_rule(
+            f"/sandbox/{name}", name, partial(_press, name), methods=["POST"]
+        )
     for kind, status in ((BadRequest, 400), (ShopAway, 502)):
         blueprint.register_error_handler(kind, partial(_problem, status))
     return blueprint

@@ -12,7 +12,9 @@ from flask import request
 from btcpay.sandbox.errors import BadRequest
 from btcpay.values.money import SATS_PER_BTC
 
-SATS = re.compile(r"[0-9]{1,16}|[0-9]{1,3}(,[0-9]{3}){1,5}")  # 21 million BTC have 16 digits
+SATS = re.compile(
+    r"[0-9]{1,16}|[0-9]{1,3}(,[0-9]{3}){1,5}"
+)  # 21 million BTC have 16 digits
 BTC = re.compile(r"(?=\.?[0-9])[0-9]{0,8}(\.[0-9]{0,16})?")
 USD = re.compile(r"\$?(?=\.?[0-9])[0-9,]{0,16}(\.[0-9]{0,2})?")
 LONGEST_FIELD = 2_000  # characters
@@ -27,7 +29,9 @@ def refused(name: str, why: str) -> BadRequest:
 def field(name: str) -> str:
     """The field without the spaces around it; empty where there is none."""
     text = request.form.get(name, "")
-    if len(text) > LONGEST_FIELD:  # before urlsplit normalises it, which could take seconds
+    if (
+        len(text) > LONGEST_FIELD
+    ):  # before urlsplit normalises it, which could take seconds
         raise refused(name, f"more than {LONGEST_FIELD} characters")
     return text.strip()
 
@@ -50,7 +54,9 @@ def read_amount(given: str) -> int:
         return _btc_to_sats(given)
     sats = int(given.replace(",", "")) if SATS.fullmatch(given) else 0
     if not sats:
-        raise refused("amount", "give satoshis, such as 41667, or BTC with a point: 0.00041667")
+        raise refused(
+            "amount", "give satoshis, such as 41667, or BTC with a point: 0.00041667"
+        )
     return sats
 
 

@@ -5,7 +5,15 @@ from datetime import UTC, datetime
 from itertools import islice
 from urllib.parse import urlsplit
 
-from flask import Blueprint, Response, abort, jsonify, redirect, render_template, request
+from flask import (
+    Blueprint,
+    Response,
+    abort,
+    jsonify,
+    redirect,
+    render_template,
+    request,
+)
 from flask.typing import ResponseReturnValue
 
 from btcpay.sandbox.errors import ShopAway
@@ -78,10 +86,17 @@ def show(message: str = "") -> Response:
     """The page as HTML, with a problem if there is one to tell."""
     sandbox = current()
     scene, chain, wallet = sandbox.stage.view(), sandbox.chain, sandbox.wallet
-    invoices, is_away = _invoices(sandbox)  # first: nothing waits for it with the chain's lock
+    invoices, is_away = _invoices(
+        sandbox
+    )  # first: nothing waits for it with the chain's lock
     with chain.lock:
-        confirmed, waiting = chain.ledger.confirmed.values(), chain.mempool.entries.values()
-        newest = (each for each in reversed([*confirmed, *waiting]) if not each.tx.is_coinbase)
+        confirmed, waiting = (
+            chain.ledger.confirmed.values(),
+            chain.mempool.entries.values(),
+        )
+        newest = (
+            each for each in reversed([*confirmed, *waiting]) if not each.tx.is_coinbase
+        )
         page = render_template(
             "sandbox.html",
             sandbox=sandbox,
@@ -89,7 +104,9 @@ def show(message: str = "") -> Response:
             waiting=len(waiting),
             balance_sats=total(wallet.coins()),  # with waiting change
             txs=list(islice(newest, SHOWN_TXS)),
-            rows=[(each, on_chain(sandbox, each)) for each in invoices[:SHOWN_INVOICES]],
+            rows=[
+                (each, on_chain(sandbox, each)) for each in invoices[:SHOWN_INVOICES]
+            ],
             invoices=invoices,
             is_away=is_away,
             customer_page=_customer_page(scene, invoices[:SHOWN_INVOICES]),
@@ -121,7 +138,10 @@ def on_chain(sandbox: Sandbox, invoice: Json) -> OnChain:
     """Raises BadRequest for an address that is not regtest's."""
     with sandbox.chain.lock:
         script, own = script_of(invoice["deposit_address"]), sandbox.wallet.payments()
-        waiting, confirmed = sandbox.chain.waiting_of(script), sandbox.chain.confirmed_of(script)
+        waiting, confirmed = (
+            sandbox.chain.waiting_of(script),
+            sandbox.chain.confirmed_of(script),
+        )
     waiting_sats, confirmed_sats = _sum(waiting, script), _sum(confirmed, script)
     return OnChain(
         waiting_sats,
@@ -146,6 +166,8 @@ def _invoices(sandbox: Sandbox) -> tuple[list[Json], bool]:
 
 def _customer_page(scene: Json | None, invoices: list[Json]) -> str:
     """The page of the scene's invoice, else of the newest open one, else of the newest."""
-    newest = min(invoices, key=lambda each: each["status"] in OVER, default={"pay_url": ""})
+    newest = min(
+        invoices, key=lambda each: each["status"] in OVER, default={"pay_url": ""}
+    )
     shown = (scene and scene["invoice"]) or newest
     return str(shown["pay_url"])

@@ -16,7 +16,9 @@ from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
 from schemas.requests import MAX_USD
 
-LONGEST_FIELD = 10_000  # characters; the longest that any field takes is a descriptor's 8,000
+LONGEST_FIELD = (
+    10_000  # characters; the longest that any field takes is a descriptor's 8,000
+)
 
 _SIGN = re.compile("U\\+[0-9A-F]{4,6}")  # as a refused text names one
 _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
@@ -74,7 +76,8 @@ def said(refused: Exception) -> str:
     if isinstance(refused, TooLittle):
         least = formats.money(refused.least, refused.currency, languages.current())
         return gettext(
-            "Wallets cannot send such a small amount. Enter at least %(least)s.", least=least
+            "Wallets cannot send such a small amount. Enter at least %(least)s.",
+            least=least,
         )
     return unseen_sign(refused) or str(refused)
 
@@ -104,9 +107,13 @@ def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decima
     except NotAnAmount as error:
         raise _not_understood(error, text, currency, language) from None
     if not (amount > 0 and low <= amount <= high):
-        least, most = (formats.money(bound, currency, language) for bound in (low, high))
+        least, most = (
+            formats.money(bound, currency, language) for bound in (low, high)
+        )
         if low:
-            message = gettext("Enter an amount from %(low)s to %(high)s.", low=least, high=most)
+            message = gettext(
+                "Enter an amount from %(low)s to %(high)s.", low=least, high=most
+            )
         else:
             message = gettext("Enter an amount above 0 and up to %(high)s.", high=most)
         raise AmountRefused(message)
@@ -122,9 +129,13 @@ def is_amount(text: str, currency: str) -> bool:
     return True
 
 
-def _not_understood(error: NotAnAmount, text: str, currency: str, language: str) -> AmountRefused:
+def _not_understood(
+    error: NotAnAmount, text: str, currency: str, language: str
+) -> AmountRefused:
     if error.readings:
-        one, other = (formats.plain(amount, currency, language) for amount in error.readings)
+        one, other = (
+            formats.plain(amount, currency, language) for amount in error.readings
+        )
         message = gettext(
             "“%(typed)s” can be read as two amounts: %(one)s or %(other)s.",
             typed=text.strip(),

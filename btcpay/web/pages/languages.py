@@ -52,7 +52,9 @@ def carried() -> str:
 def this_page_in(language: str) -> str:
     """The query that shows this page in another language; its other parameters stay."""
     asked = request.args.items(multi=True)
-    return "?" + urlencode([("lang", language), *(it for it in asked if it[0] not in _SAID)])
+    return "?" + urlencode(
+        [("lang", language), *(it for it in asked if it[0] not in _SAID)]
+    )
 
 
 def picked() -> dict[str, str]:

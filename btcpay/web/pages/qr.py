@@ -19,7 +19,12 @@ def qr_svg(text: str) -> str:
     """Inline SVG: error correction M or better, a white quiet zone of four modules, no style."""
     code = segno.make_qr(text, error="m", mask=MASK)
     return code.svg_inline(
-        border=4, dark="#000", light="#fff", omitsize=True, svgclass=None, lineclass=None
+        border=4,
+        dark="#000",
+        light="#fff",
+        omitsize=True,
+        svgclass=None,
+        lineclass=None,
     )
 
 

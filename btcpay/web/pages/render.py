@@ -50,7 +50,11 @@ class Pages:
         self._styles = [STYLE, *([own_style] if own_style else [])]
         network = service.settings.network.name
         self._testing = None if network == "mainnet" else network
-        framed_by = service.settings.frame_ancestors if frame_ancestors is None else frame_ancestors
+        framed_by = (
+            service.settings.frame_ancestors
+            if frame_ancestors is None
+            else frame_ancestors
+        )
         self._frame_ancestors = " ".join(framed_by)
 
     def policy(self, posts_to: str = "'self'", framed_by: str = "") -> str:
@@ -72,7 +76,11 @@ class Pages:
         return self.brand(known[0].id) if len(known) == 1 else None
 
     def page(
-        self, template: str, status: int = 200, brand: merchants.Shown | None = None, **values: Any
+        self,
+        template: str,
+        status: int = 200,
+        brand: merchants.Shown | None = None,
+        **values: Any,
     ) -> Response:
         language = languages.current()
         up = to_root()
@@ -99,10 +107,14 @@ class Pages:
         )
         response = Response(text, status, mimetype="text/html")
         # The browser fetches them while it reads the page.
-        response.headers["Link"] = ", ".join(f"<{url}>; rel=preload; as=style" for url in styles)
+        response.headers["Link"] = ", ".join(
+            f"<{url}>; rel=preload; as=style" for url in styles
+        )
         return response
 
-    def failed(self, error: Exception, brand: merchants.Shown | None = None) -> Response:
+    def failed(
+        self, error: Exception, brand: merchants.Shown | None = None
+    ) -> Response:
         """The error as JSON when the script asks, otherwise as a page."""
         error = as_api_error(error)
         response = error_response(error)
@@ -116,7 +128,9 @@ class Pages:
 
     def failed_for_payer(self, error: Exception) -> Response:
         """`failed`; a visitor with a wrong address is told how to reach the seller."""
-        return self.failed(error, self.only_brand() if isinstance(error, NotFound) else None)
+        return self.failed(
+            error, self.only_brand() if isinstance(error, NotFound) else None
+        )
 
     def blueprint(
         self,
@@ -161,7 +175,9 @@ def compress(response: Response) -> Response:
     """
     response.headers["Vary"] = "Accept-Encoding"
     if request.accept_encodings.quality("gzip") > 0:
-        response.data = zlib.compress(response.data, 6, wbits=31)  # in gzip's format (RFC 1952)
+        response.data = zlib.compress(
+            response.data, 6, wbits=31
+        )  # in gzip's format (RFC 1952)
         response.headers["Content-Encoding"] = "gzip"
     return response
 

@@ -13,20 +13,39 @@ PAYMENTS = keyset.newer(
         Payment.select(
             *(Payment.seq, Payment.id, Payment.address_invoice_id, Payment.invoice_id),
             *(Payment.amount_sats, Payment.amount_usd_at_receipt, Payment.currency),
-            *(Payment.value_at_receipt, Payment.tx_hash, Payment.created_at, Invoice.status),
-            *(Invoice.amount_usd_quote, Invoice.price_usd, Invoice.description, Invoice.reference),
+            *(
+                Payment.value_at_receipt,
+                Payment.tx_hash,
+                Payment.created_at,
+                Invoice.status,
+            ),
+            *(
+                Invoice.amount_usd_quote,
+                Invoice.price_usd,
+                Invoice.description,
+                Invoice.reference,
+            ),
             *(*Invoice.PERSONAL, Invoice.deposit_address, Invoice.tip, Invoice.bill_id),
-            *(Invoice.currency.alias("invoice_currency"), Invoice.tx_hash.alias("completed_by")),
+            *(
+                Invoice.currency.alias("invoice_currency"),
+                Invoice.tx_hash.alias("completed_by"),
+            ),
         )
         .join(Invoice, on=(Invoice.id == Payment.address_invoice_id))
         .where(same(Payment.merchant_id), Payment.created_at < slot("before")),
     ),
     Payment,
 )
-_IN_PAGE = same(Payment.merchant_id) & Payment.created_at.between(slot("first_at"), slot("last_at"))
+_IN_PAGE = same(Payment.merchant_id) & Payment.created_at.between(
+    slot("first_at"), slot("last_at")
+)
 OUTPUTS_OF_PAGE = (
     Output.select(
-        Output.payment_id, Output.txid, Output.vout, Output.block_height, Output.block_hash
+        Output.payment_id,
+        Output.txid,
+        Output.vout,
+        Output.block_height,
+        Output.block_hash,
     )
     .join(
         Payment,
@@ -48,7 +67,13 @@ RECORDS_OF_PAGE = (
 
 INVOICES = keyset.newer(
     Invoice.select(
-        *(Invoice.seq, Invoice.id, Invoice.description, Invoice.reference, Invoice.address_index),
+        *(
+            Invoice.seq,
+            Invoice.id,
+            Invoice.description,
+            Invoice.reference,
+            Invoice.address_index,
+        ),
         *(Invoice.deposit_address, Invoice.script, Invoice.created_at),
     ).where(same(Invoice.merchant_id)),
     Invoice,

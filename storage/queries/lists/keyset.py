@@ -32,12 +32,18 @@ OLDEST = -(2**63)  # before every time and place that can be stored
 
 def older(query: Q, model: Any) -> Q:
     """The newest of those behind the named row, the newest first."""
-    return query.where(_place(model) < _NAMED).order_by(*order(model)).limit(slot("limit"))
+    return (
+        query.where(_place(model) < _NAMED).order_by(*order(model)).limit(slot("limit"))
+    )
 
 
 def newer(query: Q, model: Any) -> Q:
     """The oldest of those before it, the oldest first."""
-    return query.where(_place(model) > _NAMED).order_by(*order(model, False)).limit(slot("limit"))
+    return (
+        query.where(_place(model) > _NAMED)
+        .order_by(*order(model, False))
+        .limit(slot("limit"))
+    )
 
 
 def _place(model: Any) -> Tuple:
@@ -45,7 +51,12 @@ def _place(model: Any) -> Tuple:
 
 
 def pages(
-    db: Database, query: Typed[P], limit: int, since: int = OLDEST, /, **values: Unpack[Values]
+    db: Database,
+    query: Typed[P],
+    limit: int,
+    since: int = OLDEST,
+    /,
+    **values: Unpack[Values],
 ) -> Iterator[list[P]]:
     """All rows of a `newer` from that time on, so many at once: a transaction for each page."""
     behind: Values = {**values, "at": since, "place": OLDEST, "limit": limit}

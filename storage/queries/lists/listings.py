@@ -13,7 +13,11 @@ from storage.statement import Typed, same, shaped, slot
 _LISTED = shaped(
     InvoiceWith,
     Invoice.select(
-        *(field for field in Invoice._meta.sorted_fields if field is not Invoice.received_sats),
+        *(
+            field
+            for field in Invoice._meta.sorted_fields
+            if field is not Invoice.received_sats
+        ),
         Merchant.name.alias("merchant"),
         CAME_SATS.alias("received_sats"),
     ).join(Merchant, on=(Merchant.id == Invoice.merchant_id)),
@@ -22,7 +26,11 @@ _LISTED = shaped(
 
 # The invoices are chosen first, so that only they are summed. The longest wait comes first.
 _Any = Attention.alias()
-_CHOSEN = _Any.select(_Any.invoice_id).order_by(_Any.since_at, _Any.invoice_id).limit(slot("limit"))
+_CHOSEN = (
+    _Any.select(_Any.invoice_id)
+    .order_by(_Any.since_at, _Any.invoice_id)
+    .limit(slot("limit"))
+)
 WANTING = shaped(
     InvoiceWith,
     _LISTED.select_extend(Attention.reason, Attention.since_at)
@@ -43,13 +51,19 @@ _OF_MERCHANT_BY_STATUS = _OF_MERCHANT.where(same(Invoice.status))
 
 def newest_invoices(db: Database, status: str | None, limit: int) -> list[InvoiceWith]:
     query = _OF_MERCHANT_BY_STATUS if status else _OF_MERCHANT
-    return [db.only(_ONE, seq=row.seq) for row in newest(db, query, limit, status=status)]
+    return [
+        db.only(_ONE, seq=row.seq) for row in newest(db, query, limit, status=status)
+    ]
 
 
-def newest(db: Database, of_merchant: Typed[P], limit: int, /, **values: Unpack[Values]) -> list[P]:
+def newest(
+    db: Database, of_merchant: Typed[P], limit: int, /, **values: Unpack[Values]
+) -> list[P]:
     """The newest of all, taken from the newest of each merchant, which an index gives in order."""
     found: list[P] = []
     for merchant in db.rows(merchants.ALL):
-        found += db.rows(of_merchant, **values | {"merchant_id": merchant.id, "limit": limit})
+        found += db.rows(
+            of_merchant, **values | {"merchant_id": merchant.id, "limit": limit}
+        )
         found = nlargest(limit, found, key=lambda row: (row.created_at, row.seq))
     return found

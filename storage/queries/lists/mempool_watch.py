@@ -5,7 +5,13 @@ from storage.queries.payments import OutputWith
 from storage.statement import same, shaped, slot
 
 _WATCHED = Invoice.select(
-    *(Invoice.id, Invoice.status, Invoice.amount_sats, Invoice.checked_at, Invoice.asked_at),
+    *(
+        Invoice.id,
+        Invoice.status,
+        Invoice.amount_sats,
+        Invoice.checked_at,
+        Invoice.asked_at,
+    ),
     *(Invoice.asked_since, Invoice.expires_at, Invoice.failures, Invoice.failed_at),
 )
 # Each has an index of its own, which holds only open invoices.
@@ -13,7 +19,9 @@ _OPEN = Invoice.finished_at.is_null()
 ASKED = _WATCHED.where(_OPEN, Invoice.asked_at > slot("after"))
 ENDING = _WATCHED.where(_OPEN, Invoice.expires_at <= slot("before"))
 _COMES = Output.vanished_at.is_null() & Output.payment_id.is_null()
-EXPECTING = _WATCHED.where(Invoice.id.in_(Output.select(Output.invoice_id).where(_COMES)))
+EXPECTING = _WATCHED.where(
+    Invoice.id.in_(Output.select(Output.invoice_id).where(_COMES))
+)
 # An invoice's outputs that are no payment yet, or vanished so lately that its end must wait.
 UNSETTLED = Output.select(
     *(Output.invoice_id, Output.amount_sats, Output.first_seen_at, Output.block_height),
@@ -50,6 +58,6 @@ _SPENDS = (
     & Output.inputs.is_null(False)
 )
 WITH_INPUTS = Output.select(Output.invoice_id).where(_SPENDS).distinct()
-INPUTS = Output.select(Output.invoice_id, Output.merchant_id, Output.txid, Output.inputs).where(
-    _SPENDS, same(Output.invoice_id)
-)
+INPUTS = Output.select(
+    Output.invoice_id, Output.merchant_id, Output.txid, Output.inputs
+).where(_SPENDS, same(Output.invoice_id))

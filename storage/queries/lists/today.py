@@ -22,7 +22,9 @@ def _fact(key: Key) -> Select:
 
 def _open_bills(*due: Expression) -> Select:
     """The number of the merchant's open bills that are due then, at most MOST_BILLS."""
-    own = Bill.select(Bill.id).where(Bill.merchant_id == Merchant.id, Bill.status == "open")
+    own = Bill.select(Bill.id).where(
+        Bill.merchant_id == Merchant.id, Bill.status == "open"
+    )
     return counted(own.where(*due), MOST_BILLS)
 
 
@@ -71,7 +73,13 @@ ON_ITS_WAY = shaped(
         Output.invoice_id,
         fn.SUM(Output.amount_sats).cast("BIGINT").alias("amount_sats"),
         fn.MIN(Output.first_seen_at).alias("first_seen_at"),
-        *(Invoice.description, Invoice.reference, Invoice.tip, Invoice.currency, Invoice.price),
+        *(
+            Invoice.description,
+            Invoice.reference,
+            Invoice.tip,
+            Invoice.currency,
+            Invoice.price,
+        ),
     )
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(

@@ -25,12 +25,17 @@ def _sum(sats: ColumnBase) -> Any:
 
 
 _PAID_SATS = Case(None, [(Output.payment_id.is_null(), 0)], Output.amount_sats)
-_SUMS = (_sum(_PAID_SATS).alias("confirmed_sats"), _sum(Output.amount_sats).alias("total_sats"))
+_SUMS = (
+    _sum(_PAID_SATS).alias("confirmed_sats"),
+    _sum(Output.amount_sats).alias("total_sats"),
+)
 # The sums that the totals must equal; for tests and the doctor.
 RECOMPUTED = shaped(
     tuple[int, int],
     Output.select(*_SUMS).where(
-        Output.vanished_at.is_null(), Output.spent_height.is_null(), same(Output.merchant_id)
+        Output.vanished_at.is_null(),
+        Output.spent_height.is_null(),
+        same(Output.merchant_id),
     ),
 )
 
@@ -62,10 +67,16 @@ _OF_INVOICE = shaped(
 
 # The first lock of every change to what merchants have received; several are taken in this order.
 _LOCK = OF_MERCHANT.order_by(Balance.merchant_id).for_update()
-LOCK_ALL = Balance.select(Balance.merchant_id).order_by(Balance.merchant_id).for_update()
+LOCK_ALL = (
+    Balance.select(Balance.merchant_id).order_by(Balance.merchant_id).for_update()
+)
 
 OPEN = Balance.insert(
-    {Balance.merchant_id: slot("merchant_id"), Balance.confirmed_sats: 0, Balance.total_sats: 0}
+    {
+        Balance.merchant_id: slot("merchant_id"),
+        Balance.confirmed_sats: 0,
+        Balance.total_sats: 0,
+    }
 )
 _CHANGE = Balance.update(
     {
@@ -76,7 +87,8 @@ _CHANGE = Balance.update(
 ).where(same(Balance.merchant_id))
 _CHANGE_BOUNDED = _CHANGE.where(
     # Subtracting is always allowed, even while the total exceeds the money that can exist.
-    (Balance.total_sats + slot("total_sats") <= MAX_MONEY_SATS) | (slot("total_sats") <= 0)
+    (Balance.total_sats + slot("total_sats") <= MAX_MONEY_SATS)
+    | (slot("total_sats") <= 0)
 )
 
 
@@ -86,7 +98,9 @@ def lock(db: Database, *merchant_ids: int) -> None:
 
 
 @contextmanager
-def kept(db: Database, invoice_ids: Iterable[str], bounded: bool = True) -> Iterator[None]:
+def kept(
+    db: Database, invoice_ids: Iterable[str], bounded: bool = True
+) -> Iterator[None]:
     """Adds the changes that the block makes to these invoices' outputs to the merchants' totals.
 
     Call it in the transaction that changes them, so that both happen or neither, after the lock.
@@ -101,11 +115,15 @@ def kept(db: Database, invoice_ids: Iterable[str], bounded: bool = True) -> Iter
     changed = [change for change in changes if any(tuple(change.values())[1:])]
     query = _CHANGE_BOUNDED if bounded else _CHANGE
     if at_once.run(db, query, changed) != len(changed):
-        raise BeyondMoney("the merchant would have more than the 21 million bitcoin there can be")
+        raise BeyondMoney(
+            "the merchant would have more than the 21 million bitcoin there can be"
+        )
 
 
 def _change(merchant_id: int, before: Sequence[int], after: Sequence[int]) -> Values:
-    confirmed, total, settled = (new - old for new, old in zip(after, before, strict=True))
+    confirmed, total, settled = (
+        new - old for new, old in zip(after, before, strict=True)
+    )
     change: Values = {"merchant_id": merchant_id, "confirmed_sats": confirmed}
     return change | {"total_sats": total, "settled_sats": settled}
 
@@ -113,6 +131,8 @@ def _change(merchant_id: int, before: Sequence[int], after: Sequence[int]) -> Va
 def _sums(db: Database, invoice_ids: Iterable[str]) -> dict[int, Sequence[int]]:
     """By merchant: confirmed, total and settled; zeros for any other."""
     found: dict[int, Sequence[int]] = defaultdict(lambda: (0, 0, 0))
-    for id, *sums in at_once.rows(db, _OF_INVOICE, [{"invoice_id": one} for one in invoice_ids]):
+    for id, *sums in at_once.rows(
+        db, _OF_INVOICE, [{"invoice_id": one} for one in invoice_ids]
+    ):
         found[id] = [old + new for old, new in zip(found[id], sums, strict=True)]
     return found

@@ -42,7 +42,9 @@ _COUNT = MerchantDay.insert_from(
     Payment.select(
         Payment.merchant_id,
         Payment.currency,
-        (slot("day") + (Payment.created_at - slot("begin")) / slot("length")).cast("BIGINT"),
+        (slot("day") + (Payment.created_at - slot("begin")) / slot("length")).cast(
+            "BIGINT"
+        ),
         fn.COUNT(SQL("*")),
         fn.COUNT(SQL("*")) - fn.COUNT(Payment.value_at_receipt),
         fn.SUM(Payment.amount_sats).cast("BIGINT"),
@@ -68,9 +70,21 @@ def add(db: Database, payments: Iterable[Payment], zones: Mapping[int, str]) -> 
     """Counts new payments; `zones`: the time zones of their merchants."""
     found: dict[tuple[int, int, str], Values] = {}
     for one in payments:
-        day, value = day_of(one.created_at, zone_of(zones[one.merchant_id])), one.value_at_receipt
-        key: Values = {"merchant_id": one.merchant_id, "day": day, "currency": one.currency}
-        none: Values = {"payments": 0, "unpriced": 0, "received_sats": 0, "value_minor": 0}
+        day, value = (
+            day_of(one.created_at, zone_of(zones[one.merchant_id])),
+            one.value_at_receipt,
+        )
+        key: Values = {
+            "merchant_id": one.merchant_id,
+            "day": day,
+            "currency": one.currency,
+        }
+        none: Values = {
+            "payments": 0,
+            "unpriced": 0,
+            "received_sats": 0,
+            "value_minor": 0,
+        }
         row = found.setdefault((one.merchant_id, day, one.currency), key | none)
         row["payments"] += 1
         row["unpriced"] += value is None
@@ -95,10 +109,14 @@ def recount(db: Database, merchant_id: int, timezone: str) -> None:
     db.run(_FORGET, merchant_id=merchant_id)
     first_at, last_at = db.only(_SPAN, merchant_id=merchant_id)
     if first_at is not None and last_at is not None:
-        first, last = (day_of(at_ms, zone_of(timezone)) for at_ms in (first_at, last_at))
+        first, last = (
+            day_of(at_ms, zone_of(timezone)) for at_ms in (first_at, last_at)
+        )
         _count(db, merchant_id, timezone, first, last)
 
 
-def _count(db: Database, merchant_id: int, timezone: str, first: int, last: int) -> None:
+def _count(
+    db: Database, merchant_id: int, timezone: str, first: int, last: int
+) -> None:
     for stretch in stretches(first, last, zone_of(timezone)):
         db.run(_COUNT, merchant_id=merchant_id, **stretch._asdict())

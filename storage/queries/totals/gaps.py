@@ -29,10 +29,12 @@ _AROUND = shaped(
 # The highest number of a merchant's addresses to which anything has come, NULL before; and the
 # widest step from one of those to the next, the first included.
 LAST_PAID = shaped(
-    tuple[int | None], Invoice.select(fn.MAX(Invoice.address_index).alias("last_paid")).where(_PAID)
+    tuple[int | None],
+    Invoice.select(fn.MAX(Invoice.address_index).alias("last_paid")).where(_PAID),
 )
 WIDEST = shaped(
-    tuple[int | None], Invoice.select(fn.MAX(Invoice.gap_before).alias("widest")).where(_PAID)
+    tuple[int | None],
+    Invoice.select(fn.MAX(Invoice.gap_before).alias("widest")).where(_PAID),
 )
 LAST_AND_WIDEST = shaped(tuple[int | None, int | None], Select([], [LAST_PAID, WIDEST]))
 _SET = Invoice.update({Invoice.gap_before: slot("gap_before")}).where(
@@ -53,10 +55,16 @@ def note(db: Database, invoices: Collection[Invoice]) -> None:
     """
     ids: list[Values] = [{"invoice_id": one.id} for one in invoices]
     came = {row.invoice_id for row in at_once.rows(db, _CAME, ids)}
-    changed = [one for one in invoices if (one.id in came) != (one.gap_before is not None)]
+    changed = [
+        one for one in invoices if (one.id in came) != (one.gap_before is not None)
+    ]
     paid = {(one.merchant_id, one.address_index): one.id in came for one in changed}
     # All are marked as paid or not before any gap is measured, since one may be beside another.
-    at_once.run(db, _SET, [_gap(*place, int(is_paid) or None) for place, is_paid in paid.items()])
+    at_once.run(
+        db,
+        _SET,
+        [_gap(*place, int(is_paid) or None) for place, is_paid in paid.items()],
+    )
     steps: dict[tuple[int, int], int] = {}
     around = at_once.rows(db, _AROUND, [_gap(*one) for one in paid])
     for merchant_id, index, before, behind in around:

@@ -6,13 +6,16 @@ from storage.models import Balance, Invoice, Tally
 from storage.statement import counted, every, shaped
 
 ADD = Tally.insert(every(Tally)).on_conflict(
-    conflict_target=[Tally.name, Tally.label], update={Tally.total: Tally.total + EXCLUDED.total}
+    conflict_target=[Tally.name, Tally.label],
+    update={Tally.total: Tally.total + EXCLUDED.total},
 )
 ALL = Tally.select().order_by(Tally.name, Tally.label)
 
 # Both run at every scrape, so one reads a row for each merchant, the other MOST_OPEN entries of an
 # index.
 MOST_OPEN = 10_000
-SETTLED = shaped(tuple[int], Balance.select(fn.COALESCE(fn.SUM(Balance.settled_sats), 0)))
+SETTLED = shaped(
+    tuple[int], Balance.select(fn.COALESCE(fn.SUM(Balance.settled_sats), 0))
+)
 _OPEN = Invoice.select(Invoice.status).where(Invoice.status == "open")
 OPEN_INVOICES = shaped(tuple[int], counted(_OPEN, MOST_OPEN))

@@ -19,7 +19,12 @@ from fake_esplora import (
 from paths import VECTORS
 
 from btcpay.bitcoin.header import parse_header
-from btcpay.chain.explorers.answers import MAX_HEADERS_BYTES, MAX_PAGE_BYTES, MAX_PARTS, ShownHeader
+from btcpay.chain.explorers.answers import (
+    MAX_HEADERS_BYTES,
+    MAX_PAGE_BYTES,
+    MAX_PARTS,
+    ShownHeader,
+)
 from btcpay.chain.explorers.endpoint import FEW_PARTS, MOST_PARTS, REQUEST_TIMEOUT_S
 from btcpay.chain.explorers.esplora import RAW_BLOCK_TIMEOUT_S, Esplora
 from btcpay.http import http_client
@@ -30,7 +35,9 @@ from btcpay.values.networks import NETWORKS
 HEX = SCRIPT.hex()
 OTHER = "0014" + "11" * 20
 UNKNOWN = "ab" * 32
-PUBLISHED: dict[str, Any] = json.loads((VECTORS / "esplora.json").read_text(encoding="utf-8"))
+PUBLISHED: dict[str, Any] = json.loads(
+    (VECTORS / "esplora.json").read_text(encoding="utf-8")
+)
 HTML = "<!doctype html><title>Just a moment...</title>"
 
 
@@ -64,8 +71,30 @@ def refused(server, answer, ask, why=None):
 
 
 HEIGHTS = [("0", 0), ("1000", 1000), (" 1000\n", 1000), ("100000000", 100_000_000)]
-NO_HEIGHTS = ["", "-1", "1.5", "1e3", "0x10", "\u0661", "null", "100000001", "9" * 400, HTML, "1 2"]
-NO_HASHES = ["", "0", "AB" * 32, "ab" * 31, "ab" * 33, "xy" * 32, f'"{UNKNOWN}"', "null", HTML]
+NO_HEIGHTS = [
+    "",
+    "-1",
+    "1.5",
+    "1e3",
+    "0x10",
+    "\u0661",
+    "null",
+    "100000001",
+    "9" * 400,
+    HTML,
+    "1 2",
+]
+NO_HASHES = [
+    "",
+    "0",
+    "AB" * 32,
+    "ab" * 31,
+    "ab" * 33,
+    "xy" * 32,
+    f'"{UNKNOWN}"',
+    "null",
+    HTML,
+]
 
 
 def test_the_tip_has_a_height_and_anything_else_is_none(first, explorer):
@@ -77,7 +106,9 @@ def test_the_tip_has_a_height_and_anything_else_is_none(first, explorer):
         refused(first, text, explorer.tip_height, "no height")
 
 
-def test_the_tip_and_every_height_have_a_hash_and_anything_else_is_none(first, explorer):
+def test_the_tip_and_every_height_have_a_hash_and_anything_else_is_none(
+    first, explorer
+):
     assert explorer.tip_hash() == explorer.block_hash(1000) == first.block_at(1000).hash
     assert first.asked == ["/blocks/tip/hash", "/block-height/1000"]
     for text in NO_HASHES:
@@ -100,18 +131,25 @@ def views(first, *heights):
 def test_the_newest_headers_ascend_to_the_tip_and_link(first, explorer):
     shown = explorer.headers(None)
     assert first.asked == ["/blocks"]
-    assert shown == [ShownHeader(at, first.block_at(at).header) for at in range(991, 1001)]
+    assert shown == [
+        ShownHeader(at, first.block_at(at).header) for at in range(991, 1001)
+    ]
     parsed = [parse_header(header.raw) for header in shown]
-    assert [header.previous for header in parsed[1:]] == [header.hash for header in parsed[:-1]]
+    assert [header.previous for header in parsed[1:]] == [
+        header.hash for header in parsed[:-1]
+    ]
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("previousblockhash", id="null"), pytest.param("gone", id="absent")]
+    "name",
+    [pytest.param("previousblockhash", id="null"), pytest.param("gone", id="absent")],
 )
 def test_the_first_block_has_nothing_before_it(first, explorer, name):
     first.tip = 3
     page = views(first, 3, 2, 1, 0)
-    page[-1] = {("gone" if key == name else key): value for key, value in page[-1].items()}
+    page[-1] = {
+        ("gone" if key == name else key): value for key, value in page[-1].items()
+    }
     first.instead = lambda _: say(page)
     first, *_, last = explorer.headers(None)
     assert parse_header(first.raw).hash == NETWORKS["regtest"].genesis_hash
@@ -119,12 +157,20 @@ def test_the_first_block_has_nothing_before_it(first, explorer, name):
 
 
 def test_a_page_as_mempool_space_shows_it_is_read(first, explorer):
-    extras = {"reward": 1.5, "coinbaseRaw": "ab" * 100, "pool": {"name": "x"}, "feeRange": [1] * 7}
+    extras = {
+        "reward": 1.5,
+        "coinbaseRaw": "ab" * 100,
+        "pool": {"name": "x"},
+        "feeRange": [1] * 7,
+    }
     page = [
-        view | {"extras": extras, "stale": False} for view in views(first, *range(1000, 985, -1))
+        view | {"extras": extras, "stale": False}
+        for view in views(first, *range(1000, 985, -1))
     ]
     first.instead = lambda _: say(page)
-    assert [header.height for header in explorer.headers(None)] == list(range(986, 1001))
+    assert [header.height for header in explorer.headers(None)] == list(
+        range(986, 1001)
+    )
 
 
 def test_the_order_on_a_page_does_not_matter(first, explorer):
@@ -142,7 +188,8 @@ def changed(value, changes):
 def at(place, changes):
     """The page with one entry changed, or all."""
     return lambda page: [
-        changed(view, changes) if place in (n, "all") else view for n, view in enumerate(page)
+        changed(view, changes) if place in (n, "all") else view
+        for n, view in enumerate(page)
     ]
 
 
@@ -164,9 +211,13 @@ BROKEN_PAGES: dict[str, Callable[[list[Json]], Any]] = {
     "one twice": lambda page: [page[0], *page],
     "all twice": lambda page: page * 2,
     "a fork": lambda page: [page[0], page[1] | {"id": UNKNOWN}, *page[2:]],
-    "all one too low": lambda page: [view | {"height": view["height"] - 1} for view in page],
+    "all one too low": lambda page: [
+        view | {"height": view["height"] - 1} for view in page
+    ],
     "the same height": at("all", {"height": 1000}),
-    "a hash in capitals": lambda page: [view | {"id": view["id"].upper()} for view in page],
+    "a hash in capitals": lambda page: [
+        view | {"id": view["id"].upper()} for view in page
+    ],
     "a height of a thousand digits": at(0, {"height": 10**1000}),
     "a height of too many digits": lambda page: text_of(page, "1000", "9" * 5000),
     "two nonces, of which the last counts": lambda page: text_of(
@@ -188,7 +239,9 @@ def test_two_chains_are_no_chain(first, explorer):
     with FakeEsplora() as other:
         other.block_time -= 7
         two = views(first, *range(1000, 995, -1)) + views(other, *range(995, 990, -1))
-    apart = [view | {"height": view["height"] * 2 - 1000} for view in views(first, 1000, 999)]
+    apart = [
+        view | {"height": view["height"] * 2 - 1000} for view in views(first, 1000, 999)
+    ]
     for page in (two, apart):
         refused(first, page, lambda: explorer.headers(1000), "no chain")
 
@@ -260,7 +313,9 @@ def waiting_txs(number):
 
 def seen(explorer):
     """The numbers of the transactions that wait."""
-    return [int(output.txid, 16) for output in explorer.waiting(ADDRESS, SCRIPT).outputs]
+    return [
+        int(output.txid, 16) for output in explorer.waiting(ADDRESS, SCRIPT).outputs
+    ]
 
 
 def test_what_waits_is_told_with_what_it_spends(first, explorer):
@@ -272,7 +327,9 @@ def test_what_waits_is_told_with_what_it_spends(first, explorer):
     assert mempool.is_whole and first.asked == [f"/address/{ADDRESS}/txs/mempool"]
 
 
-@pytest.mark.parametrize(("txs", "is_whole"), [(24, True), (25, False), (50, False), (51, False)])
+@pytest.mark.parametrize(
+    ("txs", "is_whole"), [(24, True), (25, False), (50, False), (51, False)]
+)
 def test_a_list_of_25_may_be_cut(first, explorer, txs, is_whole):
     first.histories[ADDRESS] = waiting_txs(txs)
     mempool = explorer.waiting(ADDRESS, SCRIPT)
@@ -294,7 +351,9 @@ def test_a_transaction_that_is_listed_twice_waits_once(first, explorer):
 
 
 @pytest.mark.parametrize(("inputs", "kept"), [(1, 1), (100, 100), (101, 0), (500, 0)])
-def test_of_at_most_a_hundred_inputs_is_told_what_they_spend(first, explorer, inputs, kept):
+def test_of_at_most_a_hundred_inputs_is_told_what_they_spend(
+    first, explorer, inputs, kept
+):
     spends = [{"txid": f"{n:064x}", "vout": n} for n in range(inputs)]
     first.histories[ADDRESS] = [tx_of(1, SCRIPT, vin=spends)]
     (output,) = explorer.waiting(ADDRESS, SCRIPT).outputs
@@ -336,7 +395,10 @@ NO_TRANSACTIONS: dict[str, Any] = {
     **{name: text.encode("latin-1") for name, text in PUBLISHED["no lists"].items()},
     "too deep": "[" * 100_000,
     "a number of too many digits": "[" + "9" * 5000 + "]",
-    **{name: damaged(**changes) for name, changes in PUBLISHED["no transactions"].items()},
+    **{
+        name: damaged(**changes)
+        for name, changes in PUBLISHED["no transactions"].items()
+    },
 }
 # And what is not looked at but when it waits.
 NO_MONEY = {name: damaged(**changes) for name, changes in PUBLISHED["no money"].items()}
@@ -354,18 +416,29 @@ def test_what_is_no_history_is_not_believed(first, explorer, name):
     refused(first, NO_TRANSACTIONS[name], lambda: explorer.is_used(ADDRESS))
 
 
-def test_a_page_with_large_witnesses_or_payouts_to_thousands_is_believed(first, explorer):
+def test_a_page_with_large_witnesses_or_payouts_to_thousands_is_believed(
+    first, explorer
+):
     """Megabytes, all but the last of which pays others."""
-    large = {"txid": f"{99:064x}", "vout": 0, "is_coinbase": False, "witness": ["ab" * 180_000]}
+    large = {
+        "txid": f"{99:064x}",
+        "vout": 0,
+        "is_coinbase": False,
+        "witness": ["ab" * 180_000],
+    }
     other = {"scriptpubkey": OTHER, "scriptpubkey_type": "v0_p2wpkh", "value": 21_000}
     paid = [*([other] * 3_000), {"scriptpubkey": HEX, "value": 5}]
     for txs, change in ((30, {"vin": [large]}), (3, {"vout": paid})):
-        first.instead = lambda _, n=txs, change=change: say([t | change for t in waiting_txs(n)])
+        first.instead = lambda _, n=txs, change=change: say(
+            [t | change for t in waiting_txs(n)]
+        )
         assert seen(explorer) == list(range(1, txs + 1))
 
 
 def test_a_value_that_was_cut_is_none_that_is_looked_for(first, explorer):
-    first.histories[ADDRESS] = damaged(vout=[{"scriptpubkey": HEX + "00" * 100, "value": 1}])
+    first.histories[ADDRESS] = damaged(
+        vout=[{"scriptpubkey": HEX + "00" * 100, "value": 1}]
+    )
     assert seen(explorer) == []
     number = b"[" + b"1" * 70_000 + b"]"
     refused(first, number, lambda: explorer.waiting(ADDRESS, SCRIPT))
@@ -374,7 +447,10 @@ def test_a_value_that_was_cut_is_none_that_is_looked_for(first, explorer):
 def test_an_oversized_page_is_left_before_it_fills_the_memory(first, explorer):
     explorer.require_network()
     page = b"[" + b" " * MAX_PAGE_BYTES + b"]"
-    for ask in (lambda: explorer.waiting(ADDRESS, SCRIPT), lambda: explorer.is_used(ADDRESS)):
+    for ask in (
+        lambda: explorer.waiting(ADDRESS, SCRIPT),
+        lambda: explorer.is_used(ADDRESS),
+    ):
         refused(first, page, ask, "more than")
 
 
@@ -384,7 +460,9 @@ def test_a_page_that_would_take_much_memory_is_not_read(first, explorer):
 
 
 def to_us(outputs, **fields):
-    return [tx_of(1, SCRIPT, vout=[{"scriptpubkey": HEX, "value": 330}] * outputs, **fields)]
+    return [
+        tx_of(1, SCRIPT, vout=[{"scriptpubkey": HEX, "value": 330}] * outputs, **fields)
+    ]
 
 
 def test_an_address_has_so_many_outputs_and_inputs_and_not_one_more(first, explorer):
@@ -395,7 +473,9 @@ def test_an_address_has_so_many_outputs_and_inputs_and_not_one_more(first, explo
         explorer.waiting(ADDRESS, SCRIPT)
 
 
-def test_in_one_run_an_explorer_tells_of_so_many_outputs_beyond_a_few_an_address(first, explorer):
+def test_in_one_run_an_explorer_tells_of_so_many_outputs_beyond_a_few_an_address(
+    first, explorer
+):
     each = 10_000 + FEW_PARTS
     first.histories[ADDRESS] = to_us(each - 1)
     for _ in range(MOST_PARTS // 10_000):
@@ -408,6 +488,8 @@ def test_in_one_run_an_explorer_tells_of_so_many_outputs_beyond_a_few_an_address
 
 def test_what_pays_others_is_not_kept_whatever_it_spends(first, explorer):
     spends = [{"txid": f"{n:064x}", "vout": 0} for n in range(90)]
-    first.histories[ADDRESS] = [tx_of(number, OTHER, vin=spends) for number in range(50)]
+    first.histories[ADDRESS] = [
+        tx_of(number, OTHER, vin=spends) for number in range(50)
+    ]
     for _ in range(20):
         assert seen(explorer) == []

@@ -46,7 +46,9 @@ def test_what_cannot_be_believed_is_asked_of_the_next_explorer(first, second, re
     assert found(client(first, second)) == [7]
 
 
-def test_a_question_that_breaks_in_the_middle_is_asked_whole_of_the_next_explorer(first, second):
+def test_a_question_that_breaks_in_the_middle_is_asked_whole_of_the_next_explorer(
+    first, second
+):
     def question(one):
         hash = one.tip_hash()
         return hash, one.raw_block(hash)
@@ -95,7 +97,9 @@ def test_neither_the_error_nor_the_log_holds_an_endpoints_credentials(first, cap
     assert "hunter2" not in str(caught.value) + caplog.text
 
 
-def test_an_explorer_that_failed_goes_to_the_back_until_the_next_one_fails(first, second):
+def test_an_explorer_that_failed_goes_to_the_back_until_the_next_one_fails(
+    first, second
+):
     explorers = client(first, second)
     first.histories[ADDRESS] = [tx_of(1, SCRIPT)]
     first.instead = lambda _: say("oops", 500)
@@ -108,7 +112,9 @@ def test_an_explorer_that_failed_goes_to_the_back_until_the_next_one_fails(first
 
 
 @pytest.mark.parametrize("status", [400, 404])
-def test_an_explorer_that_does_not_know_one_thing_keeps_its_place(first, second, status):
+def test_an_explorer_that_does_not_know_one_thing_keeps_its_place(
+    first, second, status
+):
     explorers = client(first, second)
     first.instead = lambda path: say("unknown", status) if ADDRESS in path else None
     assert found(explorers) == [7]
@@ -127,7 +133,9 @@ def impatient(*servers):
     return Impatient(REGTEST, roots, http_client.Session(4), pause=lambda _: None)
 
 
-def test_after_two_seconds_without_an_answer_the_second_is_asked_too(first, second, released):
+def test_after_two_seconds_without_an_answer_the_second_is_asked_too(
+    first, second, released
+):
     """A slow one, and one that is silent, dripping or hung up amid its answer, is the same."""
     first.instead = lambda _: silent(released)
     explorers = impatient(first, second)
@@ -146,7 +154,9 @@ def test_a_slow_answer_counts_when_the_second_fails(first, second):
     assert found(impatient(first, second)) == [1]
 
 
-@pytest.mark.parametrize(("has_news", "late_s", "least_s"), [(True, 30, 0.2), (False, 1, 1)])
+@pytest.mark.parametrize(
+    ("has_news", "late_s", "least_s"), [(True, 30, 0.2), (False, 1, 1)]
+)
 def test_all_are_asked_at_once_and_the_slow_are_left(
     first, second, released, has_news, late_s, least_s
 ):
@@ -158,9 +168,9 @@ def test_all_are_asked_at_once_and_the_slow_are_left(
         Esplora.tip_height, lambda: explorers.hedge_s if has_news else explorers.late_s
     )
     assert least_s <= time.monotonic() - began_s < 20
-    assert list(heights.values()) == [1000] and [str(error) for error in failed.values()] == [
-        "took too long"
-    ]
+    assert list(heights.values()) == [1000] and [
+        str(error) for error in failed.values()
+    ] == ["took too long"]
 
 
 def test_an_explorer_has_sixty_seconds_of_a_run_and_addresses_are_asked_all_the_same(
@@ -198,7 +208,9 @@ def test_a_walk_of_many_answers_is_cut_by_that_time(first, monkeypatch):
 
     with pytest.raises(OutOfQuota):
         client(first).ask(walk)
-    assert 1 <= len(first.asked) <= 3  # fewer on a machine that stands still for a while
+    assert (
+        1 <= len(first.asked) <= 3
+    )  # fewer on a machine that stands still for a while
 
 
 @pytest.mark.parametrize("end", [lambda one: one.end_within(0), Explorers.close])
@@ -210,12 +222,16 @@ def test_after_a_run_or_its_time_nobody_is_asked(first, end):
     assert first.asked == []
 
 
-@pytest.mark.parametrize(("known", "is_enough"), [(999, True), (1000, True), (1001, False)])
+@pytest.mark.parametrize(
+    ("known", "is_enough"), [(999, True), (1000, True), (1001, False)]
+)
 def test_a_chain_that_is_lower_than_was_known_is_not_believed(first, known, is_enough):
     if is_enough:
         client(first).require_chain(known)
     else:
-        with pytest.raises(ExplorerError, match="chain of 1000 blocks, 1001 were known"):
+        with pytest.raises(
+            ExplorerError, match="chain of 1000 blocks, 1001 were known"
+        ):
             client(first).require_chain(known)
 
 
@@ -230,8 +246,12 @@ def test_the_chain_of_another_network_is_not_asked(first, second):
         client(first).is_used(ADDRESS)
 
 
-@pytest.mark.parametrize(("behind", "asked"), [(MAX_BLOCKS_BEHIND, 1), (MAX_BLOCKS_BEHIND + 1, 0)])
-def test_once_a_chain_is_required_who_is_behind_is_not_asked(first, second, behind, asked):
+@pytest.mark.parametrize(
+    ("behind", "asked"), [(MAX_BLOCKS_BEHIND, 1), (MAX_BLOCKS_BEHIND + 1, 0)]
+)
+def test_once_a_chain_is_required_who_is_behind_is_not_asked(
+    first, second, behind, asked
+):
     second.tip = first.tip - behind
     explorers = client(first, second)
     explorers.require_chain(0)

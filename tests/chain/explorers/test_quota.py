@@ -44,7 +44,9 @@ def test_a_call_beyond_the_hours_quota_is_refused(make):
 
 
 @pytest.mark.parametrize(("minutes", "free"), [(60, 0), (61, 100)])
-def test_calls_are_free_again_when_their_minute_is_an_hour_old(make, clock, minutes, free):
+def test_calls_are_free_again_when_their_minute_is_an_hour_old(
+    make, clock, minutes, free
+):
     clock.at = clock.at.replace(second=30)
     spend(make(), 100)
     clock.move(minutes=minutes, seconds=-29)
@@ -87,7 +89,9 @@ LASTING = {
 
 
 @pytest.mark.parametrize(("left", "used", "minutely"), LASTING.values(), ids=LASTING)
-def test_so_many_calls_a_minute_last_until_those_of_the_past_hour_come_back(left, used, minutely):
+def test_so_many_calls_a_minute_last_until_those_of_the_past_hour_come_back(
+    left, used, minutely
+):
     assert lasting(left, used) == minutely
 
 
@@ -109,7 +113,9 @@ def test_old_minutes_are_forgotten(shop, make, clock):
 
 def client(quota, *servers, paused=None):
     pause = (lambda s: None) if paused is None else paused.append
-    return Explorers(REGTEST, [s.root for s in servers], http_client.Session(4), quota, pause)
+    return Explorers(
+        REGTEST, [s.root for s in servers], http_client.Session(4), quota, pause
+    )
 
 
 def test_when_the_quota_of_one_is_spent_the_next_is_asked(make, first, second):
@@ -119,7 +125,9 @@ def test_when_the_quota_of_one_is_spent_the_next_is_asked(make, first, second):
     assert first.asked == []
 
 
-def test_a_question_that_meets_the_end_of_the_quota_is_not_answered_in_part(make, first):
+def test_a_question_that_meets_the_end_of_the_quota_is_not_answered_in_part(
+    make, first
+):
     first.histories["a"] = []
     spend(make(), 99, name_of(first.root))
     with pytest.raises(OutOfQuota):
@@ -148,7 +156,12 @@ def refusals(make, first, clock, minutes):
 # For how many seconds it says that it wants to be left alone, the minutes before each run, and how
 # often it is asked at least and at most.
 REFUSALS: dict[str, tuple[int, list[float], int, int]] = {
-    "after a first one the next run asks, and after a second not": (0, [0, 0, 0.7, 0.6], 3, 3),
+    "after a first one the next run asks, and after a second not": (
+        0,
+        [0, 0, 0.7, 0.6],
+        3,
+        3,
+    ),
     # 1, 2, 4, ... 32 minutes, then an hour each time.
     "in a row they lengthen the rest up to an hour": (0, [1] * 360, 9, 14),
     "for two minutes": (120, [0, 2 - 1 / 60], 1, 1),
@@ -158,7 +171,9 @@ REFUSALS: dict[str, tuple[int, list[float], int, int]] = {
 }
 
 
-@pytest.mark.parametrize(("said_s", "minutes", "least", "most"), REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.parametrize(
+    ("said_s", "minutes", "least", "most"), REFUSALS.values(), ids=REFUSALS
+)
 def test_who_refuses_is_left_alone(make, first, clock, said_s, minutes, least, most):
     first.instead = lambda _: say("slow down", 429, **{"Retry-After": str(said_s)})
     assert least <= refusals(make, first, clock, minutes) <= most
@@ -177,7 +192,9 @@ def test_a_run_without_a_refusal_forgets_those_before_it(make, first, clock):
     assert refusals(make, first, clock, [0, 0]) == asked + 2
 
 
-def test_a_failure_is_asked_once_more_after_a_pause_and_longer_each_time(first, monkeypatch):
+def test_a_failure_is_asked_once_more_after_a_pause_and_longer_each_time(
+    first, monkeypatch
+):
     monkeypatch.setattr(pool.time, "monotonic", lambda: now[0])
     now, paused = [100.0], []
 
@@ -237,5 +254,7 @@ def test_calls_that_fail_together_count_as_one_failure(first):
 def test_the_next_explorer_is_asked_before_anybody_waits(first, second):
     first.instead = lambda _: dropped
     paused: list[float] = []
-    assert client(None, first, second, paused=paused).ask(Esplora.tip_height) == second.tip
+    assert (
+        client(None, first, second, paused=paused).ask(Esplora.tip_height) == second.tip
+    )
     assert paused == [] and len(first.asked) == 1

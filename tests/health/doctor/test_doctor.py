@@ -45,7 +45,10 @@ def test_a_healthy_shop_is_green_and_the_command_says_so(till):
     till.confirm(invoice)
     everything = found(till)
     assert {"disk", "file modes"} <= set(everything)
-    assert everything["database"].sentence == f"SQLite, version {versions.VERSION}, regtest"
+    assert (
+        everything["database"].sentence
+        == f"SQLite, version {versions.VERSION}, regtest"
+    )
     assert {finding.colour for finding in everything.values()} == {"green"}
     assert {finding.remedy for finding in everything.values()} == {""}
     output, _ = Terminal(till).run("doctor", "--integrity")
@@ -62,7 +65,9 @@ def test_what_is_found_is_shown_while_an_explorer_is_silent(till):
 
     with FakeEsplora() as explorer:
         explorer.instead = silent
-        with Terminal(till).start("doctor", BLOCKTILL_EXPLORERS=explorer.root) as doctor:
+        with Terminal(till).start(
+            "doctor", BLOCKTILL_EXPLORERS=explorer.root
+        ) as doctor:
             assert doctor.stdout.readline().startswith("green  database")
             is_shown.set()
             doctor.communicate(60)
@@ -97,22 +102,42 @@ def damaged(path, till):
 
 # A thing in the database's place, and the sentence about it.
 FILES: dict[str, tuple[Callable[[Path, Till], object], str, str]] = {
-    "nothing": (lambda path, _: None, "there is no database at", "run `blocktill migrate`"),
-    "an empty file": (lambda path, _: path.touch(), "is empty", "run `blocktill migrate`"),
-    "no database": (lambda path, _: path.write_text("not one " * 999), "not a database", "backup"),
+    "nothing": (
+        lambda path, _: None,
+        "there is no database at",
+        "run `blocktill migrate`",
+    ),
+    "an empty file": (
+        lambda path, _: path.touch(),
+        "is empty",
+        "run `blocktill migrate`",
+    ),
+    "no database": (
+        lambda path, _: path.write_text("not one " * 999),
+        "not a database",
+        "backup",
+    ),
     "a damaged database": (damaged, "cannot be used", "restore a backup"),
 }
 
 
 @pytest.mark.parametrize("case", FILES)
-def test_a_file_that_is_no_database_is_red_and_the_rest_is_still_looked_into(case, till, tmp_path):
+def test_a_file_that_is_no_database_is_red_and_the_rest_is_still_looked_into(
+    case, till, tmp_path
+):
     make, sentence, remedy = FILES[case]
     path = tmp_path / "other.db"
     make(path, till)
     everything = found(till, BLOCKTILL_DATABASE_URL=f"sqlite:///{path}")
     finding = everything["database"]
-    assert finding.colour == "red" and sentence in finding.sentence and remedy in finding.remedy
-    assert everything["explorer 127.0.0.1"].colour == everything["price"].colour == "green"
+    assert (
+        finding.colour == "red"
+        and sentence in finding.sentence
+        and remedy in finding.remedy
+    )
+    assert (
+        everything["explorer 127.0.0.1"].colour == everything["price"].colour == "green"
+    )
     assert "totals of shop" not in everything
     assert ("file modes" in everything) == path.is_file()
     assert path.exists() == (case != "nothing")
@@ -134,7 +159,11 @@ def test_a_file_that_is_no_database_is_red_and_the_rest_is_still_looked_into(cas
 def test_another_programs_or_networks_database_is_red(change, sentence, remedy, till):
     till.shop.sql(change)
     finding = found(till)["database"]
-    assert finding.colour == "red" and sentence in finding.sentence and remedy in finding.remedy
+    assert (
+        finding.colour == "red"
+        and sentence in finding.sentence
+        and remedy in finding.remedy
+    )
     assert Terminal(till).json("doctor", status=1)[0]["name"] == "database"
 
 
@@ -153,7 +182,12 @@ MODES = {
     "others may read the file": (0o700, 0o604, 0o600, FILE),
     "its group may": (0o700, 0o640, 0o600, FILE),
     "others may read the log": (0o700, 0o600, 0o644, LOG),
-    "others may list the folder and read the file": (0o1777, 0o644, 0o600, f"{FOLDER}; {FILE}"),
+    "others may list the folder and read the file": (
+        0o1777,
+        0o644,
+        0o600,
+        f"{FOLDER}; {FILE}",
+    ),
 }
 
 
@@ -175,7 +209,13 @@ def test_what_others_may_read_is_red_and_the_remedy_harms_nobody_else(case, tmp_
 
 @pytest.mark.parametrize(
     ("free_bytes", "colour"),
-    [(10**9, "green"), (10**9 - 1, "yellow"), (10**8, "yellow"), (10**8 - 1, "red"), (0, "red")],
+    [
+        (10**9, "green"),
+        (10**9 - 1, "yellow"),
+        (10**8, "yellow"),
+        (10**8 - 1, "red"),
+        (0, "red"),
+    ],
 )
 def test_a_full_disk_is_red_before_it_is_full(free_bytes, colour, tmp_path):
     (finding,) = free_space(of_file(tmp_path / "shop.db", free_bytes))
@@ -199,7 +239,9 @@ def test_a_total_that_is_not_the_sum_of_its_rows_is_red(till, change):
     assert "add up to" in finding.sentence and "restore" in finding.remedy
 
 
-def test_without_integrity_the_doctor_reads_no_more_of_a_large_database_than_of_a_small_one(till):
+def test_without_integrity_the_doctor_reads_no_more_of_a_large_database_than_of_a_small_one(
+    till,
+):
     """Neither pages nor totals: both take as long as there are payments."""
     till.shop.sql("UPDATE balance SET total_sats = total_sats + 1")
     names = [finding["name"] for finding in Terminal(till).json("doctor")]
@@ -222,9 +264,13 @@ def test_a_check_is_missed_before_the_first_and_when_none_was_complete_for_long(
 @pytest.mark.parametrize(
     ("said", "given_out", "colour"),
     [
-        pytest.param(None, 14, "green", id="three quarters of the twenty that wallets come with"),
+        pytest.param(
+            None, 14, "green", id="three quarters of the twenty that wallets come with"
+        ),
         pytest.param(None, 15, "yellow", id="more, though the wallet still sees them"),
-        pytest.param(200, 149, "green", id="three quarters of what the wallet is said to have"),
+        pytest.param(
+            200, 149, "green", id="three quarters of what the wallet is said to have"
+        ),
         pytest.param(200, 150, "yellow", id="more than that"),
         pytest.param(200, 200, "yellow", id="beyond it, too"),
     ],
@@ -233,11 +279,16 @@ def test_the_gap_is_yellow_before_it_outgrows_what_the_wallet_is_said_to_have(
     said, given_out, colour, till
 ):
     if said:
-        assert f"taken to have {said}" in Terminal(till).run("wallet", "gap", "shop", str(said))[0]
+        assert (
+            f"taken to have {said}"
+            in Terminal(till).run("wallet", "gap", "shop", str(said))[0]
+        )
     till.shop.sql(f"UPDATE merchant SET next_index = {given_out}")  # noqa: S608
     shop = Shop(till.settings, {}, till.clock, lambda _: PLENTY)
     (finding,) = gaps(shop, till.shop.service.db)
-    assert finding.colour == colour and f"gap limit of {given_out + 1}" in finding.sentence
+    assert (
+        finding.colour == colour and f"gap limit of {given_out + 1}" in finding.sentence
+    )
     assert f"taken to have {said or 20}" in finding.sentence
     asks = f"`blocktill wallet gap shop {given_out + 101}`" in finding.remedy
     assert asks == (colour == "yellow")
@@ -245,14 +296,18 @@ def test_the_gap_is_yellow_before_it_outgrows_what_the_wallet_is_said_to_have(
 
 def test_what_the_finding_asks_for_makes_it_green(till):
     till.shop.sql("UPDATE merchant SET next_index = 60, name = 'My shop'")
-    asked = re.search(r"`blocktill (wallet gap .*?)`", found(till)["gap of My shop"].remedy)[1]
+    asked = re.search(
+        r"`blocktill (wallet gap .*?)`", found(till)["gap of My shop"].remedy
+    )[1]
     Terminal(till).run(*shlex.split(asked))
     assert found(till)["gap of My shop"].colour == "green"
 
 
 def test_an_explorer_of_another_network_is_red_beside_a_right_one(till):
     with FakeEsplora() as other:
-        other.instead = lambda path: say("00" * 32) if path == "/block-height/0" else None
+        other.instead = lambda path: (
+            say("00" * 32) if path == "/block-height/0" else None
+        )
         roots = f"{explorer_of(till)} {other.root.replace('127.0.0.1', 'localhost')}"
         everything = found(till, BLOCKTILL_EXPLORERS=roots)
     assert everything["explorer 127.0.0.1"].colour == "green"
@@ -271,7 +326,9 @@ def test_one_explorer_down_of_two_is_yellow_and_all_of_them_are_red(till):
     assert both["explorer localhost"] == both["explorer 127.0.0.1"] == "red"
     assert both["addresses"] == "yellow"
     none = found(till, BLOCKTILL_EXPLORERS="http://localhost:9")
-    assert none["clock"].remedy.startswith("repair the explorers first")  # not the clock
+    assert none["clock"].remedy.startswith(
+        "repair the explorers first"
+    )  # not the clock
 
 
 @pytest.mark.parametrize(
@@ -321,19 +378,30 @@ def test_how_far_the_chain_is_read(lied_to):
     till = lied_to(has_begun=False)
     assert "no block is known" in found(till)["chain"].sentence
     till.shop.invoice()
-    meta.put(till.shop.service.db, meta.Key.NOT_BEGUN, "a.example shows block 12 as number 5")
+    meta.put(
+        till.shop.service.db, meta.Key.NOT_BEGUN, "a.example shows block 12 as number 5"
+    )
     finding = found(till)["chain"]
     assert finding.colour == "red" and "a.example shows block 12 as" in finding.sentence
     till.check()
     assert "every block is read" in found(till)["chain"].sentence
-    till.shop.sql("UPDATE block SET read_at = NULL WHERE height = (SELECT MAX(height) FROM block)")
+    till.shop.sql(
+        "UPDATE block SET read_at = NULL WHERE height = (SELECT MAX(height) FROM block)"
+    )
     finding = found(till)["chain"]
-    assert finding.colour == "yellow" and "1 block is still to be read" in finding.sentence
+    assert (
+        finding.colour == "yellow" and "1 block is still to be read" in finding.sentence
+    )
 
 
 TIPS = {
     "two hours happen": ("mainnet", 120, 0, ""),
-    "more does not": ("mainnet", 121, 0, "has shown no block for 121 minutes; its last is 5"),
+    "more does not": (
+        "mainnet",
+        121,
+        0,
+        "has shown no block for 121 minutes; its last is 5",
+    ),
     "on regtest blocks come when somebody mines": ("regtest", 10_000, 0, ""),
     "blocks come in bunches": ("mainnet", 0, 2, ""),
     "it is stuck behind another": ("mainnet", 0, 3, "is 3 blocks behind, at 5"),
@@ -344,7 +412,9 @@ TIPS = {
 def test_a_tip_that_is_too_old_or_too_low_is_trouble(case, clock):
     network, minutes, behind, trouble = TIPS[case]
     probe = Probe("http://x", "x", height=5, tip_at=clock())
-    judge_tip(probe, 5 + behind, NETWORKS[network], clock() + timedelta(minutes=minutes))
+    judge_tip(
+        probe, 5 + behind, NETWORKS[network], clock() + timedelta(minutes=minutes)
+    )
     assert probe.trouble == trouble
 
 
@@ -360,9 +430,13 @@ def test_a_clock_that_is_off(seconds, colour, lied_to):
     assert finding.colour == colour and ("NTP" in finding.remedy) == (colour != "green")
 
 
-def test_one_explorer_with_the_same_time_is_enough_and_a_block_hours_ahead_too_much(till):
+def test_one_explorer_with_the_same_time_is_enough_and_a_block_hours_ahead_too_much(
+    till,
+):
     same = [Probe("http://x", "x", ahead=timedelta(seconds=s)) for s in (-4000, 3)]
-    ahead = [Probe("http://x", "x", tip_at=till.clock() + timedelta(hours=2, seconds=1))]
+    ahead = [
+        Probe("http://x", "x", tip_at=till.clock() + timedelta(hours=2, seconds=1))
+    ]
     shop = Shop(till.settings, {}, till.clock, lambda _: PLENTY)
     for probes, colour in ((same, "green"), (ahead, "red")):
         assert [finding.colour for finding in clock_findings(shop, probes)] == [colour]
@@ -378,7 +452,10 @@ def test_a_used_address_ahead_of_the_counter_is_red(ahead, colour, till):
     finding = found(till)["addresses of shop"]
     assert finding.colour == colour
     if colour == "red":
-        assert f"number {index} is used" in finding.sentence and "--in-place" in finding.remedy
+        assert (
+            f"number {index} is used" in finding.sentence
+            and "--in-place" in finding.remedy
+        )
 
 
 def sources(*urls):
@@ -386,31 +463,54 @@ def sources(*urls):
 
 
 def test_one_price_source_down_of_three_is_yellow(till, ticker):
-    urls = (ticker.url, ticker.url.replace("127.0.0.1", "localhost"), "http://127.0.0.2:9/")
+    urls = (
+        ticker.url,
+        ticker.url.replace("127.0.0.1", "localhost"),
+        "http://127.0.0.2:9/",
+    )
     everything = colours(till, **sources(*urls))
-    assert everything["price source 127.0.0.2"] == "yellow" and everything["price"] == "green"
+    assert (
+        everything["price source 127.0.0.2"] == "yellow"
+        and everything["price"] == "green"
+    )
 
 
 def test_without_a_quorum_the_sources_in_trouble_are_red(till, ticker):
     everything = found(till, **sources(ticker.url, "http://localhost:9/"))
-    assert everything["price source localhost"].colour == everything["price"].colour == "red"
+    assert (
+        everything["price source localhost"].colour
+        == everything["price"].colour
+        == "red"
+    )
     assert everything["price source 127.0.0.1"].colour == "green"
     fewer = "no price: 2 of 2 sources must agree within 5 %, and fewer do"
     assert everything["price"].sentence == fewer
-    for urls, none in ((1, "none of 1 source answers"), (2, "none of 2 sources answers")):
+    for urls, none in (
+        (1, "none of 1 source answers"),
+        (2, "none of 2 sources answers"),
+    ):
         silent = sources(*["http://localhost:9/", "http://127.0.0.2:9/"][:urls])
         price = found(till, **silent)["price"]
-        assert price.sentence == f"no price: {none}" and "this machine's network" in price.remedy
+        assert (
+            price.sentence == f"no price: {none}"
+            and "this machine's network" in price.remedy
+        )
 
 
 def test_fewer_than_three_price_sources_are_yellow_where_money_is_real(till, ticker):
-    three = price_sources(" ".join(f"{ticker.url}?{number}#/usd" for number in range(3)))
+    three = price_sources(
+        " ".join(f"{ticker.url}?{number}#/usd" for number in range(3))
+    )
     for network, count, colour in (
         ("signet", 2, "yellow"),
         ("signet", 3, "green"),
         ("regtest", 2, "green"),
     ):
-        own = {"network": NETWORKS[network], "price_sources": three[:count], "price_quorum": 2}
+        own = {
+            "network": NETWORKS[network],
+            "price_sources": three[:count],
+            "price_quorum": 2,
+        }
         shop = Shop(replace(till.settings, **own), {}, till.clock, lambda _: 0)
         *_, price = prices.findings(shop)
         assert (price.name, price.colour) == ("price", colour)
@@ -429,12 +529,17 @@ def test_a_price_source_far_off_is_yellow(usd, colour, till, ticker):
 
 def test_an_answer_without_a_price_says_where_it_was_looked_for(till, ticker):
     source = {"BLOCKTILL_PRICE_SOURCES": f"{ticker.url}#/last"}
-    assert "nothing at /last" in found(till, **source)["price source 127.0.0.1"].sentence
+    assert (
+        "nothing at /last" in found(till, **source)["price source 127.0.0.1"].sentence
+    )
 
 
 # An answer in place of data, and what the remedy says, for an explorer and for a ticker alike.
 ELSE = {
-    "a redirect": (say(b"", 301, Location="https://other.example/"), "no redirect is followed"),
+    "a redirect": (
+        say(b"", 301, Location="https://other.example/"),
+        "no redirect is followed",
+    ),
     "a temporary redirect": (say(b"", 307, Location="/x"), "no redirect is followed"),
     "a page": (
         say(b"\n<!doctype html>", **{"Content-Type": "text/html"}),
@@ -456,7 +561,10 @@ def test_who_answers_something_else_gets_the_remedy_for_it(case, till, released)
         root = other.root.replace("127.0.0.1", "localhost")
         explorers = {"BLOCKTILL_EXPLORERS": f"{root} {explorer_of(till)}"}
         everything = found(till, **explorers, **sources(f"{root}/usd"))
-    for name, setting in (("explorer", "BLOCKTILL_EXPLORERS"), ("price source", "PRICE_SOURCES")):
+    for name, setting in (
+        ("explorer", "BLOCKTILL_EXPLORERS"),
+        ("price source", "PRICE_SOURCES"),
+    ):
         finding = everything[f"{name} localhost"]
         assert remedy in finding.remedy and setting in finding.remedy, finding
 
@@ -468,13 +576,21 @@ def test_the_currency_that_a_merchant_counts_in_is_examined(eur, colour, till, t
     till.shop.sql("UPDATE merchant SET currency = 'EUR'")
     everything = found(till)
     till.shop.sql("UPDATE merchant SET currency = 'USD'")
-    assert everything["price in EUR"].colour == colour and everything["price"].colour == "green"
-    assert "55200 EUR for a bitcoin" in everything["price in EUR"].sentence or colour == "red"
+    assert (
+        everything["price in EUR"].colour == colour
+        and everything["price"].colour == "green"
+    )
+    assert (
+        "55200 EUR for a bitcoin" in everything["price in EUR"].sentence
+        or colour == "red"
+    )
 
 
 def test_the_currency_of_a_link_is_examined_while_it_is_active(till, ticker):
     ticker.price("60000", eur="55200")
-    link = Terminal(till).json("link", "create", "shop", "--currency", "EUR", "--amount", "25")
+    link = Terminal(till).json(
+        "link", "create", "shop", "--currency", "EUR", "--amount", "25"
+    )
     assert "price in EUR" in colours(till)
     Terminal(till).run("link", "deactivate", link["id"])
     assert "price in EUR" not in colours(till)
@@ -504,15 +620,30 @@ def look_at_environment(**environ):
     ("network", "url", "colour"),
     [
         pytest.param(
-            "mainnet", EXAMPLE["BLOCKTILL_BASE_URL"], "red", id="the example's on mainnet"
+            "mainnet",
+            EXAMPLE["BLOCKTILL_BASE_URL"],
+            "red",
+            id="the example's on mainnet",
         ),
-        pytest.param("testnet4", EXAMPLE["BLOCKTILL_BASE_URL"], "yellow", id="on a test network"),
-        pytest.param("mainnet", "https://example.org/pay", "red", id="any reserved name"),
+        pytest.param(
+            "testnet4", EXAMPLE["BLOCKTILL_BASE_URL"], "yellow", id="on a test network"
+        ),
+        pytest.param(
+            "mainnet", "https://example.org/pay", "red", id="any reserved name"
+        ),
         pytest.param("mainnet", "https://shop.invalid", "red", id="one that never is"),
-        pytest.param("mainnet", "https://pay.harbour-roasters.com", "green", id="a real name"),
-        pytest.param("mainnet", "https://myexample.com", "green", id="one that ends alike"),
-        pytest.param("mainnet", "http://pay.harbour-roasters.com", "yellow", id="without TLS"),
-        pytest.param("mainnet", f"http://{'a' * 56}.onion", "green", id="an onion service"),
+        pytest.param(
+            "mainnet", "https://pay.harbour-roasters.com", "green", id="a real name"
+        ),
+        pytest.param(
+            "mainnet", "https://myexample.com", "green", id="one that ends alike"
+        ),
+        pytest.param(
+            "mainnet", "http://pay.harbour-roasters.com", "yellow", id="without TLS"
+        ),
+        pytest.param(
+            "mainnet", f"http://{'a' * 56}.onion", "green", id="an onion service"
+        ),
         pytest.param("mainnet", "https://127.0.0.1", "yellow", id="this machine"),
         pytest.param("regtest", "http://127.0.0.1:8000", "green", id="the sandbox's"),
     ],
@@ -534,7 +665,9 @@ def test_where_payers_are_sent_is_judged(network, url, colour):
         pytest.param("http://127.0.0.1:8000", "green", id="on this machine alone"),
         pytest.param("http://[::1]:8000", "green", id="likewise, in version 6"),
         pytest.param("http://abc.onion", "green", id="through Tor"),
-        pytest.param("http://192.168.1.5:8000", "red", id="in the house, for all who are there"),
+        pytest.param(
+            "http://192.168.1.5:8000", "red", id="in the house, for all who are there"
+        ),
         pytest.param("http://pay.shop", "red", id="in the clear"),
     ],
 )
@@ -543,7 +676,9 @@ def test_the_merchants_pages_are_not_for_who_listens(url, colour):
     finding = look_at_environment(**on)["merchant's pages"]
     assert finding.colour == colour and f"{url}/merchant" in finding.sentence
     assert bool(finding.remedy) == (colour == "red")
-    assert "merchant's pages" not in look_at_environment(**on | {"BLOCKTILL_MERCHANT_PAGES": "off"})
+    assert "merchant's pages" not in look_at_environment(
+        **on | {"BLOCKTILL_MERCHANT_PAGES": "off"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -584,7 +719,10 @@ def test_money_that_comes_between_two_readings_is_no_fault(till):
     beside = Beside(till.shop.service.db.connection)
     shop = Shop(till.settings, {}, till.clock, lambda _: PLENTY)
     (finding,) = totals(shop, beside)
-    assert (finding.colour, finding.sentence) == ("green", "0 satoshis confirmed, 0 in all")
+    assert (finding.colour, finding.sentence) == (
+        "green",
+        "0 satoshis confirmed, 0 in all",
+    )
     assert Beside.settled == 1
     (finding,) = totals(shop, beside)
     assert finding.colour == "green" and not finding.sentence.startswith("0 ")

@@ -71,6 +71,10 @@ def test_the_doctor_says_that_ipv6_does_not_answer(tmp_path, case):
         if swallows:
             fill_queue(stack, port)
         environ = clean_environ(PYTHONPATH=str(PROJECT))
-        ended = subprocess.run([*words, str(port)], env=environ, capture_output=True, text=True)
+        ended = subprocess.run(
+            [*words, str(port)], env=environ, capture_output=True, text=True
+        )
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.startswith(said) and bool(ended.stdout) == bool(said), ended.stdout
+    assert ended.stdout.startswith(said) and bool(ended.stdout) == bool(said), (
+        ended.stdout
+    )

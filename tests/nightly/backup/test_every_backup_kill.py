@@ -98,7 +98,9 @@ def test_a_file_is_the_old_database_or_the_new_one(till, tmp_path, restore):
     assert last > 50
     before, after = content(old), content(whole)["invoice"]
     deaths = [{"at": at} for at in range(last // 8, last - 6, last // 24)]
-    deaths += [{"at": last - back} for back in range(6)] + [{"page": page} for page in (1, 9, 40)]
+    deaths += [{"at": last - back} for back in range(6)] + [
+        {"page": page} for page in (1, 9, 40)
+    ]
     outcomes = set()
     for number, death in enumerate(deaths):
         place = tmp_path / str(number) / "place.db"

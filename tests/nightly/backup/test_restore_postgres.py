@@ -29,13 +29,17 @@ NEW = "createdb --owner blocktill --encoding UTF8 --template template0 blocktill
 def commands(lines):
     """The commands of a block, one a line; what makes a user or installs is left out."""
     found = re.findall(r"^\$ (.*)$", lines, re.M)
-    return "\n".join(line for line in found if not re.search("createuser|pip install", line))
+    return "\n".join(
+        line for line in found if not re.search("createuser|pip install", line)
+    )
 
 
 def blocks(heading):
     """The commands of each block below a heading of docs/operators/backup.md."""
     section = BACKUP.partition(f"{heading}\n")[2].partition("\n## ")[0]
-    return [commands(lines) for lines in re.findall(r"```console\n(.*?)```", section, re.S)]
+    return [
+        commands(lines) for lines in re.findall(r"```console\n(.*?)```", section, re.S)
+    ]
 
 
 DUMP, RESTORE = blocks("### PostgreSQL")
@@ -67,7 +71,9 @@ class Machine:
 
     def run(self, script, status=0, **environ):
         """All that it said; it stops at the first command that fails."""
-        script = re.sub(r"(127\.0\.0\.1|10\.0\.0\.6):5432", f"127.0.0.1:{self.port}", script)
+        script = re.sub(
+            r"(127\.0\.0\.1|10\.0\.0\.6):5432", f"127.0.0.1:{self.port}", script
+        )
         ended = subprocess.run(
             ["bash", "-c", f"set -eu\n{script}"],
             input="y\n",
@@ -127,12 +133,16 @@ def selling(till):
 
 
 def addresses(till):
-    rows = till.shop.sql("SELECT deposit_address FROM invoice ORDER BY address_index").fetchall()
+    rows = till.shop.sql(
+        "SELECT deposit_address FROM invoice ORDER BY address_index"
+    ).fetchall()
     return [address for (address,) in rows]
 
 
 def next_index(till):
-    return till.shop.service.db.only(merchants.BY_ID, id=till.shop.merchant_id).next_index
+    return till.shop.service.db.only(
+        merchants.BY_ID, id=till.shop.merchant_id
+    ).next_index
 
 
 def test_an_old_dump_is_restored_and_no_paid_address_is_given_out_again(till, machine):
@@ -151,7 +161,9 @@ def test_an_old_dump_is_restored_and_no_paid_address_is_given_out_again(till, ma
     said = machine.run(RESTORE)
     with on(till.settings.database_url, till) as again:
         kept = addresses(again)  # those of one moment, and no others
-        assert kept == given_out[: len(kept)] and len(kept) <= len(given_out) - len(lost)
+        assert kept == given_out[: len(kept)] and len(kept) <= len(given_out) - len(
+            lost
+        )
         last = given_out.index(lost[65]["deposit_address"])
         assert next_index(again) == last + 1 + 100 and f"seen up to {last}" in said
         assert again.shop.invoice()["deposit_address"] not in given_out
@@ -170,7 +182,9 @@ def test_blocktill_backup_names_the_program_that_does_it(till, machine):
     assert not (machine.folder / "monday.db").exists()
 
 
-def test_after_a_failover_that_lost_commits_no_address_is_given_out_again(till, machine):
+def test_after_a_failover_that_lost_commits_no_address_is_given_out_again(
+    till, machine
+):
     """The standby has the database as it was before the last invoices, and takes over its name."""
     known = till.shop.invoice()
     url = till.settings.database_url
@@ -196,23 +210,38 @@ def test_after_a_failover_that_lost_commits_no_address_is_given_out_again(till, 
 def test_in_place_the_counters_are_moved_and_nobody_stays_logged_in(
     database, tmp_path, ticker, clock
 ):
-    made = f"sqlite:///{tmp_path}/x.db" if database == "sqlite" else postgres.server().create()
+    made = (
+        f"sqlite:///{tmp_path}/x.db"
+        if database == "sqlite"
+        else postgres.server().create()
+    )
     with open_till(tmp_path, ticker, clock, BLOCKTILL_DATABASE_URL=made) as till:
         till.pay(till.shop.invoice())
         till.shop.sql("UPDATE merchant SET next_index = 0")
         db, now = till.shop.service.db, till.clock()
-        session = log_in(db, new_login(db, till.shop.merchant_id, now), "", "Firefox", now)
+        session = log_in(
+            db, new_login(db, till.shop.merchant_id, now), "", "Firefox", now
+        )
         words = ("restore", "--in-place", "--yes", "--skip", "3")
-        refused = Terminal(till).run(*words, status=1, BLOCKTILL_EXPLORERS="http://127.0.0.1:9")[1]
-        assert "nothing was changed, the chain must be asked" in refused and next_index(till) == 0
-        with locks.only_one(open_database(made), made, "check"):  # beside it, and the service
+        refused = Terminal(till).run(
+            *words, status=1, BLOCKTILL_EXPLORERS="http://127.0.0.1:9"
+        )[1]
+        assert (
+            "nothing was changed, the chain must be asked" in refused
+            and next_index(till) == 0
+        )
+        with locks.only_one(
+            open_database(made), made, "check"
+        ):  # beside it, and the service
             output, said = Terminal(till).run(*words)
         assert "moved the counters" in output and "it will be 4" in said
         assert next_index(till) == 4
         assert session_of(db, session, now) is None
 
 
-def test_from_sqlite_to_postgresql_by_the_commands_of_backup_md(url, tmp_path, ticker, clock):
+def test_from_sqlite_to_postgresql_by_the_commands_of_backup_md(
+    url, tmp_path, ticker, clock
+):
     before = f"sqlite:///{tmp_path}/blocktill.db"
     with open_till(tmp_path, ticker, clock, BLOCKTILL_DATABASE_URL=before) as till:
         known = till.shop.invoice()

@@ -55,4 +55,6 @@ def test_addresses_are_those_of_electrum(tmp_path):
     for name, addresses in json.loads(done.stdout).items():
         descriptor = descriptor_of(name).replace("(multi(", "(sortedmulti(")
         assert len(addresses) == 20
-        assert addresses == [derive(descriptor, index, REGTEST) for index in range(20)], name
+        assert addresses == [
+            derive(descriptor, index, REGTEST) for index in range(20)
+        ], name

@@ -53,7 +53,11 @@ def test_a_run_reads_the_worst_block_and_the_payment_after_it(lied_to, name):
     till.liar.instead = rival.add(1, [waiting])
     before_s, before_kb = time.process_time(), memory_kb()
     report = till.check()
-    assert report.complete and report.changed == {invoice["id"]: "paid"} and report.blocks_read == 2
+    assert (
+        report.complete
+        and report.changed == {invoice["id"]: "paid"}
+        and report.blocks_read == 2
+    )
     assert report.read_bytes > 60_000
     # Twice what is expected on a busy machine: nothing that grows with the square passes.
     assert time.process_time() - before_s < 10
@@ -70,13 +74,17 @@ def spending(number, *outputs):
     return Tx(2, (origin,), outputs, 0)
 
 
-@pytest.mark.parametrize(("txs", "outputs"), [(1, 30_000), (1_000, 1)], ids=["one", "many"])
+@pytest.mark.parametrize(
+    ("txs", "outputs"), [(1, 30_000), (1_000, 1)], ids=["one", "many"]
+)
 def test_a_block_of_dust_to_one_of_our_addresses_is_kept(lied_to, txs, outputs):
     """A whole block of it by one transaction: ugly, paid for by whoever sends it, and soon read."""
     till = lied_to()
     invoice = till.shop.invoice()
     dust = [TxOut(600, script_of(invoice["deposit_address"]))] * outputs
-    till.liar.instead = Rival(till).add(1, [spending(number, *dust) for number in range(txs)])
+    till.liar.instead = Rival(till).add(
+        1, [spending(number, *dust) for number in range(txs)]
+    )
     before_s = time.process_time()
     report = till.check()
     assert report.complete and report.changed == {invoice["id"]: "paid"}

@@ -29,7 +29,9 @@ def paid_after_s(till, invoice, found):
 
 
 @pytest.mark.parametrize("kind", ["honest", *KINDS])
-def test_a_payment_is_counted_within_a_minute_of_its_block(lied_to, tmp_path, released, kind):
+def test_a_payment_is_counted_within_a_minute_of_its_block(
+    lied_to, tmp_path, released, kind
+):
     till: LiedTo = lied_to(honest_too=True, has_begun=False)
     till.shop.invoice()
     assert kind == OLD or till.check().complete
@@ -47,6 +49,10 @@ def test_a_payment_is_counted_within_a_minute_of_its_block(lied_to, tmp_path, re
     began_s = time.monotonic()
     idle, idle_mb = check(till, tmp_path)
     idle_s = time.monotonic() - began_s
-    print(f"| {kind} | {found[0]:.1f} s | {idle_s:.1f} s | {max(peak_mb, idle_mb):.0f} MB |")
+    print(
+        f"| {kind} | {found[0]:.1f} s | {idle_s:.1f} s | {max(peak_mb, idle_mb):.0f} MB |"
+    )
     assert found[0] < MOST_S and idle_s < MOST_S and max(peak_mb, idle_mb) < MOST_MB
-    assert report["changed"] == {invoice["id"]: "paid"} and not (report["stuck"] or idle["stuck"])
+    assert report["changed"] == {invoice["id"]: "paid"} and not (
+        report["stuck"] or idle["stuck"]
+    )

@@ -63,14 +63,19 @@ def faults_for(scene, calls):
     """For each call its number, what goes wrong, and the answer."""
     stale = scene.till.sandbox.chain.ledger.hashes[-1 - STALE]
     for number, path in enumerate(calls, 1):
-        yield from ((number, kind, answer) for kind, answer in (NO_ANSWER | WRONG_ANSWER).items())
+        yield from (
+            (number, kind, answer)
+            for kind, answer in (NO_ANSWER | WRONG_ANSWER).items()
+        )
         if path == TIP:
             yield number, "a stale tip", lambda _: say(stale)
 
 
 @pytest.fixture(params=SCENES, ids=lambda prepare: prepare.__name__.replace("_", " "))
 def scene(request, tmp_path, ticker, clock, caplog):
-    caplog.set_level(logging.CRITICAL)  # each fault is a line in the log, and there are hundreds
+    caplog.set_level(
+        logging.CRITICAL
+    )  # each fault is a line in the log, and there are hundreds
     with open_scene(request.param, tmp_path, ticker, clock) as opened:
         yield opened
 
@@ -108,7 +113,9 @@ class Trial:
         with self.scene.world(fault) as world:
             try:
                 world.till.check()
-                assert is_met(self.scene.relay.calls(world.name)), "the fault was never met"
+                assert is_met(self.scene.relay.calls(world.name)), (
+                    "the fault was never met"
+                )
                 assert_sound(world.url)
                 assert_nothing_else(state(world.url), self.before, self.end)
                 self.scene.heal(world)
@@ -120,7 +127,9 @@ class Trial:
 
     def _end_of(self, world):
         """From equal states the same checks go on: each is taken to its end once."""
-        reached = repr(state(world.url, NOISE - {"checked_at", "failures", "failed_at"}))
+        reached = repr(
+            state(world.url, NOISE - {"checked_at", "failures", "failed_at"})
+        )
         if reached not in self._ends:
             self._ends[reached] = check_until_settled(world)
             assert_sound(world.url)
@@ -157,7 +166,10 @@ def every(path, answer):
 
 def test_after_any_single_call_has_failed_the_end_is_the_same(scene):
     trial = Trial(scene)
-    assert {TIP, "raw"} <= {*trial.calls, *(path.rpartition("/")[2] for path in trial.calls)}
+    assert {TIP, "raw"} <= {
+        *trial.calls,
+        *(path.rpartition("/")[2] for path in trial.calls),
+    }
     all_of(
         [
             lambda number=number, kind=kind, answer=answer: trial.disturb(

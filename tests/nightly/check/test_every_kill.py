@@ -113,7 +113,9 @@ class Deaths:
                 self.after_life(forge, world)
                 return False
             except AssertionError as error:
-                raise AssertionError(f"moment {number}, {ended.errors}: {error}") from error
+                raise AssertionError(
+                    f"moment {number}, {ended.errors}: {error}"
+                ) from error
 
 
 def settled(world):
@@ -161,10 +163,14 @@ class Trial:
         for _ in range(times):
             pass_a_minute(world.url)
             ended = forge.run(world.environ, self.words)
-            while "another check is running" in ended.output:  # for the server, the dead one is
+            while (
+                "another check is running" in ended.output
+            ):  # for the server, the dead one is
                 ended = forge.run(world.environ, self.words)
             # A command that was given and done before says so.
-            done = any(refusal in ended.errors for refusal in ("already", "only an open one"))
+            done = any(
+                refusal in ended.errors for refusal in ("already", "only an open one")
+            )
             assert ended.status == 0 or done, ended.errors
 
 
@@ -177,7 +183,9 @@ def notified(till):
 
 
 @pytest.mark.parametrize(
-    "prepare", [*SCENES, notified], ids=lambda prepare: prepare.__name__.replace("_", " ")
+    "prepare",
+    [*SCENES, notified],
+    ids=lambda prepare: prepare.__name__.replace("_", " "),
 )
 def test_a_check_killed_at_any_moment_is_finished_by_the_next(
     prepare, tmp_path, ticker, clock, forges
@@ -210,8 +218,12 @@ def test_an_owners_command_killed_at_any_moment_is_done_by_giving_it_again(
     status, words, tmp_path, ticker, clock, forges
 ):
     with open_scene(paid_too_late, tmp_path, ticker, clock) as scene:
-        (invoice,) = scene.till.shop.get("/invoices", query_string={"status": status}).json["data"]
-        trial = Trial(scene, forges[0], [invoice["id"] if w == "ID" else w for w in words])
+        (invoice,) = scene.till.shop.get(
+            "/invoices", query_string={"status": status}
+        ).json["data"]
+        trial = Trial(
+            scene, forges[0], [invoice["id"] if w == "ID" else w for w in words]
+        )
         assert trial.deaths.all(forges, trial.words) >= 1
 
 
@@ -230,14 +242,18 @@ def test_an_order_killed_at_any_moment_makes_one_invoice_when_it_is_sent_again(
         def again(forge, world):
             assert_sound(world.url)
             at_once = forge.run(world.environ, words(0))
-            assert at_once.status == CREATED or "still being processed" in at_once.output
+            assert (
+                at_once.status == CREATED or "still being processed" in at_once.output
+            )
             later, replay = (forge.run(world.environ, words(60)) for _ in range(2))
             assert later.status == CREATED and replay.output == later.output
             assert at_once.status != CREATED or at_once.output == later.output
             rows = state(world.url)
             made = [row for row in rows["invoice"] if row["description"] == "one"]
             assert [row["id"] for row in made] == [json.loads(later.output)["id"]]
-            assert [f"{row['response']}\n" for row in rows["idempotency_key"]] == [later.output]
+            assert [f"{row['response']}\n" for row in rows["idempotency_key"]] == [
+                later.output
+            ]
             # Every index was given to one invoice, and the last to this.
             assert sorted(row["address_index"] for row in rows["invoice"]) == [0, 1, 2]
             assert made[0]["address_index"] == 2

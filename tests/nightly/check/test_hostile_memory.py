@@ -85,14 +85,20 @@ def settled(till, folder, name, payers=PAYERS):
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_a_lie_fills_no_memory_and_keeps_no_payment_from_being_settled(till, tmp_path, name):
+def test_a_lie_fills_no_memory_and_keeps_no_payment_from_being_settled(
+    till, tmp_path, name
+):
     path, lie = LIES[name]
     if lie is endless_head:
         till.liar.instead = lambda asked: lie if re.search(path, asked) else None
     else:
-        till.liar.lies = {path: (lambda _: lie) if lie and lie.__name__ == "reply" else lie}
+        till.liar.lies = {
+            path: (lambda _: lie) if lie and lie.__name__ == "reply" else lie
+        }
     assert settled(till, tmp_path, name)
-    assert name == "the truth" or any(re.search(path, asked) for asked in till.liar.asked)
+    assert name == "the truth" or any(
+        re.search(path, asked) for asked in till.liar.asked
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,10 +107,14 @@ def test_a_lie_fills_no_memory_and_keeps_no_payment_from_being_settled(till, tmp
         pytest.param(1, 1, id="one that waits, which nobody made"),
         pytest.param(25, 1_000, id="25,000 outputs a page"),
         pytest.param(2_000, 0, id="2,000 strangers' transactions a page"),
-        pytest.param(1, MAX_PARTS - 100, id="as many outputs as are believed, run after run"),
+        pytest.param(
+            1, MAX_PARTS - 100, id="as many outputs as are believed, run after run"
+        ),
     ],
 )
-def test_what_is_invented_to_wait_fills_no_memory_and_pays_nothing(till, tmp_path, txs, outputs):
+def test_what_is_invented_to_wait_fills_no_memory_and_pays_nothing(
+    till, tmp_path, txs, outputs
+):
     till.liar.instead = invented(txs, outputs)
     runs = 2 if outputs == MAX_PARTS - 100 else 1
     for number in range(runs):
@@ -117,7 +127,9 @@ def test_what_is_invented_to_wait_fills_no_memory_and_pays_nothing(till, tmp_pat
     assert len(set(paid)) == len(paid) == 2 * runs
 
 
-def test_what_is_invented_for_an_hour_at_twenty_pages_has_a_bound(lied_to, clock, tmp_path):
+def test_what_is_invented_for_an_hour_at_twenty_pages_has_a_bound(
+    lied_to, clock, tmp_path
+):
     """148 outputs a look, whose transactions spend a hundred coins each; then a block is read.
 
     It ends now, since the process at the end has no other clock: calls of minutes that are to come
@@ -139,6 +151,8 @@ def test_what_is_invented_for_an_hour_at_twenty_pages_has_a_bound(lied_to, clock
     run, peak_mb = check(till, tmp_path)
     assert sorted(run["changed"].values()) == ["paid", "paid"] and peak_mb < MOST_MB
     size = sum(file.stat().st_size for file in tmp_path.glob("blocktill.db*")) / 1e6
-    rows = till.shop.service.db.connection.execute_sql("SELECT count(*) FROM output").fetchone()[0]
+    rows = till.shop.service.db.connection.execute_sql(
+        "SELECT count(*) FROM output"
+    ).fetchone()[0]
     print(f"{rows} rows, {size:.1f} MB on disk, {peak_mb:.0f} MB at most")
     assert rows <= 2 + 20 * 200 and size < 60

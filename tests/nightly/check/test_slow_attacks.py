@@ -21,7 +21,11 @@ def test_a_watching_check_survives_a_database_that_is_locked_for_long(till):
         lock.execute("ROLLBACK")
         threading.Thread(target=watching.stderr.read, daemon=True).start()
         # A key may ask 120 times a minute.
-        until(lambda: till.look(invoice)["status"] == "expired", "the watch to go on", every_s=0.2)
+        until(
+            lambda: till.look(invoice)["status"] == "expired",
+            "the watch to go on",
+            every_s=0.2,
+        )
     finally:
         lock.close()
         watching.send_signal(signal.SIGTERM)

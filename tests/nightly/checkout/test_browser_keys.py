@@ -35,18 +35,27 @@ def rgb(text):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_tab_leads_through_the_page_in_order_and_shows_where_it_is(open_tab, counter, theme):
+def test_tab_leads_through_the_page_in_order_and_shows_where_it_is(
+    open_tab, counter, theme
+):
     tab = show(open_tab, counter, counter.invoice(), theme=theme)
     background = {"light": branding.LIGHT_PAGE, "dark": branding.DARK_PAGE}[theme]
     places = []
     for place in walk(tab):
         width, style, colour, inside = tab.ask(OUTLINE)
         assert width >= 2 and style == "solid" and inside, place
-        assert branding.contrast(rgb(colour), background) >= branding.SHAPE_CONTRAST, place
+        assert branding.contrast(rgb(colour), background) >= branding.SHAPE_CONTRAST, (
+            place
+        )
         places.append(place)
     assert places == BUTTONS + PICKER
-    finish(counter.shop, invoice := counter.invoice(), "canceled")  # nothing else to stop at
-    assert list(walk(show(open_tab, counter, invoice, theme=theme))) == ["unit", *PICKER]
+    finish(
+        counter.shop, invoice := counter.invoice(), "canceled"
+    )  # nothing else to stop at
+    assert list(walk(show(open_tab, counter, invoice, theme=theme))) == [
+        "unit",
+        *PICKER,
+    ]
 
 
 @pytest.mark.parametrize("key", ["Enter", "Space"])
@@ -62,12 +71,16 @@ def test_amount_address_and_link_are_copied_by_key(open_tab, counter, key, host)
     expected = {
         "copy-amount": tab.text("amount-btc"),
         "copy-address": invoice["deposit_address"],
-        "copy-link": tab.ask("document.getElementById('open-wallet').getAttribute('href')"),
+        "copy-link": tab.ask(
+            "document.getElementById('open-wallet').getAttribute('href')"
+        ),
     }
     assert expected["copy-link"].endswith("&message=Tea%20%26%20cake")
     for place in walk(tab):
         if place in expected:
-            label = tab.ask(f"document.getElementById('{place}').ariaLabel") or tab.text(place)
+            label = tab.ask(
+                f"document.getElementById('{place}').ariaLabel"
+            ) or tab.text(place)
             tab.press(key)
             tab.until(f"document.getElementById('{place}').textContent === 'Copied'")
             assert tab.text("announce") == f"{label}: Copied"

@@ -24,13 +24,18 @@ LONG = "Two bags of coffee and a word without end: " + "Kaffee" * 40
 @pytest.fixture(scope="module")
 def hosted(browser, tmp_path_factory, ticker):
     """A server whose payments are invented; from $100 on they need three confirmations."""
-    environ = {"BLOCKTILL_CONFIRMATIONS": "1 3@100", "BLOCKTILL_LINK_OPEN_INVOICES": "1"}
+    environ = {
+        "BLOCKTILL_CONFIRMATIONS": "1 3@100",
+        "BLOCKTILL_LINK_OPEN_INVOICES": "1",
+    }
     with open_hosted(tmp_path_factory.mktemp("hosted"), ticker, **environ) as opened:
         yield opened
 
 
 def coffee(hosted, amount_usd=25, **fields):
-    return hosted.invoice(amount_usd=amount_usd, description="Two bags of coffee", **fields)
+    return hosted.invoice(
+        amount_usd=amount_usd, description="Two bags of coffee", **fields
+    )
 
 
 def waiting(hosted, **fields):
@@ -85,7 +90,12 @@ def vanished(hosted):
 
 def undone(hosted):
     invoice = paying(waiting, None, confirmed=False)(hosted)
-    wanted = {"invoice_id": invoice["id"], "reason": "reorganised", "since_at": 1, "stake_minor": 1}
+    wanted = {
+        "invoice_id": invoice["id"],
+        "reason": "reorganised",
+        "since_at": 1,
+        "stake_minor": 1,
+    }
     wanted["merchant_id"] = hosted.shop.merchant_id
     hosted.shop.service.db.run(attentions.WANT, **wanted)
     return invoice
@@ -123,7 +133,9 @@ def branded(hosted):
 def worst_texts(hosted):
     fields = {"amount_usd": 999_999.99, "description": LONG}
     invoice = roasters(hosted, "W" * 60, 2000, fields)
-    hosted.shop.sql(f"UPDATE invoice SET reference = '{'W' * 200}' WHERE id = '{invoice['id']}'")  # noqa: S608
+    hosted.shop.sql(
+        f"UPDATE invoice SET reference = '{'W' * 200}' WHERE id = '{invoice['id']}'"  # noqa: S608
+    )
     return invoice
 
 
@@ -199,7 +211,9 @@ def fixed(tab, hosted):
 
 def flexible(tab, hosted):
     link = hosted.shop.link(title=LONG[:100], min_amount_usd=5)
-    hosted.shop.sql("UPDATE payment_link SET suggested = '5 12.50 2000' WHERE amount IS NULL")
+    hosted.shop.sql(
+        "UPDATE payment_link SET suggested = '5 12.50 2000' WHERE amount IS NULL"
+    )
     return tab.go(hosted.page(link))
 
 
@@ -237,7 +251,14 @@ def submit(tab, id):
     return tab.status
 
 
-LINKS = {fixed: 200, flexible: 200, wrong_amount: 400, too_many: 429, gone: 410, nothing_here: 404}
+LINKS = {
+    fixed: 200,
+    flexible: 200,
+    wrong_amount: 400,
+    too_many: 429,
+    gone: 410,
+    nothing_here: 404,
+}
 
 
 @pytest.mark.parametrize("reach", LINKS, ids=lambda reach: reach.__name__)
@@ -269,7 +290,15 @@ def test_the_smallest_phone_suffices_in_every_language(open_tab, hosted):
             assert misfits(tab, SMALL[0]) == [], (language, tab.ask("location.href"))
 
 
-NEEDED = ("amount-btc", "pay-by", "qr", "open-wallet", "copy-link", "copy-amount", "copy-address")
+NEEDED = (
+    "amount-btc",
+    "pay-by",
+    "qr",
+    "open-wallet",
+    "copy-link",
+    "copy-amount",
+    "copy-address",
+)
 
 
 def test_all_that_is_needed_to_pay_is_on_one_screen_of_a_desk(open_tab, hosted):
@@ -299,7 +328,10 @@ def test_only_who_likes_motion_gets_it(open_tab, hosted):
     moving = """[...document.querySelectorAll('*')].filter((it) => it.checkVisibility())
         .flatMap((it) => ['', '::before', '::after'].map((part) => getComputedStyle(it, part)))
         .map((style) => style.animationName).filter((name) => name !== 'none')"""
-    for make, names in ((waiting, ["breathe"]), (paid, ["ripple", "sparks", "land", "draw"])):
+    for make, names in (
+        (waiting, ["breathe"]),
+        (paid, ["ripple", "sparks", "land", "draw"]),
+    ):
         tab.emulate()
         tab.go(hosted.page(make(hosted)))
         assert tab.ask(moving) == names

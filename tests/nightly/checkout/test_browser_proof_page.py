@@ -23,19 +23,25 @@ def prove(tab):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_it_looks_right_and_reads_right_to_those_who_listen(open_tab, counter, invoice, theme):
+def test_it_looks_right_and_reads_right_to_those_who_listen(
+    open_tab, counter, invoice, theme
+):
     tab, axe = open_tab(counter.root), axe_script()
     for size in (DESK, PHONE, SMALL):
         tab.emulate(size, theme)
         tab.go(f"{counter.page(invoice)}/proof")
         prove(tab)
-        tab.ask("document.querySelectorAll('details').forEach((it) => { it.open = true; })")
+        tab.ask(
+            "document.querySelectorAll('details').forEach((it) => { it.open = true; })"
+        )
         assert misfits(tab, size[0]) == []
         assert faults(tab, axe) == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_verdict_stands_on_the_first_screen_of_a_phone(open_tab, counter, invoice, language):
+def test_the_verdict_stands_on_the_first_screen_of_a_phone(
+    open_tab, counter, invoice, language
+):
     tab = open_tab(counter.root, size=(390, 664))
     tab.go(f"{counter.page(invoice)}/proof?lang={language}")
     prove(tab)
@@ -45,7 +51,9 @@ def test_the_verdict_stands_on_the_first_screen_of_a_phone(open_tab, counter, in
     assert misfits(tab, SMALL[0]) == []
 
 
-def test_one_wrong_document_among_two_is_told_from_the_other(open_tab, counter, invoice):
+def test_one_wrong_document_among_two_is_told_from_the_other(
+    open_tab, counter, invoice
+):
     tab = open_tab(counter.root)
     tab.go(f"{counter.page(invoice)}/proof")
     prove(tab)
@@ -53,12 +61,16 @@ def test_one_wrong_document_among_two_is_told_from_the_other(open_tab, counter, 
     tab.ask(f"{one_as_other}(document.querySelectorAll('pre'))")
     tab.click("#check")
     tab.until("document.querySelector('.verdict.problem')")
-    verdicts = tab.ask("[...document.querySelectorAll('.verdict')].map((it) => it.textContent)")
+    verdicts = tab.ask(
+        "[...document.querySelectorAll('.verdict')].map((it) => it.textContent)"
+    )
     assert verdicts == [tab.text("flaw-another"), tab.text("holds")]
     assert tab.text("announce") == " ".join(verdicts)
 
 
-def test_a_page_that_came_without_https_says_why_it_cannot_check(open_tab, counter, invoice):
+def test_a_page_that_came_without_https_says_why_it_cannot_check(
+    open_tab, counter, invoice
+):
     root = counter.root.replace("127.0.0.1", "shop.test")
     tab = open_tab(root)
     tab.go(f"{root}/pay/{invoice['id']}/proof")
@@ -74,5 +86,7 @@ def test_without_javascript_it_names_the_command_and_offers_the_document(
     tab = open_tab(counter.root, script=False)
     tab.go(f"{counter.page(invoice)}/proof")
     assert not tab.is_shown("check") and not tab.is_shown("insecure")
-    assert tab.text("command") == "blocktill verify-proof proof.json" and tab.is_shown("command")
+    assert tab.text("command") == "blocktill verify-proof proof.json" and tab.is_shown(
+        "command"
+    )
     assert tab.is_shown("download")

@@ -39,14 +39,19 @@ def shows(site, html):
 
 
 @pytest.mark.parametrize("policy", ["strict-origin-when-cross-origin", "no-referrer"])
-def test_a_form_of_another_site_shows_the_page_whose_button_then_pays(tab, hosted, site, policy):
+def test_a_form_of_another_site_shows_the_page_whose_button_then_pays(
+    tab, hosted, site, policy
+):
     link = hosted.shop.link(amount_usd=5)
     form = f'<meta name="referrer" content="{policy}"><form method="post" action="{{}}"></form>'
     shows(site, form.format(hosted.page(link)))
     tab.go(site.root)
     tab.ask("document.forms[0].submit()")
     tab.until("document.getElementById('problem')")
-    assert "Another site" in tab.text("problem") and (tab.status, made(hosted)) == (403, 0)
+    assert "Another site" in tab.text("problem") and (tab.status, made(hosted)) == (
+        403,
+        0,
+    )
     tab.click("#submit")
     tab.until("document.getElementById('qr')")
     assert made(hosted) == 1
@@ -54,7 +59,9 @@ def test_a_form_of_another_site_shows_the_page_whose_button_then_pays(tab, hoste
 
 def press_in_a_frame(tab, hosted, site, thing, done):
     """The site shows the page in a frame, whose first button is pressed until it is `done`."""
-    frame = f'<iframe src="{hosted.page(thing)}" style="width:100%;height:700px"></iframe>'
+    frame = (
+        f'<iframe src="{hosted.page(thing)}" style="width:100%;height:700px"></iframe>'
+    )
     shows(site, f'<p id="shop">The shop</p>{frame}')
     tab.go(site.root)
     tab.until("document.querySelector('iframe')")
@@ -68,14 +75,22 @@ def press_in_a_frame(tab, hosted, site, thing, done):
 
 
 def test_a_link_in_a_frame_that_is_allowed_pays(tab, hosted, site):
-    press_in_a_frame(tab, hosted, site, hosted.shop.link(amount_usd=5), lambda: made(hosted) > 0)
+    press_in_a_frame(
+        tab, hosted, site, hosted.shop.link(amount_usd=5), lambda: made(hosted) > 0
+    )
     assert made(hosted) == 1
 
 
 def leads_back(hosted, site):
     """The site is the shop that the pages lead back to."""
-    shop, (paid, unpaid) = hosted.shop, (f"{site.root}/{kind}/" for kind in ("paid", "unpaid"))
-    returns = {"return_paid": f"{paid}{{invoice}}", "return_unpaid": f"{unpaid}{{invoice}}"}
+    shop, (paid, unpaid) = (
+        hosted.shop,
+        (f"{site.root}/{kind}/" for kind in ("paid", "unpaid")),
+    )
+    returns = {
+        "return_paid": f"{paid}{{invoice}}",
+        "return_unpaid": f"{unpaid}{{invoice}}",
+    }
     set_brand(shop.service.db, shop.merchant_id, returns)
     shows(site, '<p id="shop">The shop</p>')
 

@@ -24,7 +24,9 @@ def test_a_part_asks_by_itself_for_the_rest_and_the_rest_pays(open_tab, counter)
     assert tab.qr().text == f"bitcoin:{address}?amount={btc_text(whole - 20_000)}"
     assert tab.text("amount-btc") == rest and tab.text("address") == address
     assert tab.text("amount-total") == f"of $25.00 ({btc_shown(whole)} BTC) in total"
-    assert tab.ask("document.getElementById('open-wallet').href").startswith(tab.qr().text)
+    assert tab.ask("document.getElementById('open-wallet').href").startswith(
+        tab.qr().text
+    )
     counter.pay(invoice, whole - 20_000)
     tab.pass_time(3)
     assert tab.text("state") == "Payment seen"
@@ -41,7 +43,9 @@ def test_the_last_minutes_are_counted_and_their_end_changes_the_page(open_tab, c
     tab = show(open_tab, counter, invoice)
     assert tab.is_shown("pay-by") and not tab.is_shown("time-left")
     tab.until("document.getElementById('time-left').checkVisibility()")
-    assert tab.text("countdown") in ("5:00", "4:59", "4:58") and not tab.is_shown("pay-by")
+    assert tab.text("countdown") in ("5:00", "4:59", "4:58") and not tab.is_shown(
+        "pay-by"
+    )
 
 
 def test_an_invoice_expires_before_the_payers_eyes(open_tab, counter):
@@ -51,15 +55,22 @@ def test_an_invoice_expires_before_the_payers_eyes(open_tab, counter):
     assert tab.is_shown("open-wallet")
     tab.until_state("overdue")
     assert "If you have already paid, do nothing" in tab.text("announce")
-    assert not tab.is_shown("open-wallet") and tab.text("address") == invoice["deposit_address"]
+    assert (
+        not tab.is_shown("open-wallet")
+        and tab.text("address") == invoice["deposit_address"]
+    )
     counter.till.check()
     tab.pass_time(3)
-    assert tab.text("announce").startswith("This invoice has expired. Please do not pay it")
+    assert tab.text("announce").startswith(
+        "This invoice has expired. Please do not pay it"
+    )
     assert tab.text("address") == invoice["deposit_address"]
 
 
 @pytest.mark.parametrize("end", ["expired", "canceled", "paid"])
-def test_what_comes_late_or_on_top_shows_on_a_page_that_stayed_open(open_tab, counter, end):
+def test_what_comes_late_or_on_top_shows_on_a_page_that_stayed_open(
+    open_tab, counter, end
+):
     tab = open_tab(counter.root)
     invoice = counter.invoice(left_s=5 if end == "expired" else 3000)
     tab.go(counter.page(invoice))
@@ -75,11 +86,15 @@ def test_what_comes_late_or_on_top_shows_on_a_page_that_stayed_open(open_tab, co
     assert "beyond" not in tab.ask("document.documentElement.outerHTML")
     counter.pay(invoice, 20_000)
     tab.pass_time(61)
-    assert "0.00020000 BTC" in tab.text("beyond") and "not confirmed yet" in tab.text("beyond")
+    assert "0.00020000 BTC" in tab.text("beyond") and "not confirmed yet" in tab.text(
+        "beyond"
+    )
     assert "0.00020000 BTC" in tab.text("announce")
     counter.mine()
     tab.pass_time(61)
-    assert "0.00020000 BTC" in tab.text("beyond") and "not confirmed" not in tab.text("beyond")
+    assert "0.00020000 BTC" in tab.text("beyond") and "not confirmed" not in tab.text(
+        "beyond"
+    )
 
 
 def test_a_fixed_link_makes_an_invoice_for_each_press_and_leads_on_to_an_unpaid_one(
@@ -88,7 +103,9 @@ def test_a_fixed_link_makes_an_invoice_for_each_press_and_leads_on_to_an_unpaid_
     link = counter.shop.link(amount_usd=12, title="Membership", description="One year")
     tab = show(open_tab, counter, link)
     assert (tab.text("title"), tab.text("price")) == ("Membership", "$12.00")
-    tab.until("document.getElementById('worth').textContent === '\u2248\u00a00.00020000\u00a0BTC'")
+    tab.until(
+        "document.getElementById('worth').textContent === '\u2248\u00a00.00020000\u00a0BTC'"
+    )
     tab.click("#submit")
     tab.until("document.getElementById('qr')")
     first = tab.ask("location.pathname")
@@ -166,7 +183,9 @@ def test_without_javascript_a_refresh_does_the_same(open_tab, counter):
     tab.click("#submit")
     tab.until("document.getElementById('qr')")
     assert tab.qr().text.startswith(f"bitcoin:{tab.text('address')}?amount=")
-    assert not tab.is_shown("copy-amount") and not tab.ask("document.querySelector('.js')")
+    assert not tab.is_shown("copy-amount") and not tab.ask(
+        "document.querySelector('.js')"
+    )
     assert not tab.ask("document.querySelector('.live').checkVisibility()")
     id = tab.ask("location.pathname").rpartition("/")[2]
     invoice = counter.shop.get(f"/invoices/{id}").json
@@ -193,7 +212,9 @@ def test_a_lost_connection_is_admitted_and_made_up_for(open_tab, counter):
     tab.cut_off(False)
     tab.pass_time(1)
     assert tab.text("state") == "Payment seen" and not tab.is_shown("offline")
-    assert {text.split()[-2] for text in tab.complaints} == {"net::ERR_INTERNET_DISCONNECTED"}
+    assert {text.split()[-2] for text in tab.complaints} == {
+        "net::ERR_INTERNET_DISCONNECTED"
+    }
     tab.complaints.clear()
 
 
@@ -261,7 +282,9 @@ def test_a_receipt_follows_a_reorganisation_and_the_payment_back(open_tab, count
 def test_amounts_change_their_unit_and_times_are_the_payers_own(open_tab, counter):
     invoice = counter.invoice(left_s=3590)
     tab = open_tab(counter.root)
-    before_midnight = (23 - datetime.now(UTC).hour + 11) % 24 - 11  # hours east, where it is 23:00
+    before_midnight = (
+        23 - datetime.now(UTC).hour + 11
+    ) % 24 - 11  # hours east, where it is 23:00
     zones = {
         "Asia/Kathmandu": timedelta(hours=5, minutes=45),
         f"Etc/GMT{-before_midnight:+}": timedelta(hours=before_midnight),
@@ -280,7 +303,10 @@ def test_amounts_change_their_unit_and_times_are_the_payers_own(open_tab, counte
     counter.pay(invoice, 20_000)
     tab.pass_time(3)
     assert "20,000 satoshis arrived" in tab.text("announce")
-    assert tab.ask("document.querySelector('#details dd').textContent") == "21,667 satoshis"
+    assert (
+        tab.ask("document.querySelector('#details dd').textContent")
+        == "21,667 satoshis"
+    )
     tab.click("#unit")
     assert tab.text("bitcoin").startswith("0.00021667 BTC")
 
@@ -300,7 +326,9 @@ WAITING = {one: catalog(one).gettext("Waiting for your payment") for one in LANG
 
 
 @pytest.mark.parametrize("language", WAITING)
-def test_the_page_speaks_the_browsers_language_also_when_it_changes(open_tab, counter, language):
+def test_the_page_speaks_the_browsers_language_also_when_it_changes(
+    open_tab, counter, language
+):
     invoice = counter.invoice()
     tab = show(open_tab, counter, invoice, language=language)
     assert tab.ask("document.documentElement.lang") == language

@@ -14,7 +14,9 @@ def unheard(tab):
 
 
 @pytest.mark.parametrize("size", [(390, 664), DESK], ids=["on a phone", "at a desk"])
-def test_where_no_wallet_opens_the_code_and_what_can_be_copied_are_shown(open_tab, counter, size):
+def test_where_no_wallet_opens_the_code_and_what_can_be_copied_are_shown(
+    open_tab, counter, size
+):
     invoice = counter.invoice(left_s=3000)
     tab = show(open_tab, counter, invoice, size=size)
     assert not tab.is_shown("no-wallet")
@@ -47,11 +49,15 @@ def awaiting_script(open_tab, counter):
     tab = open_tab(counter.root)
     tab.call("Fetch.enable", patterns=[{"urlPattern": "*/assets/pages*.js"}])
     tab.call("Page.navigate", url=counter.page(counter.invoice(left_s=3000)))
-    tab.until_seen("document.getAnimations().length && document.timeline.currentTime > 0")
+    tab.until_seen(
+        "document.getAnimations().length && document.timeline.currentTime > 0"
+    )
     return tab
 
 
-def test_while_the_script_hangs_the_code_is_shown_whatever_is_touched(open_tab, counter):
+def test_while_the_script_hangs_the_code_is_shown_whatever_is_touched(
+    open_tab, counter
+):
     tab = awaiting_script(open_tab, counter)
     tab.click("#unfold")  # before the code is shown: it must not be put away unseen
     tab.until_seen(SHOWN)
@@ -76,7 +82,13 @@ def test_the_code_is_shown_where_the_script_never_arrives(open_tab, counter):
     tab = open_tab(counter.root)
     tab.call("Network.setBlockedURLs", urls=["*/assets/pages*.js"])
     tab.go(counter.page(counter.invoice(left_s=3000)))
-    tab.until("document.getElementById('qr')?.checkVisibility({ visibilityProperty: true })")
-    tab.until("document.getElementById('pay-by').checkVisibility({ visibilityProperty: true })")
+    tab.until(
+        "document.getElementById('qr')?.checkVisibility({ visibilityProperty: true })"
+    )
+    tab.until(
+        "document.getElementById('pay-by').checkVisibility({ visibilityProperty: true })"
+    )
     assert "js" not in tab.ask("document.documentElement.className")
-    tab.complaints[:] = [one for one in tab.complaints if "ERR_BLOCKED_BY_CLIENT" not in one]
+    tab.complaints[:] = [
+        one for one in tab.complaints if "ERR_BLOCKED_BY_CLIENT" not in one
+    ]

@@ -48,7 +48,11 @@ def opened_as_sheets(folder, files, how, locale="en-US"):
     user = folder / "profile/user"
     user.mkdir(parents=True, exist_ok=True)
     (user / "registrymodifications.xcu").write_text(PROFILE.format(locale))
-    words = [tool("soffice"), f"-env:UserInstallation=file://{folder}/profile", "--headless"]
+    words = [
+        tool("soffice"),
+        f"-env:UserInstallation=file://{folder}/profile",
+        "--headless",
+    ]
     words += [f"--infilter=CSV:{how}", "--convert-to", "fods", "--outdir", folder]
     done([*words, *files], timeout=240, env=os.environ | {"HOME": str(folder)})
 
@@ -62,7 +66,9 @@ def test_a_spreadsheet_of_each_language_reads_the_same_sums_days_and_texts(
     separator = ";" if b";" in sheet.read_bytes().splitlines()[0] else ","
     opened_as_sheets(tmp_path, [sheet], f"{ord(separator)},34,UTF8", LOCALES[language])
     opened = unescape(sheet.with_suffix(".fods").read_text(encoding="utf-8"))
-    numbers = [Decimal(text) for text in re.findall(r'office:value="([-\d.E]+)"', opened)]
+    numbers = [
+        Decimal(text) for text in re.findall(r'office:value="([-\d.E]+)"', opened)
+    ]
     sums = [Decimal(row["value_at_receipt"]) for row in records]
     coins = [Decimal(row["amount_btc"]) for row in records]
     assert sorted(numbers) == sorted([*sums, *coins])
@@ -81,7 +87,9 @@ ATTACKS = (
 )
 
 
-@pytest.mark.parametrize("separator", [",", ";", "\t"], ids=["comma", "semicolon", "tab"])
+@pytest.mark.parametrize(
+    "separator", [",", ";", "\t"], ids=["comma", "semicolon", "tab"]
+)
 def test_libreoffice_calculates_no_text_whichever_separator_it_reads_with(
     tmp_path, records, separator
 ):
@@ -92,17 +100,25 @@ def test_libreoffice_calculates_no_text_whichever_separator_it_reads_with(
     ]
     files = []
     for name, language in (("csv", "en"), ("koinly", "en"), ("spreadsheet", "de")):
-        files.append(written(tmp_path, name, attacked, language).rename(tmp_path / f"{name}.csv"))
+        files.append(
+            written(tmp_path, name, attacked, language).rename(tmp_path / f"{name}.csv")
+        )
     raw = tmp_path / "raw.csv"
     raw.write_text(f"a{separator}=1+1\n")
     how = f"{ord(separator)},34,UTF8,1,,1033,false,true,false,false,false,-1,true"
     opened_as_sheets(tmp_path, [*files, raw], how)
-    assert "table:formula" in raw.with_suffix(".fods").read_text(encoding="utf-8")  # it can fail
+    assert "table:formula" in raw.with_suffix(".fods").read_text(
+        encoding="utf-8"
+    )  # it can fail
     for file in files:
         opened = unescape(file.with_suffix(".fods").read_text(encoding="utf-8"))
         assert "thanks" in opened and "table:formula" not in opened
-        texts = re.findall(r'office:value-type="string"[^>]*>\s*<text:p>([^<]*)', opened)
-        assert texts and not [text for text in texts if text.startswith(tuple("=+-@\t\r"))]
+        texts = re.findall(
+            r'office:value-type="string"[^>]*>\s*<text:p>([^<]*)', opened
+        )
+        assert texts and not [
+            text for text in texts if text.startswith(tuple("=+-@\t\r"))
+        ]
 
 
 def test_bean_check_accepts_the_ledger(tmp_path, records):
@@ -116,5 +132,7 @@ def test_bean_check_accepts_the_ledger(tmp_path, records):
     ended = subprocess.run(words, **check)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
     ledger.write_text(ledger.read_text().replace("-0.02", "-0.03"))
-    ledger.write_text(re.sub(r"Income:Sales  -\d", "Income:Sales  -9", ledger.read_text()))
+    ledger.write_text(
+        re.sub(r"Income:Sales  -\d", "Income:Sales  -9", ledger.read_text())
+    )
     assert subprocess.run(words, **check).returncode == 1  # it can fail

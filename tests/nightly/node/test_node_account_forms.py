@@ -25,7 +25,9 @@ def test_an_invoice_of_every_form_is_paid_proven_spent_and_taken_back(tmp_path, 
             }
 
         sats = invoices["p2tr"]["amount_sats"]
-        txid = till.pay_outputs(*((invoices[name], sats) for name in FORMS if name != "p2tr"))
+        txid = till.pay_outputs(
+            *((invoices[name], sats) for name in FORMS if name != "p2tr")
+        )
         key = Key.new()  # `bit` pays no taproot
         node.pay(address_of(key.script), sats + 500)
         till.mine()
@@ -36,8 +38,13 @@ def test_an_invoice_of_every_form_is_paid_proven_spent_and_taken_back(tmp_path, 
         till.check()
         assert set(states().values()) == {("paid", (sats, sats))}
         for name, invoice in invoices.items():
-            assert till.proof(invoice).txid == (by_hand.txid if name == "p2tr" else txid)
-        places = {name: (txid, vout) for vout, name in enumerate(n for n in FORMS if n != "p2tr")}
+            assert till.proof(invoice).txid == (
+                by_hand.txid if name == "p2tr" else txid
+            )
+        places = {
+            name: (txid, vout)
+            for vout, name in enumerate(n for n in FORMS if n != "p2tr")
+        }
         for name, place in places.items():
             spend = owners[name].spend(invoices[name], *place, NOBODY)
             assert node.send(spend.raw) == spend.txid, name

@@ -10,7 +10,9 @@ from playground import scene_of
 
 from btcpay.sandbox.scenes.stories import scenes
 
-NEWCOMER_S = 90  # from the clone's end to an invoice that is paid; pip's downloads apart
+NEWCOMER_S = (
+    90  # from the clone's end to an invoice that is paid; pip's downloads apart
+)
 
 
 def test_a_newcomer_sees_an_invoice_paid_by_one_press(playground, open_tab):

@@ -29,13 +29,19 @@ def test_the_production_lines_of_readme_work_in_a_clone_without_tags(tmp_path):
     assert lines[-1] == "/opt/blocktill/bin/blocktill setup"
     installed = tmp_path / "opt/blocktill"
     environ = {
-        name: value for name, value in os.environ.items() if not name.startswith("BLOCKTILL_")
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("BLOCKTILL_")
     }
     environ["PATH"] = "/usr/local/bin:/usr/bin:/bin"  # not the tools of the tests
 
     def in_clone(*lines):
         """Bash's words; it ends at the first line that fails."""
-        return ["bash", "-ec", "\n".join(lines).replace("/opt/blocktill", str(installed))]
+        return [
+            "bash",
+            "-ec",
+            "\n".join(lines).replace("/opt/blocktill", str(installed)),
+        ]
 
     place = {"cwd": clone, "env": environ}
     ended = asked(in_clone(*lines[:-1]), **place)
@@ -44,6 +50,11 @@ def test_the_production_lines_of_readme_work_in_a_clone_without_tags(tmp_path):
     said = done([installed / "bin/blocktill", "--version"], cwd=tmp_path, env=environ)
     assert f"blocktill, version {__version__}\n" in said
     ended = subprocess.run(
-        in_clone(lines[-1]), capture_output=True, text=True, timeout=60, input="", **place
+        in_clone(lines[-1]),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        input="",
+        **place,
     )
     assert ended.returncode == 2 and "there is no terminal to ask" in ended.stderr

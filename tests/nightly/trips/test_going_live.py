@@ -50,7 +50,10 @@ class Machine:
     found: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
-        tools, blocktill = self.folder / "tools", Path(sys.executable).parent / "blocktill"
+        tools, blocktill = (
+            self.folder / "tools",
+            Path(sys.executable).parent / "blocktill",
+        )
         for name in ("tools", "systemd"):
             (self.folder / name).mkdir()
         values = {"lib": self.folder / "lib", "env": self.folder / "blocktill.env"}
@@ -124,7 +127,10 @@ class Machine:
         text = self.outputs["invoice"]
         address = re.search(r'"deposit_address":"(\w+)"', text)[1]
         amount = re.search(r'"amount_sats":([0-9]+)', text)[1]
-        press(self.chain, "pay", address=address, amount=amount), press(self.chain, "mine")
+        (
+            press(self.chain, "pay", address=address, amount=amount),
+            press(self.chain, "mine"),
+        )
 
     def stop(self):
         if (self.folder / "serve.pid").exists():
@@ -136,7 +142,10 @@ class Machine:
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory):
     folder = tmp_path_factory.mktemp("machine")
-    with TickerServer() as ticker, serving_sandbox(folder / "chain", Clock()) as (_, chain):
+    with (
+        TickerServer() as ticker,
+        serving_sandbox(folder / "chain", Clock()) as (_, chain),
+    ):
         url = f"http://127.0.0.1:{free_port()}"
         machine = Machine(folder, url, chain, ticker.url, free_port())
         try:
@@ -154,5 +163,11 @@ def test_the_commands_run_as_written_and_what_the_document_promises_comes(machin
     assert "bcrt1q" in machine.outputs["setup"]
     assert re.search(rf"{invoice}.*\bpaid\b", machine.outputs["paid"], re.S)
     assert "A first try" in (machine.folder / "labels.jsonl").read_text()
-    assert (machine.folder / "payments.csv").read_text().startswith("day,received_at,recorded_at")
-    assert sum("sk_test_" in machine.outputs[name] for name in ("rotate", "leaked")) == 2
+    assert (
+        (machine.folder / "payments.csv")
+        .read_text()
+        .startswith("day,received_at,recorded_at")
+    )
+    assert (
+        sum("sk_test_" in machine.outputs[name] for name in ("rotate", "leaked")) == 2
+    )

@@ -15,7 +15,11 @@ from fake_esplora import Terminal, open_till
 from btcpay.api.idempotency import HOLD
 from btcpay.values.times import utc_now
 
-PROCESSES, THREADS, ORDERS = 4, 8, 6  # orders of each thread, two of three without a key
+PROCESSES, THREADS, ORDERS = (
+    4,
+    8,
+    6,
+)  # orders of each thread, two of three without a key
 CHECKS = 3
 SHARED_BY = 4  # requests with the same Idempotency-Key
 
@@ -39,7 +43,9 @@ def order(live, key, number):
     pauses_s = (min(0.02 * 2**n, 3) for n in itertools.count())
 
     def ask():
-        answer = live.ask("POST", "/invoices", key, json={"amount_usd": 5}, headers=headers)
+        answer = live.ask(
+            "POST", "/invoices", key, json={"amount_usd": 5}, headers=headers
+        )
         if answer.status_code != 409:
             return answer
         sleep(next(pauses_s))
@@ -70,7 +76,9 @@ def test_nothing_is_made_paid_or_counted_twice(till, tmp_path):
             folder = tmp_path / f"live{number}"
             folder.mkdir()
             lives.append(stack.enter_context(Live(till.shop, folder)))
-        checks = [terminal.start("check", "--watch", "1", "--json") for _ in range(CHECKS)]
+        checks = [
+            terminal.start("check", "--watch", "1", "--json") for _ in range(CHECKS)
+        ]
         for check in checks:
             stack.callback(check.kill)
         pay_and_mine(till, early)
@@ -103,13 +111,17 @@ def test_nothing_is_made_paid_or_counted_twice(till, tmp_path):
     assert len(invoices) == len(early) + len(by_key) + len(plain)
     assert len(plain) == sum(not text for text, _ in made)
     # No address and no index twice, and no gap.
-    assert sorted(row["address_index"] for row in invoices) == list(range(len(invoices)))
+    assert sorted(row["address_index"] for row in invoices) == list(
+        range(len(invoices))
+    )
     assert len({row["deposit_address"] for row in invoices}) == len(invoices)
     (merchant,) = rows["merchant"]
     assert merchant["next_index"] == len(invoices)
     # Each is paid, once, and by all that came; and it was recorded once.
     assert {row["status"] for row in invoices} == {"paid"}
-    assert Counter(row["invoice_id"] for row in payments) == Counter(r["id"] for r in invoices)
+    assert Counter(row["invoice_id"] for row in payments) == Counter(
+        r["id"] for r in invoices
+    )
     kinds = Counter((row["invoice_id"], row["kind"]) for row in rows["event"])
     assert {kinds[row["id"], "payment"] for row in invoices} == {1}
     assert {kinds[row["id"], "paid"] for row in invoices} == {1}

@@ -19,7 +19,11 @@ def proxy(request, tmp_path, shop):
     folder.mkdir()
     with (
         Live(
-            shop, tmp_path, BLOCKTILL_TRUSTED_PROXIES="1", BLOCKTILL_GREENFIELD="on", **ON
+            shop,
+            tmp_path,
+            BLOCKTILL_TRUSTED_PROXIES="1",
+            BLOCKTILL_GREENFIELD="on",
+            **ON,
         ) as live,
         getattr(proxies, request.param)(folder, live.port).running() as running,
     ):
@@ -28,7 +32,9 @@ def proxy(request, tmp_path, shop):
 
 def order(proxy, shop, body):
     key = f"Bearer {shop.write_key}"
-    status, _, answer = proxy.ask("POST", "/api/v1/invoices", body=body, Authorization=key)
+    status, _, answer = proxy.ask(
+        "POST", "/api/v1/invoices", body=body, Authorization=key
+    )
     return status, json.loads(answer)
 
 
@@ -52,7 +58,11 @@ def test_the_visitors_address_is_believed_and_a_forged_one_is_not(proxy):
         """Invalid keys that this visitor may still send."""
         headers = {"Authorization": "Bearer sk_test_wrong"}
         if forged:
-            headers |= {"X-Forwarded-For": forged, "X-Real-IP": forged, "Forwarded": forged}
+            headers |= {
+                "X-Forwarded-For": forged,
+                "X-Real-IP": forged,
+                "Forwarded": forged,
+            }
         status, answered, _ = proxy.ask("GET", "/api/v1/balance", source, **headers)
         assert status == 401
         return int(answered["X-RateLimit-Remaining"])
@@ -70,7 +80,12 @@ INSIDE |= {"/api-keys/authorize": 401, "/api-keys/authorize/?redirect=x": 401}
 WRITTEN = (
     *INSIDE,
     *("/merchant/", "/merchant?x", "/%6derchant", "/mercha%6Et/sessions", "//merchant"),
-    *("/./merchant", "/pay/../merchant", "/pay/%2e%2e/merchant", "/merchant%2fsessions"),
+    *(
+        "/./merchant",
+        "/pay/../merchant",
+        "/pay/%2e%2e/merchant",
+        "/merchant%2fsessions",
+    ),
     *("/merchant;x", "/merchant/./login/x", "/x/merchant", "/MERCHANT"),
     *("/api-keys/authorize/", "/api-keys//authorize", "/%61pi-keys/authorize?x"),
     *("/pay/../api-keys/authorize", "/api-keys%2fauthorize", "/API-KEYS/authorize"),
@@ -86,7 +101,9 @@ def test_the_merchants_pages_are_for_the_house_alone(proxy):
     assert {path: status_of(path, "127.0.0.1") for path in INSIDE} == INSIDE
     found = {path: status_of(path, "127.0.0.2") for path in WRITTEN}
     assert {path: found[path] for path in INSIDE} == dict.fromkeys(INSIDE, 403)
-    assert {path: status for path, status in found.items() if status not in (400, 403, 404)} == {}
+    assert {
+        path: status for path, status in found.items() if status not in (400, 403, 404)
+    } == {}
     assert status_of("/readyz", "127.0.0.2") in (200, 503)  # the rest is for everybody
 
 
@@ -106,7 +123,9 @@ def test_nginx_leads_to_tls_and_writes_no_link_that_is_a_secret_into_its_logs(pr
     assert (answer.status, answer.headers["Location"]) == (301, location)
     assert statuses(proxy, "127.0.0.1") == [410, 404, 401]
     assert proxy.ask("GET", "/file/secret", "127.0.0.2")[0] == 404
-    assert statuses(proxy, "127.0.0.2") == [403] * 3  # a link refused here works elsewhere
+    assert (
+        statuses(proxy, "127.0.0.2") == [403] * 3
+    )  # a link refused here works elsewhere
     assert_logged(proxy, "access.log")
     assert_logged(proxy, "error.log")
 
@@ -133,7 +152,9 @@ def test_the_onion_service_has_no_merchants_pages_and_logs_no_login_link(tmp_pat
     with proxies.onion(tmp_path, free_port()).running() as proxy:
         assert statuses(proxy, "127.0.0.1") == [403, 403, 403]
         assert proxy.ask("GET", "/api-keys/authorize?x")[0] == 403
-        assert proxy.ask("GET", "/file/secret")[0] == proxy.ask("GET", "/pay/x")[0] == 502
+        assert (
+            proxy.ask("GET", "/file/secret")[0] == proxy.ask("GET", "/pay/x")[0] == 502
+        )
         until(lambda: "/pay/x" in (tmp_path / "access.log").read_text(), "the log")
         assert not any("secret" in log.read_text() for log in tmp_path.glob("*.log"))
 
@@ -141,7 +162,9 @@ def test_the_onion_service_has_no_merchants_pages_and_logs_no_login_link(tmp_pat
 @pytest.mark.parametrize("proxy", ["nginx"], indirect=True)
 @pytest.mark.parametrize("count", [60, 200])
 @pytest.mark.parametrize("sent", [KEPT, NEW], ids=["kept", "new"])
-def test_a_new_visitor_waits_a_second_at_worst_beside_strangers(proxy, shop, sent, count):
+def test_a_new_visitor_waits_a_second_at_worst_beside_strangers(
+    proxy, shop, sent, count
+):
     page = f"/pay/{shop.invoice()['id']}"
 
     def connect():

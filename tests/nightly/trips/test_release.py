@@ -15,7 +15,10 @@ from wheel import copy_sources
 from btcpay import __version__
 
 DATED = f"## {__version__} (2026-12-01)"
-AT = {"GIT_COMMITTER_DATE": "2026-12-01T10:00:00Z", "GIT_AUTHOR_DATE": "2026-12-01T10:00:00Z"}
+AT = {
+    "GIT_COMMITTER_DATE": "2026-12-01T10:00:00Z",
+    "GIT_AUTHOR_DATE": "2026-12-01T10:00:00Z",
+}
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +33,15 @@ def commit(tmp_path, sources):
     def commit(name, umask=0o022, tag=__version__, heading=DATED):
         folder = shutil.copytree(sources, tmp_path / name)
         log = folder / "CHANGELOG.md"
-        log.write_text(re.sub(r"^## .*$", heading, log.read_text(), count=1, flags=re.M))
-        for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "All"], ["tag", tag]):
+        log.write_text(
+            re.sub(r"^## .*$", heading, log.read_text(), count=1, flags=re.M)
+        )
+        for words in (
+            ["init", "-q"],
+            ["add", "-A"],
+            ["commit", "-qm", "All"],
+            ["tag", tag],
+        ):
             who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
             environ = os.environ | AT | {"GIT_CONFIG_GLOBAL": os.devnull}
             done([tool("git"), *who, *words], cwd=folder, env=environ, umask=umask)
@@ -43,7 +53,12 @@ def commit(tmp_path, sources):
 def release(folder, umask=0o022, **environ):
     words = [sys.executable, folder / ".ci" / "release.py"]
     return subprocess.run(
-        words, capture_output=True, text=True, timeout=300, umask=umask, env=os.environ | environ
+        words,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        umask=umask,
+        env=os.environ | environ,
     )
 
 
@@ -60,7 +75,9 @@ def assert_names_every_requirement(bill):
     scopes = {one["name"]: one["scope"] for one in components}
     assert (scopes["flask"], scopes["redis"]) == ("required", "optional")
     assert bill["metadata"]["component"]["version"] == __version__
-    assert bill["dependencies"][0]["dependsOn"] == [one["bom-ref"] for one in components]
+    assert bill["dependencies"][0]["dependsOn"] == [
+        one["bom-ref"] for one in components
+    ]
 
 
 def test_two_builds_of_one_commit_are_the_same_bytes_and_may_go_out(commit, tmp_path):
@@ -82,8 +99,14 @@ def test_two_builds_of_one_commit_are_the_same_bytes_and_may_go_out(commit, tmp_
 
 
 NOT_YET = {
-    "the changes are not dated": ({"heading": f"## {__version__} (unreleased)"}, "CHANGELOG.md"),
-    "the changes are another version's": ({"heading": "## 9.9.9 (2026-12-01)"}, "CHANGELOG.md"),
+    "the changes are not dated": (
+        {"heading": f"## {__version__} (unreleased)"},
+        "CHANGELOG.md",
+    ),
+    "the changes are another version's": (
+        {"heading": "## 9.9.9 (2026-12-01)"},
+        "CHANGELOG.md",
+    ),
     "the tag is another's": ({"tag": "9.9.9"}, f"the commit has no tag {__version__}"),
     "the checkout has changes": ({}, "the checkout has changes"),
 }

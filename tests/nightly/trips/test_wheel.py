@@ -51,16 +51,34 @@ def installed(built, tmp_path_factory):
 
 
 def test_the_sdist_leads_to_the_wheel_that_the_checkout_leads_to(built, tmp_path):
-    done([*BUILD, "--wheel", "--outdir", tmp_path, built.source], timeout=BUILT_WITHIN_S)
+    done(
+        [*BUILD, "--wheel", "--outdir", tmp_path, built.source], timeout=BUILT_WITHIN_S
+    )
     (direct,) = tmp_path.glob("*.whl")
     assert files_of(direct) == files_of(built.wheel)
 
 
 def test_the_sdist_can_be_read_tested_and_released(built):
     names = names_of(built.sdist)
-    wanted = {"README.md", "CHANGELOG.md", "LICENSE", "Makefile", "setup.cfg", "gunicorn.conf.py"}
-    wanted |= {"docs/developers/settlement.md", "deploy/Dockerfile", "requirements.txt", ".ci/run"}
-    wanted |= {"tests/conftest.py", "tests/support/forge.py", "tests/vectors/bip_vectors.json"}
+    wanted = {
+        "README.md",
+        "CHANGELOG.md",
+        "LICENSE",
+        "Makefile",
+        "setup.cfg",
+        "gunicorn.conf.py",
+    }
+    wanted |= {
+        "docs/developers/settlement.md",
+        "deploy/Dockerfile",
+        "requirements.txt",
+        ".ci/run",
+    }
+    wanted |= {
+        "tests/conftest.py",
+        "tests/support/forge.py",
+        "tests/vectors/bip_vectors.json",
+    }
     assert wanted - names == set()
     strange = ("node_modules", "__pycache__", ".venv", "var/")
     assert [name for name in names if any(word in name for word in strange)] == []
@@ -80,7 +98,10 @@ def test_every_link_of_the_page_is_whole(built):
     """There it stands alone: what is relative would lead nowhere."""
     page = markdown.render(message_from_bytes(built.metadata()).get_payload())
     links = [part.partition('"')[0] for part in page.split('href="')[1:]]
-    assert links and [link for link in links if not link.startswith(("https://", "#"))] == []
+    assert (
+        links
+        and [link for link in links if not link.startswith(("https://", "#"))] == []
+    )
     assert "<img" not in page
 
 
@@ -94,7 +115,9 @@ def test_what_the_image_copies_is_all_that_the_wheel_is_made_of(built, tmp_path)
             if source.is_file():
                 shutil.copy(source, place)
             else:
-                shutil.copytree(source, place, ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(
+                    source, place, ignore=shutil.ignore_patterns("__pycache__")
+                )
     done([*BUILD, "--wheel", "--outdir", tmp_path, root], timeout=BUILT_WITHIN_S)
     (made,) = tmp_path.glob("*.whl")
     assert files_of(made) == files_of(built.wheel)
@@ -109,11 +132,15 @@ def test_what_is_installed_fits_together(installed):
 def test_it_needs_no_driver_of_a_database_server(installed, tmp_path):
     said = done([installed / "blocktill", "--version"], cwd=tmp_path)
     assert f"blocktill, version {__version__}\n" in said
-    driver = subprocess.run([installed / "python", "-c", "import psycopg"], capture_output=True)
+    driver = subprocess.run(
+        [installed / "python", "-c", "import psycopg"], capture_output=True
+    )
     assert b"No module named 'psycopg'" in driver.stderr
 
 
-def test_in_an_empty_folder_the_sandbox_starts_and_an_invoice_is_paid(installed, tmp_path):
+def test_in_an_empty_folder_the_sandbox_starts_and_an_invoice_is_paid(
+    installed, tmp_path
+):
     program = [str(installed / "blocktill")]
     started = start_playground(tmp_path, cwd=tmp_path, program=program)
     try:

@@ -24,7 +24,11 @@ from btcpay.merchants import sessions
 from schemas.requests import Body
 
 MOST_S = 0.4  # of the processor: whoever asks beside it waits no longer
-MAX_BODY, MAX_LINE, MAX_HEADER = 65_500, 3_900, 8_000  # bytes that the service and gunicorn read
+MAX_BODY, MAX_LINE, MAX_HEADER = (
+    65_500,
+    3_900,
+    8_000,
+)  # bytes that the service and gunicorn read
 SAME_SITE = {"Sec_Fetch_Site": b"same-origin"}
 FORM = SAME_SITE | {"Content_Type": b"application/x-www-form-urlencoded"}
 IN_JSON = {"Content_Type": b"application/json"}
@@ -63,7 +67,13 @@ OF_A_SHOP = "redirect=https://shop.example/back" + "".join(
     )
 )
 # Forms that end the session or what others need: walked by nobody.
-LAST = ("/merchant/till/log-out", "/merchant/sessions/end-others", "/revoke", "/end", "/remove")
+LAST = (
+    "/merchant/till/log-out",
+    "/merchant/sessions/end-others",
+    "/revoke",
+    "/end",
+    "/remove",
+)
 
 
 @dataclass
@@ -88,7 +98,9 @@ class Walk:
     def rules(self, method: str) -> list[str]:
         """The paths that are served by this method."""
         rules = self.shop.app.url_map.iter_rules()
-        served = {rule.rule for rule in rules if rule.methods and method in rule.methods}
+        served = {
+            rule.rule for rule in rules if rule.methods and method in rule.methods
+        }
         return sorted(served)
 
     def paths(self, method: str) -> Iterator[str]:
@@ -110,7 +122,10 @@ def renewed(make: Callable[[], Any]) -> Iterator[Any]:
 def walk(tmp_path_factory, ticker):
     ticker.reset()
     folder = tmp_path_factory.mktemp("walk")
-    with open_shop(folder, ticker.url, Clock(), **EVERYTHING) as shop, Live(shop, folder) as live:
+    with (
+        open_shop(folder, ticker.url, Clock(), **EVERYTHING) as shop,
+        Live(shop, folder) as live,
+    ):
         walk = Walk(shop, live)
         walk.ids = some_of_everything(shop)
         yield walk
@@ -136,16 +151,30 @@ def some_of_everything(shop: Shop) -> list[str]:
     browser.post("/webhooks", url="https://shop.example/hook")
     days = {"from": "2036-01-01", "to": "2036-01-31"}
     files = re.findall(r"/file/([0-9A-Za-z]+)", browser.post("/files", **days).text)
-    tables = "invoice", "payment_link", "bill", "refund", "api_key", "receiver", "file_link"
+    tables = (
+        "invoice",
+        "payment_link",
+        "bill",
+        "refund",
+        "api_key",
+        "receiver",
+        "file_link",
+    )
     rows = [shop.sql(f"SELECT id FROM {table}").fetchall() for table in tables]  # noqa: S608
-    login = sessions.new_login(shop.service.db, shop.merchant_id, shop.clock(), till_only=False)
+    login = sessions.new_login(
+        shop.service.db, shop.merchant_id, shop.clock(), till_only=False
+    )
     return [*files[:1], login, *(id for found in rows for (id,) in found)]
 
 
 def found_forms(walk: Walk) -> dict[str, tuple[str, dict[str, str]]]:
     """By its route each form on any page: its address, and its fields with their values."""
     browser, forms = MerchantBrowser(walk.shop).log_in(), {}
-    pages = ["/merchant/login/none", f"/api-keys/authorize?{OF_A_SHOP}", *walk.paths("GET")]
+    pages = [
+        "/merchant/login/none",
+        f"/api-keys/authorize?{OF_A_SHOP}",
+        *walk.paths("GET"),
+    ]
     for path in pages:
         walk.shop.clock.move(seconds=61)
         for client in (browser.client, walk.shop.client):
@@ -167,7 +196,9 @@ def fields_and_texts(walk: Walk) -> Iterator[tuple[str, dict[str, str], str, str
     for to, fields in forms.values():
         for name, text in product(fields, TEXTS):
             yield to, fields, name, text
-    everything = {name: "" for _, fields in forms.values() for name in fields} | {"key": ""}
+    everything = {name: "" for _, fields in forms.values() for name in fields} | {
+        "key": ""
+    }
     for rule in set(walk.rules("POST")) - set(forms):
         if not rule.startswith("/api/"):
             for name in everything:
@@ -216,7 +247,11 @@ SENT = {
     "NewOrder": {"amount": "25.00", "currency": "USD"},
     "NewMetadata": {"metadata": {"orderId": "7"}},
     "Mark": {"status": "Invalid"},
-    "NewRefund": {"refundVariant": "Custom", "customAmount": "1", "customCurrency": "USD"},
+    "NewRefund": {
+        "refundVariant": "Custom",
+        "customAmount": "1",
+        "customCurrency": "USD",
+    },
     "NewPullPayment": {"amount": "1", "currency": "USD"},
     "NewWebhook": {"url": "https://shop.example/hook"},
 }
@@ -231,8 +266,12 @@ VALUES = {
     "brackets that are too deep": b"[" * 60_000,
     "many objects": b"[" + b"{}," * 20_000 + b"1]",
     "many numbers": b"[" + b"1e999999999," * 5_000 + b"1]",
-    "many names": b"{" + b",".join(b'"%d":1' % number for number in range(7_000)) + b"}",
-    "many places of an order's number": b'"https://shop.example/' + b"{OrderId}" * 6_000 + b'"',
+    "many names": b"{"
+    + b",".join(b'"%d":1' % number for number in range(7_000))
+    + b"}",
+    "many places of an order's number": b'"https://shop.example/'
+    + b"{OrderId}" * 6_000
+    + b'"',
 }
 
 
@@ -277,18 +316,30 @@ def shop_keys(shop: Shop) -> Iterator[tuple[str, str]]:
 
 def test_no_field_of_a_body_in_json_holds_the_others_up(walk):
     served = {method: walk.rules(method) for method in ("POST", "PUT")}
-    routes = {rule for rules in served.values() for rule in rules if rule.startswith("/api/v1/")}
+    routes = {
+        rule
+        for rules in served.values()
+        for rule in rules
+        if rule.startswith("/api/v1/")
+    }
     assert routes <= set(BODIES), "a new operation: its body is to be walked"
     known = {schema.__name__: schema for schema in schemas()}
     known |= {"NewMetadata": Body.from_dict({"metadata": kinds.Dict()})}
     known |= {"Mark": Body.from_dict({"status": kinds.String()})}
     of_shops, order = shop_keys(walk.shop), ""
-    for rule in sorted(routes, reverse=True):  # that of one webhook before that of new ones
-        method, sent = "POST" if rule in served["POST"] else "PUT", SENT.get(BODIES[rule], {})
+    for rule in sorted(
+        routes, reverse=True
+    ):  # that of one webhook before that of new ones
+        method, sent = (
+            "POST" if rule in served["POST"] else "PUT",
+            SENT.get(BODIES[rule], {}),
+        )
         for path in fields_of(known[BODIES[rule]]):
             texts = [(name, b'"%s"' % quoted(text_of(name, 60_000))) for name in TEXTS]
             for name, raw in [*texts, *VALUES.items()]:
-                key, store = next(of_shops) if "<store>" in rule else (next(walk.write_keys), "")
+                key, store = (
+                    next(of_shops) if "<store>" in rule else (next(walk.write_keys), "")
+                )
                 if "<inv>" in rule and not order.startswith(store):
                     order = f"{store} {new_order(walk, key, store)}"
                 if "<whk>" in rule and not order.startswith(f"{store} whk"):
@@ -297,12 +348,20 @@ def test_no_field_of_a_body_in_json_holds_the_others_up(walk):
                 target = re.sub("<(inv|whk)>", order.partition(" ")[2], target)
                 body, by = body_with(sent, path, raw), b"Bearer %s" % key.encode()
                 what = f"{name} in {path} of {rule}"
-                walk.stranger.send(what, method, target.encode(), body, Authorization=by, **IN_JSON)
+                walk.stranger.send(
+                    what, method, target.encode(), body, Authorization=by, **IN_JSON
+                )
 
 
 def quoted(raw: bytes) -> bytes:
     """The bytes within a text of JSON, of at most 60,000 when escaped."""
-    escapes = {b"\\": b"\\\\", b'"': b'\\"', b"\r": b"\\r", b"\n": b"\\n", b"\t": b"\\t"}
+    escapes = {
+        b"\\": b"\\\\",
+        b'"': b'\\"',
+        b"\r": b"\\r",
+        b"\n": b"\\n",
+        b"\t": b"\\t",
+    }
     for sign, escaped_sign in escapes.items():
         raw = raw.replace(sign, escaped_sign)
     return raw if len(raw) <= 60_000 else raw[:29_998].rstrip(b"\\")
@@ -316,7 +375,9 @@ def new_webhook(walk: Walk, key: str, store: str) -> str:
     """In place of the others: a merchant has twenty, and the walks have made some."""
     walk.shop.sql("DELETE FROM delivery")
     walk.shop.sql("DELETE FROM receiver WHERE url IS NOT NULL")
-    return asked(walk, key, f"/stores/{store}/webhooks", url="https://shop.example/hook")
+    return asked(
+        walk, key, f"/stores/{store}/webhooks", url="https://shop.example/hook"
+    )
 
 
 def asked(walk: Walk, key: str, path: str, **body: str) -> str:
@@ -328,10 +389,18 @@ def asked(walk: Walk, key: str, path: str, **body: str) -> str:
 
 # What views read: `query.get("x")`, `args.getlist("x")`, `day("x")`; parameters of lists. What a
 # shop's program asks with is named `given` or `wanted`.
-READ = re.compile(r'(?:query|args|given|wanted)\.get(?:list)?\("(\w+)"|\.day\("(\w+)"\)')
+READ = re.compile(
+    r'(?:query|args|given|wanted)\.get(?:list)?\("(\w+)"|\.day\("(\w+)"\)'
+)
 HEADER = re.compile(r'request\.headers(?:\.get\(|\[)"([\w-]+)"')
 # Those that Flask and werkzeug read for us.
-OTHER_HEADERS = ("Accept-Language", "Accept-Encoding", "Content-Type", "Cookie", "X-Forwarded-For")
+OTHER_HEADERS = (
+    "Accept-Language",
+    "Accept-Encoding",
+    "Content-Type",
+    "Cookie",
+    "X-Forwarded-For",
+)
 OF_LISTS = ("limit", "invoice_id", "orderId", "take", "skip")
 
 
@@ -354,16 +423,24 @@ def test_no_parameter_and_no_part_of_a_path_holds_the_others_up(walk):
             send_get(walk, of_shops, f"{text} as {name} of {rule}", rule, target)
         begin, variable, _ = rule.partition("<")
         for text in TEXTS if variable else ():
-            target = begin.encode() + escaped(text_of(text, MAX_LINE))[: MAX_LINE - len(begin)]
+            target = (
+                begin.encode()
+                + escaped(text_of(text, MAX_LINE))[: MAX_LINE - len(begin)]
+            )
             send_get(walk, of_shops, f"{text} in the path {rule}", rule, target)
 
 
-def send_get(walk: Walk, of_shops: Iterator[Any], what: str, rule: str, target: bytes) -> None:
+def send_get(
+    walk: Walk, of_shops: Iterator[Any], what: str, rule: str, target: bytes
+) -> None:
     """With a session, or a key that may see it."""
     key, store = next(of_shops) if "<store>" in rule else (next(walk.read_keys), "")
     secret, _ = next(walk.sessions)
     target = re.sub(rb"/stores/[^/?]+", b"/stores/%s" % store.encode(), target)
-    by = {"Authorization": b"Bearer %s" % key.encode(), "Cookie": b"merchant=%s" % secret.encode()}
+    by = {
+        "Authorization": b"Bearer %s" % key.encode(),
+        "Cookie": b"merchant=%s" % secret.encode(),
+    }
     walk.stranger.send(what, "GET", target, **by)
 
 
@@ -378,11 +455,17 @@ def test_no_header_holds_the_others_up(walk):
         ("POST", "/merchant/login", FORM),
         ("POST", "/api/v1/invoices", IN_JSON),
     ]
-    for (method, path, usual), name, text in product(asked, [*names, *OTHER_HEADERS], TEXTS):
-        headers = usual | {"Authorization": b"Bearer %s" % next(walk.write_keys).encode()}
+    for (method, path, usual), name, text in product(
+        asked, [*names, *OTHER_HEADERS], TEXTS
+    ):
+        headers = usual | {
+            "Authorization": b"Bearer %s" % next(walk.write_keys).encode()
+        }
         if name == "Origin":
             headers.pop("Sec_Fetch_Site", None)
         hostile = re.sub(rb"[\r\n\0\t]", b"", text_of(text, MAX_HEADER))
         headers[name.replace("-", "_")] = hostile
         body = b'{"amount_usd": 25}' if usual is IN_JSON else b""
-        walk.stranger.send(f"{text} as {name} of {path}", method, path.encode(), body, **headers)
+        walk.stranger.send(
+            f"{text} as {name} of {path}", method, path.encode(), body, **headers
+        )

@@ -33,9 +33,13 @@ def wait_by_the_other_clock(till, seconds):
     meta.put(till.shop.service.db, meta.Key.TIME_LEAP, json.dumps(leap))
 
 
-def test_a_check_in_2099_by_clock_and_chain_makes_erases_and_forgets_nothing(till, clock):
+def test_a_check_in_2099_by_clock_and_chain_makes_erases_and_forgets_nothing(
+    till, clock
+):
     order = {"amount_usd": 25, "customer_email": EMAIL}
-    invoice = till.shop.post("/invoices", order, headers={"Idempotency-Key": "order-1"}).json
+    invoice = till.shop.post(
+        "/invoices", order, headers={"Idempotency-Key": "order-1"}
+    ).json
     till.confirm(invoice)
     new_bill(till.shop, every="week", customer_email=EMAIL)
     now = clock.at
@@ -57,7 +61,9 @@ def test_a_check_in_2099_by_clock_and_chain_makes_erases_and_forgets_nothing(til
     assert numbers(till) == [0, 1]
 
 
-def test_after_three_weeks_without_a_check_each_period_has_its_bill_at_once(till, clock):
+def test_after_three_weeks_without_a_check_each_period_has_its_bill_at_once(
+    till, clock
+):
     till.check()
     new_bill(till.shop, every="week")
     clock.move(days=21)
@@ -76,7 +82,9 @@ def test_after_half_a_year_the_bills_come_an_hour_after_the_first_check(till, cl
     assert till.check().doubt == ""
 
 
-def test_while_the_chain_is_stuck_nothing_is_made_though_the_clock_is_near(lied_to, clock):
+def test_while_the_chain_is_stuck_nothing_is_made_though_the_clock_is_near(
+    lied_to, clock
+):
     till = lied_to(honest_too=True)
     till.check()
     new_bill(till.shop, every="week")
@@ -101,18 +109,26 @@ def test_the_real_command_makes_no_bill_after_a_leap_of_twenty_years(open_tills,
     till.mine()
     for _ in range(2):
         output, errors = Terminal(till).run("check", "--once")
-        assert "nothing is renewed or erased until the time is confirmed" in output + errors
+        assert (
+            "nothing is renewed or erased until the time is confirmed"
+            in output + errors
+        )
     assert numbers(till) == [0] and len(mails_of(till.shop)) == 3
     doubt = Terminal(till).json("check", "--once")["doubt"]
     assert "7300 days" in doubt
     lines = {line["name"]: line for line in Terminal(till).json("doctor", status=1)}
-    assert lines["time"]["colour"] == "red" and "--clock-is-right" in lines["time"]["remedy"]
+    assert (
+        lines["time"]["colour"] == "red"
+        and "--clock-is-right" in lines["time"]["remedy"]
+    )
 
     Terminal(till).run("check", "--once", "--clock-is-right")
     assert numbers(till) == list(range(53))
 
 
-@pytest.mark.parametrize(("behind_h", "is_believed"), [(0, True), (3, True), (48, False)])
+@pytest.mark.parametrize(
+    ("behind_h", "is_believed"), [(0, True), (3, True), (48, False)]
+)
 def test_the_blocks_since_the_merchant_was_made_witness_the_time_until_the_first_check(
     lied_to, clock, behind_h, is_believed
 ):

@@ -21,7 +21,9 @@ def hour(till):
     till.mine_and_check()
 
 
-def test_half_is_paid_today_and_half_after_the_price_has_doubled(till, ticker, blocktill):
+def test_half_is_paid_today_and_half_after_the_price_has_doubled(
+    till, ticker, blocktill
+):
     bill = new_bill(till.shop)
     first = pay_now(till.shop, bill)
     assert first["amount_sats"] == 166_667  # 100 dollars at 60,000
@@ -31,7 +33,9 @@ def test_half_is_paid_today_and_half_after_the_price_has_doubled(till, ticker, b
     assert till.look(first)["status"] == "expired" and reason_of(till, first) is None
     till.clock.move(days=1)
     ticker.price("120000.00")
-    with on(till.shop.environ["BLOCKTILL_DATABASE_URL"], till) as later:  # which knows no old price
+    with on(
+        till.shop.environ["BLOCKTILL_DATABASE_URL"], till
+    ) as later:  # which knows no old price
         second = pay_now(later.shop, bill)
         assert second["amount_sats"] == 41_667  # 50 dollars at 120,000
         later.confirm(second)
@@ -49,7 +53,10 @@ def test_a_late_part_counts_once_the_merchant_accepts_it(till):
     invoice = pay_now(shop, bill)
     hour(till)
     till.confirm(invoice)
-    assert stands(shop, bill) == ("open", "0.00") and reason_of(till, invoice) == "paid_late"
+    assert (
+        stands(shop, bill) == ("open", "0.00")
+        and reason_of(till, invoice) == "paid_late"
+    )
     by_hand.settle(shop.service.db, till.settings, invoice["id"], "fine", till.clock())
     assert stands(shop, bill) == ("paid", "100.00") and reason_of(till, invoice) is None
 
@@ -68,7 +75,9 @@ def test_what_comes_beyond_the_bill_needs_attention(till):
 def stakes(till, invoices):
     """What is at stake for each, in cents of today; None for what needs no attention."""
     db = till.shop.service.db
-    rows = [db.row(attentions.OF_INVOICE, invoice_id=invoice["id"]) for invoice in invoices]
+    rows = [
+        db.row(attentions.OF_INVOICE, invoice_id=invoice["id"]) for invoice in invoices
+    ]
     return [row and row.stake_minor for row in rows]
 
 
@@ -112,7 +121,10 @@ def test_two_who_pay_it_at_once_are_told_apart(till, monkeypatch, how):
     till.pay(both[0]), till.pay(both[1])
     till.mine_and_check()
     assert stands(shop, bill) == ("paid", "200.00")
-    assert sorted(map(str, (reason_of(till, one) for one in both))) == ["None", "too_much"]
+    assert sorted(map(str, (reason_of(till, one) for one in both))) == [
+        "None",
+        "too_much",
+    ]
 
 
 def test_a_reorganisation_of_the_second_of_three_parts_opens_it_again(till):
@@ -128,7 +140,10 @@ def test_a_reorganisation_of_the_second_of_three_parts_opens_it_again(till):
     assert stands(shop, bill) == ("open", "64.01")
     till.look_for(*shop.get("/invoices").json["data"])
     page = page_of(shop.client, bill)
-    assert "$35.99 is on its way" in page.texts["coming"] and "submit" not in page.attributes
+    assert (
+        "$35.99 is on its way" in page.texts["coming"]
+        and "submit" not in page.attributes
+    )
     till.mine_and_check()
     assert stands(shop, bill) == ("paid", "100.00")
 
@@ -147,7 +162,10 @@ def test_a_bill_that_ends_ends_its_invoices_and_what_comes_then_needs_attention(
     assert stands(shop, bill) == ("ended", "0")
     assert till.look(invoice)["status"] == "canceled"
     till.confirm(invoice)
-    assert stands(shop, bill) == ("ended", "0") and reason_of(till, invoice) == "after_cancellation"
+    assert (
+        stands(shop, bill) == ("ended", "0")
+        and reason_of(till, invoice) == "after_cancellation"
+    )
     with pytest.raises(Refused, match="nothing to end"):
         acts.end(shop.service.db, till.settings, bill.id, till.clock())
     answer = shop.client.post(f"/bill/{bill.id}")

@@ -61,15 +61,21 @@ RECALLED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("first", "every", "number", "local"), LOCAL.values(), ids=LOCAL)
+@pytest.mark.parametrize(
+    ("first", "every", "number", "local"), LOCAL.values(), ids=LOCAL
+)
 def test_a_series_has_the_first_ones_local_time(first, every, number, local):
     found = local_time(datetime.fromisoformat(first), every, number)
     assert f"{found:%Y-%m-%d %H:%M}" == local
 
 
-@pytest.mark.parametrize(("first", "every", "number", "zone", "at"), IN_ZONE.values(), ids=IN_ZONE)
+@pytest.mark.parametrize(
+    ("first", "every", "number", "zone", "at"), IN_ZONE.values(), ids=IN_ZONE
+)
 def test_a_renewal_comes_at_the_shops_time(first, every, number, zone, at):
-    assert utc(renewal_ms(datetime.fromisoformat(first), every, number, None, zone)) == at
+    assert (
+        utc(renewal_ms(datetime.fromisoformat(first), every, number, None, zone)) == at
+    )
 
 
 @pytest.mark.parametrize(

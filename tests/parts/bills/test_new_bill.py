@@ -31,11 +31,18 @@ def made(answer):
     return re.fullmatch(r"\.\./merchant/bills/(bil_\w+)\?done=made", location)[1]
 
 
-def test_a_press_makes_what_was_typed_and_its_page_can_be_copied_mailed_and_scanned(browser):
+def test_a_press_makes_what_was_typed_and_its_page_can_be_copied_mailed_and_scanned(
+    browser,
+):
     browser.shop.sql("UPDATE merchant SET name = 'Tom & Co'")
     id = made(press(browser, **WHOLE))
     (bill,) = all_bills(browser.shop)
-    assert (bill.id, bill.amount, bill.currency, bill.every) == (id, "19.90", "USD", None)
+    assert (bill.id, bill.amount, bill.currency, bill.every) == (
+        id,
+        "19.90",
+        "USD",
+        None,
+    )
     assert bill.description == "Two bags\nof <coffee> & tea"
     assert (bill.customer_email, bill.reference) == ("ada@example.com", "A-17")
     assert 7 <= (bill.due_at + 1 - bill.created_at) / 86_400_000 <= 8
@@ -65,8 +72,16 @@ WRONG = {
     "too much": ({"amount": "1000000.01"}, "amount-problem", "up to"),
     "no address": ({"email": "ada"}, "email-problem", "name@example.com"),
     "too long": ({"description": "x" * 501}, "problem", "description"),
-    "a reference in two lines": ({"reference": "a\nb"}, "reference-problem", "(U+000A)"),
-    "a description that turns": ({"description": "a\u202eb"}, "description-problem", "(U+202E)"),
+    "a reference in two lines": (
+        {"reference": "a\nb"},
+        "reference-problem",
+        "(U+000A)",
+    ),
+    "a description that turns": (
+        {"description": "a\u202eb"},
+        "description-problem",
+        "(U+202E)",
+    ),
     "no number of days": ({"due": "-1"}, "due-problem", "from 0 to 3650"),
     "a number of 5,000 digits": ({"due": "9" * 5000}, "due-problem", "from 0 to 3650"),
     "no date": ({"every": "week", "until": "soon"}, "until-problem", "2036-12-31"),
@@ -106,7 +121,13 @@ def three(browser):
 
 def test_the_list_shows_what_is_due_overdue_and_over(browser, three):
     late, due, ended = three
-    shown = {"": {*three}, "due": {due}, "overdue": {late}, "ended": {ended}, "paid": set()}
+    shown = {
+        "": {*three},
+        "due": {due},
+        "overdue": {late},
+        "ended": {ended},
+        "paid": set(),
+    }
     for status, bills in shown.items():
         page = browser.page("/bills", query_string={"status": status})
         found = set(re.findall(r"merchant/bills/(bil_\w{24})", page.source))
@@ -115,10 +136,17 @@ def test_the_list_shows_what_is_due_overdue_and_over(browser, three):
 
 def test_today_and_the_month_say_what_is_overdue_and_due(browser, three):
     late, due, _ = three
-    assert "Overdue bills: 1<" in browser.get().text and "Bills due: 1<" in browser.get().text
+    assert (
+        "Overdue bills: 1<" in browser.get().text
+        and "Bills due: 1<" in browser.get().text
+    )
     months = [f"{from_ms(bill.due_at):%Y-%m}" for bill in (late, due)]
-    texts = [browser.get("/month", query_string={"month": month}).text for month in months]
-    if months[1] <= f"{browser.shop.clock.at:%Y-%m}":  # of a month to come there is no page
+    texts = [
+        browser.get("/month", query_string={"month": month}).text for month in months
+    ]
+    if (
+        months[1] <= f"{browser.shop.clock.at:%Y-%m}"
+    ):  # of a month to come there is no page
         assert "Bills due: 1 ($20.00)" in texts[1]
     assert "Overdue bills: 1 ($10.00)" in texts[0]
 
@@ -126,8 +154,12 @@ def test_today_and_the_month_say_what_is_overdue_and_due(browser, three):
 def test_an_invoice_leads_to_its_bill_and_its_page_back_to_it(browser):
     bill = new_bill(browser.shop)
     invoice = pay_now(browser.shop, bill)
-    assert f"merchant/bills/{bill.id}" in browser.page(f"/invoices/{invoice['id']}").source
-    back = Page(browser.shop.client.get(f"/pay/{invoice['id']}").text).attributes["return"]["href"]
+    assert (
+        f"merchant/bills/{bill.id}" in browser.page(f"/invoices/{invoice['id']}").source
+    )
+    back = Page(browser.shop.client.get(f"/pay/{invoice['id']}").text).attributes[
+        "return"
+    ]["href"]
     assert back == f"{browser.shop.service.settings.base_url}/bill/{bill.id}"
 
 
@@ -154,7 +186,10 @@ def test_the_limits_of_a_link_hold(open_shops):
 def test_another_merchants_bill_is_not_found(browser):
     bill = new_bill(browser.shop)
     browser.log_in(browser.shop.add_merchant("other"))
-    for answer in (browser.get(f"/bills/{bill.id}"), browser.post(f"/bills/{bill.id}/end")):
+    for answer in (
+        browser.get(f"/bills/{bill.id}"),
+        browser.post(f"/bills/{bill.id}/end"),
+    ):
         assert answer.status_code == 404
     assert bill_now(browser.shop, bill).status == "open"
 
@@ -164,8 +199,15 @@ def test_a_page_runs_at_most_five_statements_and_writes_nothing(browser, three):
     shop = browser.shop
     series = new_bill(shop, every="week", customer_email="ada@example.com")
     pay(shop, pay_now(shop, series))
-    for path in ("/bills", "/bills?status=overdue", "/bills/new", f"/bills/{series.id}"):
+    for path in (
+        "/bills",
+        "/bills?status=overdue",
+        "/bills/new",
+        f"/bills/{series.id}",
+    ):
         shop.clock.move(seconds=61)
         with statements(shop) as run:
             assert browser.get(path).status_code == 200
-        assert len(run) <= 5 and all(one.startswith("SELECT") for one in run), f"{path}: {run}"
+        assert len(run) <= 5 and all(one.startswith("SELECT") for one in run), (
+            f"{path}: {run}"
+        )

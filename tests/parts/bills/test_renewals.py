@@ -44,7 +44,11 @@ def test_a_series_makes_its_next_bill_when_the_period_begins(shop, clock):
     turn(shop), turn(shop)
     _, second = all_bills(shop)
     assert (second.number, second.series_id, second.every) == (1, first.id, "month")
-    assert (second.reference, second.customer_email, second.amount) == ("A-17", EMAIL, "100")
+    assert (second.reference, second.customer_email, second.amount) == (
+        "A-17",
+        EMAIL,
+        "100",
+    )
     assert (second.status, second.renews_at) == ("open", None)
 
 
@@ -54,7 +58,9 @@ def test_after_an_outage_there_is_one_bill_for_each_period_that_began(shop, cloc
     turn(shop)
     assert numbers(shop) == [0, 1, 2, 3, 4]
     fourth = all_bills(shop)[-1]
-    assert from_ms(fourth.due_at).date() == date(2026, 3, 16)  # two weeks after it was made
+    assert from_ms(fourth.due_at).date() == date(
+        2026, 3, 16
+    )  # two weeks after it was made
     clock.move(days=5)
     turn(shop)
     assert numbers(shop) == [0, 1, 2, 3, 4, 5]
@@ -62,9 +68,13 @@ def test_after_an_outage_there_is_one_bill_for_each_period_that_began(shop, cloc
 
 
 @pytest.mark.parametrize(
-    "answers_late", [False, True], ids=["made while a source answers", "made while none does"]
+    "answers_late",
+    [False, True],
+    ids=["made while a source answers", "made while none does"],
 )
-def test_a_shop_that_never_had_an_invoice_renews_its_bills(lied_to, clock, answers_late):
+def test_a_shop_that_never_had_an_invoice_renews_its_bills(
+    lied_to, clock, answers_late
+):
     clock.move(days=-15)
     till = lied_to(has_begun=False)
     till.liar.instead = lambda _: say("no", 503) if answers_late else None
@@ -109,7 +119,9 @@ def test_a_damaged_zone_keeps_no_other_merchant_from_its_bills(shop, clock):
     shop.sql("UPDATE merchant SET timezone = 'Nowhere' WHERE name = 'shop'")
     clock.move(days=8)
     turn(shop)
-    assert [bill.merchant_id for bill in all_bills(shop) if bill.number] == [shop.merchant_id]
+    assert [bill.merchant_id for bill in all_bills(shop) if bill.number] == [
+        shop.merchant_id
+    ]
 
 
 def test_the_merchant_ends_a_series_with_its_open_bill(shop, clock):
@@ -120,7 +132,10 @@ def test_the_merchant_ends_a_series_with_its_open_bill(shop, clock):
     acts.end(shop.service.db, shop.service.settings, second.id, clock())
     clock.move(days=30)
     turn(shop)
-    assert [(bill.number, bill.status) for bill in all_bills(shop)] == [(0, "open"), (1, "ended")]
+    assert [(bill.number, bill.status) for bill in all_bills(shop)] == [
+        (0, "open"),
+        (1, "ended"),
+    ]
     assert bill_now(shop, first).renews_at is None
 
 
@@ -130,7 +145,9 @@ def test_its_customer_ends_a_series_and_the_debt_stays(shop, clock):
     asked = shop.client.get(f"/bill/{bill.id}/stop")
     assert asked.status_code == 200 and bill_now(shop, bill).stopped_at is None
     # A mail program's own press (RFC 8058): no cookie, no token, no redirect.
-    answer = shop.client.post(f"/bill/{bill.id}/stop", data={"List-Unsubscribe": "One-Click"})
+    answer = shop.client.post(
+        f"/bill/{bill.id}/stop", data={"List-Unsubscribe": "One-Click"}
+    )
     assert answer.status_code == 200 and "have ended" in answer.text
     own_form = shop.client.post(f"/bill/{bill.id}/stop?lang=de")
     assert (own_form.status_code, own_form.headers["Location"]) == (303, "stop?lang=de")
@@ -171,9 +188,14 @@ class Post:
     def run(self, url):
         settings = read(
             self.shop.environ
-            | {"BLOCKTILL_SMTP_URL": url, "BLOCKTILL_MAIL_FROM": "Shop <shop@example.com>"}
+            | {
+                "BLOCKTILL_SMTP_URL": url,
+                "BLOCKTILL_MAIL_FROM": "Shop <shop@example.com>",
+            }
         )
-        Outbox(self.shop.service.db, settings, self.shop.clock, new_send(settings)).run()
+        Outbox(
+            self.shop.service.db, settings, self.shop.clock, new_send(settings)
+        ).run()
 
 
 @pytest.fixture
@@ -233,7 +255,9 @@ def test_a_mail_of_a_series_says_how_to_end_it_and_after_that_none_comes(shop, p
     assert post.sent() == []
 
 
-def test_addresses_of_bills_that_are_over_are_erased_with_those_of_invoices(open_shops, clock):
+def test_addresses_of_bills_that_are_over_are_erased_with_those_of_invoices(
+    open_shops, clock
+):
     shop = open_shops(BLOCKTILL_EMAIL_RETENTION_DAYS="30")
     paid, still_open = (new_bill(shop, customer_email=EMAIL) for _ in range(2))
     series = new_bill(shop, every="year", customer_email=EMAIL)

@@ -67,7 +67,9 @@ STANDING = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("invoice", "currency", "worth"), COUNTED.values(), ids=COUNTED)
+@pytest.mark.parametrize(
+    ("invoice", "currency", "worth"), COUNTED.values(), ids=COUNTED
+)
 def test_an_invoice_counts_toward_its_bill(invoice, currency, worth):
     assert str(counts(invoice, currency)) == worth
 
@@ -77,7 +79,11 @@ def test_an_invoice_counts_toward_its_bill(invoice, currency, worth):
 )
 def test_a_bill_stands_by_its_parts(parts, paid, is_paid, beyond_sats):
     found = standing(Decimal(100), "EUR", parts, DUST)
-    assert (str(found.paid), found.is_paid, found.beyond_sats) == (paid, is_paid, beyond_sats)
+    assert (str(found.paid), found.is_paid, found.beyond_sats) == (
+        paid,
+        is_paid,
+        beyond_sats,
+    )
 
 
 def beyond_by_cents(amount_cents, parts):
@@ -106,7 +112,9 @@ def test_the_excess_of_any_history_is_what_came_last(seed):
     amount_cents = random.randint(1, 400)
     parts = []
     for _ in range(random.randint(1, 30)):
-        if parts and random.random() < 0.4:  # more for one, a part of it, or a reorganisation
+        if (
+            parts and random.random() < 0.4
+        ):  # more for one, a part of it, or a reorganisation
             place = random.randrange(len(parts))
             share = random.choice([0, 0.3, 1, 1, 1.5])
             sats = int(parts[place].asked_sats * share) + random.choice([0, 294])

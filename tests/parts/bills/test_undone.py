@@ -34,11 +34,16 @@ def bills(shop):
 
 
 def red(shop):
-    return [one.remedy for one in findings(shop.service.settings, shop.service.db, shop.clock())]
+    return [
+        one.remedy
+        for one in findings(shop.service.settings, shop.service.db, shop.clock())
+    ]
 
 
 def undo_since(shop, series, since):
-    return undo.undo(shop.service.db, shop.service.settings, series.id, since, shop.clock())
+    return undo.undo(
+        shop.service.db, shop.service.settings, series.id, since, shop.clock()
+    )
 
 
 def resume(shop, series, skip=False):
@@ -46,7 +51,9 @@ def resume(shop, series, skip=False):
 
 
 @pytest.mark.parametrize(("every", "most"), [("week", 52), ("month", 12), ("year", 1)])
-def test_a_turn_makes_a_years_bills_of_a_series_and_asks_about_the_others(shop, clock, every, most):
+def test_a_turn_makes_a_years_bills_of_a_series_and_asks_about_the_others(
+    shop, clock, every, most
+):
     series = new_bill(shop, every=every)
     other = new_bill(shop)
     clock.move(days=20 * 366)
@@ -73,7 +80,9 @@ def test_a_series_that_is_held_may_pass_over_what_it_missed(shop, clock):
     series = new_bill(shop, every="month")
     clock.at = datetime(2028, 2, 10, tzinfo=UTC)
     turn(shop)
-    assert resume(shop, series, skip=True).renews_at == to_ms(datetime(2028, 2, 29, 12, tzinfo=UTC))
+    assert resume(shop, series, skip=True).renews_at == to_ms(
+        datetime(2028, 2, 29, 12, tzinfo=UTC)
+    )
     turn(shop)
     assert len(all_bills(shop)) == 13 and red(shop) == []
     clock.at = datetime(2028, 2, 29, 12, tzinfo=UTC)
@@ -103,7 +112,11 @@ def test_what_2099_has_made_is_undone_and_each_period_comes_in_its_time(shop, cl
     clock.at = began + timedelta(days=1)
     done = undo_since(shop, series, began + timedelta(hours=1))
     assert (len(done.ids), done.kept, red(shop)) == (52, [], [])
-    assert bills(shop) == [(0, "open"), (1, "open"), *((n, "ended") for n in range(2, 54))]
+    assert bills(shop) == [
+        (0, "open"),
+        (1, "open"),
+        *((n, "ended") for n in range(2, 54)),
+    ]
     assert mails_of(shop) == mails
     assert shop.get(f"/invoices/{invoice['id']}").json["status"] == "canceled"
     turn(shop)
@@ -114,7 +127,9 @@ def test_what_2099_has_made_is_undone_and_each_period_comes_in_its_time(shop, cl
     assert undo_since(shop, series, clock.at + timedelta(hours=1)).ids == []
 
 
-def test_a_series_whose_last_day_was_passed_goes_back_and_one_that_was_ended_does_not(shop, clock):
+def test_a_series_whose_last_day_was_passed_goes_back_and_one_that_was_ended_does_not(
+    shop, clock
+):
     until = datetime(2026, 4, 30, tzinfo=UTC).date()
     over, ended = (new_bill(shop, every="month", until=until) for _ in range(2))
     clock.move(days=3000)
@@ -123,12 +138,16 @@ def test_a_series_whose_last_day_was_passed_goes_back_and_one_that_was_ended_doe
     acts.end(shop.service.db, shop.service.settings, ended.id, clock())
     for series in (over, ended):
         assert len(undo_since(shop, series, NOON + timedelta(hours=1)).ids) == 3
-    assert bill_now(shop, over).renews_at == to_ms(datetime(2026, 2, 28, 12, tzinfo=UTC))
+    assert bill_now(shop, over).renews_at == to_ms(
+        datetime(2026, 2, 28, 12, tzinfo=UTC)
+    )
     assert bill_now(shop, over).renews == 1
     assert bill_now(shop, ended).renews_at is not None
 
 
-def test_a_bill_that_something_has_come_to_stays_and_its_period_has_no_second_one(shop, clock):
+def test_a_bill_that_something_has_come_to_stays_and_its_period_has_no_second_one(
+    shop, clock
+):
     series = new_bill(shop, every="week")
     clock.move(days=30)
     turn(shop)
@@ -156,7 +175,14 @@ def test_the_command_asks_undoes_and_goes_on(open_shops, clock):
     clock.at = datetime.now(UTC).replace(microsecond=0)
     before, terminal = clock.at - timedelta(hours=1), Terminal(shop)
     turn(shop)
-    words = ["bill", "undo", "--since", f"{before:%Y-%m-%dT%H:%M}", "--series", series.id]
+    words = [
+        "bill",
+        "undo",
+        "--since",
+        f"{before:%Y-%m-%dT%H:%M}",
+        "--series",
+        series.id,
+    ]
     _, said = terminal.run(*words, status=1)
     assert "12" in said and len(all_bills(shop)) == 26
     output, _ = terminal.run(*words, "--yes")

@@ -34,8 +34,12 @@ def python_client():
     """btcpay-python-sdk, in a folder of its own: the package is called `blocktill` as ours is."""
     folder = Path(sys.prefix) / "sdk"
     if not (folder / "btcpay").is_dir():
-        lack(f"btcpay-python-sdk is not in {folder}: CONTRIBUTING.md says how it is installed")
-    return [sys.executable, TESTS / "parts/greenfield/clients/sdk.py"], {"PYTHONPATH": str(folder)}
+        lack(
+            f"btcpay-python-sdk is not in {folder}: CONTRIBUTING.md says how it is installed"
+        )
+    return [sys.executable, TESTS / "parts/greenfield/clients/sdk.py"], {
+        "PYTHONPATH": str(folder)
+    }
 
 
 @contextmanager
@@ -50,10 +54,14 @@ def open_client(shop, live, words, environ):
         process.stdin.flush()
         ready, _, _ = select.select([process.stdout], [], [], ANSWER_S)
         answer = ready and process.stdout.readline()
-        assert answer, f"no answer to {said}"  # why is on its standard error, which pytest shows
+        assert answer, (
+            f"no answer to {said}"
+        )  # why is on its standard error, which pytest shows
         return json.loads(answer)
 
-    with subprocess.Popen(words, env=environ, stdin=pipe, stdout=pipe, text=True) as process:
+    with subprocess.Popen(
+        words, env=environ, stdin=pipe, stdout=pipe, text=True
+    ) as process:
         try:
             yield call
         finally:
@@ -70,7 +78,10 @@ def till(tmp_path, ticker):
 def plugin(till, tmp_path, request):
     words, environ = request.param()
     shop = GreenfieldShop(till.shop)
-    with Live(till.shop, tmp_path) as live, open_client(shop, live, words, environ) as opened:
+    with (
+        Live(till.shop, tmp_path) as live,
+        open_client(shop, live, words, environ) as opened,
+    ):
         yield opened
 
 
@@ -79,7 +90,10 @@ def test_a_client_asks_for_a_refund_and_finds_it_again(till, tmp_path):
     """The node client's own call, as WooCommerce's button makes it; the page is for its payer."""
     words, environ = node_client()
     shop = GreenfieldShop(till.shop)
-    with Live(till.shop, tmp_path) as live, open_client(shop, live, words, environ) as plugin:
+    with (
+        Live(till.shop, tmp_path) as live,
+        open_client(shop, live, words, environ) as plugin,
+    ):
         asked = {"name": "Order 27", "amount": "0.0003", "currency": "BTC"}
         made = plugin("refund", asked | {"paymentMethods": ["BTC"]})
         assert plugin("refunded", made["id"]) == made
@@ -98,7 +112,10 @@ def test_what_public_clients_read_while_orders_are_paid(till, plugin):
     def read():
         shown = {name: plugin("seen", order["id"]) for name, order in orders.items()}
         assert sorted(plugin("listed"), key=ID) == sorted(shown.values(), key=ID)
-        return {name: f"{one['status']} {one['additionalStatus']}" for name, one in shown.items()}
+        return {
+            name: f"{one['status']} {one['additionalStatus']}"
+            for name, one in shown.items()
+        }
 
     def came(name):
         (method,) = plugin("methods", orders[name]["id"])

@@ -59,14 +59,27 @@ def test_the_merchant_allows_it_and_the_key_goes_to_the_shop_alone(browser, shop
     assert browser.client.get(shopwares).status_code == 200
     given = allow(browser, browser.token(), shopwares)
     policy = given.headers["Content-Security-Policy"]
-    assert "form-action https://shop.example:443;" in policy and "frame-ancestors 'none'" in policy
-    form = [attributes for tag, attributes in Page(given.text).tags if tag == "form"][-1]
+    assert (
+        "form-action https://shop.example:443;" in policy
+        and "frame-ancestors 'none'" in policy
+    )
+    form = [attributes for tag, attributes in Page(given.text).tags if tag == "form"][
+        -1
+    ]
     assert (form["action"], form["method"]) == (REDIRECT, "post")
     fields = brought(given)
     (_, secret), (_, user), *permissions = fields
-    assert [name for name, _ in fields] == ["apiKey", "userId", "permissions[]", "permissions[]"]
+    assert [name for name, _ in fields] == [
+        "apiKey",
+        "userId",
+        "permissions[]",
+        "permissions[]",
+    ]
     store = permissions[0][1].partition(":")[2]
-    assert [one for _, one in permissions] == [f"{ASKED[0]}:{store}", f"{ASKED[2]}:{store}"]
+    assert [one for _, one in permissions] == [
+        f"{ASKED[0]}:{store}",
+        f"{ASKED[2]}:{store}",
+    ]
     current = shop.client.get(
         "/api/v1/api-keys/current", headers={"Authorization": f"token {secret}"}
     ).json
@@ -75,9 +88,14 @@ def test_the_merchant_allows_it_and_the_key_goes_to_the_shop_alone(browser, shop
 
 
 @pytest.mark.both_databases
-def test_a_press_that_comes_twice_makes_one_key_and_another_press_another(browser, shop):
+def test_a_press_that_comes_twice_makes_one_key_and_another_press_another(
+    browser, shop
+):
     other = path(permissions=ASKED[:1])
-    token, press = browser.token(), Page(browser.client.get(path()).text).values["press"]
+    token, press = (
+        browser.token(),
+        Page(browser.client.get(path()).text).values["press"],
+    )
     before = len(shop.service.db.rows(keys.ALL))
     first, again = (brought(allow(browser, token, press=press)) for _ in range(2))
     assert first == again
@@ -107,7 +125,9 @@ def test_a_permission_that_nothing_honours_is_said_to_be_none(browser):
         page = browser.client.get(path(permissions=wanted, lang=language)).text
         assert page.count("<li>") == 1
     text = Page(browser.client.get(path(permissions=wanted)).text).texts["permissions"]
-    assert "Change the settings of your shop (this permission has no effect here)" in text
+    assert (
+        "Change the settings of your shop (this permission has no effect here)" in text
+    )
 
 
 def test_nobody_else_and_no_other_site_allows_it(browser, shop):
@@ -148,7 +168,10 @@ def test_on_public_networks_no_shop_is_on_a_machine_near_by(open_shops):
 
 @pytest.mark.both_databases
 def test_the_shops_own_name_is_one_line_whatever_it_sends(browser, shop):
-    for sent, shown in (("My\0 shop\r\n", "My  shop"), ("\0", "https://shop.example:443")):
+    for sent, shown in (
+        ("My\0 shop\r\n", "My  shop"),
+        ("\0", "https://shop.example:443"),
+    ):
         asked = path(applicationName=sent)
         assert allow(browser, browser.token(), asked).status_code == 200
         assert shown in {row.name for row in shop.service.db.rows(keys.ALL)}

@@ -25,9 +25,14 @@ def test_a_shops_key_is_printed_below_where_it_is_used(shop):
         lines, said = issued(plugin, BLOCKTILL_GREENFIELD="on")
         assert lines[:2] == [base_url, store_id] and "BLOCKTILL_GREENFIELD" not in said
         unhonoured = (
-            "canmodifystoresettings is there because its plug-in wants it: it changes nothing"
+            "canmodifystoresettings is there because its plug-in wants it:"
+            " it changes nothing"
         )
         assert (unhonoured in said) == (plugin == "prestashop")
     assert issued("any", "ftp://shop.example", status=1)[0] == []
-    for words in (["--for", "any"], ["--shop", SHOP], ["--scope", "read", "--shop", SHOP]):
+    for words in (
+        ["--for", "any"],
+        ["--shop", SHOP],
+        ["--scope", "read", "--shop", SHOP],
+    ):
         assert forge().run(shop.environ, ["key", "issue", "shop", *words]).status == 2

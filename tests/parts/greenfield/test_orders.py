@@ -39,7 +39,10 @@ def row_of(greenfield, order):
 
 def test_a_list_of_the_largest_orders_leaves_the_worker_small(greenfield, tmp_path):
     def with_metadata(length):
-        return {"amount": "5", "metadata": {"note": "x" * (length - len('{"note":""}'))}}
+        return {
+            "amount": "5",
+            "metadata": {"note": "x" * (length - len('{"note":""}'))},
+        }
 
     (refused,) = greenfield.ask("POST", INVOICES, with_metadata(MAX_METADATA + 1)).json
     assert refused["path"] == "metadata"
@@ -55,7 +58,9 @@ def test_a_list_of_the_largest_orders_leaves_the_worker_small(greenfield, tmp_pa
         peak_mb = max(map(peak_mb_of, children_of(live.pid)))
     assert [len(answer.json()) for answer in answers] == [MOST_LISTED] * 4
     assert peak_mb < 200
-    last = greenfield.ask("GET", INVOICES, query_string={"take": 1000, "skip": ORDERS - 1}).json
+    last = greenfield.ask(
+        "GET", INVOICES, query_string={"take": 1000, "skip": ORDERS - 1}
+    ).json
     assert len(last) == 1 and len(last[0]["metadata"]["note"]) > MAX_METADATA - 20
 
 
@@ -73,7 +78,10 @@ def test_an_order_is_an_invoice_with_what_the_shop_said(greenfield):
     assert order["expirationTime"] == order["createdTime"] + 90 * 60
     assert order["monitoringExpiration"] == order["expirationTime"] + 7 * 86_400
     assert (order["status"], order["additionalStatus"]) == ("New", "None")
-    asked = sent["checkout"] | {"defaultPaymentMethod": "BTC", "monitoringMinutes": 10_080}
+    asked = sent["checkout"] | {
+        "defaultPaymentMethod": "BTC",
+        "monitoringMinutes": 10_080,
+    }
     assert order["checkout"] == asked
     assert order["storeId"] == greenfield.store
     assert greenfield.seen(order) == order
@@ -81,7 +89,9 @@ def test_an_order_is_an_invoice_with_what_the_shop_said(greenfield):
     assert (row.reference, row.amount_sats) == ("ORD-1", 41667)
     assert row.return_url == "https://shop.example/r?i={invoice}"
     assert (row.confirmations, row.tolerance_percent) == (1, "0.00")
-    page = greenfield.shop.client.get(order["checkoutLink"].removeprefix("http://127.0.0.1:8000"))
+    page = greenfield.shop.client.get(
+        order["checkoutLink"].removeprefix("http://127.0.0.1:8000")
+    )
     assert page.status_code == 200 and order["id"] in page.text
 
 
@@ -97,7 +107,9 @@ def test_amounts_are_exact_in_any_currency(greenfield, ticker):
         assert (order["amount"], order["currency"]) == (str(amount), currency.upper())
         row = row_of(greenfield, order)
         assert (row.amount_sats, row.currency) == (sats, ours)
-        (method,) = greenfield.ask("GET", f"{INVOICES}/{order['id']}/payment-methods").json
+        (method,) = greenfield.ask(
+            "GET", f"{INVOICES}/{order['id']}/payment-methods"
+        ).json
         assert method["amount"] == method["due"] == f"{sats / 1e8:.8f}"
         assert method["rate"] == rate
 
@@ -157,7 +169,10 @@ def test_what_could_never_be_answered_with_makes_no_order(greenfield):
     for currency in ("BTC", "SATS"):  # the product of such an amount is exactly nothing
         nothing = f'{{"amount": "1E-999999999", "currency": "{currency}"}}'
         assert send(nothing).json[0]["path"] == "amount"
-    for name in ("expirationMinutes", "paymentTolerance"):  # such numbers take minutes to write
+    for name in (
+        "expirationMinutes",
+        "paymentTolerance",
+    ):  # such numbers take minutes to write
         for number in ("1e99999999", '"1e99999999"', "-1e99999999"):
             body = f'{{"amount": 5, "checkout": {{"{name}": {number}}}}}'
             assert send(body).status_code == 422, body
@@ -168,12 +183,20 @@ def test_what_could_never_be_answered_with_makes_no_order(greenfield):
 def test_what_is_tiny_long_or_has_blanks_is_kept_within_bounds(greenfield):
     """A tolerance of a hundred million digits; a number beyond an index entry of PostgreSQL."""
     long = "".join(map(str, range(3_000)))
-    checkout = {"paymentTolerance": "1e-99999999", "redirectURL": f"{SHOP}/?r=a|b&o={{OrderId}}"}
+    checkout = {
+        "paymentTolerance": "1e-99999999",
+        "redirectURL": f"{SHOP}/?r=a|b&o={{OrderId}}",
+    }
     order = greenfield.order("0.00000001", "BTC", metadata={"orderId": long})
     assert order["amount"] == "0.00000001" and order["metadata"] == {"orderId": long}
     for number, found in ((long, [order]), (long[:501], [order]), (long[:499], [])):
-        assert greenfield.ask("GET", INVOICES, query_string={"orderId": number}).json == found
-    blanks = row_of(greenfield, greenfield.order(metadata={"orderId": "1 &#/"}, checkout=checkout))
+        assert (
+            greenfield.ask("GET", INVOICES, query_string={"orderId": number}).json
+            == found
+        )
+    blanks = row_of(
+        greenfield, greenfield.order(metadata={"orderId": "1 &#/"}, checkout=checkout)
+    )
     assert blanks.return_url == f"{SHOP}/?r=a%7Cb&o=1%20%26%23%2F"
     assert blanks.tolerance_percent == "0.00"
     no_number = greenfield.order(metadata={"orderId": {"a": 1.5}})
@@ -183,7 +206,10 @@ def test_what_is_tiny_long_or_has_blanks_is_kept_within_bounds(greenfield):
 
 
 def test_the_stricter_of_plug_in_and_service_wins(tmp_path, ticker, greenfield):
-    more = {"BLOCKTILL_CONFIRMATIONS": "3", "BLOCKTILL_UNDERPAYMENT_TOLERANCE_PERCENT": "2"}
+    more = {
+        "BLOCKTILL_CONFIRMATIONS": "3",
+        "BLOCKTILL_UNDERPAYMENT_TOLERANCE_PERCENT": "2",
+    }
     (tmp_path / "strict").mkdir()
     url, clock, on = ticker.url, greenfield.shop.clock, {"BLOCKTILL_GREENFIELD": "on"}
     with open_shop(tmp_path / "strict", url, clock, **on, **more) as opened:
@@ -192,19 +218,35 @@ def test_the_stricter_of_plug_in_and_service_wins(tmp_path, ticker, greenfield):
             (greenfield, {"speedPolicy": "HighSpeed"}, 1, 0, "MediumSpeed"),
             (greenfield, {"speedPolicy": "LowMediumSpeed"}, 2, 0, "LowMediumSpeed"),
             (strict, {}, 3, 2, "LowSpeed"),
-            (strict, {"speedPolicy": "MediumSpeed", "paymentTolerance": 5}, 3, 2, "LowSpeed"),
-            (strict, {"speedPolicy": "LowSpeed", "paymentTolerance": 1}, 6, 1, "LowSpeed"),
+            (
+                strict,
+                {"speedPolicy": "MediumSpeed", "paymentTolerance": 5},
+                3,
+                2,
+                "LowSpeed",
+            ),
+            (
+                strict,
+                {"speedPolicy": "LowSpeed", "paymentTolerance": 1},
+                6,
+                1,
+                "LowSpeed",
+            ),
         ):
             order = shop.order(checkout=checkout)
             rules = rules_for(shop.shop.service.settings, row_of(shop, order))
-            assert (rules.confirmations, rules.tolerance_percent) == (confirmations, percent)
+            assert (rules.confirmations, rules.tolerance_percent) == (
+                confirmations,
+                percent,
+            )
             assert order["checkout"]["paymentTolerance"] == percent
             assert order["checkout"]["speedPolicy"] == speed
 
 
 def test_a_state_is_shown_and_listed_by_its_name(greenfield):
     paid, part, over, new, late = (
-        greenfield.order(metadata={"orderId": number}) for number in (1, '"', "3", "3", "5")
+        greenfield.order(metadata={"orderId": number})
+        for number in (1, '"', "3", "3", "5")
     )
     pay(greenfield.shop, as_dict(row_of(greenfield, paid)))
     pay(greenfield.shop, as_dict(row_of(greenfield, part)), 400)
@@ -213,7 +255,10 @@ def test_a_state_is_shown_and_listed_by_its_name(greenfield):
     pay(greenfield.shop, as_dict(row_of(greenfield, late)))
 
     def listed(**query):
-        return [one["id"] for one in greenfield.ask("GET", INVOICES, query_string=query).json]
+        return [
+            one["id"]
+            for one in greenfield.ask("GET", INVOICES, query_string=query).json
+        ]
 
     assert listed(status="Settled") == [paid["id"]]
     assert listed(status="Processing") == [over["id"]]
@@ -224,7 +269,10 @@ def test_a_state_is_shown_and_listed_by_its_name(greenfield):
     assert listed(orderId="1") == [paid["id"]]
     assert listed(orderId=["1", "3", "2"], skip=1) == [over["id"], paid["id"]]
     assert listed(status=["New", "Settled"]) == [new["id"], part["id"], paid["id"]]
-    assert listed(status=["New", "Expired"], orderId=['"', "5"]) == [late["id"], part["id"]]
+    assert listed(status=["New", "Expired"], orderId=['"', "5"]) == [
+        late["id"],
+        part["id"],
+    ]
     wrong = greenfield.ask("GET", INVOICES, query_string={"status": ["New", "Old"]})
     assert (wrong.status_code, wrong.json[0]["path"]) == (422, "status.1")
     assert listed(take=1, skip=4) == [paid["id"]]
@@ -233,7 +281,11 @@ def test_a_state_is_shown_and_listed_by_its_name(greenfield):
     assert (method["totalPaid"], method["due"]) == ("0.00000400", "0.00041267")
     (payment,) = method["payments"]
     assert re.fullmatch("[0-9a-f]{64}-0", payment["id"])
-    assert (payment["value"], payment["fee"], payment["status"]) == ("0.00000400", "0", "Settled")
+    assert (payment["value"], payment["fee"], payment["status"]) == (
+        "0.00000400",
+        "0",
+        "Settled",
+    )
 
 
 def test_metadata_anew_archived_and_marked(greenfield):
@@ -253,21 +305,32 @@ def test_metadata_anew_archived_and_marked(greenfield):
     again = greenfield.ask("POST", f"{path}/status", {"status": "Invalid"})
     assert again.status_code == 422
     pay(greenfield.shop, as_dict(row_of(greenfield, other)), confirmed=False)
-    on_its_way = greenfield.ask("POST", f"{INVOICES}/{other['id']}/status", {"status": "Invalid"})
-    assert on_its_way.status_code == 422 and greenfield.seen(other)["status"] == "Processing"
+    on_its_way = greenfield.ask(
+        "POST", f"{INVOICES}/{other['id']}/status", {"status": "Invalid"}
+    )
+    assert (
+        on_its_way.status_code == 422
+        and greenfield.seen(other)["status"] == "Processing"
+    )
 
 
 def test_a_key_reaches_its_own_store_and_nothing_else(greenfield):
     shop = greenfield.shop
-    stranger = GreenfieldShop(shop, url="https://other.example", merchant_id=shop.add_merchant("b"))
+    stranger = GreenfieldShop(
+        shop, url="https://other.example", merchant_id=shop.add_merchant("b")
+    )
     sister = GreenfieldShop(shop, url="https://sister.example")
     order, plain = greenfield.order(), shop.invoice()
     for who in (stranger, sister):
         own = [("GET", ""), ("PUT", ""), ("DELETE", "")]
         for method, path in (*own, ("POST", "/status"), ("GET", "/payment-methods")):
             for store in (who.store, greenfield.store):
-                body = {"metadata": {}, "status": "Invalid"} if method != "GET" else None
-                found = who.ask(method, f"/stores/{store}/invoices/{order['id']}{path}", body)
+                body = (
+                    {"metadata": {}, "status": "Invalid"} if method != "GET" else None
+                )
+                found = who.ask(
+                    method, f"/stores/{store}/invoices/{order['id']}{path}", body
+                )
                 assert found.status_code == 404, (method, path, found.text)
         assert who.ask("GET", INVOICES).json == []
     assert greenfield.ask("GET", f"{INVOICES}/{plain['id']}").status_code == 404
@@ -290,9 +353,14 @@ def test_a_key_reaches_its_own_store_and_nothing_else(greenfield):
         ("OPTIONS", "/api-keys/current"),
     ):
         found = greenfield.ask(method, path)
-        assert (found.status_code, "Allow" in found.headers) == (404, False), (method, path)
+        assert (found.status_code, "Allow" in found.headers) == (404, False), (
+            method,
+            path,
+        )
         assert found.json["code"] == found.json["error"]["code"] == "not_found"
-    assert greenfield.ask("GET", "/balance").status_code == 401  # there a `token` is no key
+    assert (
+        greenfield.ask("GET", "/balance").status_code == 401
+    )  # there a `token` is no key
     plain_key = {"headers": {"Authorization": f"token {shop.write_key}"}}
     for path in ("/stores", "/stores/nobody/nothing", "/server/nothing"):
         assert greenfield.ask("GET", path, **plain_key).status_code == 403
@@ -305,10 +373,18 @@ def test_a_shops_key_opens_none_of_the_merchants_operations(greenfield):
     """The Connect page says that it sees no other invoices."""
     shop, secret = greenfield.shop, greenfield.issued.secret
     plain = shop.invoice()
-    reads = ("/balance", "/payments", "/payment-links", "/invoices", f"/invoices/{plain['id']}")
+    reads = (
+        "/balance",
+        "/payments",
+        "/payment-links",
+        "/invoices",
+        f"/invoices/{plain['id']}",
+    )
     for path in (*reads, f"/payment-links/{plain['id']}"):
         found = shop.get(path, secret)
-        assert (found.status_code, found.json["error"]["code"]) == (403, "forbidden"), path
+        assert (found.status_code, found.json["error"]["code"]) == (403, "forbidden"), (
+            path
+        )
         assert "plug-in" in found.json["error"]["message"]
     for path in ("/invoices", "/payment-links"):
         assert shop.post(path, {"amount_usd": 25}, secret).status_code == 403, path
@@ -316,7 +392,11 @@ def test_a_shops_key_opens_none_of_the_merchants_operations(greenfield):
 
 
 def test_each_plug_in_has_the_permissions_that_it_looks_for(greenfield):
-    kinds = {"woocommerce": set(), "shopware": {"DELETE"}, "pretix": {"DELETE", "STORE"}}
+    kinds = {
+        "woocommerce": set(),
+        "shopware": {"DELETE"},
+        "pretix": {"DELETE", "STORE"},
+    }
     for plugin, lacks in kinds.items():
         key = GreenfieldShop(greenfield.shop, plugin, "https://third.example")
         order = key.order()
@@ -327,7 +407,9 @@ def test_each_plug_in_has_the_permissions_that_it_looks_for(greenfield):
             "DELETE": key.ask("DELETE", f"{INVOICES}/{order['id']}"),
             "STORE": key.ask("GET", "/stores/STORE"),
         }
-        assert {name for name, one in refused.items() if one.status_code == 403} == lacks
+        assert {
+            name for name, one in refused.items() if one.status_code == 403
+        } == lacks
 
 
 def test_a_plug_in_has_windows_of_its_own(greenfield):
@@ -345,7 +427,10 @@ def test_server_store_rates_and_methods(greenfield, ticker):
     store = greenfield.ask("GET", "/stores/STORE").json
     assert (store["defaultCurrency"], store["invoiceExpiration"]) == ("USD", 3600)
     assert greenfield.ask("GET", "/stores").json == [store]
-    assert greenfield.ask("GET", "/stores/STORE/payment-methods").json["BTC"]["enabled"] is True
+    assert (
+        greenfield.ask("GET", "/stores/STORE/payment-methods").json["BTC"]["enabled"]
+        is True
+    )
     pairs = {"currencyPair": ["BTC_EUR", "BTC_XXX", "LTC_USD"]}
     good, *bad = greenfield.ask("GET", "/stores/STORE/rates", query_string=pairs).json
     assert good == {"currencyPair": "BTC_EUR", "rate": "50000.50", "errors": []}
@@ -377,14 +462,20 @@ def test_every_recorded_request_of_a_plug_in_is_understood(greenfield, ticker):
             recorded["method"], path.replace("INVOICE", order["id"]), recorded["body"]
         )
         anothers = "127.0.0.1" in str((body.get("checkout") or {}).get("redirectURL"))
-        is_wrong = body.get("status") == "Settled" or body.get("amount", 1) is None or anothers
+        is_wrong = (
+            body.get("status") == "Settled" or body.get("amount", 1) is None or anothers
+        )
         assert answer.status_code == (422 if is_wrong else 200), (recorded, answer.text)
 
 
 def test_off_nothing_of_it_is_there(shop):
     key = GreenfieldShop(shop)
     bearer = {"headers": {"Authorization": f"Bearer {key.issued.secret}"}}
-    for method, path in (("GET", "/stores"), ("GET", "/server/info"), ("POST", INVOICES)):
+    for method, path in (
+        ("GET", "/stores"),
+        ("GET", "/server/info"),
+        ("POST", INVOICES),
+    ):
         assert key.ask(method, path).status_code == 401
         found = key.ask(method, path, **bearer)
         assert (found.status_code, list(found.json)) == (404, ["error"])
@@ -395,9 +486,13 @@ def test_off_nothing_of_it_is_there(shop):
 
 def test_the_same_shop_is_one_store_under_each_of_its_keys(greenfield):
     order = greenfield.order()
-    again = GreenfieldShop(greenfield.shop, "woocommerce", "https://SHOP.example:443/cart/")
+    again = GreenfieldShop(
+        greenfield.shop, "woocommerce", "https://SHOP.example:443/cart/"
+    )
     assert again.store == greenfield.store and again.seen(order)["id"] == order["id"]
-    assert own_url("https://SHOP.example:443/a?b", SHOP) == "https://SHOP.example:443/a?b"
+    assert (
+        own_url("https://SHOP.example:443/a?b", SHOP) == "https://SHOP.example:443/a?b"
+    )
     for url in (
         *("https://shop.example./", "https://shop.example:8443", "http://shop.example"),
         *("https://shop.example.evil.example/", "https://shop.example@evil.example/"),
@@ -414,7 +509,12 @@ def test_a_key_that_is_rotated_keeps_its_store(greenfield):
     assert greenfield.seen(order)["id"] == order["id"]
 
 
-NOTHING = {"received_sats": 0, "unconfirmed_sats": 0, "beside_sats": 0, "settled_reason": None}
+NOTHING = {
+    "received_sats": 0,
+    "unconfirmed_sats": 0,
+    "beside_sats": 0,
+    "settled_reason": None,
+}
 
 
 # fmt: off

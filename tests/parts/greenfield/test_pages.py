@@ -1,6 +1,9 @@
 """The page of a shop's order: who may frame it, what it tells that shop, and its addresses."""
 
-AUTOMATICALLY = {"redirectURL": "https://shop.example/thanks", "redirectAutomatically": True}
+AUTOMATICALLY = {
+    "redirectURL": "https://shop.example/thanks",
+    "redirectAutomatically": True,
+}
 
 
 def ancestors(page):

@@ -30,8 +30,14 @@ def ask(greenfield, path, **fields):
         ({"refundVariant": "CurrentRate"}, 2 * (SATS + 1_000)),
         ({"refundVariant": "Fiat", "subtractPercentage": 50}, SATS + 1_000),
         ({"refundVariant": "RateThen", "subtractPercentage": "10"}, 38_400),
-        ({"refundVariant": "Custom", "customAmount": "9", "customCurrency": "USD"}, 15_000),
-        ({"refundVariant": "Custom", "customAmount": 700, "customCurrency": "SATS"}, 700),
+        (
+            {"refundVariant": "Custom", "customAmount": "9", "customCurrency": "USD"},
+            15_000,
+        ),
+        (
+            {"refundVariant": "Custom", "customAmount": 700, "customCurrency": "SATS"},
+            700,
+        ),
         ({"refundVariant": "Custom", "customAmount": "0.00002"}, 2_000),
     ],
 )
@@ -52,10 +58,22 @@ def test_each_variant_has_its_sum(greenfield, paid, fields, sats):
         ({}, "refundVariant"),
         ({"refundVariant": "All"}, "refundVariant"),
         ({"refundVariant": "Custom"}, "customAmount"),
-        ({"refundVariant": "RateThen", "subtractPercentage": 101}, "subtractPercentage"),
-        ({"refundVariant": "RateThen", "paymentMethod": "BTC-LightningNetwork"}, "paymentMethod"),
-        ({"refundVariant": "Custom", "customAmount": 1, "customCurrency": "BTC"}, "refundVariant"),
-        ({"refundVariant": "Custom", "customAmount": 1, "customCurrency": "XYZ"}, "currency"),
+        (
+            {"refundVariant": "RateThen", "subtractPercentage": 101},
+            "subtractPercentage",
+        ),
+        (
+            {"refundVariant": "RateThen", "paymentMethod": "BTC-LightningNetwork"},
+            "paymentMethod",
+        ),
+        (
+            {"refundVariant": "Custom", "customAmount": 1, "customCurrency": "BTC"},
+            "refundVariant",
+        ),
+        (
+            {"refundVariant": "Custom", "customAmount": 1, "customCurrency": "XYZ"},
+            "currency",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_field(greenfield, paid, fields, path):
@@ -63,9 +81,13 @@ def test_what_cannot_be_is_refused_with_its_field(greenfield, paid, fields, path
     assert answer.status_code == 422 and [one["path"] for one in answer.json] == [path]
 
 
-@pytest.mark.parametrize("variant", ["OverpaidAmount", "RateThen", "CurrentRate", "Fiat"])
+@pytest.mark.parametrize(
+    "variant", ["OverpaidAmount", "RateThen", "CurrentRate", "Fiat"]
+)
 @pytest.mark.parametrize("percent", [0, 10])
-def test_it_goes_back_once_however_often_it_is_asked_for(greenfield, paid, variant, percent):
+def test_it_goes_back_once_however_often_it_is_asked_for(
+    greenfield, paid, variant, percent
+):
     """As by a shop whose request ran out of time, and which asks again."""
     asked = {"refundVariant": variant, "subtractPercentage": percent}
     answers = [ask(greenfield, paid, **asked) for _ in range(2)]
@@ -77,10 +99,14 @@ def test_it_goes_back_once_however_often_it_is_asked_for(greenfield, paid, varia
     [
         pytest.param({"refundVariant": "RateThen"}, 422, id="all that came"),
         pytest.param({"refundVariant": "OverpaidAmount"}, 422, id="the excess"),
-        pytest.param({"refundVariant": "Custom", "customAmount": "0.00002"}, 200, id="a said sum"),
+        pytest.param(
+            {"refundVariant": "Custom", "customAmount": "0.00002"}, 200, id="a said sum"
+        ),
     ],
 )
-def test_after_a_refund_was_sent_twice_only_a_said_sum_goes_back(greenfield, paid, fields, status):
+def test_after_a_refund_was_sent_twice_only_a_said_sum_goes_back(
+    greenfield, paid, fields, status
+):
     greenfield.shop.sql("DELETE FROM attention")
     greenfield.shop.sql(
         "INSERT INTO attention (invoice_id, merchant_id, reason, since_at, stake_minor)"
@@ -110,14 +136,18 @@ def test_name_and_description_are_answered_as_they_were_given(
 
 def test_empty_texts_are_absent_and_words_are_in_any_case(greenfield, paid):
     """Invoice Ninja sends an empty paymentMethod."""
-    absent = dict.fromkeys(("paymentMethod", "payoutMethodId", "customAmount", "description"), "")
+    absent = dict.fromkeys(
+        ("paymentMethod", "payoutMethodId", "customAmount", "description"), ""
+    )
     absent |= {"customCurrency": "", "subtractPercentage": ""}
     made = ask(greenfield, paid, RefundVariant="overpaidamount", **absent)
     assert (made.status_code, made.json["amount"]) == (200, "0.00001000"), made.text
     again = {"Amount": "700", "currency": "sats", "paymentMethods": ["btc-chain"]}
     again |= {"autoApproveClaims": ""}
     pulled = ask(greenfield, "/stores/STORE/pull-payments", **again)
-    assert (pulled.status_code, pulled.json["amount"]) == (200, "0.00000700"), pulled.text
+    assert (pulled.status_code, pulled.json["amount"]) == (200, "0.00000700"), (
+        pulled.text
+    )
     wrong = ask(greenfield, paid, refundVariant="")
     assert (wrong.status_code, wrong.json[0]["path"]) == (422, "refundVariant")
 
@@ -128,7 +158,12 @@ def test_an_order_that_nobody_paid_has_no_refund(greenfield):
 
 
 def test_a_pull_payment_is_a_refund_of_a_sum(greenfield):
-    asked = {"name": "Order 27", "amount": "30.00", "currency": "USD", "paymentMethods": ["BTC"]}
+    asked = {
+        "name": "Order 27",
+        "amount": "30.00",
+        "currency": "USD",
+        "paymentMethods": ["BTC"],
+    }
     made = ask(greenfield, "/stores/STORE/pull-payments", **asked).json
     assert (made["amount"], made["currency"]) == ("0.00050000", "BTC")
     for fields in (
@@ -155,7 +190,9 @@ def test_it_is_the_shops_own_and_needs_the_permission(greenfield, paid):
     other = GreenfieldShop(greenfield.shop, url="https://other.example")
     assert other.ask("GET", f"/pull-payments/{made['id']}").status_code == 404
     magento = GreenfieldShop(greenfield.shop, "magento")
-    refused = magento.ask("POST", "/stores/STORE/pull-payments", {"amount": 1, "currency": "USD"})
+    refused = magento.ask(
+        "POST", "/stores/STORE/pull-payments", {"amount": 1, "currency": "USD"}
+    )
     assert refused.status_code == 403
     assert magento.ask("POST", paid, {"refundVariant": "RateThen"}).status_code == 403
     assert greenfield.ask("GET", "/pull-payments/x").status_code == 404

@@ -36,7 +36,11 @@ WEBHOOKS = "/stores/STORE/webhooks"
         (SEEN, state("paid"), ["InvoiceReceivedPayment"]),
         (SEEN, state("expired", 1), ["InvoiceReceivedPayment"]),
         (RECEIVED, state(missing=1), ["InvoicePaymentSettled"]),
-        (RECEIVED, state("paid", first=True), ["InvoiceReceivedPayment", "InvoicePaymentSettled"]),
+        (
+            RECEIVED,
+            state("paid", first=True),
+            ["InvoiceReceivedPayment", "InvoicePaymentSettled"],
+        ),
         (EventKind.INVOICE_PAID, state("paid"), ["InvoiceSettled"]),
         (EventKind.INVOICE_EXPIRED, state("expired"), ["InvoiceExpired"]),
         (EventKind.INVOICE_CANCELED, state("canceled"), ["InvoiceInvalid"]),
@@ -72,7 +76,9 @@ def order(till, store, **fields):
 
 def listen(store, url, *types, **more):
     events = {"everything": not types, "specificEvents": types}
-    response = store.ask("POST", WEBHOOKS, {"url": url, "authorizedEvents": events} | more)
+    response = store.ask(
+        "POST", WEBHOOKS, {"url": url, "authorizedEvents": events} | more
+    )
     assert response.status_code == 200, response.text
     return response.json
 
@@ -86,7 +92,9 @@ WHOLE = transport.WEBHOOKS.split()[:5]
 
 
 @pytest.mark.both_databases
-def test_a_shop_is_told_of_its_own_orders_in_order_and_of_nothing_else(till, store, receiver):
+def test_a_shop_is_told_of_its_own_orders_in_order_and_of_nothing_else(
+    till, store, receiver
+):
     added = listen(store, receiver.url)
     till.shop.invoice()
     invoice = order(till, store)
@@ -138,7 +146,9 @@ def test_after_a_dead_hour_all_comes_in_order_with_the_same_ids(till, store, rec
     for message in receiver.messages:
         was_tried = message.json["originalDeliveryId"] in tried
         assert message.json["isRedelivery"] == was_tried, message.json
-        assert (message.json["deliveryId"] != message.json["originalDeliveryId"]) == was_tried
+        assert (
+            message.json["deliveryId"] != message.json["originalDeliveryId"]
+        ) == was_tried
 
 
 @pytest.mark.both_databases
@@ -151,7 +161,8 @@ def test_one_that_is_refused_holds_its_own_order_alone(till, store, receiver):
     till.mine_and_check()
     refused = (one["id"], "InvoiceProcessing")
     receiver.instead = lambda message: say(
-        b"", 500 if (message.json["invoiceId"], message.json["type"]) == refused else 200
+        b"",
+        500 if (message.json["invoiceId"], message.json["type"]) == refused else 200,
     )
     deliver(till), deliver(till)
     assert of(receiver, one) == WHOLE[:3] and of(receiver, other) == WHOLE
@@ -168,7 +179,9 @@ def test_what_one_process_sends_no_other_sends_for_a_minute(till, store, receive
     db, now = till.shop.service.db, to_ms(till.clock())
     (row,) = db.rows(deliveries.DUE, receiver_id=added["id"], until=now, limit=9)
     key = {name: getattr(row, name) for name in ("receiver_id", "about", "attempts")}
-    hold = [db.run(deliveries.HOLD, **key, now=now, until=now + 60_000) for _ in range(2)]
+    hold = [
+        db.run(deliveries.HOLD, **key, now=now, until=now + 60_000) for _ in range(2)
+    ]
     assert hold == [1, 0]
     assert deliver(till) == (0, 0) and receiver.messages == []
     till.clock.move(seconds=61)
@@ -180,7 +193,10 @@ def test_a_shop_that_is_down_is_tried_again_at_once_and_a_slow_one_when_that_is_
     till, receiver, released
 ):
     receiver.instead = lambda _: released.wait() and say(b"", 200)
-    for url, timeout_s, tried in (("http://127.0.0.1:9/", 60, 1), (receiver.url, 0.3, 0)):
+    for url, timeout_s, tried in (
+        ("http://127.0.0.1:9/", 60, 1),
+        (receiver.url, 0.3, 0),
+    ):
         store = GreenfieldShop(till.shop, url=url)
         added = listen(store, url)
         order(till, store)
@@ -209,7 +225,11 @@ def test_late_short_by_hand_and_taken_back_are_said_in_flags(till, store, receiv
     deliver(till)
 
     def said(invoice, flag):
-        found = [one.json for one in receiver.messages if one.json["invoiceId"] == invoice["id"]]
+        found = [
+            one.json
+            for one in receiver.messages
+            if one.json["invoiceId"] == invoice["id"]
+        ]
         return [(one["type"], one[flag]) for one in found if flag in one]
 
     assert said(late, "afterExpiration") == [
@@ -225,7 +245,9 @@ def test_late_short_by_hand_and_taken_back_are_said_in_flags(till, store, receiv
 
 
 @pytest.mark.both_databases
-def test_the_same_url_again_keeps_what_waits_and_takes_the_new_secret(till, store, receiver):
+def test_the_same_url_again_keeps_what_waits_and_takes_the_new_secret(
+    till, store, receiver
+):
     first = listen(store, receiver.url)
     order(till, store)
     receiver.instead = lambda _: say(b"", 500)

@@ -16,11 +16,19 @@ OPENCARTS = "https://shop.example/index.php?route=extension/blocktill/payment/bl
 
 def test_what_a_plug_in_registers_it_reads_changes_and_removes(greenfield):
     events = {"everything": False, "specificEvents": ["InvoiceSettled", "Unknown"]}
-    asked = {"enabled": True, "automaticRedelivery": True, "url": URL, "authorizedEvents": events}
+    asked = {
+        "enabled": True,
+        "automaticRedelivery": True,
+        "url": URL,
+        "authorizedEvents": events,
+    }
     made = greenfield.ask("POST", WEBHOOKS, asked).json
     secret = made.pop("secret")
     events["specificEvents"].remove("Unknown")
-    assert len(secret) == 43 and made == asked | {"id": made["id"], "authorizedEvents": events}
+    assert len(secret) == 43 and made == asked | {
+        "id": made["id"],
+        "authorizedEvents": events,
+    }
     path = f"{WEBHOOKS}/{made['id']}"
     assert greenfield.ask("GET", path).json == made
     again = greenfield.ask("POST", WEBHOOKS, {"url": URL, "secret": "own"}).json
@@ -36,15 +44,29 @@ def test_what_a_plug_in_registers_it_reads_changes_and_removes(greenfield):
     assert [one["url"] for one in greenfield.ask("GET", WEBHOOKS).json] == [OPENCARTS]
     assert greenfield.ask("GET", WEBHOOKS).json == [sent.json]  # the other one made way
     for who, gone in ((greenfield, path), (sister, f"{WEBHOOKS}/{other['id']}")):
-        for method, body in (("GET", None), ("PUT", {"url": who.url}), ("DELETE", None)):
+        for method, body in (
+            ("GET", None),
+            ("PUT", {"url": who.url}),
+            ("DELETE", None),
+        ):
             assert who.ask(method, gone, body).status_code == 404
     assert greenfield.ask("DELETE", f"{WEBHOOKS}/{other['id']}").status_code == 200
-    assert greenfield.ask("GET", WEBHOOKS).json == sister.ask("GET", WEBHOOKS).json == []
+    assert (
+        greenfield.ask("GET", WEBHOOKS).json == sister.ask("GET", WEBHOOKS).json == []
+    )
 
 
 def test_what_cannot_be_taken_is_refused_with_its_field(greenfield):
-    elsewhere = ("https://elsewhere.example/", "http://127.0.0.1:9464/metrics", f"{URL}\0", "", 1)
-    events = [{"url": URL, "authorizedEvents": one} for one in (1, {"specificEvents": "x"})]
+    elsewhere = (
+        "https://elsewhere.example/",
+        "http://127.0.0.1:9464/metrics",
+        f"{URL}\0",
+        "",
+        1,
+    )
+    events = [
+        {"url": URL, "authorizedEvents": one} for one in (1, {"specificEvents": "x"})
+    ]
     wrong = {
         "": [[]],
         "url": [{"url": url} for url in elsewhere],
@@ -66,19 +88,29 @@ def test_a_merchant_has_a_bounded_number_of_webhooks_in_all_its_shops(greenfield
     sister = GreenfieldShop(shop, url="https://sister.example")
     assert sister.ask("POST", WEBHOOKS, {"url": sister.url}).status_code == 200
     for number in range(17):
-        assert greenfield.ask("POST", WEBHOOKS, {"url": f"{URL}&{number}"}).status_code == 200
+        assert (
+            greenfield.ask("POST", WEBHOOKS, {"url": f"{URL}&{number}"}).status_code
+            == 200
+        )
     for who in (greenfield, sister):
         refused = who.ask("POST", WEBHOOKS, {"url": f"{who.url}/20"})
         assert (refused.status_code, refused.json[0]["path"]) == (422, "url")
         assert "20" in refused.json[0]["message"]
     assert greenfield.ask("POST", WEBHOOKS, {"url": f"{URL}&1"}).status_code == 200
-    other = GreenfieldShop(shop, url=greenfield.url, merchant_id=shop.add_merchant("other"))
+    other = GreenfieldShop(
+        shop, url=greenfield.url, merchant_id=shop.add_merchant("other")
+    )
     assert other.ask("POST", WEBHOOKS, {"url": URL}).status_code == 200
 
 
 def test_saves_at_once_make_one_webhook(greenfield):
     with ThreadPoolExecutor(6) as threads:
-        saves = [threads.submit(greenfield.ask, "POST", WEBHOOKS, {"url": URL}) for _ in range(6)]
+        saves = [
+            threads.submit(greenfield.ask, "POST", WEBHOOKS, {"url": URL})
+            for _ in range(6)
+        ]
         answers = [save.result(30) for save in saves]
-    assert {(one.status_code, one.json["id"]) for one in answers} == {(200, answers[0].json["id"])}
+    assert {(one.status_code, one.json["id"]) for one in answers} == {
+        (200, answers[0].json["id"])
+    }
     assert len(greenfield.ask("GET", WEBHOOKS).json) == 1

@@ -4,7 +4,11 @@ import re
 
 from merchant_browser import MerchantBrowser
 
-ENDS = {"/sessions": ("/end", "/end-others"), "/keys": ("/revoke",), "/webhooks": ("/remove",)}
+ENDS = {
+    "/sessions": ("/end", "/end-others"),
+    "/keys": ("/revoke",),
+    "/webhooks": ("/remove",),
+}
 
 
 def test_what_ends_a_session_a_key_or_a_webhook_is_folded_behind_what_it_means(browser):
@@ -15,10 +19,14 @@ def test_what_ends_a_session_a_key_or_a_webhook_is_folded_behind_what_it_means(b
         source = browser.page(path).source
         folded = re.findall("<details.*?</details>", source, re.DOTALL)
         for end in ends:
-            assert source.count(f'{end}"') == sum(f'{end}"' in one for one in folded) > 0, end
+            assert (
+                source.count(f'{end}"') == sum(f'{end}"' in one for one in folded) > 0
+            ), end
         for one in folded:
             if "<form" in one:
-                assert one.index("</summary>") < one.index("<p>") < one.index("<button"), one
+                assert (
+                    one.index("</summary>") < one.index("<p>") < one.index("<button")
+                ), one
     assert "Every program that uses this key is refused" in browser.page("/keys").source
     assert "what is waiting is dropped" in browser.page("/webhooks").source
     assert "you need a new login link" in browser.page("/sessions").source

@@ -17,7 +17,9 @@ from btcpay.merchants.sessions import new_login, session_of
 from btcpay.values.times import to_ms
 from btcpay.web import rate_limits
 
-HOSTILE = "=1+1\"'><script>alert(1)</script><img src=x onerror=alert(1)> javascript:alert(1)"
+HOSTILE = (
+    "=1+1\"'><script>alert(1)</script><img src=x onerror=alert(1)> javascript:alert(1)"
+)
 
 
 @pytest.fixture
@@ -29,7 +31,11 @@ def shop(open_shops):
 def belongings(shop, merchant_id, text):
     """One of everything that has an id, of this merchant, with this text; the ids."""
     key = shop.issue("write", merchant_id)
-    fields = {"amount_usd": 25, "description": text, "customer_email": "customer@example.com"}
+    fields = {
+        "amount_usd": 25,
+        "description": text,
+        "customer_email": "customer@example.com",
+    }
     invoice, late = (shop.post("/invoices", fields, key).json for _ in range(2))
     link = shop.post("/payment-links", {"title": text, "description": text}, key).json
     pay(shop, invoice)
@@ -37,7 +43,9 @@ def belongings(shop, merchant_id, text):
     pay(shop, invoice, 5000)  # more than was asked for: it wants attention
     (payment, *_) = shop.get("/payments", key).json["data"]
     MerchantBrowser(shop).log_in(merchant_id)
-    (session, *_) = merchant_sessions.sessions_of(shop.service.db, merchant_id, shop.clock())
+    (session, *_) = merchant_sessions.sessions_of(
+        shop.service.db, merchant_id, shop.clock()
+    )
     return [*(it["id"] for it in (invoice, late, link, payment)), session.id]
 
 
@@ -50,7 +58,9 @@ def new_minute(shop):
 FOREIGN = ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"})
 
 
-def test_no_form_is_taken_from_another_page_or_without_the_token_of_its_session(shop, browser):
+def test_no_form_is_taken_from_another_page_or_without_the_token_of_its_session(
+    shop, browser
+):
     own = browser.token()
     other = MerchantBrowser(shop).log_in(shop.add_merchant("other"))
     cases = {
@@ -73,22 +83,31 @@ def test_no_form_is_taken_from_another_page_or_without_the_token_of_its_session(
             new_minute(shop)
             data = {"token": token}
             answer = browser.client.post(f"/merchant{path}", data=data, headers=headers)
-            refused = answer.status_code == 403 and "did not come from this page" in answer.text
+            refused = (
+                answer.status_code == 403
+                and "did not come from this page" in answer.text
+            )
             assert refused, (path, name)
     assert dump(shop) == before
     assert browser.get().status_code == 200
 
 
 def sessions(shop):
-    return merchant_sessions.sessions_of(shop.service.db, shop.merchant_id, shop.clock())
+    return merchant_sessions.sessions_of(
+        shop.service.db, shop.merchant_id, shop.clock()
+    )
 
 
 def test_whoever_is_not_logged_in_gets_nothing_and_changes_nothing(shop):
     ids, client = belongings(shop, shop.merchant_id, "Tea of mine"), shop.client
     before = dump(shop)
     for method in ("GET", "POST"):
-        for path in (path for rule in rules(shop, method) for path in filled(rule, ids)):
-            answer = client.open(f"/merchant{path}", method=method, headers=FROM_THIS_SITE)
+        for path in (
+            path for rule in rules(shop, method) for path in filled(rule, ids)
+        ):
+            answer = client.open(
+                f"/merchant{path}", method=method, headers=FROM_THIS_SITE
+            )
             assert answer.status_code == 401, path
             assert "Tea of mine" not in answer.text and ids[0] not in answer.text
             assert "Set-Cookie" not in answer.headers
@@ -103,10 +122,17 @@ def test_what_another_merchant_has_is_not_found_on_any_path(shop, browser):
             for path in filled(rule, ids):
                 new_minute(shop)
                 fields = {"token": token, "reason": "mine now", "amount": "5"}
-                sent = {"data": fields, "headers": FROM_THIS_SITE} if method == "POST" else {}
+                sent = (
+                    {"data": fields, "headers": FROM_THIS_SITE}
+                    if method == "POST"
+                    else {}
+                )
                 answer = browser.client.open(f"/merchant{path}", method=method, **sent)
                 assert answer.status_code == 404, f"{method} {path}"
-                assert "Tea of the other" not in answer.text and "customer@" not in answer.text
+                assert (
+                    "Tea of the other" not in answer.text
+                    and "customer@" not in answer.text
+                )
     assert dump(shop) == before
 
 
@@ -121,7 +147,9 @@ def test_no_list_or_search_shows_what_another_merchant_has(shop, browser):
                 answer = browser.get(rule, query_string=asked)
                 assert answer.status_code in (200, 303, 400, 404), f"{rule}?{asked}"
                 rest = answer.text.replace(word, "")
-                assert not any(other in rest for other in words if other not in word), rule
+                assert not any(other in rest for other in words if other not in word), (
+                    rule
+                )
 
 
 def test_each_login_has_a_new_cookie_and_the_one_before_is_worth_nothing(shop):
@@ -148,7 +176,9 @@ def test_of_many_who_press_one_links_button_at_once_one_gets_in(shop):
     assert sorted(at_once(8, press)) == [303] + [410] * 7 and len(sessions(shop)) == 1
 
 
-def test_a_session_lives_on_by_being_used_and_ends_after_thirty_days_without(shop, browser):
+def test_a_session_lives_on_by_being_used_and_ends_after_thirty_days_without(
+    shop, browser
+):
     def is_noted(used_at):
         return sessions(shop)[0].last_used_at == used_at
 
@@ -178,11 +208,17 @@ def test_the_cookie_is_the_browsers_alone(base_url, name, secure, open_shops):
     answer = shop.client.post(f"/merchant/login/{secret}", headers=FROM_THIS_SITE)
     value, *flags = answer.headers["Set-Cookie"].split("; ")
     assert value.startswith(f"{name}=") and len(value) == len(name) + 1 + 43
-    assert {"HttpOnly", "SameSite=Strict", "Path=/", f"Max-Age={30 * 86_400}"} <= set(flags)
-    assert ("Secure" in flags) is secure and not any(flag.startswith("Domain") for flag in flags)
+    assert {"HttpOnly", "SameSite=Strict", "Path=/", f"Max-Age={30 * 86_400}"} <= set(
+        flags
+    )
+    assert ("Secure" in flags) is secure and not any(
+        flag.startswith("Domain") for flag in flags
+    )
 
 
-def test_wrong_cookies_and_links_are_throttled_by_address_and_nobody_else_is(shop, browser):
+def test_wrong_cookies_and_links_are_throttled_by_address_and_nobody_else_is(
+    shop, browser
+):
     stranger, limit = shop.client, rate_limits.FAILED_AUTH.limit
     found = []
     for number in range(limit + 3):
@@ -198,7 +234,9 @@ def test_wrong_cookies_and_links_are_throttled_by_address_and_nobody_else_is(sho
         answer = shop.client.get("/merchant", headers={"Cookie": f"merchant={raw}"})
         assert answer.status_code == 401, text
     new_minute(shop)
-    statuses = [shop.client.post(f"/merchant/login/x{n}").status_code for n in range(limit + 2)]
+    statuses = [
+        shop.client.post(f"/merchant/login/x{n}").status_code for n in range(limit + 2)
+    ]
     assert statuses == [410] * limit + [429] * 2
 
 
@@ -215,7 +253,9 @@ def test_no_answer_may_be_kept_framed_or_run_what_a_customer_wrote(shop, browser
         headers = answer.headers
         assert headers["Cache-Control"] == "no-store", path
         policy = headers["Content-Security-Policy"]
-        assert policy.endswith("frame-ancestors 'none'") and "default-src 'none'" in policy
+        assert (
+            policy.endswith("frame-ancestors 'none'") and "default-src 'none'" in policy
+        )
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
         assert headers["Referrer-Policy"] in ("same-origin", "strict-origin")
@@ -225,10 +265,15 @@ def test_no_answer_may_be_kept_framed_or_run_what_a_customer_wrote(shop, browser
 
 def assert_is_text(html, path):
     for tag, named in Page(html).tags:
-        assert tag not in ("style", "iframe", "object") and not {"style", "srcdoc"} & set(named)
+        assert tag not in ("style", "iframe", "object") and not {
+            "style",
+            "srcdoc",
+        } & set(named)
         assert [name for name in named if name.startswith("on")] == [], path
         for name in ("href", "src", "action"):
-            assert not (named.get(name) or "").strip().startswith(("javascript:", "data:"))
+            assert (
+                not (named.get(name) or "").strip().startswith(("javascript:", "data:"))
+            )
     assert "<script>alert" not in html and "<img src=x" not in html, path
 
 
@@ -238,7 +283,9 @@ def test_another_site_logs_nobody_in_to_a_shop_of_its_own(shop):
     for headers in FOREIGN:
         answer = shop.client.post(f"/merchant/login/{secret}", headers=headers)
         assert answer.status_code == 403 and "Set-Cookie" not in answer.headers
-    answer = shop.client.get(f"/merchant/login/{secret}")  # still unused; nor is it sent along
+    answer = shop.client.get(
+        f"/merchant/login/{secret}"
+    )  # still unused; nor is it sent along
     assert answer.status_code == 200 and secret not in answer.text
     assert answer.headers["Referrer-Policy"] == "strict-origin"
 
@@ -246,10 +293,14 @@ def test_another_site_logs_nobody_in_to_a_shop_of_its_own(shop):
 def test_no_secret_stands_in_a_log(shop, tmp_path):
     db = shop.service.db
     with Live(shop, tmp_path) as live:
-        secret, unused = (new_login(db, shop.merchant_id, shop.clock()) for _ in range(2))
+        secret, unused = (
+            new_login(db, shop.merchant_id, shop.clock()) for _ in range(2)
+        )
         session = requests.Session()
         session.get(f"{live.url}/merchant/login/{unused}", timeout=60)
-        session.post(f"{live.url}/merchant/login/{secret}", headers=FROM_THIS_SITE, timeout=60)
+        session.post(
+            f"{live.url}/merchant/login/{secret}", headers=FROM_THIS_SITE, timeout=60
+        )
         cookie = session.cookies["merchant"]
         page = session.get(f"{live.url}/merchant/sessions", timeout=60).text
         token = Page(page).values["token"]

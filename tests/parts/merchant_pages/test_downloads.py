@@ -25,12 +25,22 @@ def test_the_files_are_those_of_the_command_line(shop, browser):
     for text in ("=1+1", "Kaffee; =2", None):
         pay(shop, shop.invoice(description=text, customer_email="ann@example.com"))
     theirs = shop.issue("write", shop.add_merchant("rival"))
-    pay(shop, shop.post("/invoices", {"amount_usd": 7, "description": "secret"}, theirs).json)
+    pay(
+        shop,
+        shop.post("/invoices", {"amount_usd": 7, "description": "secret"}, theirs).json,
+    )
     blocktill = Terminal(shop)
     sent = browser.get("/downloads/payments")
     printed, _ = blocktill.run("export", "payments", "--merchant", "shop")
-    assert sent.text.replace("\r\n", "\n") == printed and [*lines(sent.text)[0]] == COLUMNS.split()
-    assert {line["description"] for line in lines(sent.text)} == {"'=1+1", "Kaffee;' =2", ""}
+    assert (
+        sent.text.replace("\r\n", "\n") == printed
+        and [*lines(sent.text)[0]] == COLUMNS.split()
+    )
+    assert {line["description"] for line in lines(sent.text)} == {
+        "'=1+1",
+        "Kaffee;' =2",
+        "",
+    }
     assert "secret" not in sent.text and "ann@" in sent.text
     sheet = browser.get("/downloads/payments?format=spreadsheet")
     assert "Kaffee" in sheet.text and "ann@" not in sheet.text
@@ -55,7 +65,9 @@ def test_days_are_whole_and_those_of_the_shops_zone(shop, browser, clock):
     day = "2026-03-29"
     answer = browser.get(f"/downloads/payments?from={day}&to={day}")
     assert [line["invoice_id"] for line in lines(answer.text)] == made[1:3]
-    assert f'filename="payments-{day}-{day}.csv"' in answer.headers["Content-Disposition"]
+    assert (
+        f'filename="payments-{day}-{day}.csv"' in answer.headers["Content-Disposition"]
+    )
     for everything in ("", "?from=&to=", "?from=0001-01-01&to=9999-12-31"):
         answer = browser.get(f"/downloads/payments{everything}")
         assert len(lines(answer.text)) == 4, everything
@@ -79,7 +91,9 @@ def test_each_format_is_offered_and_in_the_pages_language(shop, browser):
     for name, (file, began) in FILES.items():
         answer = browser.get(f"/downloads/payments?format={name}&lang=de")
         assert answer.text.startswith(began), name
-        assert answer.headers["Content-Disposition"] == f'attachment; filename="{file}"', name
+        assert (
+            answer.headers["Content-Disposition"] == f'attachment; filename="{file}"'
+        ), name
     assert browser.get("/downloads/payments?format=xls").status_code == 400
 
 
@@ -102,18 +116,25 @@ def test_a_link_opens_the_file_without_a_session_for_a_week_or_until_it_is_revok
     pressed = browser.post("/files", press="one", **DAYS)
     path = link_in(pressed.text)
     assert (
-        "mailto:?subject=Payments%20from%20Nov%201%20to%20Nov%2030%20%C2%B7%20shop" in pressed.text
+        "mailto:?subject=Payments%20from%20Nov%201%20to%20Nov%2030%20%C2%B7%20shop"
+        in pressed.text
     )
     assert 'data-share="http' in pressed.text
     assert link_in(browser.post("/files", press="one", **DAYS).text) == path
     secret = path.partition("?")[0].rpartition("/")[2]
-    assert [row for row in shop.sql("SELECT * FROM file_link").fetchall() if secret in row] == []
+    assert [
+        row for row in shop.sql("SELECT * FROM file_link").fetchall() if secret in row
+    ] == []
 
     stranger = shop.app.test_client()
     sent = stranger.get(path, buffered=True)
     assert sent.status_code == 200 and invoice["id"] in sent.text and "Tea" in sent.text
-    assert sent.headers["Content-Disposition"].endswith('"payments-2026-11-01-2026-11-30.csv"')
-    assert sent.headers["Cache-Control"] == "no-store" and "Set-Cookie" not in sent.headers
+    assert sent.headers["Content-Disposition"].endswith(
+        '"payments-2026-11-01-2026-11-30.csv"'
+    )
+    assert (
+        sent.headers["Cache-Control"] == "no-store" and "Set-Cookie" not in sent.headers
+    )
     in_german = stranger.get(path.replace("lang=en", "lang=de"), buffered=True)
     assert in_german.text.startswith("\ufeffTag;")
     for days, status in ((6.9, 200), (0.2, 404)):
@@ -133,9 +154,15 @@ def test_a_link_opens_the_file_without_a_session_for_a_week_or_until_it_is_revok
 
 
 def test_links_to_files_are_bounded_and_guessing_is_counted(shop, browser):
-    statuses = [browser.post("/files", press=str(n), **DAYS).status_code for n in range(21)]
+    statuses = [
+        browser.post("/files", press=str(n), **DAYS).status_code for n in range(21)
+    ]
     assert statuses == [200] * MOST_LINKS + [400]
-    for odd in ({}, {"from": "x", "to": "y"}, {"from": "2026-11-02", "to": "2026-11-01"}):
+    for odd in (
+        {},
+        {"from": "x", "to": "y"},
+        {"from": "2026-11-02", "to": "2026-11-01"},
+    ):
         assert browser.post("/files", press="odd", **odd).status_code == 400, odd
     stranger = shop.app.test_client()
     asked = [stranger.get(f"/file/{n}").status_code for n in range(21)]
@@ -143,7 +170,9 @@ def test_links_to_files_are_bounded_and_guessing_is_counted(shop, browser):
 
 
 def test_a_few_at_once_and_then_others_wait(shop, browser):
-    first, *others = (browser.get("/downloads/payments", buffered=False) for _ in range(AT_ONCE))
+    first, *others = (
+        browser.get("/downloads/payments", buffered=False) for _ in range(AT_ONCE)
+    )
     assert browser.get("/downloads/payments").status_code == 429
     first.close()
     assert browser.get("/downloads/payments").status_code == 200

@@ -34,14 +34,22 @@ def paths(browser):
     pay(shop, late, 1000)
     pay(shop, waiting, 1000, confirmed=False)
     sold = browser.post("/till", amount="25").headers["Location"][-28:]
-    ids = [paid["id"], late["id"], waiting["id"], shop.link(title="Tip jar")["id"], sold]
+    ids = [
+        paid["id"],
+        late["id"],
+        waiting["id"],
+        shop.link(title="Tip jar")["id"],
+        sold,
+    ]
     found = [path for rule in rules(shop, "GET") for path in filled(rule, ids)]
     there = [path for path in found if browser.get(path).status_code == 200]
     assert len(there) >= 12
     return there
 
 
-def test_the_till_and_each_page_of_the_settings_has_its_fields_and_the_sellers_name(browser):
+def test_the_till_and_each_page_of_the_settings_has_its_fields_and_the_sellers_name(
+    browser,
+):
     browser.post("/settings/look", name="Tea & Co")
     for path, ids in FORMS.items():
         page = browser.page(path)
@@ -67,7 +75,9 @@ def test_a_page_runs_at_most_five_statements_and_writes_nothing(browser):
             assert browser.get(path).status_code == 200
         most = 99 if path.startswith("/downloads/") else MOST_STATEMENTS
         assert 1 <= len(run) <= most, f"{path}: {run}"
-        assert all(statement.startswith(("SELECT", "WITH")) for statement in run), f"{path}: {run}"
+        assert all(statement.startswith(("SELECT", "WITH")) for statement in run), (
+            f"{path}: {run}"
+        )
 
 
 def test_a_page_is_there_in_every_language_and_has_one_heading(browser):
@@ -91,16 +101,29 @@ def test_odd_texts_break_no_page_and_no_form(browser):
         *("q", "status", "kind", "after", "older", "last", "from", "to"),
         *("done", "lang", "month"),
     ]
-    fields = ["press", "reason", "note", "amount_usd", "min_amount_usd", "description", "title"]
+    fields = [
+        "press",
+        "reason",
+        "note",
+        "amount_usd",
+        "min_amount_usd",
+        "description",
+        "title",
+    ]
     ids = [path.rpartition("/")[2] for path in shown if path.count("/") > 1]
     for text in ODD:
-        sent = text if text.startswith("%") else quote(text)  # as it is: no text that is encoded
+        sent = (
+            text if text.startswith("%") else quote(text)
+        )  # as it is: no text that is encoded
         for path in shown:
             shop.clock.move(seconds=61)
             query = "&".join(f"{name}={sent}" for name in names)
             answer = browser.get(path, query_string=query)
             assert answer.status_code < 500, f"{path} {text!r}"
-        for rule in set(rules(shop, "POST")) - {"/sessions/end-others", "/till/log-out"}:
+        for rule in set(rules(shop, "POST")) - {
+            "/sessions/end-others",
+            "/till/log-out",
+        }:
             shop.clock.move(seconds=61)
             path = next(filled(rule, ids))
             answer = browser.post(path, token, **dict.fromkeys(fields, text))

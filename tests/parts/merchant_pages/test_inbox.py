@@ -62,8 +62,13 @@ def test_a_row_says_the_difference_and_a_mail_to_the_customer_is_prepared(browse
     )
     page = browser.page("/attention")
     assert listed(page.source) == [part, more]
-    assert "20.99" in page.texts[f"about-{part}"] and "4.01" in page.texts[f"about-{part}"]
-    assert "3.00" in page.texts[f"about-{more}"] and "28.00" not in page.texts[f"about-{more}"]
+    assert (
+        "20.99" in page.texts[f"about-{part}"] and "4.01" in page.texts[f"about-{part}"]
+    )
+    assert (
+        "3.00" in page.texts[f"about-{more}"]
+        and "28.00" not in page.texts[f"about-{more}"]
+    )
     (link,) = (named["href"] for _, named in page.tags if named.get("class") == "mail")
     mail, said = urlsplit(link), parse_qs(urlsplit(link).query)
     assert (mail.scheme, mail.path) == ("mailto", "ann@example.com")
@@ -81,7 +86,9 @@ def test_one_press_sets_aside_all_below_an_amount_and_each_once(browser):
     def once(_):
         client = shop.client
         client.set_cookie("merchant", cookie)
-        answer = client.post("/merchant/attention/set-aside", data=form, headers=FROM_THIS_SITE)
+        answer = client.post(
+            "/merchant/attention/set-aside", data=form, headers=FROM_THIS_SITE
+        )
         return int(parse_qs(urlsplit(answer.headers["Location"]).query)["number"][0])
 
     assert sum(at_once(4, once)) == 2

@@ -41,46 +41,73 @@ def decide(browser, invoice, what, **fields):
 
 
 def test_a_story_from_the_first_sight_to_the_receipt(till, browser):
-    invoice = till.shop.invoice(description="two <b>bags</b>", customer_email="ann@example.com")
+    invoice = till.shop.invoice(
+        description="two <b>bags</b>", customer_email="ann@example.com"
+    )
     source = browser.page(f"/invoices/{invoice['id']}").source
-    assert "two &lt;b&gt;bags&lt;/b&gt;" in source and "mailto:ann@example.com" in source
-    assert f"../../pay/{invoice['id']}" in source and invoice["deposit_address"] in source
+    assert (
+        "two &lt;b&gt;bags&lt;/b&gt;" in source and "mailto:ann@example.com" in source
+    )
+    assert (
+        f"../../pay/{invoice['id']}" in source and invoice["deposit_address"] in source
+    )
     assert why(browser, invoice) == "Nothing has been seen at its address yet."
     till.pay(invoice, 20_000)
     till.look_for(invoice)
-    assert why(browser, invoice).startswith("Part of it has arrived. 0.00021667 BTC is missing")
+    assert why(browser, invoice).startswith(
+        "Part of it has arrived. 0.00021667 BTC is missing"
+    )
     txid = till.pay(invoice, 21_667)
     till.look_for(invoice)
     assert why(browser, invoice).endswith("once it is confirmed: 0 of 1.")
     till.mine_and_check()
     assert why(browser, invoice) == "Paid in full and confirmed."
     source = browser.page(f"/invoices/{invoice['id']}").source
-    assert txid in source and "The invoice is paid." in source and "Open the receipt" in source
+    assert (
+        txid in source
+        and "The invoice is paid." in source
+        and "Open the receipt" in source
+    )
     assert not has(browser, invoice, "cancel") and not has(browser, invoice, "accept")
 
 
-@pytest.mark.parametrize(("way", "reason"), list(zip(WAYS, NAMES, strict=True)), ids=NAMES)
-def test_what_needs_the_merchant_says_why_and_is_decided_once(till, browser, way, reason):
+@pytest.mark.parametrize(
+    ("way", "reason"), list(zip(WAYS, NAMES, strict=True)), ids=NAMES
+)
+def test_what_needs_the_merchant_says_why_and_is_decided_once(
+    till, browser, way, reason
+):
     """Every button that is offered is taken, on the list and on the page."""
     invoice = way(till)
     shown, kinds = browser.page("/attention").source, till.kinds(invoice)
     assert shown.count(f'id="about-{invoice["id"]}"') == 1
     can_accept = reason not in ONLY_SET_ASIDE
-    assert has(browser, invoice, "accept") is (f"{invoice['id']}/accept" in shown) is can_accept
+    assert (
+        has(browser, invoice, "accept")
+        is (f"{invoice['id']}/accept" in shown)
+        is can_accept
+    )
     assert has(browser, invoice, "set-aside") and f"{invoice['id']}/set-aside" in shown
     what, done, kind = (
-        ("accept", "Accepted:", "paid") if can_accept else ("set-aside", "Set aside.", "dismissed")
+        ("accept", "Accepted:", "paid")
+        if can_accept
+        else ("set-aside", "Set aside.", "dismissed")
     )
     assert done in decide(browser, invoice, what, reason="as agreed", back="attention")
     assert till.kinds(invoice) == [*kinds, kind]
     assert "Nothing needs your attention." in browser.page("/attention").source
-    assert '<q dir="auto">as agreed</q>' in browser.page(f"/invoices/{invoice['id']}").source
+    assert (
+        '<q dir="auto">as agreed</q>'
+        in browser.page(f"/invoices/{invoice['id']}").source
+    )
     again = decide(browser, invoice, what)
     assert "is paid already" in again or "no longer needs your attention" in again
     assert till.kinds(invoice) == [*kinds, kind]
 
 
-def test_an_open_invoice_is_canceled_and_only_on_purpose_when_money_has_come(till, browser):
+def test_an_open_invoice_is_canceled_and_only_on_purpose_when_money_has_come(
+    till, browser
+):
     plain, part = till.shop.invoice(), till.shop.invoice()
     assert "Canceled. Its page" in decide(browser, plain, "cancel")
     assert "is no longer open" in decide(browser, plain, "cancel")
@@ -96,7 +123,9 @@ def test_nothing_is_accepted_where_nothing_came(till, browser):
     invoice = till.shop.invoice()
     assert not has(browser, invoice, "accept")
     assert "no confirmed payment" in decide(browser, invoice, "accept")
-    assert "Set aside." in decide(browser, late(till), "set-aside")  # for a reason of our own
+    assert "Set aside." in decide(
+        browser, late(till), "set-aside"
+    )  # for a reason of our own
 
 
 @pytest.mark.parametrize("decision", ["accept", "set-aside"])

@@ -23,7 +23,9 @@ def made(answer):
 
 
 def public(shop, id):
-    return next(row for row in shop.get("/payment-links").json["data"] if row["id"] == id)
+    return next(
+        row for row in shop.get("/payment-links").json["data"] if row["id"] == id
+    )
 
 
 MADE = {
@@ -43,7 +45,11 @@ def test_a_press_makes_a_link_and_shows_it(browser):
         link = public(browser.shop, id)
         assert link.items() >= stored.items(), case
         page = browser.page(f"/links/{id}?done=made")
-        assert page.texts["url"] == page.attributes["copy"]["data-copy"] == link["link_url"]
+        assert (
+            page.texts["url"]
+            == page.attributes["copy"]["data-copy"]
+            == link["link_url"]
+        )
         assert page.attributes["share"]["data-share"] == link["link_url"]
         assert browser.shop.client.get(f"/link/{id}").status_code == 200
 
@@ -79,7 +85,10 @@ def test_what_does_not_fit_makes_nothing_and_says_why(browser):
         assert page.values.items() >= typed.items()
     for description in ("a\0b", "a\u2066b", "x" * 501):
         answer = press(browser, title="Tip jar", description=description)
-        assert answer.status_code == 400 and "description-problem" in Page(answer.text).texts
+        assert (
+            answer.status_code == 400
+            and "description-problem" in Page(answer.text).texts
+        )
     assert browser.shop.get("/payment-links").json["data"] == []
     link = browser.shop.link(title="Tips", max_amount_usd=50)
     page = Page(change(browser, link["id"], **{"suggested-1": "51"}).text)
@@ -108,16 +117,24 @@ def test_texts_limits_suggestions_and_questions_are_set_and_changed(browser, tic
     assert page.values.items() >= (shown | {"suggested-3": ""}).items()
     before = row_of(shop, id)
     answer = change(browser, id, title="Tea", description="a\r\nb", ask_note="may")
-    assert answer.status_code == 303 and answer.headers["Location"].endswith("?done=changed")
+    assert answer.status_code == 303 and answer.headers["Location"].endswith(
+        "?done=changed"
+    )
     after = row_of(shop, id)
     texts = {"title": "Tea", "description": "a\nb", "ask_note": "may"}
     assert as_dict(after) == as_dict(before) | texts
-    assert (after.suggested, after.ask_email, after.max_amount) == ("5 19.90", "must", "1000.00")
+    assert (after.suggested, after.ask_email, after.max_amount) == (
+        "5 19.90",
+        "must",
+        "1000.00",
+    )
     limits = {"min_amount": "10", "suggested-1": "", "suggested-2": "20"}
     assert change(browser, id, **limits).status_code == 303
     after = row_of(shop, id)
     assert (after.min_amount, after.suggested, after.currency) == ("10", "20", "EUR")
-    assert public(shop, id)["min_amount_usd"] == pytest.approx(10 * 60000 / 54000, abs=0.01)
+    assert public(shop, id)["min_amount_usd"] == pytest.approx(
+        10 * 60000 / 54000, abs=0.01
+    )
 
 
 def row_of(shop, id):
@@ -133,7 +150,10 @@ def test_a_fixed_price_stays_and_a_text_is_changed_without_a_price(browser, tick
     assert change(browser, fixed["id"], title="", **more).status_code == 303
     assert public(shop, fixed["id"]) == fixed | {"title": None}
     assert change(browser, flexible["id"], title="Tips").status_code == 303
-    assert change(browser, flexible["id"], title="Tips", max_amount="60").status_code == 503
+    assert (
+        change(browser, flexible["id"], title="Tips", max_amount="60").status_code
+        == 503
+    )
     assert public(shop, flexible["id"]) == flexible | {"title": "Tips"}
 
 
@@ -166,7 +186,10 @@ def test_what_came_through_a_link_is_counted_and_listed(browser):
 def test_links_and_what_came_through_one_go_on_page_by_page(browser):
     shop = browser.shop
     ids = [shop.link(title=f"Link {number}")["id"] for number in range(3)]
-    came = [invoice_of(press_link(shop.client, {"id": ids[0]}, str(5 + n))) for n in range(3)]
+    came = [
+        invoice_of(press_link(shop.client, {"id": ids[0]}, str(5 + n)))
+        for n in range(3)
+    ]
     for path, shown in (("/links", ids[::-1]), (f"/links?older={ids[1]}", [ids[0]])):
         assert re.findall(r"/links/(lnk_\w+)", browser.page(path).source) == shown
     page = browser.page(f"/links/{ids[0]}?older={came[1]}")
@@ -178,9 +201,16 @@ def test_a_link_has_a_card_and_is_switched_off_and_on_again(browser):
     link = shop.link(title="Membership", description="One year", amount_usd=120)
     id = link["id"]
     page = browser.page(f"/links/{id}/card")
-    assert page.texts["url"] == link["link_url"] and page.texts["description"] == "One year"
+    assert (
+        page.texts["url"] == link["link_url"]
+        and page.texts["description"] == "One year"
+    )
     assert "$120.00" in page.texts["card"] and "<svg" in page.source
-    assert browser.post(f"/links/{id}/deactivate").headers["Location"].endswith("?done=off")
+    assert (
+        browser.post(f"/links/{id}/deactivate")
+        .headers["Location"]
+        .endswith("?done=off")
+    )
     assert shop.client.get(f"/link/{id}").status_code == 410
     assert "nobody can pay" in browser.page(f"/links/{id}/card").source
     kinds = "SELECT kind FROM public_event ORDER BY seq DESC"

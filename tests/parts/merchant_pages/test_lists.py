@@ -42,7 +42,9 @@ def walk(browser, path):
 
 
 @pytest.mark.parametrize("path", ["/invoices", "/payments"])
-def test_pages_lead_through_all_rows_and_to_the_newest(browser, clock, monkeypatch, path):
+def test_pages_lead_through_all_rows_and_to_the_newest(
+    browser, clock, monkeypatch, path
+):
     """Rows of the same millisecond too, and one that came meanwhile moves nothing."""
     monkeypatch.setattr(listing, "SIZE", 3)
     monkeypatch.setattr(listing, "MORE", 4)
@@ -104,17 +106,29 @@ def test_payments_without_invoice_have_a_list_of_their_own(browser):
     browser.post(f"/invoices/{canceled['id']}/cancel", force="yes")
     pay(shop, canceled, 3_000)
     source = browser.page("/payments?kind=loose").source
-    for invoice, badge in ((part, "part"), (whole, "on_top"), (canceled, "after_cancellation")):
+    for invoice, badge in (
+        (part, "part"),
+        (whole, "on_top"),
+        (canceled, "after_cancellation"),
+    ):
         led = rf'invoices/{invoice["id"]}"><span class="badge" data-status="{badge}">'
         assert re.search(led, source), badge
-        assert f'data-status="{badge}"' in browser.page(f"/invoices/{invoice['id']}").source
+        assert (
+            f'data-status="{badge}"'
+            in browser.page(f"/invoices/{invoice['id']}").source
+        )
 
 
 def test_a_sale_of_the_till_is_called_so_until_it_says_more(browser):
     browser.post("/till", amount="4")
     browser.post("/till", amount="5", note="Two teas")
-    titles = re.findall(r'class="what"><a [^>]*>(.*?)</a>', browser.page("/invoices").source, re.S)
-    assert [re.sub(r"<.*?>|\s*\n", "", title) for title in titles] == ["Two teas", "Till"]
+    titles = re.findall(
+        r'class="what"><a [^>]*>(.*?)</a>', browser.page("/invoices").source, re.S
+    )
+    assert [re.sub(r"<.*?>|\s*\n", "", title) for title in titles] == [
+        "Two teas",
+        "Till",
+    ]
 
 
 def found(browser, path, typed):
@@ -149,12 +163,17 @@ def test_what_names_a_row_finds_it(browser):
     wanted, other = shop.invoice(), shop.invoice()
     address = wanted["deposit_address"]
     values = wanted | {"txid": pay(shop, wanted), "capitals": address.upper()}
-    values["groups"] = "\u00a0".join(address[at : at + 4] for at in range(0, len(address), 4))
+    values["groups"] = "\u00a0".join(
+        address[at : at + 4] for at in range(0, len(address), 4)
+    )
     values["hidden"] = f"{address[:9]}\u200b{address[9:]}"
     pay(shop, other)
     for name, typed in NAMES.items():
         for path in ("/invoices", "/payments"):
-            assert found(browser, path, typed.format(**values)) == [wanted["id"]], (path, name)
+            assert found(browser, path, typed.format(**values)) == [wanted["id"]], (
+                path,
+                name,
+            )
 
 
 def test_a_transaction_that_waits_is_found_among_invoices_alone(browser):
@@ -210,7 +229,9 @@ def test_what_a_search_in_texts_finds():
     row = Row(*texts, amount_sats=41_667, value="1200.00", value_in="EUR", **quoted)
     assert {typed: is_found(row, typed) for typed in SEARCHES} == SEARCHES
     of_interface = row._replace(amount=None, value=None)
-    assert is_found(of_interface, "$1300") and is_found(of_interface, "US$ 1300") is False
+    assert (
+        is_found(of_interface, "$1300") and is_found(of_interface, "US$ 1300") is False
+    )
     assert not is_found(of_interface, "€1300")
 
 
@@ -229,7 +250,9 @@ def test_why_a_payment_has_settled_nothing():
         assert loose_kind(status, expires_at, came_at) == kind, case
 
 
-def test_a_search_in_texts_says_how_far_it_went_and_goes_on_from_there(browser, clock, monkeypatch):
+def test_a_search_in_texts_says_how_far_it_went_and_goes_on_from_there(
+    browser, clock, monkeypatch
+):
     monkeypatch.setattr(search, "PIECE", 3)
     made = []
     for number in range(8):
@@ -275,10 +298,18 @@ def test_days_are_those_of_the_shops_zone_and_a_list_begins_at_one(browser, path
         pay(shop, invoice := shop.invoice())
         made.insert(0, invoice["id"])
     source = browser.page(path).source
-    assert source.index("Tue, Nov 24") < source.index("12:00") < source.index("Mon, Nov 23")
+    assert (
+        source.index("Tue, Nov 24")
+        < source.index("12:00")
+        < source.index("Mon, Nov 23")
+    )
     assert source.count("Mon, Nov 23") == source.count("Tue, Nov 24") == 1
     assert source.count("Asia/Tokyo") == 1 and " UTC" not in source
-    for day, rows in {"2026-11-24": made, "2026-11-23": made[1:], "2026-11-22": []}.items():
+    for day, rows in {
+        "2026-11-24": made,
+        "2026-11-23": made[1:],
+        "2026-11-22": [],
+    }.items():
         assert listed(browser.page(f"{path}?day={day}").source) == rows, day
     assert listed(browser.page(f"{path}?day=9999-12-31").source) == made
     assert listed(browser.page("/payments?day=0001-01-01").source) == []
@@ -292,11 +323,17 @@ def test_what_needs_attention_says_when_it_was_and_whose_it_is(browser, clock):
     pay(shop, ann := shop.invoice(description="Tea", customer_email="ann@example.com"))
     pay(shop, ann, 50_000)
     pay(shop, sale := shop.invoice(description="<b>Cake</b>"))
-    assert "wanting" not in MerchantBrowser(shop).log_in(shop.add_merchant("b")).page().texts
+    assert (
+        "wanting"
+        not in MerchantBrowser(shop).log_in(shop.add_merchant("b")).page().texts
+    )
     pay(shop, sale, 50_000)
     for path in ("", "/attention"):
         source = browser.page(path).source
         assert source.count("Mon, Nov 23, 2026 · 2:30\u202fPM") == 2, path
-        assert "&lt;b&gt;Cake" in source and "More has arrived than was asked for" in source
+        assert (
+            "&lt;b&gt;Cake" in source
+            and "More has arrived than was asked for" in source
+        )
         assert "ann@example.com" in source and sale["id"][:12] in source, path
         assert f">{ann['id'][:12]}" not in source, path

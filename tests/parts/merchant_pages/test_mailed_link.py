@@ -43,7 +43,9 @@ def ask(shop, address=OWNER, **headers):
 
 def asked(shop):
     """The times at which a link was asked for."""
-    found = shop.sql("SELECT created_at FROM delivery WHERE about = 'login' ORDER BY receiver_id")
+    found = shop.sql(
+        "SELECT created_at FROM delivery WHERE about = 'login' ORDER BY receiver_id"
+    )
     return [row[0] for row in found.fetchall()]
 
 
@@ -63,7 +65,10 @@ def test_the_login_page_mails_a_link_that_logs_in(shop, server):
     assert {"mail-link", "address"} <= page.attributes.keys()
     assert page.attributes["mail-link"]["action"] == "merchant/login"
     answer = ask(shop, " Owner@Shop.example ")
-    assert (answer.status_code, answer.headers["Location"]) == (303, "../merchant/login/mailed")
+    assert (answer.status_code, answer.headers["Location"]) == (
+        303,
+        "../merchant/login/mailed",
+    )
     assert "once in ten minutes" in shop.client.get("/merchant/login/mailed").text
     until(lambda: asked(shop), "the wish to be noted")
     send(shop)
@@ -78,7 +83,13 @@ def test_the_login_page_mails_a_link_that_logs_in(shop, server):
 
 def test_whoever_asks_gets_the_same_answer(shop, server):
     known = ask(shop)
-    for address in ("nobody@shop.example", "", "x" * 5000, "a@b.example, owner@shop.example", "\0"):
+    for address in (
+        "nobody@shop.example",
+        "",
+        "x" * 5000,
+        "a@b.example, owner@shop.example",
+        "\0",
+    ):
         answer = ask(shop, address)
         assert (answer.status_code, answer.text) == (303, known.text), address
         assert list(answer.headers.keys()) == list(known.headers.keys())
@@ -115,7 +126,9 @@ def test_it_is_sent_once_in_ten_minutes_and_again_after_them(shop, server):
     assert one.message["Message-ID"] != two.message["Message-ID"]
 
 
-def test_however_many_ask_at_once_each_merchant_of_the_address_gets_one_link(shop, server):
+def test_however_many_ask_at_once_each_merchant_of_the_address_gets_one_link(
+    shop, server
+):
     other, third = shop.add_merchant("other"), shop.add_merchant("third")
     for merchant_id, address in ((other, OWNER), (third, "else@shop.example")):
         set_mail(shop.service.db, merchant_id, {"address": address}, shop.clock())
@@ -132,7 +145,10 @@ def test_however_many_ask_at_once_each_merchant_of_the_address_gets_one_link(sho
     send(shop)
     assert [mail.to for mail in server.taken] == [[OWNER], [OWNER]]
     shown = [shop.client.get(link_in(mail)).text for mail in server.taken]
-    assert {text.partition("<bdi>")[2].split("<")[0] for text in shown} == {"shop", "other"}
+    assert {text.partition("<bdi>")[2].split("<")[0] for text in shown} == {
+        "shop",
+        "other",
+    }
 
 
 def test_a_link_that_could_not_be_sent_for_an_hour_is_not_sent_any_more(shop, server):
@@ -150,7 +166,9 @@ def test_it_counts_in_the_window_of_its_visitor_and_no_other_site_asks(shop):
     assert found == [303] * limit + [429]
 
 
-def test_it_is_offered_where_mail_is_set_up_and_somebody_is_logged_out(shop, open_shops):
+def test_it_is_offered_where_mail_is_set_up_and_somebody_is_logged_out(
+    shop, open_shops
+):
     assert "mail-link" in Page(shop.client.get("/merchant/login/x").text).attributes
     assert "mail-link" in Page(shop.client.get("/merchant/links/new").text).attributes
     without = open_shops(**ON)

@@ -66,8 +66,13 @@ def test_what_is_no_line_of_print_is_refused(shop):
         with pytest.raises(CommandError, match="the reference"):
             checked_line("reference", text)
     terminal = Terminal(shop)
-    for words in (["--reference", REFUSED["a line end"]], ["--return", "javascript:alert(1)"]):
-        said = terminal.run("invoice", "create", "shop", "--usd", "5", *words, status=1)[1]
+    for words in (
+        ["--reference", REFUSED["a line end"]],
+        ["--return", "javascript:alert(1)"],
+    ):
+        said = terminal.run(
+            "invoice", "create", "shop", "--usd", "5", *words, status=1
+        )[1]
         assert said.startswith("blocktill: ") and len(said.splitlines()) == 1
     assert shop.sql("SELECT MAX(next_index) FROM merchant").fetchone()[0] == 0
 
@@ -82,11 +87,19 @@ def test_it_comes_back_as_it_was_wherever_it_is_shown(shop, browser):
         assert Page(shop.client.get(path).text).texts["reference"] == text
         for place in ("/invoices", "/payments"):
             answer = browser.get(f"{place}?q={quote(text)}")
-            assert invoice["id"] in (answer.headers.get("Location") or answer.text), (place, text)
+            assert invoice["id"] in (answer.headers.get("Location") or answer.text), (
+                place,
+                text,
+            )
         assert browser.page(f"/invoices/{invoice['id']}").texts["reference"] == text
-    lists = unescape(browser.page("/invoices").source), unescape(browser.page("/payments").source)
+    lists = (
+        unescape(browser.page("/invoices").source),
+        unescape(browser.page("/payments").source),
+    )
     merchant = db.only(merchants.BY_ID, id=shop.merchant_id)
-    lines = csv.DictReader(io.StringIO("".join(csv_lines(received(db, merchant))), newline=""))
+    lines = csv.DictReader(
+        io.StringIO("".join(csv_lines(received(db, merchant))), newline="")
+    )
     cells = {line["invoice_id"]: line["reference"] for line in lines}
     called = {label["ref"]: label["label"] for label in labels(db, merchant)}
     said = {}

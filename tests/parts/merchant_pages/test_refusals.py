@@ -9,14 +9,34 @@ from payer import Page
 WRONG = {
     "a name": ("/settings/look", {"name": "a" * 61, "contact": "b" * 201}, "name"),
     "a colour": ("/settings/look", {"name": "Tea", "accent": "#ffffff"}, "accent"),
-    "how to reach it": ("/settings/look", {"name": "Tea", "contact": "a" * 201}, "contact"),
-    "currency and time": ("/settings/counting", {"currency": "EUR", "timezone": "x"}, "timezone"),
+    "how to reach it": (
+        "/settings/look",
+        {"name": "Tea", "contact": "a" * 201},
+        "contact",
+    ),
+    "currency and time": (
+        "/settings/counting",
+        {"currency": "EUR", "timezone": "x"},
+        "timezone",
+    ),
     "no gap limit": ("/settings/wallet", {"wallet_gap_limit": "0"}, "wallet_gap_limit"),
-    "a gap limit in words": ("/settings/wallet", {"wallet_gap_limit": "many"}, "wallet_gap_limit"),
+    "a gap limit in words": (
+        "/settings/wallet",
+        {"wallet_gap_limit": "many"},
+        "wallet_gap_limit",
+    ),
     "mail": ("/settings/mail", {"address": "nobody", "language": "de"}, "address"),
-    "its language": ("/settings/mail", {"address": "me@example.com", "language": "x"}, "language"),
+    "its language": (
+        "/settings/mail",
+        {"address": "me@example.com", "language": "x"},
+        "language",
+    ),
     "the way back": ("/settings/return", {"return_unpaid": "x"}, "return_unpaid"),
-    "a script": ("/settings/return", {"return_paid": "javascript:alert(1)"}, "return_paid"),
+    "a script": (
+        "/settings/return",
+        {"return_paid": "javascript:alert(1)"},
+        "return_paid",
+    ),
     "a key": ("/keys", {"scope": "read", "name": "a" * 61}, "name"),
     "a webhook": ("/webhooks", {"url": "nowhere"}, "url"),
     "the till": ("/till", {"amount": "five"}, "amount"),
@@ -28,7 +48,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("form", WRONG)
-def test_a_form_that_is_not_taken_says_so_on_top_and_leads_to_its_first_wrong_field(browser, form):
+def test_a_form_that_is_not_taken_says_so_on_top_and_leads_to_its_first_wrong_field(
+    browser, form
+):
     path, fields, wrong_id = WRONG[form]
     if form == "what is set aside":
         late = browser.shop.invoice()
@@ -40,12 +62,16 @@ def test_a_form_that_is_not_taken_says_so_on_top_and_leads_to_its_first_wrong_fi
     assert answer.status_code == 400 and "was not accepted" in page.texts["refused"]
     assert dump(browser.shop) == before
     chosen = {"scope", "language", "timezone"}  # from a list
-    assert all(text in answer.text for name, text in fields.items() if name not in chosen)
+    assert all(
+        text in answer.text for name, text in fields.items() if name not in chosen
+    )
     links = [named.get("href") for tag, named in page.tags if tag == "a"]
     assert f"#{wrong_id}" in links
     fields = [named for _, named in page.tags if named.get("aria-invalid") == "true"]
     assert fields[0]["id"] == wrong_id
-    assert "-problem" in fields[0]["aria-describedby"] and 'class="problem"' in answer.text
+    assert (
+        "-problem" in fields[0]["aria-describedby"] and 'class="problem"' in answer.text
+    )
     assert page.source.index('id="refused"') < page.source.index("<h1")
 
 
@@ -54,11 +80,15 @@ def test_a_page_without_a_wrong_field_says_nothing_of_it(browser):
         assert "refused" not in browser.page(path).texts, path
 
 
-def test_what_is_not_there_or_asked_wrongly_is_answered_by_a_page_with_a_way_back(shop, browser):
+def test_what_is_not_there_or_asked_wrongly_is_answered_by_a_page_with_a_way_back(
+    shop, browser
+):
     for path in ("/nothing", "/till/", "/settings/mail/x", "/invoices/inv_x"):
         answer = browser.get(path)
         assert (answer.status_code, answer.mimetype) == (404, "text/html"), path
-        assert "There is nothing here" in answer.text and 'merchant">Today' in answer.text
+        assert (
+            "There is nothing here" in answer.text and 'merchant">Today' in answer.text
+        )
     assert browser.post("/settings/nothing").status_code == 404
     for method, path in (
         ("GET", "/settings/mail"),
@@ -68,7 +98,9 @@ def test_what_is_not_there_or_asked_wrongly_is_answered_by_a_page_with_a_way_bac
     ):
         answer = browser.client.open(f"/merchant{path}", method=method)
         assert (answer.status_code, answer.mimetype) == (405, "text/html"), path
-        assert "This could not be read" in answer.text and 'merchant">Today' in answer.text
+        assert (
+            "This could not be read" in answer.text and 'merchant">Today' in answer.text
+        )
         assert answer.headers["Allow"] in ("GET, HEAD", "GET, HEAD, POST", "POST")
     answer = browser.post("/keys", scope="everything")
     assert (answer.status_code, answer.mimetype) == (400, "text/html")
@@ -86,6 +118,9 @@ def test_a_form_that_is_too_large_is_refused_in_words_that_name_the_size(open_sh
 
 
 def test_the_root_with_a_slash_leads_to_the_root_whoever_asks(shop, browser):
-    for asks in (shop.client.get, lambda path: browser.get(path.removeprefix("/merchant"))):
+    for asks in (
+        shop.client.get,
+        lambda path: browser.get(path.removeprefix("/merchant")),
+    ):
         answer = asks("/merchant/")
         assert (answer.status_code, answer.headers["Location"]) == (308, "../merchant")

@@ -19,8 +19,16 @@ STORED = {
     "look": LOOK,
     "counting": {"currency": "EUR", "timezone": "Europe/Berlin"},
     "wallet": {"wallet_gap_limit": "120"},
-    "mail": {"address": "me@example.com", "receipts": "1", "evening": "1", "language": "de"},
-    "return": {"return_paid": "https://shop.example.com/{invoice}", "return_unpaid": ""},
+    "mail": {
+        "address": "me@example.com",
+        "receipts": "1",
+        "evening": "1",
+        "language": "de",
+    },
+    "return": {
+        "return_paid": "https://shop.example.com/{invoice}",
+        "return_unpaid": "",
+    },
 }
 HOOK = "https://shop.example/hook"
 
@@ -38,7 +46,10 @@ def test_a_currency_is_proposed_until_one_is_chosen_and_never_set_in_silence(bro
     def page():
         return browser.page("/settings", headers={"Accept-Language": "de-AT"})
 
-    assert page().texts["own-currency"].endswith(" EUR") and "USD" in all_of(browser.shop).values()
+    assert (
+        page().texts["own-currency"].endswith(" EUR")
+        and "USD" in all_of(browser.shop).values()
+    )
     browser.post("/settings/counting", currency="CHF", timezone="UTC")
     assert "own-currency" not in page().texts
 
@@ -112,10 +123,16 @@ def test_a_key_is_issued_once_a_press_shown_once_and_revoked(browser):
 
 
 @pytest.mark.both_databases
-def test_a_webhook_is_added_once_a_press_tried_sent_what_waits_and_removed(browser, receiver):
+def test_a_webhook_is_added_once_a_press_tried_sent_what_waits_and_removed(
+    browser, receiver
+):
     shop, db = browser.shop, browser.shop.service.db
     cut = "http://" + "u" * 1984 + "@localhost.evil.example/"
-    unfit = (f"{receiver.url}\r\nX: y", f"{receiver.url}\0", f"{receiver.url}?{'a' * 50_000}")
+    unfit = (
+        f"{receiver.url}\r\nX: y",
+        f"{receiver.url}\0",
+        f"{receiver.url}?{'a' * 50_000}",
+    )
     for wrong in ("", "shop.example.com", "https://a\\b", cut, *unfit):
         answer = browser.post("/webhooks", url=wrong)
         assert answer.status_code == 400 and 'id="url-problem"' in answer.text

@@ -103,7 +103,10 @@ def test_two_slow_readers_of_a_link_keep_no_download_waiting(shop, browser, tmp_
     )
     page = browser.post("/files", **{"from": "2000-01-01", "to": "2099-12-31"}).text
     path = "/file/" + page.partition("/file/")[2].partition("?")[0]
-    with Live(shop, tmp_path, BLOCKTILL_MERCHANT_PAGES="on") as live, ExitStack() as stack:
+    with (
+        Live(shop, tmp_path, BLOCKTILL_MERCHANT_PAGES="on") as live,
+        ExitStack() as stack,
+    ):
         place = ("127.0.0.1", int(live.url.rpartition(":")[2]))
         for _ in range(AT_ONCE):
             slow = stack.enter_context(socket.socket())

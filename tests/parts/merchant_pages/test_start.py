@@ -38,23 +38,36 @@ def path_of(shop, token=""):
 
 
 def press(shop, path, client=None, **more):
-    return (client or shop.client).post(path, data={**TYPED, **more}, headers=FROM_THIS_SITE)
+    return (client or shop.client).post(
+        path, data={**TYPED, **more}, headers=FROM_THIS_SITE
+    )
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_form_then_three_addresses_then_a_shop_that_this_browser_is_logged_in_to(shop, language):
+def test_a_form_then_three_addresses_then_a_shop_that_this_browser_is_logged_in_to(
+    shop, language
+):
     path, client = path_of(shop) + f"?lang={language}", shop.client
     shown = client.get(path)
-    assert shown.status_code == 200 and shown.headers["Referrer-Policy"] == "strict-origin"
+    assert (
+        shown.status_code == 200 and shown.headers["Referrer-Policy"] == "strict-origin"
+    )
     compared = press(shop, path, client)
     addresses = re.findall(r">(bcrt1\w+)<", compared.text)
     assert len(addresses) == 3 and not shop.service.db.rows(merchants.ALL)
     again = press(shop, path, client, differ="1")
     assert Page(again.text).values["name"] == TYPED["name"]
-    kept = {name: value for name, value in Page(compared.text).values.items() if name in TYPED}
+    kept = {
+        name: value
+        for name, value in Page(compared.text).values.items()
+        if name in TYPED
+    }
     assert kept == TYPED
     made = client.post(path, data={**kept, "same": "1"}, headers=FROM_THIS_SITE)
-    assert (made.status_code, made.headers["Location"]) == (303, f"../../merchant?lang={language}")
+    assert (made.status_code, made.headers["Location"]) == (
+        303,
+        f"../../merchant?lang={language}",
+    )
     (row,) = shop.service.db.rows(merchants.ALL)
     assert (row.name, row.currency, row.timezone) == tuple(TYPED.values())[:3]
     assert shop.service.db.only(receivers.MAIL_OF, merchant_id=row.id).language == "de"
@@ -65,7 +78,9 @@ def test_a_form_then_three_addresses_then_a_shop_that_this_browser_is_logged_in_
     assert client.get(path).status_code == press(shop, path).status_code == 404
 
 
-def test_the_chain_is_begun_before_the_first_invoice_can_be_made(tmp_path, ticker, clock):
+def test_the_chain_is_begun_before_the_first_invoice_can_be_made(
+    tmp_path, ticker, clock
+):
     with serving_sandbox(tmp_path / "chain", clock) as (sandbox, root):
         environ = {**ON, "BLOCKTILL_EXPLORERS": root}
         with open_shop(tmp_path, ticker.url, clock, empty=True, **environ) as shop:
@@ -73,15 +88,26 @@ def test_the_chain_is_begun_before_the_first_invoice_can_be_made(tmp_path, ticke
             assert blocks.tip_height(shop.service.db) == sandbox.chain.ledger.height
 
 
-PROPOSED = {"de-AT,de;q=0.9": ("EUR", "de"), "en-GB": ("GBP", "en"), "tlh": ("USD", "en")}
+PROPOSED = {
+    "de-AT,de;q=0.9": ("EUR", "de"),
+    "en-GB": ("GBP", "en"),
+    "tlh": ("USD", "en"),
+}
 
 
 @pytest.mark.parametrize("accepted", PROPOSED)
 def test_the_browsers_currency_and_language_are_proposed(shop, accepted):
     page = shop.client.get(path_of(shop), headers={"Accept-Language": accepted})
-    chosen = re.findall(r"<option(?: value=\"(\w+)\")?[^>]* selected>([^<]+)", page.text)
+    chosen = re.findall(
+        r"<option(?: value=\"(\w+)\")?[^>]* selected>([^<]+)", page.text
+    )
     currency, language = PROPOSED[accepted]
-    assert [value or text for value, text in chosen] == ["p2wpkh", currency, "UTC", language]
+    assert [value or text for value, text in chosen] == [
+        "p2wpkh",
+        currency,
+        "UTC",
+        language,
+    ]
 
 
 REFUSED = {
@@ -109,7 +135,10 @@ def test_what_merchant_add_refuses_is_refused_in_its_words(shop, case, same):
     problem = Page(answer.text).texts["problem"]
     assert answer.status_code == 400 and problem and expected in problem
     assert "sausage" not in answer.text and PRIVATE not in answer.text
-    assert not shop.service.db.rows(merchants.ALL) and shop.client.get(path).status_code == 200
+    assert (
+        not shop.service.db.rows(merchants.ALL)
+        and shop.client.get(path).status_code == 200
+    )
 
 
 def test_a_descriptor_says_who_must_sign(shop):
@@ -119,7 +148,9 @@ def test_a_descriptor_says_who_must_sign(shop):
 
 def test_of_two_browsers_one_makes_the_shop(shop):
     path = path_of(shop)
-    answers = at_once(8, lambda n: press(shop, path, name=f"shop {n}", key=new_xpub(), same="1"))
+    answers = at_once(
+        8, lambda n: press(shop, path, name=f"shop {n}", key=new_xpub(), same="1")
+    )
     assert sorted(answer.status_code for answer in answers) == [303] + [404] * 7
     assert len(shop.service.db.rows(merchants.ALL)) == 1
 
@@ -137,7 +168,9 @@ def test_a_wrong_token_is_not_found_and_counts_as_a_wrong_key(shop):
 def test_the_link_is_the_newest_one_and_of_this_site_alone(shop):
     old, path = path_of(shop), path_of(shop)
     assert shop.client.get(old).status_code == 404
-    foreign = shop.client.post(path, data=TYPED, headers={"Sec-Fetch-Site": "cross-site"})
+    foreign = shop.client.post(
+        path, data=TYPED, headers={"Sec-Fetch-Site": "cross-site"}
+    )
     assert foreign.status_code == 403 and not shop.service.db.rows(merchants.ALL)
     shop.add_merchant("by hand")
     assert shop.client.get(path).status_code == 404
@@ -148,13 +181,18 @@ def test_the_pages_are_on_under_run_unless_the_setting_says_off(shop, tmp_path):
     for said, status in (({}, 401), ({"BLOCKTILL_MERCHANT_PAGES": "off"}, 404)):
         shop.environ.pop("BLOCKTILL_MERCHANT_PAGES", None)
         with Live(shop, tmp_path, words=("run",), **said) as live:
-            assert requests.get(f"{live.url}/merchant", timeout=60).status_code == status
+            assert (
+                requests.get(f"{live.url}/merchant", timeout=60).status_code == status
+            )
             assert ("To begin, open " in live.log()) == (status == 401)
 
 
 def test_a_token_that_was_set_is_in_no_log_and_opens_the_page(shop, tmp_path):
     token = "hunter2-0123456789-hunter2"
     with Live(shop, tmp_path, words=("run",), BLOCKTILL_SETUP_TOKEN=token) as live:
-        assert requests.get(f"{live.url}/merchant/start/{token}", timeout=60).status_code == 200
+        assert (
+            requests.get(f"{live.url}/merchant/start/{token}", timeout=60).status_code
+            == 200
+        )
         assert "/merchant/start/*** (***: BLOCKTILL_SETUP_TOKEN)" in live.log()
         assert token not in live.log()

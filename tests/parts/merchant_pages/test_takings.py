@@ -11,7 +11,12 @@ DAYS = 30
 
 
 def day(number, minor, currency="USD", payments=1, unpriced=0):
-    sums = {"payments": payments, "unpriced": unpriced, "received_sats": 5, "value_minor": minor}
+    sums = {
+        "payments": payments,
+        "unpriced": unpriced,
+        "received_sats": 5,
+        "value_minor": minor,
+    }
     return blank(MerchantDay, day=number, currency=currency, **sums)
 
 
@@ -42,7 +47,10 @@ def test_two_currencies_are_two_sums_and_never_one():
     rows = [day(TODAY - 1, 700), day(TODAY - 1, 50, "EUR"), day(TODAY, 20, "EUR")]
     rows += [day(TODAY - DAYS, 9_000, "GBP")]  # before the thirty days
     took = thirty_days(rows, "EUR")
-    assert [(one.currency, one.whole.value_minor) for one in took] == [("EUR", 70), ("USD", 700)]
+    assert [(one.currency, one.whole.value_minor) for one in took] == [
+        ("EUR", 70),
+        ("USD", 700),
+    ]
 
     def shown(day):
         found = amounts(took, lambda one: one.by_day[day])

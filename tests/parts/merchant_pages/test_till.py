@@ -61,7 +61,9 @@ def test_what_is_no_amount_makes_nothing_and_says_what_to_type(browser):
     for amount, advice in NO_AMOUNTS.items():
         answer = press(browser, amount, note="Table 4")
         page = Page(answer.text)
-        assert answer.status_code == 400 and advice in page.texts["amount-problem"], amount
+        assert answer.status_code == 400 and advice in page.texts["amount-problem"], (
+            amount
+        )
         assert page.values["amount"] == amount and page.values["note"] == "Table 4"
     assert count(browser.shop) == 0
 
@@ -82,18 +84,26 @@ def test_an_amount_that_has_two_readings_is_answered_by_a_button_for_each(
     page = Page(press(browser, typed, note="Table 4").text)
     buttons = [named for tag, named in page.tags if tag == "button" and "name" in named]
     assert {named["value"] for named in buttons} == readings
-    assert page.source.index('id="show"') < page.source.index('id="readings"')  # for Enter
+    assert page.source.index('id="show"') < page.source.index(
+        'id="readings"'
+    )  # for Enter
     for reading in readings:
         made(press(browser, typed, note="Table 4", suggested=reading))
-    rows = browser.shop.sql("SELECT amount, amount_usd_quote, description FROM invoice").fetchall()
-    assert {Decimal(row[0] or row[1]) for row in rows} == {Decimal(it) for it in readings}
+    rows = browser.shop.sql(
+        "SELECT amount, amount_usd_quote, description FROM invoice"
+    ).fetchall()
+    assert {Decimal(row[0] or row[1]) for row in rows} == {
+        Decimal(it) for it in readings
+    }
     assert {row[2] for row in rows} == {"Table 4"}
 
 
 def test_a_note_that_turns_the_writing_makes_nothing_and_says_why(browser):
     answer = press(browser, "25", note="Table \u202e4")
     page = Page(answer.text)
-    assert answer.status_code == 400 and "cannot be seen (U+202E)" in page.texts["problem"]
+    assert (
+        answer.status_code == 400 and "cannot be seen (U+202E)" in page.texts["problem"]
+    )
     assert count(browser.shop) == 0
 
 
@@ -181,7 +191,9 @@ def test_the_page_says_how_the_payment_stands(browser, case):
 
 def test_the_customer_sees_who_sells_and_what_is_left(browser):
     shop = browser.shop
-    shop.sql("INSERT INTO brand (merchant_id, name, accent) VALUES (1, 'Tea & Co', '#8a2be2')")
+    shop.sql(
+        "INSERT INTO brand (merchant_id, name, accent) VALUES (1, 'Tea & Co', '#8a2be2')"
+    )
     found = invoice(browser)
     pay(shop, found, 20_000, confirmed=False)
     page = browser.page(f"/till/{found['id']}")
@@ -205,8 +217,14 @@ def test_a_payment_that_was_seen_and_is_taken_back_is_said_in_red(browser, case)
     found = lost(browser, sats)
     happens(browser.shop, found)
     page = browser.page(f"/till/{found['id']}")
-    assert page.texts["state"] == "The payment was taken back" and "vanished" in page.texts["words"]
-    assert page.attributes["main"]["data-taken-back"] == "true" and page.asks_for_money is asks
+    assert (
+        page.texts["state"] == "The payment was taken back"
+        and "vanished" in page.texts["words"]
+    )
+    assert (
+        page.attributes["main"]["data-taken-back"] == "true"
+        and page.asks_for_money is asks
+    )
     next, is_said = browser.page("/till"), case != "a part"
     assert ("The payment was taken back" in next.texts["sales"]) is is_said
     assert ("taken back: $25.00" in next.texts["alarms"]) is is_said
@@ -254,10 +272,19 @@ def test_the_next_customer_is_shown_no_alarm_and_no_way_into_the_books(browser, 
     if state != "waiting":
         pay(browser.shop, found, confirmed=state == "paid")
     page = browser.page(f"/till/{found['id']}")
-    assert page.state == state and lost_id not in page.source and "$25.00" not in page.source
+    assert (
+        page.state == state
+        and lost_id not in page.source
+        and "$25.00" not in page.source
+    )
     assert "taken back" not in page.source and 'class="alarm"' not in page.source
-    assert page.texts["alarms"].strip() == "For the cashier: an earlier sale needs attention."
-    renewed = browser.page(page.attributes["alarms"]["data-sales"].partition("/merchant")[2])
+    assert (
+        page.texts["alarms"].strip()
+        == "For the cashier: an earlier sale needs attention."
+    )
+    renewed = browser.page(
+        page.attributes["alarms"]["data-sales"].partition("/merchant")[2]
+    )
     assert renewed.texts["alarms"] == page.texts["alarms"]  # as the script renews it
     assert page.attributes["alarms"]["data-count"] == "1"  # by which it plays its sound
     assert page.source.index('id="alarms"') > page.source.index('id="next"')
@@ -268,7 +295,10 @@ def test_who_is_paid_is_looked_for_no_more_and_an_idle_till_asks_nothing(browser
     shop, asked = browser.shop, "SELECT asked_at FROM invoice"
     found = invoice(browser)
     browser.page(f"/till/{found['id']}")
-    until(lambda: shop.sql(asked).fetchone()[0] == to_ms(shop.clock()), "the look to be noted")
+    until(
+        lambda: shop.sql(asked).fetchone()[0] == to_ms(shop.clock()),
+        "the look to be noted",
+    )
     pay(shop, found)
     before = to_ms(shop.clock())
     shop.clock.move(minutes=5)
@@ -301,16 +331,29 @@ def test_the_customer_chooses_the_tip_on_the_turned_screen_before_the_code(brows
     browser.post("/tips", tips="5 10")
     form = fields(browser)
     assert "tips" not in browser.page("/till").attributes
-    led = browser.post("/till", **form | {"amount": "25", "note": "Cake & tea"}).headers["Location"]
+    led = browser.post(
+        "/till", **form | {"amount": "25", "note": "Cake & tea"}
+    ).headers["Location"]
     page = browser.page(led.removeprefix("../merchant"))
-    assert count(browser.shop) == 0 and not page.asks_for_money and "shop" not in page.attributes
-    assert page.texts["amount"] == "$25.00" and page.texts["description"] == "Cake & tea"
+    assert (
+        count(browser.shop) == 0
+        and not page.asks_for_money
+        and "shop" not in page.attributes
+    )
+    assert (
+        page.texts["amount"] == "$25.00" and page.texts["description"] == "Cake & tea"
+    )
     buttons = re.findall(r'name="tip" value="(\d+)">(.+)</button>', page.source)
     shown = [(value, re.sub("<[^>]+>", "", text)) for value, text in buttons]
     assert shown == [("5", "5% $1.25"), ("10", "10% $2.50"), ("0", "No tip")]
-    ids = [made(browser.post("/till", **page.values | {"tip": it})) for it in ("10", "10", "0")]
+    ids = [
+        made(browser.post("/till", **page.values | {"tip": it}))
+        for it in ("10", "10", "0")
+    ]
     assert ids[0] == ids[1] != ids[2]
-    rows = browser.shop.sql("SELECT tip, amount_usd_quote, description FROM invoice").fetchall()
+    rows = browser.shop.sql(
+        "SELECT tip, amount_usd_quote, description FROM invoice"
+    ).fetchall()
     assert sorted(map(tuple, rows)) == [
         ("0.00", "25.00", "Cake & tea"),
         ("2.50", "27.50", "Cake & tea"),
@@ -346,7 +389,11 @@ def test_what_is_sold_often_is_one_press_and_a_tip_is_taken_by_its_percentage(br
     assert shop.sql("SELECT tip FROM invoice").fetchone()[0] == "1.99"
     for path in ("till", "invoices"):
         assert "1.99" in browser.page(f"/{path}/{found['id']}").texts["tip"]
-    for sats in (1000, found["amount_sats"] - 1000, 500):  # the bookkeeper's sum has it once
+    for sats in (
+        1000,
+        found["amount_sats"] - 1000,
+        500,
+    ):  # the bookkeeper's sum has it once
         pay(shop, found, sats)
     lines = csv.DictReader(io.StringIO(browser.get("/downloads/payments").text))
     tips = [(line["tip"], line["tip_currency"]) for line in lines]
@@ -356,7 +403,9 @@ def test_what_is_sold_often_is_one_press_and_a_tip_is_taken_by_its_percentage(br
     page = browser.page("/till")
     assert "19.90" in page.texts["suggested"] and "5%" in page.texts["tips"]
     for wrong in ("51", "0", "5 10 15 20 25", "1.5", "x"):
-        assert "tips-problem" in Page(browser.post("/tips", tips=wrong).text).texts, wrong
+        assert "tips-problem" in Page(browser.post("/tips", tips=wrong).text).texts, (
+            wrong
+        )
     assert "tips" in browser.page("/till").attributes
     assert browser.post("/tips", tips="", cashier="1").status_code == 303
     assert "tips" not in browser.page("/till").attributes
@@ -367,11 +416,18 @@ def test_the_till_can_be_installed_and_gives_a_receipt(browser):
     manifest = browser.get("/till/manifest")
     assert manifest.mimetype == "application/manifest+json"
     assert manifest.json["start_url"] == "../../merchant/till"
-    (touch,) = re.findall('rel="apple-touch-icon" href="([^"]+)"', browser.page("/till").source)
-    icons = {touch: "image/png"} | {one["src"]: one["type"] for one in manifest.json["icons"]}
+    (touch,) = re.findall(
+        'rel="apple-touch-icon" href="([^"]+)"', browser.page("/till").source
+    )
+    icons = {touch: "image/png"} | {
+        one["src"]: one["type"] for one in manifest.json["icons"]
+    }
     for address, media_type in icons.items():
         shown = browser.client.get(urljoin("/merchant/till", address))
-        assert shown.mimetype == media_type and media_type[6:9] in str(shown.data[:9]).lower()
+        assert (
+            shown.mimetype == media_type
+            and media_type[6:9] in str(shown.data[:9]).lower()
+        )
     assert [one["sizes"] for one in manifest.json["icons"]] == ["any", "512x512"]
     found = invoice(browser)
     assert "receipt-code" not in browser.page(f"/till/{found['id']}").texts
@@ -379,5 +435,12 @@ def test_the_till_can_be_installed_and_gives_a_receipt(browser):
     page = browser.page(f"/till/{found['id']}")
     assert "<svg" in page.source and {"receipt-code", "print"} <= page.attributes.keys()
     on_paper = re.search(r'class="on-paper">(.*?)</p>', page.source, re.S)[1]
-    assert "+49 30 123" in on_paper and found["id"] in on_paper and "$60,000.00" in on_paper
-    assert browser.shop.get(f"/invoices/{found['id']}").json["tx_hash"] in page.texts["words"]
+    assert (
+        "+49 30 123" in on_paper
+        and found["id"] in on_paper
+        and "$60,000.00" in on_paper
+    )
+    assert (
+        browser.shop.get(f"/invoices/{found['id']}").json["tx_hash"]
+        in page.texts["words"]
+    )

@@ -58,16 +58,24 @@ def test_every_path_and_form_but_the_tills_is_refused_with_a_way_back(shop, coun
         for path in filled(rule, ids if len(VARIABLE.findall(rule)) == 1 else ids[:1]):
             shop.clock.move(seconds=61)
             fields = {"data": {"token": token}} if method == "POST" else {}
-            answer = counter.client.open(path, method=method, headers=FROM_THIS_SITE, **fields)
+            answer = counter.client.open(
+                path, method=method, headers=FROM_THIS_SITE, **fields
+            )
             assert answer.status_code == 403, f"{method} {path}"
             assert "This device opens the till only" in answer.text, f"{method} {path}"
-            (back,) = [urljoin(path, it["href"]) for it in links(answer) if "button" in str(it)]
+            (back,) = [
+                urljoin(path, it["href"]) for it in links(answer) if "button" in str(it)
+            ]
             assert counter.client.get(back).status_code == 200, path
     assert dump(shop) == before
 
 
 def links(answer):
-    return [named for tag, named in Page(answer.text).tags if tag == "a" and named.get("href")]
+    return [
+        named
+        for tag, named in Page(answer.text).tags
+        if tag == "a" and named.get("href")
+    ]
 
 
 def sessions(shop):
@@ -86,7 +94,11 @@ def test_its_pages_lead_nowhere_else_whatever_has_happened(shop, counter):
         led = [named.get("href") or named.get("action") for _, named in page.tags]
         paths = {urlsplit(urljoin(url, to)).path for to in led if to}
         own = {path for path in paths if path.startswith("/merchant")}
-        assert own and [path for path in own if not any(r.fullmatch(path) for r in rules)] == []
+        assert (
+            own
+            and [path for path in own if not any(r.fullmatch(path) for r in rules)]
+            == []
+        )
         assert "inbox" not in page.attributes and "percents" not in page.attributes
     assert "taken back" in counter.page("/till").texts["alarms"]
 
@@ -120,7 +132,9 @@ def test_a_device_is_added_for_the_till_unless_everything_is_said(shop, opens):
     is_whole = opens == "everything"
     assert login not in owner.get("/sessions").text  # it is shown once
     assert ("It opens the till only" in added.client.get(login).text) is not is_whole
-    led_to = urljoin(login, added.client.post(login, headers=FROM_THIS_SITE).headers["Location"])
+    led_to = urljoin(
+        login, added.client.post(login, headers=FROM_THIS_SITE).headers["Location"]
+    )
     assert led_to == ("/merchant" if is_whole else "/merchant/till")
     assert added.get("/settings").status_code == (200 if is_whole else 403)
     shown = owner.get("/sessions").text

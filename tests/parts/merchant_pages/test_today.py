@@ -31,9 +31,17 @@ def test_what_came_in_today_and_in_thirty_days(shop, browser):
     bars = [attrs for tag, attrs in page.tags if attrs.get("class") == "bar"]
     heights = [int(bar["height"]) for bar in bars]
     assert [(place, height) for place, height in enumerate(heights) if height] == [
-        *((0, 1000), (27, 10), (28, 800), (29, 200))  # a day with any takings has a bar to see
+        *(
+            (0, 1000),
+            (27, 10),
+            (28, 800),
+            (29, 200),
+        )  # a day with any takings has a bar to see
     ]
-    assert all(int(bar["y"]) == 1000 - height for bar, height in zip(bars, heights, strict=True))
+    assert all(
+        int(bar["y"]) == 1000 - height
+        for bar, height in zip(bars, heights, strict=True)
+    )
 
 
 def test_what_comes_is_one_line_for_each_invoice_at_its_own_price(shop, browser):
@@ -61,25 +69,36 @@ def test_what_comes_in_two_currencies_is_two_sums(shop, browser, ticker):
 def test_a_check_that_does_not_run_is_said_first(shop, browser):
     warning = "Payments are not being found"
     assert warning in browser.page().source
-    meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock() - timedelta(minutes=3))
+    meta.put_time(
+        shop.service.db, meta.Key.CHECKED_AT, shop.clock() - timedelta(minutes=3)
+    )
     meta.put(shop.service.db, meta.Key.PREVIEWS_LATE, "7")
     page = browser.page()
     assert "late" not in page.texts and warning not in page.source
     assert "7 open pages" in words(page.texts["service"])
-    meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock() - timedelta(minutes=15))
+    meta.put_time(
+        shop.service.db, meta.Key.CHECKED_AT, shop.clock() - timedelta(minutes=15)
+    )
     page = browser.page()
-    assert warning not in page.source and "completed 15 minutes ago" in words(page.texts["late"])
+    assert warning not in page.source and "completed 15 minutes ago" in words(
+        page.texts["late"]
+    )
     shop.clock.move(minutes=1)
     assert warning in browser.page().source
 
 
-def test_the_page_names_the_last_backup_where_it_is_late(shop, browser, clock, tmp_path):
+def test_the_page_names_the_last_backup_where_it_is_late(
+    shop, browser, clock, tmp_path
+):
     assert browser.page().texts["service"].count("Never") == 1
     ended = forge().run(shop.environ, ["backup", "--quiet", str(tmp_path / "copy.db")])
     assert (ended.status, ended.output, ended.errors) == (0, "", "")
     assert "Backup" not in browser.page().texts["service"]
     clock.move(days=4)
-    assert "Backup" in (service := browser.page().texts["service"]) and "4 days ago" in service
+    assert (
+        "Backup" in (service := browser.page().texts["service"])
+        and "4 days ago" in service
+    )
 
 
 def test_a_database_that_takes_no_note_is_backed_up_all_the_same(tmp_path):
@@ -92,7 +111,10 @@ def test_a_month_of_the_shops_zone_stands_beside_the_month_before(shop, browser)
     shop.sql("UPDATE merchant SET timezone = 'Asia/Tokyo'")
     for at, amount_usd in (
         (datetime(2031, 1, 31, 14, 59, tzinfo=UTC), 50),
-        (datetime(2031, 1, 31, 15, 0, tzinfo=UTC), 100),  # midnight of February in Tokyo
+        (
+            datetime(2031, 1, 31, 15, 0, tzinfo=UTC),
+            100,
+        ),  # midnight of February in Tokyo
         (datetime(2031, 2, 28, 14, 59, tzinfo=UTC), 25),
         (datetime(2031, 2, 28, 15, 0, tzinfo=UTC), 7),  # March
     ):
@@ -110,13 +132,17 @@ def test_a_month_of_the_shops_zone_stands_beside_the_month_before(shop, browser)
     for typed in ("", "2031-03", "2031-04", "2008-12", "x", "9999-99", "2031-03-01"):
         running = browser.page(f"/month?month={typed}")
         assert "March 2031 $7.00 1 payment" in words(running.texts["this-USD"]), typed
-        assert "So far" in running.texts["this-USD"] and 'rel="next"' not in running.source
+        assert (
+            "So far" in running.texts["this-USD"] and 'rel="next"' not in running.source
+        )
     assert "Nothing was received" in browser.page("/month?month=2009-01").source
 
 
 def test_a_new_shop_is_told_what_is_left_to_do_until_it_is_done(open_shops):
     shop = open_shops(
-        **ON, BLOCKTILL_SMTP_URL="smtp://127.0.0.1:9", BLOCKTILL_MAIL_FROM="shop@example.com"
+        **ON,
+        BLOCKTILL_SMTP_URL="smtp://127.0.0.1:9",
+        BLOCKTILL_MAIL_FROM="shop@example.com",
     )
     browser = MerchantBrowser(shop).log_in()
 
@@ -132,7 +158,9 @@ def test_a_new_shop_is_told_what_is_left_to_do_until_it_is_done(open_shops):
         ),
         "gap limit": lambda: browser.post("/settings/wallet", wallet_gap_limit="100"),
         "first payment": lambda: pay(shop, shop.invoice()),
-        "A backup": lambda: note_backup(shop.service.settings.database_url, shop.clock()),
+        "A backup": lambda: note_backup(
+            shop.service.settings.database_url, shop.clock()
+        ),
     }
     if shop.service.db.is_server:
         del tasks["A backup"]

@@ -38,12 +38,17 @@ def by(shop, user_agent):
     browser = MerchantBrowser(shop)
     secret = new_login(shop.service.db, shop.merchant_id, shop.clock())
     headers = FROM_THIS_SITE | {"User-Agent": user_agent}
-    assert browser.client.post(f"/merchant/login/{secret}", headers=headers).status_code == 303
+    assert (
+        browser.client.post(f"/merchant/login/{secret}", headers=headers).status_code
+        == 303
+    )
     return browser
 
 
 def ids(shop):
-    return [row.id for row in sessions_of(shop.service.db, shop.merchant_id, shop.clock())]
+    return [
+        row.id for row in sessions_of(shop.service.db, shop.merchant_id, shop.clock())
+    ]
 
 
 def test_each_is_called_by_its_name_and_this_one_stands_first(shop):
@@ -70,7 +75,9 @@ def test_a_lost_one_is_logged_out_from_here_with_its_links_and_then_this_one(sho
     (lost_id,) = ids(shop)
     here, link = MerchantBrowser(shop).log_in(), prepared(lost)
     assert here.post("/sessions/ses_" + "0" * 24 + "/end").status_code == 404
-    assert shop.client.get(link).status_code == 200  # nothing ended, so nothing was taken back
+    assert (
+        shop.client.get(link).status_code == 200
+    )  # nothing ended, so nothing was taken back
     answer = here.post(f"/sessions/{lost_id}/end")
     assert answer.status_code == 303
     assert answer.headers["Location"] == "../../../merchant/sessions?done=ended"

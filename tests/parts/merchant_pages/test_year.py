@@ -21,7 +21,9 @@ from btcpay.merchants.merchants import set_currency, set_timezone
 pytestmark = pytest.mark.both_databases
 
 MS = timedelta(milliseconds=1)
-SUMMER = [datetime(2026, month, day, 1, tzinfo=UTC) for month, day in ((3, 29), (10, 25))]
+SUMMER = [
+    datetime(2026, month, day, 1, tzinfo=UTC) for month, day in ((3, 29), (10, 25))
+]
 FRANCS_FROM = datetime(2026, 6, 15, 10, tzinfo=UTC)
 # Midnights in Berlin, the hour that comes twice, and both sides of the change of currency.
 SPECIAL = [
@@ -40,7 +42,9 @@ def moments(chance):
     found = {at - delta for at in SPECIAL for delta in (MS, 0 * MS)}
     for month in range(1, 13):
         first = datetime(2026, month, 1, tzinfo=UTC)
-        found |= {first + timedelta(seconds=chance.randrange(28 * 86_400)) for _ in range(2)}
+        found |= {
+            first + timedelta(seconds=chance.randrange(28 * 86_400)) for _ in range(2)
+        }
     return sorted(found)
 
 
@@ -79,7 +83,10 @@ def chart(source):
 def of_lines(text):
     """The same of a CSV."""
     names = ("day", "currency", "value_at_receipt")
-    lines = ([it[name] for name in names] for it in csv.DictReader(io.StringIO(text, newline="")))
+    lines = (
+        [it[name] for name in names]
+        for it in csv.DictReader(io.StringIO(text, newline=""))
+    )
     return totals(
         (date.fromisoformat(day), currency, int((value or "0").replace(".", "")))
         for day, currency, value in lines
@@ -100,7 +107,10 @@ def test_csv_months_and_chart_agree_with_the_payments_one_by_one(shop, browser, 
             month = assert_month(month, payments, blocktill, browser, clock)
         clock.at = at
         currency = "CHF" if at >= FRANCS_FROM else "EUR"
-        sats, price = chance.randint(1, 10**7), f"{chance.randint(10**6, 10**7) / 100:.2f}"
+        sats, price = (
+            chance.randint(1, 10**7),
+            f"{chance.randint(10**6, 10**7) / 100:.2f}",
+        )
         known = {} if chance.random() < 0.1 else {currency: price}
         pay(shop, shop.invoice(), sats, USD="60000", **known)
         cents = minor_units(sats, price) if known else 0
@@ -120,9 +130,13 @@ def test_csv_months_and_chart_agree_with_the_payments_one_by_one(shop, browser, 
 def assert_month(month, payments, blocktill, browser, clock):
     """The takings of the month by the CSV, and by the chart at its end; the next month."""
     first, next = date(2026, month, 1), date(2026 + month // 12, month % 12 + 1, 1)
-    text = blocktill.run("export", "payments", "--from", f"{first}", "--to", f"{next}")[0]
+    text = blocktill.run("export", "payments", "--from", f"{first}", "--to", f"{next}")[
+        0
+    ]
     assert of_lines(text) == totals(payments, first, next - timedelta(days=1))
-    clock.at = max(clock.at, datetime(next.year, next.month, 1, tzinfo=UTC) - timedelta(hours=6))
+    clock.at = max(
+        clock.at, datetime(next.year, next.month, 1, tzinfo=UTC) - timedelta(hours=6)
+    )
     browser.log_in()
     assert_chart(payments, browser, clock)
     return month + 1

@@ -49,7 +49,10 @@ def auto(till):
 
     def chosen(later=timedelta(), look_up=None, **changes):
         changed = replace(settings, **changes)
-        now, asked = till.clock() + later, look_up or (lambda name, _: named.get(name, []))
+        now, asked = (
+            till.clock() + later,
+            look_up or (lambda name, _: named.get(name, [])),
+        )
         return source.chosen(till.shop.service.db, changed, now, asked)
 
     return till, named, chosen
@@ -64,7 +67,9 @@ def begun(till):
 
 
 @pytest.mark.both_databases
-def test_two_of_eight_are_strangers_or_all_when_no_block_comes_and_liars_are_left_for_a_day(auto):
+def test_two_of_eight_are_strangers_or_all_when_no_block_comes_and_liars_are_left_for_a_day(
+    auto,
+):
     till, named, chosen = auto
     db, seeds = begun(till), NETWORKS["mainnet"].seeds
     now, good = till.clock(), {f"11.{number}.0.1:8333" for number in range(8)}
@@ -111,9 +116,13 @@ def test_the_check_forgets_all_peers_when_it_is_told_to(auto, blocktill):
     assert json.loads(blocktill.run("check", "--json", "--new-peers")[0])["peers"] == []
 
 
-def test_a_seed_that_no_name_server_answers_for_is_passed_over(monkeypatch, caplog, released):
+def test_a_seed_that_no_name_server_answers_for_is_passed_over(
+    monkeypatch, caplog, released
+):
     monkeypatch.setattr(source, "LOOKUP_TIMEOUT_S", 0.1)
-    monkeypatch.setattr(source.socket, "getaddrinfo", lambda *_, **__: released.wait(30))
+    monkeypatch.setattr(
+        source.socket, "getaddrinfo", lambda *_, **__: released.wait(30)
+    )
     assert source.addresses_of("seed.example", 8333) == []
     assert "DNS seed seed.example: took longer than 0.1 s" in caplog.text
     monkeypatch.undo()
@@ -139,7 +148,9 @@ def test_a_peer_that_is_set_is_left_only_beside_another(auto):
 def test_an_onion_peer_is_reached_through_the_proxy_which_looks_its_name_up(till):
     peer = FakePeer(chain_of(till), lambda: till.now)
     with peer, Socks(int(peer.place.split(":")[1])) as tor:
-        connection = Connection(REGTEST, "abc.onion:8333", lambda _: None, proxy=tor.url)
+        connection = Connection(
+            REGTEST, "abc.onion:8333", lambda _: None, proxy=tor.url
+        )
         assert connection.greeting.height == len(peer.blocks()) - 1
         connection.close()
         assert tor.asked == [("abc.onion", 8333)]
@@ -151,7 +162,10 @@ def test_a_run_notes_who_was_good_and_leaves_who_has_lied(till):
 
     lies = of("getdata", false_block)
     chain, db = chain_of(till), till.shop.service.db
-    with FakePeer(chain, lambda: till.now) as good, FakePeer(chain, lambda: till.now, lies) as bad:
+    with (
+        FakePeer(chain, lambda: till.now) as good,
+        FakePeer(chain, lambda: till.now, lies) as bad,
+    ):
         places = (bad.place, good.place)
         for _ in range(2):
             checker = over_peers(till, *places)
@@ -160,7 +174,9 @@ def test_a_run_notes_who_was_good_and_leaves_who_has_lied(till):
         found = {row.place: row for row in db.rows(sources.PEERS)}
         assert found[good.place].height == len(chain()) - 2
         assert found[good.place].left_until is None
-        assert [one.host for one in Peers(checker.settings, db, till.clock).all] == [good.place]
+        assert [one.host for one in Peers(checker.settings, db, till.clock).all] == [
+            good.place
+        ]
         assert found[bad.place].left_until
 
 
@@ -169,7 +185,9 @@ def test_doctor_says_how_far_each_is_and_that_nothing_is_paid_when_none_answers(
 
     def said(*wanted):
         settings = replace(till.settings, peers=wanted or places)
-        return [(one.colour, one.sentence) for one in findings(settings, db, till.clock())]
+        return [
+            (one.colour, one.sentence) for one in findings(settings, db, till.clock())
+        ]
 
     silent = (GREEN, "the last check did not listen")
     assert said() == [*[(YELLOW, "has not answered any check")] * 2, silent]

@@ -22,12 +22,16 @@ def said_so(*peers):
         peer.send(peer.listeners[0], "ping", bytes(8))
 
     def answered():
-        return all(peer.asked.count("pong") > n for peer, n in zip(peers, before, strict=True))
+        return all(
+            peer.asked.count("pong") > n for peer, n in zip(peers, before, strict=True)
+        )
 
     until(answered, "what is said")
 
 
-def test_payments_are_seen_in_time_between_two_runs_and_one_is_taken_back(till, blocktill, peers):
+def test_payments_are_seen_in_time_between_two_runs_and_one_is_taken_back(
+    till, blocktill, peers
+):
     till.mine()
     invoices = [till.shop.invoice() for _ in range(8)]
     environ = {
@@ -42,12 +46,19 @@ def test_payments_are_seen_in_time_between_two_runs_and_one_is_taken_back(till, 
             paid[invoice["id"]] = till.pay(invoice)
             for peer in peers:
                 peer.announce(till.sandbox.chain.find(paid[invoice["id"]]).tx)
-        until(lambda: all(till.kinds(one) == ["seen"] for one in some), "payments", WITHIN_S)
+        until(
+            lambda: all(till.kinds(one) == ["seen"] for one in some),
+            "payments",
+            WITHIN_S,
+        )
 
     watching = blocktill.start("check", "--watch", "3600", **environ)
     try:
         until(lambda: "getheaders" in peers[0].asked, "the first run")
-        until(lambda: figures(till.shop)["blocktill_listens"] == 1, "the end of the first run")
+        until(
+            lambda: figures(till.shop)["blocktill_listens"] == 1,
+            "the end of the first run",
+        )
         until(lambda: all(peer.listeners for peer in peers), "somebody who listens")
         early = till.pay(invoices[0])  # before anybody looks
         for peer in peers:
@@ -59,12 +70,18 @@ def test_payments_are_seen_in_time_between_two_runs_and_one_is_taken_back(till, 
         paid[invoices[0]["id"]] = early
         announced(*invoices[1:7])
         # A double spend counts as little as anything else that one alone announces.
-        away = replace(till.sandbox.wallet, till.now, paid[invoices[0]["id"]], away=True)
+        away = replace(
+            till.sandbox.wallet, till.now, paid[invoices[0]["id"]], away=True
+        )
         peers[0].announce(till.sandbox.chain.find(away).tx)
         announced(invoices[7])
         assert till.kinds(invoices[0]) == ["seen"]
         peers[1].announce(till.sandbox.chain.find(away).tx)
-        until(lambda: till.kinds(invoices[0]) == ["seen", "vanished"], "the double spend", WITHIN_S)
+        until(
+            lambda: till.kinds(invoices[0]) == ["seen", "vanished"],
+            "the double spend",
+            WITHIN_S,
+        )
         assert till.look(invoices[0])["status"] == "open"
     finally:
         watching.terminate()
@@ -79,7 +96,9 @@ def test_two_liars_of_eight_erase_nothing_and_more_than_announce_it_do(till):
     with ExitStack() as stack:
         opened = (FakePeer(chain_of(till), lambda: till.now) for _ in range(8))
         peers = [stack.enter_context(peer) for peer in opened]
-        settings = dataclasses.replace(till.settings, peers=tuple(peer.place for peer in peers))
+        settings = dataclasses.replace(
+            till.settings, peers=tuple(peer.place for peer in peers)
+        )
         ear = listening_of(settings, till.shop.service.db, till.clock)
         stack.callback(deafen, ear.listener)
         assert not ear.has_news()
@@ -98,7 +117,11 @@ def test_two_liars_of_eight_erase_nothing_and_more_than_announce_it_do(till):
         announced(first, *peers[:6])
         until(lambda: applied() == ["seen"], "a payment")
         other = replace(till.sandbox.wallet, till.now, first, away=True)
-        for some in (peers[6:], peers[:1], peers[1:2]):  # then as many as stay with the first
+        for some in (
+            peers[6:],
+            peers[:1],
+            peers[1:2],
+        ):  # then as many as stay with the first
             announced(other, *some)
             until(ear.has_news, "what they announce")
             assert applied() == ["seen"]

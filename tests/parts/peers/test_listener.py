@@ -13,7 +13,12 @@ from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import compact_size, txid_bytes, txid_hex
 from btcpay.parts.peers import messages
 from btcpay.parts.peers.ear import MOST_KNOWN, Ear, is_outnumbered
-from btcpay.parts.peers.listener import MOST_HELD_BYTES, MOST_TAKEN_BYTES, Listener, size_of
+from btcpay.parts.peers.listener import (
+    MOST_HELD_BYTES,
+    MOST_TAKEN_BYTES,
+    Listener,
+    size_of,
+)
 
 Open = Callable[..., FakePeer]
 
@@ -49,7 +54,10 @@ class Hearing:
             until(lambda peer=peer: peer.listeners, "the greeting")
             before = peer.asked.count("getdata")
             peer.announce(tx)
-            until(lambda peer=peer, n=before: peer.asked.count("getdata") > n, "a question")
+            until(
+                lambda peer=peer, n=before: peer.asked.count("getdata") > n,
+                "a question",
+            )
 
 
 @pytest.fixture
@@ -93,7 +101,9 @@ def test_what_two_peers_announce_counts_once(open_peer, listen):
     assert "mempool" not in one.asked
 
 
-def test_one_peer_is_enough_where_one_is_set_and_what_waits_is_asked_for(open_peer, listen):
+def test_one_peer_is_enough_where_one_is_set_and_what_waits_is_asked_for(
+    open_peer, listen
+):
     peer = open_peer(services=messages.NODE_NETWORK | messages.NODE_BLOOM)
     peer.announce(transaction(1))  # before anybody listens
     hearing = listen(peer)
@@ -124,7 +134,10 @@ WORDS = {
     "both of two change their word": ([[A, B], [A, B]], B),
     "the only one changes its word": ([[A, B]], B),
     "half of them, and nobody knows who announced the first": ([[B]] * 4 + [[]] * 4, A),
-    "more than half of them, and nobody knows who announced the first": ([[B]] * 5 + [[]] * 3, B),
+    "more than half of them, and nobody knows who announced the first": (
+        [[B]] * 5 + [[]] * 3,
+        B,
+    ),
     "both of two, and nobody knows who announced the first": ([[B], [B]], B),
     "the only one, and nobody knows who announced the first": ([[B]], B),
 }
@@ -143,18 +156,28 @@ def noted(hearing, tx):
 def test_what_was_announced_while_nobody_wanted_it_is_asked_for_as_soon_as_somebody_does(
     open_peer, listen
 ):
-    liars = [open_peer(of("getdata", lambda *_: True)) for _ in range(2)]  # announce, send nothing
+    liars = [
+        open_peer(of("getdata", lambda *_: True)) for _ in range(2)
+    ]  # announce, send nothing
     peers = [*liars, open_peer(), open_peer()]
     hearing = listen(*peers, is_wanted=False)
     until(lambda: all(peer.listeners for peer in peers), "the greetings")
     for peer in peers:
         peer.announce(transaction(1))
     liars[0].announce(transaction(2))
-    until(lambda: (noted(hearing, transaction(1)), noted(hearing, transaction(2))) == (4, 1), "ids")
+    until(
+        lambda: (
+            (noted(hearing, transaction(1)), noted(hearing, transaction(2))) == (4, 1)
+        ),
+        "ids",
+    )
     assert hearing.heard() == [] and not any("getdata" in peer.asked for peer in peers)
     hearing.is_wanted = True
     until(lambda: hearing.heard() == [transaction(1).txid], "what two have")
-    until(lambda: [peer.asked.count("getdata") for peer in peers] == [1] * 4, "every question")
+    until(
+        lambda: [peer.asked.count("getdata") for peer in peers] == [1] * 4,
+        "every question",
+    )
     hearing.is_wanted = False
     hearing.heard()
     for peer in peers:
@@ -171,7 +194,9 @@ def test_only_the_ids_of_a_quarter_of_an_hour_are_noted_and_not_too_many():
     ear.note(ids[2:3], 901.0)
     assert list(ear.said) == ids[1:3]
     ear.note(ids[3:], 902.0)
-    assert len(ear.said) == MOST_KNOWN and ids[-1] in ear.said and ids[1] not in ear.said
+    assert (
+        len(ear.said) == MOST_KNOWN and ids[-1] in ear.said and ids[1] not in ear.said
+    )
 
 
 def test_a_peer_that_is_gone_is_replaced(open_peer, listen):
@@ -182,7 +207,9 @@ def test_a_peer_that_is_gone_is_replaced(open_peer, listen):
     hearing.places = [stays.place, *(peer.place for peer in spare)]
     for peer in gone:
         peer.__exit__()
-    until(lambda: not hearing.heard() and all(peer.listeners for peer in spare), "others")
+    until(
+        lambda: not hearing.heard() and all(peer.listeners for peer in spare), "others"
+    )
     for peer in [stays, *spare]:
         peer.announce(transaction(1))
     until(lambda: hearing.heard() == [transaction(1).txid], "what the living announce")
@@ -207,7 +234,9 @@ def invents(peer, sock):
     while not peer.released.is_set():
         number += 1
         made = transaction(number, outputs=10_000)
-        peer.send(sock, "inv", messages.getdata_body(messages.TX, [txid_bytes(made.txid)]))
+        peer.send(
+            sock, "inv", messages.getdata_body(messages.TX, [txid_bytes(made.txid)])
+        )
         peer.send(sock, "tx", made.raw)
 
 
@@ -222,7 +251,9 @@ BAD: dict[str, Bad] = {
     "a transaction that is none": sends("tx", b"\x02\x00\x00\x00\x01"),
     "an inventory that is cut": sends("inv", INVENTORY[:-1]),
     "an inventory of four billion": sends("inv", compact_size(2**32) + INVENTORY),
-    "nothing of what it announces": lambda peer, sock, command, body: command == "getdata",
+    "nothing of what it announces": lambda peer, sock, command, body: (
+        command == "getdata"
+    ),
 }
 
 

@@ -15,9 +15,12 @@ MAGIC = NETWORKS["mainnet"].magic
 # Published: en.bitcoin.it/wiki/Protocol_documentation shows a version of 0.7.2 without its head and
 # a verack with it; developer.bitcoin.org, reference, the fields of a version of 0.9.3, and the
 # header that follows the first block.
-PUBLISHED: dict[str, Any] = json.loads((VECTORS / "messages.json").read_text(encoding="utf-8"))
+PUBLISHED: dict[str, Any] = json.loads(
+    (VECTORS / "messages.json").read_text(encoding="utf-8")
+)
 VERSION, VERACK, HEADER_1, FIRST = (
-    bytes.fromhex(PUBLISHED[name]) for name in ("version", "verack", "header 1", "genesis")
+    bytes.fromhex(PUBLISHED[name])
+    for name in ("version", "verack", "header 1", "genesis")
 )
 GENESIS = FIRST.hex()
 
@@ -30,11 +33,18 @@ def test_a_message_is_what_the_documentation_shows():
         "80110100" + "01" + bytes.fromhex(GENESIS)[::-1].hex() + "00" * 32
     )
     genesis = bytes.fromhex(GENESIS)[::-1]
-    assert messages.getdata_body(messages.WITNESS_BLOCK, [genesis]) == b"\x01\2\0\0@" + genesis
+    assert (
+        messages.getdata_body(messages.WITNESS_BLOCK, [genesis])
+        == b"\x01\2\0\0@" + genesis
+    )
     assert messages.parse_headers(b"\x01" + HEADER_1 + b"\x00") == [HEADER_1]
     assert messages.parse_headers(b"\x00") == []
-    inventory = b"\x03" + b"".join(bytes([kind, 0, 0, 0]) + genesis for kind in (1, 2, 5))
-    assert messages.parse_inv(inventory) == [genesis]  # BIP144: 2 is a block, 5 of a wtxid
+    inventory = b"\x03" + b"".join(
+        bytes([kind, 0, 0, 0]) + genesis for kind in (1, 2, 5)
+    )
+    assert messages.parse_inv(inventory) == [
+        genesis
+    ]  # BIP144: 2 is a block, 5 of a wtxid
 
 
 def test_our_version_has_the_fields_that_the_documentation_shows():
@@ -63,7 +73,14 @@ def test_our_version_has_the_fields_that_the_documentation_shows():
         b"\xfd\x01\x00" + HEADER_1 + b"\x00",
         b"\xfd\xd1\x07" + (HEADER_1 + b"\x00") * 2001,
     ],
-    ids=["empty", "cut", "with a transaction", "more behind", "a long length", "2,001 of them"],
+    ids=[
+        "empty",
+        "cut",
+        "with a transaction",
+        "more behind",
+        "a long length",
+        "2,001 of them",
+    ],
 )
 def test_headers_that_no_node_sends_are_malformed(body):
     with pytest.raises(Malformed):
@@ -78,7 +95,9 @@ def test_a_version_that_is_cut_is_malformed(cut):
 
 def test_a_head_of_another_network_or_of_too_many_bytes_is_malformed():
     def head(magic, command, size):
-        return magic + command.ljust(12, b"\x00") + size.to_bytes(4, "little") + bytes(4)
+        return (
+            magic + command.ljust(12, b"\x00") + size.to_bytes(4, "little") + bytes(4)
+        )
 
     for command, size in [(b"block", 4_000_000), (b"verack", 0), (b"any", 4_000_000)]:
         assert messages.parse_head(MAGIC, head(MAGIC, command, size)).size == size

@@ -56,7 +56,10 @@ def test_a_payment_is_seen_as_the_node_announces_it(till):
     ear.apply(Report())
     deafen(ear.listener)
     shown = till.shop.client.get(f"/pay/{invoice['id']}/status").json
-    assert (shown["status"], shown["received_sats"]) == ("open", shown["unconfirmed_sats"])
+    assert (shown["status"], shown["received_sats"]) == (
+        "open",
+        shown["unconfirmed_sats"],
+    )
     assert shown["received_sats"] and shown["received_sats"] % part_sats == 0
     till.mine_and_check()
     assert till.kinds(invoice)[0] == "seen"

@@ -9,7 +9,16 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
-from fake_peer import Bad, FakePeer, chain_of, false_block, headers_body, honest, of, over_peers
+from fake_peer import (
+    Bad,
+    FakePeer,
+    chain_of,
+    false_block,
+    headers_body,
+    honest,
+    of,
+    over_peers,
+)
 from rival import Rival
 
 from btcpay.cli.check.report import lines_of
@@ -62,9 +71,15 @@ def test_a_payment_is_found_reorganised_and_proven_over_two_peers(shop):
     till.pay(invoice)
     till.mine(3)
     report = check(till, *peers)
-    assert report.changed == {invoice["id"]: "paid"} and report.complete and report.is_agreed
+    assert (
+        report.changed == {invoice["id"]: "paid"}
+        and report.complete
+        and report.is_agreed
+    )
     assert report.blocks_read == 3 and report.read_bytes > 600
-    (row,) = till.shop.service.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"])
+    (row,) = till.shop.service.db.rows(
+        payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"]
+    )
     assert sum(check_document(json.loads(row.document)).amounts_sats.values()) > 0
     till.sandbox.chain.reorganise(3, till.now)
     assert check(till, *peers).complete
@@ -127,7 +142,9 @@ def test_peers_that_stand_apart_are_said_in_yellow(shop):
     till.clock.move(minutes=45)
     report = check(till, *peers)
     assert report.complete and not report.is_agreed
-    assert "only one of the sources shows the newest blocks" in "\n".join(lines_of(report))
+    assert "only one of the sources shows the newest blocks" in "\n".join(
+        lines_of(report)
+    )
     settings = replace(till.settings, peers=tuple(peer.place for peer in peers))
     good, behind, _ = findings(settings, till.shop.service.db, till.clock())
     assert (good.colour, behind.colour) == (
@@ -191,7 +208,9 @@ def shows(change):
 
 
 def hangs_up_amid_a_block(peer, sock, command, body):
-    sock.sendall(peer.magic + b"block".ljust(12, b"\x00") + b"\x00\x10\x00\x00" + bytes(400))
+    sock.sendall(
+        peer.magic + b"block".ljust(12, b"\x00") + b"\x00\x10\x00\x00" + bytes(400)
+    )
     sock.shutdown(socket.SHUT_RDWR)
     return True
 
@@ -211,16 +230,24 @@ BAD: dict[str, Bad] = {
     "flooding": floods("tx", 100_000),
     "flooding with pings": floods("ping", 8),
     "speaking HTTP": says(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 9),
-    "announcing four gigabytes": says(b"\xfa\xbf\xb5\xdaheaders\x00\x00\x00\x00\x00" + b"\xff" * 8),
-    "spoiling its checksums": says(b"\xfa\xbf\xb5\xdaversion\x00\x00\x00\x00\x00" + bytes(8)),
-    "headers without work": shows(lambda found: [*found, found[-1][:-4] + b"\xff\xff\xff\xff"]),
+    "announcing four gigabytes": says(
+        b"\xfa\xbf\xb5\xdaheaders\x00\x00\x00\x00\x00" + b"\xff" * 8
+    ),
+    "spoiling its checksums": says(
+        b"\xfa\xbf\xb5\xdaversion\x00\x00\x00\x00\x00" + bytes(8)
+    ),
+    "headers without work": shows(
+        lambda found: [*found, found[-1][:-4] + b"\xff\xff\xff\xff"]
+    ),
     "headers with holes": shows(lambda found: [found[0], *found[2:]]),
     "headers of no chain of ours": shows(lambda found: found[::-1]),
     "the same headers for ever": shows(lambda found: found[:1] * 2000),
     "no block": of("getdata", never),
     "a false block": of("getdata", false_block),
     "hanging up amid a block": of("getdata", hangs_up_amid_a_block),
-    "hanging up": lambda peer, sock, command, body: sock.shutdown(socket.SHUT_RDWR) or True,
+    "hanging up": lambda peer, sock, command, body: (
+        sock.shutdown(socket.SHUT_RDWR) or True
+    ),
 }
 
 
@@ -238,7 +265,9 @@ def test_one_bad_peer_keeps_no_payment_back(shop, bad):
 
 def claims_four_billion(peer, sock, command, body):
     if command == "version":
-        said = struct.pack("<iQq", 70016, peer.services, peer.now()) + bytes(60) + b"\x00"
+        said = (
+            struct.pack("<iQq", 70016, peer.services, peer.now()) + bytes(60) + b"\x00"
+        )
         peer.send(sock, "version", said + b"\xff" * 4)
         peer.send(sock, "verack")
     elif command == "getheaders":
@@ -255,8 +284,14 @@ def test_what_one_claims_and_cannot_prove_is_a_lie_that_keeps_nothing_open(shop)
     till.mine()
     till.clock.move(minutes=31)
     report = check(till, liar, *good)
-    assert report.complete and not report.stuck and report.changed == {invoice["id"]: "expired"}
-    left = [row.place for row in till.shop.service.db.rows(sources.PEERS) if row.left_until]
+    assert (
+        report.complete
+        and not report.stuck
+        and report.changed == {invoice["id"]: "expired"}
+    )
+    left = [
+        row.place for row in till.shop.service.db.rows(sources.PEERS) if row.left_until
+    ]
     assert left == [liar.place]
 
 
@@ -268,7 +303,11 @@ def found(shop):
     slow, good = open_peer(of("getheaders", never)), open_peer()
     assert check(till, good).complete
     db, gone = till.shop.service.db, socket.create_server(("127.0.0.1", 0))
-    ports = [good.place.split(":")[1], slow.place.split(":")[1], str(gone.getsockname()[1])]
+    ports = [
+        good.place.split(":")[1],
+        slow.place.split(":")[1],
+        str(gone.getsockname()[1]),
+    ]
     gone.close()
     # Names, since two addresses of this machine are of one network.
     places = [f"{name}:{port}" for name, port in zip(NAMES, ports, strict=True)]
@@ -287,14 +326,20 @@ def test_whoever_nobody_waited_for_is_not_left_and_one_alone_is_no_agreement(fou
     report = check(till, places=(AUTO,))
     assert report.blocks_read and not report.is_agreed
     rows = {row.place: row for row in till.shop.service.db.rows(sources.PEERS)}
-    assert [bool(rows[one].left_until) for one in (good, slow, gone)] == [False, False, True]
+    assert [bool(rows[one].left_until) for one in (good, slow, gone)] == [
+        False,
+        False,
+        True,
+    ]
     till.shop.sql("DELETE FROM peer")
     source.note_good(till.shop.service.db, good, 0, till.clock())
     report = check(till, places=(AUTO,))
     assert report.complete and not report.is_agreed
 
 
-@pytest.mark.parametrize("name", ["no block", "a false block", "hanging up amid a block"])
+@pytest.mark.parametrize(
+    "name", ["no block", "a false block", "hanging up amid a block"]
+)
 def test_one_bad_peer_of_four_keeps_no_block_of_a_pause_back(shop, name):
     till, open_peer = shop
     peers = [open_peer(BAD[name]), *(open_peer() for _ in range(3))]

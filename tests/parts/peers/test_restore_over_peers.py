@@ -75,7 +75,9 @@ def planned(till, skip, *peers):
     return moved.before, moved.used, moved.next_index
 
 
-def test_no_address_that_a_block_pays_is_given_out_twice(till, open_peer, tmp_path, place):
+def test_no_address_that_a_block_pays_is_given_out_twice(
+    till, open_peer, tmp_path, place
+):
     known = till.shop.invoice()
     till.check()
     file = backed_up(till, tmp_path / "kept.db")
@@ -109,7 +111,9 @@ def test_the_counter_moves_as_an_index_would_move_it(till, open_peer, monkeypatc
     assert planned(till, 101, *peers) == (0, (99, 200), 302)
     assert planned(till, 150, *peers) == (0, (99, 200, 350), 501)
     monkeypatch.setattr(address_counters, "MATCHED", 2)
-    with pytest.raises(CommandError, match="202 addresses are too few to search for: raise --skip"):
+    with pytest.raises(
+        CommandError, match="202 addresses are too few to search for: raise --skip"
+    ):
         planned(till, 101, *peers)
 
 
@@ -130,7 +134,9 @@ def test_a_payment_in_a_block_that_replaced_known_ones_is_seen(till, open_peer):
     assert planned(till, 0, open_peer()) == (1, (5,), 6)
 
 
-def test_in_place_a_check_that_ran_before_hides_no_payment(till, open_peer, tmp_path, place):
+def test_in_place_a_check_that_ran_before_hides_no_payment(
+    till, open_peer, tmp_path, place
+):
     till.shop.invoice()
     till.check()
     environ = over(open_peer()) | {"BLOCKTILL_DATABASE_URL": place}
@@ -138,7 +144,9 @@ def test_in_place_a_check_that_ran_before_hides_no_payment(till, open_peer, tmp_
     Terminal(till).run("restore", file, "--yes", "--skip", "0", **environ)
     pay(till, 5)
     till.mine(30)
-    Terminal(till).run("check", **environ)  # reads all of it, and knows nothing of that address
+    Terminal(till).run(
+        "check", **environ
+    )  # reads all of it, and knows nothing of that address
     words = ("restore", "--in-place", "--yes", "--skip", "0", "--json")
     (moved,) = json.loads(Terminal(till).run(*words, **environ)[0])["merchants"]
     assert (moved["before"], moved["used"], moved["next_index"]) == (1, [5], 6)
@@ -160,7 +168,9 @@ def test_one_peer_of_two_cannot_hide_a_payment(till, open_peer):
     assert planned(till, 0, first, second) == (0, (5,), 6)
 
 
-def test_a_source_whose_time_for_a_run_is_used_up_is_asked_anew(till, open_peer, monkeypatch):
+def test_a_source_whose_time_for_a_run_is_used_up_is_asked_anew(
+    till, open_peer, monkeypatch
+):
     pay(till, 5)
     till.mine(30)
     slow = open_peer(bad=of("getdata", lambda peer, *_: peer.released.wait(0.1)))
@@ -186,7 +196,10 @@ def test_where_nobody_can_be_asked_it_says_who_should_be_and_nothing_happens(
     before = rows_of(place) if ON_POSTGRES else None
     said = Terminal(till).run("restore", str(file), "--yes", status=1, **environ)[1]
     assert "nothing was changed, the chain must be asked first" in said
-    assert "Name nodes that run in BLOCKTILL_PEERS, or an explorer for this command" in said
+    assert (
+        "Name nodes that run in BLOCKTILL_PEERS, or an explorer for this command"
+        in said
+    )
     if ON_POSTGRES:
         assert rows_of(place) == before
     assert not list(tmp_path.glob("place.db")) and not list(tmp_path.glob(".*"))

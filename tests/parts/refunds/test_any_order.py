@@ -38,7 +38,9 @@ class Block:
     @property
     def parts(self):
         return SimpleNamespace(
-            paid={script_of(to): outputs for to, outputs in self.paid.items() if outputs}
+            paid={
+                script_of(to): outputs for to, outputs in self.paid.items() if outputs
+            }
         )
 
     @property
@@ -127,13 +129,17 @@ class History:
         for to in ADDRESSES:
             sent, again, others = self.in_model(to)
             rows = [found(self.till, one) for one in self.refunds if one.to == to]
-            by = {row.id: (row.tx_hash, row.vout) for row in rows if row.status == "sent"}
+            by = {
+                row.id: (row.tx_hash, row.vout) for row in rows if row.status == "sent"
+            }
             assert by == sent
             script = script_of(to).hex()
             exact = self.db.rows(queries.EXACT, script=script)
             assert {(one.txid, one.vout) for one in exact if one.again_of} == again
             for row in rows:
-                shown = [(one.txid, one.vout) for one in by_hand.candidates(self.db, row)]
+                shown = [
+                    (one.txid, one.vout) for one in by_hand.candidates(self.db, row)
+                ]
                 expected = others.get(row.id, set())
                 assert set(shown) <= expected and len(shown) == min(len(expected), 5)
 
@@ -170,7 +176,12 @@ class History:
     def know(self, height):
         ledger = self.till.sandbox.chain.ledger
         with self.db.write():
-            add_header(self.db, height, ledger.blocks[ledger.hashes[height]].header, is_read=True)
+            add_header(
+                self.db,
+                height,
+                ledger.blocks[ledger.hashes[height]].header,
+                is_read=True,
+            )
 
     def read(self):
         unread = [one for one in self.chain if not one.is_read]
@@ -182,7 +193,9 @@ class History:
         if paid_there:
             with self.db.write():
                 meta.lock(self.db)
-                blocks.connect_block(self.db, settings, block.height, block, paid_there, {}, now)
+                blocks.connect_block(
+                    self.db, settings, block.height, block, paid_there, {}, now
+                )
         block.is_read = True
 
     def say(self):
@@ -205,16 +218,25 @@ class History:
         self.chain = [one for one in self.chain if one.height <= fork]
         with self.db.write():
             meta.lock(self.db)
-            blocks.disconnect_blocks(self.db, self.till.settings, fork, self.till.clock())
+            blocks.disconnect_blocks(
+                self.db, self.till.settings, fork, self.till.clock()
+            )
             self.db.run(headers.CUT, height=fork)
         for one in self.refunds:
             one.above = min(one.above, fork)
         self.till.sandbox.chain.reorganise(depth, self.till.now)
         for height in range(fork + 1, self.tip + 1):
             self.know(height)
-            self.chain.append(Block(height, [], {to: [] for to in ADDRESSES}, is_read=True))
+            self.chain.append(
+                Block(height, [], {to: [] for to in ADDRESSES}, is_read=True)
+            )
         self.grow(
-            [one for block in lost for one in transactions(block) if self.dice.random() < 0.7]
+            [
+                one
+                for block in lost
+                for one in transactions(block)
+                if self.dice.random() < 0.7
+            ]
         )
         self.did.add("reorganised")
 

@@ -4,7 +4,12 @@ import random
 
 import pytest
 
-from btcpay.parts.refunds.decide import MOST_BESIDE, WATCHED_BLOCKS, decide, worth_keeping
+from btcpay.parts.refunds.decide import (
+    MOST_BESIDE,
+    WATCHED_BLOCKS,
+    decide,
+    worth_keeping,
+)
 from storage.models import Refund, RefundOutput
 from storage.statement import blank
 
@@ -23,14 +28,25 @@ def wanted(id, sats, above_height=100, named=None, sent=None):
 
 def paid(sats, height=101, position=1, vout=0, txid=None):
     """An output; its transaction is named after its place."""
-    at = {"block_height": height, "position": position, "txid": txid or f"{height}/{position}"}
+    at = {
+        "block_height": height,
+        "position": position,
+        "txid": txid or f"{height}/{position}",
+    }
     return blank(RefundOutput, amount_sats=sats, vout=vout, **at)
 
 
-FIRST, SECOND, TWIN = wanted("first", 5_000), wanted("second", 9_000), wanted("twin", 5_000)
+FIRST, SECOND, TWIN = (
+    wanted("first", 5_000),
+    wanted("second", 9_000),
+    wanted("twin", 5_000),
+)
 
 FEE = paid(4_700, 103)
-OLD = (paid(5_000, 0, 7, txid="a"), paid(5_000, 0, 2, txid="b"))  # of a chain that was given up
+OLD = (
+    paid(5_000, 0, 7, txid="a"),
+    paid(5_000, 0, 2, txid="b"),
+)  # of a chain that was given up
 
 
 def row(sentence, refunds, outputs, sent, again=()):
@@ -108,9 +124,14 @@ def test_what_is_sent(refunds, outputs, sent, again):
 @pytest.mark.parametrize("seed", range(20))
 def test_the_order_in_which_blocks_are_read_changes_nothing(seed):
     chance = random.Random(seed)
-    refunds = [wanted(str(n), chance.randrange(1, 6), 100 + chance.randrange(4)) for n in range(6)]
+    refunds = [
+        wanted(str(n), chance.randrange(1, 6), 100 + chance.randrange(4))
+        for n in range(6)
+    ]
     outputs = [
-        paid(chance.randrange(1, 6), 100 + chance.randrange(6), chance.randrange(3), vout)
+        paid(
+            chance.randrange(1, 6), 100 + chance.randrange(6), chance.randrange(3), vout
+        )
         for vout in range(8)
     ]
     shuffled = chance.sample(outputs, len(outputs))
@@ -131,7 +152,9 @@ DUST = [(1, vout, 294) for vout in range(3_200)]
     [
         pytest.param([5_000], [(1, 0, 5_000)], [(1, 0, 5_000)], id="what sends it"),
         pytest.param([294], DUST, DUST[: 1 + MOST_BESIDE], id="dust of the very sum"),
-        pytest.param([294, 294, 294], DUST, DUST[: 3 + MOST_BESIDE], id="as many as wait for it"),
+        pytest.param(
+            [294, 294, 294], DUST, DUST[: 3 + MOST_BESIDE], id="as many as wait for it"
+        ),
         pytest.param([5_000], DUST, DUST[-MOST_BESIDE:], id="dust beside another sum"),
         pytest.param(
             [5_000],

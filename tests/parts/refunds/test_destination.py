@@ -78,11 +78,16 @@ def test_every_kind_is_taken_in_every_form(shop, kind, form):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("blank", BLANKS.values(), ids=BLANKS)
-def test_an_address_in_groups_of_four_is_read_whatever_is_between_them(shop, kind, blank):
+def test_an_address_in_groups_of_four_is_read_whatever_is_between_them(
+    shop, kind, blank
+):
     address = address_of(KINDS[kind], REGTEST)
     groups = blank.join(address[at : at + 4] for at in range(0, len(address), 4))
     for form in ("{}", "bitcoin:{}?amount=1"):
-        assert read(shop.service.db, REGTEST, form.format(groups), 1_000).address == address
+        assert (
+            read(shop.service.db, REGTEST, form.format(groups), 1_000).address
+            == address
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)

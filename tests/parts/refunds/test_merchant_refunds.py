@@ -27,7 +27,9 @@ def refunds(till, invoice):
 
 def inbox(browser):
     """The number in the menu; "" for none."""
-    return " ".join(browser.page("/refunds").texts.get("inbox", "").split()).rpartition(" ")[2]
+    return " ".join(browser.page("/refunds").texts.get("inbox", "").split()).rpartition(
+        " "
+    )[2]
 
 
 def test_it_is_made_on_an_invoices_page_and_sent_from_the_list(till, browser):
@@ -37,7 +39,11 @@ def test_it_is_made_on_an_invoices_page_and_sent_from_the_list(till, browser):
         answer = browser.post(f"/invoices/{invoice['id']}/refund", **form)
         assert answer.headers["Location"].endswith("/refunds?done=made")
     (refund,) = refunds(till, invoice)
-    assert (refund.amount_sats, refund.reason, refund.status) == (294, "too much", "requested")
+    assert (refund.amount_sats, refund.reason, refund.status) == (
+        294,
+        "too much",
+        "requested",
+    )
     url = f"{till.settings.base_url}/refund/{refund.id}"
     assert f'data-copy="{url}"' in browser.page("/refunds").source
     give(till, refund, address(1))
@@ -56,7 +62,9 @@ def test_an_amount_of_money_goes_at_todays_price_rounded_down(till, browser):
     assert (refund.status, refund.amount_sats) == ("ready", 16_666)
 
 
-def test_a_page_that_is_out_of_date_makes_no_refund_of_what_it_did_not_show(till, browser):
+def test_a_page_that_is_out_of_date_makes_no_refund_of_what_it_did_not_show(
+    till, browser
+):
     """The page says that an empty field is the excess; once that is promised, all is left."""
     invoice = too_much(till)
     path = f"/invoices/{invoice['id']}"
@@ -67,7 +75,9 @@ def test_a_page_that_is_out_of_date_makes_no_refund_of_what_it_did_not_show(till
     assert [row.amount_sats for row in refunds(till, invoice)] == [294]
 
 
-def test_a_new_page_after_the_excess_is_promised_makes_nothing_without_a_sum(till, browser):
+def test_a_new_page_after_the_excess_is_promised_makes_nothing_without_a_sum(
+    till, browser
+):
     """The price of the goods is no excess: to send it back, the sum is said."""
     invoice = too_much(till)
     path = f"/invoices/{invoice['id']}"
@@ -92,7 +102,10 @@ def test_other_money_to_the_address_is_asked_about_and_counts_at_a_press(till, b
         assert "done=sent" in browser.post(path).headers["Location"]
     assert found(till, refund).sent_sats == 9_700
     assert "was it this?" not in browser.page("/refunds").source
-    assert "0.00009700 BTC was sent back." in browser.page(f"/invoices/{refund.invoice_id}").source
+    assert (
+        "0.00009700 BTC was sent back."
+        in browser.page(f"/invoices/{refund.invoice_id}").source
+    )
 
 
 def test_what_is_no_output_of_it_changes_nothing(till, browser):
@@ -123,13 +136,29 @@ def test_nothing_more_goes_back_while_a_refund_was_sent_twice(till, browser):
 @pytest.mark.parametrize(
     ("fields", "code", "sentence"),
     [
-        ({"amount": "much"}, "invalid_request&amount=much", "Enter an amount such as 25 or 19.90."),
-        ({"amount": "1,500"}, "invalid_request&amount=1%2C500", "read as two amounts: 1,500.00 or"),
-        ({"amount": "€5"}, "invalid_request&amount=%E2%82%AC5", "another currency&#39;s sign"),
+        (
+            {"amount": "much"},
+            "invalid_request&amount=much",
+            "Enter an amount such as 25 or 19.90.",
+        ),
+        (
+            {"amount": "1,500"},
+            "invalid_request&amount=1%2C500",
+            "read as two amounts: 1,500.00 or",
+        ),
+        (
+            {"amount": "€5"},
+            "invalid_request&amount=%E2%82%AC5",
+            "another currency&#39;s sign",
+        ),
         ({"amount": "0"}, "invalid_request&amount=0", "Enter an amount above 0"),
         ({"amount": "60.00"}, "too_much", "cannot be more than twice"),
         ({"address": "bc1q"}, "malformed", "this address cannot be used"),
-        ({"amount": "0.10", "address": address(1)}, "dust", "this address cannot be used"),
+        (
+            {"amount": "0.10", "address": address(1)},
+            "dust",
+            "this address cannot be used",
+        ),
         ({"reason": "x" * 201}, "reason", "the reason has more than 200 characters"),
         ({"reason": "a\u202eb"}, "reason&sign=U%2B202E", "cannot be seen (U+202E)"),
     ],
@@ -144,7 +173,9 @@ def test_what_is_wrong_is_said_beside_the_form(till, browser, fields, code, sent
     assert 'role="alert"' in source and sentence in source
 
 
-@pytest.mark.parametrize("query", ["reason&sign=Pay%20here", "invalid_request&amount=5"])
+@pytest.mark.parametrize(
+    "query", ["reason&sign=Pay%20here", "invalid_request&amount=5"]
+)
 def test_an_address_that_somebody_made_up_says_nothing_of_its_own(till, browser, query):
     invoice = paid(till)
     source = browser.page(f"/invoices/{invoice['id']}?done=refund_{query}").source
@@ -177,14 +208,19 @@ def test_the_address_is_cleared_and_the_refund_canceled(till, browser):
     refund = made(till, paid(till), to=address(1))
     browser.post(f"/refunds/{refund.id}/clear")
     assert found(till, refund).status == "requested"
-    assert "done=changed" in browser.post(f"/refunds/{refund.id}/clear").headers["Location"]
+    assert (
+        "done=changed"
+        in browser.post(f"/refunds/{refund.id}/clear").headers["Location"]
+    )
     browser.post(f"/refunds/{refund.id}/cancel")
     assert found(till, refund).status == "canceled"
 
 
 def test_a_mail_with_its_page_is_prepared(till, browser):
     made(till, paid(till, customer_email="ann@example.com"), 600)
-    (href,) = re.findall(r'class="mail" href="([^"]*)"', browser.page("/refunds").source)
+    (href,) = re.findall(
+        r'class="mail" href="([^"]*)"', browser.page("/refunds").source
+    )
     assert href.startswith("mailto:ann@example.com?subject=")
     assert f"{till.settings.base_url}/refund/rfd_" in unquote(href)
 

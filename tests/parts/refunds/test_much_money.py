@@ -25,7 +25,9 @@ def pay_dust(till, refund):
     return till.sandbox.chain.accept(wallet.build(coins, outputs, fee_sats), till.now)
 
 
-@pytest.mark.parametrize("sats", [294, 10_000], ids=["of exactly its sum", "of another sum"])
+@pytest.mark.parametrize(
+    "sats", [294, 10_000], ids=["of exactly its sum", "of another sum"]
+)
 def test_it_is_one_proof_and_a_few_rows(till, sats):
     refund = made(till, paid(till), sats, address(1))
     txid = pay_dust(till, refund)

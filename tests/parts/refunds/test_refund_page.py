@@ -27,7 +27,10 @@ def test_an_address_is_shown_back_and_kept_at_the_second_press(till, refund):
     assert 'id="give"' in page(till, refund)
     led = post(till, refund, address=f"bitcoin:{address(1)}?amount=7")
     # Led there by 303, so that Back from the next page asks nobody to send the form again.
-    assert (led.status_code, led.headers["Location"]) == (303, f"{refund.id}?address={address(1)}")
+    assert (led.status_code, led.headers["Location"]) == (
+        303,
+        f"{refund.id}?address={address(1)}",
+    )
     shown = till.shop.client.get(f"/refund/{led.headers['Location']}")
     assert shown.status_code == 200 and "P2WPKH" in shown.text
     groups = [address(1)[at : at + 4] for at in range(0, len(address(1)), 4)]
@@ -36,16 +39,22 @@ def test_an_address_is_shown_back_and_kept_at_the_second_press(till, refund):
     kept = post(till, refund, address=address(1), keep="yes")
     assert (kept.status_code, kept.headers["Location"]) == (303, refund.id)
     assert found(till, refund).address == address(1)
-    assert 'id="confirm"' not in page(till, refund, address=address(2))  # Back, and again
+    assert 'id="confirm"' not in page(
+        till, refund, address=address(2)
+    )  # Back, and again
     again = post(till, refund, address=address(2), keep="yes")
     assert again.status_code == 400 and address(2) not in again.text
     assert found(till, refund).address == address(1)
 
 
-@pytest.mark.parametrize("text", ["", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4", "<b>\0\u202e"])
+@pytest.mark.parametrize(
+    "text", ["", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4", "<b>\0\u202e"]
+)
 def test_what_is_no_address_is_refused_beside_its_field(till, refund, text):
     if text:
-        led = till.shop.client.get(f"/refund/{refund.id}", query_string={"address": text})
+        led = till.shop.client.get(
+            f"/refund/{refund.id}", query_string={"address": text}
+        )
         assert led.status_code == 400 and 'aria-invalid="true"' in led.text
     answer = post(till, refund, address=text)
     assert answer.status_code == 400
@@ -67,7 +76,9 @@ def test_what_wallets_copy_beside_addresses_has_its_own_sentence(till, refund):
 
 def test_each_state_says_what_happens_next_in_every_language(till, refund):
     def seen():
-        found = {language: Page(page(till, refund, lang=language)) for language in LANGUAGES}
+        found = {
+            language: Page(page(till, refund, lang=language)) for language in LANGUAGES
+        }
         return {language: one.texts["state"] for language, one in found.items()}
 
     states = [seen()]

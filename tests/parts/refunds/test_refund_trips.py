@@ -45,7 +45,9 @@ def test_from_the_payers_address_to_the_block_and_back_and_to_another(till):
     assert status(till, refund) == ("ready", None)
     till.mine_and_check()
     assert status(till, refund) == ("sent", txid)
-    told = [f"refund.{kind}" for kind in ("requested", "ready", "sent", "undone", "sent")]
+    told = [
+        f"refund.{kind}" for kind in ("requested", "ready", "sent", "undone", "sent")
+    ]
     assert kinds(till)[-5:] == told
 
 
@@ -70,7 +72,9 @@ def test_what_was_sent_twice_needs_attention_until_it_is_dismissed(till):
     assert reason_of(till, invoice) is None
     till.mine_and_check()
     assert reason_of(till, invoice) == "refunded_twice"
-    Terminal(till).run("invoice", "dismiss", invoice["id"], "--reason", "they sent it back")
+    Terminal(till).run(
+        "invoice", "dismiss", invoice["id"], "--reason", "they sent it back"
+    )
     assert reason_of(till, invoice) is None
 
 
@@ -102,7 +106,11 @@ def test_another_sum_sends_it_once_the_merchant_says_so(till):
     output = f"{txid}:{shown['vout']}"
     for _ in range(2):  # a second press is the first
         said = terminal.json("refund", "sent", refund.id, output)
-    assert (said["status"], said["tx_hash"], said["amount_sats"]) == ("sent", txid, 10_000)
+    assert (said["status"], said["tx_hash"], said["amount_sats"]) == (
+        "sent",
+        txid,
+        10_000,
+    )
     row = found(till, refund)
     assert (row.sent_sats, row.value_at_sending) == (9_700, "5.82")
     assert till.kinds(invoice).count("refund sent") == 1
@@ -112,7 +120,10 @@ def test_another_sum_sends_it_once_the_merchant_says_so(till):
     till.check()
     assert status(till, refund) == ("ready", None)
     till.mine_and_check()
-    assert status(till, refund) == ("sent", txid)  # the same transaction: his word holds
+    assert status(till, refund) == (
+        "sent",
+        txid,
+    )  # the same transaction: his word holds
     proof = json.loads(terminal.run("refund", "proof", refund.id)[0])
     assert check_document(proof).amounts_sats[shown["vout"]] == 9_700
 
@@ -158,7 +169,9 @@ def test_one_output_is_one_refund_whatever_the_merchant_says(till):
         say_it_was(till, first, other)
 
 
-@pytest.mark.parametrize("text", ["", "x", "0" * 64, "0" * 64 + ":", "0" * 63 + ":0", ":" * 99])
+@pytest.mark.parametrize(
+    "text", ["", "x", "0" * 64, "0" * 64 + ":", "0" * 63 + ":0", ":" * 99]
+)
 def test_what_is_no_output_is_refused(till, text):
     with pytest.raises(Refused, match="TXID:VOUT"):
         by_hand.read_outpoint(text)
@@ -181,7 +194,9 @@ def test_unsaid_it_is_the_excess_and_never_the_price_afterwards(till):
     invoice = too_much(till)
     came = invoice["amount_sats"] + 294
     with pytest.raises(Refused, match="nothing to send back"):
-        made(till, invoice, 0)  # what is worth less than a satoshi does not stand for all
+        made(
+            till, invoice, 0
+        )  # what is worth less than a satoshi does not stand for all
     excess = made(till, invoice)
     assert excess.amount_sats == 294
     with pytest.raises(Refused, match="nothing to send back"):
@@ -202,7 +217,9 @@ def test_unsaid_and_without_an_excess_it_is_all_that_came_once(till):
         made(till, invoice)
 
 
-def test_unsaid_it_means_what_it_meant_the_first_time_though_the_excess_leaves_the_chain(till):
+def test_unsaid_it_means_what_it_meant_the_first_time_though_the_excess_leaves_the_chain(
+    till,
+):
     """The payment of the excess is spent otherwise; a canceled refund has fixed it as well."""
     invoice = paid(till)
     till.confirm(invoice, 5_000)
@@ -303,13 +320,23 @@ def test_an_idle_shop_reads_on_while_a_refund_waits(till):
     till.mine()
     till.clock.move(hours=5)
     till.mine_and_check()
-    (row,) = till.shop.sql("SELECT COUNT(*) FROM block WHERE read_at = 0 AND height > 200")
+    (row,) = till.shop.sql(
+        "SELECT COUNT(*) FROM block WHERE read_at = 0 AND height > 200"
+    )
     assert row[0] > 0  # nothing waits any more
 
 
 def test_the_proof_is_checked_offline_by_the_command(till, tmp_path):
     terminal, invoice = Terminal(till), paid(till)
-    create = ("refund", "create", invoice["id"], "--amount", "5", "--address", address(1))
+    create = (
+        "refund",
+        "create",
+        invoice["id"],
+        "--amount",
+        "5",
+        "--address",
+        address(1),
+    )
     refund = terminal.json(*create)
     assert refund["amount_sats"] == 5 * 100_000_000 // 60_000
     _, errors = terminal.run("refund", "proof", refund["id"], status=1)
@@ -319,14 +346,20 @@ def test_the_proof_is_checked_offline_by_the_command(till, tmp_path):
     (tmp_path / "proof").write_text(terminal.run("refund", "proof", refund["id"])[0])
     (shown,) = terminal.json("verify-proof", str(tmp_path / "proof"))
     found = terminal.json("refund", "show", refund["id"])
-    assert (shown["txid"], shown["amount_sats"]) == (found["tx_hash"], refund["amount_sats"])
+    assert (shown["txid"], shown["amount_sats"]) == (
+        found["tx_hash"],
+        refund["amount_sats"],
+    )
     assert found["status"] == "sent" and terminal.json("refund", "list") == [
         {name: found[name] for name in terminal.json("refund", "list")[0]}
     ]
 
 
 def test_a_chain_that_is_begun_anew_sends_nothing_twice(till):
-    refund, waiting = made(till, paid(till), to=address(1)), made(till, paid(till), to=address(2))
+    refund, waiting = (
+        made(till, paid(till), to=address(1)),
+        made(till, paid(till), to=address(2)),
+    )
     txid, db = send(till, refund), till.shop.service.db
     till.mine_and_check()
     before = found(till, refund)
@@ -335,7 +368,10 @@ def test_a_chain_that_is_begun_anew_sends_nothing_twice(till):
     till.begin().clock.move(days=1)
     till.shop.sql("UPDATE block SET read_at = NULL")  # among them the one that sent it
     later = sent(till, waiting)
-    assert (status(till, refund), status(till, waiting)) == (("sent", txid), ("sent", later))
+    assert (status(till, refund), status(till, waiting)) == (
+        ("sent", txid),
+        ("sent", later),
+    )
     assert found(till, refund).value_at_sending == before.value_at_sending
     assert "refund.undone" not in kinds(till)
 

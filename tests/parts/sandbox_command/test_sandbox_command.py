@@ -34,7 +34,9 @@ INTRODUCTION = {
 
 def test_a_small_terminal_keeps_key_curl_line_and_links_in_sight(playground):
     shown = playground.introduction
-    assert [what for what, pattern in INTRODUCTION.items() if not re.search(pattern, shown)] == []
+    assert [
+        what for what, pattern in INTRODUCTION.items() if not re.search(pattern, shown)
+    ] == []
     assert len(shown.splitlines()) <= 18  # with lines that wrap, 24 rows
     for state in ("down", "up"):  # what is pressed at the workbench is shown there
         playground.press("explorer", state=state)
@@ -46,7 +48,9 @@ def test_a_small_terminal_keeps_key_curl_line_and_links_in_sight(playground):
 
 def test_the_tip_is_known_before_its_first_invoice(playground):
     with raw(playground.environ["BLOCKTILL_DATABASE_URL"]) as connection:
-        rows = connection.execute("SELECT above_height FROM invoice ORDER BY seq").fetchall()
+        rows = connection.execute(
+            "SELECT above_height FROM invoice ORDER BY seq"
+        ).fetchall()
     assert rows[0][0] is not None
 
 
@@ -57,7 +61,9 @@ def test_the_doctor_beside_it_is_green_by_the_line_that_is_printed(playground):
 
     def is_green():  # once the first check has ended
         words = ["sh", "-c", f"{line} --json"]
-        ended = subprocess.run(words, env=clean_environ(), capture_output=True, text=True)
+        ended = subprocess.run(
+            words, env=clean_environ(), capture_output=True, text=True
+        )
         findings[:] = json.loads(ended.stdout)
         return all(finding["colour"] == "green" for finding in findings)
 
@@ -71,7 +77,9 @@ def test_in_one_folder_it_is_one_shop(tmp_path):
     invoice = first.post("/invoices", {"amount_usd": 25})
     first.pay(invoice)
     first.press("mine")
-    paid = first.wait_for_status(invoice, "paid")  # so that the database has these blocks
+    paid = first.wait_for_status(
+        invoice, "paid"
+    )  # so that the database has these blocks
     family = children_of(first.process.pid)
     assert len(family) >= 4  # chain, gunicorn and its worker, check
     assert first.process.pid not in {os.getsid(each) for each in family}
@@ -93,7 +101,9 @@ def test_in_one_folder_it_is_one_shop(tmp_path):
     second.press("explorer", state="down")
     log = tmp_path / "sandbox/sandbox.log"
     until(lambda: "HTTP 503" in log.read_text(), "a check to fail")
-    command = {pid: Path(f"/proc/{pid}/cmdline") for pid in children_of(second.process.pid)}
+    command = {
+        pid: Path(f"/proc/{pid}/cmdline") for pid in children_of(second.process.pid)
+    }
     (check,) = (pid for pid in command if b"\0--watch\0" in command[pid].read_bytes())
     os.kill(check, signal.SIGKILL)
     assert second.process.wait(30) == 128 + signal.SIGKILL
@@ -101,7 +111,9 @@ def test_in_one_folder_it_is_one_shop(tmp_path):
     assert "blocktill: the check was killed (signal 9);" in talk and "HTTP 503" in talk
 
 
-def test_a_taken_port_any_network_but_regtest_and_what_cannot_be_run_are_refused(tmp_path):
+def test_a_taken_port_any_network_but_regtest_and_what_cannot_be_run_are_refused(
+    tmp_path,
+):
     environ = {"BLOCKTILL_DATABASE_URL": f"sqlite:///{tmp_path}/blocktill.db"}
     words = ["sandbox", "--state", str(tmp_path)]
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -119,7 +131,9 @@ def test_a_taken_port_any_network_but_regtest_and_what_cannot_be_run_are_refused
 
 def test_what_stands_behind_two_dashes_is_not_looked_at(blocktill):
     program = "import sys; sys.exit(sys.argv[1:] != ['--a', '', '--b='])"
-    blocktill.run("sandbox", "--once", "--", sys.executable, "-c", program, "--a", "", "--b=")
+    blocktill.run(
+        "sandbox", "--once", "--", sys.executable, "-c", program, "--a", "", "--b="
+    )
 
 
 def test_what_another_terminal_needs_is_quoted_and_shows_no_password():
@@ -148,5 +162,8 @@ def test_a_database_of_an_older_checkout_is_refused_with_how_to_start_over(tmp_p
     }
     words = ["sandbox", "--state", str(tmp_path / "state"), "--port", str(free_port())]
     refused = forge().run(environ, words)
-    assert refused.status == 1 and "is of an older version of this program" in refused.errors
+    assert (
+        refused.status == 1
+        and "is of an older version of this program" in refused.errors
+    )
     assert f"start over: remove {tmp_path}/state and {path}" in refused.errors

@@ -27,7 +27,9 @@ WITHOUT_DRIVER = "import sys; sys.modules['psycopg'] = None; "
 def ask_at_once(shop):
     """Four orders and four readings in eight threads; their statuses."""
     with ThreadPoolExecutor(8) as pool:
-        made = [pool.submit(shop.post, "/invoices", {"amount_usd": 5}) for _ in range(4)]
+        made = [
+            pool.submit(shop.post, "/invoices", {"amount_usd": 5}) for _ in range(4)
+        ]
         read = [pool.submit(shop.get, "/balance") for _ in range(4)]
         return [future.result().status_code for future in [*made, *read]]
 
@@ -74,12 +76,16 @@ def test_a_commit_waits_for_the_disk_whatever_the_server_is_set_to(url):
         connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
     db = open_database(url)
     with db.connected():
-        assert db.connection.execute_sql("SHOW synchronous_commit").fetchone() == ("on",)
+        assert db.connection.execute_sql("SHOW synchronous_commit").fetchone() == (
+            "on",
+        )
     db.close()
 
 
 @pytest.mark.skipif(not Pooler.PROGRAM, reason="no pgbouncer on this machine")
-def test_behind_a_pooler_of_transactions_a_service_serves_and_a_lock_is_refused(url, open_shops):
+def test_behind_a_pooler_of_transactions_a_service_serves_and_a_lock_is_refused(
+    url, open_shops
+):
     """Each statement may go over another connection, even the sixth, which would be prepared."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
@@ -110,7 +116,9 @@ def without_driver(words, url):
 
 def test_a_shop_on_sqlite_needs_no_driver(tmp_path):
     url = f"sqlite:///{tmp_path}/new.db"
-    made, done = (without_driver(words, url) for words in ("migrate", "merchant list --json"))
+    made, done = (
+        without_driver(words, url) for words in ("migrate", "merchant list --json")
+    )
     assert made.returncode == 0, made.stderr
     assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr
 

@@ -31,7 +31,9 @@ def away(mode="fast"):
 
 
 def tell_server(statement, *values):
-    with psycopg.connect(postgres.server().url("postgres"), autocommit=True) as connection:
+    with psycopg.connect(
+        postgres.server().url("postgres"), autocommit=True
+    ) as connection:
         connection.execute(statement, values)
 
 
@@ -100,20 +102,28 @@ def test_probes_and_metrics_tell_when_it_is_away_and_back(till, tmp_path):
             with away(mode):
                 assert probed() == (200, 503, 0)
                 answer = requests.get(f"{live.url}/readyz", timeout=60)
-                assert answer.json()["database"] == {"ok": False, "problem": "no answer"}
+                assert answer.json()["database"] == {
+                    "ok": False,
+                    "problem": "no answer",
+                }
             assert probed() == (200, 200, 1)
         answer = requests.get(f"{live.url}/readyz", timeout=60)
         assert answer.json()["database"] == {"ok": True, "version": versions.VERSION}
 
 
-@pytest.mark.parametrize("words", ["check", "invoice list", "merchant list", "migrate", "serve"])
+@pytest.mark.parametrize(
+    "words", ["check", "invoice list", "merchant list", "migrate", "serve"]
+)
 def test_every_command_says_in_one_line_that_it_is_away(words, shop):
     with away():
         output, errors = Terminal(shop).run(*words.split(), status=1)
     assert output == "" and "Traceback" not in errors and postgres.SECRET not in errors
     *before, line = errors.splitlines()
     assert all("Starting gunicorn" in log for log in before)
-    assert line.startswith("blocktill: the database cannot be used: ") and "refused" in line
+    assert (
+        line.startswith("blocktill: the database cannot be used: ")
+        and "refused" in line
+    )
 
 
 @pytest.mark.parametrize("words", ["check --watch 1", "run --every 1"])
@@ -146,7 +156,9 @@ def test_a_watch_goes_on_when_it_is_back(words, till):
 def found(till, url=None):
     """The findings by name, none of which tells the password."""
     environ = till.shop.environ | ({"BLOCKTILL_DATABASE_URL": url} if url else {})
-    examined = list(examine(settings.read(environ), environ, till.clock, lambda _: 10**12))
+    examined = list(
+        examine(settings.read(environ), environ, till.clock, lambda _: 10**12)
+    )
     assert postgres.SECRET not in str(examined)
     return {finding.name: finding for finding in examined}
 
@@ -163,7 +175,10 @@ def test_the_doctor_names_a_server_and_looks_into_the_rest_when_it_is_away(till)
     finding = everything["database"]
     assert finding.colour == "red" and "refused" in finding.sentence
     assert "the server runs" in finding.remedy and "\n" not in finding.sentence
-    assert everything["explorer 127.0.0.1"].colour == "green" and "totals of shop" not in everything
+    assert (
+        everything["explorer 127.0.0.1"].colour == "green"
+        and "totals of shop" not in everything
+    )
     assert postgres.SECRET not in output + errors and "Traceback" not in errors
 
 
@@ -192,8 +207,16 @@ FAULTS = {
         'role "nobody" does not',
         "BLOCKTILL_DATABASE_URL",
     ),
-    "the database": (instead("/test", "/none"), "does not exist", "BLOCKTILL_DATABASE_URL"),
-    "the host": (instead("127.0.0.1", "no.invalid"), "no.invalid", "BLOCKTILL_DATABASE_URL"),
+    "the database": (
+        instead("/test", "/none"),
+        "does not exist",
+        "BLOCKTILL_DATABASE_URL",
+    ),
+    "the host": (
+        instead("127.0.0.1", "no.invalid"),
+        "no.invalid",
+        "BLOCKTILL_DATABASE_URL",
+    ),
     "it may only be read": (read_only, "read-only", "write"),
     "a user without rights": (guest, "permission denied", "write"),
     "letters that it cannot store": (latin, "LATIN1", "UTF8"),

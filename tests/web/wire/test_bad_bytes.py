@@ -31,7 +31,9 @@ def post(shop, headers, body, path=b"/api/v1/invoices", key=""):
 
 
 def get(target, *lines, method=b"GET", host=b"x"):
-    head = b"\r\n".join([b"%s %s HTTP/1.1" % (method, target), b"Host: " + host, *lines])
+    head = b"\r\n".join(
+        [b"%s %s HTTP/1.1" % (method, target), b"Host: " + host, *lines]
+    )
     return head + b"\r\nConnection: close\r\n\r\n"
 
 
@@ -43,7 +45,9 @@ def assert_envelope(answer, status, code):
     got, headers, body = answer
     assert got == status, body
     assert headers["content-type"] == "application/json"
-    assert {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"} <= set(headers)
+    assert {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"} <= set(
+        headers
+    )
     envelope = json.loads(body)
     assert set(envelope) == {"error"} and set(envelope["error"]) == {"code", "message"}
     assert envelope["error"]["code"] == code
@@ -52,7 +56,9 @@ def assert_envelope(answer, status, code):
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
 
 
-def test_a_chunked_body_of_the_maximum_size_is_read_and_one_byte_more_is_too_large(shop, live):
+def test_a_chunked_body_of_the_maximum_size_is_read_and_one_byte_more_is_too_large(
+    shop, live
+):
     body = ORDER.ljust(MAXIMUM_BODY)
     assert exchange(live, post(shop, CHUNKED, chunked(body[:5], body[5:])))[0] == 201
     too_large = exchange(live, post(shop, CHUNKED, chunked(body, b" ")))
@@ -72,7 +78,9 @@ def test_a_body_beyond_the_limit_is_too_large(shop, live, size):
 
 
 def test_a_declared_length_beyond_the_limit_is_refused_before_it_arrives(shop, live):
-    answer = exchange(live, post(shop, b"Content-Length: 99999999999999999999\r\n", ORDER))
+    answer = exchange(
+        live, post(shop, b"Content-Length: 99999999999999999999\r\n", ORDER)
+    )
     assert_envelope(answer, 413, "payload_too_large")
 
 
@@ -98,7 +106,9 @@ def test_a_broken_chunk_is_invalid(shop, live, body):
 
 def test_a_body_cut_short_compressed_or_without_length_is_invalid(shop, live):
     gzip = b"Content-Length: 4\r\nContent-Encoding: gzip\r\n"
-    cut_short = exchange(live, post(shop, b"Content-Length: 100\r\n", ORDER), hang_up=True)
+    cut_short = exchange(
+        live, post(shop, b"Content-Length: 100\r\n", ORDER), hang_up=True
+    )
     compressed = exchange(live, post(shop, gzip, b"\x1f\x8b\x08\x00"))
     without_length = exchange(live, post(shop, b"", ORDER))
     for answer in (cut_short, compressed, without_length):
@@ -114,7 +124,9 @@ def test_a_body_that_never_comes_is_invalid_and_makes_no_link(shop, live, path):
     assert after == before
 
 
-def test_a_request_on_a_connection_kept_open_is_not_read_from_the_last_ones_rest(shop, live):
+def test_a_request_on_a_connection_kept_open_is_not_read_from_the_last_ones_rest(
+    shop, live
+):
     """A body that was refused unread must not become the next request."""
     smuggled = get(b"/api/v1/openapi.json")
     key = shop.issue("read").encode()
@@ -127,15 +139,28 @@ def test_a_request_on_a_connection_kept_open_is_not_read_from_the_last_ones_rest
     assert b'"openapi"' not in rest
 
 
-CREDENTIALS = [b"Bearer \xff\xfe", b"Bearer " + "ключ".encode(), b"Bearer " + b"x" * 8000]
-CREDENTIALS += [b"\xff", b"Bearer a b c", b"Basic dXNlcjpwYXNz", b"Digest username=x, realm=y"]
+CREDENTIALS = [
+    b"Bearer \xff\xfe",
+    b"Bearer " + "ключ".encode(),
+    b"Bearer " + b"x" * 8000,
+]
+CREDENTIALS += [
+    b"\xff",
+    b"Bearer a b c",
+    b"Basic dXNlcjpwYXNz",
+    b"Digest username=x, realm=y",
+]
 CREDENTIALS += [b"Bearer '; DROP TABLE api_key; --"]
 
 
 @pytest.mark.parametrize("value", CREDENTIALS)
 def test_junk_as_credential_is_unauthorized_or_throttled(live, value):
-    status, _, _ = answer = exchange(live, get(b"/api/v1/balance", b"Authorization: " + value))
-    assert_envelope(answer, *((429, "rate_limited") if status == 429 else (401, "unauthorized")))
+    status, _, _ = answer = exchange(
+        live, get(b"/api/v1/balance", b"Authorization: " + value)
+    )
+    assert_envelope(
+        answer, *((429, "rate_limited") if status == 429 else (401, "unauthorized"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -152,7 +177,9 @@ def test_junk_as_credential_is_unauthorized_or_throttled(live, value):
         pytest.param(b"'; DROP TABLE idempotency_key; --", True, id="SQL"),
     ],
 )
-def test_an_idempotency_key_is_1_to_255_printable_ascii_characters(shop, live, value, accepted):
+def test_an_idempotency_key_is_1_to_255_printable_ascii_characters(
+    shop, live, value, accepted
+):
     headers = b"Content-Length: 17\r\nIdempotency-Key: %s\r\n" % value
     answer = exchange(live, post(shop, headers, ORDER))
     if accepted:
@@ -162,7 +189,15 @@ def test_an_idempotency_key_is_1_to_255_printable_ascii_characters(shop, live, v
         assert b"Idempotency-Key" in answer[2]
 
 
-FORWARDED = [b"203.0.113.7", b"junk", b"1, 2, 3, 4", b"\xff", b"", b"::1%eth0", b"9" * 4000]
+FORWARDED = [
+    b"203.0.113.7",
+    b"junk",
+    b"1, 2, 3, 4",
+    b"\xff",
+    b"",
+    b"::1%eth0",
+    b"9" * 4000,
+]
 
 
 @pytest.mark.parametrize("value", FORWARDED)
@@ -196,22 +231,43 @@ ATTACKS += [b"..", b"%2e%2e", b"%2e%2e%2f%2e%2e%2fetc%2fpasswd"]
 @pytest.mark.parametrize("collection", [b"invoices", b"payment-links"])
 def test_a_junk_id_is_not_found(shop, live, collection):
     for junk in (*NO_TEXT, *(b"inv_" + rest for rest in NO_ID), *ATTACKS):
-        answer = exchange(live, get(b"/api/v1/%b/%b" % (collection, junk), bearer(shop)))
+        answer = exchange(
+            live, get(b"/api/v1/%b/%b" % (collection, junk), bearer(shop))
+        )
         assert_envelope(answer, 404, "not_found")
 
 
-PATHS = [b"", b"/", b"/nothing", b"/balance/", b"/invoices/", b"//balance", b"/invoices/a/b"]
+PATHS = [
+    b"",
+    b"/",
+    b"/nothing",
+    b"/balance/",
+    b"/invoices/",
+    b"//balance",
+    b"/invoices/a/b",
+]
 PATHS += [b"/BALANCE", b"/balance%20", b"/%00", b"/openapi.json/"]
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_an_unknown_path_is_not_found_with_a_key_and_unauthorized_without(shop, live, path):
+def test_an_unknown_path_is_not_found_with_a_key_and_unauthorized_without(
+    shop, live, path
+):
     answer = exchange(live, get(b"/api/v1" + path, bearer(shop)))
     assert_envelope(answer, 404, "not_found")
     assert_envelope(exchange(live, get(b"/api/v1" + path)), 401, "unauthorized")
 
 
-HOSTS = [b"", b"evil.example:99999", b"a..b", b"-", b"[::1", b"\xff", b"a b", b"x" * 300]
+HOSTS = [
+    b"",
+    b"evil.example:99999",
+    b"a..b",
+    b"-",
+    b"[::1",
+    b"\xff",
+    b"a b",
+    b"x" * 300,
+]
 
 
 @pytest.mark.parametrize("host", HOSTS)
@@ -223,9 +279,16 @@ def test_the_name_in_host_may_be_any(shop, live, host):
 
 @pytest.mark.parametrize(
     "path",
-    [b"/api/v1/balance", b"/api/v1/invoices", b"/api/v1/invoices/inv_0", b"/api/v1/openapi.json"],
+    [
+        b"/api/v1/balance",
+        b"/api/v1/invoices",
+        b"/api/v1/invoices/inv_0",
+        b"/api/v1/openapi.json",
+    ],
 )
-@pytest.mark.parametrize("method", [b"OPTIONS", b"PUT", b"PATCH", b"DELETE", b"TRACE", b"BREW"])
+@pytest.mark.parametrize(
+    "method", [b"OPTIONS", b"PUT", b"PATCH", b"DELETE", b"TRACE", b"BREW"]
+)
 def test_another_method_is_not_allowed(shop, live, path, method):
     key = b"Authorization: Bearer " + shop.issue("write").encode()
     answer = exchange(live, get(path, key, method=method))
@@ -237,21 +300,42 @@ def test_another_method_is_not_allowed(shop, live, path, method):
 
 
 def test_head_is_get_without_a_body(shop, live):
-    status, headers, body = exchange(live, get(b"/api/v1/balance", bearer(shop), method=b"HEAD"))
+    status, headers, body = exchange(
+        live, get(b"/api/v1/balance", bearer(shop), method=b"HEAD")
+    )
     assert (status, body) == (200, b"")
     assert headers["x-ratelimit-remaining"] == "119"
 
 
-REFUSED = [b"", b"=", b"=%2B5", b"=+5", b"=5+", b"=%D9%A3", b"=1e1", b"=5.0", b"=0x5", b"=-5"]
+REFUSED = [
+    b"",
+    b"=",
+    b"=%2B5",
+    b"=+5",
+    b"=5+",
+    b"=%D9%A3",
+    b"=1e1",
+    b"=5.0",
+    b"=0x5",
+    b"=-5",
+]
 REFUSED += [b"=" + b"9" * 4000, b"=5%00", b"=5%0a", b"=%ff", b"=NaN", b"=5&limit=5"]
-UNDERSTOOD = [b"limit[]=5", b"LIMIT=500", b"unknown=1&unknown=2", b"%ff=%ff&%00=%00", b"&&&===&"]
+UNDERSTOOD = [
+    b"limit[]=5",
+    b"LIMIT=500",
+    b"unknown=1&unknown=2",
+    b"%ff=%ff&%00=%00",
+    b"&&&===&",
+]
 UNDERSTOOD += [b"limit=005", b"limit=5&cursor=x"]
 
 
 @pytest.mark.parametrize("path", [b"invoices", b"payment-links", b"payments"])
 def test_a_query_string_is_understood_or_refused(shop, live, path):
     for query in REFUSED:
-        answer = exchange(live, get(b"/api/v1/%b?limit%b" % (path, query), bearer(shop)))
+        answer = exchange(
+            live, get(b"/api/v1/%b?limit%b" % (path, query), bearer(shop))
+        )
         assert_envelope(answer, 400, "invalid_request")
         assert b"limit" in answer[2], query
     for query in UNDERSTOOD:
@@ -259,9 +343,13 @@ def test_a_query_string_is_understood_or_refused(shop, live, path):
         assert exchange(live, sent)[0] == 200, query
 
 
-@pytest.mark.parametrize("junk", [b"%00", b"inv_%00", b"%ff", b"'--", b"x" * 3000, b"%ed%a0%80"])
+@pytest.mark.parametrize(
+    "junk", [b"%00", b"inv_%00", b"%ff", b"'--", b"x" * 3000, b"%ed%a0%80"]
+)
 def test_a_junk_invoice_id_in_the_filter_is_an_empty_list(shop, live, junk):
-    status, _, body = exchange(live, get(b"/api/v1/payments?invoice_id=" + junk, bearer(shop)))
+    status, _, body = exchange(
+        live, get(b"/api/v1/payments?invoice_id=" + junk, bearer(shop))
+    )
     assert (status, json.loads(body)) == (200, {"object": "list", "data": []})
 
 
@@ -282,7 +370,9 @@ REFUSED_BEFORE = {
 
 @pytest.mark.parametrize("lines", REFUSED_BEFORE.values(), ids=REFUSED_BEFORE)
 def test_a_malformed_head_is_refused_and_repeats_no_secret(shop, live, lines):
-    status, headers, body = exchange(live, post(shop, lines + b"\r\n", ORDER), hang_up=True)
+    status, headers, body = exchange(
+        live, post(shop, lines + b"\r\n", ORDER), hang_up=True
+    )
     assert (400 <= status < 500 or status == 501) and headers["connection"] == "close"
     assert b"sk_test_" not in body
 

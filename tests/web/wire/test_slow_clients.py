@@ -10,7 +10,9 @@ import pytest
 from wire import answered, chunked
 
 CLIENTS = 60  # the service has 64 threads
-POST = b"POST /api/v1/invoices HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+POST = (
+    b"POST /api/v1/invoices HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+)
 SOON_S = 20  # they stay for as long as it takes
 IDLE = 1_000
 
@@ -67,9 +69,17 @@ def assert_served(live, shop):
         pytest.param(b"GET /healthz HT", b"", id="fall silent in the first line"),
         pytest.param(b"GET /healthz HTTP/1.1\r\n", b"A: b\r\n", id="drip headers"),
         pytest.param(POST + b"Content-Length: 9000\r\n\r\n{", b" ", id="drip a body"),
-        pytest.param(POST + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n", id="drip chunks"),
-        pytest.param(POST + b"Content-Length: 99999\r\n\r\n{", b" ", id="drip what is too large"),
-        pytest.param(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", b"", id="stay for more"),
+        pytest.param(
+            POST + b"Transfer-Encoding: chunked\r\n\r\n",
+            b"1\r\n \r\n",
+            id="drip chunks",
+        ),
+        pytest.param(
+            POST + b"Content-Length: 99999\r\n\r\n{", b" ", id="drip what is too large"
+        ),
+        pytest.param(
+            b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", b"", id="stay for more"
+        ),
         pytest.param(
             b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
             b"",
@@ -102,16 +112,29 @@ def test_a_thousand_idle_connections_do_not_close_the_service(live, shop):
 
 def test_requests_sent_at_once_are_answered_in_their_order(live, shop):
     key = shop.issue("read").encode()
-    one = b"GET /api/v1/balance HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n"
-    answers = answered(live, one % (key, b"") * 5 + one % (key, b"Connection: close\r\n"))
-    remaining = [line for line in answers.split(b"\r\n") if b"X-RateLimit-Remaining" in line]
-    assert remaining == [b"X-RateLimit-Remaining: %d" % left for left in range(119, 113, -1)]
+    one = (
+        b"GET /api/v1/balance HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n"
+    )
+    answers = answered(
+        live, one % (key, b"") * 5 + one % (key, b"Connection: close\r\n")
+    )
+    remaining = [
+        line for line in answers.split(b"\r\n") if b"X-RateLimit-Remaining" in line
+    ]
+    assert remaining == [
+        b"X-RateLimit-Remaining: %d" % left for left in range(119, 113, -1)
+    ]
 
 
 def test_a_client_that_waits_to_be_told_to_go_on_is_told_so_once(live, shop):
-    head = POST + b"Authorization: Bearer %s\r\nExpect: 100-continue\r\nContent-Length: 17\r\n"
+    head = (
+        POST
+        + b"Authorization: Bearer %s\r\nExpect: 100-continue\r\nContent-Length: 17\r\n"
+    )
     with socket.create_connection(("127.0.0.1", live.port), 60) as connection:
-        connection.sendall(head % shop.issue("write").encode() + b"Connection: close\r\n\r\n")
+        connection.sendall(
+            head % shop.issue("write").encode() + b"Connection: close\r\n\r\n"
+        )
         assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
         connection.sendall(b'{"amount_usd": 5}')
         assert connection.makefile("rb").read().startswith(b"HTTP/1.1 201")
@@ -143,16 +166,23 @@ BODIES = list(itertools.product((10, 65_535, 65_536, 200_000), (False, True)))
         pytest.param(b"GET /api/v1/balance", NO_KEY, 401, id="no key"),
         pytest.param(b"POST /api/v1/nothing", b"write", 404, id="an unknown path"),
         pytest.param(b"DELETE /api/v1/balance", b"write", 405, id="a wrong method"),
-        pytest.param(b"GET /api/v1/openapi.json", NO_KEY, 200, id="an operation without body"),
+        pytest.param(
+            b"GET /api/v1/openapi.json", NO_KEY, 200, id="an operation without body"
+        ),
         pytest.param(b"POST /link/lnk_no", NO_KEY, 404, id="a page that is not there"),
         pytest.param(b"GET /healthz", NO_KEY, 200, id="the health check"),
     ],
 )
-def test_an_answer_keeps_the_connection_or_says_that_it_ends(live, shop, target, lines, status):
+def test_an_answer_keeps_the_connection_or_says_that_it_ends(
+    live, shop, target, lines, status
+):
     """Body read or not: an answer that says `keep-alive` is followed by the next one."""
     if lines in (b"read", b"write"):
         lines = b"Authorization: Bearer %s\r\n" % shop.issue(lines.decode()).encode()
-    head = b"%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s" % (target, lines)
+    head = b"%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s" % (
+        target,
+        lines,
+    )
     for size, in_chunks in BODIES:
         sent = head + body(size, in_chunks) + NEXT
         first, *more = answered(live, sent).split(b"HTTP/1.1 ")[1:]
@@ -160,7 +190,10 @@ def test_an_answer_keeps_the_connection_or_says_that_it_ends(live, shop, target,
         assert first[:3] in (b"%d" % expected, b"429"), (size, in_chunks, first)
         assert first[:3] != b"429" or status == 401
         ends = b"\r\nConnection: close\r\n" in first
-        assert [answer[:3] for answer in more] == ([] if ends else [b"200"]), (size, in_chunks)
+        assert [answer[:3] for answer in more] == ([] if ends else [b"200"]), (
+            size,
+            in_chunks,
+        )
 
 
 def test_who_sends_too_much_without_a_key_is_throttled_and_told_the_end(live, shop):

@@ -32,10 +32,16 @@ MOST_LINKS = 20
 
 def show(visit: Visit, link: FileLink | None = None, url: str = "") -> Response:
     """`url`: that of the `link` that was just made, shown once."""
-    db, now_ms, today = visit.service.db, to_ms(visit.now), visit.now.astimezone(visit.zone).date()
+    db, now_ms, today = (
+        visit.service.db,
+        to_ms(visit.now),
+        visit.now.astimezone(visit.zone).date(),
+    )
     links = db.rows(sessions.FILES, merchant_id=visit.merchant_id, now=now_ms)
     days = today.replace(month=1, day=1), today
-    return visit.page("downloads.html", days=days, links=links, link=link, url=url, date_of=date_of)
+    return visit.page(
+        "downloads.html", days=days, links=links, link=link, url=url, date_of=date_of
+    )
 
 
 def make_link(visit: Visit) -> Response:
@@ -46,9 +52,13 @@ def make_link(visit: Visit) -> Response:
     with visit.once("fil", sessions.FILE) as (id, is_made):
         if not is_made:
             db.run(sessions.OLD_FILES, now=to_ms(visit.now))
-            rows = db.rows(sessions.FILES, merchant_id=visit.merchant_id, now=to_ms(visit.now))
+            rows = db.rows(
+                sessions.FILES, merchant_id=visit.merchant_id, now=to_ms(visit.now)
+            )
             if len(rows) >= MOST_LINKS:
-                raise InvalidRequest(f"{MOST_LINKS} such links work already: revoke one first")
+                raise InvalidRequest(
+                    f"{MOST_LINKS} such links work already: revoke one first"
+                )
             db.run(
                 sessions.ADD_FILE,
                 id=id,
@@ -64,14 +74,18 @@ def make_link(visit: Visit) -> Response:
 
 
 def revoke(visit: Visit, id: str) -> Response:
-    visit.service.db.run(sessions.REVOKE_FILE, id=visit.own(sessions.FILE, "fil", id).id)
+    visit.service.db.run(
+        sessions.REVOKE_FILE, id=visit.own(sessions.FILE, "fil", id).id
+    )
     return visit.to("/downloads", done="revoked")
 
 
 def send_linked(service: Service, secret: str) -> Response:
     """The file of a link. Raises NotFound for one that is unknown, revoked or old."""
     now_ms = to_ms(service.now())
-    link = service.db.row(sessions.FILE_BY_SECRET, secret_sha256=sha256_of(secret), now=now_ms)
+    link = service.db.row(
+        sessions.FILE_BY_SECRET, secret_sha256=sha256_of(secret), now=now_ms
+    )
     if link is None:
         count(service, wrong())
         raise NotFound("there is no such file")
@@ -100,11 +114,17 @@ def _payments(
         payments.END if last is None else start_of(number_of(last) + 1, zone),
     )
     chunks = _chunks(made.lines(records, current(), zone))
-    name = "payments" + "".join(f"-{day:%Y-%m-%d}" for day in (first, last) if day) + made.ending
+    name = (
+        "payments"
+        + "".join(f"-{day:%Y-%m-%d}" for day in (first, last) if day)
+        + made.ending
+    )
     place = PLACES.take(request.environ.get("gunicorn.socket"))
     if place is None:
         raise RateLimited(AGAIN_S)
-    response = Response(place.send(chunks), content_type=f"{made.media_type}; charset=utf-8")
+    response = Response(
+        place.send(chunks), content_type=f"{made.media_type}; charset=utf-8"
+    )
     response.call_on_close(place.release)
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response

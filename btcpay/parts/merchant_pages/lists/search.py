@@ -31,7 +31,10 @@ END = "\x7f"  # sorts after every character of an id or an address
 _BEGINNINGS = (
     ("id", re.compile(r"(inv_[0-9A-Za-z]{4,24})")),
     ("address", re.compile(r"\A((?:bc|tb|bcrt)1[0-9a-z]{5,})", re.I)),
-    ("txid", re.compile(r"(\A[0-9a-f]{8,64}\Z|(?<![0-9a-z])[0-9a-f]{64}(?![0-9a-z]))", re.I)),
+    (
+        "txid",
+        re.compile(r"(\A[0-9a-f]{8,64}\Z|(?<![0-9a-z])[0-9a-f]{64}(?![0-9a-z]))", re.I),
+    ),
     ("address", re.compile(r"\A([123mn][1-9A-HJ-NP-Za-km-z]{7,})")),
 )
 _UNIT = r"(sats?|[a-z]{3}|[^\w\s.,])?"
@@ -41,7 +44,9 @@ Listed = queries.ListedInvoice | queries.ListedPayment
 Names = Mapping[str, Typed[Listed]]  # the queries that find a row by its name
 
 
-def search(db: Database, listing: Listing, names: Names, typed: str, behind: str) -> ListPage:
+def search(
+    db: Database, listing: Listing, names: Names, typed: str, behind: str
+) -> ListPage:
     """Rows found by name; without any, or behind an id, rows with the typed words or amount."""
     rows = [] if behind else _by_name(db, listing, names, typed)
     if not rows:
@@ -62,9 +67,13 @@ def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[L
     for name, pattern in _BEGINNINGS:
         if match := pattern.search(pasted if name == "address" else typed):
             begin = match[1].lower() if pattern.flags & re.I else match[1]
-            if named := db.rows(names[name], **asked | {"begin": begin, "end": begin + END}):
+            if named := db.rows(
+                names[name], **asked | {"begin": begin, "end": begin + END}
+            ):
                 return named
-    if any(map(is_refused, typed)):  # no reference has one, and a server takes no null in a text
+    if any(
+        map(is_refused, typed)
+    ):  # no reference has one, and a server takes no null in a text
         return []
     return db.rows(names["reference"], **asked | {"begin": typed})
 
@@ -72,7 +81,9 @@ def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[L
 def _in_texts(db: Database, listing: Listing, typed: str, behind: str) -> ListPage:
     """The next rows with these words or this amount, in one piece of the list behind an id."""
     place = listing.place_of(db, behind) or FIRST
-    rows = cast(list[Listed], db.rows(listing.older, **listing.behind(place, PIECE + 1)))
+    rows = cast(
+        list[Listed], db.rows(listing.older, **listing.behind(place, PIECE + 1))
+    )
     piece = rows[:PIECE]
     found = list(islice((row for row in piece if is_found(row, typed)), SIZE))
     last = found[-1:] if len(found) == SIZE else piece[-1:]
@@ -97,16 +108,25 @@ def _is_of(typed: str, row: Listed) -> bool:
     found = _AMOUNT.fullmatch(typed)
     if not found:
         return False
-    number, unit = Decimal(f"{found[2]}.{found[3] or 0}"), (found[1] or found[4] or "").upper()
-    values = [asked_of(row)] + ([Money(Decimal(row.value), row.value_in)] if row.value else [])
-    if any(number == worth.amount and _is_unit(unit, worth.currency) for worth in values):
+    number, unit = (
+        Decimal(f"{found[2]}.{found[3] or 0}"),
+        (found[1] or found[4] or "").upper(),
+    )
+    values = [asked_of(row)] + (
+        [Money(Decimal(row.value), row.value_in)] if row.value else []
+    )
+    if any(
+        number == worth.amount and _is_unit(unit, worth.currency) for worth in values
+    ):
         return True
     return unit in _BITCOIN and row.amount_sats in (number, number * SATS_PER_BTC)
 
 
 def _is_unit(typed: str, currency: str) -> bool:
     """True for the currency's code, for a sign of it ($ is that of many), and for none."""
-    return typed in ("", currency) or (len(typed) == 1 and typed in symbol(currency, "en"))
+    return typed in ("", currency) or (
+        len(typed) == 1 and typed in symbol(currency, "en")
+    )
 
 
 def loose_kind(status: str, expires_at: int | None, came_at: int) -> str:
@@ -129,7 +149,9 @@ def show_invoices(visit: Visit) -> Response:
     typed, shown = _page(visit, listing, queries.FOUND_INVOICES)
     if shown.named and len(shown.rows) == 1:
         return visit.to(f"/invoices/{shown.rows[0].id}")
-    return visit.page("invoices.html", of_status=own.get("status", ""), q=typed, shown=shown)
+    return visit.page(
+        "invoices.html", of_status=own.get("status", ""), q=typed, shown=shown
+    )
 
 
 def show_payments(visit: Visit) -> Response:
@@ -139,7 +161,9 @@ def show_payments(visit: Visit) -> Response:
     own: Values = {"merchant_id": visit.merchant_id}
     listing = Listing("pay", older, queries.PAYMENT_PLACE, own)
     typed, shown = _page(visit, listing, queries.FOUND_PAYMENTS)
-    return visit.page("payments.html", kind=kind, loose_kind=loose_kind, q=typed, shown=shown)
+    return visit.page(
+        "payments.html", kind=kind, loose_kind=loose_kind, q=typed, shown=shown
+    )
 
 
 def _page(visit: Visit, listing: Listing, names: Names) -> tuple[str, ListPage]:

@@ -42,7 +42,9 @@ def issue_key(visit: Visit) -> Response:
         if is_made:
             return visit.to("/keys", done="issued")
         network, owner_id = service.settings.network, visit.merchant_id
-        issued = keys.issue(service.db, network, owner_id, scope, name, visit.now, id=id)
+        issued = keys.issue(
+            service.db, network, owner_id, scope, name, visit.now, id=id
+        )
     return show_keys(visit, issued=issued)
 
 
@@ -54,7 +56,9 @@ def revoke_key(visit: Visit, id: str) -> Response:
 
 def show_webhooks(visit: Visit, status: int = 200, **shown: Any) -> Response:
     """The webhooks; the one that was just added or tried, or what is `wrong` with an address."""
-    rows = visit.service.db.rows(queries.LIST_OF_MERCHANT, merchant_id=visit.merchant_id)
+    rows = visit.service.db.rows(
+        queries.LIST_OF_MERCHANT, merchant_id=visit.merchant_id
+    )
     typed = visit.form.get("url", "") if "wrong" in shown else ""
     return visit.page("webhooks.html", status, webhooks=rows, typed=typed, **shown)
 
@@ -67,12 +71,16 @@ def add_webhook(visit: Visit) -> Response:
         with visit.once("whk", queries.BY_ID) as (id, is_made):
             if is_made:
                 return visit.to("/webhooks", done="added")
-            added = receivers.add(service.db, visit.merchant_id, url, None, [], visit.now, id)
+            added = receivers.add(
+                service.db, visit.merchant_id, url, None, [], visit.now, id
+            )
     except receivers.NoRoom:
         wrong = gettext("There are already 20 webhooks. Remove one first.")
         return show_webhooks(visit, 400, wrong=wrong)
     except CommandError:
-        return show_webhooks(visit, 400, wrong=gettext("This must be an https:// address."))
+        return show_webhooks(
+            visit, 400, wrong=gettext("This must be an https:// address.")
+        )
     return show_webhooks(visit, added=added)
 
 
@@ -80,7 +88,9 @@ def test_webhook(visit: Visit, id: str) -> Response:
     """Sends a made-up `invoice.paid` now."""
     receiver, service = visit.own(queries.BY_ID, "whk", id), visit.service
     if receiver.transport != queries.WEBHOOK:
-        raise NotFound("a command is tried on the command line, a plug-in's by an order")
+        raise NotFound(
+            "a command is tried on the command line, a plug-in's by an order"
+        )
     event = sample(service.resources, visit.merchant_id, visit.now)
     answer = new_send(service.settings, TEST_S)(receiver, event, visit.now)
     return show_webhooks(visit, tested=(id, answer))
@@ -88,7 +98,9 @@ def test_webhook(visit: Visit, id: str) -> Response:
 
 def send_all_now(visit: Visit, id: str) -> Response:
     """Sends waiting and abandoned events now."""
-    receivers.send_all_now(visit.service.db, visit.own(queries.BY_ID, "whk", id).id, visit.now)
+    receivers.send_all_now(
+        visit.service.db, visit.own(queries.BY_ID, "whk", id).id, visit.now
+    )
     return visit.to("/webhooks", done="sent")
 
 
@@ -105,7 +117,9 @@ def add_device(visit: Visit) -> Response:
     return show_devices(visit, link, till_only)
 
 
-def show_devices(visit: Visit, link: str | None = None, till_only: bool = False) -> Response:
+def show_devices(
+    visit: Visit, link: str | None = None, till_only: bool = False
+) -> Response:
     """This browser first, then the others, the newest first."""
     rows = sessions.sessions_of(visit.service.db, visit.merchant_id, visit.now)
     return visit.page(

@@ -22,7 +22,9 @@ from btcpay.web.pages.languages import gettext
 from storage.queries import merchants, receivers
 from storage.statement import as_dict, changed
 
-USUAL_ACCENT = "#2563eb"  # the colour in static/pages.css, used until a merchant sets one
+USUAL_ACCENT = (
+    "#2563eb"  # the colour in static/pages.css, used until a merchant sets one
+)
 MOST_DIGITS = 20  # of a number that somebody types
 Fields = dict[str, Any]
 
@@ -35,7 +37,10 @@ class Part(NamedTuple):
 
 
 def show(
-    visit: Visit, part: str = "", wrong: Fields | None = None, preview: Fields | None = None
+    visit: Visit,
+    part: str = "",
+    wrong: Fields | None = None,
+    preview: Fields | None = None,
 ) -> Response:
     """Every field as it is stored, those of `part` as they were typed.
 
@@ -74,7 +79,11 @@ def save(visit: Visit, part: str) -> Response:
             checked[name] = check(visit.form.get(name, ""))
         except (CommandError, ValueError) as error:
             wrong[name] = unseen_sign(error) or _advice()[name]
-    if part == "return" and checked.get("return_unpaid") and not visit.form.get("return_paid"):
+    if (
+        part == "return"
+        and checked.get("return_unpaid")
+        and not visit.form.get("return_paid")
+    ):
         wrong["return_paid"] = gettext("This one is required if the other one is set.")
     is_shown = part == "look" and "show" in visit.form and not wrong
     if part == "look" and not is_shown:
@@ -85,7 +94,9 @@ def save(visit: Visit, part: str) -> Response:
         return show(visit, part, preview=checked)
     PARTS[part].store(visit, checked)
     currency = checked.get("currency")
-    is_unpriced = currency and visit.service.prices.of(currency).current_or_none() is None
+    is_unpriced = (
+        currency and visit.service.prices.of(currency).current_or_none() is None
+    )
     return visit.to("/settings", done="no_price" if is_unpriced else "saved")
 
 
@@ -116,7 +127,11 @@ def _or_none(check: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def _accent(text: str) -> str | None:
-    return None if text.strip().lower() in ("", USUAL_ACCENT) else branding.checked_accent(text)
+    return (
+        None
+        if text.strip().lower() in ("", USUAL_ACCENT)
+        else branding.checked_accent(text)
+    )
 
 
 def _gap_limit(text: str) -> int:
@@ -143,10 +158,14 @@ PARTS = {
         },
         _store_brand,
     ),
-    "counting": Part({"currency": checked_currency, "timezone": checked_zone}, _store_counting),
+    "counting": Part(
+        {"currency": checked_currency, "timezone": checked_zone}, _store_counting
+    ),
     "wallet": Part(
         {"wallet_gap_limit": _gap_limit},
-        lambda visit, gap: visit.service.db.run(merchants.SAY_GAP, id=visit.merchant_id, **gap),
+        lambda visit, gap: visit.service.db.run(
+            merchants.SAY_GAP, id=visit.merchant_id, **gap
+        ),
     ),
     "mail": Part(
         {
@@ -155,10 +174,13 @@ PARTS = {
             "evening": lambda text: int(bool(text)),
             "language": _language,
         },
-        lambda visit, mail: set_mail(visit.service.db, visit.merchant_id, mail, visit.now),
+        lambda visit, mail: set_mail(
+            visit.service.db, visit.merchant_id, mail, visit.now
+        ),
     ),
     "return": Part(
-        {name.name: _or_none(branding.checked_url) for name in merchants.RETURNS}, _store_brand
+        {name.name: _or_none(branding.checked_url) for name in merchants.RETURNS},
+        _store_brand,
     ),
 }
 
@@ -166,7 +188,9 @@ PARTS = {
 def _advice() -> Mapping[str, str]:
     url = gettext("This must be a web address such as https://shop.example.com/orders.")
     listed = gettext("Please choose one from the list.")
-    accent = gettext("This colour is too light or too dark to read text on it. Choose another one.")
+    accent = gettext(
+        "This colour is too light or too dark to read text on it. Choose another one."
+    )
     return {
         "name": gettext("One line of at most 60 characters."),
         "accent": accent,

@@ -21,4 +21,8 @@ print(invoice.deposit_address, invoice.amount_sats, flush=True)
 while get_invoice.sync(invoice.id, client=client).status != "paid":
     time.sleep(0.6)  # a key may read 120 times a minute
 newest = list_invoices.sync(client=client, limit=1).data[0]
-print(link.title, newest.status, get_checkout_status.sync(invoice.id, client=client).missing_sats)
+print(
+    link.title,
+    newest.status,
+    get_checkout_status.sync(invoice.id, client=client).missing_sats,
+)

@@ -70,7 +70,9 @@ def made_shop(shop, chance):
     wanted = {}
     for _ in range(SERIES):
         owner, zone = chance.choice(list(zip(merchants, ZONES, strict=True)))
-        minutes = chance.choice([chance.randrange(60 * 24 * 35), chance.randrange(24) * 60 + 30])
+        minutes = chance.choice(
+            [chance.randrange(60 * 24 * 35), chance.randrange(24) * 60 + 30]
+        )
         shop.clock.at = BEGIN + timedelta(minutes=minutes)
         shop.merchant_id = owner
         every = chance.choice(("week", "month", "month", "year"))
@@ -128,11 +130,17 @@ def test_a_year_has_exactly_the_bills_that_a_calendar_says(shop, monkeypatch, se
     play(shop, chance, monkeypatch)
     bills = all_bills(shop)
     found = Counter(bill.series_id for bill in bills)
-    assert {id: found[id] - 1 for id in wanted} == {id: len(at) for id, at in wanted.items()}
+    assert {id: found[id] - 1 for id in wanted} == {
+        id: len(at) for id, at in wanted.items()
+    }
     for bill in bills:
         if bill.number:
             began = to_ms(wanted[bill.series_id][bill.number - 1])
             assert began <= bill.created_at, bill
     db = shop.service.db
     assert db.rows(queries.TO_RENEW, now=to_ms(shop.clock())) == []
-    assert len({(bill.series_id, bill.number) for bill in bills}) == len(bills) > SERIES * 5
+    assert (
+        len({(bill.series_id, bill.number) for bill in bills})
+        == len(bills)
+        > SERIES * 5
+    )

@@ -15,7 +15,9 @@ def bills(counter):
     shop, till = counter.shop, counter.till
     half = new_bill(shop, "250", description=LONG, reference="2026-" + "W" * 60)
     till.confirm(invoice := pay_now(shop, half), invoice["amount_sats"] // 2)
-    series = new_bill(shop, every="month", customer_email="ada@example.com", description="Rent")
+    series = new_bill(
+        shop, every="month", customer_email="ada@example.com", description="Rent"
+    )
     counter.pay(pay_now(shop, series))
     late = new_bill(shop, due_days=0)
     shop.sql(f"UPDATE bill SET due_at = created_at - 1 WHERE id = '{late.id}'")  # noqa: S608
@@ -23,11 +25,18 @@ def bills(counter):
 
 
 @pytest.mark.parametrize("language", ["en", "ar"])
-def test_every_page_fits_in_both_themes_and_axe_finds_nothing(open_tab, counter, bills, language):
+def test_every_page_fits_in_both_themes_and_axe_finds_nothing(
+    open_tab, counter, bills, language
+):
     tab, axe, found = log_in(open_tab(counter.root), counter), axe_script(), []
     ids = [bill.id for bill in bills]
     paths = [f"/bill/{id}" for id in ids] + [f"/merchant/bills/{id}" for id in ids]
-    for path in ("/merchant/bills", "/merchant/bills/new", f"/bill/{ids[1]}/stop", *paths):
+    for path in (
+        "/merchant/bills",
+        "/merchant/bills/new",
+        f"/bill/{ids[1]}/stop",
+        *paths,
+    ):
         assert tab.go(f"{counter.root}{path}?lang={language}") == 200
         tab.until("document.getElementById('main')")
         found += [(path, fault) for fault in look(tab, axe, (DESK, SMALL))]
@@ -35,7 +44,10 @@ def test_every_page_fits_in_both_themes_and_axe_finds_nothing(open_tab, counter,
 
 
 def test_without_a_script_a_bill_is_paid_and_its_series_ended(open_tab, counter, bills):
-    tab, bill = open_tab(counter.root, script=False), new_bill(counter.shop, every="week")
+    tab, bill = (
+        open_tab(counter.root, script=False),
+        new_bill(counter.shop, every="week"),
+    )
     tab.go(f"{counter.root}/bill/{bill.id}")
     tab.click("#submit")
     tab.until("document.getElementById('address')")
@@ -45,7 +57,9 @@ def test_without_a_script_a_bill_is_paid_and_its_series_ended(open_tab, counter,
     assert "have ended" in tab.ask("document.body.innerText")
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["with a script", "without a script"])
+@pytest.mark.parametrize(
+    "script", [True, False], ids=["with a script", "without a script"]
+)
 def test_a_bill_is_three_taps_and_its_fields(open_tab, counter, script):
     tab = log_in(open_tab(counter.root, size=(375, 553), script=script), counter)
     tab.click("#sections a[href$=bills]")

@@ -29,7 +29,9 @@ class Site(Serving):
     def __init__(self):
         super().__init__()
         self.asked, self.posted = [], []
-        self.url = f"http://shop.test:{self.port}"  # not of the service's site, as in life
+        self.url = (
+            f"http://shop.test:{self.port}"  # not of the service's site, as in life
+        )
 
     def answer(self, request):
         if request.path != "/favicon.ico":
@@ -54,7 +56,10 @@ def counter(browser, tmp_path_factory, ticker):
 @pytest.fixture
 def order(counter, site):
     """The service's invoice of a shop's order, which leads back by itself."""
-    back = {"redirectURL": f"{site.url}/thanks?order={{InvoiceId}}", "redirectAutomatically": True}
+    back = {
+        "redirectURL": f"{site.url}/thanks?order={{InvoiceId}}",
+        "redirectAutomatically": True,
+    }
     made = GreenfieldShop(counter.shop, url=site.url).order(checkout=back)
     return counter.till.look(made)
 
@@ -87,11 +92,15 @@ def test_the_modal_shows_the_order_says_how_it_stands_and_leaves_the_shop_in_pla
 
     def says(*statuses, end=()):
         told = [{"invoiceId": order["id"], "status": status} for status in statuses]
-        until(lambda: tab.ask("said") == ["loaded", *told, *end], f"{statuses} {end}", 40)
+        until(
+            lambda: tab.ask("said") == ["loaded", *told, *end], f"{statuses} {end}", 40
+        )
 
     tab.go(f"{site.url}/checkout")
     says("new")
-    until(lambda: order["deposit_address"] in codes_on(tab), "the code in the frame", 40)
+    until(
+        lambda: order["deposit_address"] in codes_on(tab), "the code in the frame", 40
+    )
     counter.pay(order)
     says("new", "paid")
     counter.mine()
@@ -104,12 +113,15 @@ def test_the_modal_shows_the_order_says_how_it_stands_and_leaves_the_shop_in_pla
 
 
 def test_the_connect_button_brings_a_key_to_the_shop(counter, site, at_shop):
-    asked = {"applicationName": "A shop", "redirect": f"{site.url}/connected", "strict": "true"}
+    asked = {
+        "applicationName": "A shop",
+        "redirect": f"{site.url}/connected",
+        "strict": "true",
+    }
     permissions = ["btcpay.store.canviewinvoices", "btcpay.store.cancreateinvoice"]
     query = urlencode(asked | {"permissions": permissions}, doseq=True)
-    site.html = (
-        f'<p id="shop"><a id="connect" href="{counter.root}/api-keys/authorize?{query}">Connect</a>'
-    )
+    connect = f"{counter.root}/api-keys/authorize?{query}"
+    site.html = f'<p id="shop"><a id="connect" href="{connect}">Connect</a>'
     tab = log_in(at_shop(), counter)
     tab.go(f"{site.url}/settings")
     tab.click("#connect")

@@ -39,7 +39,9 @@ def test_a_phone_shows_four_rows_at_first_sight(open_tab, counter, busy):
             assert tab.ask(SEEN) >= 4, (size, path)
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["with a script", "without a script"])
+@pytest.mark.parametrize(
+    "script", [True, False], ids=["with a script", "without a script"]
+)
 def test_yesterdays_order_is_two_taps_away(open_tab, counter, busy, script):
     tab = log_in(open_tab(counter.root, size=(375, 553), script=script), counter)
     tab.click("#yesterday")
@@ -61,7 +63,9 @@ def test_the_search_of_a_phone_unfolds_without_a_script(open_tab, counter, busy)
     tab.until(f"document.querySelector('.list a[href*={busy}]')")
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["with a script", "without a script"])
+@pytest.mark.parametrize(
+    "script", [True, False], ids=["with a script", "without a script"]
+)
 def test_last_month_is_three_taps_from_the_accountant(open_tab, counter, busy, script):
     """The third is the mail, or the share sheet where the browser has one."""
     tab = log_in(open_tab(counter.root, size=(375, 553), script=script), counter)
@@ -99,5 +103,7 @@ def test_a_printed_month_says_whose_it_is_and_fits_one_sheet(
         (tmp_path / "month.pdf").write_bytes(tab.paper(paper))
         read = [tool("pdftotext"), "-layout", tmp_path / "month.pdf", "-"]
         text = subprocess.run(read, capture_output=True, text=True, check=True).stdout
-        assert [words for words in says.split(", ") if words not in text] == [], language
+        assert [words for words in says.split(", ") if words not in text] == [], (
+            language
+        )
         assert "Print" not in text and "accountant" not in text

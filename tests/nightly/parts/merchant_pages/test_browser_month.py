@@ -45,13 +45,17 @@ class Walk:
 
     def write(self, selector, text):
         self.tab.click(selector)
-        self.tab.until(f"document.activeElement === document.querySelector({selector!r})")
+        self.tab.until(
+            f"document.activeElement === document.querySelector({selector!r})"
+        )
         self.tab.type(text)
 
     def choose(self, id, value):
         """In what the system opens for a list or a colour, which belongs to no page."""
         self.tab.ask(f"document.getElementById({id!r}).value = {value!r}")
-        self.tab.ask(f"document.getElementById({id!r}).dispatchEvent(new Event('input'))")
+        self.tab.ask(
+            f"document.getElementById({id!r}).dispatchEvent(new Event('input'))"
+        )
 
     def show_code(self, amount):
         """The invoice of a sale, whose page is shown."""
@@ -68,10 +72,14 @@ def test_a_day_of_a_shop_by_one_link_and_a_phone(new_counter, open_tab, tmp_path
     sold = sell_three(walk)
     walk.tap("#details", "#sections")
     print_a_card(walk)
-    assert sorted(download(walk, tmp_path / "downloads")) == sorted((id, "25.00") for id in sold)
+    assert sorted(download(walk, tmp_path / "downloads")) == sorted(
+        (id, "25.00") for id in sold
+    )
 
 
-def test_a_shop_is_set_up_while_a_script_shows_what_is_typed(new_counter, open_tab, tmp_path):
+def test_a_shop_is_set_up_while_a_script_shows_what_is_typed(
+    new_counter, open_tab, tmp_path
+):
     walk = Walk(open_tab(new_counter.root, size=VISIBLE), new_counter)
     set_up(walk, tmp_path / "logo.png", script=True)
 
@@ -95,7 +103,14 @@ def set_up(walk, logo, script):
     walk.tap("#mail .button", ".notice[role=status]")
     ids = ("name", "accent", "contact", "currency", "timezone", "address")
     stored = [tab.ask(f"document.getElementById({id!r}).value") for id in ids]
-    told = ["Café Ünder", ACCENT, "+49 30 1234567", "EUR", "Europe/Berlin", "me@example.com"]
+    told = [
+        "Café Ünder",
+        ACCENT,
+        "+49 30 1234567",
+        "EUR",
+        "Europe/Berlin",
+        "me@example.com",
+    ]
     assert stored == told and "Café Ünder" in tab.text("shop")
 
 
@@ -143,7 +158,9 @@ def print_a_card(walk):
 def download(walk, folder):
     """The invoices and amounts of the spreadsheet that the browser has stored."""
     walk.section("month", "#this-EUR")
-    assert "€50.00" in walk.tab.text("this-EUR") and "2 payments" in walk.tab.text("this-EUR")
+    assert "€50.00" in walk.tab.text("this-EUR") and "2 payments" in walk.tab.text(
+        "this-EUR"
+    )
     walk.tab.download_to(folder)
     walk.tab.click("#csv")
     until(lambda: walk.tab.ask("1") and list(folder.glob("*.csv")), "a download")
@@ -151,7 +168,9 @@ def download(walk, folder):
         return [(row["Invoice"], row["Amount"]) for row in csv.DictReader(file)]
 
 
-def test_the_code_of_a_card_is_in_the_middle_and_ten_centimetres_on_paper(open_tab, counter):
+def test_the_code_of_a_card_is_in_the_middle_and_ten_centimetres_on_paper(
+    open_tab, counter
+):
     link = counter.shop.link(title="Tip jar", description="Thank you " * 40)
     for size in (PHONE, DESK):
         tab = log_in(open_tab(counter.root, size=size), counter)
@@ -160,6 +179,10 @@ def test_the_code_of_a_card_is_in_the_middle_and_ten_centimetres_on_paper(open_t
         assert abs(tab.ask(MIDDLE)[0]) < 1 and tab.qr().text == link["link_url"]
     tab.emulate(DESK, "dark", media="print")
     off_middle, width = tab.ask(MIDDLE)
-    assert abs(off_middle) < 1 and abs(width - TEN_CM) < 3 and tab.qr().text == link["link_url"]
+    assert (
+        abs(off_middle) < 1
+        and abs(width - TEN_CM) < 3
+        and tab.qr().text == link["link_url"]
+    )
     assert not tab.is_shown("print") and not tab.is_shown("languages")
     assert tab.paper_pages() == 1

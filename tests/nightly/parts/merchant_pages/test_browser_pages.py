@@ -39,7 +39,9 @@ def late(counter, description):
 def pages(counter):
     """The path of every page, of a shop that has some of everything, long words among it."""
     shop = counter.shop
-    paid = shop.invoice(description="Two bags of coffee and a word without end: " + "Kaffee" * 20)
+    paid = shop.invoice(
+        description="Two bags of coffee and a word without end: " + "Kaffee" * 20
+    )
     counter.pay(paid)
     counter.mine()
     waiting = shop.invoice(amount_usd=999_999.99)
@@ -57,12 +59,16 @@ def pages(counter):
             found.append(path)
     assert len(found) >= 12
     ask = "permissions=btcpay.store.canviewinvoices&redirect=https://shop.example/"
-    is_served = shown.client.get(connect := f"/api-keys/authorize?{ask}").status_code == 200
+    is_served = (
+        shown.client.get(connect := f"/api-keys/authorize?{ask}").status_code == 200
+    )
     return [*found, *([f"/..{connect}"] if is_served else [])]
 
 
 @pytest.mark.parametrize("language", ["en", "ar"])
-def test_every_page_fits_in_both_themes_and_axe_finds_nothing(open_tab, counter, pages, language):
+def test_every_page_fits_in_both_themes_and_axe_finds_nothing(
+    open_tab, counter, pages, language
+):
     """Arabic runs from right to left."""
     tab, axe = log_in(open_tab(counter.root), counter), axe_script()
     found = []
@@ -85,7 +91,9 @@ def test_the_smallest_phone_has_room_for_long_words(open_tab, counter, pages):
 
 
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["at a desk", "on a phone"])
-def test_the_keyboard_reaches_everything_and_shows_where_it_is(open_tab, counter, pages, size):
+def test_the_keyboard_reaches_everything_and_shows_where_it_is(
+    open_tab, counter, pages, size
+):
     tab = log_in(open_tab(counter.root, size=size), counter)
     faults = []
     for path in pages:
@@ -94,7 +102,9 @@ def test_the_keyboard_reaches_everything_and_shows_where_it_is(open_tab, counter
         for _ in range(MOST_PRESSES):
             tab.press("Tab")
             is_over, is_outlined, is_uncovered, what = tab.ask(FOCUSED)
-            if is_over and not tab.ask(UNREACHED):  # else it began in the middle, at a field
+            if is_over and not tab.ask(
+                UNREACHED
+            ):  # else it began in the middle, at a field
                 break
             if not is_over and not (is_outlined and is_uncovered):
                 faults.append((path, is_outlined, is_uncovered, what))
@@ -102,13 +112,16 @@ def test_the_keyboard_reaches_everything_and_shows_where_it_is(open_tab, counter
     assert faults == []
 
 
-def test_the_browsers_time_zone_is_offered_and_chosen_by_a_press_alone(open_tab, counter):
+def test_the_browsers_time_zone_is_offered_and_chosen_by_a_press_alone(
+    open_tab, counter
+):
     tab = log_in(open_tab(counter.root), counter)
     tab.call("Emulation.setTimezoneOverride", timezoneId="Asia/Tokyo")
     tab.go(f"{counter.root}/merchant/settings")
     tab.until("document.querySelector('#own-zone button').textContent === 'Asia/Tokyo'")
     assert (
-        tab.is_shown("own-zone") and tab.ask("document.getElementById('timezone').value") == "UTC"
+        tab.is_shown("own-zone")
+        and tab.ask("document.getElementById('timezone').value") == "UTC"
     )
     tab.click("#own-zone button")
     assert tab.ask("document.getElementById('timezone').value") == "Asia/Tokyo"
@@ -129,7 +142,9 @@ def test_the_menu_fits_in_every_language(open_tab, counter, case):
     for language in LANGUAGES:
         tab.go(f"{counter.root}/merchant?lang={language}")
         tab.until("document.getElementById('sections')")
-        assert tab.ask(f"document.getElementById('sections').{measure} === {most}"), language
+        assert tab.ask(f"document.getElementById('sections').{measure} === {most}"), (
+            language
+        )
 
 
 SHEET = "navigator.share = async (it) => { window.shared = it.url; }; true"
@@ -143,11 +158,15 @@ def test_a_secret_is_copied_by_one_press(open_tab, counter):
     tab.until("document.getElementById('secret')")
     secret = tab.text("secret")
     tab.click("[data-copy]")
-    tab.until("document.querySelector('[data-copy]').textContent === document.body.dataset.copied")
+    tab.until(
+        "document.querySelector('[data-copy]').textContent === document.body.dataset.copied"
+    )
     assert len(secret) > 20 and editor.paste() == secret
 
 
-def test_a_link_is_shared_where_the_browser_has_a_sheet_and_else_copied(open_tab, counter):
+def test_a_link_is_shared_where_the_browser_has_a_sheet_and_else_copied(
+    open_tab, counter
+):
     page = f"{counter.root}/merchant/links/{counter.shop.link()['id']}"
     for has_sheet in (True, False):
         tab = log_in(open_tab(counter.root), counter)
@@ -186,7 +205,9 @@ IS_SEEN = """((it) => {
 MAIL = "form[action$='/settings/mail']"
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["with a script", "without a script"])
+@pytest.mark.parametrize(
+    "script", [True, False], ids=["with a script", "without a script"]
+)
 def test_a_save_that_failed_shows_the_wrong_field_and_why(open_tab, counter, script):
     tab = log_in(open_tab(counter.root, size=FREE, script=script), counter)
     tab.go(f"{counter.root}/merchant/settings")

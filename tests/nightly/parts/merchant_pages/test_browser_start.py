@@ -37,7 +37,9 @@ def test_the_link_makes_a_shop_that_is_paid_at_its_till(till, tmp_path, open_tab
         tab.click("#show")
         tab.until("document.getElementById('qr')")
         code = tab.qr().text
-        address, amount = re.fullmatch(r"bitcoin:(\w+)\?amount=([0-9.]+)", code).groups()
+        address, amount = re.fullmatch(
+            r"bitcoin:(\w+)\?amount=([0-9.]+)", code
+        ).groups()
         till.sandbox.wallet.pay(address, round(float(amount) * 1e8), till.now)
         tab.until_state("seen")
         till.mine()

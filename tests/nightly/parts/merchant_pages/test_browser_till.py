@@ -31,28 +31,40 @@ def assert_is_quiet(tab):
 
 
 def test_two_tills_turn_green_by_themselves_each_for_its_own_payment(open_tab, counter):
-    tab, other = log_in(open_tab(counter.root), counter), log_in(open_tab(counter.root), counter)
+    tab, other = (
+        log_in(open_tab(counter.root), counter),
+        log_in(open_tab(counter.root), counter),
+    )
     invoice, theirs = show_code(tab, counter, "25"), show_code(other, counter, "30")
     address = invoice["deposit_address"]
-    assert tab.qr().text == f"bitcoin:{address}?amount={btc_text(invoice['amount_sats'])}"
+    assert (
+        tab.qr().text == f"bitcoin:{address}?amount={btc_text(invoice['amount_sats'])}"
+    )
     tab.ask("window.stayed = true")
     colour = "getComputedStyle(document.getElementById('main')).backgroundColor"
     colours = [tab.ask(colour)]
     counter.pay(invoice)
-    for state, words in (("seen", "Payment seen. The whole amount"), ("paid", "Paid. The payment")):
+    for state, words in (
+        ("seen", "Payment seen. The whole amount"),
+        ("paid", "Paid. The payment"),
+    ):
         tab.until_state(state)
         colours.append(tab.ask(colour))
         assert tab.text("announce").startswith(words) and not tab.is_shown("qr")
         if state == "seen":
             counter.mine()
-    assert len(set(colours)) == 3 and tab.ask("window.stayed")  # nothing was loaded again
+    assert len(set(colours)) == 3 and tab.ask(
+        "window.stayed"
+    )  # nothing was loaded again
     assert_is_quiet(tab)
     assert other.ask("document.getElementById('main').dataset.state") == "waiting"
     counter.pay(theirs)
     other.until_state("seen")
     other.click("#next")
     other.until("document.getElementById('sales')")
-    other.until("document.activeElement.id === 'amount'")  # which a page does once it is painted
+    other.until(
+        "document.activeElement.id === 'amount'"
+    )  # which a page does once it is painted
     assert "On its way" in other.text("sales")
     assert_is_quiet(other)
 
@@ -65,9 +77,12 @@ def test_a_till_turns_red_by_itself_when_what_was_seen_is_taken_back(open_tab, c
     replace(till.sandbox.wallet, till.now, txid, away=True)
     till.look_for(invoice)
     tab.until_state("waiting")
-    assert tab.text("announce").startswith("The payment was taken back.") and tab.is_shown("qr")
+    assert tab.text("announce").startswith(
+        "The payment was taken back."
+    ) and tab.is_shown("qr")
     red, green, _ = re.findall(
-        r"[0-9]+", tab.ask("getComputedStyle(document.getElementById('main')).backgroundColor")
+        r"[0-9]+",
+        tab.ask("getComputedStyle(document.getElementById('main')).backgroundColor"),
     )[:3]
     assert int(red) > int(green)
 
@@ -91,9 +106,13 @@ def test_the_keys_type_and_the_next_sale_tells_the_cashier_alone_of_the_one_befo
     replace(till.sandbox.wallet, till.now, txid, away=True)
     till.look_for(invoice)
     tab.pass_time(6)
-    tab.until("document.getElementById('alarms').textContent.includes('For the cashier')")
+    tab.until(
+        "document.getElementById('alarms').textContent.includes('For the cashier')"
+    )
     assert tab.ask("window.stayed") and tab.is_shown("qr")
-    assert not tab.ask("document.querySelector('.alarm') || document.querySelector('#alarms a')")
+    assert not tab.ask(
+        "document.querySelector('.alarm') || document.querySelector('#alarms a')"
+    )
 
 
 PHONES = ((375, 553), (360, 616), (390, 664), SMALL)
@@ -118,7 +137,9 @@ def busy(new_counter):
     browser = MerchantBrowser(new_counter.shop).log_in()
     browser.post("/settings/look", name="Harbour Roasters and Sons, Bakers")
     browser.post("/tips", tips="5 10 15 20", cashier="1")
-    answer = browser.post("/till", **browser.page("/till").values | {"amount": "999.99"})
+    answer = browser.post(
+        "/till", **browser.page("/till").values | {"amount": "999.99"}
+    )
     invoice = new_counter.shop.get(f"/invoices/{answer.headers['Location'][-28:]}").json
     pay(new_counter.shop, invoice, confirmed=False)
     vanish(new_counter.shop, invoice)
@@ -126,7 +147,9 @@ def busy(new_counter):
 
 
 @pytest.mark.parametrize("language", ["en", "de", "ar", "fa"])
-@pytest.mark.parametrize("till_only", [False, True], ids=["the owner's", "a till-only device's"])
+@pytest.mark.parametrize(
+    "till_only", [False, True], ids=["the owner's", "a till-only device's"]
+)
 def test_amount_keys_and_button_are_in_sight_whatever_else_the_till_shows(
     busy, open_tab, language, till_only
 ):
@@ -143,7 +166,9 @@ def test_amount_keys_and_button_are_in_sight_whatever_else_the_till_shows(
         assert misfits(tab, size[0]) == [], size
 
 
-def test_a_phone_sells_by_four_taps_tip_included_and_axe_finds_nothing(new_counter, open_tab):
+def test_a_phone_sells_by_four_taps_tip_included_and_axe_finds_nothing(
+    new_counter, open_tab
+):
     """Two digits, the button, the customer's tip; what was sold often takes two."""
     MerchantBrowser(new_counter.shop).log_in().post("/tips", tips="5 10 15")
     tab = log_in(open_tab(new_counter.root, size=PHONES[0]), new_counter)
@@ -158,8 +183,13 @@ def test_a_phone_sells_by_four_taps_tip_included_and_axe_finds_nothing(new_count
         tab.go(f"{new_counter.root}/merchant/till")
         tab.until("document.documentElement.classList.contains('js')")
         taps.clear()
-        tap("#keypad > :nth-child(2)", "document.getElementById('amount').value === '2'")
-        tap("#keypad > :nth-child(5)", "document.getElementById('amount').value === '25'")
+        tap(
+            "#keypad > :nth-child(2)", "document.getElementById('amount').value === '2'"
+        )
+        tap(
+            "#keypad > :nth-child(5)",
+            "document.getElementById('amount').value === '25'",
+        )
         tap("#show", "document.getElementById('tip-choice')")
         assert faults(tab, axe_script()) == [] and misfits(tab, PHONES[0][0]) == []
         tap("#tip-choice [value='10']", "document.getElementById('qr')")
@@ -171,7 +201,9 @@ def test_a_phone_sells_by_four_taps_tip_included_and_axe_finds_nothing(new_count
     assert len(taps) == 2
 
 
-def test_who_waits_at_the_turned_screen_sees_nothing_brown_and_no_doubt(new_counter, open_tab):
+def test_who_waits_at_the_turned_screen_sees_nothing_brown_and_no_doubt(
+    new_counter, open_tab
+):
     tab = log_in(open_tab(new_counter.root), new_counter)
     show_code(tab, new_counter, "25")
     quiet = "getComputedStyle(document.getElementById('time-left')).color"

@@ -23,7 +23,9 @@ FLOODING = 4
 @cache
 def wide(number):
     """Pays 12,000 scripts that could be ours, none twice."""
-    scripts = (b"\x00\x14" + (number << 20 | n).to_bytes(20, "big") for n in range(12_000))
+    scripts = (
+        b"\x00\x14" + (number << 20 | n).to_bytes(20, "big") for n in range(12_000)
+    )
     coin = TxIn(Outpoint(f"{number + 1:064x}", 0), b"", 0)
     return Tx(2, (coin,), tuple(TxOut(1000, script) for script in scripts), 0)
 
@@ -90,7 +92,11 @@ def test_less_than_200_mb_and_a_payment_is_seen_beside_it(till, tmp_path, flood)
         stack.callback(watching.wait)
         stack.callback(watching.terminate)
         left = b"sends much more than there can be"
-        until(lambda: log.read_bytes().count(left) >= FLOODING, "floods that are left", 300)
+        until(
+            lambda: log.read_bytes().count(left) >= FLOODING,
+            "floods that are left",
+            300,
+        )
         until(lambda: all(peer.listeners for peer in honest), "the others")
         tx = till.sandbox.chain.find(till.pay(invoice)).tx
         for peer in honest:

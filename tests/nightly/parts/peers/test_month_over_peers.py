@@ -14,7 +14,11 @@ MONTH = 4320
 def test_a_month_of_blocks_is_read_in_one_run(till, monkeypatch):
     """In the seconds that a run has, of processor time: the machine may be busy."""
     most_s = read.MOST_S
-    for module, name in ((read, "MOST_S"), (peers_own, "MOST_CHAIN_S"), (run, "MOST_RUN_S")):
+    for module, name in (
+        (read, "MOST_S"),
+        (peers_own, "MOST_CHAIN_S"),
+        (run, "MOST_RUN_S"),
+    ):
         monkeypatch.setattr(module, name, 900.0)
     db = till.shop.service.db
     with FakePeer(chain_of(till), lambda: till.now) as peer:

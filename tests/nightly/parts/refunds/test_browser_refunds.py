@@ -12,11 +12,15 @@ from btcpay.parts.refunds import acts
 @pytest.fixture(scope="module")
 def refunds(counter):
     """One in each state, by its status, of a paid invoice; and a second invoice's, to be sent."""
-    invoice = counter.shop.invoice(description="A coat", customer_email="ann@example.com")
+    invoice = counter.shop.invoice(
+        description="A coat", customer_email="ann@example.com"
+    )
     counter.pay(invoice)
     counter.mine()
     db, clock = counter.shop.service.db, counter.clock
-    found = {name: made(counter.till, invoice, 600) for name in ("requested", "canceled")}
+    found = {
+        name: made(counter.till, invoice, 600) for name in ("requested", "canceled")
+    }
     acts.drop(db, found["canceled"].id, acts.CANCELED, clock())
     found["sent"] = made(counter.till, invoice, 5_000, address(1))
     send(counter.till, found["sent"])
@@ -43,7 +47,9 @@ def test_every_state_fits_in_both_themes_and_axe_finds_nothing(
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["with scripts", "without"])
-def test_an_address_is_pasted_compared_and_kept_on_a_phone(open_tab, counter, refunds, script):
+def test_an_address_is_pasted_compared_and_kept_on_a_phone(
+    open_tab, counter, refunds, script
+):
     refund = made(counter.till, refunds["invoice"], 700)
     tab = open_tab(counter.root, size=PHONE, script=script)
     assert tab.go(f"{counter.root}/refund/{refund.id}") == 200

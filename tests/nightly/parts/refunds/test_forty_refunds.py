@@ -47,7 +47,9 @@ class Sending:
         for number in range(RIGHT + WRONG):
             script = KINDS[number % len(KINDS)](number.to_bytes(20, "big"))
             to = address_of(script)
-            if number >= RIGHT:  # paid before the address was given: never what sends it
+            if (
+                number >= RIGHT
+            ):  # paid before the address was given: never what sends it
                 self.pay([(script, 3_000 + number)])
                 self.mine(1)
                 till.check()
@@ -77,8 +79,13 @@ class Sending:
     def chain(self):
         """The node's best chain from the first refund on: height, place and transaction."""
         heights = range(min(self.above.values()) + 1, self.node.tip()[0] + 1)
-        blocks = ((each, self.node.block(self.node.rpc("getblockhash", each))) for each in heights)
-        return [(height, n, tx) for height, one in blocks for n, tx in enumerate(one.txs)]
+        blocks = (
+            (each, self.node.block(self.node.rpc("getblockhash", each)))
+            for each in heights
+        )
+        return [
+            (height, n, tx) for height, one in blocks for n, tx in enumerate(one.txs)
+        ]
 
     def first(self, refund, chain):
         """The first that fits, in a block after: height, txid and vout; None for none."""
@@ -95,26 +102,36 @@ class Sending:
     def send(self):
         """One to four in one transaction, for which nothing waits; wrong ones a satoshi short."""
         sent = {row.id for row in self.rows() if row.status == "sent"}
-        left = [one for one in self.right if one.id not in sent and not self._waits(one)]
+        left = [
+            one for one in self.right if one.id not in sent and not self._waits(one)
+        ]
         for refund in self.dice.sample(self.wrong, 1):
             left += [refund] if self.dice.random() < 0.3 else []
         chosen = self.dice.sample(left, min(len(left), self.dice.randint(1, 4)))
         short = {one.id for one in self.wrong}
-        parts = [(self.script_of(one), one.amount_sats - (one.id in short)) for one in chosen]
+        parts = [
+            (self.script_of(one), one.amount_sats - (one.id in short)) for one in chosen
+        ]
         if parts:
             self.pay(parts)
         return bool(parts)
 
     def _waits(self, refund):
-        return any(height < 0 for _, height in self.node.history(self.script_of(refund)))
+        return any(
+            height < 0 for _, height in self.node.history(self.script_of(refund))
+        )
 
     def bump(self):
         """A fee is raised: another transaction with the same outputs takes the place of one."""
         for txid in self.node.mempool():
             tx, coins = self.node.transaction(txid), self.node.spent_by(txid)
-            if any(coin.output.script not in self.node.wallet.scripts for coin in coins):
+            if any(
+                coin.output.script not in self.node.wallet.scripts for coin in coins
+            ):
                 continue
-            outputs = [out for out in tx.outputs if out.script not in self.node.wallet.scripts]
+            outputs = [
+                out for out in tx.outputs if out.script not in self.node.wallet.scripts
+            ]
             parts = [(address_of(out.script), out.value_sats) for out in outputs]
             bumped = self.node.wallet.build(parts, coins, fee=20)
             self.node.drop(txid)
@@ -136,7 +153,9 @@ class Sending:
         for height in range(fork + 1, top + 1):
             for tx in self.node.block(self.node.rpc("getblockhash", height)).txs[1:]:
                 coins = self.node.spent_by(tx.txid)
-                own = all(coin.output.script in self.node.wallet.scripts for coin in coins)
+                own = all(
+                    coin.output.script in self.node.wallet.scripts for coin in coins
+                )
                 if own and self.dice.random() < 0.7:
                     instead.append(parse_tx(self.node.wallet.build([], coins)))
         instead = [tx.raw for tx in node_walk.possible(self.node, instead, fork)]
@@ -154,19 +173,31 @@ class Sending:
             if not ended.status:
                 break
             self.did["killed"] += 1
-        self.till.clock.move(hours=1)  # work that has ended several processes waits so long
+        self.till.clock.move(
+            hours=1
+        )  # work that has ended several processes waits so long
         run = self.till.check()
         assert run.complete, run
 
     def rows(self):
-        return self.till.shop.service.db.rows(queries.OF_INVOICE, invoice_id=self.invoice["id"])
+        return self.till.shop.service.db.rows(
+            queries.OF_INVOICE, invoice_id=self.invoice["id"]
+        )
 
     def compare(self):
         """Each is sent by the first of exactly its sum, and no other is."""
         chain = self.chain()
         for row in self.rows():
-            by = (row.sent_height, row.tx_hash, row.vout) if row.status == "sent" else None
-            assert by == self.first(row, chain), (row.id, row.above_height, self.above[row.id])
+            by = (
+                (row.sent_height, row.tx_hash, row.vout)
+                if row.status == "sent"
+                else None
+            )
+            assert by == self.first(row, chain), (
+                row.id,
+                row.above_height,
+                self.above[row.id],
+            )
 
     def prove(self, refund):
         row = found(self.till, refund)
@@ -199,7 +230,8 @@ def test_every_right_one_is_proven_and_no_other(tmp_path, ticker, seed):
             sending.prove(refund)
         states = {found(till, one).status for one in sending.wrong}
         assert states == {"ready"}
-        assert {event.__name__ for event in HAPPENS} | {"killed", "spent otherwise"} <= (
-            +sending.did
-        ).keys()
+        assert {event.__name__ for event in HAPPENS} | {
+            "killed",
+            "spent otherwise",
+        } <= (+sending.did).keys()
     forge.close()

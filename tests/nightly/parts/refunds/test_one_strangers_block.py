@@ -24,7 +24,9 @@ def check_with(environ, limit_bytes=LIMIT_BYTES):
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT)} | environ,
         capture_output=True,
         text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes)),
+        preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_AS, (limit_bytes, limit_bytes)
+        ),
     )
     assert ended.stdout, ended.stderr
     return json.loads(ended.stdout)
@@ -50,7 +52,9 @@ def test_the_payer_of_one_refund_fills_a_block_and_another_customer_is_paid(open
     assert run["changed"] == {invoice["id"]: "paid"}
 
 
-def test_the_payer_of_one_invoice_fills_a_block_and_another_customer_is_paid(open_tills):
+def test_the_payer_of_one_invoice_fills_a_block_and_another_customer_is_paid(
+    open_tills,
+):
     till = open_tills()
     odd, invoice = till.shop.invoice(), till.shop.invoice()
     till.check()

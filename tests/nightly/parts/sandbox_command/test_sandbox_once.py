@@ -48,22 +48,33 @@ def test_a_command_finds_a_shop_of_its_own_and_its_status_is_ours(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["its input is closed", "a signal"])
-def test_without_a_command_it_says_where_it_is_and_lasts_until_the_end(tmp_path, ending):
+def test_without_a_command_it_says_where_it_is_and_lasts_until_the_end(
+    tmp_path, ending
+):
     asked = subprocess.PIPE if ending == "its input is closed" else subprocess.DEVNULL
     process = started(folder=tmp_path, stdin=asked, stdout=subprocess.PIPE)
     shop = json.loads(process.stdout.readline())
     family = children_of(process.pid)
     assert requests.get(f"{shop['url']}/healthz", timeout=60).ok
-    assert requests.get(f"{shop['sandbox_url']}/sandbox/state", timeout=60).json()["height"] == 200
+    assert (
+        requests.get(f"{shop['sandbox_url']}/sandbox/state", timeout=60).json()[
+            "height"
+        ]
+        == 200
+    )
     keyed = {"Authorization": f"Bearer {shop['key']}"}
     listed = requests.get(f"{shop['url']}/api/v1/invoices", headers=keyed, timeout=60)
     assert listed.json()["data"] == []
 
     def blocktill(*words):
         line = [sys.executable, "-P", "-m", "btcpay", *words]
-        return subprocess.check_output(line, env=os.environ | shop["environ"], text=True)
+        return subprocess.check_output(
+            line, env=os.environ | shop["environ"], text=True
+        )
 
-    assert "whsec_" in blocktill("webhook", "add", shop["merchant"], "http://127.0.0.1:9/")
+    assert "whsec_" in blocktill(
+        "webhook", "add", shop["merchant"], "http://127.0.0.1:9/"
+    )
     plugin = ("--for", "woocommerce", "--shop", "http://127.0.0.1:9")
     url, _, key = blocktill("key", "issue", shop["merchant"], *plugin).split()
     token = {"Authorization": f"token {key}"}
