@@ -73,7 +73,8 @@ def get_invoice(call: Call, id: str) -> Response:
 
 def create_payment_link(call: Call) -> Response:
     """A reusable checkout page; its invoices are made when somebody pays."""
-    wanted, service = call.body(accepts.NEW_PAYMENT_LINK, empty=b"{}"), call.service
+    wanted = call.body(accepts.NEW_PAYMENT_LINK, empty=b"{}")
+    service = call.service
     return call.once(
         prepare=lambda: None,
         make=lambda _: call.resources.payment_link.dump(
@@ -96,7 +97,8 @@ def get_payment_link(call: Call, id: str) -> Response:
 def list_payments(call: Call) -> Response:
     """The newest confirmed payments, all or those that settled one invoice."""
     wanted = call.query(accepts.PAYMENT_QUERY)
-    resource, invoice_id = call.resources.payment, wanted.get("invoice_id")
+    resource = call.resources.payment
+    invoice_id = wanted.get("invoice_id")
     if invoice_id is None:
         return call.listed(resource, payments.LIST, **wanted)
     if not is_id("inv", invoice_id):

@@ -29,7 +29,8 @@ from packaging.metadata import Metadata
 from readme_renderer import markdown
 
 PROJECT = Path(__file__).resolve().parents[1]
-WORK, DIST = PROJECT / "build" / "release", PROJECT / "dist"
+WORK = PROJECT / "build" / "release"
+DIST = PROJECT / "dist"
 MODES = {True: 0o755, False: 0o644}  # by whether its owner may execute it
 # A requirement with its version and hashes, as `make lock` writes them.
 PINNED = re.compile(

@@ -137,7 +137,8 @@ class NewPaymentLink(Body):
                 )
             if name in data:
                 raise ValidationError(f"does not go with amount_mode {mode}", name)
-        low, high = data.get("min_amount_usd"), data.get("max_amount_usd")
+        low = data.get("min_amount_usd")
+        high = data.get("max_amount_usd")
         if low is not None and high is not None and low > high:
             raise ValidationError("must not exceed max_amount_usd", "min_amount_usd")
 

@@ -77,9 +77,11 @@ class Resource(Schema):
         return orjson.Fragment(orjson.dumps(shown))
 
 
-_INVOICE_ID, _LINK_ID = "inv_eJ1R0DRkbm1q2C35XQfBX4ys", "lnk_wHNrXZZlSGvAPS8CRaKB5wwr"
+_INVOICE_ID = "inv_eJ1R0DRkbm1q2C35XQfBX4ys"
+_LINK_ID = "lnk_wHNrXZZlSGvAPS8CRaKB5wwr"
 _TXID = "70f36abe1ff876bcbb835c7078f979ede3f00e67ab61f41b8de2513eaca052d3"
-_MADE_AT, _PAID_AT = "2026-11-21T06:12:37.806Z", "2026-11-21T06:31:04.000Z"
+_MADE_AT = "2026-11-21T06:12:37.806Z"
+_PAID_AT = "2026-11-21T06:31:04.000Z"
 _ROOT = "https://pay.example.com"
 
 

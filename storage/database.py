@@ -59,7 +59,8 @@ class Database:
         self.is_doubtful = False
         self._statements = _STATEMENTS[self.is_server]
         self._packed: dict[int, tuple[tuple[str, ...], Select]] = {}
-        self._places, self._turn = Places(), Turn()
+        self._places = Places()
+        self._turn = Turn()
 
     def rows(self, query: Typed[T], **values: Unpack[Values]) -> list[T]:
         """The rows of a SELECT or a RETURNING; `Typed` explains their type."""
@@ -84,7 +85,9 @@ class Database:
         rows = self.rows(
             query, **values
         )  # all: only then is an UPDATE ... RETURNING done
-        return rows[0] if rows else None
+        if rows:
+            return rows[0]
+        return None
 
     def only(self, query: Typed[T], **values: Unpack[Values]) -> T:
         """The row that must be there. Raises LookupError when it is not."""
@@ -134,7 +137,9 @@ class Database:
 
         A server commits each by itself: two transactions of many rows could wait for each other.
         """
-        return _AS_IT_IS if self.is_server else self.write()
+        if self.is_server:
+            return _AS_IT_IS
+        return self.write()
 
     def connected(self) -> AbstractContextManager[None]:
         """Keeps one connection to a server for this thread, or goes on with the one it has."""
@@ -182,15 +187,18 @@ class Database:
 
 def sqlite_path(url: str) -> Path | None:
     """The file of a `sqlite:///` URL; None for another database."""
-    return (
-        Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
-    )
+    if url.startswith("sqlite:///"):
+        return Path(url.removeprefix("sqlite:///"))
+    return None
 
 
 def place_of(url: str) -> str:
     """A BLOCKTILL_DATABASE_URL as people may see it: without user and password."""
-    path, parts = sqlite_path(url), urlsplit(url)
-    return str(path.absolute()) if path else f"{parts.path[1:]} on {parts.hostname}"
+    path = sqlite_path(url)
+    parts = urlsplit(url)
+    if path:
+        return str(path.absolute())
+    return f"{parts.path[1:]} on {parts.hostname}"
 
 
 def open_database(url: str) -> Database:

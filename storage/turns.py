@@ -23,7 +23,8 @@ class Places:
     """
 
     def __init__(self) -> None:
-        self._free, self._are_stuck = threading.Semaphore(PLACES), False
+        self._free = threading.Semaphore(PLACES)
+        self._are_stuck = False
 
     def __enter__(self) -> None:
         if self._free.acquire(blocking=False):
@@ -45,7 +46,8 @@ class Turn:
     """
 
     def __init__(self) -> None:
-        self._places, self._lock = Places(), threading.RLock()
+        self._places = Places()
+        self._lock = threading.RLock()
         self._failed_s = -math.inf
 
     def __enter__(self) -> None:

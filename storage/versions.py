@@ -130,7 +130,9 @@ def version(db: Database, folder: Path = STEPS) -> int | None:
             return version_in(db.connection.execute_sql(MARK).fetchone(), folder)
         if not tables:
             return None
-        return OLDER if is_older(tables) else UNKNOWN
+        if is_older(tables):
+            return OLDER
+        return UNKNOWN
 
 
 def version_in(mark: Sequence[Any] | None, folder: Path = STEPS) -> int:

@@ -27,12 +27,14 @@ class Notes:
         self._db = db
         self._noted_ms: dict[tuple[int, str], int] = {}
         self._pending: dict[tuple[int, str], tuple[Query, int]] = {}
-        self._lock, self._ending = threading.Lock(), threading.Event()
+        self._lock = threading.Lock()
+        self._ending = threading.Event()
         self._thread: threading.Thread | None = None
 
     def note(self, query: Query, subject: str, now: datetime) -> None:
         """Remembers that `subject` was there at `now`; takes microseconds."""
-        key, at_ms = (id(query), subject), to_ms(now)
+        key = (id(query), subject)
+        at_ms = to_ms(now)
         if abs(at_ms - self._noted_ms.get(key, at_ms - EVERY_MS)) < EVERY_MS:
             return
         with self._lock:
@@ -58,7 +60,8 @@ class Notes:
 
     def _write(self) -> None:
         with self._lock:
-            pending, self._pending = self._pending, {}
+            pending = self._pending
+            self._pending = {}
         if not pending:
             return
         try:

@@ -80,7 +80,8 @@ class Call(NamedTuple):
 
         `prepare` runs first, outside the transaction; `make` gets what it returned.
         """
-        service, subject = self.service, None
+        service = self.service
+        subject = None
         if (key := request.headers.get("Idempotency-Key")) is not None:
             subject = Values(merchant_id=self.merchant_id, operation=self.operation)
             subject |= {
@@ -105,7 +106,9 @@ def key_of(service: Service, schemes: Sequence[str] = ("bearer",)) -> Caller:
     scheme, _, secret = (
         request.environ.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
     )
-    secret, is_one, now = secret.strip(), scheme.lower() in schemes, service.now()
+    secret = secret.strip()
+    is_one = scheme.lower() in schemes
+    now = service.now()
     caller = caller_of(service.db, secret, now) if is_one and secret else None
     if caller:
         service.notes.note(keys.USED, caller.key_id, now)

@@ -178,7 +178,9 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
         ]
     if "<id>" in operation.path:
         return [_ID]
-    return [{"in": "query", "schema": operation.accepts}] if operation.accepts else []
+    if operation.accepts:
+        return [{"in": "query", "schema": operation.accepts}]
+    return []
 
 
 def _errors(operation: Operation) -> list[str]:

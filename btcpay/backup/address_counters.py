@@ -72,7 +72,8 @@ def plan(
     """
     # Counts calls but refuses none: a restore that stops for an hour keeps a shop closed.
     explorers = open_explorers(settings, Quota(db, sys.maxsize, clock))
-    moves, run = [], max(skip, LOOK_AHEAD)
+    moves = []
+    run = max(skip, LOOK_AHEAD)
     try:
         if settings.explorers:
             explorers.require_chain(blocks.tip_height(db) or 0)

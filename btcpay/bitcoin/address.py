@@ -13,7 +13,8 @@ MAX_BASE58 = (
 BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 CHECKSUM_CHARS = 6
 MAX_CHARS = 90
-BECH32_CONST, BECH32M_CONST = 1, 0x2BC830A3
+BECH32_CONST = 1
+BECH32M_CONST = 0x2BC830A3
 _REMAINDERS = [
     0
 ]  # the XOR of BIP173's generators of the five bits that leave at the top
@@ -76,7 +77,8 @@ def witness_script(version: int, program: bytes) -> bytes:
 def b58check_encode(payload: bytes) -> str:
     """Base58 of a payload and the first 4 bytes of its double hash."""
     data = payload + hash256(payload)[:CHECKSUM_BYTES]
-    number, text = int.from_bytes(data, "big"), ""
+    number = int.from_bytes(data, "big")
+    text = ""
     while number:
         number, digit = divmod(number, 58)
         text = BASE58[digit] + text
@@ -95,7 +97,8 @@ def b58check_decode(text: str) -> bytes:
         number = number * 58 + digit
     zeros = len(text) - len(text.lstrip(BASE58[0]))
     data = bytes(zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")
-    payload, checksum = data[:-CHECKSUM_BYTES], data[-CHECKSUM_BYTES:]
+    payload = data[:-CHECKSUM_BYTES]
+    checksum = data[-CHECKSUM_BYTES:]
     if hash256(payload)[:CHECKSUM_BYTES] != checksum:
         raise Malformed("a wrong checksum")
     return payload

@@ -48,8 +48,10 @@ class BlockParts:
 
     def stripped(self, position: int) -> bytes:
         """The transaction at `position` (0 the coinbase) without witness, as its id commits to."""
-        start, end = self.starts[position], self.starts[position + 1]
-        witness, raw = self.witnesses[position], self.raw
+        start = self.starts[position]
+        end = self.starts[position + 1]
+        witness = self.witnesses[position]
+        raw = self.raw
         if not witness:
             return raw[start:end]
         return raw[start : start + 4] + raw[start + 6 : witness] + raw[end - 4 : end]
@@ -122,7 +124,8 @@ def _scan_outputs(raw: bytes, at: int, position: int, paid: _Paid) -> int:
     """The index behind the outputs."""
     count, at = _some(raw, at, "outputs")
     for vout in range(count):
-        size, end = raw[at + 8], at + 9
+        size = raw[at + 8]
+        end = at + 9
         if 21 < size < 35 and raw[at + 8 : at + 11] in _OUR_HEADS:
             (sats,) = _satoshis_at(raw, at)
             if sats:
@@ -141,7 +144,8 @@ def _skip_witness(raw: bytes, at: int, inputs: int) -> int:
     """The index behind the witness. Raises Malformed when it has no items."""
     items = 0
     for _ in range(inputs):
-        count, at = raw[at], at + 1
+        count = raw[at]
+        at = at + 1
         if count >= 0xFD:
             count, at = _compact(raw, at - 1)
         items += count
@@ -159,10 +163,13 @@ def _skip_witness(raw: bytes, at: int, inputs: int) -> int:
 
 def _some(raw: bytes, at: int, what: str) -> tuple[int, int]:
     """Like `_compact`, but raises Malformed for 0."""
-    number, at = raw[at], at + 1
+    number = raw[at]
+    at = at + 1
     if number == 0:
         raise Malformed(f"there are no {what}")
-    return (number, at) if number < 0xFD else _compact(raw, at - 1)
+    if number < 0xFD:
+        return (number, at)
+    return _compact(raw, at - 1)
 
 
 def _compact(raw: bytes, at: int) -> tuple[int, int]:

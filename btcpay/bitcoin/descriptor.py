@@ -108,7 +108,9 @@ class Descriptor:
 
 def _number(number: int) -> bytes:
     """The bytes that push a number of 1 to 20 in a script."""
-    return bytes([0x50 + number]) if number <= 16 else bytes([1, number])
+    if number <= 16:
+        return bytes([0x50 + number])
+    return bytes([1, number])
 
 
 def taproot_output_key(internal: Point) -> bytes:
@@ -136,7 +138,8 @@ def parse(text: str) -> Descriptor:
     form, inner = _peeled(script)
     if form not in FORMS:
         raise DescriptorRefused(_why_not(form))
-    threshold, keys = "1", [inner]
+    threshold = "1"
+    keys = [inner]
     if form[-1] in _MULTI:
         threshold, *keys = inner.split(",")
     elif "," in inner:

@@ -35,7 +35,9 @@ class Header:
     def work(self) -> int:
         """Hashes that such a block takes on average: Bitcoin Core's GetBlockProof; 0 for none."""
         target = self.target
-        return (1 << 256) // (target + 1) if target else 0
+        if target:
+            return (1 << 256) // (target + 1)
+        return 0
 
     @property
     def has_work(self) -> bool:
@@ -45,11 +47,14 @@ class Header:
 
 def target_of(bits: int) -> int:
     """The target of compact `bits`, as Bitcoin Core's arith_uint256::SetCompact; 0 for none."""
-    size, mantissa = bits >> 24, bits & 0x007FFFFF
+    size = bits >> 24
+    mantissa = bits & 0x007FFFFF
     if bits & 0x00800000:
         return 0
     target = mantissa >> 8 * (3 - size) if size <= 3 else mantissa << 8 * (size - 3)
-    return target if target < 1 << 256 else 0
+    if target < 1 << 256:
+        return target
+    return 0
 
 
 def bits_of(target: int) -> int:
@@ -57,7 +62,8 @@ def bits_of(target: int) -> int:
     size = (target.bit_length() + 7) // 8
     mantissa = target << 8 * (3 - size) if size <= 3 else target >> 8 * (size - 3)
     if mantissa & 0x00800000:  # the mantissa's sign: one more byte keeps it off
-        mantissa, size = mantissa >> 8, size + 1
+        mantissa = mantissa >> 8
+        size = size + 1
     return size << 24 | mantissa
 
 

@@ -119,7 +119,8 @@ def parse_key(text: str) -> KeyExpression:
         numbers = re.findall("[0-9]+", found[2]) if found else ()
         if not found or any(int(number) >= HARDENED for number in numbers):
             raise DescriptorRefused("a key's origin looks like [73c5da0a/84h/0h/0h]")
-        origin, text = found[1].lower() + found[2].replace("h", "'"), found[3]
+        origin = found[1].lower() + found[2].replace("h", "'")
+        text = found[3]
     xpub, *steps = text.split("/")
     key, is_main = _extended(xpub)
     taken, branches = _steps(steps)

@@ -67,7 +67,9 @@ def _is_dash(sign: str) -> bool:
 
 def without_scheme(text: str) -> str:
     """The text behind `bitcoin:` and slashes, in letters of any size."""
-    return _SCHEME.sub("", text, count=1) if _SCHEME.match(text) else text
+    if _SCHEME.match(text):
+        return _SCHEME.sub("", text, count=1)
+    return text
 
 
 def addresses_of(text: str) -> list[str]:

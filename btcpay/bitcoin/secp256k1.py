@@ -51,7 +51,9 @@ class Point(NamedTuple):
 
     def even(self) -> Self:
         """The point with this x whose y is even (BIP340, lift_x)."""
-        return self if self.y % 2 == 0 else type(self)(self.x, FIELD - self.y)
+        if self.y % 2 == 0:
+            return self
+        return type(self)(self.x, FIELD - self.y)
 
     def add(self, tweak: int) -> Self:
         """This point + tweak * G. Raises ValueError for a tweak from ORDER on, and at infinity."""
@@ -89,7 +91,9 @@ def _add(total: _Fraction, term: tuple[int, int]) -> _Fraction:
     run = (x * zz - x1) % FIELD
     rise = (y * zzz - y1) % FIELD
     if not run:
-        return _INFINITY if rise else _double(total)
+        if rise:
+            return _INFINITY
+        return _double(total)
     run2 = run * run % FIELD
     run3 = run2 * run % FIELD
     middle = x1 * run2 % FIELD
@@ -107,7 +111,8 @@ def _double(point: _Fraction) -> _Fraction:
     x, y, zz, zzz = point
     run2 = 4 * y * y % FIELD
     run3 = 2 * y * run2 % FIELD
-    rise, middle = 3 * x * x % FIELD, x * run2 % FIELD
+    rise = 3 * x * x % FIELD
+    middle = x * run2 % FIELD
     x3 = (rise * rise - 2 * middle) % FIELD
     return (
         x3,
@@ -121,7 +126,8 @@ def _affine(points: Sequence[_Fraction]) -> list[tuple[int, int]]:
     """With one inversion for all, of the product of their zzz (Montgomery's trick)."""
     zzzs = (point[3] for point in points)
     products = list(accumulate(zzzs, lambda a, b: a * b % FIELD, initial=1))
-    inverse, found = pow(products.pop(), -1, FIELD), []
+    inverse = pow(products.pop(), -1, FIELD)
+    found = []
     for x, y, zz, zzz in reversed(points):
         own = inverse * products.pop() % FIELD
         found.append((x * (zz * own) ** 2 % FIELD, y * own % FIELD))

@@ -55,7 +55,8 @@ class Reader:
         self.at = 0
 
     def take(self, count: int) -> bytes:
-        start, self.at = self.at, self.at + count
+        start = self.at
+        self.at = self.at + count
         if self.at > len(self._data):
             raise Malformed(
                 f"the data ends {self.at - len(self._data)} bytes too early"

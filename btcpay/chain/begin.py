@@ -160,7 +160,8 @@ def paid_since(
     """
     with _asked(db, settings, now) as sources:
         hashes = [header.hash for header in _newer(db, settings, now, sources, is_copy)]
-    found, done = set[bytes](), 0
+    found = set[bytes]()
+    done = 0
     while done < len(hashes):
         before = done
         with (
@@ -202,12 +203,11 @@ def _newer(
     is_copy: bool,
 ) -> list[Header]:
     """The headers of the blocks to read, from the chain that shows the most work."""
-    network, made_ms = (
-        settings.network,
-        min(row.created_at for row in db.rows(merchants.ALL)),
-    )
+    network = settings.network
+    made_ms = min(row.created_at for row in db.rows(merchants.ALL))
     begin(db, network, sources, now, made_ms)
-    top, height = db.only(blocks.TOP).height, db.only(blocks.FIRST).height
+    top = db.only(blocks.TOP).height
+    height = db.only(blocks.FIRST).height
     since = from_ms(db.only(blocks.LAST_INVOICE)[0] or made_ms) - BEFORE
     known = db.row(
         blocks.TOP if is_copy else blocks.LAST_BEFORE, mined_before=to_ms(since)

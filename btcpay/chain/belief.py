@@ -20,7 +20,8 @@ def doubt_now(
     `mark` is of the clock that nobody sets.
     """
     seen = seen_at(db, now)
-    known, leap = _known(db, now), _leap(db, mark)
+    known = _known(db, now)
+    leap = _leap(db, mark)
     why = doubt(known, seen, leap, network.pow_limit_bits is not None, is_agreed)
     if not why:
         believe(db, seen)
@@ -32,7 +33,9 @@ def doubt_now(
 def seen_at(db: Database, now: datetime) -> Moment:
     """What is to be seen now: the clock, and the newest block that we know."""
     top = db.row(blocks.TOP)
-    return Moment(now, from_ms(top.mined_at), top.height) if top else Moment(now)
+    if top:
+        return Moment(now, from_ms(top.mined_at), top.height)
+    return Moment(now)
 
 
 def believe(db: Database, seen: Moment) -> None:
@@ -49,7 +52,9 @@ def believe(db: Database, seen: Moment) -> None:
 def doubted(db: Database) -> str:
     """The reason for which the last check did not believe the clock; empty if it did."""
     found = meta.get(db, Key.TIME_LEAP)
-    return str(orjson.loads(found)["why"]) if found else ""
+    if found:
+        return str(orjson.loads(found)["why"])
+    return ""
 
 
 def _known(db: Database, now: datetime) -> Moment:

@@ -82,7 +82,10 @@ class Follower:
     def __init__(
         self, db: Database, network: Network, sources: Pool[BlockSource], undo: Undo
     ) -> None:
-        self._db, self._network, self._sources, self._undo = db, network, sources, undo
+        self._db = db
+        self._network = network
+        self._sources = sources
+        self._undo = undo
         self._failed: dict[BlockSource, Exception] = {}
         self.is_agreed = False  # enough sources show a tip that is not far below ours
         self._highest = 0  # the highest tip whose headers were all shown
@@ -133,8 +136,10 @@ class Follower:
         return self._db.only(blocks.TOP)
 
     def _locator(self) -> list[Known]:
-        top, first = self._top().height, self._db.only(blocks.FIRST).height
-        heights, gap = [top], 1
+        top = self._top().height
+        first = self._db.only(blocks.FIRST).height
+        heights = [top]
+        gap = 1
         while heights[-1] > first:
             heights.append(max(first, heights[-1] - gap))
             gap *= 1 if len(heights) <= IN_A_ROW else 2
@@ -168,7 +173,8 @@ class Follower:
             if self._is_heavier(fork, branch):
                 self._check(one, below, branch)
                 self._adopt(fork, branch)
-                branch, top = [], newest
+                branch = []
+                top = newest
         if top - newest > MAX_BLOCKS_BEHIND:
             raise FetchError(f"is {top - newest} blocks behind what was proven to us")
         return newest

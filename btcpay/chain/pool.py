@@ -77,7 +77,8 @@ class Pool(Generic[Source]):
         )  # sources that must show a tip before anything ends
         self._turns = count(1)
         self._line = [Place(one) for one in self.all]
-        self._after, self._pause = after, pause
+        self._after = after
+        self._pause = pause
         self._lock = threading.Lock()
 
     def allowance(self) -> sources.Allowance:
@@ -127,8 +128,10 @@ class Pool(Generic[Source]):
         """
         found: dict[Source, T] = {}
         errors: dict[Source, Exception] = {}
-        left, running = deque(self._places(by_turns)), dict[Future[T], Place[Source]]()
-        next_s, end_s = 0.0, time.monotonic() + LONGEST_S
+        left = deque(self._places(by_turns))
+        running = dict[Future[T], Place[Source]]()
+        next_s = 0.0
+        end_s = time.monotonic() + LONGEST_S
         try:
             while (now_s := time.monotonic()) < end_s:
                 while left and (now_s >= next_s or not running):
@@ -148,7 +151,8 @@ class Pool(Generic[Source]):
                         if self._may_pass(place, error) and before is None:
                             left.append(place)
                     else:
-                        place.in_a_row, place.is_quick = 0, True
+                        place.in_a_row = 0
+                        place.is_quick = True
                         end_s = min(end_s, time.monotonic() + patience_s())
         finally:
             for slow in running.values():
@@ -183,7 +187,8 @@ class Pool(Generic[Source]):
         return places
 
     def _to_the_end(self, place: Place[Source]) -> None:
-        place.is_quick, place.turn = False, next(self._turns)
+        place.is_quick = False
+        place.turn = next(self._turns)
 
     def _ask(self, place: Place[Source], question: Callable[[Source], T]) -> T:
         """Asks a source after its pause. Raises FetchError if it is behind or failed too often."""

@@ -26,7 +26,9 @@ class Progress:
 def progress_of(db: Database, now: datetime) -> Progress | None:
     """None until a first header is kept: when a merchant is made, or at the next check."""
     found = db.row(blocks.PROGRESS, finished_after=to_ms(now - LATELY))
-    return progress_in(found) if found else None
+    if found:
+        return progress_in(found)
+    return None
 
 
 def progress_in(found: blocks.Known | today.Shop) -> Progress | None:

@@ -57,7 +57,8 @@ def try_apply(
             report.failed += scans
             return set(scans)
         log.warning("%d invoices are settled by halves: %s", len(scans), error)
-        ids, half = list(scans), len(scans) // 2
+        ids = list(scans)
+        half = len(scans) // 2
         parts = ({id: scans[id] for id in some} for some in (ids[:half], ids[half:]))
         return {
             id for part in parts for id in try_apply(db, settings, part, now, report)
@@ -181,7 +182,8 @@ def _add_payments(
 
 def _payment(case: Settled, receipt: Receipt, currency: str, now: datetime) -> Values:
     """Its columns; worths are to the nearest smallest unit."""
-    row, amount_sats = case.row, receipt.amount_sats
+    row = case.row
+    amount_sats = receipt.amount_sats
     prices = {} if is_late(receipt.block.mined_at, now) else case.scan.prices
     known = prices.keys() & {"USD", currency}
     worth = {code: f"{value_of(amount_sats, prices[code], code):f}" for code in known}

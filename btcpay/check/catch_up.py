@@ -51,7 +51,8 @@ class CatchUp(Reader):
 
     def follow(self, report: Report) -> bool:
         """Takes over new headers and reads their blocks; True if the tip is known."""
-        before, report.stuck = report.stuck, ""
+        before = report.stuck
+        report.stuck = ""
         try:
             if not begin(self.db, self.settings.network, self.sources, self._now):
                 return False
@@ -60,7 +61,8 @@ class CatchUp(Reader):
                 self.db, self.settings.network, self.sources, self._undo
             )
             has_changed = follower.follow()
-            report.answered, report.tip_asked_at = True, asked_at
+            report.answered = True
+            report.tip_asked_at = asked_at
             report.is_agreed = follower.is_agreed
             undo_planned(self.db, self.settings, self.now())
             # The explorer that showed more earlier in this run may be resting by now.
@@ -134,7 +136,8 @@ class CatchUp(Reader):
 
     def settle_deep(self, report: Report) -> None:
         """Makes payments of outputs that have become deep enough."""
-        now, tip_height = self.now(), blocks.tip_height(self.db) or 0
+        now = self.now()
+        tip_height = blocks.tip_height(self.db) or 0
         deepening = self.db.rows(mempool_watch.DEEPENING)
         ready = {
             row.invoice_id
@@ -165,7 +168,8 @@ class CatchUp(Reader):
         """
         if report.ends_before is None:
             return
-        top, now = self.db.only(blocks.TOP), self.now()
+        top = self.db.only(blocks.TOP)
+        now = self.now()
         ends_at = min(
             report.ends_before - self._ahead(now), from_ms(top.mined_at) - ENDS_AFTER
         )

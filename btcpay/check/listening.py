@@ -143,7 +143,9 @@ def listening_of(
     """The first listener of a part's `source`; None if no configured source announces anything."""
     found = (part.open_listener(settings, db, now) for part in hooks.of(hooks.Sources))
     listener = next(filter(None, found), None)
-    return Listening(db, settings, listener, now) if listener else None
+    if listener:
+        return Listening(db, settings, listener, now)
+    return None
 
 
 def _concerned(db: Database, heard: Sequence[Announced]) -> dict[str, bytes]:

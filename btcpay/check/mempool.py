@@ -77,7 +77,9 @@ def _watched(row: Invoice, outputs: Sequence[Output], now: datetime) -> Watched:
 
 def _past(ms: int | None, now: datetime) -> datetime:
     """The stored time; NEVER also for a future one, written while the clock was ahead."""
-    return NEVER if ms is None or ms > to_ms(now) + AHEAD_MS else from_ms(ms)
+    if ms is None or ms > to_ms(now) + AHEAD_MS:
+        return NEVER
+    return from_ms(ms)
 
 
 def next_look(db: Database, settings: Settings, row: Invoice, now: datetime) -> str:

@@ -91,7 +91,8 @@ def undo_planned(db: Database, settings: Settings, now: datetime) -> None:
     """Has the parts undo what blocks did that left the chain, the lowest first."""
     by_part = hooks.by_part(hooks.Blocks)
     for row in db.rows(part_work.DUE, kind="undo", now=to_ms(now), limit=MOST_AT_ONCE):
-        work, hook = work_of(row), by_part.get(row.part)
+        work = work_of(row)
+        hook = by_part.get(row.part)
         if hook is None:  # the part was deleted
             db.run(part_work.DONE, **work.key)
             continue

@@ -18,7 +18,8 @@ from typing import NamedTuple
 from btcpay.chain.sources import Allowance
 from btcpay.values.times import from_ms
 
-MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
 ASKED_LATELY = (
     2 * MINUTE
 )  # an open page reports each minute; a run in between must not miss it
@@ -31,7 +32,8 @@ BEFORE_DEADLINE = timedelta(
 AGAIN = timedelta(seconds=10)  # at least, between two looks for one invoice
 # Money that waits, and a page that has been open for an hour, may well do so for days: they are
 # looked for after an eighth of that time, but not more often than this, and each hour.
-AGE_PART, SHORTEST_PAUSE = 8, 10 * MINUTE
+AGE_PART = 8
+SHORTEST_PAUSE = 10 * MINUTE
 PATIENCE = 3  # failures in a row; then it rests for a minute, two, four, up to an hour
 OWN_PER_HOUR = 10_000  # an explorer that allows so many calls is one's own, and calls are not saved
 SEEN_WITHIN = 5 * MINUTE  # a payment is shown on its page; calls are saved for as long
@@ -39,7 +41,9 @@ FLOOD = (
     10  # pages opened in a minute; more are taken for one visitor's, and share one turn
 )
 # Calls an hour for headers and blocks, or a quarter of a small budget; a sixteenth at any moment.
-KEPT_CALLS, KEPT_PART, KEPT_NOW = 80, 4, 16
+KEPT_CALLS = 80
+KEPT_PART = 4
+KEPT_NOW = 16
 PAGES_PART = 0.75  # of the other calls, while money or deadlines wait too
 NEVER = from_ms(0)
 
@@ -142,7 +146,8 @@ def _in_turn(pages: list[Due], now: datetime) -> list[Due]:
         one = each.one
         crowd = opened[one.opened_at.timestamp() // 60]
         wait = (now - one.waits_since) / (crowd if crowd > FLOOD else 1)
-        is_once, is_old = one.asked_at == one.opened_at, now - one.opened_at > HOUR
+        is_once = one.asked_at == one.opened_at
+        is_old = now - one.opened_at > HOUR
         return is_old, is_once, each.reason is not Reason.ENDING, -wait
 
     return sorted(pages, key=turn)
@@ -209,23 +214,30 @@ def _of_deadline(one: Watched, gone_after: timedelta, now: datetime) -> Due | No
     near_at = one.expires_at - BEFORE_DEADLINE
     if now < one.expires_at:
         is_new = one.opened_at > NEVER and one.checked_at < near_at
-        return Due(one, Reason.ENDING, near_at) if is_new else None
+        if is_new:
+            return Due(one, Reason.ENDING, near_at)
+        return None
     if one.checked_at < one.expires_at:
         return Due(one, Reason.ENDED, one.expires_at)
     gone_at = max(one.expires_at, one.vanished_at + gone_after)
-    return None if one.came_at else Due(one, Reason.ENDED, gone_at)
+    if one.came_at:
+        return None
+    return Due(one, Reason.ENDED, gone_at)
 
 
 def _of_page(one: Watched, is_own: bool, now: datetime) -> Due | None:
     """Due while it is open, and once more after it was closed."""
     if one.status != "open" or one.is_covered or one.opened_at == NEVER:
         return None
-    open_for, at = one.waits_since - one.opened_at, one.waits_since
+    open_for = one.waits_since - one.opened_at
+    at = one.waits_since
     if is_waiting(one, now):
         pause = _pause(open_for) if open_for > HOUR and not is_own else timedelta()
         return Due(one, Reason.PAGE, at + pause)
     is_new = now - one.asked_at <= CLOSED_LATELY and at <= one.asked_at + MINUTE
-    return Due(one, Reason.PAGE, at) if is_new else None
+    if is_new:
+        return Due(one, Reason.PAGE, at)
+    return None
 
 
 def _of_money(one: Watched, is_own: bool, now: datetime) -> Due | None:

@@ -56,7 +56,8 @@ MOST_WORKED_OFF = (
 # A block that no source could show is passed over for a minute, later for as long as its age, up to
 # an hour. A new block is asked for in each run: its payments must not wait because the explorers
 # were away for a moment.
-NEW, FIRST_PAUSE = timedelta(minutes=10), timedelta(minutes=1)
+NEW = timedelta(minutes=10)
+FIRST_PAUSE = timedelta(minutes=1)
 LONGEST_PAUSE = timedelta(milliseconds=LONGEST_MS)
 Fetched = tuple[ProvenBlock, str]
 
@@ -81,7 +82,9 @@ class Reader:
         until_s = time.monotonic() + MOST_S
         passed: set[str] = set()
         errors: list[ExplorerError] = []
-        failed_in_a_row, order, ahead = 0, blocks.NEWEST, 1
+        failed_in_a_row = 0
+        order = blocks.NEWEST
+        ahead = 1
         fetched = dict[str, Future[Fetched]]()
         try:
             while failed_in_a_row < MOST_PASSED and (
@@ -175,7 +178,9 @@ class Reader:
 
     def _prices(self, row: Block, is_asked: bool) -> Mapping[str, Decimal]:
         is_new = not is_late(from_ms(row.mined_at), self.now())
-        return receipt_prices(self.db, self.prices) if is_new and is_asked else {}
+        if is_new and is_asked:
+            return receipt_prices(self.db, self.prices)
+        return {}
 
     def _may_read(self, row: Block) -> bool:
         """True for the newest block, always; for others while each minute keeps its calls."""

@@ -42,7 +42,9 @@ class Report:
     @property
     def ends_before(self) -> datetime | None:
         """Deadlines after this cannot be judged yet; None: no deadline can."""
-        return self.tip_asked_at if self.is_caught_up else None
+        if self.is_caught_up:
+            return self.tip_asked_at
+        return None
 
     @property
     def complete(self) -> bool:

@@ -53,7 +53,8 @@ class Checker(CatchUp):
 
         One invoice's failure never stops the run.
         """
-        report, began_ns = Report(began_at=self.now()), time.monotonic_ns()
+        report = Report(began_at=self.now())
+        began_ns = time.monotonic_ns()
         with self._asking(report):
             self._run(ids, report)
         self._compare_clocks(report)
@@ -71,7 +72,8 @@ class Checker(CatchUp):
             self.end_by_blocks(report)
             return
         if ids is None:
-            now, gone_after = self.now(), self.settings.network.gone_after
+            now = self.now()
+            gone_after = self.settings.network.gone_after
             watched = watched_of(self.db, self.settings, now)
             allowance = self.explorers.allowance()
             found = plan(
@@ -89,13 +91,12 @@ class Checker(CatchUp):
 
     def look_again(self, report: Report) -> bool:
         """After a run, asks for pages that are due by now; True while somebody waits at one."""
-        now, may_ask = self.now(), report.answered and self.settings.explorers
+        now = self.now()
+        may_ask = report.answered and self.settings.explorers
         rows = self.db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))
         asked = watched_of(self.db, self.settings, now, rows if may_ask else ())
-        gone_after, allowance = (
-            self.settings.network.gone_after,
-            self.explorers.allowance(),
-        )
+        gone_after = self.settings.network.gone_after
+        allowance = self.explorers.allowance()
         if ids := plan(
             asked, gone_after, allowance, now, others_wait=report.put_off > 0
         ).ids:
@@ -104,7 +105,8 @@ class Checker(CatchUp):
             )  # a later look fails no run
             with self._asking(report):
                 self._ask(ids, later)
-            report.looked_at, report.blocks_read = later.looked_at, later.blocks_read
+            report.looked_at = later.looked_at
+            report.blocks_read = later.blocks_read
         return any(is_waiting(one, now) for one in asked)
 
     @contextmanager
@@ -132,7 +134,8 @@ class Checker(CatchUp):
 
     def _look(self, ids: Sequence[str], report: Report) -> list[Look]:
         """The looks that were answered; `in_flight` are asked at once, without a database."""
-        rows, looks = [self.db.only(invoices.WHOLE, id=one) for one in ids], []
+        rows = [self.db.only(invoices.WHOLE, id=one) for one in ids]
+        looks = []
         with ThreadPoolExecutor(self.in_flight) as pool:
             answers = [pool.submit(self._answer, row) for row in rows]
         for row, answer in zip(rows, answers, strict=True):
@@ -157,7 +160,8 @@ class Checker(CatchUp):
         return looks
 
     def _answer(self, row: Invoice) -> Look:
-        at, read_s = self.now(), time.monotonic()
+        at = self.now()
+        read_s = time.monotonic()
         mempool = self.explorers.waiting(row.deposit_address, bytes.fromhex(row.script))
         return Look(row.id, mempool, at, self.explorers.clock_skew.ahead(at, read_s))
 
@@ -176,7 +180,8 @@ class Checker(CatchUp):
             explorer=look.mempool.host,
         )
         report.looked_at += 1
-        id, now = look.invoice_id, self.now()
+        id = look.invoice_id
+        now = self.now()
         if try_apply(self.db, self.settings, {id: scan}, now, report):
             self.db.run(mempool_watch.FAILED, id=id, at=to_ms(now))
         else:
@@ -227,7 +232,8 @@ class Checker(CatchUp):
         report.parts_behind = self.db.only(part_work.FAILED_COUNT)[0]
 
     def _take_turns_in_time(self, report: Report, now: datetime) -> None:
-        network, mark = self.settings.network, self.mark()
+        network = self.settings.network
+        mark = self.mark()
         report.doubt = doubt_now(self.db, network, now, mark, report.is_agreed)
         if report.doubt:
             log.error(

@@ -18,7 +18,8 @@ from storage.queries import events, invoices
 from storage.queries.events import Kind
 
 LONG_HISTORY = 1000  # of one invoice; receivers may be sent each of them
-_SEEN, _VANISHED = ("seen", "seen again"), ("vanished",)
+_SEEN = ("seen", "seen again")
+_VANISHED = ("vanished",)
 
 
 class Settled(NamedTuple):
@@ -61,7 +62,8 @@ def settled(
     )
     found = []
     for row in rows:
-        scan, rules = scans[row.id], rules_for(settings, row)
+        scan = scans[row.id]
+        rules = rules_for(settings, row)
         is_long = lengths.get(row.id, 0) >= LONG_HISTORY
         outcome = settle(invoice_of(row), known[row.id], scan, rules, now)
         noted = [one for one in outcome.changes if one.after.block or not is_long]

@@ -44,7 +44,8 @@ def page_of(
     brand's name is what wallets show as the recipient. `beyond_sats` came late or in excess.
     `return_url` leads to the shop, `link_id` to a link that makes another invoice.
     """
-    row, state = snapshot.row, snapshot.state
+    row = snapshot.row
+    state = snapshot.state
     payable = state in ("waiting", "partial")
     owed_sats = snapshot.missing_sats if payable else row.amount_sats
     due_sats = max(owed_sats, snapshot.least_sats) if payable else owed_sats
@@ -91,7 +92,8 @@ def _times(snapshot: Snapshot, payable: bool) -> dict[str, Any]:
 
     `ring_percent`: how much of the ring is drawn, the time that is left or the confirmations.
     """
-    row, left_ms = snapshot.row, snapshot.left_ms
+    row = snapshot.row
+    left_ms = snapshot.left_ms
     minutes, seconds = divmod(-(-max(0, left_ms or 0) // 1000), 60)
     life_ms = None if row.expires_at is None else row.expires_at - row.created_at
     checked_ms = (
@@ -151,7 +153,9 @@ def _beyond_sats(snapshot: Snapshot) -> int:
     if snapshot.state not in ("seen", "paid"):
         return 0
     beyond_sats = snapshot.came_sats - snapshot.row.amount_sats
-    return beyond_sats if beyond_sats >= snapshot.least_sats else 0
+    if beyond_sats >= snapshot.least_sats:
+        return beyond_sats
+    return 0
 
 
 def proofs_of(service: Service, snapshot: Snapshot) -> list[dict[str, Any]]:

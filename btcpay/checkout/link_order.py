@@ -64,8 +64,10 @@ def pressed(
     service: Service, cookie: LinkCookie, page: Page, fields: Mapping[str, str]
 ) -> Response:
     """Leads the browser that sent these fields to the invoice to pay. Raises what `pay` raises."""
-    form, text = fields.get("press", ""), fields.get("amount", "")
-    form_id, last_id = cookie.made_by(page.id, form), cookie.last(page.id)
+    form = fields.get("press", "")
+    text = fields.get("amount", "")
+    form_id = cookie.made_by(page.id, form)
+    last_id = cookie.last(page.id)
     next_id = last_id and cookie.made_after(last_id)
     # Another site's visitors would fill the link without knowing it.
     if is_from_another_site(request.headers, service.settings.base_url):
@@ -96,11 +98,13 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
     mark = _mark(order, visitor) if is_new else ""
     if found := _made_before(service, page, order, visitor):
         return found
-    promised_id, address = visitor.form_id, visitor.address
+    promised_id = visitor.form_id
+    address = visitor.address
     if _has_paid(service, page, visitor):
         # Not counted, so that a tablet on a counter serves one customer after another. The id
         # follows from the paid invoice, so that there is only one.
-        promised_id, address = visitor.next_id, None
+        promised_id = visitor.next_id
+        address = None
     _refuse_full(service, address, mark, counts=False)
     _refuse_crowded(service, page)
     quote = create.quote(service.db, service.prices, service.now(), order)
@@ -113,7 +117,8 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
         # The one already made has been paid, or its form came with another amount.
         is_made = _is_made(service, promised_id)
         if not is_made or promised_id != visitor.next_id:
-            network, new_id = service.settings.network, None if is_made else promised_id
+            network = service.settings.network
+            new_id = None if is_made else promised_id
             return create.new_invoice(
                 service.db, network, service.now(), quote, new_id
             ).id

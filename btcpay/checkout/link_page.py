@@ -58,7 +58,8 @@ def link_values(
     unpaid: Invoice | None,
 ) -> dict[str, Any]:
     """`typed`: the refused form. `unpaid`: an invoice of this browser that waits for money."""
-    low, high = link.min_amount, link.max_amount
+    low = link.min_amount
+    high = link.max_amount
     return {
         "title": link.title,
         "description": link.description,
@@ -86,7 +87,8 @@ def asks_of(link: PaymentLink) -> Texts:
 
 def answers(link: PaymentLink, fields: Mapping[str, str]) -> tuple[Texts, Texts]:
     """The answers as they were typed, and a sentence for each that cannot be taken."""
-    typed, wrong = Texts(), Texts()
+    typed = Texts()
+    wrong = Texts()
     for name, how in asks_of(link).items():
         text = typed[name] = fields.get(name, "").replace("\r\n", "\n").strip()
         try:
@@ -135,7 +137,8 @@ class OfLink:
 
     def order(self, service: Service, text: str) -> create.Order:
         """An invoice of the link's price, or of the amount in this text. Raises AmountRefused."""
-        link, high = self.link, None
+        link = self.link
+        high = None
         _refuse_inactive(link)
         if link.amount is not None:
             amount = Decimal(link.amount)
@@ -203,7 +206,9 @@ class LinkCookie:
             id = self._signer(link_id).loads(cookie)
         except BadData:
             return None
-        return id if isinstance(id, str) and is_id("inv", id) else None
+        if isinstance(id, str) and is_id("inv", id):
+            return id
+        return None
 
     def remember(self, response: Response, link_id: str, invoice_id: str) -> None:
         """Sends the cookie with this invoice, for as long as such an invoice lives."""

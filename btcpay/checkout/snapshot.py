@@ -52,7 +52,9 @@ class Snapshot:
     def left_ms(self) -> int | None:
         """Milliseconds until the deadline; None without a deadline."""
         expires_at = self.row.expires_at
-        return None if expires_at is None else expires_at - to_ms(self.now)
+        if expires_at is None:
+            return None
+        return expires_at - to_ms(self.now)
 
     @property
     def came_sats(self) -> int:
@@ -90,7 +92,9 @@ class Snapshot:
             return "seen"
         if self.left_ms is not None and self.left_ms <= 0:
             return "overdue"
-        return "partial" if self.row.received_sats else "waiting"
+        if self.row.received_sats:
+            return "partial"
+        return "waiting"
 
 
 def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Snapshot:
@@ -103,7 +107,8 @@ def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Sn
         row.status == "open"
     ):  # somebody is looking, so the next check asks for it sooner
         service.notes.note(invoices.ASKED, row.id, now)
-    rules, newest = rules_for(service.settings, row), row.newest_height
+    rules = rules_for(service.settings, row)
+    newest = row.newest_height
     return Snapshot(
         row=changed(row, checked_at=checked_ms(row)),
         missing_sats=_missing_sats(row, rules),
@@ -129,7 +134,9 @@ def _missing_sats(row: Invoice, rules: Rules) -> int:
 
 def notices_of(service: Service, snapshot: Snapshot) -> Notices:
     """The notices; rows are read only in states that show them."""
-    row, db, state = snapshot.row, service.db, snapshot.state
+    row = snapshot.row
+    db = service.db
+    state = snapshot.state
     if state == "paid":
         return Notices(sent_back=db.rows(refunds.SENT_OF_INVOICE, invoice_id=row.id))
     if state == "canceled":

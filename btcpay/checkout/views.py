@@ -94,7 +94,8 @@ class Checkout:
         )
         frame = next(filter(None, frames), None)
         asks = emails.may_be_asked(self.service.settings, snapshot.row, snapshot.now)
-        done, status = request.args.get("done"), 200 if wrong is None else 400
+        done = request.args.get("done")
+        status = 200 if wrong is None else 400
         asked = {
             "asks_address": asks,
             "wrong": wrong,
@@ -107,7 +108,9 @@ class Checkout:
                 framed_by=frame["origin"]
             )
         # Only a POST shows again what was typed.
-        return render.compress(shown) if request.method == "GET" else shown
+        if request.method == "GET":
+            return render.compress(shown)
+        return shown
 
     def mail_receipt(self, id: str) -> Response:
         """Has the receipt mailed to the typed address, if none has been given yet."""
@@ -128,7 +131,8 @@ class Checkout:
 
     def show_proof(self, id: str) -> Response:
         """The page of the proof, with the documents from which the script proves it again."""
-        snapshot, network = snapshot_of(self.service, id), self.service.settings.network
+        snapshot = snapshot_of(self.service, id)
+        network = self.service.settings.network
         shown = {"proofs": proofs_of(self.service, snapshot), "most": MAX_SHOWN}
         shown |= {"id": id, "address": snapshot.row.deposit_address}
         brand = self.pages.brand(snapshot.row.merchant_id)
@@ -141,13 +145,15 @@ class Checkout:
 
     def show_link(self, id: str) -> Response:
         """A payment link's page; `?amount=` proposes one. A GET writes nothing."""
-        link, amount = self._link(id), request.args.get("amount", "")
+        link = self._link(id)
+        amount = request.args.get("amount", "")
         is_one = is_amount(amount, link.currency)
         return self._link_page(link, typed={"amount": amount} if is_one else None)
 
     def pay_link(self, id: str) -> Response:
         """Leads to the invoice to pay (303), or shows the form again with what is wrong."""
-        link, fields = self._link(id), fields_of_form()
+        link = self._link(id)
+        fields = fields_of_form()
         typed, wrong = answers(link, fields)
         columns = {f"customer_{name}": text or None for name, text in typed.items()}
         typed["amount"] = fields.get("amount", "")

@@ -27,7 +27,9 @@ class Children(contextlib.AbstractContextManager["Children"]):
     def __init__(
         self, environ: Mapping[str, str], stop_timeout_s: float, log: Path | None = None
     ):
-        self._environ, self._log, self._stop_timeout_s = environ, log, stop_timeout_s
+        self._environ = environ
+        self._log = log
+        self._stop_timeout_s = stop_timeout_s
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         if log:
             log.unlink(missing_ok=True)  # of the run before
@@ -97,4 +99,6 @@ class Children(contextlib.AbstractContextManager["Children"]):
 
 def exit_status(code: int) -> int:
     """A process's return code as a shell says it: which signal ended it."""
-    return code if code >= 0 else 128 - code
+    if code >= 0:
+        return code
+    return 128 - code

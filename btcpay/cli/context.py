@@ -217,7 +217,9 @@ def facts_of(
 
 def json_text(value: Any) -> Any:
     """An exact JSON number as its text, any other value as it is."""
-    return orjson.dumps(value).decode() if isinstance(value, orjson.Fragment) else value
+    if isinstance(value, orjson.Fragment):
+        return orjson.dumps(value).decode()
+    return value
 
 
 def add_list_and_show(
@@ -237,7 +239,8 @@ def add_list_and_show(
     @limited
     @answering
     def list_(shell: Shell, limit: int) -> None:
-        names, base_url = owners(shell.db), shell.settings.base_url
+        names = owners(shell.db)
+        base_url = shell.settings.base_url
         rows = shell.db.rows(newest, limit=limit)
         facts = [facts_of(of, base_url, names[row.merchant_id], row) for row in rows]
         if shell.as_json:
@@ -251,7 +254,8 @@ def add_list_and_show(
     @click.argument("id", metavar="ID")
     @answering
     def show_(shell: Shell, id: str) -> None:
-        row, base_url = of.find(shell.db, id), shell.settings.base_url
+        row = of.find(shell.db, id)
+        base_url = shell.settings.base_url
         merchant = shell.db.only(merchants.BY_ID, id=row.merchant_id).name
         facts = facts_of(of, base_url, merchant, row) | more(shell.db, id)
         shell.answer(

@@ -30,7 +30,8 @@ def migrate(shell: Shell) -> None:
 
 def migrated(settings: Settings, folder: Path = STEPS) -> tuple[Row, str]:
     """Migrates; what was done, for a program and for a person."""
-    url, network = settings.database_url, settings.network.name
+    url = settings.database_url
+    network = settings.network.name
     done = run_steps(url, network, folder)
     newest = len(steps(folder))
     is_new = len(done) == newest
@@ -99,7 +100,8 @@ def restore(
     """
     if (file is None) != in_place:
         raise click.UsageError("name the FILE of a backup, or say --in-place")
-    settings, path = shell.settings, sqlite_path(shell.settings.database_url)
+    settings = shell.settings
+    path = sqlite_path(shell.settings.database_url)
     agree = partial(_agree, settings.network.name, yes)
     if file is None:
         agree = partial(agree, "Move the counters?")

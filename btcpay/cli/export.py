@@ -92,7 +92,9 @@ def export_labels(shell: Shell, merchant: str | None) -> None:
 
 
 def _chosen(db: Database, name: str | None) -> list[Merchant]:
-    return db.rows(merchants.ALL) if name is None else [find_merchant(db, name)]
+    if name is None:
+        return db.rows(merchants.ALL)
+    return [find_merchant(db, name)]
 
 
 def _write(lines: Iterable[str]) -> None:

@@ -75,7 +75,8 @@ def link_create(
 
     Without --amount the payer chooses the amount.
     """
-    owner, now = find_merchant(shell.db, merchant), shell.now
+    owner = find_merchant(shell.db, merchant)
+    now = shell.now
     currency = checked_currency(currency or owner.currency)
     amounts = {
         f"{name}_usd": as_typed(

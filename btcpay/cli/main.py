@@ -145,13 +145,17 @@ def main() -> None:
     try:
         cli()  # which ends the process by itself when nothing is wrong
     except SettingsError as error:  # in a file that `setup` reads in order to change it
-        said, status = error.mistakes, 2
+        said = error.mistakes
+        status = 2
     except PeeweeException as error:
-        said, status = [f"the database cannot be used: {in_one_line(error)}"], 1
+        said = [f"the database cannot be used: {in_one_line(error)}"]
+        status = 1
     except CommandError as error:
-        said, status = [str(error)], error.exit_status
+        said = [str(error)]
+        status = error.exit_status
     except (InvalidRequest, PriceUnavailable, OSError) as error:
-        said, status = [str(error)], 1
+        said = [str(error)]
+        status = 1
     for message in said:
         say(f"blocktill: {message}", logging.ERROR)
     sys.exit(status)

@@ -85,7 +85,9 @@ def webhook_list(shell: Shell) -> None:
 
     def kinds_of(text: str | None) -> Any:
         kinds = json.loads(text or "null")
-        return kinds if shell.as_json else ", ".join(kinds or ["all"])
+        if shell.as_json:
+            return kinds
+        return ", ".join(kinds or ["all"])
 
     rows = shell.db.rows(LIST)
     shell.show(
@@ -196,7 +198,8 @@ def listen(
 
 def readable(event: Event) -> str:
     """The event in one line for people: number, time, kind, and what it is about."""
-    data, about = event.data, event.data[event.kind.resource]
+    data = event.data
+    about = event.data[event.kind.resource]
     words = [
         about["id"],
         data.get("reference"),

@@ -85,11 +85,9 @@ def currency_of(
         raise click.UsageError("say --usd or --amount")
     if fields["amount"] is None and currency:
         raise click.UsageError("--currency goes with --amount")
-    return (
-        None
-        if fields["amount"] is None
-        else checked_currency(currency or merchant.currency)
-    )
+    if fields["amount"] is None:
+        return None
+    return checked_currency(currency or merchant.currency)
 
 
 def require_units(currency: str, amounts: Iterable[Decimal | None]) -> None:

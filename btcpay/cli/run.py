@@ -55,10 +55,13 @@ def run(shell: Shell, every: int) -> None:
 
 def _show_program_key(shell: Shell) -> None:
     """Shows a way in and a key where `setup --here` left a file for it: never on mainnet."""
-    path, now = sqlite_path(shell.settings.database_url), shell.now
-    file, owners = path and path.with_name(KEY_FILE), shell.db.rows(merchants.ALL)
+    path = sqlite_path(shell.settings.database_url)
+    now = shell.now
+    file = path and path.with_name(KEY_FILE)
+    owners = shell.db.rows(merchants.ALL)
     if file and file.exists() and owners:
-        base_url, owner_id = shell.settings.base_url, owners[0].id
+        base_url = shell.settings.base_url
+        owner_id = owners[0].id
         secret = kept_key(shell.db, shell.settings.network, owner_id, file)
         say(f"The shop's pages: {login_url(shell.db, base_url, owner_id, now)}")
         call = f"curl {base_url}/api/v1/invoices -H 'Authorization: Bearer {secret}'"
@@ -67,7 +70,8 @@ def _show_program_key(shell: Shell) -> None:
 
 def prepare(settings: Settings, folder: Path = STEPS) -> None:
     """Makes the database, or brings it to this version, a SQLite file after a copy beside it."""
-    path, wanted = sqlite_path(settings.database_url), len(steps(folder))
+    path = sqlite_path(settings.database_url)
+    wanted = len(steps(folder))
     if path and path.exists() and path.stat().st_size:
         with closing(open_database(settings.database_url)) as db:
             found = version(db)

@@ -18,7 +18,9 @@ KOINLY = "Koinly Date,Amount,Currency,Label,Net Worth Amount,Net Worth Currency,
 
 
 def _txid(record: Row) -> str:
-    return str(record["outputs"][0]).partition(":")[0] if record["outputs"] else ""
+    if record["outputs"]:
+        return str(record["outputs"][0]).partition(":")[0]
+    return ""
 
 
 def _words(record: Row) -> str:
@@ -31,10 +33,8 @@ def spreadsheet(records: Iterable[Row], language: str, zone: tzinfo) -> Iterator
     It begins with the mark by which Excel knows UTF-8. Digits are western; every language's
     spreadsheet reads a day that is written as in ISO 8601.
     """
-    gettext, mark = (
-        catalog(language).gettext,
-        "," if signs(language)[10] == "," else ".",
-    )
+    gettext = catalog(language).gettext
+    mark = "," if signs(language)[10] == "," else "."
     heads = [gettext("Day"), gettext("Time"), gettext("Invoice"), gettext("Reference")]
     heads += [gettext("For"), gettext("Status"), gettext("Currency"), gettext("Amount")]
     heads += [gettext("Tip"), "BTC", gettext("Transaction")]
@@ -63,10 +63,8 @@ def koinly(records: Iterable[Row], _language: str, _zone: tzinfo) -> Iterator[st
     """Koinly's simple template: support.koinly.io, "How to create a custom CSV file"."""
 
     def cells(record: Row) -> list[str]:
-        at, value = (
-            datetime.fromisoformat(record["received_at"]),
-            record["value_at_receipt"],
-        )
+        at = datetime.fromisoformat(record["received_at"])
+        value = record["value_at_receipt"]
         coins = [
             record["amount_btc"],
             "BTC",
@@ -93,11 +91,9 @@ def beancount(records: Iterable[Row], _language: str, _zone: tzinfo) -> Iterator
 
 
 def _transaction(record: Row) -> str:
-    btc, value, currency = (
-        record["amount_btc"],
-        record["value_at_receipt"],
-        record["currency"],
-    )
+    btc = record["amount_btc"]
+    value = record["value_at_receipt"]
+    currency = record["currency"]
     worth = f" @@ {abs(Decimal(value))} {currency}" if value else ""
     income = f"{-Decimal(value)} {currency}" if value else f"{-Decimal(btc)} BTC"
     flag = "*" if record["settled"] or record["amount_sats"] < 0 else "!"

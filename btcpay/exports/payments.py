@@ -62,7 +62,9 @@ class _Seen:
         if sign in _BREAKS:
             return sign
         is_hidden = is_unseen(sign) or unicodedata.category(sign) in _UNSEEN_KINDS
-        return " " if is_hidden else sign
+        if is_hidden:
+            return " "
+        return sign
 
 
 _SEEN = _Seen()
@@ -186,11 +188,15 @@ def cells(record: Row) -> list[str]:
 
 def _cell(value: object, is_sum: bool) -> str:
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        if value:
+            return "yes"
+        return "no"
     if isinstance(value, list):
         return " ".join(value)
     text = "" if value is None else str(value)
-    return text if is_sum else defused(text)
+    if is_sum:
+        return text
+    return defused(text)
 
 
 def labels(db: Database, merchant: Merchant, page: int = PAGE) -> Iterator[Row]:

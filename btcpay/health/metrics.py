@@ -71,7 +71,8 @@ class Figures(Collector):
         yield from known
 
     def _known(self) -> Iterator[Metric]:
-        db, now = self.db, self.now()
+        db = self.db
+        now = self.now()
         count = db.only(tallies.OPEN_INVOICES)[0]
         yield _gauge(
             "open_invoices", "Invoices that wait for money, at most 10,000.", count
@@ -182,7 +183,8 @@ class Counters(Collector):
     """
 
     def __init__(self, folder: str | None, unix_s: Callable[[], float]) -> None:
-        self._folder, self._unix_s = folder, unix_s
+        self._folder = folder
+        self._unix_s = unix_s
         if folder:  # the library reads its folder when it is loaded, perhaps long ago
             values.ValueClass = values.MultiProcessValue()
         self._own = own = CollectorRegistry()

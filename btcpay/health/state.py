@@ -87,4 +87,6 @@ def _is_within(at: datetime | None, age: timedelta, now: datetime) -> bool:
 def _chain(progress: Progress | None, network: Network, now: datetime) -> Colour:
     if progress and network.stands_still(progress.mined_at, now):
         return RED
-    return YELLOW if progress and progress.behind else GREEN
+    if progress and progress.behind:
+        return YELLOW
+    return GREEN

@@ -25,7 +25,9 @@ def time_sent(headers: Mapping[str, str]) -> datetime | None:
         return None
     try:
         sent_at = parsedate_to_datetime(headers.get("Date", ""))
-        return sent_at + timedelta(seconds=int(age)) if sent_at.tzinfo else None
+        if sent_at.tzinfo:
+            return sent_at + timedelta(seconds=int(age))
+        return None
     except (ValueError, OverflowError):
         return None
 
@@ -40,7 +42,9 @@ def agreed_ahead(aheads: Sequence[timedelta], asked: int) -> timedelta:
     if len(aheads) < needed:
         return timedelta()
     ahead = sorted(aheads, reverse=True)[needed - 1]
-    return ahead if ahead > CLOCK_OFF else timedelta()
+    if ahead > CLOCK_OFF:
+        return ahead
+    return timedelta()
 
 
 class ClockSkew:
@@ -72,8 +76,12 @@ class ClockSkew:
         Zero up to CLOCK_OFF, and when no server has sent its time.
         """
         ahead = self.difference(now, read_s) or timedelta()
-        return ahead if ahead > CLOCK_OFF else timedelta()
+        if ahead > CLOCK_OFF:
+            return ahead
+        return timedelta()
 
     def difference(self, now: datetime, read_s: float) -> timedelta | None:
         """Our clock minus that time, however small; None when no server has sent its time."""
-        return now - self._began - timedelta(seconds=read_s) if self._began else None
+        if self._began:
+            return now - self._began - timedelta(seconds=read_s)
+        return None

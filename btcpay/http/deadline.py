@@ -45,7 +45,8 @@ class _Stream(io.RawIOBase):
     may_come = MAX_HEAD_BYTES
 
     def __init__(self, sock: socket.socket, raw: Any) -> None:
-        self._sock, self._raw = sock, raw
+        self._sock = sock
+        self._raw = raw
         self._end_s = time.monotonic() + (sock.gettimeout() or 0)
 
     def readable(self) -> bool:
@@ -99,7 +100,8 @@ class Adapter(HTTPAdapter):
 
 def _new_connection(connection: Any) -> socket.socket:
     """In place of urllib3's, which gives all of the time to the first address of a host."""
-    host, timeout_s = connection._dns_host, connection.timeout
+    host = connection._dns_host
+    timeout_s = connection.timeout
     try:
         return connect(
             host, connection.port, timeout_s, connection.socket_options or ()

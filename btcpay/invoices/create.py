@@ -106,7 +106,8 @@ def order_of(
 
 def quote(db: Database, prices: Prices, now: datetime, order: Order) -> Quote:
     """The order at the current price. Raises PriceUnavailable, and what `quote_at` raises."""
-    currency, owner_id = order.currency, order.merchant_id
+    currency = order.currency
+    owner_id = order.merchant_id
     if currency is None:
         price = _price_beside(
             prices, now, db.only(merchants.CURRENCY, id=owner_id).currency
@@ -144,7 +145,9 @@ def _price_beside(prices: Prices, now: datetime, currency: str) -> Price:
     rate.ask()  # meanwhile the dollars are asked for
     price = live_price(prices, now, "USD")
     beside = rate.known(PATIENCE_S)
-    return price if beside is None else Price(price.usd, currency, beside)
+    if beside is None:
+        return price
+    return Price(price.usd, currency, beside)
 
 
 def least_sats_of(db: Database, merchant_id: int) -> int:
@@ -168,7 +171,9 @@ def quote_at(price: Price, order: Order, least_sats: int = 0) -> Quote:
     TooLittle for less than a wallet can send. If the seller takes no more than that, it is
     accepted, and the invoice's page asks for the least that can be sent.
     """
-    amount, high, currency = order.amount, order.high, order.currency or "USD"
+    amount = order.amount
+    high = order.high
+    currency = order.currency or "USD"
     of_amount = price.in_currency if order.currency else price.usd
     if (
         high is not None
@@ -202,7 +207,8 @@ def new_invoice(
     Call it inside `db.write()`: the index is taken in the transaction that stores the invoice.
     `id` is given where a form determines it.
     """
-    order, price = quote.order, quote.price
+    order = quote.order
+    price = quote.price
     merchant = db.only(merchants.TAKE_INDEX, id=order.merchant_id)
     index = merchant.next_index - 1
     script, address = account.at_index(merchant.descriptor, index, network)

@@ -196,7 +196,9 @@ def _recounted_sats(
         return hook.recount(db, row, now)
 
     work = Work(part, "money", invoice_id=row.id)
-    return guard(db, work, now, count, 0) if is_alone else count()
+    if is_alone:
+        return guard(db, work, now, count, 0)
+    return count()
 
 
 def _wanted(row: Invoice, reason: str, at_stake_sats: int, now: datetime) -> Values:
@@ -242,11 +244,14 @@ def try_update(
 def _happening(event: Event) -> Happening | None:
     """None when a reorganisation took back an output that was no payment yet."""
     try:
-        kind, detail = event.kind, json.loads(event.detail)
+        kind = event.kind
+        detail = json.loads(event.detail)
     except ValueError:
         raise BadRow(f"{event.detail!r} is no detail of an event") from None
     if kind == Kind.REORGANISED:
-        return Happening("undone", detail["txid"]) if "id" in detail else None
+        if "id" in detail:
+            return Happening("undone", detail["txid"])
+        return None
     if kind == Kind.PAID and "settled_reason" in detail:
         return Happening("settled")
     if kind in _REFUNDED:

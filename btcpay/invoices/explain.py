@@ -27,7 +27,9 @@ WAYS_OUT = dict.fromkeys(REASONS, f"{_SETTLE}; {_DISMISS}") | {
 
 def explanation(story: Story, next_look: str) -> Lines:
     """Headings and sentences, in the order in which people ask."""
-    row, verdict, needed = story.row, story.verdict, story.needed
+    row = story.row
+    verdict = story.verdict
+    needed = story.needed
     yield "invoice", f"{row.id}, {row.status}"
     yield from _asked_for(row)
     deep = f"{min(verdict.confirmations, needed)} of {confirmations_text(needed)}"
@@ -97,4 +99,6 @@ def _facts(kind: str, detail: str) -> str:
         parts.append("the invoice is open again")
     if facts.get("explorer"):
         parts.append(f"by {facts['explorer']}")
-    return ": " + ", ".join(parts) if parts else ""
+    if parts:
+        return ": " + ", ".join(parts)
+    return ""

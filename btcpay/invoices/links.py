@@ -20,7 +20,8 @@ from storage.statement import as_dict, blank, changed
 
 MOST_SUGGESTED = 6  # buttons, of which a phone shows two rows
 AMOUNTS = ("amount", "min_amount", "max_amount")
-TEXTS, ASKS = ("title", "description"), ("ask_email", "ask_name", "ask_note")
+TEXTS = ("title", "description")
+ASKS = ("ask_email", "ask_name", "ask_note")
 HOW = (
     "no",
     "may",
@@ -137,7 +138,8 @@ def _checked(amounts: Sequence[Decimal], link: PaymentLink) -> str | None:
         return None
     if link.amount_mode != "flexible":
         raise CommandError("a link with a fixed price suggests no amounts")
-    (low, high), currency = bounds(link), link.currency
+    (low, high) = bounds(link)
+    currency = link.currency
     for amount in amounts:
         if not (
             amount > 0 and low <= amount <= high and amount == rounded(amount, currency)

@@ -18,8 +18,10 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-NO_HEIGHT, NO_INVOICE = -1, ""
-FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=1), timedelta(milliseconds=LONGEST_MS)
+NO_HEIGHT = -1
+NO_INVOICE = ""
+FIRST_PAUSE = timedelta(minutes=1)
+LONGEST_PAUSE = timedelta(milliseconds=LONGEST_MS)
 REASON_LENGTH = 200
 INTERRUPTED = "its process ended"
 
@@ -99,11 +101,9 @@ def note_failure(db: Database, work: Work, error: Exception, now: datetime) -> N
 def reason_of(error: Exception) -> str:
     """The kind of an error and its words, in one line."""
     words = " ".join(str(error).split())
-    return (
-        f"{type(error).__name__}: {words}"[:REASON_LENGTH]
-        if words
-        else type(error).__name__
-    )
+    if words:
+        return f"{type(error).__name__}: {words}"[:REASON_LENGTH]
+    return type(error).__name__
 
 
 def pause_after(failures: int) -> timedelta:

@@ -134,7 +134,8 @@ def verdict_on(
     tip_height: int | None,
 ) -> Verdict:
     """The verdict on these outputs, some of which may have vanished. Raises BadRow."""
-    known, rules = [output_of(output) for output in outputs], rules_for(settings, row)
+    known = [output_of(output) for output in outputs]
+    rules = rules_for(settings, row)
     return decide(
         invoice_of(row), known, tip_height or 0, None, rules, now, credited_only=True
     )

@@ -43,7 +43,9 @@ def _of(language: str) -> dict[str, Any]:
 
 def direction(language: str) -> str:
     """The direction of the language's lines: `ltr` or `rtl`."""
-    return "rtl" if _of(language)["rtl"] else "ltr"
+    if _of(language)["rtl"]:
+        return "rtl"
+    return "ltr"
 
 
 def digits(text: str, language: str) -> str:
@@ -73,15 +75,20 @@ def percent(number: int, language: str) -> str:
 
 def money(amount: Decimal, currency: str, language: str) -> str:
     """The amount to the nearest smallest unit, as one word: `¥1,234`; below one unit `< $0.01`."""
-    unit, pattern = unit_of(currency), _of(language)["money"]
+    unit = unit_of(currency)
+    pattern = _of(language)["money"]
     sign = symbol(currency, language)
     if pattern.startswith("{0}{1}") and sign[-1].isalpha():
         sign += "\u00a0"  # CLDR's currencySpacing, which its patterns leave out: `KWD 5.000`
     is_less = 0 < amount < unit
-    shown = pattern.format(sign, plain(unit if is_less else amount, currency, language))
+    shown: str = pattern.format(
+        sign, plain(unit if is_less else amount, currency, language)
+    )
     if is_less:
         shown = f"<\u00a0{shown}"
-    return f"\u2068{shown}\u2069" if _of(language)["rtl"] else shown
+    if _of(language)["rtl"]:
+        return f"\u2068{shown}\u2069"
+    return shown
 
 
 def symbol(currency: str, language: str) -> str:
@@ -101,9 +108,9 @@ def plain(amount: Decimal, currency: str, language: str) -> str:
 def short(amount: Decimal, currency: str, language: str) -> str:
     """The number alone, without decimals when they are zero: `5`, `19,90` in German."""
     is_whole = amount == amount.to_integral_value()
-    return (
-        whole(int(amount), language) if is_whole else plain(amount, currency, language)
-    )
+    if is_whole:
+        return whole(int(amount), language)
+    return plain(amount, currency, language)
 
 
 def moment(at_ms: int, language: str, zone: tzinfo = UTC) -> str:

@@ -14,7 +14,9 @@ from btcpay.values.texts import checked_line
 # WCAG 1.4.11: the button on the page, whichever theme the visitor has. White or black is readable
 # on any colour: the better of both has 4.58 at least (1.4.3 asks for 4.5).
 SHAPE_CONTRAST = 3.0
-LIGHT_PAGE, DARK_PAGE = "#ffffff", "#15181d"  # the backgrounds in static/pages.css
+# the backgrounds in static/pages.css
+LIGHT_PAGE = "#ffffff"
+DARK_PAGE = "#15181d"
 
 MAX_LOGO_BYTES = 65_536  # it is the heaviest part of a page that is about 17 kB
 INVOICE = "{invoice}"  # in an address, the place of the invoice's id
@@ -35,7 +37,9 @@ def luminance(colour: str) -> float:
 
 
 def _linear(share: float) -> float:
-    return share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4
+    if share <= 0.04045:
+        return share / 12.92
+    return float(((share + 0.055) / 1.055) ** 2.4)
 
 
 def contrast(one: str, other: str) -> float:

@@ -136,8 +136,11 @@ def end_all(db: Database, merchant_id: int, but: str = "") -> int:
 def named(user_agent: str) -> tuple[str, str]:
     """Browser and system as people name them; a text that no rule knows is the browser itself."""
     text = " ".join(user_agent.split())
-    browser, system = _first(_BROWSERS, text), _first(_SYSTEMS, text)
-    return (browser, system) if browser else (text, "")
+    browser = _first(_BROWSERS, text)
+    system = _first(_SYSTEMS, text)
+    if browser:
+        return (browser, system)
+    return (text, "")
 
 
 def _first(rules: dict[str, str], text: str) -> str:

@@ -69,7 +69,9 @@ class Lane:
     def allowed(self) -> int:
         if self.is_over or not (self.rows or self.may_have_more):
             return 0
-        return self.at_once if self.has_taken else 1
+        if self.has_taken:
+            return self.at_once
+        return 1
 
     def stop_line(self, receiver: Receiver, row: deliveries.Due) -> None:
         if row.line is not None:

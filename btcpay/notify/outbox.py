@@ -30,7 +30,9 @@ log = logging.getLogger(__name__)
 
 # The length of a run; an attempt begins only while ATTEMPT_S are left of it.
 RUN_S = 20
-MOST_AT_ONCE, MOST_FAILING, MOST_OF_ONE = 24, 8, 4
+MOST_AT_ONCE = 24
+MOST_FAILING = 8
+MOST_OF_ONE = 4
 # A mail's name look-up and connecting, beside its server's answers.
 AROUND_MAIL_S = 20
 NO_ANSWER = Answer(
@@ -64,7 +66,10 @@ class Outbox:
         send: Send,
         mail_times: Times = USUAL,
     ) -> None:
-        self._db, self._settings, self._now, self._send = db, settings, now, send
+        self._db = db
+        self._settings = settings
+        self._now = now
+        self._send = send
         self._mail_times = mail_times
         self._resources = Resources(settings.base_url)
 
@@ -93,7 +98,8 @@ class Outbox:
             self._db.run(deliveries.GIVE_UP_MAILS, before=to_ms(self._now() - STALE))
             if self._mail:
                 add_timed(self._db, self._now())
-        self._result, self._until_s = Delivered(), time.monotonic() + run_s
+        self._result = Delivered()
+        self._until_s = time.monotonic() + run_s
         self._labels = Counter[tuple[str, str]]()
         lanes = list[Lane]()
         random.shuffle(parts)
@@ -119,7 +125,8 @@ class Outbox:
         return self._result
 
     def _new_mail(self) -> Mail | None:
-        server, sender = self._settings.smtp_url, self._settings.mail_from
+        server = self._settings.smtp_url
+        sender = self._settings.mail_from
         if not (server and sender):
             return None
         return Mail(self._db, self._settings.base_url, server, sender, self._mail_times)
@@ -241,7 +248,8 @@ class Outbox:
     def _note(
         self, lane: Lane, receiver: Receiver, row: deliveries.Due, answer: Answer
     ) -> bool:
-        now, has_failed = self._now(), lane.was_failing or lane.failures > 0
+        now = self._now()
+        has_failed = lane.was_failing or lane.failures > 0
         label, is_disabled = note(self._db, receiver, row, answer, now, has_failed)
         name = (
             "mails" if receiver.transport in receivers.MAILS else "webhook_deliveries"

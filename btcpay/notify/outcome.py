@@ -84,11 +84,9 @@ def why_disabled(
     if status == GONE:
         return "it answered 410 Gone"
     is_over = now - failing_since >= DISABLED_AFTER
-    return (
-        f"nothing could be delivered for {DISABLED_AFTER.days} days"
-        if is_over
-        else None
-    )
+    if is_over:
+        return f"nothing could be delivered for {DISABLED_AFTER.days} days"
+    return None
 
 
 def note(

@@ -85,7 +85,8 @@ def publish_own(db: Database, of: Resource[R], id: str, kind: Kind, now: datetim
 
 
 def _columns(told: Told, now: datetime) -> Values:
-    kind, row = told.news.kind, told.row
+    kind = told.news.kind
+    row = told.row
     new: dict[str, Any] = dict.fromkeys((*_COLUMNS.values(), _OF_PART, "number"))
     new[_COLUMNS.get(kind.resource, _OF_PART)] = row.id
     new |= {"id": new_id("evt"), "merchant_id": row.merchant_id, "kind": kind.value}

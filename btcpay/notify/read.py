@@ -69,7 +69,9 @@ class Event:
     @property
     def _content(self) -> dict[str, Any]:
         content = {"type": self.kind, "timestamp": self.happened_at, "data": self.data}
-        return content | {"test": True} if self.is_test else content
+        if self.is_test:
+            return content | {"test": True}
+        return content
 
 
 def after(
@@ -173,7 +175,8 @@ def sample(resources: Resources, merchant_id: int, now: datetime) -> Event:
     It says that it is a test, and has ids that nothing has, and no address to which anybody could
     pay.
     """
-    at_ms, sats = to_ms(now), 41_667
+    at_ms = to_ms(now)
+    sats = 41_667
     invoice = blank(
         Invoice,
         id=f"inv_{'0' * 24}",
@@ -190,5 +193,6 @@ def sample(resources: Resources, merchant_id: int, now: datetime) -> Event:
     }
     state |= {"unconfirmed_sats": 0, "missing_sats": 0, "attention": None}
     data = of_invoice(resources, invoice, state)
-    kind, at = EventKind.INVOICE_PAID, iso_ms(at_ms)
+    kind = EventKind.INVOICE_PAID
+    at = iso_ms(at_ms)
     return Event(0, new_id("evt"), merchant_id, kind, at, data, is_test=True)

@@ -117,7 +117,8 @@ def rotate(db: Database, receiver_id: str, now: datetime) -> Receiver:
     row = find_own(db, receiver_id)
     if row.secret is None:
         raise CommandError("a command has no secret")
-    until_ms, secret = to_ms(now + GRACE), new_secret()
+    until_ms = to_ms(now + GRACE)
+    secret = new_secret()
     new: Values = {
         "id": receiver_id,
         "secret": secret,

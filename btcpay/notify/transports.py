@@ -129,7 +129,9 @@ class Receipt(Transport):
     def names(
         self, receiver: Receiver, event: PublicEvent, about: About, state: Row
     ) -> list[Named]:
-        return [] if getattr(about, "bill_id", None) else [Named(event.kind, about.id)]
+        if getattr(about, "bill_id", None):
+            return []
+        return [Named(event.kind, about.id)]
 
 
 TRANSPORTS: dict[str, Transport] = {

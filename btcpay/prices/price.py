@@ -91,7 +91,8 @@ class Rate:
         """
         with self._lock:
             is_under_way = self._refreshing is not None and not self._refreshing.done()
-            now_s, failed_s = self.monotonic(), self._failed_s
+            now_s = self.monotonic()
+            failed_s = self._failed_s
             rests = failed_s is not None and now_s - failed_s < RETRY_S
             is_fresh = self.good_for_s() > max(0, self.max_age_s - FRESH_S)
             if is_under_way or rests or is_fresh:
@@ -111,12 +112,16 @@ class Rate:
             and not self.good_for_s()
         ):
             wait([self._refreshing], patience_s)
-        return self._good[0] if self._good and self.good_for_s() else None
+        if self._good and self.good_for_s():
+            return self._good[0]
+        return None
 
     def good_for_s(self) -> float:
         """Seconds until the known price is too old to be used; 0 without one."""
         good = self._good
-        return max(0, good[1] + self.max_age_s - self.monotonic()) if good else 0
+        if good:
+            return max(0, good[1] + self.max_age_s - self.monotonic())
+        return 0
 
     def clock_ahead(self, now: datetime) -> timedelta:
         """The time by which `now` is ahead, if more than half of the sources agree; else zero.
@@ -147,10 +152,12 @@ class Rate:
         with ThreadPoolExecutor(max_workers=max(1, len(self.sources))) as pool:
             answers = list(pool.map(self._ask, self.sources))
         prices = [price for price in answers if price is not None]
-        price, at_s = agree(prices, self.quorum), self.monotonic()
+        price = agree(prices, self.quorum)
+        at_s = self.monotonic()
         self.on_refresh(price is not None)
         if price is not None:
-            self._good, self._failed_s = (price, at_s), None
+            self._good = (price, at_s)
+            self._failed_s = None
             return
         self._failed_s = at_s
         counts = len(prices), len(self.sources)
@@ -185,5 +192,6 @@ class Prices:
         return self._rates.setdefault(currency, new)
 
     def _rate(self, currency: str, sources: Sequence[PriceSource], quorum: int) -> Rate:
-        max_age_s, proxy = self._settings.price_max_age_s, self._settings.proxy
+        max_age_s = self._settings.price_max_age_s
+        proxy = self._settings.proxy
         return Rate(currency, sources, quorum, max_age_s, _steady_s, proxy=proxy)

@@ -82,4 +82,6 @@ def agree(prices: Sequence[Decimal], quorum: int) -> Decimal | None:
         return None
     centre = median(prices)
     close = [price for price in prices if abs(price - centre) <= centre * MAX_DEVIATION]
-    return median(close) if len(close) >= quorum else None
+    if len(close) >= quorum:
+        return median(close)
+    return None

@@ -68,7 +68,8 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
         txid_hex(hash256(raw[:HEADER_BYTES])) == hash, "the block has another header"
     )
     try:
-        header, parts = parse_header(raw[:HEADER_BYTES]), scan_block(raw)
+        header = parse_header(raw[:HEADER_BYTES])
+        parts = scan_block(raw)
     except Malformed as error:
         raise ProofFailed(f"the block does not decode: {error}") from error
     rows = merkle_rows(parts.txids)

@@ -176,10 +176,8 @@ def check_document(document: Any) -> Proven:
             [bytes.fromhex(raw) for raw in document["headers"]],
         )
         network = NETWORKS[document["network"]]
-        script, confirmations = (
-            bytes.fromhex(document["script"]),
-            _whole(document["confirmations"]),
-        )
+        script = bytes.fromhex(document["script"])
+        confirmations = _whole(document["confirmations"])
         txid = str(document["txid"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CommandError(f"this is not a payment proof: {error}") from error

@@ -44,7 +44,8 @@ def blocks(start_height: str = "") -> Response:
 
 
 def raw_block(block_hash: str) -> Response:
-    block, invented = _block(block_hash), current().switches.invented
+    block = _block(block_hash)
+    invented = current().switches.invented
     height = current().chain.ledger.heights[block.hash]
     raw = invented.put_into(block, height) if invented else block.raw
     return Response(raw, mimetype="application/octet-stream")

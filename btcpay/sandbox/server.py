@@ -19,7 +19,8 @@ from btcpay.sandbox.workbench.buttons import create_workbench
 
 HOST = "127.0.0.1"
 MAX_BODY_BYTES = 1_000_000  # a form, or an event
-SECRET_FILE, LOG_FILE = "webhook_secret", "webhooks.log"
+SECRET_FILE = "webhook_secret"
+LOG_FILE = "webhooks.log"
 # Units of each currency for a dollar, near the rates of 2026; they never change.
 RATES = {
     "usd": "1",
@@ -71,7 +72,8 @@ def price() -> Response:
 
 def receive() -> ResponseReturnValue:
     """`POST /sandbox/webhook`: 204 for an event, 401 for one that this shop did not sign."""
-    sandbox, body = current(), request.get_data()
+    sandbox = current()
+    body = request.get_data()
     if not _is_signed(
         (sandbox.state_dir / SECRET_FILE).read_text(encoding="ascii"), body
     ):

@@ -16,7 +16,8 @@ from btcpay.sandbox.errors import BadRequest, ShopAway
 Json = dict[str, Any]
 
 MERCHANT = "demo"
-TIMEOUT_S, COMMAND_TIMEOUT_S = 10, 60
+TIMEOUT_S = 10
+COMMAND_TIMEOUT_S = 60
 KEPT_S = 1.0  # seconds for which all pages share a list: a key may read 120 times in a minute
 
 
@@ -24,7 +25,9 @@ class Shop:
     """`root` is where the service listens, `key` a write key. All methods may raise ShopAway."""
 
     def __init__(self, root: str, key: str) -> None:
-        self._root, self._api, self._key = root, f"{root}/api/v1", key
+        self._root = root
+        self._api = f"{root}/api/v1"
+        self._key = key
         self._lock = threading.Lock()
         self._kept = lru_cache(maxsize=1)(lambda _turn: self._list("/invoices"))
 

@@ -62,7 +62,9 @@ class Switches:
     notice: str = ""
 
     def mend(self) -> None:
-        self.explorer, self.price, self.invented = "up", "up", None
+        self.explorer = "up"
+        self.price = "up"
+        self.invented = None
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,8 @@ class Sandbox:
             )
             found = self.chain.mempool.judge(self.chain.ledger, parse_tx(raw))
             invented = InventedPayment(found, self.chain.ledger.height)
-        self.switches.invented, self.switches.explorer = invented, "lies"
+        self.switches.invented = invented
+        self.switches.explorer = "lies"
         return invented
 
     def close(self) -> None:
@@ -128,7 +131,8 @@ def open_sandbox(
     state_dir.mkdir(parents=True, exist_ok=True)
     journal = Journal(state_dir / "chain.db")
     key = open_key(state_dir / "wallet.key")
-    chain, now = Chain(journal, key.script), clock()
+    chain = Chain(journal, key.script)
+    now = clock()
     # Blocks of the past, ten minutes apart: the next one can then have the time of the clock.
     for height in range(chain.ledger.height + 1, FIRST_BLOCKS + 1):
         chain.mine(1, now - (FIRST_BLOCKS - height) * FIRST_BLOCKS_APART_S)

@@ -35,7 +35,8 @@ def parse(text: str, name: str) -> dict[str, str]:
     """The variables of a file's text. Raises SettingsError, which names the file (`name`) and every
     wrong line, and never repeats a value.
     """
-    found, wrong = {}, []
+    found = {}
+    wrong = []
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
         match = _LINE.fullmatch(line)
         if match is None or _CONTROL.search(line):
@@ -55,7 +56,9 @@ def parse(text: str, name: str) -> dict[str, str]:
 def values_of(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables in the file that BLOCKTILL_ENV_FILE names, if any. Raises SettingsError."""
     file = environ.get(VARIABLE, "")
-    return parse(text_of(file, file), file) if file.strip() else {}
+    if file.strip():
+        return parse(text_of(file, file), file)
+    return {}
 
 
 def text_of(path: str, name: str) -> str:

@@ -39,7 +39,9 @@ class JsonLines(logging.Formatter):
         ):  # half a surrogate pair, as a malformed header may have, is no UTF-8
             return json.dumps(line)
         # Escaped, since standard error may have an encoding that is not UTF-8.
-        return encoded.decode() if encoded.isascii() else json.dumps(line)
+        if encoded.isascii():
+            return encoded.decode()
+        return json.dumps(line)
 
 
 class Discreet(logging.Filter):
@@ -48,14 +50,14 @@ class Discreet(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         message = str(record.msg)
         if message.startswith("Invalid request"):
-            record.msg, record.args = "a malformed request was refused", ()
+            record.msg = "a malformed request was refused"
+            record.args = ()
         elif message.startswith("Error handling request"):
-            record.msg, record.args = "a request could not be handled", ()
+            record.msg = "a request could not be handled"
+            record.args = ()
         elif message.startswith("Socket error"):
-            record.msg, record.exc_info = (
-                "a client fell silent within its request",
-                None,
-            )
+            record.msg = "a client fell silent within its request"
+            record.exc_info = None
         return True
 
 

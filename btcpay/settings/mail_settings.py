@@ -12,7 +12,9 @@ _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 # RFC 5321, 4.1.2: no quoted names, no addresses of machines.
 _ADDRESS = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*")
-MAX_LOCAL, MAX_ADDRESS = 64, 254  # RFC 5321, 4.5.3.1
+# RFC 5321, 4.5.3.1
+MAX_LOCAL = 64
+MAX_ADDRESS = 254
 AN_ADDRESS = "an address such as shop@example.com"
 MAX_NAME = 200  # characters of a sender's name
 _SERVER = re.compile(
@@ -57,7 +59,8 @@ def smtp_url(text: str) -> MailServer | None:
     found = _SERVER.fullmatch(text)
     if not found or _BROKEN.search(text):
         raise ValueError
-    user, password = unquote(found["user"] or ""), unquote(found["password"] or "")
+    user = unquote(found["user"] or "")
+    password = unquote(found["password"] or "")
     port = int(found["port"] or _PORTS[found["scheme"]])
     require(
         (user + password).isascii()

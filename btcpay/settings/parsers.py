@@ -130,11 +130,9 @@ def proxy(text: str) -> str:
     "one or more Esplora roots (http:// or https://), separated by spaces, or none"
 )
 def explorers(text: str) -> tuple[str, ...]:
-    return (
-        ()
-        if text == "none"
-        else tuple(http_url(root).rstrip("/") for root in _words(text))
-    )
+    if text == "none":
+        return ()
+    return tuple(http_url(root).rstrip("/") for root in _words(text))
 
 
 def _words(text: str) -> list[str]:
@@ -203,7 +201,9 @@ def database_url(text: str) -> str:
 
 @accepting("memory:// or redis://host:port/n")
 def rate_limit_store(text: str) -> str:
-    return text if text == "memory://" else url(text, "redis", "rediss")
+    if text == "memory://":
+        return text
+    return url(text, "redis", "rediss")
 
 
 @accepting("mailto:somebody@example.com or https://example.com/report, or nothing")
@@ -220,7 +220,9 @@ def setup_token(text: str) -> str:
 
 @accepting("host:port or unix:/path")
 def bind(text: str) -> str:
-    return text if re.fullmatch(r"unix:\S+", text) else _place(text)
+    if re.fullmatch(r"unix:\S+", text):
+        return text
+    return _place(text)
 
 
 @accepting("host:port of nodes of the Bitcoin network, separated by commas, or auto")

@@ -210,7 +210,8 @@ def _contradictions(above: SimpleNamespace) -> Iterator[str]:
 
 def _text_of(environ: Mapping[str, str], name: str) -> str:
     """A variable's text, "" for none. Raises SettingsError, which repeats no secret."""
-    text, by_file = environ.get(name, "").strip(), OF_FILES.get(name, "")
+    text = environ.get(name, "").strip()
+    by_file = OF_FILES.get(name, "")
     path = environ.get(by_file, "").strip()
     if not path:
         return text

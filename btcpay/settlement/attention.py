@@ -23,7 +23,9 @@ REASONS = {
 }
 # A human's decisions; each deals with everything that happened before it.
 LAST_WORDS = ("settled", "dismissed", "canceled")
-SENT_BACK, SENT_AGAIN, TAKEN_BACK = "refund sent", "refund sent again", "refund undone"
+SENT_BACK = "refund sent"
+SENT_AGAIN = "refund sent again"
+TAKEN_BACK = "refund undone"
 
 
 @dataclass(frozen=True)
@@ -72,11 +74,13 @@ def reason_for(
         since = _since(since, SENT_BACK)
     happened = {happening.kind for happening in since}
     if invoice.status == "paid":
-        return (
-            "too_much" if _beyond_sats(invoice, verdict, since) >= least_sats else None
-        )
+        if _beyond_sats(invoice, verdict, since) >= least_sats:
+            return "too_much"
+        return None
     if invoice.status == "canceled":
-        return "after_cancellation" if "payment" in happened else None
+        if "payment" in happened:
+            return "after_cancellation"
+        return None
     is_dismissed = invoice.at_till and any(one.kind == "dismissed" for one in history)
     was_whole = invoice.covered_at and not is_dismissed
     if (
@@ -89,7 +93,9 @@ def reason_for(
     if not happened & {"payment", "expired"}:
         return None
     if not verdict.receipts:
-        return "vanished" if invoice.status == "expired" and was_whole else None
+        if invoice.status == "expired" and was_whole:
+            return "vanished"
+        return None
     if invoice.status == "expired" and _came_late(verdict):
         return "paid_late"
     if invoice.of_bill and invoice.beyond_sats < least_sats:
@@ -97,7 +103,9 @@ def reason_for(
     if invoice.status == "expired":
         return "short"
     is_stuck = 0 < verdict.missing_sats < least_sats and not verdict.unconfirmed_sats
-    return "dust_missing" if is_stuck else None
+    if is_stuck:
+        return "dust_missing"
+    return None
 
 
 def stake_sats(

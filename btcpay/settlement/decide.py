@@ -38,7 +38,9 @@ def missing_sats(
     enough = status == "paid" or received_sats >= required_sats(
         amount_sats, tolerance_percent
     )
-    return 0 if enough else amount_sats - received_sats
+    if enough:
+        return 0
+    return amount_sats - received_sats
 
 
 def decide(
@@ -73,12 +75,15 @@ def decide(
     both = [output for output in deep if output in in_time]
     older = {output for output in alive if was_known(output, invoice)}
     coming_beside = set(alive) - in_time - set(deep) - older
-    received_sats, confirmed_sats = _sum(counting), _sum(both)
+    received_sats = _sum(counting)
+    confirmed_sats = _sum(both)
     is_over = invoice.expires_at and ends_at and ends_at >= invoice.expires_at
-    status, last = invoice.status, None
+    status = invoice.status
+    last = None
     settling = _settling(invoice, both, needed_sats)
     if status == "open" and confirmed_sats >= needed_sats:
-        status, last = "paid", settling[-1]
+        status = "paid"
+        last = settling[-1]
     elif status == "open" and is_over and received_sats < needed_sats:
         status = "expired"
     return Verdict(
@@ -186,7 +191,9 @@ def _receipts(
 
 def _depth(output: Output, tip_height: int) -> int:
     """Confirmations; 0 for a waiting output, and for one whose block is above the tip."""
-    return max(0, tip_height - output.block.height + 1) if output.block else 0
+    if output.block:
+        return max(0, tip_height - output.block.height + 1)
+    return 0
 
 
 def is_deep(output: Output, tip_height: int, rules: Rules) -> bool:

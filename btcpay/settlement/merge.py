@@ -95,7 +95,9 @@ def _replaces_at(known: Sequence[Output], scan: Scan) -> dict[str, datetime]:
         )
         for coin in was.inputs:
             spenders.setdefault(coin, set()).add(was.txid)
-    old_sats, sats, found = _sats(old), _sats(shown), {}
+    old_sats = _sats(old)
+    sats = _sats(shown)
+    found = {}
     for txid, inputs in {seen.txid: seen.inputs for seen in shown}.items():
         replaced = set[str]().union(*(spenders.get(coin, ()) for coin in inputs)) - {
             txid

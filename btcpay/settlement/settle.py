@@ -28,11 +28,14 @@ class Change:
     @property
     def kind(self) -> str | None:
         """The change's name in the invoice's history; None if it is not listed there."""
-        before, after = self.before, self.after
+        before = self.before
+        after = self.after
         if before is None:
             return "seen"
         if bool(before.vanished_at) != bool(after.vanished_at):
-            return "vanished" if after.vanished_at else "seen again"
+            if after.vanished_at:
+                return "vanished"
+            return "seen again"
         if before.block != after.block:
             return "moved"
         if before.spent_height != after.spent_height:

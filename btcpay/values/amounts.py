@@ -113,7 +113,8 @@ class NotAnAmount(ValueError):
 
     def __init__(self, readings: Sequence[Decimal] = (), foreign: str = "") -> None:
         super().__init__("not an amount")
-        self.readings, self.foreign = readings, foreign
+        self.readings = readings
+        self.foreign = foreign
 
 
 def parse_amount(text: str, currency: str) -> Decimal:
@@ -175,24 +176,27 @@ def _refuse_other_sign(sign: str, currency: str) -> None:
 
 def _whole_of(number: str, _currency: str) -> Decimal | None:
     """An amount of a currency without decimals: `1.000` is a thousand, `100.00` a hundred."""
-    plain, grouped = _PLAIN.fullmatch(number), _GROUPED.fullmatch(number)
+    plain = _PLAIN.fullmatch(number)
+    grouped = _GROUPED.fullmatch(number)
     found = grouped or plain
     if found is None or (found[found.re.groups] or "00") != "00":
         return None
     amount = _read(found, 2)
-    return None if amount is None else amount.quantize(Decimal(1))
+    if amount is None:
+        return None
+    return amount.quantize(Decimal(1))
 
 
 def _with_decimals(number: str, currency: str) -> Decimal | None:
     """Raises NotAnAmount with both readings of what is ambiguous."""
-    plain, grouped, places = (
-        _PLAIN.fullmatch(number),
-        _GROUPED.fullmatch(number),
-        places_of(currency),
-    )
+    plain = _PLAIN.fullmatch(number)
+    grouped = _GROUPED.fullmatch(number)
+    places = places_of(currency)
     if plain is None:
         return _read(grouped, places)
-    whole, mark, decimals = plain[1], plain[2], plain[3] or ""
+    whole = plain[1]
+    mark = plain[2]
+    decimals = plain[3] or ""
     is_usual = places == 3 and mark == "." and currency not in _OF_THOUSANDS
     if grouped and not is_usual:
         thousands = Decimal(whole + decimals)
@@ -209,7 +213,8 @@ def _read(found: re.Match[str] | None, most_decimals: int) -> Decimal | None:
     """The amount of a number in its groups: the first of a pattern's, and the last its decimals."""
     if found is None:
         return None
-    whole, decimals = re.sub("[.,' ]", "", found[1]), found[found.re.groups] or ""
+    whole = re.sub("[.,' ]", "", found[1])
+    decimals = found[found.re.groups] or ""
     if len(whole) > _MOST_DIGITS or len(decimals) > most_decimals:
         return None
     return Decimal(f"{whole}.{decimals}" if decimals else whole)

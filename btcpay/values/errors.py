@@ -32,7 +32,8 @@ class TooLittle(InvalidRequest):
 
     def __init__(self, least: Decimal, currency: str) -> None:
         super().__init__(f"wallets cannot send less than {least} {currency}")
-        self.least, self.currency = least, currency
+        self.least = least
+        self.currency = currency
 
 
 class Unauthorized(ApiError):

@@ -82,7 +82,9 @@ def places_of(currency: str) -> int:
     """The number of the currency's decimals: 2 for EUR, 0 for JPY."""
     if currency in _WHOLE.split():
         return 0
-    return 3 if currency in _THOUSANDTHS.split() else 2
+    if currency in _THOUSANDTHS.split():
+        return 3
+    return 2
 
 
 def of_minor(minor: int, currency: str) -> Decimal:

@@ -51,7 +51,9 @@ def _read(name: str, value: Any) -> Any:
         return timedelta(hours=value)
     if name == "checkpoint":
         return Known(*value)
-    return tuple(value) if isinstance(value, list) else value
+    if isinstance(value, list):
+        return tuple(value)
+    return value
 
 
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))

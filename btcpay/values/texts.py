@@ -56,7 +56,9 @@ def line_of(what: str, text: str, most: int) -> str:
         )
     if len(line) > most:
         raise TextRefused(f"the {what} has more than {most} characters", what)
-    return "" if all(map(is_unseen, line)) else line
+    if all(map(is_unseen, line)):
+        return ""
+    return line
 
 
 def lines_of(what: str, text: str, most: int) -> str:
@@ -93,7 +95,9 @@ def typed_texts(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def one_line(value: Any, most: int) -> str | None:
     """A stranger's text as one line that a page may show; None for anything else."""
-    return shown_line(value)[:most].strip() or None if isinstance(value, str) else None
+    if isinstance(value, str):
+        return shown_line(value)[:most].strip() or None
+    return None
 
 
 def shown_line(text: str) -> str:

@@ -49,7 +49,9 @@ def from_ms(ms: int) -> datetime:
 
 
 def from_ms_or_none(ms: int | None) -> datetime | None:
-    return None if ms is None else from_ms(ms)
+    if ms is None:
+        return None
+    return from_ms(ms)
 
 
 def from_unix_s(seconds: int) -> datetime:
@@ -83,7 +85,8 @@ def boot_mark() -> str:
 
 def elapsed(since: str, mark: str) -> timedelta | None:
     """The time between two such marks; None when the machine was started between them."""
-    (began, _, start), (at, _, same) = since.partition(" "), mark.partition(" ")
+    (began, _, start) = since.partition(" ")
+    (at, _, same) = mark.partition(" ")
     if not began or start != same or int(at) < int(began):
         return None
     return timedelta(seconds=int(at) - int(began))
@@ -133,7 +136,9 @@ def number_of(day: date) -> int:
 
 def in_zone(at: datetime, zone: ZoneInfo) -> datetime:
     """The time, in this zone if it names none; where clocks show it twice, the first."""
-    return at if at.tzinfo else at.replace(tzinfo=zone)
+    if at.tzinfo:
+        return at
+    return at.replace(tzinfo=zone)
 
 
 def start_of(day: int, zone: ZoneInfo) -> int:

@@ -71,9 +71,9 @@ def wrong() -> Counted:
 
 def visitor(service: Service) -> str | None:
     """The key of the visitor's window; None where an address tells no visitors apart."""
-    return (
-        counted_as(request.remote_addr) if service.settings.visitor_addresses else None
-    )
+    if service.settings.visitor_addresses:
+        return counted_as(request.remote_addr)
+    return None
 
 
 def visits(service: Service) -> Counted:

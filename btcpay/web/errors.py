@@ -46,7 +46,9 @@ def as_api_error(error: Exception) -> errors.ApiError:
     """Any error as one of ours; a fault is logged."""
     if isinstance(error, errors.ApiError):
         return error
-    return _from_http(error) if isinstance(error, HTTPException) else _unforeseen(error)
+    if isinstance(error, HTTPException):
+        return _from_http(error)
+    return _unforeseen(error)
 
 
 def _from_http(error: HTTPException) -> errors.ApiError:

@@ -179,7 +179,9 @@ class Limiter:
         With a `mark` it is counted once, however often it comes.
         """
         shared = self._shared and self._shared.ask(*bucket[:3], key, counts, mark)
-        return Window(*shared) if shared else self._own.ask(bucket, key, counts, mark)
+        if shared:
+            return Window(*shared)
+        return self._own.ask(bucket, key, counts, mark)
 
     def look(self, bucket: Bucket, key: str) -> Window:
         return self.hit(bucket, key, counts=False)

@@ -123,7 +123,8 @@ class SharedWindows:
     def _is_news(self, away: bool) -> bool:
         """Notes whether the store is away, which begins a pause; False where it was known."""
         with self._lock:
-            was_away, self._away = self._away, away
+            was_away = self._away
+            self._away = away
             if away:
                 self._not_before_s = self._monotonic_s() + PAUSE_S
         return away != was_away

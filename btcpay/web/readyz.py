@@ -48,7 +48,8 @@ class Trial:
         now_s = self._monotonic_s()
         if not self._db.is_doubtful and now_s < self._again_s:
             return True
-        was_doubtful, self._db.is_doubtful = self._db.is_doubtful, False
+        was_doubtful = self._db.is_doubtful
+        self._db.is_doubtful = False
         self._again_s = now_s + TRIED_EVERY_S
         try:
             meta.try_to_write(
@@ -62,7 +63,8 @@ class Trial:
 
 def blueprint(service: Service) -> Blueprint:
     """Serves both, without a key and outside the limits of the API; they show no secret."""
-    trial, made = Trial(service.db), Blueprint("health", __name__)
+    trial = Trial(service.db)
+    made = Blueprint("health", __name__)
     add_path(made, "/healthz", lambda: answer({"ok": True}), "healthz")
     add_path(made, "/readyz", lambda: readiness(service, trial), "readyz")
     add_path(

@@ -16,7 +16,8 @@ from urllib.request import Request, urlopen
 
 from flask import Flask, redirect, request
 
-API, KEY = os.environ["BLOCKTILL_URL"] + "/api/v1", os.environ["BLOCKTILL_KEY"]
+API = os.environ["BLOCKTILL_URL"] + "/api/v1"
+KEY = os.environ["BLOCKTILL_KEY"]
 SECRET = base64.b64decode(os.environ["WEBHOOK_SECRET"].removeprefix("whsec_"))
 PRICES_USD = {"mug": 25}
 app = Flask(__name__)

@@ -53,7 +53,8 @@ CHAIN = (
     _TIP.alias("tip_height"),
     Fact.select(Fact.value).where(Fact.name == Key.READ_AT.value).alias("read_at"),
 )
-_ALIVE, _GONE = Output.alias(), Output.alias()
+_ALIVE = Output.alias()
+_GONE = Output.alias()
 # The time when the last output vanished, unless something has come since, such as a replacement.
 _GONE_AT = _GONE.select(fn.MAX(_GONE.vanished_at)).where(
     _GONE.invoice_id == Invoice.id,
@@ -161,7 +162,8 @@ REOPEN = Invoice.update({Invoice.status: "open"} | dict.fromkeys(_END)).where(
 )
 
 # After so long an absence the hour begins again; a time noted by a fast clock is ignored.
-AWAY_MS, CLOCKS_MS = 6 * 3_600_000, 60_000
+AWAY_MS = 6 * 3_600_000
+CLOCKS_MS = 60_000
 _IS_NEW = (
     Invoice.asked_since.is_null()
     | (Invoice.asked_at + AWAY_MS <= slot("at"))

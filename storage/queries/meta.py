@@ -62,7 +62,9 @@ _KEEP = Fact.insert(every(Fact)).on_conflict("NOTHING")
 
 def get(db: Database, key: Key) -> str | None:
     row = db.row(_GET, name=Key(key).value)
-    return row.value if row else None
+    if row:
+        return row.value
+    return None
 
 
 def put(db: Database, key: Key, value: str) -> None:
@@ -80,7 +82,9 @@ def keep(db: Database, key: Key, value: str) -> str:
 
 def time(db: Database, key: Key) -> datetime | None:
     ms = get(db, key)
-    return None if ms is None else from_ms(int(ms))
+    if ms is None:
+        return None
+    return from_ms(int(ms))
 
 
 def count(db: Database, key: Key) -> int:

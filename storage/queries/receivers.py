@@ -9,7 +9,11 @@ from storage.database import Database, Values
 from storage.models import Delivery, Merchant, MerchantMail, Receiver
 from storage.statement import as_dict, blank, every, needed, same, shaped, slot, slots
 
-WEBHOOK, COMMAND, MAIL, RECEIPT, BILL = "webhook", "command", "mail", "receipt", "bill"
+WEBHOOK = "webhook"
+COMMAND = "command"
+MAIL = "mail"
+RECEIPT = "receipt"
+BILL = "bill"
 MAILS = [MAIL, RECEIPT, BILL]
 _THIS = same(Receiver.id)
 WELL = {Receiver.failing_since: None, Receiver.failed_at: None}

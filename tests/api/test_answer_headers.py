@@ -14,7 +14,8 @@ def test_every_answer_of_the_api_may_be_kept_by_nobody_and_ends_with_a_newline(
     shop, ticker
 ):
     """So that a terminal's prompt begins its own line."""
-    invoice, link = shop.invoice(), shop.link()
+    invoice = shop.invoice()
+    link = shop.link()
     ticker.status = 500
     shop.clock.move(hours=1)
     key = shop.issue("write")

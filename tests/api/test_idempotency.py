@@ -88,7 +88,8 @@ def test_a_repeat_needs_no_price(shop, ticker, monkeypatch):
     assert order(shop).data == first.data
 
 
-FIVE, ONE = '{"amount_usd": 5}', '{"amount_usd": 5, "x": 1}'
+FIVE = '{"amount_usd": 5}'
+ONE = '{"amount_usd": 5, "x": 1}'
 SAME = {
     "10 and 10.0": ('{"amount_usd": 10}', '{"amount_usd": 10.0}'),
     "10 and 1e1": ('{"amount_usd": 10}', '{"amount_usd": 1e1}'),

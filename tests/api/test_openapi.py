@@ -44,10 +44,13 @@ CODES = {
     "409": "conflict", "413": "payload_too_large", "429": "rate_limited", "500": "server_error",
     "503": "price_unavailable",
 }  # fmt: skip
-ROOT, PUBLIC = "/api/v1", "/pay/{id}/status"
+ROOT = "/api/v1"
+PUBLIC = "/pay/{id}/status"
 WINDOW = {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
 
-TEXT, NUMBER, NULL = {"string"}, {"number"}, {"null"}
+TEXT = {"string"}
+NUMBER = {"number"}
+NULL = {"null"}
 JSON_TYPES = {str: "string", int: "integer", float: "number", type(None): "null"}
 RESOURCES = {
     "balance": BALANCE,
@@ -83,10 +86,8 @@ PRICED = ("amount_mode", "amount_usd", "min_amount_usd", "max_amount_usd")
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory, ticker):
     ticker.reset()
-    folder, behind_a_proxy = (
-        tmp_path_factory.mktemp("shop"),
-        {"BLOCKTILL_TRUSTED_PROXIES": "1"},
-    )
+    folder = tmp_path_factory.mktemp("shop")
+    behind_a_proxy = {"BLOCKTILL_TRUSTED_PROXIES": "1"}
     with open_shop(folder, ticker.url, Clock(), **behind_a_proxy) as opened:
         yield opened
 
@@ -101,7 +102,8 @@ def document(shop):
 
 def resolved(document, node):
     while isinstance(node, dict) and "$ref" in node:
-        path, node = node["$ref"].removeprefix("#/").split("/"), document
+        path = node["$ref"].removeprefix("#/").split("/")
+        node = document
         for name in path:
             node = node[name]
     return node

@@ -154,7 +154,9 @@ def test_the_document_needs_no_key_and_carries_the_headers_too(shop):
 
 
 # 8: buckets
-READ, WRITE, FAILED = 120, 30, 20
+READ = 120
+WRITE = 30
+FAILED = 20
 
 
 def read(shop, key=None):

@@ -75,7 +75,8 @@ def test_payments_are_newest_first_by_the_time_they_confirmed(shop):
 def test_invoices_are_filtered_by_status(shop):
     (sold,) = sell(shop, 1)
     waiting = shop.invoice()["id"]
-    lapsed, called_off = shop.invoice(expires_in_hours=1), shop.invoice()
+    lapsed = shop.invoice(expires_in_hours=1)
+    called_off = shop.invoice()
     shop.clock.move(hours=2)
     pay(shop, lapsed, 1)
     finish(shop, called_off, "canceled")
@@ -127,13 +128,16 @@ def test_there_is_no_cursor(shop, path):
 
 # 4.4, 4.7: one resource, and whose it is
 def test_an_invoice_and_a_link_are_retrieved_as_they_were_created(shop):
-    invoice, link = shop.invoice(description="Tea"), shop.link(title="Tea")
+    invoice = shop.invoice(description="Tea")
+    link = shop.link(title="Tea")
     assert shop.get(f"/invoices/{invoice['id']}").json == invoice
     assert shop.get(f"/payment-links/{link['id']}").json == link
 
 
 def test_an_unknown_id_and_one_of_another_kind_is_not_found(shop):
-    link_id, invoice_id, zeros = shop.link()["id"], shop.invoice()["id"], "0" * 24
+    link_id = shop.link()["id"]
+    invoice_id = shop.invoice()["id"]
+    zeros = "0" * 24
     for path in (f"/invoices/{link_id}", f"/invoices/inv_{zeros}"):
         assert_refused(shop.get(path), 404, "not_found")
     for path in (f"/payment-links/{invoice_id}", f"/payment-links/lnk_{zeros}"):

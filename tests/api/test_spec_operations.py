@@ -62,7 +62,8 @@ def test_requests_with_a_body_are_of_content_type_json(shop):
         assert response.status_code == 201
 
 
-INVOICES, LINKS = "/invoices", "/payment-links"
+INVOICES = "/invoices"
+LINKS = "/payment-links"
 INVOICE = {"amount_usd": 5}
 FLEXIBLE = {"amount_mode": "flexible"}
 

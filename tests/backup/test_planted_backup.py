@@ -73,7 +73,8 @@ def test_a_backup_with_more_in_it_is_refused_before_more_than_its_list_is_read(
 
 @pytest.mark.parametrize("database", ["SQLite", "PostgreSQL"])
 def test_nothing_of_it_gets_into_the_database(database, till, tmp_path):
-    file, url = backed_up(till, tmp_path / "kept.db"), f"sqlite:///{tmp_path}/place.db"
+    file = backed_up(till, tmp_path / "kept.db")
+    url = f"sqlite:///{tmp_path}/place.db"
     change(file, PLANTED["table merchant"])
     if database == "PostgreSQL":
         url = postgres.server().create()
@@ -90,7 +91,8 @@ def test_nothing_of_it_gets_into_the_database(database, till, tmp_path):
 
 
 def test_whom_it_pays_and_what_it_runs_are_shown_before_it_asks(till, tmp_path):
-    file, place = backed_up(till, tmp_path / "kept.db"), tmp_path / "place.db"
+    file = backed_up(till, tmp_path / "kept.db")
+    place = tmp_path / "place.db"
     theirs = parse_account(new_xpub(), till.settings.network)
     hides = "shop\x1b[8m"  # ECMA-48: a terminal shows nothing of what follows
     change(
@@ -152,7 +154,8 @@ SPOILED = {
 @pytest.mark.parametrize("name", SPOILED)
 def test_a_spoiled_backup_is_refused_with_a_sentence(till, tmp_path, name):
     till.shop.invoice()
-    file, place = backed_up(till, tmp_path / "kept.db"), tmp_path / "place.db"
+    file = backed_up(till, tmp_path / "kept.db")
+    place = tmp_path / "place.db"
     statements, said = SPOILED[name]
     for statement in statements:
         change(file, statement)

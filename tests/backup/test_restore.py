@@ -212,7 +212,8 @@ def test_a_merchant_whom_only_the_database_in_place_has_is_named_and_not_lost_un
         " wallet_gap_limit) SELECT 'other', descriptor, 'x', 0, created_at,"
         " wallet_gap_limit FROM merchant",
     )
-    before, words = content(place), ("restore", str(file))
+    before = content(place)
+    words = ("restore", str(file))
     said = Terminal(till).run(*words, "--yes", status=1, **url_of(place))[1]
     assert "other of this database is not in this backup" in said
     assert content(place) == before
@@ -312,7 +313,8 @@ def test_a_damaged_database_in_place_is_not_touched_but_named(till, tmp_path, fi
 
 
 def test_an_idempotency_key_that_was_held_is_free(till, tmp_path, place):
-    order, key = {"amount_usd": 25}, "Idempotency-Key"
+    order = {"amount_usd": 25}
+    key = "Idempotency-Key"
     first = till.shop.post("/invoices", order, headers={key: "order 1"})
     file = backed_up(till, tmp_path / "kept.db")
     change(

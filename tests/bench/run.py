@@ -32,7 +32,9 @@ ORDER = json.dumps({"amount_usd": 25, "description": "Tea", "expires_in_hours": 
 WARM_UP_S = 0.5
 # As a shop's own program would be served; connections are kept as long as the load's.
 PLAIN = ("--threads", "8", "--keep-alive", "65", "--no-control-socket")
-BARE, SMALL, LARGE = "bare", "1,000 stored", "1,000,000 stored"
+BARE = "bare"
+SMALL = "1,000 stored"
+LARGE = "1,000,000 stored"
 BEFORE = "before, 1,000"
 
 
@@ -54,7 +56,9 @@ class Operation:
     body: str = ""
 
 
-GET, LIST, CREATE = f"GET {API}/{{id}}", f"GET {API}?limit=50", f"POST {API}"
+GET = f"GET {API}/{{id}}"
+LIST = f"GET {API}?limit=50"
+CREATE = f"POST {API}"
 OPERATIONS = (
     Operation("get-invoice", GET, 0.80, 3),
     Operation("get-invoice, 16 connections", GET, 0.80, connections=16),
@@ -86,7 +90,8 @@ class Server:
     def __init__(
         self, words: tuple[str, ...], folder: Path, root: Path, **environ: str
     ) -> None:
-        self.port, self.stored = free_port(), 0
+        self.port = free_port()
+        self.stored = 0
         self._turns: dict[str, Iterator[int]] = {}
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
@@ -138,7 +143,8 @@ class Server:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def measure(self, operation: Operation, seconds: float) -> Round:
-        before_s, began_s = self.processor_s(), time.perf_counter()
+        before_s = self.processor_s()
+        began_s = time.perf_counter()
         took_s = sorted(drive(self.port, self.asked(operation), operation, seconds))
         per_second = len(took_s) / (time.perf_counter() - began_s)
         processor_us = (self.processor_s() - before_s) / len(took_s) * 1e6

@@ -31,7 +31,8 @@ TPUB = HdWallet.from_seed(b"a wallet of the tests").at("m/84'/1'/0'")
 
 @pytest.mark.parametrize("vector", PUBLISHED["scripts"], ids=itemgetter("name"))
 def test_a_published_descriptor_has_the_published_scripts(vector):
-    text, wanted = vector["descriptor"].format(**PUBLISHED["keys"]), vector["scripts"]
+    text = vector["descriptor"].format(**PUBLISHED["keys"])
+    wanted = vector["scripts"]
     descriptor = parse(f"{text}#{checksum(text)}")
     assert [descriptor.script(index).hex() for index in range(len(wanted))] == wanted
     assert str(parse(str(descriptor))) == str(descriptor)

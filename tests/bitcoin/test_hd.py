@@ -32,7 +32,8 @@ places = st.lists(st.integers(0, HARDENED - 1), max_size=3)
 
 @pytest.mark.parametrize(("seed", "path", "xpub", "xprv"), CHAINS)
 def test_a_published_chain_is_derived_from_its_seed(seed, path, xpub, xprv):
-    key, payload = HdWallet.from_seed(seed).at(path), b58check_decode(xpub)
+    key = HdWallet.from_seed(seed).at(path)
+    payload = b58check_decode(xpub)
     assert (key.xpub(XPUB), key.xprv()) == (xpub, xprv)
     assert ExtendedKey.parse(payload) == key.public
     above, _, index = path.rpartition("/")
@@ -51,7 +52,8 @@ def test_private_and_public_derivation_agree(seed, hardened, below):
         private = private.child(index + HARDENED)
     public = ExtendedKey.parse(private.serialized(XPUB))
     for index in below:
-        private, public = private.child(index), public.child(index)
+        private = private.child(index)
+        public = public.child(index)
     assert public == private.public
 
 

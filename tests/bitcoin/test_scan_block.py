@@ -30,7 +30,8 @@ OURS = re.compile(
 
 
 def require_the_same_by_objects(raw):
-    parts, block = scan_block(raw), parse_block(raw)
+    parts = scan_block(raw)
+    block = parse_block(raw)
     paid = defaultdict(list)
     for position, tx in enumerate(block.txs):
         for vout, output in enumerate(tx.outputs):

@@ -49,7 +49,8 @@ def plainly(scalar):
 def chord(one, other):
     if one is None or other is None:
         return other if one is None else one
-    (x1, y1), (x2, y2) = one, other
+    (x1, y1) = one
+    (x2, y2) = other
     if x1 == x2 and (y1 + y2) % FIELD == 0:
         return None
     run, rise = (x2 - x1, y2 - y1) if x1 != x2 else (2 * y1, 3 * x1 * x1)
@@ -115,7 +116,8 @@ def test_a_point_and_itself_are_its_double_and_its_opposite_leads_to_infinity(sc
 def test_a_walk_that_meets_infinity_or_a_double_on_its_way_goes_on(place, digit, above):
     """The first digits of the tweak take the point away, or double it; others follow."""
     unit = 1 << DIGIT_BITS * place
-    part, tweak = digit * unit % ORDER, (digit + above) * unit
+    part = digit * unit % ORDER
+    tweak = (digit + above) * unit
     if tweak < ORDER:
         assert negative(times(part)).add(tweak) == plainly(tweak - part)
         assert times(part).add(tweak) == plainly((tweak + part) % ORDER)

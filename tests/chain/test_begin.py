@@ -150,7 +150,8 @@ def mislabelled(till, by):
 
 def hiding_the_last(till, count):
     """In place of the last so many blocks it shows the newest ones, until it has shown a block."""
-    ledger, asked = till.sandbox.chain.ledger, list[str]()
+    ledger = till.sandbox.chain.ledger
+    asked = list[str]()
     blocks = [ledger.blocks[hash] for hash in ledger.hashes]
 
     def answer(path):
@@ -185,7 +186,8 @@ def test_beside_an_honest_one_no_liar_says_where_to_begin(till, open_liar, kind,
     till.clock.move(hours=3)
     till.mine(20)
     invoice = till.pay_in_block()
-    liar, expected = till.liar if place == "the first" else second, true_first(till)
+    liar = till.liar if place == "the first" else second
+    expected = true_first(till)
     liar.instead = LIARS[kind](till)
     report = till.check(till.liar.root, second.root)
     assert first_of(till) == expected and report.changed == {invoice["id"]: "paid"}
@@ -267,7 +269,8 @@ def test_when_nobody_answers_the_reason_is_kept_until_reading_begins(till, open_
 def test_only_one_of_two_runs_at_once_keeps_it(till):
     """The other has begun meanwhile: what it keeps stands."""
     till.shop.invoice()
-    db, network = till.shop.service.db, till.settings.network
+    db = till.shop.service.db
+    network = till.settings.network
     till.liar.lies = {"^/blocks/tip/height$": lambda shown: [once(), shown][1]}
     begun: list[bool] = []
 

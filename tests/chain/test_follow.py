@@ -106,7 +106,8 @@ def test_a_reorganisation_of_any_depth_is_followed_and_a_double_spend_undone(
     lied_to, depth
 ):
     till = lied_to()
-    paid, kept = till.shop.invoice(), till.shop.invoice()
+    paid = till.shop.invoice()
+    kept = till.shop.invoice()
     till.clock.move(hours=1)
     till.mine_and_check(30)
     first, second = till.sandbox.wallet.coins()[:2]
@@ -210,8 +211,10 @@ def test_of_two_explorers_on_different_forks_the_one_with_more_work_counts(
     till, open_liar
 ):
     second = open_liar(till)
-    left, right = Rival(till).add(3), Rival(till).add(4)
-    till.liar.instead, second.instead = left, right
+    left = Rival(till).add(3)
+    right = Rival(till).add(4)
+    till.liar.instead = left
+    second.instead = right
     for _ in range(2):
         till.check(till.liar.root, second.root)
         assert is_at(till, [block.hash for block in right.blocks])
@@ -239,7 +242,8 @@ def test_a_false_height_of_one_explorer_does_not_keep_us_from_the_next(till, ope
 
 def test_a_run_that_knows_an_older_chain_changes_nothing(till):
     """Another run has followed a reorganisation after this one was told of its branch."""
-    db, network = till.shop.service.db, till.settings.network
+    db = till.shop.service.db
+    network = till.settings.network
 
     def undo(height):
         undo_above(db, till.settings, height, till.clock())

@@ -88,7 +88,8 @@ def test_a_retarget_is_exact_so_a_false_first_header_of_the_period_refuses_it(
     first_time_off_s, accepts
 ):
     # At 4032 the difficulty stays 1 as the limit is met: only a much shorter period moves it.
-    last, first = parse_header(HEADERS[4031]), parse_header(HEADERS[2016])
+    last = parse_header(HEADERS[4031])
+    first = parse_header(HEADERS[2016])
     shorter = (
         last.time - 86_400 if first_time_off_s < 0 else first.time + first_time_off_s
     )
@@ -147,7 +148,8 @@ class RealHeaders:
     """
 
     def __init__(self, height, instead=None):
-        self.height, self.instead = height, instead or {}
+        self.height = height
+        self.instead = instead or {}
 
     def __call__(self, path):
         _, kind, *rest = path.split("/")
@@ -168,7 +170,8 @@ class RealHeaders:
 
 
 def view(height):
-    raw, header = HEADERS[height], parse_header(HEADERS[height])
+    raw = HEADERS[height]
+    header = parse_header(HEADERS[height])
     return {
         "id": header.hash, "height": height, "version": int.from_bytes(raw[:4], "little"),
         "timestamp": header.time, "merkle_root": header.merkle_root,

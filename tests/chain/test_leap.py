@@ -17,7 +17,9 @@ from btcpay.chain.leap import (
 
 NOON = datetime(2026, 11, 28, 12, tzinfo=UTC)
 IN_2099 = datetime(2099, 1, 1, tzinfo=UTC)
-MINUTE, SECOND, DAY = timedelta(minutes=1), timedelta(seconds=1), timedelta(days=1)
+MINUTE = timedelta(minutes=1)
+SECOND = timedelta(seconds=1)
+DAY = timedelta(days=1)
 KNOWN = Moment(NOON, NOON - 5 * MINUTE, 900_000)
 
 

@@ -67,7 +67,8 @@ def gone(till, *heights):
 @pytest.mark.parametrize("count", [3, 7])
 def test_blocks_that_nobody_has_keep_no_later_ones_from_being_read(till, count):
     """Neither in this run nor while they are passed over, which costs no call."""
-    first, invoice = till.sandbox.chain.ledger.height + 1, till.shop.invoice()
+    first = till.sandbox.chain.ledger.height + 1
+    invoice = till.shop.invoice()
     till.mine(count)
     till.pay(invoice)
     till.mine(30)
@@ -178,7 +179,8 @@ class AskedBetween:
         pass
 
     def current_or_none(self):
-        happens, self.happens = self.happens, lambda: None
+        happens = self.happens
+        self.happens = lambda: None
         happens()
         return Decimal(60_000)
 
@@ -191,8 +193,10 @@ def reader_of(till, happens=lambda: None):
 
 def test_a_spend_is_found_whose_coin_another_run_learned_of_meanwhile(till):
     """It is looked into before the other run has kept the payment, and kept afterwards."""
-    sweeper, db = Sweeper(till, keep_shop=True), till.shop.service.db
-    invoice, other = sweeper.invoice(), till.shop.invoice()
+    sweeper = Sweeper(till, keep_shop=True)
+    db = till.shop.service.db
+    invoice = sweeper.invoice()
+    other = till.shop.invoice()
     txid = till.pay(invoice)
     till.mine()
     sweeper.sweep(invoice, txid)

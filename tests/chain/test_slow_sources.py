@@ -18,7 +18,8 @@ SOON_S = 12  # by itself each look takes less than one, and the machine may stan
 class Hasty(Explorers):
     """Waits a tenth of what the product waits."""
 
-    hedge_s, late_s = Explorers.hedge_s / 10, Explorers.late_s / 10
+    hedge_s = Explorers.hedge_s / 10
+    late_s = Explorers.late_s / 10
 
 
 def check(till, *roots):

@@ -94,7 +94,8 @@ def test_blocks_that_cannot_be_shown_are_told_and_nothing_expires(
 def test_what_was_said_of_more_blocks_holds_for_the_whole_run(till, open_liar):
     """The chain is followed twice in a run where money is missed; then the other had enough."""
     second = open_liar(till)
-    invoice, seen = till.shop.invoice(expires_in_hours=1), till.shop.invoice()
+    invoice = till.shop.invoice(expires_in_hours=1)
+    seen = till.shop.invoice()
     till.pay(seen, 1_000)
     assert till.look_for(seen).looked_at == 1
     freeze(till)
@@ -180,8 +181,10 @@ def test_an_end_needs_the_word_of_a_second_explorer_for_a_day(
     till, open_liar, second_is
 ):
     """The first is behind, though not for long: nothing else says that the chain is not whole."""
-    second, invoice = open_liar(till), till.shop.invoice(expires_in_hours=1)
-    roots, behind = (till.liar.root, second.root), Rival(till)
+    second = open_liar(till)
+    invoice = till.shop.invoice(expires_in_hours=1)
+    roots = (till.liar.root, second.root)
+    behind = Rival(till)
     till.clock.move(minutes=40)
     freeze(till).add(3)
     till.pay(invoice)
@@ -201,7 +204,8 @@ def test_an_end_needs_the_word_of_a_second_explorer_for_a_day(
 
 
 def test_one_of_three_explorers_that_is_dead_holds_no_end(till, open_liar):
-    second, third = open_liar(till), open_liar(till)
+    second = open_liar(till)
+    third = open_liar(till)
     invoice = till.shop.invoice(expires_in_hours=1)
     till.clock.move(minutes=61)
     second.instead = lambda _: dropped

@@ -14,7 +14,8 @@ COIN_SATS = 1_000_000
 
 def pay_by_bit(till, invoices):
     """One transaction, from a coin of each form that `bit` spends."""
-    key, coins = bit_key(), []
+    key = bit_key()
+    coins = []
     for address in (key.address, key.segwit_address):
         funded_by = Outpoint(till.sandbox.wallet.pay(address, COIN_SATS, till.now), 0)
         coins.append(Coin(funded_by, TxOut(COIN_SATS, script_of(address)), -1))

@@ -27,7 +27,8 @@ PAID = {
 
 def orders(shop, count):
     """Invoices of two merchants in turn, the first of whom has a webhook."""
-    db, owners = shop.service.db, [shop.merchant_id, shop.add_merchant("other")]
+    db = shop.service.db
+    owners = [shop.merchant_id, shop.add_merchant("other")]
     receivers.add(db, owners[0], "https://example.com/hook", None, [], shop.clock())
     keys = [shop.issue("write", owner) for owner in owners]
     order = {"amount_usd": 25}
@@ -47,8 +48,10 @@ def seen(number, kind, block):
 
 def scans_of(shop, ids):
     """A scan for each; every third invoice's payment waits before, every fourth coin moves."""
-    block, kinds = Block(100, BLOCK_HASH, shop.clock()), list(PAID)
-    found, waited = {}, {}
+    block = Block(100, BLOCK_HASH, shop.clock())
+    kinds = list(PAID)
+    found = {}
+    waited = {}
     for number, id in enumerate(ids):
         kind = kinds[number % len(kinds)]
         confirmed = list(seen(number, kind, block))
@@ -63,10 +66,8 @@ def scans_of(shop, ids):
 
 def rows_of(shop, ids):
     """Every row that payments have changed, with an invoice's place for its id."""
-    places, made = (
-        {id: place for place, id in enumerate(ids)},
-        {"seq", "number", "event_seq"},
-    )
+    places = {id: place for place, id in enumerate(ids)}
+    made = {"seq", "number", "event_seq"}
     named = {
         "id",
         "payment_id",
@@ -129,7 +130,8 @@ def test_one_that_fails_stops_none_of_the_others(shop):
     ids = orders(shop, 10)
     _, scans = scans_of(shop, ids)
     shop.sql(f"UPDATE invoice SET amount_usd_quote = 'spoiled' WHERE id = '{ids[3]}'")  # noqa: S608
-    report, db = Report(), shop.service.db
+    report = Report()
+    db = shop.service.db
     failed = try_apply(db, shop.service.settings, scans, shop.clock(), report)
     assert failed == {ids[3]} and report.failed == [ids[3]]
     paid = db.rows(

@@ -57,7 +57,8 @@ def test_processes_that_make_a_database_together_make_one(tmp_path, ticker):
 
 
 def test_a_coinbase_waits_for_its_maturity(till):
-    invoice, chain = till.shop.invoice(), till.sandbox.chain
+    invoice = till.shop.invoice()
+    chain = till.sandbox.chain
     chain._reward_script, usual = (
         script_of(invoice["deposit_address"]),
         chain._reward_script,

@@ -69,8 +69,10 @@ def test_a_key_that_is_fulfilled_at_the_last_moment_is_not_taken_over(
         "idempotency_key": "order-1",
         "body_sha256": "0" * 64,
     }
-    made, keep = [], idempotency._kept
-    kept, may_commit = threading.Event(), threading.Event()
+    made = []
+    keep = idempotency._kept
+    kept = threading.Event()
+    may_commit = threading.Event()
 
     def order(db, name):
         def make(_):
@@ -100,12 +102,10 @@ def test_a_key_that_is_fulfilled_at_the_last_moment_is_not_taken_over(
 
 def test_notes_go_on_after_all_connections_were_taken(shop, clock, monkeypatch):
     monkeypatch.setattr(shop.service.db.connection, "_wait_timeout", 0.1)
-    notes, db, free, taken = (
-        Notes(shop.service.db),
-        shop.service.db,
-        threading.Event(),
-        [],
-    )
+    notes = Notes(shop.service.db)
+    db = shop.service.db
+    free = threading.Event()
+    taken = []
 
     def hold():
         with db.connected():
@@ -153,7 +153,8 @@ def test_erasing_addresses_holds_no_invoice_while_it_waits_for_another(
 
 def test_nothing_is_settled_while_a_block_is_undone(till, other, monkeypatch):
     """Another runner, whose explorer still shows the block, is about to book money in it."""
-    shop, db = till.shop, till.shop.service.db
+    shop = till.shop
+    db = till.shop.service.db
     pay(shop, shop.invoice(25))
     key = shop.issue("write", shop.add_merchant("another"))
     late = shop.post("/invoices", {"amount_usd": 25}, key).json
@@ -237,7 +238,8 @@ def test_a_coin_that_one_runner_finds_and_another_sees_spent_at_the_same_time_is
     till.mine()
     sweeper.sweep(invoice, txid)
     till.mine()
-    db, settings = till.shop.service.db, till.settings
+    db = till.shop.service.db
+    settings = till.settings
 
     def reader(db):
         return Reader(db, settings, till.explorers(db=db), Prices(settings), till.clock)

@@ -28,7 +28,8 @@ def replaced(till, *, with_all=False):
 
 def paid_and_shallow(till):
     """An invoice that is paid, and one whose money is not deep enough."""
-    paid, shallow = till.shop.invoice(), till.shop.invoice()
+    paid = till.shop.invoice()
+    shallow = till.shop.invoice()
     till.pay(paid)
     till.mine()
     assert till.confirm(shallow).changed == {paid["id"]: "paid"}
@@ -46,7 +47,8 @@ def test_a_replaced_chain_is_an_error_that_names_the_command(till, caplog):
 
 def test_payments_stay_and_what_is_no_payment_yet_waits_again(till):
     paid, shallow = paid_and_shallow(till)
-    before, balance = till.payments(), till.balance()
+    before = till.payments()
+    balance = till.balance()
     rival = till.liar.instead = replaced(till)
     Terminal(till).run("chain", "begin-anew", "--yes")
     status = till.shop.client.get(f"/pay/{paid['id']}/status").json

@@ -147,7 +147,8 @@ def test_no_price_is_asked_for_while_nothing_has_confirmed(till, ticker):
 )
 def test_every_address_ever_issued_is_watched_for_ever(till, days):
     """For as long as blocks are read: while an invoice is open, or a coin lies there."""
-    canceled, _open = till.shop.invoice(), till.shop.invoice()
+    canceled = till.shop.invoice()
+    _open = till.shop.invoice()
     finish(till.shop, canceled, "canceled")
     till.check()
     till.clock.move(days=days)
@@ -170,7 +171,8 @@ def test_money_that_waits_has_every_block_read_until_it_is_in_one(till):
 def test_with_a_tolerance_a_little_less_pays(open_tills):
     tolerance = {"BLOCKTILL_UNDERPAYMENT_TOLERANCE_PERCENT": "1"}
     till = open_tills(**tolerance)
-    enough, short = till.shop.invoice(60), till.shop.invoice(60)
+    enough = till.shop.invoice(60)
+    short = till.shop.invoice(60)
     till.pay(enough, 99_000), till.pay(short, 98_999)
     assert till.mine_and_check().changed == {enough["id"]: "paid"}
 
@@ -194,7 +196,8 @@ def looked_again(till, *pauses_s):
 
 
 def test_after_a_run_who_waits_at_a_page_is_looked_for_again_and_nobody_else(till):
-    paid, other = till.shop.invoice(), till.shop.invoice()
+    paid = till.shop.invoice()
+    other = till.shop.invoice()
     till.check()
     till.open_page(paid)
     till.pay(other)

@@ -62,7 +62,8 @@ def test_what_cannot_be_stored_for_one_invoice_does_not_keep_others_from_their_p
 
 
 def test_an_output_once_shown_at_a_wrong_address_is_found_at_the_right_one(till):
-    wrong, right = till.shop.invoice(), till.shop.invoice()
+    wrong = till.shop.invoice()
+    right = till.shop.invoice()
     txid = till.pay(right)
     script = script_of(wrong["deposit_address"], REGTEST)
     lie = tx_of(1, script, wrong["amount_sats"], txid=txid)
@@ -94,7 +95,8 @@ def spoil(till, invoice, what):
 
 
 def test_blocks_that_pay_a_spoiled_invoice_keep_no_other_from_being_read(till):
-    odd, sound = till.shop.invoice(), till.shop.invoice()
+    odd = till.shop.invoice()
+    sound = till.shop.invoice()
     assert till.check().complete
     spoil(till, odd, "amount_usd_quote = 'much'")
     for _ in range(4):
@@ -104,7 +106,8 @@ def test_blocks_that_pay_a_spoiled_invoice_keep_no_other_from_being_read(till):
 
 
 def test_a_part_that_waits_for_depth_at_a_spoiled_invoice_stops_no_run(till):
-    odd, sound = till.shop.invoice(), till.shop.invoice(amount_usd=5000)
+    odd = till.shop.invoice()
+    sound = till.shop.invoice(amount_usd=5000)
     till.confirm(odd, 1_000)
     till.shop.sql("UPDATE output SET payment_id = NULL")
     spoil(till, odd, "amount_usd_quote = 'much'")
@@ -114,7 +117,8 @@ def test_a_part_that_waits_for_depth_at_a_spoiled_invoice_stops_no_run(till):
 
 
 def test_what_waits_with_spoiled_inputs_stops_no_run(till):
-    odd, sound = till.shop.invoice(), till.shop.invoice()
+    odd = till.shop.invoice()
+    sound = till.shop.invoice()
     till.pay(odd, 1_000)
     till.look_for(odd)
     till.shop.sql("UPDATE output SET inputs = 'one'")
@@ -123,7 +127,8 @@ def test_what_waits_with_spoiled_inputs_stops_no_run(till):
 
 
 def test_a_spoiled_address_stops_no_run(till):
-    odd, sound = till.shop.invoice(), till.shop.invoice()
+    odd = till.shop.invoice()
+    sound = till.shop.invoice()
     spoil(till, odd, "deposit_address = 'one'")
     till.open_page(odd, sound)
     report = till.confirm(sound)

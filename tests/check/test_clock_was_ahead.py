@@ -30,7 +30,8 @@ def test_a_block_that_nobody_showed_while_the_clock_was_ahead_is_read_once_it_is
 def test_work_that_failed_while_the_clock_was_ahead_is_due_once_it_is_right(
     shop, clock
 ):
-    db, now = shop.service.db, clock()
+    db = shop.service.db
+    now = clock()
     for hours in (-1, 0.5, 24 * 365):
         at = now + hours * HOUR
         note_failure(

@@ -19,7 +19,8 @@ from btcpay.proofs.block import prove_block
 from btcpay.sandbox.node.script import script_of
 from btcpay.settlement.values import Block, Scan, SeenOutput
 
-FEW, MANY = 100, 400
+FEW = 100
+MANY = 400
 MOST = 5  # times the work for four times as many; each with each would be sixteen
 Shape = Callable[[int], list[tuple[str, int]]]
 SHAPES: dict[str, Shape] = {
@@ -65,7 +66,8 @@ def look(shop, invoice, keys, block):
         )
         for place, (txid, vout) in enumerate(keys)
     ]
-    now, db = shop.clock(), shop.service.db
+    now = shop.clock()
+    db = shop.service.db
     scan = Scan(now, 100, waiting=seen, misses=True)
     if block:
         scan = Scan(now, 100, confirmed=seen, proofs={txid: "{}" for txid, _ in keys})
@@ -79,8 +81,10 @@ def undone(shop):
 
 def work(shop, keys):
     """Steps of each part of an address's life, by its name."""
-    invoice, block = shop.invoice(1_000_000), Block(100, "0b" * 32, shop.clock())
-    path, found = f"/pay/{invoice['id']}/status", {}
+    invoice = shop.invoice(1_000_000)
+    block = Block(100, "0b" * 32, shop.clock())
+    path = f"/pay/{invoice['id']}/status"
+    found = {}
     for name, act in {
         "seen": lambda: look(shop, invoice, keys, None),
         "vanished": lambda: look(shop, invoice, [], None),
@@ -137,9 +141,11 @@ def test_a_block_with_four_times_the_outputs_is_four_times_the_work(shop, shape)
 @pytest.mark.parametrize("has_vanished", [True, False], ids=["vanished", "in a block"])
 def test_who_looks_at_a_page_reads_no_single_output(shop, has_vanished, usd):
     """Also at the first look after a change."""
-    polled, block = [], Block(100, "0b" * 32, shop.clock())
+    polled = []
+    block = Block(100, "0b" * 32, shop.clock())
     for count in (1, 200, MANY):  # what is only done once is done with the first
-        invoice, keys = shop.invoice(usd), SHAPES["one transaction"](count)
+        invoice = shop.invoice(usd)
+        keys = SHAPES["one transaction"](count)
         look(shop, invoice, keys, None)
         look(shop, invoice, *(([], None) if has_vanished else (keys, block)))
         paths = [f"/pay/{invoice['id']}{rest}" for rest in ("/status", "")]

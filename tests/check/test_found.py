@@ -80,7 +80,8 @@ def test_late_previews_are_yellow_with_a_number_and_no_alarm(busy):
 
 def test_a_mempool_that_fails_while_blocks_are_read_makes_previews_late(lied_to):
     till = lied_to(BLOCKTILL_EXPLORER_CALLS_PER_HOUR="10000")
-    seen, ended = till.shop.invoice(), till.shop.invoice(expires_in_hours=0.5)
+    seen = till.shop.invoice()
+    ended = till.shop.invoice(expires_in_hours=0.5)
     till.clock.move(minutes=31)
     till.open_page(seen)
     till.liar.lies = {"/address/": lambda _: say("down", 500)}

@@ -42,7 +42,8 @@ def long_after(monkeypatch):
 
 @pytest.mark.parametrize("is_cut", [True, False], ids=["a cut list", "a whole list"])
 def test_what_is_invented_has_a_bound_and_the_payers_stays(shop, long_after, is_cut):
-    invoice, db = shop.invoice(), shop.service.db
+    invoice = shop.invoice()
+    db = shop.service.db
     ours = SeenOutput("0a" * 32, 0, invoice["amount_sats"], inputs=(f"{'ab' * 32}:0",))
     look(shop, invoice, ours)
     for number in range(1, 7):
@@ -58,7 +59,8 @@ def test_what_is_invented_has_a_bound_and_the_payers_stays(shop, long_after, is_
 
 
 def test_what_vanished_an_hour_ago_is_a_line_of_history_that_no_look_loads(till):
-    shop, db = till.shop, till.shop.service.db
+    shop = till.shop
+    db = till.shop.service.db
     invoice = shop.invoice()
     look(shop, invoice, *invented(1, 330))
     look(shop, invoice)

@@ -22,7 +22,8 @@ from storage.queries import blocks
 
 def paid_twice(till):
     """An invoice paid in a block of three transactions, whose header alone is known by now."""
-    invoice, other = till.shop.invoice(), till.shop.invoice()
+    invoice = till.shop.invoice()
+    other = till.shop.invoice()
     assert till.check().complete
     till.pay(invoice)
     till.pay(other)
@@ -50,7 +51,8 @@ def another(till, block):
     )
 
 
-OTHER, DECODES_NOT = "the block has another header", "does not decode"
+OTHER = "the block has another header"
+DECODES_NOT = "does not decode"
 NO_ROOT = "do not lead to the header's root"
 # One of each kind: the others are in tests/proofs and tests/chain/explorers.
 LIES: dict[str, tuple[Callable[[Block], bytes | Reply], str]] = {

@@ -23,13 +23,15 @@ class Told:
     """In place of a listener."""
 
     def __init__(self):
-        self.is_wanted, self.heard = False, list[Announced]()
+        self.is_wanted = False
+        self.heard = list[Announced]()
 
     def listen(self, is_wanted):
         self.is_wanted = is_wanted
 
     def take(self):
-        taken, self.heard = self.heard, []
+        taken = self.heard
+        self.heard = []
         return taken
 
     def takes_back(self, new, old):
@@ -39,7 +41,8 @@ class Told:
 def announce(till, *transactions):
     """Enough sources announce these, in this order."""
     heard = [Announced(tx.raw, "a peer", till.clock()) for tx in transactions]
-    report, told = Report(), Told()
+    report = Report()
+    told = Told()
     told.heard = heard
     Listening(till.shop.service.db, till.settings, told, till.clock).apply(report)
     assert not report.changed
@@ -56,9 +59,12 @@ def received(till, *invoices):
 
 def test_what_is_announced_is_seen_and_takes_nothing_else_back(lied_to):
     till = lied_to(BLOCKTILL_EXPLORER_CALLS_PER_HOUR="600")
-    one, other = till.shop.invoice(), till.shop.invoice()
+    one = till.shop.invoice()
+    other = till.shop.invoice()
     half = one["amount_sats"] // 2
-    first, second, third = till.pay(one, half), till.pay(other), till.pay(one, half)
+    first = till.pay(one, half)
+    second = till.pay(other)
+    third = till.pay(one, half)
     stranger = till.sandbox.wallet.pay(till.sandbox.wallet.address, 20_000, till.now)
     announce(till, waiting(till, first), waiting(till, stranger))
     assert received(till, one, other) == [half, 0]
@@ -76,8 +82,10 @@ def test_what_is_announced_is_seen_and_takes_nothing_else_back(lied_to):
 @pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
 @pytest.mark.parametrize("away", [False, True], ids=["a higher fee", "a double spend"])
 def test_what_spends_its_coins_otherwise_takes_it_back(till, away, at_once):
-    invoice, other = till.shop.invoice(expires_in_hours=1), till.shop.invoice()
-    lost, kept = waiting(till, till.pay(invoice)), waiting(till, till.pay(other))
+    invoice = till.shop.invoice(expires_in_hours=1)
+    other = till.shop.invoice()
+    lost = waiting(till, till.pay(invoice))
+    kept = waiting(till, till.pay(other))
     announce(till, kept)
     if not at_once:
         announce(till, lost)
@@ -96,7 +104,8 @@ def test_what_spends_its_coins_otherwise_takes_it_back(till, away, at_once):
 
 
 def test_a_row_that_is_spoiled_keeps_no_other_payment_back(till, caplog):
-    invoice, other = till.shop.invoice(), till.shop.invoice()
+    invoice = till.shop.invoice()
+    other = till.shop.invoice()
     announce(till, waiting(till, till.pay(invoice, 5_000)))
     till.shop.sql("UPDATE output SET inputs = '[3]'")
     both = waiting(till, till.pay_outputs((invoice, 6_000), (other, 7_000)))
@@ -105,7 +114,9 @@ def test_a_row_that_is_spoiled_keeps_no_other_payment_back(till, caplog):
 
 
 def test_sources_are_heard_while_a_page_is_open_and_what_they_invent_fails_no_run(till):
-    told, report, invoice = Told(), Report(), till.shop.invoice()
+    told = Told()
+    report = Report()
+    invoice = till.shop.invoice()
     listening = Listening(till.shop.service.db, till.settings, told, till.clock)
     for minutes, opens, is_wanted in [
         (0, False, False),

@@ -153,7 +153,8 @@ def test_a_check_a_day_late_takes_what_came_after_the_invoice_and_nothing_older(
     begin(till)
     till.mine()
     till.check()
-    older, invoice = till.shop.invoice(), till.shop.invoice()
+    older = till.shop.invoice()
+    invoice = till.shop.invoice()
     finish(till.shop, older, "canceled")
     till.pay_in_block(invoice)
     till.clock.move(days=1)
@@ -166,7 +167,8 @@ def test_a_chain_that_is_begun_anew_asks_about_open_invoices_and_leaves_the_othe
     till,
 ):
     begin(till)
-    ended, invoice = till.shop.invoice(), till.shop.invoice()
+    ended = till.shop.invoice()
+    invoice = till.shop.invoice()
     finish(till.shop, ended, "canceled")
     begin_anew(till.shop.service.db, till.settings, till.clock())
     assert (above(till, ended), above(till, invoice)) == (-1, None)

@@ -19,7 +19,9 @@ class Broken:
     """A function of a part that raises while `error` is set, and counts its calls."""
 
     def __init__(self, function, error):
-        self.function, self.error, self.calls = function, error, 0
+        self.function = function
+        self.error = error
+        self.calls = 0
 
     def __call__(self, *args, **kwargs):
         self.calls += 1
@@ -127,10 +129,8 @@ def test_a_part_that_cannot_undo_keeps_no_chain_from_being_followed(
     till, clock, broken
 ):
     """Its work on the blocks that came instead waits until it has undone the others."""
-    refund, other = (
-        refunds.made(till, refunds.paid(till), to=refunds.address(1)),
-        refunds.made(till, refunds.paid(till), to=refunds.address(2)),
-    )
+    refund = refunds.made(till, refunds.paid(till), to=refunds.address(1))
+    other = refunds.made(till, refunds.paid(till), to=refunds.address(2))
     refunds.send(till, refund)
     till.mine_and_check()
     function = broken(blocks, "disconnect_blocks", MemoryError())
@@ -152,7 +152,8 @@ def test_a_part_that_cannot_count_keeps_no_invoice_from_its_payment(
     till, clock, broken, error
 ):
     bill = bills.new_bill(till.shop)
-    invoice, beside = bills.pay_now(till.shop, bill), till.shop.invoice()
+    invoice = bills.pay_now(till.shop, bill)
+    beside = till.shop.invoice()
     function = broken(money, "recount", error)
     till.pay(invoice)
     run = till.confirm(beside)
@@ -177,7 +178,8 @@ def test_a_turn_that_fails_ends_no_run_and_is_said_until_it_succeeds(till, broke
 def test_a_block_that_cannot_be_read_is_set_aside_and_the_others_are_read(
     till, clock, broken, error
 ):
-    odd, sound = till.shop.invoice(), till.shop.invoice()
+    odd = till.shop.invoice()
+    sound = till.shop.invoice()
     till.pay(odd)
     till.mine()
     height = till.sandbox.chain.ledger.height

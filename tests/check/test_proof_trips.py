@@ -64,7 +64,8 @@ def test_every_payment_of_an_invoice_has_its_proof(till, tmp_path):
 
 
 def test_outputs_to_one_script_have_one_proof_and_each_invoice_its_own(till, tmp_path):
-    one, two = till.shop.invoice(25), till.shop.invoice(40)
+    one = till.shop.invoice(25)
+    two = till.shop.invoice(40)
     parts = {one["id"]: [10_000, one["amount_sats"]], two["id"]: [two["amount_sats"]]}
     till.pay_outputs(
         *((one, sats) for sats in parts[one["id"]]), (two, two["amount_sats"])

@@ -157,7 +157,8 @@ def test_a_block_that_leaves_and_comes_back_has_its_payment_once_more_with_a_new
         assert till.mine_and_check().changed == {invoice["id"]: "paid"}
         assert [p["tx_hash"] for p in till.payments()] == [txid]
     assert till.balance() == (invoice["amount_sats"],) * 2
-    block, kinds = chain.ledger.tip, till.kinds(invoice)
+    block = chain.ledger.tip
+    kinds = till.kinds(invoice)
     assert blocks_of(till, invoice) == [(height(till), block.hash)]
     (document,) = json.loads(
         Terminal(till).run("invoice", "show", invoice["id"], "--proof")[0]
@@ -198,7 +199,9 @@ def test_checks_at_the_same_time_undo_once(till):
 
 def test_undoing_again_does_nothing_and_neither_does_undoing_above_the_tip(till):
     paid(till)
-    db, top, before = till.shop.service.db, height(till), dump(till.shop)
+    db = till.shop.service.db
+    top = height(till)
+    before = dump(till.shop)
 
     def undo(above):
         with db.write():

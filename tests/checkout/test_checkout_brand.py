@@ -102,7 +102,8 @@ def test_every_page_of_a_test_network_is_marked(open_shops, network, mark):
 
 
 def test_what_is_not_given_stays_and_clear_forgets(shop, blocktill):
-    db, own = shop.service.db, shop.merchant_id
+    db = shop.service.db
+    own = shop.merchant_id
     set_brand(db, own, branding.checked(name="One", accent=GREEN))
     row = set_brand(db, own, branding.checked(name="Two", logo=PNG))
     assert (row.name, row.accent, row.logo_type) == ("Two", GREEN, "image/png")
@@ -229,7 +230,8 @@ def test_a_page_that_sends_to_the_seller_says_how_to_reach_whoever_that_is(shop)
     set_brand(shop.service.db, shop.merchant_id, {"contact": "+49 30 12345"})
     link = shop.link(amount_usd=5)
     shop.sql("UPDATE payment_link SET status = 'inactive'")
-    ended, unknown = f"/link/{link['id']}", f"/pay/inv_{'a' * 24}"
+    ended = f"/link/{link['id']}"
+    unknown = f"/pay/inv_{'a' * 24}"
     for path, status in ((ended, 410), (unknown, 404)):
         answer = shop.client.get(path)
         assert answer.status_code == status

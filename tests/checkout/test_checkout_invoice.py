@@ -35,7 +35,8 @@ def show(shop, invoice, query=""):
 
 def test_a_waiting_invoice_shows_amount_address_qr_and_link(shop):
     invoice = shop.invoice(25, description="Two bags of coffee")
-    page, address = show(shop, invoice, "?lang=en"), invoice["deposit_address"]
+    page = show(shop, invoice, "?lang=en")
+    address = invoice["deposit_address"]
     assert (page.state, page.texts["state"]) == ("waiting", "Waiting for your payment")
     assert page.texts["amount-btc"] == btc_shown(invoice["amount_sats"])
     assert page.texts["amount-sats"] == "41,667 satoshis"
@@ -107,7 +108,8 @@ def test_nobody_is_told_at_once_that_the_chain_was_not_looked_at_yet(shop):
 
 def test_what_is_seen_in_full_waits_for_confirmations_and_asks_for_nothing(open_shops):
     shop = open_shops(BLOCKTILL_CONFIRMATIONS="3")
-    seen, mined = shop.invoice(), shop.invoice()
+    seen = shop.invoice()
+    mined = shop.invoice()
     pay(shop, seen, confirmed=False)
     page = show(shop, seen)
     assert page.state == "seen" and not page.asks_for_money
@@ -203,7 +205,8 @@ def came(shop, invoice):
 def test_what_comes_late_or_on_top_changes_an_open_page_when_seen_and_when_mined(
     shop, when
 ):
-    state, invoice = LATE[when], shop.invoice(expires_in_hours=1)
+    state = LATE[when]
+    invoice = shop.invoice(expires_in_hours=1)
     status = "open" if state == "overdue" else state
     before_sats = invoice["amount_sats"] if state == "paid" else 0
     if state == "paid":
@@ -358,7 +361,8 @@ def test_a_payment_that_a_reorganisation_took_back_is_spoken_of(shop, again):
 
 
 def test_the_page_says_when_the_chain_was_last_looked_at(shop):
-    invoice, looked_at = shop.invoice(), shop.clock.at
+    invoice = shop.invoice()
+    looked_at = shop.clock.at
     pay(shop, invoice, 1, confirmed=False)
     for passed_s, said, long_ago in (
         (12, "12 seconds ago", False),

@@ -75,10 +75,8 @@ def test_a_catalog_translates_every_text_of_the_pages_and_no_other_with_its_valu
         assert spare == set()
     assert spare & msgids() == set()  # a part that was deleted has left its texts
     for message in messages:
-        translated, asked = (
-            texts(message.string),
-            set().union(*map(places, texts(message.id))),
-        )
+        translated = texts(message.string)
+        asked = set().union(*map(places, texts(message.id)))
         assert all(translated) and not message.fuzzy, message.id
         assert len(translated) == (found.num_plurals if message.pluralizable else 1), (
             message.id
@@ -95,7 +93,8 @@ def test_every_text_and_plural_form_is_the_one_that_gettext_finds(language):
     compiled = BytesIO()
     write_mo(compiled, catalog(language))
     compiled.seek(0)
-    judge, read = GNUTranslations(compiled), catalogs.catalog(language)
+    judge = GNUTranslations(compiled)
+    read = catalogs.catalog(language)
     for message in (message for message in catalog(language) if message.id):
         if not message.pluralizable:
             assert read.gettext(message.id) == judge.gettext(message.id)
@@ -179,7 +178,8 @@ def test_a_choice_is_carried_from_the_link_to_the_invoice_without_a_cookie(shop)
 
 
 def test_refusals_and_error_pages_are_in_the_visitors_language_and_digits(shop):
-    link, invoice = shop.link(max_amount_usd=50), shop.invoice()
+    link = shop.link(max_amount_usd=50)
+    invoice = shop.invoice()
     response = shop.client.post(f"/link/{link['id']}?lang=fa", data={"amount": "x"})
     assert "۲۵ یا ۱۹٫۹۰" in Page(response.text).texts["amount-problem"]
     response = shop.client.get("/pay/inv_unknown", headers={"Accept-Language": "es"})

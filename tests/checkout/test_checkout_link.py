@@ -61,7 +61,8 @@ def test_a_price_below_what_can_be_sent_is_raised_and_a_typed_one_refused(
     descriptor, least = ACCOUNTS[form]
     shop.sql(f"UPDATE merchant SET descriptor = '{descriptor}'")  # noqa: S608
     low = shop.link(amount_usd=(least - 1) * 0.0006)
-    flexible, no_more = shop.link(), shop.link(max_amount_usd=0.1)
+    flexible = shop.link()
+    no_more = shop.link(max_amount_usd=0.1)
     refused = press(shop.client, flexible, str(Decimal(least_usd) - CENT))
     assert refused.status_code == 400 and count(shop) == 0
     assert f"at least ${least_usd}" in Page(refused.text).texts["amount-problem"]
@@ -99,7 +100,8 @@ def test_pressing_makes_the_invoice_and_leads_to_it(shop):
     assert invoice["description"] == "Tip jar" and invoice["expires_at"] is not None
 
 
-NO_AMOUNT, OUTSIDE = "such as 25 or 19.90.", "from $5.00 to $50.00."
+NO_AMOUNT = "such as 25 or 19.90."
+OUTSIDE = "from $5.00 to $50.00."
 WRONG = {"": NO_AMOUNT, '"><b>5': NO_AMOUNT, "4.99": OUTSIDE, "50.01": OUTSIDE}
 
 
@@ -165,7 +167,8 @@ def test_amounts_that_a_link_cannot_take_are_not_suggested(shop, case):
 
 
 def test_the_page_is_told_the_price_and_how_long_it_is_one(shop, ticker):
-    path, asked = f"/link/{shop.link()['id']}/price", ticker.asked
+    path = f"/link/{shop.link()['id']}/price"
+    asked = ticker.asked
     shop.client.get(path.removesuffix("/price"))
     assert ticker.asked == asked  # the page itself waits for no ticker
     rates = [shop.client.get(path).json for _ in range(3)]
@@ -175,7 +178,8 @@ def test_the_page_is_told_the_price_and_how_long_it_is_one(shop, ticker):
 
 
 def test_without_a_price_the_page_says_what_to_do(shop, ticker):
-    link, ticker.status = shop.link(), 503
+    link = shop.link()
+    ticker.status = 503
     price = shop.client.get(f"/link/{link['id']}/price")
     nothing = {"price": None, "good_for_ms": 0}
     assert (price.status_code, price.json) == (200, nothing)
@@ -204,7 +208,8 @@ def test_too_many_invoices_of_a_visitor_or_of_a_link_are_refused_with_the_reason
         "BLOCKTILL_LINK_OPEN_INVOICES": "3",
     }
     shop = open_shops(**limits)
-    link, elsewhere = shop.link(amount_usd=5), {"REMOTE_ADDR": "2001:db8:0:2::1"}
+    link = shop.link(amount_usd=5)
+    elsewhere = {"REMOTE_ADDR": "2001:db8:0:2::1"}
     network = [{"REMOTE_ADDR": f"2001:db8:0:1::{number}"} for number in range(3)]
     for address in network[:2]:
         made(press(shop.client, link, environ_base=address))
@@ -224,7 +229,8 @@ def test_too_many_invoices_of_a_visitor_or_of_a_link_are_refused_with_the_reason
 
 
 def test_the_page_leads_a_browser_on_to_an_open_invoice_that_it_has_not_paid(shop):
-    link, client = shop.link(), shop.client
+    link = shop.link()
+    client = shop.client
 
     def page(query=""):
         return Page(client.get(f"/link/{link['id']}{query}").text)
@@ -272,8 +278,10 @@ def led_to(shop, link, cookie):
 
 
 def test_a_cookie_that_is_not_ours_for_this_link_is_nothing(shop):
-    link, other = shop.link(amount_usd=5), shop.link(amount_usd=5)
-    victim, foreign = made(press(shop.client, link)), made(press(shop.client, other))
+    link = shop.link(amount_usd=5)
+    other = shop.link(amount_usd=5)
+    victim = made(press(shop.client, link))
+    foreign = made(press(shop.client, other))
     key = cookie_key(shop)
     good = forge(key, link["id"], victim)
     for case, forged in {

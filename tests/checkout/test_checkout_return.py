@@ -9,10 +9,8 @@ from payer import Page
 from btcpay.merchants import branding
 from btcpay.values.errors import CommandError
 
-PAID, UNPAID = (
-    "https://shop.example/thanks?order={invoice}",
-    "https://shop.example/cart/{invoice}",
-)
+PAID = "https://shop.example/thanks?order={invoice}"
+UNPAID = "https://shop.example/cart/{invoice}"
 OWN = "https://shop.example/order/10442?a=b&invoice={invoice}"
 
 
@@ -91,7 +89,8 @@ def test_each_state_has_its_own_way_back_and_an_invoices_own_stands_before_it(
         "--return",
         OWN,
     )
-    invoice, with_own = shop.invoice(expires_in_hours=1), blocktill.json(*words)
+    invoice = shop.invoice(expires_in_hours=1)
+    with_own = blocktill.json(*words)
     for one in (invoice, with_own):
         happens(shop, one)
     page = page_of(shop, invoice)
@@ -162,7 +161,8 @@ def test_a_host_of_other_letters_is_taken_as_browsers_read_it():
 def test_an_address_is_taken_and_shown(shop, blocktill):
     for case, address in TAKEN.items():
         assert branding.checked_url(address) == address, case
-    invoice, address = paid(shop), TAKEN["a query and a fragment"]
+    invoice = paid(shop)
+    address = TAKEN["a query and a fragment"]
     blocktill.run("merchant", "return", "shop", "--paid", address)
     href = page_of(shop, invoice).attributes["return"]["href"]
     assert href == address.replace("{invoice}", invoice["id"])

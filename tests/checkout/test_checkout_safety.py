@@ -20,7 +20,8 @@ STATIC = PROJECT / "btcpay" / "web" / "pages" / "static"
 
 def paths(shop):
     """One of each kind that a visitor may ask for, errors included."""
-    invoice, link = f"/pay/{shop.invoice()['id']}", f"/link/{shop.link()['id']}"
+    invoice = f"/pay/{shop.invoice()['id']}"
+    link = f"/link/{shop.link()['id']}"
     return [
         invoice,
         f"{invoice}/status",
@@ -51,7 +52,8 @@ def test_every_answer_forbids_what_pages_do_not_need(shop, open_shops):
 
 
 def all_pages(shop):
-    paid, part = shop.invoice(), shop.invoice(expires_in_hours=1, description="x")
+    paid = shop.invoice()
+    part = shop.invoice(expires_in_hours=1, description="x")
     pay(shop, paid)
     pay(shop, part, 5000, confirmed=False)
     flexible = shop.link(title="T", description="D")
@@ -92,7 +94,8 @@ def test_visitors_have_a_window_of_their_own(shop):
     for _ in range(rate_limits.VISITS.limit - 1):
         shop.service.limiter.hit(rate_limits.VISITS, "127.0.0.1")
     assert shop.client.get(path).status_code == 200
-    page, status = shop.client.get(path), shop.client.get(f"{path}/status")
+    page = shop.client.get(path)
+    status = shop.client.get(f"{path}/status")
     assert page.status_code == status.status_code == 429
     assert "wait a minute" in page.text and page.mimetype == "text/html"
     assert status.json["error"]["code"] == "rate_limited"
@@ -158,7 +161,8 @@ def test_a_first_visit_weighs_under_14_kb_and_asks_four_times(shop, language):
     texts = {"description": "\u65e5" * 500}
     invoice = shop.invoice(999_999.99, expires_in_hours=1, **texts)
     gzip_accepted = {"Accept-Encoding": "gzip"}
-    pay_path, link_path = f"/pay/{invoice['id']}", f"/link/{shop.link(**texts)['id']}"
+    pay_path = f"/pay/{invoice['id']}"
+    link_path = f"/link/{shop.link(**texts)['id']}"
     for path, asked, most in ((pay_path, 4, 14_000), (link_path, 5, 17_000)):
         answer = shop.client.get(f"{path}?lang={language}", headers=gzip_accepted)
         is_compressed = answer.headers.get("Content-Encoding") == "gzip"
@@ -195,7 +199,8 @@ def test_a_fault_and_a_body_that_is_too_large_are_pages_that_give_nothing_away(
     open_shops, caplog
 ):
     shop = open_shops(BLOCKTILL_MAX_BODY_BYTES="1024")
-    path, link = f"/pay/{shop.invoice()['id']}", shop.link()
+    path = f"/pay/{shop.invoice()['id']}"
+    link = shop.link()
     answer = shop.client.post(f"/link/{link['id']}", data={"amount": "9" * 2000})
     assert answer.status_code == 413 and answer.mimetype == "text/html"
     shop.sql("ALTER TABLE brand RENAME TO gone")

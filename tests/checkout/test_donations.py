@@ -24,7 +24,8 @@ def page_of(shop, link, query=""):
 
 
 def test_a_link_with_a_goal_shows_what_its_paid_invoices_asked_for(browser):
-    shop, link = browser.shop, new_link(browser, title="A new roof", goal="500")
+    shop = browser.shop
+    link = new_link(browser, title="A new roof", goal="500")
     assert "$0.00 of $500.00" in page_of(shop, link).texts["goal"]
     for amount, share in (("120.10", 1), ("0.20", 1), ("50", 2)):
         invoice = shop.get(

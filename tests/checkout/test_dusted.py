@@ -56,7 +56,8 @@ def test_what_is_stored_says_what_the_outputs_say(shop, case, status):
 
 @pytest.mark.both_databases
 def test_the_page_shows_each_change_at_once(till):
-    shop, invoice = till.shop, till.shop.invoice()
+    shop = till.shop
+    invoice = till.shop.invoice()
 
     def received():
         status = shop.client.get(f"/pay/{invoice['id']}/status").json

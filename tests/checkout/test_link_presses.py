@@ -19,7 +19,8 @@ pytestmark = pytest.mark.both_databases
 def test_who_comes_after_a_payment_gets_an_address_of_their_own(
     shop, confirmed, amount_sats
 ):
-    link, client = shop.link(amount_usd=5), shop.client
+    link = shop.link(amount_usd=5)
+    client = shop.client
     first = made(press(client, link))
     pay(shop, shop.get(f"/invoices/{first}").json, amount_sats, confirmed=confirmed)
     assert open_here(client, link) is None
@@ -42,7 +43,8 @@ def test_whoever_pays_is_not_counted_for_the_next_one(open_shops):
         "BLOCKTILL_LINK_OPEN_INVOICES": "1",
     }
     shop = open_shops(**limits)
-    link, client = shop.link(amount_usd=5), shop.client
+    link = shop.link(amount_usd=5)
+    client = shop.client
     for _ in range(3):
         invoice_id = made(press(client, link))
         pay(shop, shop.get(f"/invoices/{invoice_id}").json, confirmed=False)
@@ -79,7 +81,8 @@ def test_payments_that_each_vanish_after_the_next_press_pass_no_limit(open_shops
         "BLOCKTILL_LINK_OPEN_INVOICES": "3",
     }
     shop = open_shops(**limits)
-    link, client = shop.link(amount_usd=5), shop.client
+    link = shop.link(amount_usd=5)
+    client = shop.client
     for _ in range(4):
         invoice_id = made(press(client, link))
         shop.sql("UPDATE output SET vanished_at = first_seen_at + 1")
@@ -89,7 +92,8 @@ def test_payments_that_each_vanish_after_the_next_press_pass_no_limit(open_shops
 
 def test_money_that_vanished_was_seen_all_the_same_and_frees_nothing(open_shops):
     shop = open_shops(BLOCKTILL_LINK_INVOICES_PER_VISITOR="1")
-    link, client = shop.link(amount_usd=5), shop.client
+    link = shop.link(amount_usd=5)
+    client = shop.client
     invoice_id = made(press(client, link))
     assert open_here(client, link) == invoice_id
     pay(shop, shop.get(f"/invoices/{invoice_id}").json, confirmed=False)
@@ -108,7 +112,8 @@ def send(client, link, press, amount=""):
 
 
 def test_one_form_sent_twice_makes_one_invoice_without_any_cookie(shop):
-    link, other = shop.link(), shop.link()
+    link = shop.link()
+    other = shop.link()
     form = token(shop.client, link)
     first = made(send(shop.client, link, form, "5"))
     assert made(send(shop.client, link, form, "5")) == first and form not in first
@@ -163,7 +168,8 @@ def test_a_press_that_a_full_link_refuses_counts_nothing(open_shops):
         "BLOCKTILL_LINK_OPEN_INVOICES": "1",
     }
     shop = open_shops(**limits)
-    link, other = shop.link(), shop.link()
+    link = shop.link()
+    other = shop.link()
     made(press(shop.client, link, "5"))
     for _ in range(3):
         assert press(shop.client, link, "5").status_code == 429
@@ -184,7 +190,8 @@ def crowd(shop, link, presses):
 
 def look_at(shop, invoice_id):
     shop.client.get(f"/pay/{invoice_id}")
-    now_ms, db = to_ms(shop.clock()), shop.service.db
+    now_ms = to_ms(shop.clock())
+    db = shop.service.db
     until(lambda: db.only(invoices.WHOLE, id=invoice_id).asked_at == now_ms, "the note")
 
 
@@ -287,6 +294,7 @@ def test_what_a_browser_says_of_who_sent_a_form(base_url):
     "base_url", ["https://straße.de/till", "https://xn--strae-oqa.de:443"]
 )
 def test_an_old_browsers_origin_is_its_host_by_idna_2008(base_url):
-    own, other = "https://xn--strae-oqa.de", "https://strasse.de"
+    own = "https://xn--strae-oqa.de"
+    other = "https://strasse.de"
     assert not is_from_another_site(Headers({"Origin": own}), base_url)
     assert is_from_another_site(Headers({"Origin": other}), base_url)

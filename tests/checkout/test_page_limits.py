@@ -13,7 +13,9 @@ def statuses(shop, path, times):
 
 
 def test_who_asks_for_one_invoice_without_end_closes_no_other_page_of_his_address(shop):
-    mine, other, link = shop.invoice()["id"], shop.invoice()["id"], shop.link()["id"]
+    mine = shop.invoice()["id"]
+    other = shop.invoice()["id"]
+    link = shop.link()["id"]
     assert statuses(shop, f"/pay/{mine}/status", 2 * rate_limits.VISITS.limit) == {
         200,
         429,
@@ -38,7 +40,8 @@ def test_files_of_pages_are_not_counted(shop):
 
 def test_where_addresses_mean_nothing_a_stranger_closes_no_payers_page(open_shops):
     shop = open_shops(**ONION)
-    invoice, link = shop.invoice()["id"], shop.link()["id"]
+    invoice = shop.invoice()["id"]
+    link = shop.link()["id"]
     strangers = [
         f"/pay/inv_{'0' * 24}",
         "/pay/no",

@@ -88,7 +88,8 @@ DOCUMENT = {
 
 
 def test_page_and_file_tell_nothing_but_what_they_are_for(till):
-    invoice, other = paid(till), till.shop.invoice()
+    invoice = paid(till)
+    other = till.shop.invoice()
     till.shop.sql(
         "UPDATE proof SET document = replace(document, '{\"f', '{\"inner\": 1, \"f')"
     )
@@ -112,7 +113,8 @@ def test_the_receipt_of_what_was_paid_on_the_chain_leads_to_its_proof_and_back(t
 
 
 def test_what_is_not_paid_has_no_proof_until_it_is_settled_with_what_came(till):
-    waiting, half = till.shop.invoice(), till.shop.invoice()
+    waiting = till.shop.invoice()
+    half = till.shop.invoice()
     till.confirm(half, 10_000)
     for invoice in (waiting, half, {"id": "inv_x"}):
         path = f"/pay/{invoice['id']}"
@@ -130,7 +132,8 @@ def test_what_is_not_paid_has_no_proof_until_it_is_settled_with_what_came(till):
 
 def test_who_pays_an_address_a_hundred_times_makes_no_page_without_end(till):
     invoice = paid(till)
-    shop, number = till.shop, payments.MAX_SHOWN
+    shop = till.shop
+    number = payments.MAX_SHOWN
     (first,) = show(shop, invoice, "/proof.json").json
     for _ in range(number):
         txid = pay(shop, invoice, 1_000)

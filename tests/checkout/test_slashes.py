@@ -14,7 +14,8 @@ PLACES = [
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_payers_page_is_found_with_a_slash_behind_it(shop, place):
-    invoice, link = shop.invoice()["id"], shop.link()["id"]
+    invoice = shop.invoice()["id"]
+    link = shop.link()["id"]
     path = place.format(invoice=invoice, link=link)
     answer = shop.client.get(path)
     assert answer.status_code == 308

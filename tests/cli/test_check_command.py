@@ -45,7 +45,8 @@ def test_a_check_says_how_many_blocks_are_left_and_in_how_many_hours_they_are_re
 
 
 def test_check_of_one_invoice_looks_for_that_one_alone_and_always(till, blocktill):
-    one, two = till.shop.invoice(), till.shop.invoice()
+    one = till.shop.invoice()
+    two = till.shop.invoice()
     till.pay(one), till.pay(two)
     assert blocktill.json("check", "--invoice", one["id"])["looked_at"] == 1
     assert (till.kinds(one), till.kinds(two)) == (["seen"], [])
@@ -142,7 +143,8 @@ def test_a_watch_prints_what_has_changed_into_a_pipe_at_once(till):
 
 
 def test_invoice_list_shows_the_newest_first_and_filters_by_status(till, blocktill):
-    old, new = till.shop.invoice(), till.shop.invoice()
+    old = till.shop.invoice()
+    new = till.shop.invoice()
     blocktill.run("invoice", "cancel", old["id"])
     assert (
         "the invoice is canceled"

@@ -73,7 +73,8 @@ def trips(till, folder):
     words["verify-proof"] += [str(proof)]
     words["backup"] += [str(folder / "copy.db")]
     words["restore"] = IN_PLACE
-    url, command = ("http://127.0.0.1:9/",), ("--exec", "true")
+    url = ("http://127.0.0.1:9/",)
+    command = ("--exec", "true")
     added = [
         Terminal(till).json("webhook", "add", "shop", *to)["id"]
         for to in (url, command)

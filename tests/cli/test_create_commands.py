@@ -155,7 +155,8 @@ def test_less_than_a_wallet_can_send_is_refused(case, blocktill, till):
 
 
 def test_without_a_price_no_invoice_is_made(blocktill, till):
-    before, nobody = counters(till), "http://127.0.0.1:9#/usd"
+    before = counters(till)
+    nobody = "http://127.0.0.1:9#/usd"
     words = ("invoice", "create", "shop", "--usd", "25")
     output, errors = blocktill.run(*words, status=1, BLOCKTILL_PRICE_SOURCES=nobody)
     assert output == "" and "\nblocktill: " in errors and "price" in errors

@@ -86,7 +86,8 @@ def test_a_key_that_another_merchant_has_is_refused_before_addresses_are_compare
 
 
 def test_of_two_keys_none_is_taken_and_none_is_repeated(shop):
-    one, other = new_xpub(), new_xpub()
+    one = new_xpub()
+    other = new_xpub()
     for words in (
         ["--descriptor", f"wpkh({one}/0/*)", "--xpub", other],
         ["--xpub", one] * 2,

@@ -20,7 +20,8 @@ PATH = {"PATH": "/usr/bin:/bin"}
 
 def test_the_version_is_told_with_those_of_python_and_sqlite():
     ended = forge().run(PATH, ["--version"])
-    python, sqlite = platform.python_version(), sqlite3.sqlite_version
+    python = platform.python_version()
+    sqlite = sqlite3.sqlite_version
     said = f"blocktill, version {__version__}\nPython {python}, SQLite {sqlite}\n"
     assert (ended.status, ended.errors, ended.output) == (0, "", said)
 

@@ -61,7 +61,8 @@ def cron(till, tmp_path):
 
 def test_what_happens_in_a_week_is_no_mail(cron, ticker):
     """Sales, payments in part, in full and too late, blocks, an end, a cancellation."""
-    till, mails = cron.till, [cron.mail()]
+    till = cron.till
+    mails = [cron.mail()]
     for _ in range(3):
         whole, part, unpaid = (till.shop.invoice() for _ in range(3))
         mails.append(cron.mail())

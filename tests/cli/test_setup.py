@@ -57,7 +57,8 @@ def for_all(folder):
     """The program, copied to where every user may run it, by the system's own Python."""
     if os.geteuid() != 0:
         pytest.skip("only root can be somebody else")
-    python, asked = Path("/usr/bin/python3"), "import sys; print(sys.version_info[:2])"
+    python = Path("/usr/bin/python3")
+    asked = "import sys; print(sys.version_info[:2])"
     versions = [done([words, "-c", asked]) for words in (python, sys.executable)]
     if versions[0] != versions[1]:
         pytest.skip("the system's Python is another one")
@@ -216,7 +217,8 @@ def test_roots_shop_belongs_to_its_user_who_can_serve_it_from_wherever_root_is(
 ):
     said = run(["setup", *options(folder, user="nobody")], program=for_all).stderr
     nobody = pwd.getpwnam("nobody")
-    env, data = (folder / "shop.env").stat(), (folder / "data").stat()
+    env = (folder / "shop.env").stat()
+    data = (folder / "data").stat()
     assert (env.st_uid, env.st_gid, stat.S_IMODE(env.st_mode)) == (
         0,
         nobody.pw_gid,

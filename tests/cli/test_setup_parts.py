@@ -189,7 +189,8 @@ def test_systemd_takes_the_units_for_another_place_and_user(tmp_path):
 
 
 def test_units_that_a_package_has_are_written_only_where_they_differ(tmp_path):
-    own, packaged = tmp_path / "own", tmp_path / "packaged"
+    own = tmp_path / "own"
+    packaged = tmp_path / "packaged"
     own.mkdir(), packaged.mkdir()
     write(packaged, {"a.service": "a", "b.service": "b"})
     assert write(own, {"a.service": "a", "b.service": "other"}, packaged) == [
@@ -202,7 +203,8 @@ def test_units_that_a_package_has_are_written_only_where_they_differ(tmp_path):
 
 
 def test_units_are_those_of_the_package_but_for_what_differs_and_name_no_odd_path():
-    state, program = Path("/var/lib/blocktill"), Path("/opt/blocktill/bin/blocktill")
+    state = Path("/var/lib/blocktill")
+    program = Path("/opt/blocktill/bin/blocktill")
     for name, text in units(
         program, Path("/etc/blocktill.env"), "blocktill", state
     ).items():

@@ -33,11 +33,13 @@ class Documented:
     """The program as whoever copies it starts it; `said` is what it prints."""
 
     def __init__(self, till, folder, live):
-        self.till, self._out = till, folder / "receiver.out"
+        self.till = till
+        self._out = folder / "receiver.out"
         port = free_port()
         self.url = f"http://127.0.0.1:{port}/"
         added = Terminal(till).json("webhook", "add", "shop", self.url)
-        self.id, self.secret = added["id"], added["secret"]
+        self.id = added["id"]
+        self.secret = added["secret"]
         environ = clean_environ(
             BLOCKTILL_URL=live.url,
             BLOCKTILL_KEY=till.shop.issue("read"),

@@ -235,7 +235,8 @@ def test_pages_neither_lose_nor_repeat_what_came_in_one_millisecond(shop, clock,
 
 
 def test_labels_are_bip329_with_the_description_or_the_id(shop, blocktill):
-    one, two = shop.invoice(10, description="Two\nbags " + "x" * 300), shop.invoice(10)
+    one = shop.invoice(10, description="Two\nbags " + "x" * 300)
+    two = shop.invoice(10)
     txid = pay(shop, one)
     lines = [
         json.loads(line) for line in blocktill.run("export", "labels")[0].splitlines()
@@ -255,7 +256,8 @@ def test_labels_are_bip329_with_the_description_or_the_id(shop, blocktill):
 def test_an_export_is_written_page_by_page_while_it_is_read(shop, monkeypatch, name):
     for _ in range(40):
         pay(shop, shop.invoice(1, description="x" * 500))
-    written, read = [], Database.rows
+    written = []
+    read = Database.rows
 
     def rows(db, query, **given):
         written.append(sys.stdout.buffer.tell())

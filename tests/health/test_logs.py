@@ -175,7 +175,8 @@ def test_no_secret_and_no_email_is_in_the_log_wherever_they_are_sent(shop, tmp_p
         line_of(live, fault)
         live.stop()
         live.wait()
-        log, logged = live.log(), lines(live)
+        log = live.log()
+        logged = lines(live)
     assert sum(line["message"] == "request" for line in logged) >= 10
     private = [
         key,

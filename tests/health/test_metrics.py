@@ -60,7 +60,8 @@ def has_new_worker(live, old):
 
 @needs_redis
 def test_two_workers_are_added_up_and_a_dead_ones_counts_stay(shop, tmp_path):
-    port, folder = free_port(), tmp_path / "counts"
+    port = free_port()
+    folder = tmp_path / "counts"
     folder.mkdir()
     with RedisServer(tmp_path) as redis:
         environ = {
@@ -122,7 +123,8 @@ def test_the_metrics_have_an_address_of_their_own_and_a_folder_that_ends_with_th
 def test_a_scraper_that_says_nothing_does_not_keep_the_next_one_out(monkeypatch):
     monkeypatch.setattr(Scrape, "timeout", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        address, scraped = listener.getsockname(), Scraped([], listener)
+        address = listener.getsockname()
+        scraped = Scraped([], listener)
         with socket.create_connection(address):
             assert scrape(address[1]) == {}
         scraped.end()

@@ -81,9 +81,12 @@ GIVEN_UP, AGAIN = (
     for result in ("given_up", "failed")
 )
 LOST = 'blocktill_mails_total{result="given_up"}'
-CHECK, OPEN = "blocktill_last_check_timestamp_seconds", "blocktill_open_invoices"
-UNDONE, FREE = "blocktill_payments_undone_total", "blocktill_disk_free_bytes"
-AGE, WAITS = "blocktill_price_age_seconds", "blocktill_webhook_waiting_seconds"
+CHECK = "blocktill_last_check_timestamp_seconds"
+OPEN = "blocktill_open_invoices"
+UNDONE = "blocktill_payments_undone_total"
+FREE = "blocktill_disk_free_bytes"
+AGE = "blocktill_price_age_seconds"
+WAITS = "blocktill_webhook_waiting_seconds"
 CASES = {
     "all is well": ({"blocktill_database_up": "1x240", LATE: "0x240"}, 60, set()),
     "nothing answers": ({"blocktill_build_info": "1x10 stale"}, 17, {"BlocktillDown"}),

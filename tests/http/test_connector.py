@@ -17,7 +17,8 @@ from serving import Listening
 from btcpay.http.connector import by_turns, connect_first
 
 STREAM = (socket.SOCK_STREAM, 6, "")
-V6, V4 = socket.AF_INET6, socket.AF_INET
+V6 = socket.AF_INET6
+V4 = socket.AF_INET
 
 
 def address(place, port):

@@ -162,7 +162,8 @@ def test_long_answers_are_held_one_at_a_time_and_short_ones_do_not_wait(server):
         return len(body) + len(short)
 
     text = http_client.Response(bytes, 2_000_000)
-    url, longest = f"{server.root}/long", http_client.Response(make, 2_000_000)
+    url = f"{server.root}/long"
+    longest = http_client.Response(make, 2_000_000)
     assert http_client.Session().get(url, 20, longest, turn=turn) == 1_001_000
     assert len(http_client.Session().get(url, 20, text, turn=turn)) == 1_000_000
 

@@ -36,7 +36,8 @@ def story(till, invoice):
 def test_it_is_listed_counted_and_yellow_until_it_is_dismissed(
     till, blocktill, way, reason
 ):
-    invoice, db = way(till), till.shop.service.db
+    invoice = way(till)
+    db = till.shop.service.db
     with db.write():  # what is stored is what is decided anew
         assert (
             update_attention(db, till.settings, invoice["id"], till.clock()) == reason
@@ -242,7 +243,8 @@ def test_an_empty_reason_and_an_unknown_invoice_are_refused(till):
 def test_declared_kinds_are_stored_by_their_names_and_no_other_kind_or_key_is_written(
     shop,
 ):
-    db, invoice = shop.service.db, shop.invoice()
+    db = shop.service.db
+    invoice = shop.invoice()
     for kind in Kind:
         record(db, invoice["id"], kind, {}, shop.clock())
     with pytest.raises(ValueError, match="lost"):

@@ -15,7 +15,8 @@ def till(open_tills):
 
 def explained(till, invoice):
     """The sentences below each heading."""
-    shop, now = (till.shop.service.db, till.settings), till.clock()
+    shop = (till.shop.service.db, till.settings)
+    now = till.clock()
     story = find_story(*shop, invoice["id"], now)
     found: dict[str, list[str]] = {}
     heading = ""
@@ -73,7 +74,8 @@ def test_a_part_says_what_is_missing_and_who_showed_it_and_a_block_that_is_lost_
 def test_money_on_its_way_says_what_it_waits_for_and_no_more_confirmations_than_that(
     till,
 ):
-    one, three = till.shop.invoice(), till.shop.invoice(5_000)
+    one = till.shop.invoice()
+    three = till.shop.invoice(5_000)
     till.pay(one), till.pay(three)
     till.look_for(one, three)
     said = explained(till, one)
@@ -122,7 +124,8 @@ def test_a_look_that_is_not_due_yet_says_when_it_is(open_tills, clock):
     """An explorer of others is asked less often, and a page that is open is not forgotten."""
     budget = {"BLOCKTILL_EXPLORER_CALLS_PER_HOUR": "600"}
     till = open_tills(**budget)
-    invoice, paid = till.shop.invoice(), till.shop.invoice()
+    invoice = till.shop.invoice()
+    paid = till.shop.invoice()
     till.open_page(invoice)
     till.pay(paid)
     till.look_for(invoice, paid)

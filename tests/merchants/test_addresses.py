@@ -68,7 +68,8 @@ def address(key, script, index, network):
     return derive(str(parse_account(key, network, script)), index, network)
 
 
-BIP84, BIP49 = BIPS["bip84"], BIPS["bip49"]
+BIP84 = BIPS["bip84"]
+BIP49 = BIPS["bip49"]
 ACCOUNTS = {
     "BIP84": (BIP84["account_zpub"], None, "p2wpkh", MAINNET, BIP84["receive"]),
     "BIP49": (BIP49["account_upub"], None, "p2sh-p2wpkh", TESTNET, BIP49["receive"]),
@@ -107,7 +108,8 @@ def test_the_highest_index_is_derived_and_one_that_is_none_refused():
 def test_a_prefix_promises_its_script_and_refuses_another(
     prefix, version, main, promised
 ):
-    key, network = with_version(version), MAINNET if main else REGTEST
+    key = with_version(version)
+    network = MAINNET if main else REGTEST
     assert key.startswith(prefix)
     assert parse_account(key, network).script_type == (promised or "p2wpkh")
     for script in SCRIPTS:
@@ -302,7 +304,8 @@ def test_the_request_has_the_range_the_age_and_the_origin():
 def test_the_gap_is_listed_and_what_a_wallet_is_said_to_have_is_kept_for_that_merchant(
     till,
 ):
-    terminal, invoices = Terminal(till), [till.shop.invoice() for _ in range(4)]
+    terminal = Terminal(till)
+    invoices = [till.shop.invoice() for _ in range(4)]
     till.confirm(invoices[1])
     (row,) = terminal.json("merchant", "list")
     assert (row["next_index"], row["highest_paid"], row["gap_limit"]) == (4, 1, 3)

@@ -2,10 +2,8 @@
 
 from btcpay.merchants.sessions import named
 
-WEBKIT, GECKO = (
-    "AppleWebKit/605.1.15 (KHTML, like Gecko)",
-    "AppleWebKit/537.36 (KHTML, like Gecko)",
-)
+WEBKIT = "AppleWebKit/605.1.15 (KHTML, like Gecko)"
+GECKO = "AppleWebKit/537.36 (KHTML, like Gecko)"
 NAMES = {
     "Firefox on Android": "Mozilla/5.0 (Android 14; Mobile; rv:132.0) Gecko/132.0 Firefox/132.0",
     "Firefox on Linux": "Mozilla/5.0 (X11; Linux x86_64; rv:132.0) Gecko/20100101 Firefox/132.0",

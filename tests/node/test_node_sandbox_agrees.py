@@ -72,7 +72,8 @@ LEAST = {
 def test_the_least_to_an_address_of_each_kind_is_taken_and_a_satoshi_less_is_not(
     pair, script
 ):
-    wallet, sats = pair.sandbox.wallet, LEAST[script]
+    wallet = pair.sandbox.wallet
+    sats = LEAST[script]
     txid = wallet.pay(address_of(script), sats, NOW)
     assert pair.node.send(pair.sandbox.chain.find(txid).tx.raw) == txid
     with pytest.raises(BadRequest, match="relay"):
@@ -105,7 +106,9 @@ def test_a_coinbase_is_spent_in_its_hundredth_block_and_not_before(pair):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_node_follows_a_random_walk(pair, seed):
     """Payments of all sizes and kinds, replaced and taken back; blocks and reorganisations."""
-    dice, chain, wallet = random.Random(seed), pair.sandbox.chain, pair.sandbox.wallet
+    dice = random.Random(seed)
+    chain = pair.sandbox.chain
+    wallet = pair.sandbox.wallet
     kinds = [*LEAST, b"\x51\x20" + bytes(range(32)), wallet.script]
 
     def reorganise():

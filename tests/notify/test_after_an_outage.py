@@ -36,7 +36,8 @@ def order_of_events(till):
 
 def by_order(till, ids):
     """The events of each order in the order in which they were first heard."""
-    orders, heard = order_of_events(till), defaultdict(list)
+    orders = order_of_events(till)
+    heard = defaultdict(list)
     for id in dict.fromkeys(ids):
         heard[orders[id]].append(id)
     return heard
@@ -174,7 +175,8 @@ def test_within_an_order_nothing_comes_before_what_is_refused(till, receiver):
 
 def test_a_command_hears_of_an_order_in_order(till, tmp_path):
     """It fails for as long as a file is there, which is its outage."""
-    away, heard = tmp_path / "away", tmp_path / "heard"
+    away = tmp_path / "away"
+    heard = tmp_path / "heard"
     away.touch()
     script = f"test ! -e {away} && echo $EVENT_TYPE >> {heard}"
     command = f"sh -c '{script}'"
@@ -197,7 +199,9 @@ def test_in_random_histories_no_order_is_told_out_of_order_and_all_is_told(till,
     """Receivers go and come, refuse some events some times, and lose answers."""
     chance = random.Random(seed)
     add(till, "http://127.0.0.1:9/")
-    state, taken, open_orders = {"is_away": False, "refuses": 0.0}, [], []
+    state = {"is_away": False, "refuses": 0.0}
+    taken = []
+    open_orders = []
 
     def send(_receiver, event, _at):
         if state["is_away"] or chance.random() < state["refuses"]:

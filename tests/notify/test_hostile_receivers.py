@@ -25,7 +25,9 @@ from storage.queries.receivers import WEBHOOK
 from storage.statement import blank
 
 TAKEN = Answer(True, 200, "")
-HASTY_S, PATIENT_S = 0.5, 60.0  # where a time-out is expected, and where none is
+# where a time-out is expected, and where none is
+HASTY_S = 0.5
+PATIENT_S = 60.0
 
 
 def attempt(url, timeout_s=PATIENT_S):
@@ -154,7 +156,8 @@ def test_a_run_has_an_end_whatever_a_receiver_does_and_no_answer_is_a_failure(
 
     So is a name server that does not answer, for which there is no time-out.
     """
-    bad, db = add(shop, "http://127.0.0.1:9/"), shop.service.db
+    bad = add(shop, "http://127.0.0.1:9/")
+    db = shop.service.db
     shop.link()
     monkeypatch.setattr("btcpay.notify.outbox.ATTEMPT_S", 0.5)
     began_s = time.monotonic()

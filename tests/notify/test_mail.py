@@ -26,14 +26,17 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Requiring AUTH while"),
 ]
 MAIL_SETTINGS = ("BLOCKTILL_SMTP_URL", "BLOCKTILL_MAIL_FROM")
-SHOP, ADA = "owner@shop.example", "ada@example.com"
+SHOP = "owner@shop.example"
+ADA = "ada@example.com"
 
 
 class Office:
     """A shop that wants mail, its mail server, and what sends between them."""
 
     def __init__(self, shop, server, clock):
-        self.shop, self.server, self.clock = shop, server, clock
+        self.shop = shop
+        self.server = server
+        self.clock = clock
         self.outbox = self.new_outbox()
         meta.put_time(shop.service.db, Key.CHECKED_AT, clock())
         self.want(address=SHOP, receipts=1)
@@ -289,7 +292,8 @@ def test_a_server_that_hangs_has_its_time_and_no_more(scheme, offices):
 def test_a_session_that_comes_after_its_run_is_used_by_no_other(
     offices, released, monkeypatch
 ):
-    office, open_session = offices(), smtp.open_session
+    office = offices()
+    open_session = smtp.open_session
     office.paid()
     monkeypatch.setattr("btcpay.notify.outbox.AROUND_MAIL_S", 0.5)
     with monkeypatch.context() as slow:
@@ -449,7 +453,8 @@ def test_a_payer_has_the_receipt_sent_once_where_the_shop_sends_none_by_itself(o
     office.shop.sql(
         "INSERT INTO brand (merchant_id, contact) VALUES (1, 'hello@shop.example')"
     )
-    invoice, unpaid = office.paid(), office.shop.invoice()
+    invoice = office.paid()
+    unpaid = office.shop.invoice()
     assert offers_receipt(office, invoice) and not offers_receipt(office, unpaid)
     for refused, status in (
         ("nonsense", 400),

@@ -113,7 +113,8 @@ INVOICE = blank(
     Invoice, id="inv_1", amount_sats=41_667, amount_usd_quote="1234.5", price_usd="60000",
     description="Two mugs", reference="10442",
 )  # fmt: skip
-PAGE, BERLIN = "https://pay.example.com/pay/inv_1", ZoneInfo("Europe/Berlin")
+PAGE = "https://pay.example.com/pay/inv_1"
+BERLIN = ZoneInfo("Europe/Berlin")
 BRAND = SimpleNamespace(seller="My shop", contact=None)
 STATE = {"received_sats": 50_000, "paid_at": 1_700_000_000_000, "tx_hash": "ab" * 32}
 

@@ -18,7 +18,8 @@ from storage.statement import blank
 
 pytestmark = pytest.mark.both_databases
 
-WRITERS, EACH = 3, 12
+WRITERS = 3
+EACH = 12
 
 
 def make(shop, title=""):
@@ -49,7 +50,8 @@ def test_what_was_undone_leaves_no_gap(shop):
 @pytest.mark.skipif(not ON_POSTGRES, reason="SQLite has one writer at a time")
 def test_what_is_committed_late_gets_a_later_number(shop):
     """Its row was there first, and was not seen."""
-    inserted, may_commit = threading.Event(), threading.Event()
+    inserted = threading.Event()
+    may_commit = threading.Event()
 
     def slow():
         with shop.service.db.write():

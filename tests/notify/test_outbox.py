@@ -83,7 +83,8 @@ def test_what_happens_is_told_signed_and_tried_again_with_its_id_and_a_new_time(
     receiver.instead = lambda _: say(b"", 204)
     assert deliver(till) == (1, 0)
     assert deliver(till) == (0, 0)
-    (first, second), (event,) = receiver.messages, events(till)
+    (first, second) = receiver.messages
+    (event,) = events(till)
     assert (first.id, first.body) == (second.id, second.body) == (event.id, event.body)
     assert first.headers["content-type"] == "application/json"
     assert first.headers["webhook-timestamp"] != second.headers["webhook-timestamp"]
@@ -310,7 +311,8 @@ def test_what_waits_is_not_forgotten_and_what_is_delivered_is(till, receiver):
     till.shop.invoice()
     till.shop.link()
     deliver(till)
-    db, later = till.shop.service.db, till.clock() + timedelta(days=31)
+    db = till.shop.service.db
+    later = till.clock() + timedelta(days=31)
     assert read.forget_old(db, later) == 0
     receiver.instead = lambda _: say(b"", 204)
     till.clock.move(minutes=1)

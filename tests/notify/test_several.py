@@ -16,7 +16,8 @@ from storage.database import open_database
 
 pytestmark = pytest.mark.both_databases
 TAKEN = Answer(True, 204, "")
-RECEIVERS, EVENTS = 40, 5
+RECEIVERS = 40
+EVENTS = 5
 
 
 @pytest.fixture
@@ -39,7 +40,8 @@ def waiting(shop):
 
 def deliver(shop, send):
     """A run as a process of its own makes it, with the locks of one."""
-    url, settings = shop.environ["BLOCKTILL_DATABASE_URL"], shop.service.settings
+    url = shop.environ["BLOCKTILL_DATABASE_URL"]
+    settings = shop.service.settings
     db = open_database(url)
     with ExitStack() as held:
         held.callback(db.close)
@@ -68,7 +70,8 @@ def test_each_event_is_sent_once_by_one_of_several_and_a_receivers_in_order(wait
 )
 def test_a_process_that_hangs_keeps_its_part_alone(waiting, released):
     """Another process delivers what waits for a receiver that this one has not taken."""
-    first, others = [], []
+    first = []
+    others = []
 
     def hang(receiver, *_):
         first.append(receiver.id)

@@ -33,11 +33,14 @@ class Office:
     """A shop whose customers have receipts, by that server."""
 
     def __init__(self, shop, server, clock):
-        self.shop, self.server, self.clock = shop, server, clock
+        self.shop = shop
+        self.server = server
+        self.clock = clock
         set_mail(shop.service.db, 1, {"receipts": 1}, clock())
 
     def run(self, times=USUAL):
-        db, settings = self.shop.service.db, read(self.shop.environ)
+        db = self.shop.service.db
+        settings = read(self.shop.environ)
         meta.put_time(db, Key.CHECKED_AT, self.clock())
         return Outbox(db, settings, self.clock, new_send(settings), times).run()
 
@@ -118,7 +121,8 @@ def test_between_two_doubts_a_refusal_makes_no_third_copy(office):
     office.server.judge = lambda: False
     office.paid()
     office.run()
-    office.server.judge, office.server.verdict = (lambda: True), b"451 come again"
+    office.server.judge = lambda: True
+    office.server.verdict = b"451 come again"
     office.clock.move(minutes=61)
     assert office.run() == Delivered(0, 1)
     office.server.judge = lambda: False

@@ -33,7 +33,8 @@ def test_a_secret_is_what_the_specification_asks_for():
 
 
 def test_the_library_accepts_what_is_signed_with_the_new_secret_or_the_old():
-    new, old = new_secret(), new_secret()
+    new = new_secret()
+    old = new_secret()
     signed = headers([new, old], "evt_1", datetime.now(UTC), UNICODE)
     for secret in (new, old):
         Webhook(secret).verify(UNICODE, signed)
@@ -58,7 +59,8 @@ SINCE_START = [
 
 
 def test_attempts_come_when_the_specification_says_and_then_it_is_given_up():
-    at, found = NOW, []
+    at = NOW
+    found = []
     while at := next_try(NOW, at, permille=0):
         found.append(at - NOW)
     assert found == SINCE_START == OFFSETS

@@ -79,9 +79,13 @@ def a_link(till):
         Terminal(till).run("link", word, link["id"])
 
 
-CREATED, SEEN, PAID = "invoice.created", "invoice.payment_seen", "invoice.paid"
-VANISHED, EXPIRED = "invoice.payment_vanished", "invoice.expired"
-RECEIVED, ATTENTION = "payment.received", "invoice.attention"
+CREATED = "invoice.created"
+SEEN = "invoice.payment_seen"
+PAID = "invoice.paid"
+VANISHED = "invoice.payment_vanished"
+EXPIRED = "invoice.expired"
+RECEIVED = "payment.received"
+ATTENTION = "invoice.attention"
 UNDONE = ["payment.undone", "invoice.reopened", ATTENTION]
 STORIES = {
     "a part and the rest": (in_two_parts, [CREATED, RECEIVED, RECEIVED, PAID]),
@@ -138,7 +142,8 @@ def test_an_event_shows_what_was_true_then(till):
 def test_a_payment_that_was_undone_is_told_as_it_was(till):
     reorganised(till)
     by_kind = {event.kind: sent(event) for event in events(till)}
-    undone, received = by_kind["payment.undone"], by_kind["payment.received"]
+    undone = by_kind["payment.undone"]
+    received = by_kind["payment.received"]
     assert undone["payment"] == received["payment"]
     assert undone["payment"]["invoice_id"] == undone["invoice"]["id"]
     assert (undone["invoice"]["status"], undone["attention"]) == ("open", "reorganised")

@@ -183,7 +183,8 @@ def test_no_check_waits_for_a_receiver(till, blocktill, receiver):
     watching = blocktill.start("check", "--watch", "1")
     try:
         until(lambda: receiver.messages, "the attempt")
-        before, began_s = checks(), time.monotonic()
+        before = checks()
+        began_s = time.monotonic()
         until(lambda: checks() >= before + 3, "three more checks")
         assert len(receiver.messages) == 1 or time.monotonic() - began_s > 8
         # Another check beside it is not held up either, and tells nobody twice.

@@ -124,7 +124,8 @@ def usd(*prices):
     return [Decimal(price) for price in prices]
 
 
-FAR, NEAR = "1000", "105.2"
+FAR = "1000"
+NEAR = "105.2"
 
 
 def row(sentence, agreed, quorum, *prices):

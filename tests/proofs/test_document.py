@@ -106,7 +106,8 @@ def test_a_file_that_is_no_proof_is_refused(text):
         [check_document(one) for one in load(text)]
 
 
-HEIGHT, TXID = 100, ALONE["txid"]
+HEIGHT = 100
+TXID = ALONE["txid"]
 
 
 @pytest.fixture

@@ -16,11 +16,9 @@ from btcpay import __version__
 
 UNIT = Path("usr/lib/systemd/system/blocktill.service")
 SUITES = {"bookworm": "3.11", "trixie": "3.13"}
-ENV, STATE, OPT = (
-    Path("etc/blocktill.env"),
-    Path("var/lib/blocktill"),
-    Path("opt/blocktill"),
-)
+ENV = Path("etc/blocktill.env")
+STATE = Path("var/lib/blocktill")
+OPT = Path("opt/blocktill")
 ANSWER = "echo 'blocktill blocktill/remove-data boolean true' | debconf-set-selections"
 
 

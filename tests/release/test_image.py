@@ -92,7 +92,8 @@ def test_its_user_can_write_nothing_but_the_volume_and_tmp(image):
 
 
 def test_a_shop_of_one_command_sees_its_payment_and_a_restart_keeps_it(image, shop):
-    (system, words, around), (_, config) = shop, image
+    (system, words, around) = shop
+    (_, config) = image
     run = [*words, *config["Cmd"]]
     with system.running(around.url, *run) as log:
         assert f"To begin, open {around.url}/merchant/start/" in log.read_text()

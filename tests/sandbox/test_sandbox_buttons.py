@@ -22,7 +22,8 @@ class Page:
     """A client of one running sandbox."""
 
     def __init__(self, root, sandbox):
-        self.root, self.sandbox = root, sandbox
+        self.root = root
+        self.sandbox = sandbox
         self.session = requests.Session()
 
     def get(self, path):

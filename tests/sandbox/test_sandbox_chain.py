@@ -100,7 +100,9 @@ def test_on_a_random_walk_coins_are_kept_and_spent_once_and_what_is_undone_leave
     sandbox, seed
 ):
     """After each step the chain is what its best branch alone leads to, from the first block."""
-    dice, chain, wallet = random.Random(seed), sandbox.chain, sandbox.wallet
+    dice = random.Random(seed)
+    chain = sandbox.chain
+    wallet = sandbox.wallet
 
     def reorganise():
         depth = dice.randint(1, 6)
@@ -119,7 +121,8 @@ def test_on_a_random_walk_coins_are_kept_and_spent_once_and_what_is_undone_leave
         (event,) = dice.choices(list(happens), list(happens.values()))
         with contextlib.suppress(BadRequest):  # nothing waits, for one
             event()
-        ledger, unspent = chain.ledger, {}
+        ledger = chain.ledger
+        unspent = {}
         branch = [ledger.blocks[block_hash] for block_hash in ledger.hashes]
         for tx in (tx for block in branch[1:] for tx in block.txs):
             spend(tx, unspent)
@@ -157,8 +160,10 @@ def spend(tx, unspent):
 class TestRemembering:
     def test_after_a_kill_amid_anything_it_goes_on_where_it_was(self, tmp_path):
         """The files as they lie there while it runs, after both kinds of reorganisation."""
-        sandbox, copy = open_sandbox(tmp_path / "one", lambda: NOW), tmp_path / "copy"
-        wallet, chain = sandbox.wallet, sandbox.chain
+        sandbox = open_sandbox(tmp_path / "one", lambda: NOW)
+        copy = tmp_path / "copy"
+        wallet = sandbox.wallet
+        chain = sandbox.chain
         for double_spend in (False, True):
             wallet.pay(ADDRESS, 10_000, NOW)
             replace(wallet, NOW)

@@ -31,7 +31,8 @@ def test_a_published_signature(secret, message, numbers):
 def test_the_example_of_bip143_is_signed_as_it_is_there():
     """Native P2WPKH: the transaction's second input, and what is signed."""
     told = PUBLISHED["bip143"]
-    key, tx = Key(int(told["secret"], 16)), parse_tx(bytes.fromhex(told["tx"]))
+    key = Key(int(told["secret"], 16))
+    tx = parse_tx(bytes.fromhex(told["tx"]))
     preimage = witness_preimage(tx, 1, key.script_code, told["sats"])
     assert key.script.hex() == told["script"]
     assert hash256(preimage).hex() == told["digest"]
@@ -45,7 +46,8 @@ def test_a_signature_is_one_of_the_public_key_and_has_the_lower_s(secret, digest
     """By the equation of SEC 1, 4.1.4: x of (z/s) * G + (r/s) * Q is r."""
     r, s = der(sign_digest(secret, digest))
     assert 1 <= r < ORDER and 1 <= s <= ORDER // 2
-    inverse, z = pow(s, -1, ORDER), int.from_bytes(digest, "big")
+    inverse = pow(s, -1, ORDER)
+    z = int.from_bytes(digest, "big")
     assert public_point((z + r * secret) * inverse % ORDER).x % ORDER == r
 
 
@@ -53,7 +55,8 @@ def der(signature):
     """r and s; strict as BIP66 is."""
     assert signature[0] == 0x30 and signature[1] == len(signature) - 2
     size = signature[3]
-    r, rest = signature[4 : 4 + size], signature[4 + size :]
+    r = signature[4 : 4 + size]
+    rest = signature[4 + size :]
     s = rest[2:]
     assert signature[2] == rest[0] == 2 and rest[1] == len(s)
     for number in (r, s):

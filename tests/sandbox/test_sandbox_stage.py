@@ -61,7 +61,9 @@ def test_a_line_stays_until_it_could_be_read():
 
 
 def test_scenes_begun_at_once_are_played_one_at_a_time():
-    stage, playing, most = Stage(), [], []
+    stage = Stage()
+    playing = []
+    most = []
 
     def story():
         playing.append(1)

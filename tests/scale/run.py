@@ -30,7 +30,8 @@ from redis_server import RedisServer
 from world import Chain, Load, Receivers
 
 ROOT = Path(__file__).parents[2]
-QUIET, BLOCK = "nothing but orders, looks and reads", "a block"
+QUIET = "nothing but orders, looks and reads"
+BLOCK = "a block"
 SPELL_S = 0.5  # between two looks at what the server waits for
 
 
@@ -38,7 +39,9 @@ class Program:
     """A process of the service, which can be killed and started anew."""
 
     def __init__(self, words: list[str], environ: dict[str, str], log: Path) -> None:
-        self.words, self.environ, self.log = words, environ, log
+        self.words = words
+        self.environ = environ
+        self.log = log
         self.start()
 
     def start(self) -> None:
@@ -90,16 +93,15 @@ def waits(url: str, over: threading.Event) -> Counter[str]:
 @contextlib.contextmanager
 def watched(name: str, url: str, load: Load) -> Iterator[None]:
     """Prints how long the step took, and what it did to those who ask meanwhile."""
-    over, seen = threading.Event(), list[Counter[str]]()
+    over = threading.Event()
+    seen = list[Counter[str]]()
     looking = threading.Thread(
         target=lambda: seen.append(waits(url, over)), daemon=True
     )
     looking.start()
     load.step = name
-    before, refused = (
-        {kind: len(took) for kind, took in load.took.items()},
-        load.refused.copy(),
-    )
+    before = {kind: len(took) for kind, took in load.took.items()}
+    refused = load.refused.copy()
     began_s = time.monotonic()
     yield
     took_s = time.monotonic() - began_s
@@ -184,7 +186,8 @@ def filled(server: postgres.Server, options: argparse.Namespace, receivers: str)
     """The URL of a database with merchants, their keys, and open invoices."""
     with psycopg.connect(server.url("postgres"), autocommit=True) as db:
         db.execute("CREATE DATABASE scale")
-    url, began_s = server.url("scale"), time.monotonic()
+    url = server.url("scale")
+    began_s = time.monotonic()
     fill(url, options.merchants, options.invoices, int(time.time() * 1000), receivers)
     took_s = time.monotonic() - began_s
     print(
@@ -198,11 +201,10 @@ def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
         stack.enter_context(tempfile.TemporaryDirectory(prefix="blocktill-scale-"))
     )
     folder.chmod(0o755)
-    server, chain = postgres.Server(), stack.enter_context(Chain())
-    receivers, ticker = (
-        stack.enter_context(Receivers()),
-        stack.enter_context(TickerServer()),
-    )
+    server = postgres.Server()
+    chain = stack.enter_context(Chain())
+    receivers = stack.enter_context(Receivers())
+    ticker = stack.enter_context(TickerServer())
     redis = stack.enter_context(RedisServer(folder))
     url = filled(server, options, f"{receivers.root}/")
     pooler = Pooler(server, folder)
@@ -273,7 +275,8 @@ def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
 
 def show_aims(load: Load, receivers: Receivers) -> None:
     print()
-    quiet, busy = load.steps[QUIET], load.steps[BLOCK]
+    quiet = load.steps[QUIET]
+    busy = load.steps[BLOCK]
     aim("deliveries in the busiest minute", receivers.most_in_a_minute(), 600)
     for kind in ("look", "read"):
         aim(f"{kind}s beside a block, of their rate", busy[kind] / quiet[kind], 0.5)
@@ -294,7 +297,10 @@ class Steps:
     def __init__(
         self, options: argparse.Namespace, url: str, chain: Chain, load: Load
     ) -> None:
-        self._options, self._url, self._chain, self._load = options, url, chain, load
+        self._options = options
+        self._url = url
+        self._chain = chain
+        self._load = load
 
     def __call__(
         self, name: str, fault: Callable[[], Any] | None = None, after_s: float = 0

@@ -69,7 +69,8 @@ class Receivers(Serving):
 
     def __init__(self) -> None:
         super().__init__()
-        self.came, self.times_s = Counter[str](), list[float]()
+        self.came = Counter[str]()
+        self.times_s = list[float]()
 
     def answer(self, request: BaseHTTPRequestHandler) -> Reply:
         request.rfile.read(int(request.headers["Content-Length"]))
@@ -89,11 +90,17 @@ class Load:
     """Payers and shops: each thread asks one web process, and then the other."""
 
     def __init__(self, ports: list[int], invoices: int, merchants: int) -> None:
-        self.ports, self.invoices, self.merchants = ports, invoices, merchants
+        self.ports = ports
+        self.invoices = invoices
+        self.merchants = merchants
         self.took: dict[str, list[float]] = {"look": [], "read": [], "order": []}
-        self.refused, self.made = Counter[str](), list[str]()
-        self.step, self.first_refused, self.steps = "", "", dict[str, Counter[str]]()
-        self._over, self._keys = threading.Event(), iter(range(10**9))
+        self.refused = Counter[str]()
+        self.made = list[str]()
+        self.step = ""
+        self.first_refused = ""
+        self.steps = dict[str, Counter[str]]()
+        self._over = threading.Event()
+        self._keys = iter(range(10**9))
         self._threads = [
             threading.Thread(target=self._ask, args=(kind, number), daemon=True)
             for kind, count in (("look", 3), ("read", 2), ("order", 2))

@@ -79,10 +79,8 @@ def written(name, row):
 @pytest.mark.parametrize("case", ROWS)
 def test_rows_and_lists_are_shown_as_they_are_stored(case):
     resource, row = ROWS[case]
-    schema, kind = (
-        resource(ROOT),
-        {"PaymentLink": "payment_link"}.get(resource.__name__),
-    )
+    schema = resource(ROOT)
+    kind = {"PaymentLink": "payment_link"}.get(resource.__name__)
     fields = row | {"object": kind or resource.__name__.lower()}
     whole = ",".join(f'"{name}":{written(name, fields)}' for name in schema.fields)
     assert orjson.dumps(schema.shown(row)).decode() == f"{{{whole}}}"

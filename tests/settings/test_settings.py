@@ -210,7 +210,8 @@ def test_the_quorum_is_more_than_half_of_the_sources_or_what_is_said_up_to_all()
     ("network", "per_hour", "quorum"), [("mainnet", 600, 3), ("regtest", 10_000_000, 1)]
 )
 def test_a_network_brings_its_explorers_and_sources(network, per_hour, quorum):
-    found, brought = read({"BLOCKTILL_NETWORK": network}), NETWORKS[network]
+    found = read({"BLOCKTILL_NETWORK": network})
+    brought = NETWORKS[network]
     assert (found.network, found.explorers) == (brought, brought.explorers)
     assert (found.explorer_calls_per_hour, found.price_quorum) == (per_hour, quorum)
 

@@ -19,7 +19,8 @@ from btcpay.settlement.attention import (
 from btcpay.settlement.values import Invoice, Receipt, Verdict
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
-ASKED, LEAST = 100_000, 294
+ASKED = 100_000
+LEAST = 294
 OF_REFUNDS = {"sent": SENT_BACK, "again": SENT_AGAIN, "unsent": TAKEN_BACK}
 
 

@@ -11,7 +11,8 @@ from test_settlement_life import ASKED, TIP, Life, at
 from btcpay.settlement.merge import MOST_KEPT, bounded
 from btcpay.settlement.values import Block, Output, Rules, Scan, SeenOutput
 
-DUST, PART = 330, ASKED // MOST_KEPT
+DUST = 330
+PART = ASKED // MOST_KEPT
 RULES = Rules(1, Decimal(0))
 OURS = SeenOutput("ours", 0, ASKED)
 

@@ -86,7 +86,8 @@ class Life:
 
 
 DAY = 24 * 60
-COIN, OTHER_COIN = ("ff:0",), ("ee:0",)
+COIN = ("ff:0",)
+OTHER_COIN = ("ee:0",)
 
 
 def tx(txid="aa", sats=ASKED, mined=None, height=TIP, vout=0, position=1, spends=()):

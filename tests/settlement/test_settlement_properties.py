@@ -11,7 +11,8 @@ from btcpay.settlement.decide import decide, is_deep, required_sats
 from btcpay.settlement.merge import merge
 from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, SeenOutput
 
-DEADLINE, NOW = at(60), at(95)
+DEADLINE = at(60)
+NOW = at(95)
 
 
 def block_at(height):

@@ -19,7 +19,8 @@ pytestmark = pytest.mark.both_databases
 @pytest.mark.parametrize("seed", range(6))
 def test_totals_equal_the_sum_of_the_outputs_through_a_random_life(till, seed):
     chance = random.Random(seed)
-    chain, wallet = till.sandbox.chain, till.sandbox.wallet
+    chain = till.sandbox.chain
+    wallet = till.sandbox.wallet
     invoices = [till.shop.invoice(amount) for amount in (5, 20, 80, 10, 40)]
     steps = {
         "pay": lambda: till.pay(
@@ -54,7 +55,8 @@ def test_a_look_that_takes_the_total_beyond_what_can_exist_is_refused(
     lied_to, caplog, beyond_sats
 ):
     till = lied_to()
-    first, second = till.shop.invoice(), till.shop.invoice()
+    first = till.shop.invoice()
+    second = till.shop.invoice()
     show(till, first, MAX_MONEY_SATS - 1_000)
     assert till.look_for(first).complete
     show(till, second, 1_000 + beyond_sats)
@@ -75,7 +77,8 @@ def test_a_look_that_takes_the_total_beyond_what_can_exist_is_refused(
 
 def test_what_a_block_proves_is_never_refused_for_what_a_lie_adds(lied_to):
     till = lied_to()
-    first, second = till.shop.invoice(), till.shop.invoice()
+    first = till.shop.invoice()
+    second = till.shop.invoice()
     show(till, first, MAX_MONEY_SATS)
     till.look_for(first)
     assert till.confirm(second).changed == {second["id"]: "paid"}
@@ -86,7 +89,8 @@ def test_a_reorganisation_is_never_refused_for_what_a_coin_that_comes_back_adds(
     lied_to,
 ):
     till = lied_to()
-    first, second = till.shop.invoice(), till.shop.invoice()
+    first = till.shop.invoice()
+    second = till.shop.invoice()
     till.confirm(first)
     height = till.sandbox.chain.ledger.height
     till.shop.sql(f"UPDATE output SET spent_height = {height}")  # noqa: S608

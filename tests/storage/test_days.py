@@ -97,7 +97,8 @@ def test_who_is_killed_while_days_are_counted_again_has_changed_nothing(shop):
 
 def test_a_payment_beside_a_change_of_zone_is_counted_once(shop):
     """The second of the two waits, so the zone never changes while a payment is being made."""
-    db, url = shop.service.db, shop.environ["BLOCKTILL_DATABASE_URL"]
+    db = shop.service.db
+    url = shop.environ["BLOCKTILL_DATABASE_URL"]
     late = datetime(2026, 1, 1, 20, tzinfo=UTC)  # the next day in Kathmandu
     invoice = shop.invoice()
     change = Thread(target=set_timezone, args=(db, shop.merchant_id, "Asia/Kathmandu"))
@@ -125,7 +126,8 @@ def test_what_is_taken_back_after_a_change_leaves_the_day_and_the_currency_that_
     till, changed
 ):
     till.shop.sql("UPDATE merchant SET currency = 'EUR'")
-    kept, undone = till.shop.invoice(), till.shop.invoice()
+    kept = till.shop.invoice()
+    undone = till.shop.invoice()
     for invoice in (kept, undone):
         till.confirm(invoice)
     assert sum(of_days(till.shop).values()) == 2

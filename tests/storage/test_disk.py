@@ -129,7 +129,8 @@ def test_a_read_only_database_is_shown_and_refuses_orders_calmly(
     folder = tmp_path / "disk"
     folder.mkdir()
     with open_shop(folder, ticker.url, clock) as shop:
-        invoice, link = shop.invoice(25), shop.link(title="Tip jar")
+        invoice = shop.invoice(25)
+        link = shop.link(title="Tip jar")
         before = counts(shop)
         with read_only(folder), Live(shop, tmp_path, AS_ANYBODY) as live:
             refuses_orders(live, shop, link)

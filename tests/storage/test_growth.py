@@ -117,7 +117,9 @@ def came(db, invoice, vanished):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_gap_that_is_kept_is_the_one_between_all_paid_addresses(shop, seed):
-    db, chance, paid = shop.service.db, random.Random(seed), set[int]()
+    db = shop.service.db
+    chance = random.Random(seed)
+    paid = set[int]()
     made = [db.only(invoices.WHOLE, id=shop.invoice()["id"]) for _ in range(20)]
     merchant = db.only(merchants.BY_ID, id=shop.merchant_id)
     for _ in range(60):

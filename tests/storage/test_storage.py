@@ -275,7 +275,8 @@ def test_only_one_holds_a_lock_at_a_time_and_another_name_is_another_lock(url):
 @about_sqlite
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files for another user")
 def test_a_lock_that_root_takes_does_not_lock_out_the_databases_owner(tmp_path):
-    url, nobody = f"sqlite:///{tmp_path}/shop.db", pwd.getpwnam("nobody")
+    url = f"sqlite:///{tmp_path}/shop.db"
+    nobody = pwd.getpwnam("nobody")
     versions.migrate(url, "regtest")
     os.chown(tmp_path / "shop.db", nobody.pw_uid, nobody.pw_gid)
     db = open_database(url)

@@ -16,7 +16,8 @@ def test_beyond_the_places_one_waits_a_moment_and_the_next_not_at_all(monkeypatc
     places = Places()
     with places:
         with places:
-            started_s, moment_s = time.monotonic(), turns.PATIENCE_S
+            started_s = time.monotonic()
+            moment_s = turns.PATIENCE_S
             for patience_s in (moment_s, 60):
                 monkeypatch.setattr(turns, "PATIENCE_S", patience_s)
                 with pytest.raises(TooManyWait), places:
@@ -42,12 +43,10 @@ def test_who_queues_while_another_finds_the_file_locked_shares_its_failure_and_t
             said.append(str(error))
 
     monkeypatch.setattr(turns, "Places", Noted)
-    turn, queues, said, thread = (
-        Turn(),
-        threading.Event(),
-        [],
-        threading.Thread(target=take),
-    )
+    turn = Turn()
+    queues = threading.Event()
+    said = []
+    thread = threading.Thread(target=take)
     locked = sqlite3.OperationalError()
     locked.sqlite_errorcode = sqlite3.SQLITE_BUSY
     with pytest.raises(OperationalError), turn:

@@ -38,7 +38,8 @@ def declared(shape):
 @pytest.mark.parametrize("key", ROWS)
 def test_a_query_selects_what_mypy_takes_its_rows_to_have(key):
     query = ROWS[key]
-    names, shape = names_of(query), getattr(query, "shape", None) or query.model
+    names = names_of(query)
+    shape = getattr(query, "shape", None) or query.model
     if getattr(shape, "__origin__", None) is tuple:
         assert len(names) == len(get_args(shape))
         return

@@ -93,7 +93,8 @@ class Later:
     """
 
     def __init__(self, folder: Path, environ: dict[str, str]) -> None:
-        self._folder, self._environ = folder, environ
+        self._folder = folder
+        self._environ = environ
         for name in ("btcpay", "schemas", "storage"):
             shutil.copytree(PROJECT / name, folder / name)
         for path in (folder / "storage/models").glob("*.py"):

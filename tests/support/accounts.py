@@ -50,8 +50,10 @@ class Owner:
     """A merchant with such an account, and its wallet."""
 
     def __init__(self, shop: Shop, name: str) -> None:
-        self._shop, self._name = shop, name
-        db, account = shop.service.db, parse_account(descriptor_of(name), REGTEST)
+        self._shop = shop
+        self._name = name
+        db = shop.service.db
+        account = parse_account(descriptor_of(name), REGTEST)
         self.merchant_id = add_merchant(db, name, account, shop.clock()).id
         self.key = shop.issue("write", self.merchant_id)
         self._indexes: dict[str, int] = {}
@@ -70,12 +72,11 @@ class Owner:
 
     def spend(self, invoice: dict[str, Any], txid: str, vout: int, to: str) -> Tx:
         """Moves what paid the invoice in full, less a fee; of p2tr the signature is none."""
-        sats, index = invoice["amount_sats"], self._indexes[invoice["id"]]
+        sats = invoice["amount_sats"]
+        index = self._indexes[invoice["id"]]
         script = parse_account(descriptor_of(self._name), REGTEST).script(index)
-        coin, path = (
-            Coin(Outpoint(txid, vout), TxOut(sats, script), 0),
-            path_of(self._name),
-        )
+        coin = Coin(Outpoint(txid, vout), TxOut(sats, script), 0)
+        path = path_of(self._name)
         keys = [Key(wallet.at(f"{path}/0/{index}").secret) for wallet in WALLETS]
         if "sortedmulti" in FORMS[self._name]:
             keys = sorted(keys, key=lambda key: key.public_key)

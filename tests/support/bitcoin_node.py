@@ -49,7 +49,8 @@ def why_not_installed(folder: Path = FOLDER) -> str:
     """Installs a folder's npm packages, exactly as locked; empty when they are there."""
     if not (shutil.which("node") and shutil.which("npm")):
         return "needs node and npm (Debian: nodejs, npm)"
-    lock, stamp = folder / "package-lock.json", folder / "node_modules" / ".installed"
+    lock = folder / "package-lock.json"
+    stamp = folder / "node_modules" / ".installed"
     with lock.open() as held:
         fcntl.flock(
             held, fcntl.LOCK_EX
@@ -75,7 +76,8 @@ class Wallet:
     """A key of `bit`, with coins by turns P2PKH and P2SH-P2WPKH; none is ever a coinbase."""
 
     def __init__(self, node: "BitcoinNode") -> None:
-        self._node, self._key = node, bit_key()
+        self._node = node
+        self._key = bit_key()
         self.addresses = (self._key.address, self._key.segwit_address)
         self.scripts = tuple(map(script_of, self.addresses))
 
@@ -130,7 +132,8 @@ class BitcoinNode:
             self.stop()
             raise NodeError(f"the node ended with {self._process.returncode}")
         places = json.loads(ready)
-        self.url, self.place = places["url"], places["peer"]
+        self.url = places["url"]
+        self.place = places["peer"]
 
     @cached_property
     def wallet(self) -> Wallet:

@@ -45,8 +45,13 @@ FLAGS = [
 # The pipe is file descriptors 3 and 4 of the browser.
 PIPED = 'exec "$0" "$@" 3<&0 4>&1 0</dev/null 1>&2'
 ANSWER_S = 40  # generous: other work may run on the machine
-A4, LETTER = (8.27, 11.69), (8.5, 11)  # inches
-PHONE, SMALL, TABLET, DESK = (390, 844), (320, 568), (768, 1024), (1280, 800)
+# inches
+A4 = (8.27, 11.69)
+LETTER = (8.5, 11)
+PHONE = (390, 844)
+SMALL = (320, 568)
+TABLET = (768, 1024)
+DESK = (1280, 800)
 # Chromium logs each page that is answered with one of these as an error of its console.
 TOLD_AS_PAGES = (400, 401, 403, 404, 410, 429, 503)
 CENTRE = """(selector) => {
@@ -90,7 +95,8 @@ class Browser:
     def __init__(self, folder: Path) -> None:
         self.tabs: dict[str, Tab] = {}
         self._clean: list[Context] = []
-        self._unread, self._calls = b"", 0
+        self._unread = b""
+        self._calls = 0
         program = shutil.which("chromium")
         if program is None:
             lack("needs Debian's chromium")
@@ -207,8 +213,11 @@ class Tab:
     def __init__(
         self, browser: Browser, context: Context, target: str, session: str, root: str
     ) -> None:
-        self._browser, self.context, self._target = browser, context, target
-        self.session, self.root = session, root
+        self._browser = browser
+        self.context = context
+        self._target = target
+        self.session = session
+        self.root = root
         self.status = 0
         self.requests: list[str] = []
         self.complaints: list[str] = []

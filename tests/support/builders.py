@@ -136,10 +136,8 @@ class Shop:
 
     def issue(self, scope: str, merchant_id: int | None = None) -> str:
         """A new key's secret; of the first merchant unless another is named."""
-        network, owner_id = (
-            self.service.settings.network,
-            merchant_id or self.merchant_id,
-        )
+        network = self.service.settings.network
+        owner_id = merchant_id or self.merchant_id
         issued = keys.issue(self.service.db, network, owner_id, scope, "", self.clock())
         self.key_ids[issued.secret] = issued.id
         return issued.secret
@@ -237,7 +235,8 @@ def pay(
     Mined at `mined_at`, or now, in the best block, or in the next if that is older than the
     invoice. Returns the transaction's id.
     """
-    db, now = shop.service.db, shop.clock()
+    db = shop.service.db
+    now = shop.clock()
     txid = keys.sha256_of(keys.random_base62(32))
     above_height = db.only(invoices.WHOLE, id=invoice["id"]).above_height
     oldest_height = 0 if above_height is None else above_height + 1
@@ -298,7 +297,8 @@ def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
 
 def is_summed(shop: Shop, merchant_id: str = "") -> bool:
     """True if the kept balance of the shop's own merchant is the sum of its outputs."""
-    db, of = shop.service.db, {"merchant_id": merchant_id or shop.merchant_id}
+    db = shop.service.db
+    of = {"merchant_id": merchant_id or shop.merchant_id}
     return db.only(balances.OF_MERCHANT, **of) == db.only(balances.RECOMPUTED, **of)
 
 
@@ -324,7 +324,8 @@ def until(
 
     A machine that stands still for a while has not waited: no poll counts for more than a second.
     """
-    left_s, before_s = timeout_s, time.monotonic()
+    left_s = timeout_s
+    before_s = time.monotonic()
     while not (answer := condition()):
         now_s = time.monotonic()
         left_s -= min(now_s - before_s, 1)

@@ -147,10 +147,8 @@ class Outside:
         return str(self._ask("GET", f"/invoices/{invoice['id']}")["status"])
 
     def _ask(self, method: str, path: str, **more: Any) -> dict[str, Any]:
-        url, headers = (
-            f"{self.url}/api/v1{path}",
-            {"Authorization": f"Bearer {self.key}"},
-        )
+        url = f"{self.url}/api/v1{path}"
+        headers = {"Authorization": f"Bearer {self.key}"}
         answer = requests.request(method, url, headers=headers, timeout=60, **more)
         assert answer.ok, answer.text
         return dict(answer.json())

@@ -113,7 +113,8 @@ def table() -> dict[str, dict[str, Any]]:
     for language in LANGUAGES:
         locale = Locale.parse(language)
         system = locale.default_numbering_system
-        symbols, forms = locale.number_symbols[system], plurals(locale)
+        symbols = locale.number_symbols[system]
+        forms = plurals(locale)
         percent = locale.percent_formats[None].pattern.replace("#,##0", "{0}")
         money = locale.currency_formats["standard"].pattern.partition(";")[0]
         found[language] = {

@@ -72,5 +72,6 @@ def die_before(moment: int | None) -> None:
             self.trace = Trace()
             self.cursor_factory = Cursor
 
-    opened, peewee.sqlite3.connect = peewee.sqlite3.connect, connect
+    opened = peewee.sqlite3.connect
+    peewee.sqlite3.connect = connect
     peewee.psycopg.connect = Connection.connect

@@ -270,7 +270,8 @@ class _Chain(Serving):
 
     def __init__(self, app: Flask, clock: Clock) -> None:
         super().__init__()
-        self.app, self.clock = app, clock
+        self.app = app
+        self.clock = clock
 
     def answer(self, request: BaseHTTPRequestHandler) -> Reply:
         body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
@@ -342,7 +343,8 @@ class Till:
 
     def begin(self) -> Self:
         """Keeps the newest headers, as when their blocks were read: that takes thirty questions."""
-        ledger, db = self.sandbox.chain.ledger, self.shop.service.db
+        ledger = self.sandbox.chain.ledger
+        db = self.shop.service.db
         with db.write():
             for hash in ledger.hashes[-HEADERS_KEPT:]:
                 add_header(

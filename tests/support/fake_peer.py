@@ -61,7 +61,10 @@ class FakePeer(Listening):
         magic: bytes = REGTEST.magic,
         services: int = NODE_NETWORK,
     ) -> None:
-        self.blocks, self.now, self.bad, self.magic = blocks, now, bad, magic
+        self.blocks = blocks
+        self.now = now
+        self.bad = bad
+        self.magic = magic
         self.services = services
         self.asked: list[str] = []
         self.waits: dict[bytes, bytes] = {}
@@ -84,7 +87,8 @@ class FakePeer(Listening):
         try:
             while head := stream.read(24):
                 _, command, size, _ = struct.unpack("<4s12sI4s", head)
-                body, name = stream.read(size), command.rstrip(b"\x00").decode()
+                body = stream.read(size)
+                name = command.rstrip(b"\x00").decode()
                 self.asked.append(name)
                 if not self.bad(self, sock, name, body):
                     self._answer(sock, name, body)
@@ -118,7 +122,8 @@ class FakePeer(Listening):
             )
         elif command == "getdata":
             for _ in range(reader.compact()):
-                kind, wanted = reader.number(4), reader.take(32)
+                kind = reader.number(4)
+                wanted = reader.take(32)
                 raw = self.waits.get(wanted)
                 if kind == WITNESS_BLOCK:
                     blocks = self.blocks()
@@ -165,7 +170,8 @@ def of(command: str, bad: Bad) -> Bad:
 
 
 def false_block(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
-    newest, older = peer.blocks()[-1], peer.blocks()[-2]
+    newest = peer.blocks()[-1]
+    older = peer.blocks()[-2]
     peer.send(sock, "block", newest.header + older.raw[80:])
     return True
 

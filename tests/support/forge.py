@@ -57,7 +57,9 @@ class Process:
     def __init__(
         self, channel: socket.socket, stdout: IO[str] | None, stderr: IO[str] | None
     ):
-        self._channel, self.stdout, self.stderr = channel, stdout, stderr
+        self._channel = channel
+        self.stdout = stdout
+        self.stderr = stderr
         self.returncode: int | None = None
         self.pid = self._told()
 
@@ -160,7 +162,8 @@ class Forge:
 
     def start(self, environ: dict[str, str], words: list[str], **more: Any) -> Process:
         """Its output and errors are to be read as text."""
-        (output, to_output), (errors, to_errors) = os.pipe(), os.pipe()
+        (output, to_output) = os.pipe()
+        (errors, to_errors) = os.pipe()
         try:
             channel = self.order(environ, words, to_output, to_errors, **more)
         finally:
@@ -213,7 +216,8 @@ def fork_for_each_order(act: Callable[[dict[str, Any]], None]) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     orders.close()
     assert os.open(os.devnull, os.O_RDONLY) == 0  # the first that is free
-    channel, order = socket.socket(fileno=files[0]), json.loads(text)
+    channel = socket.socket(fileno=files[0])
+    order = json.loads(text)
     pid = os.fork()
     if pid:
         _keep(pid, channel, files[1:])

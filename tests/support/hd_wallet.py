@@ -10,7 +10,8 @@ from btcpay.bitcoin.secp256k1 import ORDER
 from btcpay.bitcoin.wire import hash160
 from btcpay.sandbox.payer.key import public_point
 
-XPUB, XPRV = bytes.fromhex("0488b21e"), bytes.fromhex("0488ade4")
+XPUB = bytes.fromhex("0488b21e")
+XPRV = bytes.fromhex("0488ade4")
 TPUB = bytes.fromhex("043587cf")
 
 

@@ -19,7 +19,8 @@ class Watch(Clock):
     """Goes on like that of the service, which it cannot move; ahead or back when it was moved."""
 
     def __init__(self) -> None:
-        self.at, self._since_s = datetime.now(UTC), time.monotonic()
+        self.at = datetime.now(UTC)
+        self._since_s = time.monotonic()
 
     def __call__(self) -> datetime:
         return self.at + timedelta(seconds=time.monotonic() - self._since_s)

@@ -11,7 +11,9 @@ from urllib.parse import urljoin
 from builders import Live, until
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_UTIME, _STIME = 11, 12  # of /proc/PID/stat, behind the name: proc_pid_stat(5)
+# of /proc/PID/stat, behind the name: proc_pid_stat(5)
+_UTIME = 11
+_STIME = 12
 
 # Each is a beginning and a piece that is repeated until the text is as long as it may be.
 TEXTS = {
@@ -42,7 +44,8 @@ TEXTS = {
 def text_of(name: str, size: int) -> bytes:
     """The text in UTF-8, of `size` bytes at most."""
     begin, piece = TEXTS[name]
-    begun, repeated = begin.encode(), piece.encode()
+    begun = begin.encode()
+    repeated = piece.encode()
     return begun + repeated * ((size - len(begun)) // len(repeated))
 
 
@@ -108,7 +111,8 @@ class Stranger:
     """Sends requests one after another, each of which may cost `most_s`."""
 
     def __init__(self, live: Live, most_s: float) -> None:
-        self._live, self._most_s = live, most_s
+        self._live = live
+        self._most_s = most_s
         self._meter = Meter(live)
         self.sent = 0
 

@@ -21,9 +21,13 @@ from btcpay.check.plan import (
 )
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
-HOUR, HOUR_S, FOREVER_S = timedelta(hours=1), 3600, 10**9
-PER_HOUR, BLOCK_S = 600, 600
-PASS_S, STAYS_S = 5, 50
+HOUR = timedelta(hours=1)
+HOUR_S = 3600
+FOREVER_S = 10**9
+PER_HOUR = 600
+BLOCK_S = 600
+PASS_S = 5
+STAYS_S = 50
 # After so many seconds somebody pays, one after the other; every third closes the page just then.
 PATIENCES_S = (70, 130, 100, 190, 300, 80, 480, 160)
 SLOW_PATIENCES_S = tuple(60 * minutes for minutes in (2, 3, 5, 8, 13, 21, 34, 55))
@@ -82,7 +86,8 @@ class Simulation:
     """
 
     def __init__(self, case: Hours) -> None:
-        self.case, self.second = case, 0
+        self.case = case
+        self.second = 0
         self.seen_s: list[int] = []
         self.counted_s: list[int] = []
         self.calls = self.runs_unreached = 0
@@ -141,7 +146,8 @@ class Simulation:
         self.orders[known.id] = Order(known, self.second, asks_until_s, pays_s)
 
     def _come(self) -> None:
-        case, second = self.case, self.second
+        case = self.case
+        second = self.second
         for _ in range(case.bots if second == case.bots_from_s else 0):
             self._new(FOREVER_S, ends=False)
         for kind, per_hour in enumerate((case.unpaid, case.opened, case.payers)):
@@ -186,7 +192,8 @@ class Simulation:
 
     def _plan(self, whole: bool) -> bool:
         """A run's looks, or those of a pass after it; whether anybody waits at a page."""
-        now, allowance = at(self.second), self._allowance()
+        now = at(self.second)
+        allowance = self._allowance()
         oldest_s = -1 if whole else max(0, self.second - CLOSED_LATELY.seconds)
         orders = [o for o in self.orders.values() if o.asked_s(self.second) >= oldest_s]
         known = [order.shown(self.second) for order in orders]
@@ -201,7 +208,8 @@ class Simulation:
         return any(is_waiting(one, now) for one in known)
 
     def _look(self, order: Order, allowance: Allowance) -> None:
-        known, now = order.known, at(self.second)
+        known = order.known
+        now = at(self.second)
         why = due(known, HOUR, allowance.per_hour, now)
         if why and why.reason is Reason.ENDED and not known.is_covered:
             del self.orders[known.id]

@@ -12,7 +12,8 @@ from aiosmtpd.controller import Controller
 from ports import free_port
 from programs import certificate
 
-USER, PASSWORD = "shop@example.com", "hunter2 :/@"
+USER = "shop@example.com"
+PASSWORD = "hunter2 :/@"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ class MailServer:
         self.answers: dict[str, str] = {}
         self.sessions = 0
         self.pause_s = 0.0
-        self._kind, self._login = kind, login
+        self._kind = kind
+        self._login = login
         self.ca = folder / "fullchain.pem"
         context = None
         if kind != "plain":

@@ -22,7 +22,8 @@ from btcpay.sandbox.payer.key import Key
 from storage.queries import invoices
 
 ACCOUNT = "m/84'/1'/0'"
-CHAIN_TXS_PER_PAGE, MAX_MEMPOOL_TXS = 25, 50
+CHAIN_TXS_PER_PAGE = 25
+MAX_MEMPOOL_TXS = 50
 
 
 class NodeEsplora(Serving):
@@ -48,7 +49,8 @@ class NodeEsplora(Serving):
             block_hash
         ]:
             newer.insert(0, self.node.block(block_hash))
-            block_hash, height = newer[0].previous, height - 1
+            block_hash = newer[0].previous
+            height = height - 1
         self._chain[height + 1 :] = newer
         return self._chain
 

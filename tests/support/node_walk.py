@@ -53,7 +53,8 @@ def live(order: dict[str, Any]) -> None:
     """One check at a time that is told, killed before its so manieth commit."""
     signal.alarm(60)  # one that hangs fails the test and does not hold it up
     die_before(order["moment"])
-    read, at = settings.read(os.environ), datetime.fromisoformat(order["at"])
+    read = settings.read(os.environ)
+    at = datetime.fromisoformat(order["at"])
     db = open_database(read.database_url)
     explorers = open_explorers(read, None)
     means = (
@@ -77,7 +78,8 @@ class Where(NamedTuple):
 
 
 Outpoint = tuple[str, int]
-Confirmed, Waiting = dict[Outpoint, Where], dict[Outpoint, int]
+Confirmed = dict[Outpoint, Where]
+Waiting = dict[Outpoint, int]
 
 
 @dataclass
@@ -109,7 +111,9 @@ class Walk:
     """A shop, and everything that may happen to it."""
 
     def __init__(self, till: NodeTill, forge: Forge) -> None:
-        self.till, self.node, self.forge = till, till.node, forge
+        self.till = till
+        self.node = till.node
+        self.forge = forge
         self.dice = random.Random(SEED)
         self.orders: list[Order] = []
         self.did: Counter[str] = Counter()
@@ -123,10 +127,8 @@ class Walk:
     def invoice(self) -> bool:
         if len(self.orders) >= MOST_INVOICES:
             return False
-        usd, hours = (
-            self.dice.choice(list(CONFIRMATIONS)),
-            self.dice.choice([None, 1, 1]),
-        )
+        usd = self.dice.choice(list(CONFIRMATIONS))
+        hours = self.dice.choice([None, 1, 1])
         fields = {"expires_in_hours": hours} if hours else {}
         made = self.till.shop.invoice(usd, **fields)
         expires_at = self.now + timedelta(hours=hours) if hours else None
@@ -149,10 +151,8 @@ class Walk:
     def spend(self) -> bool:
         """The merchant moves coins of one invoice, also those that wait, perhaps to another."""
         order = self.dice.choice(self.orders)
-        earned, (tip, _) = (
-            self.node.coins(order.script, coinbases=True),
-            self.node.tip(),
-        )
+        earned = self.node.coins(order.script, coinbases=True)
+        (tip, _) = self.node.tip()
         coins = self.node.coins(order.script)
         coins += [coin for coin in earned if tip - coin.height >= COINBASE_MATURITY]
         if not coins:
@@ -206,7 +206,8 @@ class Walk:
             return []
         if any(coin.output.script not in self.node.wallet.scripts for coin in coins):
             return []
-        order, parts = self.dice.choice(self.orders), []
+        order = self.dice.choice(self.orders)
+        parts = []
         if self.dice.random() < 0.5:
             most_sats = sum(coin.output.value_sats for coin in coins) - FEE_SATS
             parts = [(order.address, min(order.amount_sats, most_sats))]
@@ -259,7 +260,8 @@ class Walk:
 
     def index(self, order: Order) -> tuple[Confirmed, Waiting]:
         """What the node's index says of an invoice's address, and so is in time."""
-        confirmed, waiting = Confirmed(), Waiting()
+        confirmed = Confirmed()
+        waiting = Waiting()
         history = self.node.history(order.script)
         spends = {
             tuple(spent.outpoint): height
@@ -269,7 +271,8 @@ class Walk:
         }
         for tx, height in history:
             for vout, output in enumerate(tx.outputs):
-                outpoint, sats = (tx.txid, vout), output.value_sats
+                outpoint = (tx.txid, vout)
+                sats = output.value_sats
                 if output.script == order.script and height < 0:
                     waiting[outpoint] = sats
                 elif output.script == order.script:
@@ -431,7 +434,8 @@ def run(
 def go(walk: Walk, step: int, half: int) -> None:
     """Some of what may happen, and what the shop finds then."""
     # Ids differ from run to run, and what is done to which; what happens does not.
-    dice, happened = random.Random(f"{SEED} {step}"), []
+    dice = random.Random(f"{SEED} {step}")
+    happened = []
     walk.till.clock.move(minutes=dice.choice([11, 15, 25]))
     walk.node.set_time(walk.till.now)
     if step == half:

@@ -37,7 +37,8 @@ def on(url: str, till: Till) -> Iterator[Till]:
     shop = Shop(
         app, app.extensions["blocktill"], till.clock, environ, till.shop.merchant_id
     )
-    shop.read_key, shop.write_key = till.shop.read_key, till.shop.write_key
+    shop.read_key = till.shop.read_key
+    shop.write_key = till.shop.write_key
     with shop:
         yield Till(shop, till.sandbox, till.clock)
 
@@ -93,7 +94,8 @@ def lived_in(till: Till, folder: Path) -> None:
     till.shop.invoice()
     Terminal(till).run("check")
     Terminal(till).run("merchant", "mail", "shop", "owner@shop.example", "--receipts")
-    db, now = till.shop.service.db, till.clock()
+    db = till.shop.service.db
+    now = till.clock()
     till.shop.sql(
         "INSERT INTO store VALUES ('store_1', 1, 'https://shop.example:443', 1)"
     )

@@ -17,7 +17,9 @@ class Page(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.source, self.texts, self.attributes = text, {}, {}
+        self.source = text
+        self.texts = {}
+        self.attributes = {}
         self.tags: list[tuple[str, dict[str, Any]]] = []
         self._open: list[str | None] = []
         self.feed(text)

@@ -27,7 +27,8 @@ from btcpay.merchants.merchants import set_brand, set_currency, set_timezone
 from schemas.requests import NEW_PRICED_INVOICE, load
 from storage.statement import as_dict
 
-HEIGHT, GAP = 560, 16
+HEIGHT = 560
+GAP = 16
 # Every state of the checkout beside each other, every other one in the dark theme.
 STATES = (
     *("branded", "countdown", "seen", "partial", "dust", "vanished"),
@@ -36,10 +37,15 @@ STATES = (
     *("canceled", "link_flexible", "link_fixed", "link_wrong_amount", "link_gone"),
     *("link_too_many", "link_nothing_here"),
 )
-COLUMNS, WIDTH = 6, 260
-FILMED, STAGE = "paid-in-time", (1120, 700)
-EVERY_MS, FIRST_MS, LAST_MS = 500, 1500, 4000
-DAYS, ACCENT = 45, "#0b7a4b"
+COLUMNS = 6
+WIDTH = 260
+FILMED = "paid-in-time"
+STAGE = (1120, 700)
+EVERY_MS = 500
+FIRST_MS = 1500
+LAST_MS = 4000
+DAYS = 45
+ACCENT = "#0b7a4b"
 
 
 def together(pictures: list[Image.Image], columns: int, file: Path) -> None:
@@ -101,7 +107,8 @@ def sandbox(browser: Browser, folder: Path, shots: Path, file: Path) -> None:
 
 def sell(hosted: Hosted, amount: str, what: str) -> dict[str, Any]:
     """An invoice in euros, as the till makes it."""
-    service, now = hosted.shop.service, hosted.clock()
+    service = hosted.shop.service
+    now = hosted.clock()
     wanted = {
         "amount": Decimal(amount),
         "description": what,
@@ -137,7 +144,8 @@ def live_through(hosted: Hosted) -> None:
 
 def logo(width: int = 96) -> bytes:
     """A cup, in the colour of the shop."""
-    picture, file = Image.new("RGB", (width, 96), ACCENT), io.BytesIO()
+    picture = Image.new("RGB", (width, 96), ACCENT)
+    file = io.BytesIO()
     ImageDraw.Draw(picture).chord((24, 8, 72, 72), 0, 180, "#ffffff")
     picture.save(file, "PNG")
     return file.getvalue()
@@ -163,7 +171,8 @@ def shop(browser: Browser, hosted: Hosted, pictures: Path) -> None:
             else picture.resize((width, HEIGHT), Image.Resampling.LANCZOS)
         )
 
-    db, owner = hosted.shop.service.db, hosted.shop.merchant_id
+    db = hosted.shop.service.db
+    owner = hosted.shop.merchant_id
     brand = {
         "name": "Harbour Roasters",
         "accent": ACCENT,
@@ -173,10 +182,8 @@ def shop(browser: Browser, hosted: Hosted, pictures: Path) -> None:
     set_currency(db, owner, "EUR")
     set_timezone(db, owner, "Europe/Berlin")
     live_through(hosted)
-    order, sale = (
-        sell(hosted, "27.90", "Two bags of coffee"),
-        sell(hosted, "12.50", "Cake"),
-    )
+    order = sell(hosted, "27.90", "Two bags of coffee")
+    sale = sell(hosted, "12.50", "Cake")
     page = f"/pay/{order['id']}"
     shown = {
         page: (390, 760),

@@ -41,7 +41,8 @@ def is_alive(pid: int) -> bool:
 
 def press(chain: str, button: str, **fields: Any) -> Any:
     """A button of the sandbox's page, which answers in JSON."""
-    url, headers = f"{chain}/sandbox/{button}", {"Accept": "application/json"}
+    url = f"{chain}/sandbox/{button}"
+    headers = {"Accept": "application/json"}
     response = requests.post(url, data=fields, headers=headers, timeout=60)
     assert response.ok, response.text
     return response.json()
@@ -135,11 +136,10 @@ def start_playground(
     """Runs `blocktill sandbox` until it has introduced itself."""
     if "sandbox_command" in GONE:
         pytest.skip("the part was deleted")
-    service_port, chain_port = service_port or free_port(), chain_port or free_port()
-    service, chain = (
-        f"http://127.0.0.1:{service_port}",
-        f"http://127.0.0.1:{chain_port}",
-    )
+    service_port = service_port or free_port()
+    chain_port = chain_port or free_port()
+    service = f"http://127.0.0.1:{service_port}"
+    chain = f"http://127.0.0.1:{chain_port}"
     began_s = time.monotonic()
     environ = {
         name: value for name, value in os.environ.items() if "BLOCKTILL" not in name
@@ -151,7 +151,8 @@ def start_playground(
         "BLOCKTILL_CURRENCY_SOURCES": f"{chain}/price#/{{currency}}",
     }
     words = ["sandbox", "--port", str(chain_port), "--state", str(folder / "sandbox")]
-    talk, introduction = folder / "talk", ""
+    talk = folder / "talk"
+    introduction = ""
     with talk.open("w", encoding="utf-8") as log:
         pipes = {"stdout": subprocess.PIPE, "stderr": log, "text": True}
         process = subprocess.Popen(

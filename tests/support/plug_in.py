@@ -17,12 +17,12 @@ class GreenfieldShop:
     def __init__(
         self, shop: Shop, plugin: str = "any", url: str = SHOP, merchant_id: int = 0
     ):
-        network, owner_id = (
-            shop.service.settings.network,
-            merchant_id or shop.merchant_id,
-        )
-        db, now = shop.service.db, shop.clock()
-        self.shop, self.url = shop, url
+        network = shop.service.settings.network
+        owner_id = merchant_id or shop.merchant_id
+        db = shop.service.db
+        now = shop.clock()
+        self.shop = shop
+        self.url = url
         self.store = store_of(db, owner_id, url, now)
         of_shop = (self.store, PERMISSIONS[plugin])
         self.issued = keys.issue(db, network, owner_id, "write", plugin, now, *of_shop)

@@ -31,7 +31,8 @@ FAST = {
     "max_connections": "200",
 }
 END = 'read _; "$0" --mode immediate --pgdata "$1/data" stop; rm -r "$1"'
-USER, SECRET = "blocktill", "correct-horse"
+USER = "blocktill"
+SECRET = "correct-horse"
 TEMPLATE = "migrated"  # the database that new ones are copied from
 _numbers = itertools.count(1)
 

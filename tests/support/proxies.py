@@ -32,10 +32,8 @@ class Proxy:
 
     def connect(self, source: str = "127.0.0.1") -> http.client.HTTPConnection:
         """From this address of the loopback, which has many."""
-        to, options = (
-            ("127.0.0.1", self.port),
-            {"timeout": 20, "source_address": (source, 0)},
-        )
+        to = ("127.0.0.1", self.port)
+        options = {"timeout": 20, "source_address": (source, 0)}
         if not self.has_tls:
             return http.client.HTTPConnection(*to, **options)
         return http.client.HTTPSConnection(
@@ -85,7 +83,8 @@ def replaced(text: str, *changes: tuple[str, str, int]) -> str:
 
 def nginx(folder: Path, upstream: int) -> Proxy:
     """Certificate and folders are its own."""
-    plain, tls = free_port(), free_port()
+    plain = free_port()
+    tls = free_port()
     certificate(folder)
     site = replaced(
         (DEPLOY / "nginx.conf").read_text(),

@@ -50,10 +50,8 @@ class History(World):
 
     def give(self) -> None:
         if self.names:
-            name, to = (
-                self.dice.choice(list(self.names)),
-                self.dice.choice(self.addresses),
-            )
+            name = self.dice.choice(list(self.names))
+            to = self.dice.choice(self.addresses)
             ours = self._try(
                 lambda: acts.give(
                     self.db, self.till.settings, self.names[name], to, self.till.clock()
@@ -124,7 +122,8 @@ class History(World):
 
     def _compare_attention(self, id: str) -> None:
         """Too much waits for a human until the excess is sent back; other reasons come first."""
-        theirs, row = self.model.invoices[id], self.db.only(attentions.INVOICE, id=id)
+        theirs = self.model.invoices[id]
+        row = self.db.only(attentions.INVOICE, id=id)
         assert (row.status == "paid") == theirs.paid, (row, theirs)
         if not theirs.paid or row.attention not in (None, "too_much"):
             return

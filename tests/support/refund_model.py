@@ -205,7 +205,8 @@ class Model:
         """The outputs of which the merchant is asked "was it this?"."""
         if self.state(refund) != "ready":
             return []
-        used, r = set(self.sent().values()), self.refunds[refund]
+        used = set(self.sent().values())
+        r = self.refunds[refund]
         return [
             o
             for o in outputs(self.chain)
@@ -282,11 +283,9 @@ class Model:
         return refund
 
     def set_address(self, refund: Refund, address: str) -> None:
-        refund.address, refund.known, refund.known_height = (
-            address,
-            frozenset(self.seen),
-            len(self.chain) - 1,
-        )
+        refund.address = address
+        refund.known = frozenset(self.seen)
+        refund.known_height = len(self.chain) - 1
 
     def give(self, refund: str, address: str) -> Refusal | None:
         """The payer (or the merchant) gives the address."""

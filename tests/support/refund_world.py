@@ -160,7 +160,8 @@ class World:
 
     def _tell(self) -> None:
         """Tells the model which blocks the shop has and has read."""
-        model, rows = self.model, self.headers()
+        model = self.model
+        rows = self.headers()
         known = {hash for _, hash, _ in rows}
         gone = [block for block in model.chain if block.id not in known]
         if gone:

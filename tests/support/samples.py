@@ -15,7 +15,8 @@ Samples = dict[str, float]
 def figures(shop: Shop) -> Samples:
     registry = CollectorRegistry()
     file = sqlite_path(shop.service.settings.database_url)
-    service, folder = shop.service, file and file.parent
+    service = shop.service
+    folder = file and file.parent
     registry.register(
         Figures(service.db, service.limiter.is_complete, shop.clock, folder)
     )

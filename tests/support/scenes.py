@@ -87,7 +87,8 @@ class Relay(FakeEsplora):
             number = len(calls)
             if path not in self._truths:
                 self._truths[path] = requests.get(self._honest + path, timeout=60)
-        truth, fault = self._truths[path], self.faults.get(world)
+        truth = self._truths[path]
+        fault = self.faults.get(world)
         instead = fault(number, path, truth.content) if fault else None
         return instead or say(truth.content, truth.status_code)
 
@@ -165,7 +166,8 @@ def over_the_deadline(till: Till) -> None:
         till.shop.invoice(25, expires_in_hours=1) for _ in range(5)
     )
     till.pay(waiting)
-    in_time, taken_back = till.pay(confirmed), till.pay(replaced)
+    in_time = till.pay(confirmed)
+    taken_back = till.pay(replaced)
     till.look_for(waiting, confirmed, replaced)
     till.clock.move(hours=2)
     wallets.replace(till.sandbox.wallet, till.now, taken_back, away=True)
@@ -174,11 +176,9 @@ def over_the_deadline(till: Till) -> None:
 
 def deep_or_canceled(till: Till) -> None:
     """Large sums, one of them deep enough by now; and money that nobody asks for any more."""
-    deep, shallow, canceled = (
-        till.shop.invoice(1500),
-        till.shop.invoice(1500),
-        till.shop.invoice(),
-    )
+    deep = till.shop.invoice(1500)
+    shallow = till.shop.invoice(1500)
+    canceled = till.shop.invoice()
     till.pay(deep)
     till.clock.move(hours=2)
     till.mine_and_check()
@@ -190,7 +190,8 @@ def deep_or_canceled(till: Till) -> None:
 def swept(till: Till) -> None:
     """Coins that have moved on: of a payment that is known, and before anyone looked."""
     sweeper = Sweeper(till, keep_shop=True)
-    known, unknown = sweeper.invoice(), sweeper.invoice()
+    known = sweeper.invoice()
+    unknown = sweeper.invoice()
     first = till.pay(known)
     till.mine_and_check()
     till.clock.move(hours=2)
@@ -369,7 +370,8 @@ def _assert_told_once(rows: Rows) -> None:
     """
     told = Counter((row["kind"], row["invoice_id"]) for row in rows["public_event"])
     for invoice in rows["invoice"]:
-        id, status = invoice["id"], invoice["status"]
+        id = invoice["id"]
+        status = invoice["status"]
         paid = told["invoice.paid", id] - told["invoice.reopened", id]
         over = told["invoice.expired", id] + told["invoice.canceled", id]
         by_hand = invoice["settled_reason"] is not None  # after its end

@@ -19,7 +19,8 @@ def say(body: Any, status: int = 200, **headers: str) -> Reply:
         else "application/octet-stream"
     }
     if not isinstance(body, str | bytes):
-        body, named = json.dumps(body), {"Content-Type": "application/json"}
+        body = json.dumps(body)
+        named = {"Content-Type": "application/json"}
     raw = body.encode() if isinstance(body, str) else body
 
     def reply(handler: BaseHTTPRequestHandler) -> None:

@@ -42,7 +42,8 @@ def live_through_all(till: Till) -> dict[Kind, Event]:
     replace(till.sandbox.wallet, till.now, txid, away=True)
     till.look_for(waits)
     till.shop.invoice(5, expires_in_hours=1)
-    canceled, link = till.shop.invoice(25), till.shop.link(title="Tip jar")
+    canceled = till.shop.invoice(25)
+    link = till.shop.link(title="Tip jar")
     Terminal(till).run("invoice", "cancel", canceled["id"])
     Terminal(till).run("link", "deactivate", link["id"])
     till.clock.move(hours=2)
@@ -70,7 +71,8 @@ def _live_through_refunds(till: Till) -> None:
 
 
 def _live_through_bills(till: Till) -> None:
-    terminal, words = Terminal(till), ("--description", "Rent", "--reference", "A-17")
+    terminal = Terminal(till)
+    words = ("--description", "Rent", "--reference", "A-17")
     create = (
         "bill",
         "create",

@@ -29,7 +29,8 @@ def made(
     till: Till, invoice: dict[str, Any], sats: int | None = None, to: str = ""
 ) -> Refund:
     """A refund of this invoice, with the payer's address if there is one."""
-    db, now = till.shop.service.db, till.clock()
+    db = till.shop.service.db
+    now = till.clock()
     row = db.only(invoices.WHOLE, id=invoice["id"])
     order = acts.Order(row.merchant_id, row.id, sats, "returned", to or None)
     return acts.make(db, till.settings, order, now)

@@ -44,11 +44,13 @@ def spend_by_bit(
     **fee: Any,
 ) -> bytes:
     """Pays (address, satoshis) with all these coins, signed by each; the rest is change."""
-    unspent, (first, *others) = pytest.importorskip("bit.network.meta").Unspent, signers
+    unspent = pytest.importorskip("bit.network.meta").Unspent
+    (first, *others) = signers
     form = "p2sh" if others else "p2pkh"
 
     def told(coin: Coin) -> Any:
-        (txid, vout), (sats, script) = coin.outpoint, coin.output
+        (txid, vout) = coin.outpoint
+        (sats, script) = coin.output
         named = form if script == script_of(first.address) else NESTED[form]
         return unspent(sats, 1, script.hex(), txid, vout, named)
 

@@ -23,7 +23,8 @@ def statements(shop: Shop) -> Iterator[list[str]]:
 def sent(patch: pytest.MonkeyPatch) -> list[Any]:
     """The statements that this thread sends to a server from now on."""
     found: list[Any] = []
-    ours, execute = threading.get_ident(), psycopg.Cursor.execute
+    ours = threading.get_ident()
+    execute = psycopg.Cursor.execute
 
     def noted(cursor: Any, statement: Any, *args: Any, **named: Any) -> Any:
         if threading.get_ident() == ours:

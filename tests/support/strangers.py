@@ -22,7 +22,8 @@ def strangers(
     connect: Callable[[], socket.socket], sent: bytes, count: int
 ) -> Iterator[list[int]]:
     """Each asks again when it is answered, on a new connection where that ended."""
-    ended, answers = threading.Event(), [0]
+    ended = threading.Event()
+    answers = [0]
 
     def ask(selector: selectors.BaseSelector) -> None:
         client = connect()
@@ -45,7 +46,8 @@ def strangers(
                 ask(selector)
             while not ended.is_set():
                 for key, _ in selector.select(0.1):
-                    client, said = key.fileobj, answered(key.fileobj)
+                    client = key.fileobj
+                    said = answered(key.fileobj)
                     if said is None:
                         continue
                     if said and sent is KEPT:
@@ -71,7 +73,8 @@ def visits(visit: Callable[[], None], answers: list[int]) -> list[tuple[float, i
     """How long each visit took, and how many answers the strangers got meanwhile."""
     waited = []
     for _ in range(VISITS):
-        started_s, before = time.monotonic(), answers[0]
+        started_s = time.monotonic()
+        before = answers[0]
         visit()
         waited.append((time.monotonic() - started_s, answers[0] - before))
         time.sleep(0.05)

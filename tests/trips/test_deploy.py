@@ -195,10 +195,8 @@ def test_the_single_file_keeps_its_database_in_the_one_volume():
 )
 def test_the_settings_of_the_compose_file_are_settings(name, part, tmp_path):
     service = compose(name)["services"][part]
-    written, values = (
-        dict(service["environment"]),
-        {"BLOCKTILL_BASE_URL": "https://pay.example.com"},
-    )
+    written = dict(service["environment"])
+    values = {"BLOCKTILL_BASE_URL": "https://pay.example.com"}
     for secret in service.get("secrets", ()):
         assert secret in compose(name)["secrets"]
         assert written["BLOCKTILL_DATABASE_URL_FILE"] == f"/run/secrets/{secret}"

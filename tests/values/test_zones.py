@@ -65,8 +65,10 @@ DAYS = {
 @pytest.mark.parametrize("case", DAYS)
 def test_a_day_begins_and_ends_when_the_clocks_of_its_zone_say_so(case):
     name, written, begins, hours = DAYS[case]
-    zone, day = ZoneInfo(name), (date.fromisoformat(written) - EPOCH).days
-    begin, end = start_of(day, zone), start_of(day + 1, zone)
+    zone = ZoneInfo(name)
+    day = (date.fromisoformat(written) - EPOCH).days
+    begin = start_of(day, zone)
+    end = start_of(day + 1, zone)
     assert begin == to_ms(datetime.fromisoformat(begins).replace(tzinfo=UTC))
     assert end - begin == timedelta(hours=hours) // timedelta(milliseconds=1)
     if hours:

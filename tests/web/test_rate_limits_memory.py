@@ -128,7 +128,9 @@ class Overtaken(Seconds):
     other: threading.Thread | None = None
 
     def __call__(self):
-        read, limiter, self.limiter = self.at_s, self.limiter, None
+        read = self.at_s
+        limiter = self.limiter
+        self.limiter = None
         if limiter:
             self.at_s += 0.001
             self.other = threading.Thread(target=limiter.hit, args=(FAILED_AUTH, ME))

@@ -69,7 +69,8 @@ def test_two_limiters_on_one_redis_count_together(redis, patient):
 
 @needs_redis
 def test_a_request_fits_again_when_the_oldest_has_left_and_not_before(limiter):
-    brief, before_s = Bucket("brief", 2, period_s=15), time.time()
+    brief = Bucket("brief", 2, period_s=15)
+    before_s = time.time()
     windows = [limiter.hit(brief, "key")]
     assert (
         before_s + 14.99 < windows[0].resets_s <= time.time() + 15
@@ -138,7 +139,8 @@ def test_two_workers_share_each_window_exactly(redis, shop, tmp_path):
             for _ in range(100):
                 with Redis.from_url(redis.url) as store:
                     store.flushall()
-                losses, began_s = live.log().count("cannot be asked"), time.monotonic()
+                losses = live.log().count("cannot be asked")
+                began_s = time.monotonic()
                 statuses = sorted(pool.map(ask, range(times)))
                 was_shared = live.log().count("cannot be asked") == losses
                 if (
@@ -219,7 +221,8 @@ def test_when_redis_is_back_the_shared_window_goes_on(
     redis, hasty_limiter, seconds, patient
 ):
     """Ten are counted while Redis surely answers, by a limiter that waits for it."""
-    limiter, at_first = hasty_limiter, Limiter(redis.url, time.time, seconds)
+    limiter = hasty_limiter
+    at_first = Limiter(redis.url, time.time, seconds)
     for _ in range(10):
         at_first.hit(WRITES, "key")
     redis.hang()

@@ -83,7 +83,9 @@ def test_an_interruption_at_the_terminal_leaves_nobody_behind(shop, tmp_path):
 def test_others_are_answered_at_once_while_another_process_holds_the_lock(
     shop, tmp_path
 ):
-    invoice, keys, answers = shop.invoice(), flood.write_keys(shop), {}
+    invoice = shop.invoice()
+    keys = flood.write_keys(shop)
+    answers = {}
     before = counts(shop)
     with Live(shop, tmp_path) as live:
         assert live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 5}).ok
@@ -107,7 +109,9 @@ def test_others_are_answered_at_once_while_another_process_holds_the_lock(
 def test_others_are_answered_at_once_while_no_source_says_a_price(
     shop, ticker, tmp_path
 ):
-    invoice, keys, answers = shop.invoice(), flood.write_keys(shop), {}
+    invoice = shop.invoice()
+    keys = flood.write_keys(shop)
+    answers = {}
     before = counts(shop)
     with (
         ticker.silent(),

@@ -59,7 +59,8 @@ def test_pages_of_one_ipv6_network_share_a_window(shop):
         shop.service.limiter.hit(rate_limits.VISITS, "2001:db8:0:1::/64")
 
     def visit(address):
-        path, place = f"/link/{shop.link()['id']}", {"REMOTE_ADDR": address}
+        path = f"/link/{shop.link()['id']}"
+        place = {"REMOTE_ADDR": address}
         return shop.client.get(path, environ_base=place).status_code
 
     assert (visit("2001:db8:0:1::abcd"), visit("2001:db8:0:2::abcd")) == (429, 200)

@@ -19,8 +19,10 @@ from btcpay.values.errors import FetchError
 from btcpay.values.money import MAX_MONEY_SATS
 
 T = TypeVar("T")
-_HASH, _HEX = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]*")
-MAX_HEIGHT, MAX_VOUT = 100_000_000, 0xFFFFFFFF
+_HASH = re.compile("[0-9a-f]{64}")
+_HEX = re.compile("[0-9a-f]*")
+MAX_HEIGHT = 100_000_000
+MAX_VOUT = 0xFFFFFFFF
 # Bytes of a page's values in memory: an array of empty ones takes thirty times its length.
 MAX_PAGE_WEIGHT = 32_000_000
 _WEIGHTS = {
@@ -34,7 +36,8 @@ _BYTE_WEIGHT = 4  # one character beyond 16 bits makes all of its text so large
 MAX_HEADERS_BYTES = 1_000_000
 # Of a page of transactions: 75 of ordinary size are some 200 kB, half of which is cut as it comes.
 # A single one that pays three thousand others is a megabyte.
-MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES = 16_000_000, 3_000_000
+MAX_PAGE_BYTES = 16_000_000
+MAX_PAGE_KEPT_BYTES = 3_000_000
 # Servers cap the list, electrs at 50, others lower; a shorter list is complete.
 WHOLE_BELOW = 25
 MAX_PARTS = 15_000  # outputs and inputs of one address
@@ -106,7 +109,8 @@ def _number(value: Any, most: int) -> int:
 
 def _headers(height: int | None, blocks: list[Any]) -> list[ShownHeader]:
     """Each has the hash that is shown, so that its other values need no look."""
-    shown, before = list[ShownHeader](), ""
+    shown = list[ShownHeader]()
+    before = ""
     for block in sorted(blocks, key=lambda block: _number(block["height"], MAX_HEIGHT)):
         links = block.get("previousblockhash") or NO_TXID, block["merkle_root"]
         numbers = (block[name] for name in ("timestamp", "bits", "nonce"))

@@ -18,7 +18,8 @@ REQUEST_TIMEOUT_S = (
 )
 TEXT = http_client.Response(bytes, max_bytes=4096)  # a height, a hash or a header
 # A hundred outputs and inputs of each address are free; one run holds no more than 30,000 others.
-FEW_PARTS, MOST_PARTS = 100, 30_000
+FEW_PARTS = 100
+MOST_PARTS = 30_000
 TOO_MANY = (403, 429)  # some answer "forbidden" to a client that they have banned
 MOST_CHAIN_S = 60.0  # of a run, for all questions about the chain: headers and blocks
 T = TypeVar("T")
@@ -39,7 +40,8 @@ class Endpoint:
         quota: Quota | None,
         on_headers: http_client.OnHeaders,
     ) -> None:
-        self.network, self.name = network, name_of(url)
+        self.network = network
+        self.name = name_of(url)
         self.host = str(urlsplit(url).hostname)
         self.calls = self.bytes_read = 0
         self.until_s = math.inf
@@ -47,12 +49,10 @@ class Endpoint:
         self.left_alone = (
             f"asked to be left alone, and is until {iso(until)}" if until else ""
         )
-        self._url, self._session, self._quota, self._on_headers = (
-            url,
-            session,
-            quota,
-            on_headers,
-        )
+        self._url = url
+        self._session = session
+        self._quota = quota
+        self._on_headers = on_headers
         self._turn = threading.Lock()
         self._parts = 0
         self._chain_s = 0.0
@@ -83,7 +83,8 @@ class Endpoint:
             self._quota.take(self.name)
         with self._lock:
             self.calls += 1
-        url, timeout_s = self._url + path, min(timeout_s, left_s)
+        url = self._url + path
+        timeout_s = min(timeout_s, left_s)
         try:
             return self._session.get(
                 url, timeout_s, response, self._on_headers, self._turn, self._count
@@ -99,7 +100,8 @@ class Endpoint:
     def _refused(self, error: BadStatus) -> None:
         """Notes a refusal, once for all calls that were under way."""
         with self._lock:
-            known, self.left_alone = self.left_alone, "asked to be left alone"
+            known = self.left_alone
+            self.left_alone = "asked to be left alone"
         if self._quota and not known:
             self._quota.refused(self.name, error.retry_after_s)
 

@@ -89,7 +89,8 @@ class Esplora(Endpoint, Explorer):
 
     def headers_after(self, locator: Sequence[Known]) -> Iterator[list[bytes]]:
         """Its headers above a block of ours: two calls for a new tip, else pages from the fork."""
-        top, hashes = locator[0], {known.hash for known in locator}
+        top = locator[0]
+        hashes = {known.hash for known in locator}
         tip_hash = self.tip_hash()
         if tip_hash == top.hash:
             return

@@ -80,10 +80,13 @@ class Quota:
 
     def rests_until(self, name: str) -> datetime | None:
         """The time until which a refusing explorer rests; None if it may be asked now."""
-        now, row = self.now(), self.db.row(sources.REFUSAL, root=name)
+        now = self.now()
+        row = self.db.row(sources.REFUSAL, root=name)
         until = from_ms(row.rests_until_at) if row else now
         # No rest is longer: if a later time was written, the clock was wrong.
-        return until if now < until <= now + LONGEST_REST else None
+        if now < until <= now + LONGEST_REST:
+            return until
+        return None
 
     def refused(self, name: str, retry_after_s: int) -> None:
         """Lets an explorer that said "too many" rest, longer each time, or as long as it asked."""
@@ -97,8 +100,6 @@ class Quota:
 
     def _used(self, now_ms: int) -> list[ExplorerUse]:
         # The next hour's minutes, counted by a clock that was ahead, count as just spent.
-        after, now = (
-            now_ms - OUT_AFTER_MIN * MINUTE_MS,
-            now_ms + HOUR // timedelta(milliseconds=1),
-        )
+        after = now_ms - OUT_AFTER_MIN * MINUTE_MS
+        now = now_ms + HOUR // timedelta(milliseconds=1)
         return self.db.rows(sources.USED, after=after, now=now)

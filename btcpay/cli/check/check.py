@@ -32,9 +32,11 @@ from storage.database import in_one_line
 from storage.queries import meta, sources
 
 # Calls at once: a public explorer, with its 600 an hour, sees four; one of your own sixteen.
-MOST_IN_FLIGHT, HOURLY_FOR_ONE = 16, 150
+MOST_IN_FLIGHT = 16
+HOURLY_FOR_ONE = 150
 # While somebody waits at a page the mempool is asked again so often, until cron's minute ends.
-LOOKS_EVERY_S, STAYS_S = 5, 50
+LOOKS_EVERY_S = 5
+STAYS_S = 50
 
 log = logging.getLogger(__name__)
 
@@ -76,10 +78,8 @@ def check(
         shell.db.run(sources.FORGET_ALL_PEERS)
     if clock_is_right:
         believe(shell.db, seen_at(shell.db, shell.now))
-    reporter, listening = (
-        Reporter(shell, quiet),
-        listening_of(shell.settings, shell.db, utc_now),
-    )
+    reporter = Reporter(shell, quiet)
+    listening = listening_of(shell.settings, shell.db, utc_now)
     if only is not None:
         find_invoice(shell.db, only)
         # A look by hand is always made: it counts against the quota, but is never refused.
@@ -143,7 +143,8 @@ class Outgoing:
     """An outbox of some parts of the receivers, in a thread of its own."""
 
     def __init__(self, shell: Shell, parts: Sequence[str]) -> None:
-        self._shell, self._parts = shell, parts
+        self._shell = shell
+        self._parts = parts
         self._outbox = Outbox(
             shell.db, shell.settings, utc_now, new_send(shell.settings)
         )
@@ -184,7 +185,8 @@ def _checkers(
 
     `per_hour` replaces the quota of the settings.
     """
-    settings, prices = shell.settings, Prices(shell.settings)
+    settings = shell.settings
+    prices = Prices(shell.settings)
     per_hour = per_hour or settings.explorer_calls_per_hour
     in_flight = max(1, min(MOST_IN_FLIGHT, per_hour // HOURLY_FOR_ONE))
     session = http_client.Session(in_flight, settings.proxy)
@@ -211,7 +213,8 @@ def _run_alone(
     While somebody waits at a page it looks again until then, unless a `pause` ends it; other runs
     may come in between.
     """
-    checker, report = new(), None
+    checker = new()
+    report = None
     while True:
         with locks.only_one(shell.db, shell.settings.database_url, "check") as alone:
             if not alone:

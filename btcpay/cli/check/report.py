@@ -33,11 +33,9 @@ class Reporter:
     """Shows runs of one command; `quiet` holds log lines back, but no errors, until a run ends."""
 
     def __init__(self, shell: Shell, quiet: bool) -> None:
-        self._quiet, self._as_json, self._held = (
-            quiet,
-            shell.as_json,
-            list[MemoryHandler](),
-        )
+        self._quiet = quiet
+        self._as_json = shell.as_json
+        self._held = list[MemoryHandler]()
         self._db = shell.db
         self._merchants = len(shell.db.rows(merchants.ALL))
         if not self._merchants:
@@ -107,11 +105,9 @@ def _heights(report: Report) -> str:
 
 
 def lines_of(report: Report) -> list[str]:
-    behind, looked_at, ahead_s = (
-        report.blocks_behind,
-        report.looked_at,
-        report.clock_ahead_s,
-    )
+    behind = report.blocks_behind
+    looked_at = report.looked_at
+    ahead_s = report.clock_ahead_s
     blocks = "1 block is" if behind == 1 else f"{behind} blocks are"
     hours = "an hour" if report.hours_behind == 1 else f"{report.hours_behind} hours"
     said = [

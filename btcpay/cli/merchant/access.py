@@ -39,11 +39,9 @@ def key_issue(
     shell: Shell, merchant: str, scope: str | None, name: str, **options: Any
 ) -> None:
     """Issue a key; its secret is shown once."""
-    network, owner, now = (
-        shell.settings.network,
-        find_merchant(shell.db, merchant),
-        shell.now,
-    )
+    network = shell.settings.network
+    owner = find_merchant(shell.db, merchant)
+    now = shell.now
     for part in OTHER_KINDS:
         if found := part.issue(shell.db, shell.settings, owner.id, now, scope, options):
             issued, known, hints = found
@@ -103,7 +101,8 @@ def key_revoke(shell: Shell, key_id: str) -> None:
 @answering
 def key_rotate(shell: Shell, key_id: str, grace: int) -> None:
     """Issue a new secret; the old one works for the HOURS of --grace."""
-    network, period = shell.settings.network, timedelta(hours=grace)
+    network = shell.settings.network
+    period = timedelta(hours=grace)
     issued = keys.rotate(shell.db, network, key_id, period, shell.now)
     shell.answer(issued._asdict(), issued.secret)
     say(f"the old key {key_id} works for {grace} more hours")
@@ -127,7 +126,8 @@ def login(shell: Shell, merchant: str, till: bool) -> None:
     """Print a link that opens the merchant's pages once, within ten minutes."""
     if not shell.settings.merchant_pages:
         say(MAYBE_OFF)
-    owner, now = find_merchant(shell.db, merchant), shell.now
+    owner = find_merchant(shell.db, merchant)
+    now = shell.now
     url = merchant_sessions.login_url(
         shell.db, shell.settings.base_url, owner.id, now, till
     )

@@ -43,7 +43,9 @@ KEY_SHOWN = 8  # last characters of a key; its first ones say its place in the t
 def _one_key(_context: Any, _option: Any, given: tuple[str, ...]) -> str | None:
     if len(given) > 1:
         raise click.UsageError("give one key: either --xpub or --descriptor, once")
-    return given[0].encode(errors="replace").decode() if given else None
+    if given:
+        return given[0].encode(errors="replace").decode()
+    return None
 
 
 key_option = partial(
@@ -152,7 +154,8 @@ def wallet_export(
     For a wallet without private keys:
     bitcoin-cli -rpcwallet=NAME importdescriptors "$(blocktill wallet export MERCHANT)".
     """
-    row, network = find_merchant(shell.db, merchant), shell.settings.network
+    row = find_merchant(shell.db, merchant)
+    network = shell.settings.network
     indexes = range(count) if count else range(row.next_index + MARGIN + 1)
     if addresses:
         found = (derive(row.descriptor, index, network) for index in indexes)
@@ -181,7 +184,8 @@ def wallet_gap(shell: Shell, merchant: str, limit: int | None) -> None:
     if limit is not None:
         shell.db.run(merchants.SAY_GAP, id=row.id, wallet_gap_limit=limit)
         row = changed(row, wallet_gap_limit=limit)
-    needed, said = gap_of_merchant(shell.db, row).limit, row.wallet_gap_limit
+    needed = gap_of_merchant(shell.db, row).limit
+    said = row.wallet_gap_limit
     shell.answer(
         {"needed": needed, "said": said},
         f"the wallet needs a gap limit of {needed}; it is taken to have {said}",

@@ -38,10 +38,8 @@ def brand(
 ) -> None:
     """Show or set what a merchant's pages look like."""
     content = logo.read(branding.MAX_LOGO_BYTES + 1) if logo else None
-    owner, change = (
-        merchants.find_merchant(shell.db, merchant),
-        branding.checked(content, **texts),
-    )
+    owner = merchants.find_merchant(shell.db, merchant)
+    change = branding.checked(content, **texts)
     row = merchants.set_brand(shell.db, owner.id, cast(Values, change), clear)
     shell.show([as_dict(row) | {"merchant": merchant}], BRAND_COLUMNS)
 
@@ -138,7 +136,8 @@ def way_back(
         raise click.UsageError(
             "either --paid URL and maybe --unpaid URL, or off, or nothing"
         )
-    owner, change = merchants.find_merchant(shell.db, merchant), Values()
+    owner = merchants.find_merchant(shell.db, merchant)
+    change = Values()
     if off or paid:
         urls = [
             None if url is None else branding.checked_url(url) for url in (paid, unpaid)

@@ -94,7 +94,9 @@ def default_of(
     if (
         question.name == "trusted_proxies" and not now
     ):  # the service itself speaks no TLS
-        return "1" if urlsplit(answers["BLOCKTILL_BASE_URL"]).scheme == "https" else "0"
+        if urlsplit(answers["BLOCKTILL_BASE_URL"]).scheme == "https":
+            return "1"
+        return "0"
     return now or question.usual
 
 
@@ -160,10 +162,8 @@ class Talk:
         return [one._replace(usual=usual.get(one.name, one.usual)) for one in QUESTIONS]
 
     def _answer(self, question: Question, default: str | None, answers: Answers) -> str:
-        given, accepted = (
-            self.given[question.name],
-            partial(answered, question, answers=answers),
-        )
+        given = self.given[question.name]
+        accepted = partial(answered, question, answers=answers)
         if given is None and self.asks and question.asked:
             text = question.text
             if default is not None:
@@ -176,7 +176,8 @@ class Talk:
 
     def merchant(self, network: Network) -> tuple[str, Descriptor]:
         """Name and account key, once their owner has compared the first addresses."""
-        name, key = self.given["merchant"], self.given["xpub"]
+        name = self.given["merchant"]
+        key = self.given["xpub"]
         missing = [f"--{n}" for n in ("merchant", "xpub") if self.given[n] is None]
         self._require(missing, "there is no merchant yet")
         asked = "Merchant's name (your shop's)"

@@ -114,7 +114,8 @@ class _Run(Talk):
 
     def __init__(self, given: Mapping[str, Any], asks: bool) -> None:
         super().__init__(given, asks)
-        self.me, self.is_root = machine.this_user(), os.geteuid() == 0
+        self.me = machine.this_user()
+        self.is_root = os.geteuid() == 0
         usual = "/etc/blocktill.env" if self.is_root else "blocktill.env"
         named = given["env_file"] or os.environ.get(VARIABLE, "").strip()
         self.file = Path(named or usual).absolute()
@@ -181,7 +182,8 @@ class _Run(Talk):
         self, kind: str, state: Path | None, user: pwd.struct_passwd
     ) -> None:
         """Writes the units, and starts them if that is wanted."""
-        backups, is_wanted = self.given["backups"], self.given["start"]
+        backups = self.given["backups"]
+        is_wanted = self.given["start"]
         texts = units.units(
             machine.PROGRAM, self.file, user.pw_name, state, backups, kind
         )
@@ -219,7 +221,9 @@ def _examine(settings: Settings, said: Mapping[str, str]) -> None:
 
 def _make_merchant(settings: Settings, name: str, account: Descriptor) -> None:
     """Adds the merchant, or leaves the one of this name. Raises CommandError for another key."""
-    url, network, now = settings.database_url, settings.network, utc_now()
+    url = settings.database_url
+    network = settings.network
+    now = utc_now()
     with closing(open_ready(url, network.name)) as db:
         there = db.row(merchants.BY_NAME, name=name)
         if there and stored_account(there.descriptor).script(0) != account.script(0):

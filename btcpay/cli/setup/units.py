@@ -25,7 +25,8 @@ SYSTEMD = Path(
     "/run/systemd/system"
 )  # sd_booted(3): there when systemd runs the machine
 SYSTEMCTL = "systemctl"
-OWN, PACKAGED = Path("/etc/systemd/system"), Path("/usr/lib/systemd/system")
+OWN = Path("/etc/systemd/system")
+PACKAGED = Path("/usr/lib/systemd/system")
 _FILES = resources.files("btcpay.cli.setup") / "files"
 _ONE_WORD = re.compile(r"[^\s%$\"'\\;]+")
 

@@ -60,7 +60,8 @@ def _require_whole(db: Database) -> None:
 
 def _version(db: Database, settings: Settings) -> Finding:
     """Raises DatabaseNotReady for another version or network."""
-    found, network = versions.version(db), settings.network.name
+    found = versions.version(db)
+    network = settings.network.name
     versions.refuse_version(found, place_of(settings.database_url))
     versions.refuse_network(meta.get(db, meta.Key.NETWORK), network)
     kind = "SQLite"
@@ -72,7 +73,8 @@ def _version(db: Database, settings: Settings) -> Finding:
 
 # Below the first a restore may lack room for two more copies. Below the second SQLite soon cannot
 # write its log.
-LITTLE_BYTES, TOO_LITTLE_BYTES = 1_000_000_000, 100_000_000
+LITTLE_BYTES = 1_000_000_000
+TOO_LITTLE_BYTES = 100_000_000
 NOT_THE_OWNER = 0o077
 OWN_FOLDER = (
     "chmod 700 '{}', if it holds nothing else; or move the database into a folder of its own, such"
@@ -89,7 +91,8 @@ def modes(shop: Shop) -> Iterator[Finding]:
     files = [Path(f"{path}{suffix}") for suffix in ("", "-wal", "-shm")]
     open_files = [file for file in files if _mode(file) & NOT_THE_OWNER]
     folder = path.parent.absolute()
-    remedies, open_to_all = [], [f"{file}" for file in open_files]
+    remedies = []
+    open_to_all = [f"{file}" for file in open_files]
     if _mode(folder) & LISTED_OR_WRITTEN:
         open_to_all.append(f"the folder {folder}")
         remedies.append(OWN_FOLDER.format(folder))
@@ -107,7 +110,9 @@ def modes(shop: Shop) -> Iterator[Finding]:
 
 
 def _mode(path: Path) -> int:
-    return path.stat().st_mode if path.exists() else 0
+    if path.exists():
+        return path.stat().st_mode
+    return 0
 
 
 def free_space(shop: Shop) -> Iterator[Finding]:

@@ -109,10 +109,8 @@ def _probe(url: str, shop: Shop, quota: Quota | None, first: Known | None) -> Pr
     except (FetchError, ProofFailed, Malformed) as error:
         probe.is_spent = isinstance(error, Spent)
         if isinstance(error, OtherNetwork):
-            probe.is_foreign, probe.remedy = (
-                True,
-                "correct BLOCKTILL_EXPLORERS, or BLOCKTILL_NETWORK",
-            )
+            probe.is_foreign = True
+            probe.remedy = "correct BLOCKTILL_EXPLORERS, or BLOCKTILL_NETWORK"
         elif not probe.trouble:
             probe.remedy = remedy_for(error, "BLOCKTILL_EXPLORERS", probe.remedy)
         probe.trouble = probe.trouble or str(error)
@@ -124,7 +122,8 @@ def _ask(probe: Probe, explorer: Explorer, first: Known | None) -> None:
     """Fills in the probe. Raises at the first fault; sets `trouble` where that explains more."""
     height, raw = explorer.require_chain(0)
     header = parse_header(raw)
-    probe.height, probe.tip_at = height, from_unix_s(header.time)
+    probe.height = height
+    probe.tip_at = from_unix_s(header.time)
     try:
         proven_block(explorer, header.hash)
     except Spent:
@@ -194,7 +193,8 @@ def addresses_ahead(
 
 
 def _ahead_of(merchant: Merchant, explorers: Explorers, shop: Shop) -> Finding:
-    name, start = f"addresses of {merchant.name}", merchant.next_index
+    name = f"addresses of {merchant.name}"
+    start = merchant.next_index
     try:
         used = [
             index

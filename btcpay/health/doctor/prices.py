@@ -72,7 +72,8 @@ def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
     used = {row.currency for row in db.rows(merchants.CURRENCIES)}
     used |= {row.currency for row in db.rows(links.CURRENCIES)}
     for currency in sorted(used - {"USD"}):
-        name, price = f"price in {currency}", prices.of(currency).current_or_none()
+        name = f"price in {currency}"
+        price = prices.of(currency).current_or_none()
         if price is None:
             sentence = "none: too few sources know one, or agree on it"
             yield Finding(

@@ -19,7 +19,9 @@ LOOK = "check BLOCKTILL_SMTP_URL, and the mail server"
 
 def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
     """Each endpoint that is disabled, or has been failing for an hour."""
-    rows, now, well = db.rows(receivers.LIST), shop.now(), True
+    rows = db.rows(receivers.LIST)
+    now = shop.now()
+    well = True
     for row in rows:
         if row.disabled_at is not None:
             since = iso(from_ms(row.disabled_at))
@@ -40,7 +42,8 @@ def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
 
 def mail(shop: Shop, db: Database) -> Iterator[Finding]:
     """Mail that has waited for long, was given up, or is wanted without a mail server."""
-    settings, now = shop.settings, shop.now()
+    settings = shop.settings
+    now = shop.now()
     waiting, oldest_ms, answer = db.only(deliveries.MAILS_WAITING)
     lost, _, last = db.only(deliveries.MAILS_GIVEN_UP, since=to_ms(now - RECENT))
     wanting = [
@@ -63,7 +66,8 @@ def mail(shop: Shop, db: Database) -> Iterator[Finding]:
 
 def mail_server(shop: Shop) -> Iterator[Finding]:
     """Opens a session, and sends nothing. Without settings there is nothing to say."""
-    found, sender = shop.settings.smtp_url, shop.settings.mail_from
+    found = shop.settings.smtp_url
+    sender = shop.settings.mail_from
     if found is None or sender is None:
         if found or sender:
             sentence = (

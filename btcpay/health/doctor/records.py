@@ -23,10 +23,8 @@ def totals(shop: Shop, db: Database) -> Iterator[Finding]:
     for merchant in db.rows(merchants.ALL):
         of: Values = {"merchant_id": merchant.id}
         with db.snapshot():  # between the two queries a check may settle something
-            kept, summed = (
-                db.row(balances.OF_MERCHANT, **of),
-                db.only(balances.RECOMPUTED, **of),
-            )
+            kept = db.row(balances.OF_MERCHANT, **of)
+            summed = db.only(balances.RECOMPUTED, **of)
         name = f"totals of {merchant.name}"
         if kept and kept == summed:
             sentence = (
@@ -172,7 +170,8 @@ def gaps(shop: Shop, db: Database) -> Iterator[Finding]:
     """Warns early: a wallet does not show money beyond its gap limit."""
     for merchant in db.rows(merchants.ALL):
         gap = gap_of_merchant(db, merchant)
-        last, advised = gap.highest_paid, str(gap.limit + MARGIN)
+        last = gap.highest_paid
+        advised = str(gap.limit + MARGIN)
         paid = "none is paid" if last is None else f"the last paid is {last}"
         sentence = (
             f"the next address is {merchant.next_index}, {paid}: the wallet needs a gap limit of"
@@ -183,10 +182,8 @@ def gaps(shop: Shop, db: Database) -> Iterator[Finding]:
             f"set the wallet's gap limit to {advised}, or use `blocktill wallet export`"
             f" (docs/operators/backup.md); then note it: `{say}`"
         )
-        name, well = (
-            f"gap of {merchant.name}",
-            gap.is_well_within(merchant.wallet_gap_limit),
-        )
+        name = f"gap of {merchant.name}"
+        well = gap.is_well_within(merchant.wallet_gap_limit)
         yield (
             Finding(name, GREEN, sentence)
             if well

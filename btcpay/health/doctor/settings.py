@@ -31,7 +31,8 @@ def findings(shop: Shop) -> Iterator[Finding]:
 
 
 def _base_url(settings: Settings) -> Finding:
-    parts, is_earnest = urlsplit(settings.base_url), settings.network.main_keys
+    parts = urlsplit(settings.base_url)
+    is_earnest = settings.network.main_keys
     sentence = f"payers are sent to {settings.base_url}"
     if NOBODYS.search(parts.hostname or ""):
         sentence += ", a name from the examples, which nobody can own"

@@ -54,7 +54,9 @@ def mailbox(name: str, sender: Sender) -> str:
         quoted = _encoded(name, sender.name)
     last_line = f"{name}: {quoted}".rpartition("\r\n")[2]
     is_short = len(f"{last_line} {address}") <= LINE_CHARACTERS
-    return f"{quoted} {address}" if is_short else f"{quoted}\r\n {address}"
+    if is_short:
+        return f"{quoted} {address}"
+    return f"{quoted}\r\n {address}"
 
 
 def _is_plain(words: str) -> bool:

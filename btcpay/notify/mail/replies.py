@@ -62,7 +62,8 @@ class Replies:
     """
 
     def __init__(self, connection: socket.socket, bounds: Bounds) -> None:
-        self._connection, self._bounds = connection, bounds
+        self._connection = connection
+        self._bounds = bounds
 
     def readline(self, limit: int) -> bytes:
         """Raises OSError beyond the bounds."""

@@ -39,7 +39,8 @@ class Session(smtplib.SMTP):
     """A session whose replies are bounded, in bytes and in time."""
 
     def __init__(self, times: Times, *args: Any, **kwargs: Any) -> None:
-        self._times, self._bounds = times, Bounds(times)
+        self._times = times
+        self._bounds = Bounds(times)
         self._awaits_verdict = False
         super().__init__(*args, **kwargs)
 
@@ -158,7 +159,9 @@ def _status(code: int, text: bytes | str) -> str:
     """`550 5.1.1`. Not the words after it, which may repeat the address or the mail."""
     words = text.encode() if isinstance(text, str) else text
     found = _ENHANCED.match(words)
-    return f"{code} {found[0].decode()}" if found else f"{code}"
+    if found:
+        return f"{code} {found[0].decode()}"
+    return f"{code}"
 
 
 def why(error: Exception) -> str:

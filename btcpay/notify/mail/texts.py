@@ -198,7 +198,8 @@ def mail_link(to: str | None, subject: str, body: str) -> str:
         address = checked_address(to or "")
     except ValueError:
         address = to or ""
-    subject, body = quote(subject, safe=""), quote(body, safe="")
+    subject = quote(subject, safe="")
+    body = quote(body, safe="")
     return f"mailto:{quote(address, safe='@')}?subject={subject}&body={body}"
 
 
@@ -210,7 +211,9 @@ def _mail(about: About, language: str, subject: str, sentences: list[str]) -> Ma
 
 def _subject(text: str, invoice: Invoice) -> str:
     """The text followed by the shop's order number, for which people search their mails."""
-    return f"{text} · {invoice.reference}" if invoice.reference else text
+    if invoice.reference:
+        return f"{text} · {invoice.reference}"
+    return text
 
 
 def _asked(about: About, language: str) -> str:
@@ -220,11 +223,9 @@ def _asked(about: About, language: str) -> str:
 def _facts(about: About, language: str) -> list[tuple[str, str]]:
     """The same facts as in the receipt on the page."""
     gettext = catalog(language).gettext
-    invoice, state, currency = (
-        about.invoice,
-        about.state,
-        asked_of(about.invoice).currency,
-    )
+    invoice = about.invoice
+    state = about.state
+    currency = asked_of(about.invoice).currency
     facts = [
         (gettext("Amount"), f"{formats.btc(invoice.amount_sats, language)} BTC"),
         (gettext("Value when quoted"), _asked(about, language)),

@@ -34,7 +34,9 @@ from storage.statement import as_dict
 log = logging.getLogger(__name__)
 
 OVERDUE = timedelta(hours=1)
-EVENING, EVENING_AT = "evening ", time(22)  # most shops have closed by then
+# most shops have closed by then
+EVENING = "evening "
+EVENING_AT = time(22)
 # A mail that is older is no longer news.
 STALE = timedelta(days=4)
 Composed = tuple[str, MailText] | None
@@ -55,12 +57,10 @@ class Mail:
         sender: Sender,
         times: Times,
     ) -> None:
-        self._db, self._base_url, self._server, self._sender = (
-            db,
-            base_url,
-            server,
-            sender,
-        )
+        self._db = db
+        self._base_url = base_url
+        self._server = server
+        self._sender = sender
         self._times = times
         self._session: smtp.Session | None = None
 
@@ -86,7 +86,8 @@ class Mail:
     def _send(self, message: EmailMessage, to: str) -> Answer:
         try:
             if self._session is None:
-                server, hello = self._server, self._sender.domain
+                server = self._server
+                hello = self._sender.domain
                 self._session = smtp.open_session(server, hello, self._times)
             else:
                 self._session.next_mail()
@@ -120,17 +121,21 @@ class Mail:
         own = receiver.merchant_id
         wanted = self._db.row(receivers.MAIL_OF, merchant_id=own) or receivers.NO_MAIL
         merchant = self._db.only(merchants.BY_ID, id=own)
-        language, zone = wanted.language, zone_of(merchant.timezone)
+        language = wanted.language
+        zone = zone_of(merchant.timezone)
         if compose := OF_PARTS.get(receiver.transport):
             return compose(self._db, self._base_url, row.about, language, zone, now)
         if receiver.transport == receivers.RECEIPT:
             about = self._about(row, zone)
-            address, brand = about.invoice.customer_email, self._brand(own)
+            address = about.invoice.customer_email
+            brand = self._brand(own)
             if not address or about.invoice.status != "paid":
                 return None
             return address, texts.receipt(about, language, brand)
         text = self._to_merchant(row, merchant, zone, language, now)
-        return None if text is None else (wanted.address or "", text)
+        if text is None:
+            return None
+        return (wanted.address or "", text)
 
     def _to_merchant(
         self,
@@ -151,7 +156,9 @@ class Mail:
         if row.seq is None:
             since = unchecked_since(self._db, merchant.created_at)
             is_late = now - since >= OVERDUE
-            return shop_texts.overdue(to_ms(since), zone, language) if is_late else None
+            if is_late:
+                return shop_texts.overdue(to_ms(since), zone, language)
+            return None
         say = texts.paid if row.kind == EventKind.INVOICE_PAID else texts.attention
         return say(self._about(row, zone), language)
 
@@ -167,7 +174,8 @@ class Mail:
         self, about: str, merchant: Merchant, now: datetime, language: str
     ) -> MailText | None:
         """The mail about that day; None once another evening has come. `now` in its zone."""
-        day, own = last_evening(now), merchant.id
+        day = last_evening(now)
+        own = merchant.id
         if about != f"{EVENING}{day}":
             return None
         return shop_texts.evening(

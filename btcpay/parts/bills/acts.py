@@ -23,7 +23,8 @@ from storage.queries import merchants
 from storage.queries.totals import balances
 from storage.statement import as_dict, blank, changed
 
-DUE_DAYS, MOST_DAYS = 14, 3650
+DUE_DAYS = 14
+MOST_DAYS = 3650
 
 log = logging.getLogger(__name__)
 
@@ -55,13 +56,12 @@ def make(
 
     Raises Refused (`until`) for a last day that is over.
     """
-    zone, id, series = (
-        zone_at(db, order.merchant_id),
-        id or new_id("bil"),
-        dict[str, Any](),
-    )
+    zone = zone_at(db, order.merchant_id)
+    id = id or new_id("bil")
+    series = dict[str, Any]()
     if terms.every:
-        first, until = now.astimezone(zone).replace(tzinfo=None), terms.until
+        first = now.astimezone(zone).replace(tzinfo=None)
+        until = terms.until
         if until and until < first.date():
             raise Refused("until", "the last day is over")
         series = {"series_id": id, "first_local": first.isoformat(), "renews": 1}
@@ -124,7 +124,8 @@ def renew(db: Database, id: str, now: datetime) -> bool:
         ):
             return False
         # The merchant's row stays unlocked: who pays holds the bill's, and takes that one next.
-        zone, number = zone_at(db, first.merchant_id), first.renews or 0
+        zone = zone_at(db, first.merchant_id)
+        number = first.renews or 0
         next_at = period_ms(first, number + 1, zone)
         of: Values = {
             "id": id,
@@ -153,7 +154,8 @@ def renew(db: Database, id: str, now: datetime) -> bool:
 
 def period_ms(first: Bill, number: int, zone: ZoneInfo) -> int | None:
     """The time of the bill of that number in the series of `first`; None beyond its last day."""
-    began, every = datetime.fromisoformat(first.first_local or ""), first.every or ""
+    began = datetime.fromisoformat(first.first_local or "")
+    every = first.every or ""
     until = None if first.until_day is None else date_of(first.until_day)
     return renewal_ms(began, every, number, until, zone)
 

@@ -22,7 +22,8 @@ def local_time(first: datetime, every: str, number: int) -> datetime:
     if every == "week":
         return first + timedelta(weeks=number)
     years, month = divmod(first.month - 1 + MONTHS[every] * number, 12)
-    year, month = first.year + years, month + 1
+    year = first.year + years
+    month = month + 1
     return first.replace(year, month, min(first.day, monthrange(year, month)[1]))
 
 
@@ -34,7 +35,9 @@ def renewal_ms(
     A time that the clocks leave out is an hour later, one that they show twice is the first.
     """
     local = local_time(first, every, number)
-    return None if until and local.date() > until else to_ms(in_zone(local, zone))
+    if until and local.date() > until:
+        return None
+    return to_ms(in_zone(local, zone))
 
 
 def due_ms(made_ms: int, days: int, zone: ZoneInfo) -> int:

@@ -76,7 +76,8 @@ def create(
     """Make a bill; prints its id and its page for the customer."""
     if until and not every:
         raise click.UsageError("--until goes with --every")
-    owner, now = find_merchant(shell.db, merchant), shell.now
+    owner = find_merchant(shell.db, merchant)
+    now = shell.now
     code = checked_currency(currency or owner.currency)
     wanted = priced(code, fields) | {"reference": reference}
     order = order_of(owner.id, wanted, code, most(code))
@@ -118,7 +119,9 @@ def _moment(_context: Any, _option: Any, text: str) -> datetime:
         at = datetime.fromisoformat(text)
     except ValueError:
         raise click.BadParameter("say a time such as 2026-11-28T14:30Z") from None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    if at.tzinfo:
+        return at
+    return at.replace(tzinfo=UTC)
 
 
 @bill.command("undo")

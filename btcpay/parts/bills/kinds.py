@@ -29,7 +29,8 @@ class BillKind(Kind):
 
 def _sums(row: Bill) -> dict[str, orjson.Fragment]:
     """Amount, paid and missing, with all decimals of the currency. Raises BadRow."""
-    amount, paid = stored_amount(row.amount), stored_amount(row.paid)
+    amount = stored_amount(row.amount)
+    paid = stored_amount(row.paid)
     missing = Decimal(0) if row.status == "paid" else max(amount - paid, Decimal(0))
     sums = {"amount": amount, "paid": paid, "missing": missing}
     return {

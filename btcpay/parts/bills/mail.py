@@ -57,7 +57,8 @@ def compose(
 def text_of(
     name: str, bill: Bill, seller: str, base_url: str, language: str, zone: tzinfo
 ) -> MailText:
-    gettext, page = catalog(language).gettext, RESOURCE.url_of(base_url, bill.id)
+    gettext = catalog(language).gettext
+    page = RESOURCE.url_of(base_url, bill.id)
     subjects = {
         "new": gettext("Bill from %(name)s"),
         "soon": gettext("Reminder: bill from %(name)s"),
@@ -70,7 +71,8 @@ def text_of(
         "overdue": gettext("This bill was due on %(day)s, and it is not paid yet."),
         "paid": gettext("Thank you. This bill is paid."),
     }
-    asked, paid = stored_amount(bill.amount), stored_amount(bill.paid)
+    asked = stored_amount(bill.amount)
+    paid = stored_amount(bill.paid)
     facts = [
         (gettext("Amount"), formats.written(Money(asked, bill.currency), language))
     ]

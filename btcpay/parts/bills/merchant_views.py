@@ -56,7 +56,9 @@ def views(settings: Settings) -> list[tuple[str, str, View]]:
 
 def state_of(bill: Bill, now_ms: int) -> str:
     """The status that pages show: an open bill is overdue after its day."""
-    return "overdue" if bill.status == "open" and bill.due_at < now_ms else bill.status
+    if bill.status == "open" and bill.due_at < now_ms:
+        return "overdue"
+    return bill.status
 
 
 def show_list(visit: Visit) -> Response:
@@ -83,7 +85,9 @@ def show_form(
 
 def make(visit: Visit) -> Response:
     """Leads to the bill of this press (303), or shows the form again with the mistakes."""
-    form, wrong, service = visit.form, dict[str, str](), visit.service
+    form = visit.form
+    wrong = dict[str, str]()
+    service = visit.service
     amount, terms = _read(visit, wrong)
     if wrong:
         return show_form(visit, 400, wrong=wrong)
@@ -107,7 +111,9 @@ def make(visit: Visit) -> Response:
 
 def _read(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, acts.Terms]:
     """The amount and the terms; `wrong` gets a sentence for each field that cannot be read."""
-    form, amount, until = visit.form, Decimal(0), None
+    form = visit.form
+    amount = Decimal(0)
+    until = None
     try:
         amount = visit.amount(form.get("amount", ""))
     except AmountRefused as refused:
@@ -133,7 +139,8 @@ def _read(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, acts.Terms]:
 
 
 def show(visit: Visit, id: str) -> Response:
-    bill, db = visit.own(queries.BY_ID, "bil", id), visit.service.db
+    bill = visit.own(queries.BY_ID, "bil", id)
+    db = visit.service.db
     settings = visit.service.settings
     url = RESOURCE.url_of(settings.base_url, id)
     first = db.only(queries.BY_ID, id=bill.series_id) if bill.series_id else None

@@ -114,10 +114,8 @@ def recount(db: Database, row: Invoice, now: datetime) -> int:
     """
     if row.bill_id is None:
         return 0
-    bill, rows = (
-        db.only(queries.LOCKED, id=row.bill_id),
-        db.rows(queries.INVOICES, id=row.bill_id),
-    )
+    bill = db.only(queries.LOCKED, id=row.bill_id)
+    rows = db.rows(queries.INVOICES, id=row.bill_id)
     if bill.status == "ended":
         return 0
     parts = [_part(one) for one in rows]
@@ -144,19 +142,19 @@ def recount(db: Database, row: Invoice, now: datetime) -> int:
 
 
 def due_of(db: Database, bill: Bill, now: datetime) -> Due:
-    amount, paid = stored_amount(bill.amount), stored_amount(bill.paid)
+    amount = stored_amount(bill.amount)
+    paid = stored_amount(bill.paid)
     rows = db.rows(queries.INVOICES, id=bill.id)
     parts = [(row, counts(_part(row), bill.currency)) for row in rows]
-    coming, coming_to = of_minor(0, bill.currency), None
+    coming = of_minor(0, bill.currency)
+    coming_to = None
     for row, worth in parts:
         if row.status == "open" and row.unconfirmed_sats:
             whole = _part(row)._replace(received_sats=row.received_sats)
             coming += counts(whole, bill.currency) - worth
             coming_to = row.id
-    missing, is_overdue = (
-        max(amount - paid - coming, Decimal(0)),
-        bill.due_at < to_ms(now),
-    )
+    missing = max(amount - paid - coming, Decimal(0))
+    is_overdue = bill.due_at < to_ms(now)
     return Due(amount, paid, missing, coming, coming_to, is_overdue, parts)
 
 

@@ -7,7 +7,8 @@ from storage.queries.events import Kind
 from storage.queries.lists import keyset
 from storage.statement import every, same, shaped, slot, slots
 
-_THIS, _OWN = same(Bill.id), same(Bill.merchant_id)
+_THIS = same(Bill.id)
+_OWN = same(Bill.merchant_id)
 _IS_OPEN = Bill.status == "open"
 BY_ID = Bill.select().where(_THIS)
 LOCKED = BY_ID.for_update()

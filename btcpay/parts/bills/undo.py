@@ -47,7 +47,8 @@ def resume(db: Database, bill_id: str, now: datetime, skip: bool) -> Bill:
 
 def _number_after(db: Database, first: Bill, now: datetime) -> int:
     """The number of the series' first bill whose period has not begun."""
-    zone, number = zone_at(db, first.merchant_id), first.renews or 0
+    zone = zone_at(db, first.merchant_id)
+    number = first.renews or 0
     while (at := period_ms(first, number, zone)) is not None and at <= to_ms(now):
         number += 1
     return number
@@ -75,7 +76,8 @@ def undo(
         balances.lock(db, first.merchant_id)
         first = db.only(queries.LOCKED, id=series_id)
         rows = db.rows(queries.MADE_OF_SERIES, series_id=series_id, since=to_ms(since))
-        ids, kept = list[str](), list[str]()
+        ids = list[str]()
+        kept = list[str]()
         for row in rows:
             (ids if _undo(db, settings, row.id, now) else kept).append(row.id)
         if ids:
@@ -102,7 +104,8 @@ def _undo(db: Database, settings: Settings, id: str, now: datetime) -> bool:
 
 def _put_back(db: Database, first: Bill, ids: Sequence[str], now: datetime) -> None:
     """Puts a series back to the first period whose bill was undone, unless somebody ended it."""
-    zone, renews = zone_at(db, first.merchant_id), first.renews or 0
+    zone = zone_at(db, first.merchant_id)
+    renews = first.renews or 0
     has_run_out = first.renews_at is None and period_ms(first, renews, zone) is None
     if first.renews_at is None and not has_run_out:
         return

@@ -48,7 +48,9 @@ SPEEDS = {
 SPEED_NAMES = {1: "MediumSpeed", 2: "LowMediumSpeed"}  # of more: LowSpeed
 MARKS = ("Invalid", "Settled")
 # Characters; of a number, since an entry of an index of PostgreSQL has at most 2,704 bytes.
-MAX_NUMBER, _MAX_DESCRIPTION, _MAX_EMAIL = 500, 500, 320
+MAX_NUMBER = 500
+_MAX_DESCRIPTION = 500
+_MAX_EMAIL = 320
 MAX_METADATA = 16_384  # bytes of JSON; the most that a plug-in is known to send is 301
 _KEPT = ("redirectURL", "redirectAutomatically", "defaultLanguage")
 T = TypeVar("T")
@@ -167,7 +169,9 @@ def order_id_of(metadata: dict[str, Any]) -> str | None:
         raise ValidationError(
             "holds U+0000, which PostgreSQL does not take", "metadata.orderId"
         )
-    return str(number)[:MAX_NUMBER] if isinstance(number, str | Decimal) else None
+    if isinstance(number, str | Decimal):
+        return str(number)[:MAX_NUMBER]
+    return None
 
 
 def order_of(
@@ -179,8 +183,10 @@ def order_of(
     """The invoice that a shop asks for; it ends after `usual_min` unless the shop names a time."""
     named = str(asked.get("currency", store.currency)).upper()
     currency, amount = _money(named, asked["amount"])
-    checkout, said = asked["checkout"], asked["metadata"]
-    order_id, email = order_id_of(said), value_of(said, "buyerEmail")
+    checkout = asked["checkout"]
+    said = asked["metadata"]
+    order_id = order_id_of(said)
+    email = value_of(said, "buyerEmail")
     way_back = checkout.get("redirectURL", "").replace("{InvoiceId}", INVOICE)
     way_back = way_back.replace("{OrderId}", quote(order_id or "", safe=""))
     if way_back:
@@ -223,4 +229,6 @@ def _money(code: str, amount: Decimal) -> tuple[str, Decimal]:
     if not 0 < amount <= most:
         least = unit or unit_of(code)
         raise ValidationError(f"is not from {least:f} to {most:,} {code}", "amount")
-    return (BTC, amount * SMALLEST) if code == SATS else (code, amount)
+    if code == SATS:
+        return (BTC, amount * SMALLEST)
+    return (code, amount)

@@ -77,7 +77,8 @@ def issue(
     options: Mapping[str, str | None],
 ) -> tuple[keys.Issued, dict[str, str], list[str]] | None:
     """The key, the values to show above its secret, and hints; None if no option asks for it."""
-    plugin, shop = options["plugin"], options["shop"]
+    plugin = options["plugin"]
+    shop = options["shop"]
     if plugin is None and shop is None:
         return None
     if plugin is None or shop is None or scope:

@@ -47,7 +47,9 @@ def ask(visit: Visit) -> Response:
 
 def allow(visit: Visit) -> Response:
     """Makes the key of this press, and shows the form that brings it to the shop alone."""
-    asked, db, owner_id = _asked(visit), visit.service.db, visit.merchant_id
+    asked = _asked(visit)
+    db = visit.service.db
+    owner_id = visit.merchant_id
     network = visit.service.settings.network
     store_id = store_of(db, owner_id, asked.origin, visit.now)
     key = ("write", asked.application, visit.now, store_id, " ".join(asked.permissions))

@@ -28,7 +28,8 @@ MONITORED_S = 7 * 24 * 3600  # plug-ins want a number; in truth the watch never 
 
 def create_order(service: Service, store: queries.OfMerchant) -> Json:
     """An invoice for what the shop asks, at the price of a bitcoin in the order's own currency."""
-    db, settings = service.db, service.settings
+    db = service.db
+    settings = service.settings
     wanted, metadata = asked.body_of(asked.NewOrder())
     order = asked.order_of(store, wanted, metadata, settings.link_invoice_expiry_min)
     quote = asked.checked(
@@ -42,11 +43,10 @@ def create_order(service: Service, store: queries.OfMerchant) -> Json:
 def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
     """The newest orders with these numbers and statuses that are not archived."""
     wanted = load_filters(asked.Wanted(), request.args.items(multi=True))
-    db, tolerance = service.db, service.settings.underpayment_tolerance_percent
-    query, more = (
-        queries.ORDERS,
-        Values(store_id=store.id, tolerance_percent=str(tolerance)),
-    )
+    db = service.db
+    tolerance = service.settings.underpayment_tolerance_percent
+    query = queries.ORDERS
+    more = Values(store_id=store.id, tolerance_percent=str(tolerance))
     more["texts"] = blocks.given(wanted["status"])
     if "orderId" in wanted:
         query = queries.ORDERS_OF_NUMBERS
@@ -57,10 +57,8 @@ def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
 
 
 def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
-    rules, sent = (
-        rules_for(service.settings, order),
-        json.loads(order.shop_order or "{}"),
-    )
+    rules = rules_for(service.settings, order)
+    sent = json.loads(order.shop_order or "{}")
     status, additional = meaning_of(order, rules)
     expires_at = order.expires_at or 0  # a shop's order always has one
     expires_s = expires_at // 1000
@@ -100,8 +98,11 @@ def meaning_of(row: Invoice, rules: Rules) -> tuple[str, str]:
 
     PaidLate means that the confirmed money is enough: OpenCart then completes the order.
     """
-    received_sats, beside_sats, status = row.received_sats, row.beside_sats, row.status
-    amount_sats, percent = row.amount_sats, rules.tolerance_percent
+    received_sats = row.received_sats
+    beside_sats = row.beside_sats
+    status = row.status
+    amount_sats = row.amount_sats
+    percent = rules.tolerance_percent
     if status == "canceled":
         return "Invalid", "Marked"
     if status == "expired":
@@ -143,7 +144,8 @@ def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> J
     if said["status"] == "Settled":
         only = "only the merchant accepts what came: `blocktill invoice settle`"
         raise ValidationError(only, "status")
-    at, by = service.now(), "by the shop"
+    at = service.now()
+    by = "by the shop"
     asked.checked(
         "status", by_hand.cancel, db, service.settings, order.id, at, False, by
     )

@@ -142,12 +142,14 @@ def _put(
 ) -> Receiver:
     """Stores the webhook in place of `hook`, or of one with the same URL, or as a new one."""
     sent, _ = asked.body_of(asked.NewWebhook())
-    url, events = sent["url"], sent["authorizedEvents"]
+    url = sent["url"]
+    events = sent["authorizedEvents"]
     url = asked.checked("url", webhook_url, url, service.settings.network)
     asked.checked("url", own_url, url, store.shop_url)
     wanted = {name.lower() for name in events.get("specificEvents", ())}
     types = [name for name in WEBHOOKS.split() if name.lower() in wanted]
-    now, secret = to_ms(service.now()), hook and hook.secret
+    now = to_ms(service.now())
+    secret = hook and hook.secret
     with service.db.write():
         service.db.only(merchants.LOCKED, id=store.merchant_id)
         known = service.db.rows(queries.WEBHOOKS, store_id=store.id)

@@ -87,7 +87,8 @@ def webhooks_of(kind: Kind, state: Mapping[str, Any], invoice: Invoice | None) -
 
     The choice follows only from `state`, as publish() stores it; `invoice` is the current row.
     """
-    status, came_sats = state.get("status"), state.get("received_sats", 0)
+    status = state.get("status")
+    came_sats = state.get("received_sats", 0)
     paid_sats = came_sats + (state.get("beside_sats", 0) if status == "paid" else 0)
     over = {"overPaid": paid_sats > (invoice.amount_sats if invoice else 0)}
     by_hand = {"manuallyMarked": bool(invoice and invoice.settled_reason)}

@@ -114,7 +114,8 @@ def blueprint(service: Service) -> Blueprint | None:
 
 def _opened(service: Service, pages: Pages) -> Blueprint:
     """The pages that anybody may ask for; not all lie below ROOT."""
-    opened, way_in = Blueprint("open", __name__), WayIn(service, pages)
+    opened = Blueprint("open", __name__)
+    way_in = WayIn(service, pages)
     opened.before_request(door(service, lambda _: visits(service)))
     views: list[tuple[str, str, View]] = [
         ("GET", f"{ROOT}/login/<secret>", way_in.show_login),
@@ -133,7 +134,8 @@ def _opened(service: Service, pages: Pages) -> Blueprint:
 
 
 def _inside(service: Service, pages: Pages) -> Blueprint:
-    inside, windows = Blueprint("inside", __name__), of_caller(READS, WRITES)
+    inside = Blueprint("inside", __name__)
+    windows = of_caller(READS, WRITES)
     inside.before_request(
         door(service, windows, lambda: _session(service), MAX_UPLOAD_BYTES)
     )
@@ -167,7 +169,8 @@ def _session(service: Service) -> stored.Session:
     """The session of the browser; a form must come from this site. Raises Unauthorized."""
     if request.method == "POST":
         refuse_other_sites(service)
-    secret, now = presented(service), service.now()
+    secret = presented(service)
+    now = service.now()
     if session := sessions.session_of(service.db, secret, now) if secret else None:
         service.notes.note(stored.USED, session.id, now)
         return session

@@ -30,8 +30,11 @@ MOST_COMING = 100  # invoices to which money is on its way, at most, that are su
 
 def show(visit: Visit) -> Response:
     """The first page after logging in: four statements, and the session's."""
-    service, now = visit.service, visit.now
-    db, settings, own = service.db, service.settings, visit.merchant_id
+    service = visit.service
+    now = visit.now
+    db = service.db
+    settings = service.settings
+    own = visit.merchant_id
     currency = visit.session.currency
     today_number = day_of(to_ms(now), visit.zone)
     first = today_number - DAYS + 1

@@ -39,7 +39,8 @@ OWES_NOTHING = ("reorganised", "vanished", "refunded_twice")
 
 
 def show(visit: Visit, id: str) -> Response:
-    row, db = visit.own(attentions.INVOICE, "inv", id), visit.service.db
+    row = visit.own(attentions.INVOICE, "inv", id)
+    db = visit.service.db
     story = story_of(db, visit.service.settings, row, visit.now)
     newest = story.events[: -MOST_SHOWN - 1 : -1]
     came = (one.amount_sats for one in story.outputs if one.vanished_at is None)
@@ -128,10 +129,12 @@ def _wrong_sign(visit: Visit) -> str:
 
 
 def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
-    own, db = visit.merchant_id, visit.service.db
+    own = visit.merchant_id
+    db = visit.service.db
     rows = db.rows(queries.WANTING, merchant_id=own, limit=NEEDING + 1)
     mail = db.row(receivers.MAIL_OF, merchant_id=own) if rows else None
-    language, pages = mail.language if mail else "en", visit.service.settings.base_url
+    language = mail.language if mail else "en"
+    pages = visit.service.settings.base_url
     mailtos = {
         row.id: mailto(row, f"{pages}/pay/{row.id}", visit.session.seller, language)
         for row in rows
@@ -159,9 +162,12 @@ def _difference(row: queries.ListedInvoice) -> Decimal:
     """The excess (or shortfall, below 0) in the invoice's currency; 0 if the stake says it."""
     if row.attention in ONLY_SET_ASIDE:
         return Decimal(0)
-    sats, price = row.came_sats - row.amount_sats, Decimal(row.price)
+    sats = row.came_sats - row.amount_sats
+    price = Decimal(row.price)
     value = value_of(abs(sats), price, row.currency)
-    return value if sats > 0 else -value
+    if sats > 0:
+        return value
+    return -value
 
 
 def set_small_aside(visit: Visit) -> Response:
@@ -169,15 +175,19 @@ def set_small_aside(visit: Visit) -> Response:
 
     An invoice whose stake has grown in the meantime is left alone.
     """
-    currency, service = visit.currency, visit.service
+    currency = visit.currency
+    service = visit.service
     try:
         amount = visit.amount(visit.form.get("amount", ""))
     except AmountRefused as refused:
         return show_needing(visit, 400, wrong=str(refused))
-    below, db, settings = to_minor(amount, currency), service.db, service.settings
+    below = to_minor(amount, currency)
+    db = service.db
+    settings = service.settings
     own: Values = {"merchant_id": visit.merchant_id, "currency": currency}
     small = db.rows(attentions.BELOW, **own | {"below_minor": below, "limit": AT_ONCE})
-    number, reason = 0, gettext("Small amount, set aside with others")
+    number = 0
+    reason = gettext("Small amount, set aside with others")
     for row in small:
         id = row.invoice_id
         with suppress(Refused):

@@ -46,22 +46,22 @@ def show_links(visit: Visit) -> Response:
 
 
 def show_link(visit: Visit, id: str) -> Response:
-    link, url, db = (
-        visit.own(queries.LINK, "lnk", id),
-        _url(visit, id),
-        visit.service.db,
-    )
+    link = visit.own(queries.LINK, "lnk", id)
+    url = _url(visit, id)
+    db = visit.service.db
     of_link: Values = {"payment_link_id": id}
     listing = Listing(
         "inv", queries.INVOICES_OF_LINK, queries.INVOICE_OF_LINK_PLACE, of_link
     )
-    shown, far = listing.page(db, visit.query), raised(db, link) if link.goal else None
+    shown = listing.page(db, visit.query)
+    far = raised(db, link) if link.goal else None
     pictured: Any = {"url": url, "qr": qr_svg(url), "most": queries.MOST_COUNTED}
     return visit.page("link.html", link=link, shown=shown, raised=far, **pictured)
 
 
 def show_card(visit: Visit, id: str) -> Response:
-    link, url = visit.own(queries.LINK, "lnk", id), _url(visit, id)
+    link = visit.own(queries.LINK, "lnk", id)
+    url = _url(visit, id)
     brand = visit.pages.brand(visit.merchant_id)
     return visit.page("card.html", brand=brand, link=link, url=url, qr=qr_svg(url))
 
@@ -132,7 +132,8 @@ def make(visit: Visit, id: str = "") -> Response:
 
 def _texts(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """The texts that show something, and a sentence for each wrong one."""
-    texts, wrong = dict[str, str](), dict[str, str]()
+    texts = dict[str, str]()
+    wrong = dict[str, str]()
     for name in TEXTS:
         try:
             text = typed_texts({name: form.get(name)})[name]
@@ -151,7 +152,9 @@ def _amounts(
     visit: Visit, link: PaymentLink | None, texts: Mapping[str, str]
 ) -> tuple[dict[str, Decimal], dict[str, str]]:
     """The typed amounts, and a sentence for each wrong field."""
-    form, amounts, wrong = visit.form, dict[str, Decimal](), dict[str, str]()
+    form = visit.form
+    amounts = dict[str, Decimal]()
+    wrong = dict[str, str]()
     is_fixed = link is not None and link.amount is not None
     for name in (
         () if is_fixed else [*AMOUNTS[0 if link is None else 1 :], *SUGGESTED, "goal"]

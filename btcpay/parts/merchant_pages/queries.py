@@ -53,7 +53,8 @@ _PAYMENTS = shaped(
         .alias("first_seen_at"),
     ).join(Invoice, on=(Invoice.id == Payment.address_invoice_id)),
 )
-_OWN_INVOICE, _OWN_PAYMENT = same(Invoice.merchant_id), same(Payment.merchant_id)
+_OWN_INVOICE = same(Invoice.merchant_id)
+_OWN_PAYMENT = same(Payment.merchant_id)
 _OWN_ATTENTION = same(Attention.merchant_id)
 
 INVOICES = keyset.older(_INVOICES.where(_OWN_INVOICE), Invoice)

@@ -90,7 +90,8 @@ def show_month(visit: Visit) -> Response:
     before = (first - timedelta(days=1)).replace(day=1)
     after = (first + timedelta(days=31)).replace(day=1)
     last = after - timedelta(days=1)
-    until, own = number_of(last), visit.merchant_id
+    until = number_of(last)
+    own = visit.merchant_id
     db = visit.service.db
     rows = db.rows(days.BETWEEN, first=number_of(before), last=until, merchant_id=own)
     bounds = [start_of(number_of(day), visit.zone) for day in (first, after)]
@@ -120,4 +121,6 @@ def _first_of(typed: str, today: date) -> date:
         first = date.fromisoformat(f"{typed}-01")
     except ValueError:
         return today.replace(day=1)
-    return first if EARLIEST <= first <= today else today.replace(day=1)
+    if EARLIEST <= first <= today:
+        return first
+    return today.replace(day=1)

@@ -33,7 +33,8 @@ MOST_SUGGESTED = 4
 
 def press(visit: Visit) -> Response:
     """Leads to the invoice of this press (303), or to its tip first, or shows the mistake."""
-    service, form = visit.service, visit.form
+    service = visit.service
+    form = visit.form
     try:
         amount, note = _typed(visit)
         quote = create.quote(
@@ -87,7 +88,8 @@ def ask_tip(visit: Visit) -> Response:
     tips = [
         (int(percent), _tip(visit, amount, percent)) for percent in _percents(visit)
     ]
-    brand, query = visit.pages.brand(visit.merchant_id), visit.query
+    brand = visit.pages.brand(visit.merchant_id)
+    query = visit.query
     return visit.page(
         "till_tip.html", amount=amount, tips=tips, brand=brand, asked_with=query
     )
@@ -171,7 +173,8 @@ def _made(visit: Visit, quote: create.Quote) -> str:
         }
         if service.db.row(invoices.UNTOUCHED_OF_MERCHANT, **own):
             return id
-        network, new_id = service.settings.network, None if is_made else id
+        network = service.settings.network
+        new_id = None if is_made else id
         return create.new_invoice(service.db, network, visit.now, quote, new_id).id
 
 
@@ -181,12 +184,12 @@ def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
     `is_waiting`: one is paid but not confirmed, so it may still be taken back. `shown_id`: the sale
     that the page itself shows to a customer, which needs no alarm. `notes`: what was sold.
     """
-    db, asked = (
-        visit.service.db,
-        Values(merchant_id=visit.merchant_id, limit=REMEMBERED),
-    )
-    rows, alarms = db.rows(queries.SALES, **asked), db.rows(queries.ALARMS, **asked)
-    listed, settings = rows[:LISTED], visit.service.settings
+    db = visit.service.db
+    asked = Values(merchant_id=visit.merchant_id, limit=REMEMBERED)
+    rows = db.rows(queries.SALES, **asked)
+    alarms = db.rows(queries.ALARMS, **asked)
+    listed = rows[:LISTED]
+    settings = visit.service.settings
     return {
         "listed": listed,
         "taken_back": {

@@ -178,10 +178,8 @@ class Visit:
         The id is that of this showing of a form and its fields, however often they are sent. If a
         press is sent twice, the second waits for the merchant's row.
         """
-        db, id = (
-            self.service.db,
-            derived_id(prefix, self.secret, f"press {self._press}"),
-        )
+        db = self.service.db
+        id = derived_id(prefix, self.secret, f"press {self._press}")
         with db.write():
             db.only(merchants.LOCKED, id=self.merchant_id)
             yield id, db.row(known, id=id) is not None

@@ -35,7 +35,8 @@ class WayIn:
     """The pages of both links, which anybody may open."""
 
     def __init__(self, service: Service, pages: Pages) -> None:
-        self._service, self._pages = service, pages
+        self._service = service
+        self._pages = pages
 
     def show_login(self, secret: str) -> Response:
         """Shows a button: a link that a scanner has opened must still work for a person."""
@@ -48,7 +49,8 @@ class WayIn:
             login := self._whose(secret)
         ) is None:  # before the database is asked to write
             return self._login_page(None)
-        service, former = self._service, presented(self._service)
+        service = self._service
+        former = presented(self._service)
         browser = request.headers.get("User-Agent", "")
         opened = sessions.log_in(service.db, secret, former, browser, service.now())
         if opened is None:  # another browser was faster
@@ -94,12 +96,14 @@ class WayIn:
         """Shows the mistakes, or the addresses; once these are confirmed, makes the merchant."""
         refuse_other_sites(self._service)
         self._require(token)
-        service, typed = self._service, _proposed() | fields_of_form()
+        service = self._service
+        typed = _proposed() | fields_of_form()
         if "differ" in typed:
             return self._form(typed)
         try:
             _refuse_wrong(typed)
-            network, key = service.settings.network, typed["key"].strip()
+            network = service.settings.network
+            key = typed["key"].strip()
             script = typed["script"] if key.startswith(NEUTRAL) else None
             account = parse_account(key, network, script)
             if "same" not in typed:

@@ -24,7 +24,8 @@ CONNECT_TIMEOUT_S = 5.0
 PROXIED_TIMEOUT_S = 30.0  # Tor needs many seconds for a new way
 GREETING_TIMEOUT_S = SEND_TIMEOUT_S = 10.0
 # Bounds of all other messages that a peer may send before its answer.
-MOST_BESIDE_BYTES, MOST_BESIDE = 8_000_000, 20_000
+MOST_BESIDE_BYTES = 8_000_000
+MOST_BESIDE = 20_000
 _PIECE_BYTES = 65_536
 T = TypeVar("T")
 
@@ -45,7 +46,8 @@ class Connection:
         relay: bool = False,
         proxy: str = "",
     ) -> None:
-        self._magic, self._count = network.magic, count
+        self._magic = network.magic
+        self._count = count
         self._sending = threading.Lock()  # two threads may ask, while one of them reads
         host, port = host_and_port(place)
 
@@ -83,7 +85,8 @@ class Connection:
 
     def next(self, wanted: Collection[str], timeout_s: float) -> tuple[str, bytes]:
         """The next message of these kinds, and its body."""
-        end_s, beside = time.monotonic() + timeout_s, 0
+        end_s = time.monotonic() + timeout_s
+        beside = 0
         for _ in range(MOST_BESIDE):
             raw = self._receive(messages.HEAD_BYTES, end_s)
             head = decoded(partial(messages.parse_head, self._magic), raw)
@@ -145,7 +148,8 @@ class Connection:
 
 def _through(proxy: str, host: str, port: int) -> socket.socket:
     socks = import_module("socks")  # PySocks, an extra that a socks5h:// setting needs
-    found, at = urlsplit(proxy), (host, port)
+    found = urlsplit(proxy)
+    at = (host, port)
     way = (
         socks.SOCKS5,
         found.hostname,

@@ -13,7 +13,8 @@ MOST_MINUTELY_BYTES = (
     20_000_000  # of each peer; mainnet announces and sends half a million
 )
 # A peer whose connection ended rests; twice as long each time, unless it lasted.
-FIRST_REST_S, LONGEST_REST_S = 5.0, 600.0
+FIRST_REST_S = 5.0
+LONGEST_REST_S = 600.0
 
 
 def is_outnumbered(
@@ -42,7 +43,8 @@ class Ear:
         self.off = threading.Event()
         self.connection: Connection | None = None
         self.rest_s = self.rests_until_s = 0.0
-        self._minute, self._minutely_bytes = 0, 0
+        self._minute = 0
+        self._minutely_bytes = 0
 
     def note(self, announced: Sequence[bytes], now_s: float) -> None:
         for txid in announced:
@@ -57,7 +59,8 @@ class Ear:
     def count(self, size: int) -> None:
         minute = int(time.monotonic() / 60)
         if minute != self._minute:
-            self._minute, self._minutely_bytes = minute, 0
+            self._minute = minute
+            self._minutely_bytes = 0
         self._minutely_bytes += size
         if self._minutely_bytes > MOST_MINUTELY_BYTES:
             raise FetchError("sends much more than there can be")

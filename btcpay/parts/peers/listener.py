@@ -28,7 +28,8 @@ NEEDED = 2  # peers that must announce a transaction; one if only one is set
 SILENCE_S = 330.0  # nodes say at least a ping in two minutes, some in five
 MOST_ASKED = 5_000  # transactions of one message; a mempool may hold 300,000
 # Kept until it is taken; taken at once, since it may be ten times as large once it is read.
-MOST_HELD_BYTES, MOST_TAKEN_BYTES = 8_000_000, 2_000_000
+MOST_HELD_BYTES = 8_000_000
+MOST_TAKEN_BYTES = 2_000_000
 BYTES_EACH = 300  # beside those of the transaction itself
 UNTIL_TAKEN_S = 0.1
 MOST_PEERS = 8
@@ -55,14 +56,15 @@ class Listener:
         proxy: str = "",
         needed: int = 1,
     ) -> None:
-        self._network, self._choose, self._now, self._proxy = (
-            network,
-            choose,
-            now,
-            proxy,
-        )
-        self._needed, self._chooses_at_s, self._is_wanted = needed, 0.0, False
-        self._ears, self._unasked = list[Ear](), list[Ear]()
+        self._network = network
+        self._choose = choose
+        self._now = now
+        self._proxy = proxy
+        self._needed = needed
+        self._chooses_at_s = 0.0
+        self._is_wanted = False
+        self._ears = list[Ear]()
+        self._unasked = list[Ear]()
         self._found: deque[Announced] = deque()
         self._held_bytes = 0
         self._lock = threading.Lock()

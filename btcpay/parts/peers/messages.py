@@ -23,11 +23,15 @@ VERSION = 70016  # the version we speak: Bitcoin Core's since 0.21
 HEAD_BYTES = 24
 MOST_HEADERS = 2000  # of one message
 TX = 1  # an inventory's announcement, by txid
-WITNESS_TX, WITNESS_BLOCK = 0x40000001, 0x40000002  # BIP144: with witnesses
+# BIP144: with witnesses
+WITNESS_TX = 0x40000001
+WITNESS_BLOCK = 0x40000002
 MOST_ANNOUNCED = 50_000  # of one message: Bitcoin Core's MAX_INV_SZ
 _INVENTORY = 9 + 36 * MOST_ANNOUNCED
 # BIP111: also shows its mempool; BIP159: a pruned node has the last 288 blocks.
-NODE_NETWORK, NODE_BLOOM, NODE_NETWORK_LIMITED = 1, 4, 1024
+NODE_NETWORK = 1
+NODE_BLOOM = 4
+NODE_NETWORK_LIMITED = 1024
 # Bytes of a message's body, at most; messages of other kinds are not kept.
 LIMITS = {
     "version": 1024,

@@ -38,7 +38,9 @@ class Peer(BlockSource):
         on_time: Callable[[int], None],
         proxy: str = "",
     ) -> None:
-        self.network, self.host, self._proxy = network, place, proxy
+        self.network = network
+        self.host = place
+        self._proxy = proxy
         self.has_answered = self.has_failed = False
         self.shown_height: int | None = None
         self.calls = self.bytes_read = 0
@@ -184,7 +186,8 @@ class Peer(BlockSource):
 
     def _hang_up(self) -> None:
         """Ends the connection: after a failure the next message may answer an earlier question."""
-        connection, self._connection = self._connection, None
+        connection = self._connection
+        self._connection = None
         if connection:
             connection.close()
 

@@ -133,7 +133,8 @@ class Peers(Pool[Peer]):
         now: Callable[[], datetime],
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        network, proxy = settings.network, settings.proxy
+        network = settings.network
+        proxy = settings.proxy
         places = chosen(db, settings, now())
         super().__init__(
             lambda skew: [
@@ -175,7 +176,9 @@ class Peers(Pool[Peer]):
 def open_pool(
     settings: Settings, db: Database, now: Callable[[], datetime]
 ) -> Peers | None:
-    return Peers(settings, db, now) if settings.peers else None
+    if settings.peers:
+        return Peers(settings, db, now)
+    return None
 
 
 def open_listener(

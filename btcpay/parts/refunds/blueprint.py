@@ -26,10 +26,8 @@ class RefundPage(Pages):
 
     def show(self, id: str) -> Response:
         """Asks for an address; one in the query, where the form has led, is shown back."""
-        row, text = (
-            RESOURCE.of_page(self.service.db, id),
-            request.args.get("address", ""),
-        )
+        row = RESOURCE.of_page(self.service.db, id)
+        text = request.args.get("address", "")
         if row.status != "requested" or not text:
             return self._shown(row)
         network = self.service.settings.network
@@ -41,8 +39,11 @@ class RefundPage(Pages):
 
     def take(self, id: str) -> Response:
         """Leads to where the address is shown back, and keeps it at the second press."""
-        db, settings, fields = self.service.db, self.service.settings, fields_of_form()
-        row, text = RESOURCE.of_page(db, id), fields.get("address", "")
+        db = self.service.db
+        settings = self.service.settings
+        fields = fields_of_form()
+        row = RESOURCE.of_page(db, id)
+        text = fields.get("address", "")
         try:
             if "keep" in fields:
                 acts.give(db, settings, id, text, self.service.now())

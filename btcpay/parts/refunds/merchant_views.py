@@ -51,7 +51,8 @@ def views(settings: Settings) -> list[tuple[str, str, View]]:
 
 def show(visit: Visit) -> Response:
     """Refunds to be sent, the oldest first; then the others, the newest first."""
-    db, root = visit.service.db, visit.service.settings.base_url
+    db = visit.service.db
+    root = visit.service.settings.base_url
     own: Any = {"merchant_id": visit.merchant_id, "limit": MOST}
     ready = db.rows(queries.READY_OF_MERCHANT, **own)
     others = db.rows(queries.OTHERS_OF_MERCHANT, **own)
@@ -75,7 +76,8 @@ def make(visit: Visit, id: str) -> Response:
     visit.own(attentions.INVOICE, "inv", id)
     if sums.is_sent_twice(visit.service.db, id):
         return visit.to(f"/invoices/{id}", done="refund_changed")
-    service, form = visit.service, visit.form
+    service = visit.service
+    form = visit.form
     order = acts.Order(
         visit.merchant_id,
         id,
@@ -134,7 +136,9 @@ def today_lines(visit: Visit, shop: Any) -> list[Line]:
     text = gettext(
         "Refunds to be sent: %(number)s", number=formats.whole(waiting, current())
     )
-    return [(text, "/refunds", {})] if waiting else []
+    if waiting:
+        return [(text, "/refunds", {})]
+    return []
 
 
 def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
@@ -152,9 +156,9 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
         f"{value} BTC" if code == "BTC" else formats.money(value, code, current())
         for code, value in found.items()
     )
-    return (
-        [(gettext("Sent back: %(sums)s", sums=texts), "/refunds", {})] if texts else []
-    )
+    if texts:
+        return [(gettext("Sent back: %(sums)s", sums=texts), "/refunds", {})]
+    return []
 
 
 def invoice_card(
@@ -175,7 +179,8 @@ def _sentence(visit: Visit) -> str:
 
     The address of the page has what was typed, never the sentence: anybody can write an address.
     """
-    done, asked = visit.query.get("done"), visit.query
+    done = visit.query.get("done")
+    asked = visit.query
     if done == "refund_invalid_request":
         try:
             visit.amount(asked.get("amount", ""))

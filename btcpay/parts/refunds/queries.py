@@ -17,7 +17,8 @@ from storage.statement import every, needed, same, shaped, slot, slots
 
 _OLDEST = Refund.seq
 _READY = Refund.script.is_null(False) & Refund.sent_height.is_null()
-_THIS, _OWN = same(Refund.id), same(Refund.merchant_id)
+_THIS = same(Refund.id)
+_OWN = same(Refund.merchant_id)
 
 
 class RefundWith(Refund):

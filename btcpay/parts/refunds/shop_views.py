@@ -99,7 +99,8 @@ def _sats_of_variant(
             if "customAmount" not in asked:
                 raise ValidationError("is required", "customAmount")
             return _sats(service, asked["customAmount"], asked["customCurrency"])
-    then, currency = price_of(order), asked_of(order).currency
+    then = price_of(order)
+    currency = asked_of(order).currency
     worth = Decimal(came_sats) * then / SATS_PER_BTC
     return sums.sats_at(
         worth, live_price(service.prices, service.now(), currency).in_currency
@@ -119,7 +120,8 @@ def _sats(service: Service, amount: Decimal, currency: str) -> int:
     code = currency.upper()
     try:
         if code == "SATS":
-            code, amount = BTC, amount / SATS_PER_BTC
+            code = BTC
+            amount = amount / SATS_PER_BTC
         code = code if code == BTC else checked_currency(code)
         price = live_price(service.prices, service.now(), code)
         worth_usd(amount, price)

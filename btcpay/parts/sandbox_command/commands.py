@@ -32,8 +32,10 @@ from btcpay.values.times import utc_now
 from storage.database import Database, place_of
 from storage.versions import migrate
 
-PORT, STATE = 8001, Path("var/sandbox")
-START_TIMEOUT_S, STOP_TIMEOUT_S = 60, 10
+PORT = 8001
+STATE = Path("var/sandbox")
+START_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 10
 
 
 @click.command()
@@ -104,7 +106,8 @@ def _started(place: Place, db: Database, stop: Stop) -> Iterator[tuple[str, Chil
 
     Raises CommandError.
     """
-    network, owner_id = place.settings.network, merchant_id(db, place.settings)
+    network = place.settings.network
+    owner_id = merchant_id(db, place.settings)
     key = kept_key(db, network, owner_id, place.state / "write_key")
     # The workbench has a key of its own, since limits count by key.
     kept_key(db, network, owner_id, place.state / "workbench_key")

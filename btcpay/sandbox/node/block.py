@@ -58,12 +58,12 @@ class Block:
 def parse_block(raw: bytes) -> Block:
     """The block in `raw`, which must hold nothing else. Raises Malformed."""
     reader = Reader(raw)
-    version, previous, root = (
-        reader.number(4),
-        txid_hex(reader.take(32)),
-        txid_hex(reader.take(32)),
-    )
-    time, bits, nonce = reader.number(4), reader.number(4), reader.number(4)
+    version = reader.number(4)
+    previous = txid_hex(reader.take(32))
+    root = txid_hex(reader.take(32))
+    time = reader.number(4)
+    bits = reader.number(4)
+    nonce = reader.number(4)
     txs = tuple(read_tx(reader) for _ in range(reader.compact()))
     reader.finish()
     return Block(version, previous, root, time, bits, nonce, txs)

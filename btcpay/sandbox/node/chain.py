@@ -64,8 +64,10 @@ class Chain:
 
     def __init__(self, journal: Journal, reward_script: bytes):
         self.lock = threading.RLock()
-        self.ledger, self.mempool = Ledger(), Mempool()
-        self.journal, self._reward_script = journal, reward_script
+        self.ledger = Ledger()
+        self.mempool = Mempool()
+        self.journal = journal
+        self._reward_script = reward_script
         self.ledger.connect(GENESIS)
         for event in journal.past:
             if raw := event.get("tx"):
@@ -108,7 +110,8 @@ class Chain:
             deepest = min(MAX_REORGANISATION_BLOCKS, self.ledger.height)
             if not 1 <= depth <= deepest:
                 raise BadRequest(f"Depth: give 1 to {deepest}, not {depth}")
-            ledger, mempool = self.ledger.branch(self.ledger.height - depth), Mempool()
+            ledger = self.ledger.branch(self.ledger.height - depth)
+            mempool = Mempool()
             for raw in instead:
                 mempool.add(mempool.judge(ledger, parse_tx(raw)))
             blocks = list[Block]()
@@ -137,10 +140,8 @@ class Chain:
         """The block that would follow the ledger's tip, later than the median time past."""
         time = max(now, ledger.median_time_past + 1)
         entries = mempool.entries.values()
-        txs, fees_sats = (
-            [entry.tx for entry in entries],
-            sum(entry.fee_sats for entry in entries),
-        )
+        txs = [entry.tx for entry in entries]
+        fees_sats = sum(entry.fee_sats for entry in entries)
         coinbase = build_coinbase(
             ledger.height + 1, fees_sats, self._reward_script, txs
         )

@@ -58,7 +58,8 @@ def public_point(secret: int) -> Point:
 
 def sign_digest(secret: int, digest: bytes) -> bytes:
     """The signature of a digest of 32 bytes, in DER, with the lower of the two s (BIP62)."""
-    number, nonce = int.from_bytes(digest, "big"), _nonce(secret, digest)
+    number = int.from_bytes(digest, "big")
+    nonce = _nonce(secret, digest)
     r = public_point(nonce).x % ORDER
     s = pow(nonce, -1, ORDER) * (number + r * secret) % ORDER
     body = _der_integer(r) + _der_integer(min(s, ORDER - s))
@@ -70,7 +71,8 @@ def _nonce(secret: int, digest: bytes) -> int:
     seed = secret.to_bytes(32, "big") + (
         int.from_bytes(digest, "big") % ORDER
     ).to_bytes(32, "big")
-    key, value = bytes(32), b"\x01" * 32
+    key = bytes(32)
+    value = b"\x01" * 32
     for round_byte in (b"\x00", b"\x01"):
         key = hmac.digest(key, value + round_byte + seed, "sha256")
         value = hmac.digest(key, value, "sha256")

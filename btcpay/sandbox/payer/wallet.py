@@ -15,7 +15,9 @@ from btcpay.sandbox.payer.key import Key
 
 FEE_SATS_PER_VB = 2
 OVERHEAD_VB = 11  # version, counts, locktime, marker and flag
-INPUT_VB, OUTPUT_VB = 68, 9  # a P2WPKH input; an output beside its script
+# a P2WPKH input; an output beside its script
+INPUT_VB = 68
+OUTPUT_VB = 9
 CHANGE_FLOOR_SATS = 294  # P2WPKH's dust limit; a smaller rest goes to the miner
 MOST_DUST_SATS = (
     354  # the limit of the longest witness program, 40 bytes: (51 + 67) * 3
@@ -36,7 +38,8 @@ class Wallet:
     """One key's P2WPKH coins. Raises BadRequest for a payment that cannot be made."""
 
     def __init__(self, key: Key, chain: Chain):
-        self._key, self.chain = key, chain
+        self._key = key
+        self.chain = chain
         self.script = key.script
         self.address = address_of(key.script)
 
@@ -50,7 +53,8 @@ class Wallet:
     def coins(self) -> list[Spendable]:
         """The mature unspent coins: confirmed ones first, and large ones before small."""
         with self.chain.lock:
-            ledger, mempool = self.chain.ledger, self.chain.mempool
+            ledger = self.chain.ledger
+            mempool = self.chain.mempool
             made = dict(ledger.coins)
             for txid, entry in mempool.entries.items():
                 made |= {

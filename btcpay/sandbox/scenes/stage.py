@@ -8,7 +8,8 @@ from btcpay.sandbox.errors import SandboxError
 from btcpay.sandbox.shop import Json
 
 # A line stays until it can have been read aloud, except in a scene that is played quickly.
-FIRST_S, CHARACTERS_PER_S = 1.5, 28
+FIRST_S = 1.5
+CHARACTERS_PER_S = 28
 WITHIN_S = 60  # of real time, for each thing that has to happen
 LOOKS_EVERY_S = 0.4
 
@@ -27,7 +28,8 @@ class Stage:
         )  # the second of two presses ends the first's scene
         self._thread: threading.Thread | None = None
         self._view: Json = {}
-        self.quick, self._read_at_s = False, 0.0
+        self.quick = False
+        self._read_at_s = 0.0
 
     def view(self) -> Json | None:
         """The newest scene, if any; its `state` is playing, over, stopped or failed."""
@@ -40,7 +42,8 @@ class Stage:
         with self._turn:
             self.stop()
             self._stop.clear()
-            self.quick, self._read_at_s = quick, 0.0
+            self.quick = quick
+            self._read_at_s = 0.0
             opening = {"name": name, "title": title, "state": "playing"}
             self._view = {**opening, "lines": [], "problem": None, "invoice": None}
             self._thread = threading.Thread(
@@ -80,14 +83,17 @@ class Stage:
             raise Stopped("stopped")
 
     def _play(self, story: Iterator[str]) -> None:
-        state, problem = "failed", "an error of the sandbox; the log says more"
+        state = "failed"
+        problem = "an error of the sandbox; the log says more"
         try:
             for line in story:
                 self._say(line)
             self._wait(self._read_at_s - time.monotonic())
-            state, problem = "over", ""
+            state = "over"
+            problem = ""
         except Stopped:
-            state, problem = "stopped", ""
+            state = "stopped"
+            problem = ""
         except SandboxError as error:
             problem = str(error)
         finally:

@@ -14,7 +14,8 @@ from btcpay.sandbox.state import InventedPayment, Sandbox
 PRICE_USD = Decimal(25)
 MORE_SATS = 20_000  # that a customer sends too much
 # Seconds that a customer hesitates: with a reader, and in a quick scene.
-SOON_S, SOON_QUICK_S = 20, 4
+SOON_S = 20
+SOON_QUICK_S = 4
 
 
 class Scene(NamedTuple):
@@ -49,9 +50,12 @@ class Actors:
     """
 
     def __init__(self, sandbox: Sandbox, shop: Shop) -> None:
-        self.sandbox, self.shop, self.stage = sandbox, shop, sandbox.stage
+        self.sandbox = sandbox
+        self.shop = shop
+        self.stage = sandbox.stage
         self.soon_s = SOON_QUICK_S if sandbox.stage.quick else SOON_S
-        self.txid, self.blocks = "", 0
+        self.txid = ""
+        self.blocks = 0
         self.address = sandbox.wallet.fresh_address()
         self.made: Json
         self.owed: Json
@@ -59,7 +63,8 @@ class Actors:
 
     def known(self) -> dict[str, Any]:
         """The values that lines may name."""
-        height, sats = self.sandbox.chain.ledger.height, self.made["amount_sats"]
+        height = self.sandbox.chain.ledger.height
+        sats = self.made["amount_sats"]
         parts = {"amount": sats, "rest": sats - sats // 2, "more": MORE_SATS}
         return {name: f"{part:,} sat" for name, part in parts.items()} | {
             "soon": self.soon_s,

@@ -16,7 +16,8 @@ from btcpay.sandbox.state import Sandbox, current
 from btcpay.sandbox.workbench import forms
 from btcpay.sandbox.workbench.page import create_page, on_chain, show
 
-MAX_PRICE_USD, MAX_INVOICE_USD = 1_000_000_000, 1_000_000
+MAX_PRICE_USD = 1_000_000_000
+MAX_INVOICE_USD = 1_000_000
 
 
 def pay(sandbox: Sandbox, tenths: int = 10) -> Json:
@@ -38,7 +39,8 @@ def mine(sandbox: Sandbox) -> Json:
 
 def replace(sandbox: Sandbox) -> Json:
     """Field `invoice` or `txid`, by default the newest waiting payment; `away` takes it back."""
-    given, away = forms.field("txid").lower(), forms.read_flag("away")
+    given = forms.field("txid").lower()
+    away = forms.read_flag("away")
     if not given and (id := forms.field("invoice")):
         payments = on_chain(sandbox, sandbox.require_shop().invoice(id)).payments
         if not payments:
@@ -52,7 +54,8 @@ def replace(sandbox: Sandbox) -> Json:
 
 def reorganise(sandbox: Sandbox) -> Json:
     """Field `depth`, by default 1; `double_spend` makes the payments of these blocks impossible."""
-    depth, double_spend = forms.read_count("depth"), forms.read_flag("double_spend")
+    depth = forms.read_count("depth")
+    double_spend = forms.read_flag("double_spend")
     with sandbox.chain.lock:
         lost = sandbox.chain.ledger.hashes[-depth:]
         hashes = sandbox.reorganise(depth, double_spend)
@@ -64,7 +67,8 @@ def explorer(sandbox: Sandbox) -> Json:
     switches = sandbox.switches
     state = forms.read_state("up", "down", "lies")
     if state != "lies":
-        switches.explorer, switches.invented = state, None
+        switches.explorer = state
+        switches.invented = None
         return {"explorer": state}
     shop = sandbox.require_shop()
     if id := forms.field("invoice"):
@@ -98,7 +102,8 @@ def invoice(sandbox: Sandbox) -> Json:
 
 def scene(sandbox: Sandbox) -> Json:
     """Field `scene`; `quick` waits for no reader. First it mends explorer and price."""
-    shop, name = sandbox.require_shop(), forms.field("scene")
+    shop = sandbox.require_shop()
+    name = forms.field("scene")
     if not (chosen := scenes().get(name)):
         raise forms.refused("scene", f"give one of {', '.join(scenes())}")
     quick = forms.read_flag("quick")
@@ -152,9 +157,12 @@ def _wants_json() -> bool:
 
 def _press(name: str) -> ResponseReturnValue:
     button, notice = BUTTONS[name]
-    answer, switches = button(current()), current().switches
+    answer = button(current())
+    switches = current().switches
     switches.notice = notice.format(**answer, price_usd=switches.price_usd)
-    return jsonify(answer) if _wants_json() else redirect("/", 303)
+    if _wants_json():
+        return jsonify(answer)
+    return redirect("/", 303)
 
 
 def _problem(status: int, error: Exception) -> ResponseReturnValue:

@@ -38,11 +38,14 @@ def field(name: str) -> str:
 
 def read_order() -> tuple[str, int]:
     """Address and satoshis: fields `address` (or a BIP21 URI) and `amount`, if not the URI's."""
-    given, amount = field("address"), field("amount")
-    address, btc = given, ""
+    given = field("address")
+    amount = field("amount")
+    address = given
+    btc = ""
     if given.lower().startswith("bitcoin:"):
         uri = urlsplit(given)
-        address, (btc, *_) = unquote(uri.path), parse_qs(uri.query).get("amount", [""])
+        address = unquote(uri.path)
+        (btc, *_) = parse_qs(uri.query).get("amount", [""])
     if not address:
         raise refused("address", "give a regtest address or a bitcoin: URI")
     return address, _btc_to_sats(btc) if btc and not amount else read_amount(amount)

@@ -26,7 +26,8 @@ from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import Sandbox, current
 from btcpay.values.hosts import is_here
 
-SHOWN_INVOICES, SHOWN_TXS = 8, 6
+SHOWN_INVOICES = 8
+SHOWN_TXS = 6
 OVER = ("paid", "expired", "canceled")
 OWN_SITES = ("", "same-origin", "none")
 # Its own style and script alone; the frame shows the shop's pages, on any host.
@@ -65,7 +66,8 @@ def refuse_other_sites() -> None:
 
 def state() -> Response:
     sandbox = current()
-    chain, switches = sandbox.chain, sandbox.switches
+    chain = sandbox.chain
+    switches = sandbox.switches
     return jsonify(
         {
             "height": chain.ledger.height,
@@ -85,15 +87,15 @@ def merchant() -> ResponseReturnValue:
 def show(message: str = "") -> Response:
     """The page as HTML, with a problem if there is one to tell."""
     sandbox = current()
-    scene, chain, wallet = sandbox.stage.view(), sandbox.chain, sandbox.wallet
+    scene = sandbox.stage.view()
+    chain = sandbox.chain
+    wallet = sandbox.wallet
     invoices, is_away = _invoices(
         sandbox
     )  # first: nothing waits for it with the chain's lock
     with chain.lock:
-        confirmed, waiting = (
-            chain.ledger.confirmed.values(),
-            chain.mempool.entries.values(),
-        )
+        confirmed = chain.ledger.confirmed.values()
+        waiting = chain.mempool.entries.values()
         newest = (
             each for each in reversed([*confirmed, *waiting]) if not each.tx.is_coinbase
         )
@@ -137,12 +139,12 @@ class OnChain:
 def on_chain(sandbox: Sandbox, invoice: Json) -> OnChain:
     """Raises BadRequest for an address that is not regtest's."""
     with sandbox.chain.lock:
-        script, own = script_of(invoice["deposit_address"]), sandbox.wallet.payments()
-        waiting, confirmed = (
-            sandbox.chain.waiting_of(script),
-            sandbox.chain.confirmed_of(script),
-        )
-    waiting_sats, confirmed_sats = _sum(waiting, script), _sum(confirmed, script)
+        script = script_of(invoice["deposit_address"])
+        own = sandbox.wallet.payments()
+        waiting = sandbox.chain.waiting_of(script)
+        confirmed = sandbox.chain.confirmed_of(script)
+    waiting_sats = _sum(waiting, script)
+    confirmed_sats = _sum(confirmed, script)
     return OnChain(
         waiting_sats,
         confirmed_sats,

@@ -44,7 +44,9 @@ def bounded(fields: dict[str, str]) -> dict[str, str]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_FIELD else text[:LONGEST_FIELD] + "…"
+    if len(text) <= LONGEST_FIELD:
+        return text
+    return text[:LONGEST_FIELD] + "…"
 
 
 class AmountRefused(InvalidRequest):
@@ -96,7 +98,9 @@ def unseen_sign(refused: Exception) -> str:
 def unseen_sign_of_code(code: str) -> str:
     """The same sentence of a sign that an address names, such as U+202E; "" for anything else."""
     is_code = _SIGN.fullmatch(code) is not None
-    return unseen_sign(TextRefused("", sign=code)) if is_code else ""
+    if is_code:
+        return unseen_sign(TextRefused("", sign=code))
+    return ""
 
 
 def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decimal:

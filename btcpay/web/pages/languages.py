@@ -60,7 +60,9 @@ def this_page_in(language: str) -> str:
 def picked() -> dict[str, str]:
     """The choice as a parameter: `lang`, or nothing."""
     asked = request.args.get("lang", "")
-    return {"lang": asked} if asked in LANGUAGES else {}
+    if asked in LANGUAGES:
+        return {"lang": asked}
+    return {}
 
 
 def bitcoin(amount_sats: int) -> Markup:

@@ -50,11 +50,9 @@ class Listing:
 
     def place_of(self, db: Database, id: str) -> keyset.Place | None:
         """The time of one of the merchant's own rows, and its place in that time."""
-        return (
-            db.row(self.place, **self.values | {"id": id})
-            if is_id(self.prefix, id)
-            else None
-        )
+        if is_id(self.prefix, id):
+            return db.row(self.place, **self.values | {"id": id})
+        return None
 
 
 class ListPage(NamedTuple):

@@ -73,7 +73,9 @@ class Pages:
     def only_brand(self) -> merchants.Shown | None:
         """The branding of the only merchant; None where several share the service."""
         known = self.service.db.rows(merchants.ALL)
-        return self.brand(known[0].id) if len(known) == 1 else None
+        if len(known) == 1:
+            return self.brand(known[0].id)
+        return None
 
     def page(
         self,
@@ -120,7 +122,8 @@ class Pages:
         response = error_response(error)
         if request.path.endswith(("/status", "/price", "/proof.json")):
             return response
-        status, code = response.status_code, error.code
+        status = response.status_code
+        code = error.code
         page = self.page(self._message, status, brand, code=code, error=error)
         said = {name: response.headers.get(name) for name in ("Allow", "Retry-After")}
         page.headers.update({name: text for name, text in said.items() if text})
@@ -232,4 +235,6 @@ def find_asset(name: str) -> tuple[Asset, bool] | None:
     """
     match = re.fullmatch(r"(\w+)\.[0-9a-f]{10}(\.\w+)", name)
     asset = _files().get(match[1] + match[2]) if match else None
-    return (asset, asset.name == name) if asset else None
+    if asset:
+        return (asset, asset.name == name)
+    return None

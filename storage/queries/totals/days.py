@@ -70,10 +70,8 @@ def add(db: Database, payments: Iterable[Payment], zones: Mapping[int, str]) -> 
     """Counts new payments; `zones`: the time zones of their merchants."""
     found: dict[tuple[int, int, str], Values] = {}
     for one in payments:
-        day, value = (
-            day_of(one.created_at, zone_of(zones[one.merchant_id])),
-            one.value_at_receipt,
-        )
+        day = day_of(one.created_at, zone_of(zones[one.merchant_id]))
+        value = one.value_at_receipt
         key: Values = {
             "merchant_id": one.merchant_id,
             "day": day,

@@ -68,7 +68,8 @@ def note(db: Database, invoices: Collection[Invoice]) -> None:
     steps: dict[tuple[int, int], int] = {}
     around = at_once.rows(db, _AROUND, [_gap(*one) for one in paid])
     for merchant_id, index, before, behind in around:
-        start, is_paid = -1 if before is None else before, paid[merchant_id, index]
+        start = -1 if before is None else before
+        is_paid = paid[merchant_id, index]
         if is_paid:
             steps[merchant_id, index] = index - start
         if behind is not None:

@@ -259,7 +259,8 @@ def test_a_page_of_headers_has_a_megabyte_at_most_and_a_block_four(first, explor
 
 def test_a_block_comes_whole_and_has_more_time_than_other_answers(first):
     session = Heard()
-    explorer, block = asking(first, session), first.block_at(1000)
+    explorer = asking(first, session)
+    block = first.block_at(1000)
     assert explorer.raw_block(block.hash) == block.raw
     explorer.tip_height()
     assert first.asked[0] == f"/block/{block.hash}/raw"
@@ -455,7 +456,8 @@ def test_an_oversized_page_is_left_before_it_fills_the_memory(first, explorer):
 
 
 def test_a_page_that_would_take_much_memory_is_not_read(first, explorer):
-    page, why = "[" + "[]," * 150_000 + "[]]", "more values than one page can hold"
+    page = "[" + "[]," * 150_000 + "[]]"
+    why = "more values than one page can hold"
     refused(first, page, lambda: explorer.waiting(ADDRESS, SCRIPT), why)
 
 

@@ -118,7 +118,8 @@ def test_an_explorer_that_does_not_know_one_thing_keeps_its_place(
     explorers = client(first, second)
     first.instead = lambda path: say("unknown", status) if ADDRESS in path else None
     assert found(explorers) == [7]
-    first.tip, second.tip = 11, 22
+    first.tip = 11
+    second.tip = 22
     assert explorers.ask(Esplora.tip_height) == 11
 
 
@@ -236,7 +237,8 @@ def test_a_chain_that_is_lower_than_was_known_is_not_believed(first, known, is_e
 
 
 def test_the_chain_of_another_network_is_not_asked(first, second):
-    first.tip, second.tip = 5000, 1000
+    first.tip = 5000
+    second.tip = 1000
     first.instead = lambda path: say("00" * 32) if path == "/block-height/0" else None
     explorers = client(first, second)
     explorers.require_chain(0)

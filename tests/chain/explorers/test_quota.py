@@ -56,7 +56,8 @@ def test_calls_are_free_again_when_their_minute_is_an_hour_old(
 def test_processes_that_spend_at_the_same_time_share_one_quota(shop, clock):
     def taken(_):
         db = open_database(shop.service.settings.database_url)
-        quota, calls = Quota(db, 100, clock), 0
+        quota = Quota(db, 100, clock)
+        calls = 0
         with contextlib.suppress(Spent):
             while True:
                 quota.take(NAME)
@@ -196,7 +197,8 @@ def test_a_failure_is_asked_once_more_after_a_pause_and_longer_each_time(
     first, monkeypatch
 ):
     monkeypatch.setattr(pool.time, "monotonic", lambda: now[0])
-    now, paused = [100.0], []
+    now = [100.0]
+    paused = []
 
     def wait(seconds):
         paused.append(seconds)

@@ -57,7 +57,8 @@ def test_a_healthy_shop_is_green_and_the_command_says_so(till):
 
 
 def test_what_is_found_is_shown_while_an_explorer_is_silent(till):
-    is_shown, shown_first = threading.Event(), []
+    is_shown = threading.Event()
+    shown_first = []
 
     def silent(_):
         shown_first.append(is_shown.wait(15))
@@ -174,7 +175,8 @@ def of_file(path, free_bytes=PLENTY):
 
 
 FOLDER = OWN_FOLDER.format("{folder}")
-FILE, LOG = "chmod 600 '{folder}/shop.db'", "chmod 600 '{folder}/shop.db-wal'"
+FILE = "chmod 600 '{folder}/shop.db'"
+LOG = "chmod 600 '{folder}/shop.db-wal'"
 MODES = {
     "all are its owner's": (0o700, 0o600, 0o600, ""),
     "others may pass through the folder": (0o711, 0o600, 0o600, ""),

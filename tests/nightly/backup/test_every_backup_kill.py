@@ -33,7 +33,8 @@ def die(order):
 
     Or amid the last copy's pages. One that lives says how many statements and rows there were.
     """
-    numbers, copies_begun = itertools.count(1), itertools.count(1)
+    numbers = itertools.count(1)
+    copies_begun = itertools.count(1)
 
     def count(sql):
         if next(numbers) == order["at"] or sql == order["at"]:
@@ -41,7 +42,8 @@ def die(order):
 
     class Mortal(sqlite3.Connection):
         def backup(self, target, **_):
-            pages, is_last = itertools.count(1), next(copies_begun) == 3
+            pages = itertools.count(1)
+            is_last = next(copies_begun) == 3
 
             def progress(*_):
                 if is_last and next(pages) == order["page"]:
@@ -67,7 +69,8 @@ def die(order):
         counted(psycopg.Cursor, "execute")
         counted(psycopg.Copy, "write_row")
     else:
-        opened, sqlite3.connect = sqlite3.connect, connect
+        opened = sqlite3.connect
+        sqlite3.connect = connect
     try:
         program(order)
     finally:
@@ -90,13 +93,15 @@ def restore(till):
 def test_a_file_is_the_old_database_or_the_new_one(till, tmp_path, restore):
     till.shop.invoice()
     file = backed_up(till, tmp_path / "kept.db")
-    old, whole = tmp_path / "old.db", tmp_path / "whole.db"
+    old = tmp_path / "old.db"
+    whole = tmp_path / "whole.db"
     shutil.copy(file, old)
     change(old, "UPDATE invoice SET description = 'of the old one'")
     shutil.copy(old, whole)
     last = int(restore(file, f"sqlite:///{whole}").rpartition("counted ")[2])
     assert last > 50
-    before, after = content(old), content(whole)["invoice"]
+    before = content(old)
+    after = content(whole)["invoice"]
     deaths = [{"at": at} for at in range(last // 8, last - 6, last // 24)]
     deaths += [{"at": last - back} for back in range(6)] + [
         {"page": page} for page in (1, 9, 40)
@@ -120,12 +125,14 @@ def test_a_file_is_the_old_database_or_the_new_one(till, tmp_path, restore):
 def test_a_servers_database_stays_empty_or_has_all_of_it(till, tmp_path, restore):
     lived_in(till, tmp_path)
     file = backed_up(till, tmp_path / "kept.db")
-    whole, target = postgres.server().create(), postgres.server().create()
+    whole = postgres.server().create()
+    target = postgres.server().create()
     for url in (whole, target):
         versions.open_ready(url, "regtest").close()
     last = int(restore(file, whole).rpartition("counted ")[2])
     assert last > 60
-    before, after = rows_of(target), rows_of(whole)["invoice"]
+    before = rows_of(target)
+    after = rows_of(whole)["invoice"]
     for at in (*range(last // 3, last, last // 24), last - 3, "COMMIT"):
         said = restore(file, target, at)
         assert "killed before" in said and rows_of(target) == before, said

@@ -53,7 +53,8 @@ class Machine:
     """A shell in a folder, with PostgreSQL's programs; `sudo` and `systemctl` do not matter."""
 
     def __init__(self, folder, environ):
-        self.folder, self.port = folder, postgres.server().port
+        self.folder = folder
+        self.port = postgres.server().port
         tools = folder / "tools"
         tools.mkdir()
         for name, does in {
@@ -218,7 +219,8 @@ def test_in_place_the_counters_are_moved_and_nobody_stays_logged_in(
     with open_till(tmp_path, ticker, clock, BLOCKTILL_DATABASE_URL=made) as till:
         till.pay(till.shop.invoice())
         till.shop.sql("UPDATE merchant SET next_index = 0")
-        db, now = till.shop.service.db, till.clock()
+        db = till.shop.service.db
+        now = till.clock()
         session = log_in(
             db, new_login(db, till.shop.merchant_id, now), "", "Firefox", now
         )

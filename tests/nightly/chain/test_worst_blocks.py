@@ -51,7 +51,8 @@ def test_a_run_reads_the_worst_block_and_the_payment_after_it(lied_to, name):
     rival = Rival(till)
     rival.blocks.append(Heavy.on(rival, WORST[name]()))
     till.liar.instead = rival.add(1, [waiting])
-    before_s, before_kb = time.process_time(), memory_kb()
+    before_s = time.process_time()
+    before_kb = memory_kb()
     report = till.check()
     assert (
         report.complete

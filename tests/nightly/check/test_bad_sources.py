@@ -13,7 +13,8 @@ from measured import check
 
 from storage.queries import invoices
 
-MOST_S, MOST_MB = 60, 200
+MOST_S = 60
+MOST_MB = 200
 LOOKING = 6
 
 

@@ -99,7 +99,8 @@ class Trial:
     """The check of a scene: once undisturbed, then with one fault after another."""
 
     def __init__(self, scene):
-        self.scene, self.before = scene, state(scene.before)
+        self.scene = scene
+        self.before = state(scene.before)
         with scene.world() as world:
             assert world.till.check().complete
             self.calls = list(scene.relay.calls(world.name))

@@ -133,7 +133,8 @@ class Trial:
     """A command that dies, and is given again: it ends as where it was given once."""
 
     def __init__(self, scene, forge, words, times=1):
-        self.words, self._times = words, times
+        self.words = words
+        self._times = times
         self._before = state(scene.before)
         self._ends: dict[str, Rows] = {}
         with scene.world() as world:

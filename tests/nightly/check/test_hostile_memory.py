@@ -12,7 +12,8 @@ from measured import check
 from btcpay.chain.explorers.answers import MAX_PARTS
 
 MOST_MB = 200
-PAYERS, LOOKING = 3, 6
+PAYERS = 3
+LOOKING = 6
 RUNS = 20  # while sightings are invented, one every four minutes
 
 
@@ -32,7 +33,8 @@ def streaming(start, piece, chunked=False):
 
 
 ADDRESS = r"^/address/"
-BLOCK, HEADERS = "/raw$", "^/blocks(/[0-9]+)?$"
+BLOCK = "/raw$"
+HEADERS = "^/blocks(/[0-9]+)?$"
 # By the path that is lied about: what goes out instead of what is true, or what is made of it.
 LIES: dict[str, tuple[str, Any]] = {
     "the truth": ("nothing", None),

@@ -78,7 +78,8 @@ def overdue(hosted):
     return coffee(hosted, left_s=-60)
 
 
-paid, paid_twice = paying(waiting, None), paying(waiting, 50_000, 1_000)
+paid = paying(waiting, None)
+paid_twice = paying(waiting, 50_000, 1_000)
 
 
 def vanished(hosted):

@@ -26,7 +26,8 @@ def prove(tab):
 def test_it_looks_right_and_reads_right_to_those_who_listen(
     open_tab, counter, invoice, theme
 ):
-    tab, axe = open_tab(counter.root), axe_script()
+    tab = open_tab(counter.root)
+    axe = axe_script()
     for size in (DESK, PHONE, SMALL):
         tab.emulate(size, theme)
         tab.go(f"{counter.page(invoice)}/proof")

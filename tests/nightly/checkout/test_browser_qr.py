@@ -39,10 +39,8 @@ def surrounding(tab):
     code = tab.qr().position
     picture = tab.picture().convert("RGB")
     module = (code.top_right.x - code.top_left.x) / 37  # of version 5
-    left, top = (
-        round(code.top_left.x - 3.5 * module),
-        round(code.top_left.y - 3.5 * module),
-    )
+    left = round(code.top_left.x - 3.5 * module)
+    top = round(code.top_left.y - 3.5 * module)
     right = round(code.bottom_right.x + 3.5 * module)
     bottom = round(code.bottom_right.y + 3.5 * module)
     edges = [(x, y) for x in range(left, right) for y in (top, bottom)]
@@ -59,7 +57,8 @@ def test_a_phone_reads_address_and_amount_off_the_screen(
 ):
     invoice = counter.invoice(description="Two bags of coffee")
     tab = show(open_tab, counter, invoice, theme=theme, size=size)
-    address, amount = invoice["deposit_address"], btc_text(invoice["amount_sats"])
+    address = invoice["deposit_address"]
+    amount = btc_text(invoice["amount_sats"])
     code = tab.qr()
     assert code.text == f"bitcoin:{address}?amount={amount}"
     assert code.ec_level in "MQH"
@@ -84,7 +83,8 @@ def test_a_phone_reads_the_longest_address_off_a_small_screen(
 
 
 def test_a_press_on_the_code_copies_its_link(open_tab, counter):
-    wallet, tab = open_tab("data:"), show(open_tab, counter, counter.invoice())
+    wallet = open_tab("data:")
+    tab = show(open_tab, counter, counter.invoice())
     wallet.go("data:text/html,<!doctype html><textarea name=to autofocus></textarea>")
     tab.click("#unfold")
     tab.click("#qr")

@@ -83,10 +83,8 @@ def test_a_link_in_a_frame_that_is_allowed_pays(tab, hosted, site):
 
 def leads_back(hosted, site):
     """The site is the shop that the pages lead back to."""
-    shop, (paid, unpaid) = (
-        hosted.shop,
-        (f"{site.root}/{kind}/" for kind in ("paid", "unpaid")),
-    )
+    shop = hosted.shop
+    (paid, unpaid) = (f"{site.root}/{kind}/" for kind in ("paid", "unpaid"))
     returns = {
         "return_paid": f"{paid}{{invoice}}",
         "return_unpaid": f"{unpaid}{{invoice}}",

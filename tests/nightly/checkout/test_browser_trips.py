@@ -15,7 +15,8 @@ from btcpay.values.times import to_ms
 def test_a_part_asks_by_itself_for_the_rest_and_the_rest_pays(open_tab, counter):
     invoice = counter.invoice()
     tab = show(open_tab, counter, invoice)
-    address, whole = invoice["deposit_address"], invoice["amount_sats"]
+    address = invoice["deposit_address"]
+    whole = invoice["amount_sats"]
     assert tab.qr().text == f"bitcoin:{address}?amount={btc_text(whole)}"
     counter.pay(invoice, 20_000)
     tab.until_state("partial")

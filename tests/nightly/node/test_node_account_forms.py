@@ -15,7 +15,8 @@ from btcpay.sandbox.payer.key import Key
 
 def test_an_invoice_of_every_form_is_paid_proven_spent_and_taken_back(tmp_path, ticker):
     with open_chain() as chain, open_node_till(tmp_path, ticker, chain) as till:
-        node, owners = till.node, {name: Owner(till.shop, name) for name in FORMS}
+        node = till.node
+        owners = {name: Owner(till.shop, name) for name in FORMS}
         invoices = {name: owner.invoice() for name, owner in owners.items()}
 
         def states():

@@ -50,10 +50,8 @@ class Machine:
     found: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
-        tools, blocktill = (
-            self.folder / "tools",
-            Path(sys.executable).parent / "blocktill",
-        )
+        tools = self.folder / "tools"
+        blocktill = Path(sys.executable).parent / "blocktill"
         for name in ("tools", "systemd"):
             (self.folder / name).mkdir()
         values = {"lib": self.folder / "lib", "env": self.folder / "blocktill.env"}

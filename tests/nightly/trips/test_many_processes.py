@@ -101,7 +101,8 @@ def test_nothing_is_made_paid_or_counted_twice(till, tmp_path):
 
     with raw(till.settings.database_url) as connection:
         rows = tables(connection)
-    invoices, payments = rows["invoice"], rows["payment"]
+    invoices = rows["invoice"]
+    payments = rows["payment"]
     # One resource for each key, one for each request without.
     by_key: dict[str, set[str]] = {}
     for text, invoice in made:

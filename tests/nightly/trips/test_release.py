@@ -64,7 +64,8 @@ def release(folder, umask=0o022, **environ):
 
 def assert_names_every_requirement(bill):
     """Of the files that `pip install --require-hashes` reads, each with all of its hashes."""
-    pinned, hashes = set[str](), set[str]()
+    pinned = set[str]()
+    hashes = set[str]()
     for extra in ("", "-postgres", "-redis", "-socks"):
         text = (PROJECT / f"requirements{extra}.txt").read_text()
         pinned |= set(re.findall(r"^([\w.-]+==[^\s;]+)", text, re.M))

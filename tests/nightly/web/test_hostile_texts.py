@@ -138,7 +138,8 @@ def id_of(walk: Walk, prefix: str) -> str:
 def some_of_everything(shop: Shop) -> list[str]:
     """Ids and secrets for the places in paths: of what the pages' own forms make, and is paid."""
     browser = MerchantBrowser(shop).log_in()
-    paid, over = shop.invoice(description="Tea"), shop.invoice(description="Tea")
+    paid = shop.invoice(description="Tea")
+    over = shop.invoice(description="Tea")
     pay(shop, paid), pay(shop, over), pay(shop, over, 5000)
     link = shop.link(title="Tip jar")["id"]
     asks = {"ask_email": "may", "ask_name": "may", "ask_note": "may"}
@@ -169,7 +170,8 @@ def some_of_everything(shop: Shop) -> list[str]:
 
 def found_forms(walk: Walk) -> dict[str, tuple[str, dict[str, str]]]:
     """By its route each form on any page: its address, and its fields with their values."""
-    browser, forms = MerchantBrowser(walk.shop).log_in(), {}
+    browser = MerchantBrowser(walk.shop).log_in()
+    forms = {}
     pages = [
         "/merchant/login/none",
         f"/api-keys/authorize?{OF_A_SHOP}",
@@ -191,7 +193,8 @@ def fields_and_texts(walk: Walk) -> Iterator[tuple[str, dict[str, str], str, str
 
     A route whose form no page shows now gets every field that there is, each with another text.
     """
-    forms, texts = found_forms(walk), cycle(TEXTS)
+    forms = found_forms(walk)
+    texts = cycle(TEXTS)
     assert len(forms) > 25 and "amount" in forms["/link/<id>"][1]
     for to, fields in forms.values():
         for name, text in product(fields, TEXTS):
@@ -326,14 +329,13 @@ def test_no_field_of_a_body_in_json_holds_the_others_up(walk):
     known = {schema.__name__: schema for schema in schemas()}
     known |= {"NewMetadata": Body.from_dict({"metadata": kinds.Dict()})}
     known |= {"Mark": Body.from_dict({"status": kinds.String()})}
-    of_shops, order = shop_keys(walk.shop), ""
+    of_shops = shop_keys(walk.shop)
+    order = ""
     for rule in sorted(
         routes, reverse=True
     ):  # that of one webhook before that of new ones
-        method, sent = (
-            "POST" if rule in served["POST"] else "PUT",
-            SENT.get(BODIES[rule], {}),
-        )
+        method = "POST" if rule in served["POST"] else "PUT"
+        sent = SENT.get(BODIES[rule], {})
         for path in fields_of(known[BODIES[rule]]):
             texts = [(name, b'"%s"' % quoted(text_of(name, 60_000))) for name in TEXTS]
             for name, raw in [*texts, *VALUES.items()]:
@@ -346,7 +348,8 @@ def test_no_field_of_a_body_in_json_holds_the_others_up(walk):
                     order = f"{store} {new_webhook(walk, key, store)}"
                 target = rule.replace("<store>", store)
                 target = re.sub("<(inv|whk)>", order.partition(" ")[2], target)
-                body, by = body_with(sent, path, raw), b"Bearer %s" % key.encode()
+                body = body_with(sent, path, raw)
+                by = b"Bearer %s" % key.encode()
                 what = f"{name} in {path} of {rule}"
                 walk.stranger.send(
                     what, method, target.encode(), body, Authorization=by, **IN_JSON
@@ -411,7 +414,8 @@ def in_source(pattern: re.Pattern[str]) -> set[str]:
 
 
 def test_no_parameter_and_no_part_of_a_path_holds_the_others_up(walk):
-    names, texts = in_source(READ) | {*OF_LISTS}, cycle(TEXTS)
+    names = in_source(READ) | {*OF_LISTS}
+    texts = cycle(TEXTS)
     assert {"amount", "older", "redirect", "currencyPair", "from"} <= names
     of_shops = shop_keys(walk.shop)
     for rule in walk.rules("GET"):
@@ -447,7 +451,8 @@ def send_get(
 def test_no_header_holds_the_others_up(walk):
     names = {name for name in in_source(HEADER) if name != "Transfer-Encoding"}
     assert {"Origin", "Sec-Fetch-Site", "Idempotency-Key", "Accept"} <= names
-    link, invoice = id_of(walk, "lnk"), id_of(walk, "inv")
+    link = id_of(walk, "lnk")
+    invoice = id_of(walk, "inv")
     asked = [
         ("GET", f"/link/{link}", {}),
         ("POST", f"/link/{link}", FORM),

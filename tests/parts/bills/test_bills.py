@@ -49,7 +49,8 @@ def test_half_is_paid_today_and_half_after_the_price_has_doubled(
 
 
 def test_a_late_part_counts_once_the_merchant_accepts_it(till):
-    bill, shop = new_bill(till.shop), till.shop
+    bill = new_bill(till.shop)
+    shop = till.shop
     invoice = pay_now(shop, bill)
     hour(till)
     till.confirm(invoice)
@@ -62,7 +63,8 @@ def test_a_late_part_counts_once_the_merchant_accepts_it(till):
 
 
 def test_what_comes_beyond_the_bill_needs_attention(till):
-    bill, shop = new_bill(till.shop), till.shop
+    bill = new_bill(till.shop)
+    shop = till.shop
     one, other = (pay_now(shop, bill, shop.app.test_client()) for _ in range(2))
     till.confirm(one)
     assert stands(shop, bill) == ("paid", "100.00") and reason_of(till, one) is None
@@ -82,7 +84,8 @@ def stakes(till, invoices):
 
 
 def test_a_bill_that_was_paid_three_times_keeps_its_excess_whatever_comes_later(till):
-    bill, shop = new_bill(till.shop), till.shop
+    bill = new_bill(till.shop)
+    shop = till.shop
     three = [pay_now(shop, bill, shop.app.test_client()) for _ in range(3)]
     for invoice in three:
         till.confirm(invoice)
@@ -94,7 +97,9 @@ def test_a_bill_that_was_paid_three_times_keeps_its_excess_whatever_comes_later(
 
 
 def test_what_was_too_much_is_so_no_more_once_an_earlier_part_is_taken_back(till):
-    bill, shop, chain = new_bill(till.shop), till.shop, till.sandbox.chain
+    bill = new_bill(till.shop)
+    shop = till.shop
+    chain = till.sandbox.chain
     one, other = (pay_now(shop, bill, shop.app.test_client()) for _ in range(2))
     till.confirm(one)
     raw = chain.mempool.entries[till.pay(other)].tx.raw
@@ -108,7 +113,8 @@ def test_what_was_too_much_is_so_no_more_once_an_earlier_part_is_taken_back(till
 
 @pytest.mark.parametrize("how", ["together", "one by one, the last one first"])
 def test_two_who_pay_it_at_once_are_told_apart(till, monkeypatch, how):
-    bill, shop = new_bill(till.shop), till.shop
+    bill = new_bill(till.shop)
+    shop = till.shop
     both = [pay_now(shop, bill, shop.app.test_client()) for _ in range(2)]
 
     def one_by_one(db, settings, scans, *more):
@@ -128,7 +134,9 @@ def test_two_who_pay_it_at_once_are_told_apart(till, monkeypatch, how):
 
 
 def test_a_reorganisation_of_the_second_of_three_parts_opens_it_again(till):
-    bill, shop, chain = new_bill(till.shop), till.shop, till.sandbox.chain
+    bill = new_bill(till.shop)
+    shop = till.shop
+    chain = till.sandbox.chain
     raws = []
     for sats in (50_000, 60_000, None):
         invoice = pay_now(shop, bill, shop.app.test_client())
@@ -156,7 +164,8 @@ def test_what_is_missing_but_cannot_be_sent_is_forgiven(till):
 
 
 def test_a_bill_that_ends_ends_its_invoices_and_what_comes_then_needs_attention(till):
-    bill, shop = new_bill(till.shop), till.shop
+    bill = new_bill(till.shop)
+    shop = till.shop
     invoice = pay_now(shop, bill)
     acts.end(shop.service.db, till.settings, bill.id, till.clock())
     assert stands(shop, bill) == ("ended", "0")

@@ -114,7 +114,8 @@ def three(browser):
     shop = browser.shop
     late = new_bill(shop, "10", due_days=0, reference="late")
     shop.clock.move(days=2)
-    due, ended = new_bill(shop, "20", due_days=5), new_bill(shop, "30")
+    due = new_bill(shop, "20", due_days=5)
+    ended = new_bill(shop, "30")
     assert browser.post(f"/bills/{ended.id}/end").status_code == 303
     return late, due, ended
 
@@ -164,7 +165,8 @@ def test_an_invoice_leads_to_its_bill_and_its_page_back_to_it(browser):
 
 
 def test_the_button_leads_back_to_the_last_invoice_while_nothing_has_come(browser):
-    shop, bill = browser.shop, new_bill(browser.shop)
+    shop = browser.shop
+    bill = new_bill(browser.shop)
     first = pay_now(shop, bill, browser.client)
     assert pay_now(shop, bill, browser.client)["id"] == first["id"]
     pay(shop, first, 1000, confirmed=False)

@@ -176,7 +176,8 @@ class Post:
     """A mail server, and the shop's outbox as it is at a time."""
 
     def __init__(self, shop, server):
-        self.shop, self.server = shop, server
+        self.shop = shop
+        self.server = server
 
     def sent(self, **delta):
         """The subjects of mails that are sent after so long a time."""
@@ -228,7 +229,8 @@ def test_a_mail_server_that_is_back_gets_no_reminder_before_its_time(shop, post)
 def test_no_reminder_is_sent_or_given_up_while_the_clock_is_doubted(shop, post):
     new_bill(shop, customer_email=EMAIL)
     assert post.sent() == ["Bill from shop"]
-    now, db = shop.clock.at, shop.service.db
+    now = shop.clock.at
+    db = shop.service.db
     meta.put(db, meta.Key.TIME_LEAP, '{"why": "this clock has gone on by 26000 days"}')
     assert post.sent(days=26_000) == []
     meta.put(db, meta.Key.TIME_LEAP, "")
@@ -245,7 +247,8 @@ def test_who_has_paid_is_not_reminded(shop, post):
 def test_a_mail_of_a_series_says_how_to_end_it_and_after_that_none_comes(shop, post):
     bill = new_bill(shop, every="month", customer_email=EMAIL)
     post.sent()
-    message, stop = post.server.taken[-1].message, f"/bill/{bill.id}/stop"
+    message = post.server.taken[-1].message
+    stop = f"/bill/{bill.id}/stop"
     assert message["List-Unsubscribe"].endswith(f"{stop}>")
     assert message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
     assert stop in post.server.taken[-1].text and stop in post.server.taken[-1].html

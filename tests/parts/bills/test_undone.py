@@ -102,7 +102,8 @@ def test_what_2099_has_made_is_undone_and_each_period_comes_in_its_time(shop, cl
     series = new_bill(shop, every="week", customer_email=EMAIL)
     clock.move(days=8)
     turn(shop)
-    began, mails = clock.at, mails_of(shop)
+    began = clock.at
+    mails = mails_of(shop)
 
     clock.at = datetime(2099, 1, 1, tzinfo=UTC)
     turn(shop)
@@ -173,7 +174,8 @@ def test_the_command_asks_undoes_and_goes_on(open_shops, clock):
     series = new_bill(shop, every="month", customer_email=EMAIL)
     kept = new_bill(shop, every="month")
     clock.at = datetime.now(UTC).replace(microsecond=0)
-    before, terminal = clock.at - timedelta(hours=1), Terminal(shop)
+    before = clock.at - timedelta(hours=1)
+    terminal = Terminal(shop)
     turn(shop)
     words = [
         "bill",

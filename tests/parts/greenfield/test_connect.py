@@ -37,7 +37,8 @@ def path(redirect=REDIRECT, **fields):
 
 
 def allow(browser, token, url=None, press="p", **headers):
-    sent, fields = FROM_THIS_SITE | headers, {"token": token, "press": press}
+    sent = FROM_THIS_SITE | headers
+    fields = {"token": token, "press": press}
     return browser.client.post(url or path(), data=fields, headers=sent)
 
 
@@ -92,10 +93,8 @@ def test_a_press_that_comes_twice_makes_one_key_and_another_press_another(
     browser, shop
 ):
     other = path(permissions=ASKED[:1])
-    token, press = (
-        browser.token(),
-        Page(browser.client.get(path()).text).values["press"],
-    )
+    token = browser.token()
+    press = Page(browser.client.get(path()).text).values["press"]
     before = len(shop.service.db.rows(keys.ALL))
     first, again = (brought(allow(browser, token, press=press)) for _ in range(2))
     assert first == again
@@ -108,7 +107,8 @@ def test_a_press_that_comes_twice_makes_one_key_and_another_press_another(
 def test_loading_the_answer_again_shows_no_key_that_was_revoked(browser, shop):
     token = browser.token()
     fields = brought(allow(browser, token))
-    secret, rows = fields[0][1], shop.service.db.rows(keys.ALL)
+    secret = fields[0][1]
+    rows = shop.service.db.rows(keys.ALL)
     (key,) = [row for row in rows if "Woo" in row.name]
     assert browser.post(f"/keys/{key.id}/revoke").status_code == 303
     answer = allow(browser, token)

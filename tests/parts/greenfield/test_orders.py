@@ -211,7 +211,9 @@ def test_the_stricter_of_plug_in_and_service_wins(tmp_path, ticker, greenfield):
         "BLOCKTILL_UNDERPAYMENT_TOLERANCE_PERCENT": "2",
     }
     (tmp_path / "strict").mkdir()
-    url, clock, on = ticker.url, greenfield.shop.clock, {"BLOCKTILL_GREENFIELD": "on"}
+    url = ticker.url
+    clock = greenfield.shop.clock
+    on = {"BLOCKTILL_GREENFIELD": "on"}
     with open_shop(tmp_path / "strict", url, clock, **on, **more) as opened:
         strict = GreenfieldShop(opened)
         for shop, checkout, confirmations, percent, speed in (
@@ -289,7 +291,8 @@ def test_a_state_is_shown_and_listed_by_its_name(greenfield):
 
 
 def test_metadata_anew_archived_and_marked(greenfield):
-    order, other = greenfield.order(), greenfield.order()
+    order = greenfield.order()
+    other = greenfield.order()
     path = f"{INVOICES}/{order['id']}"
     anew = {"orderId": "ORD-2", "x": {"y": [1, 1.5, None]}}
     assert greenfield.ask("PUT", path, {"metadata": anew}).json["metadata"] == anew
@@ -320,7 +323,8 @@ def test_a_key_reaches_its_own_store_and_nothing_else(greenfield):
         shop, url="https://other.example", merchant_id=shop.add_merchant("b")
     )
     sister = GreenfieldShop(shop, url="https://sister.example")
-    order, plain = greenfield.order(), shop.invoice()
+    order = greenfield.order()
+    plain = shop.invoice()
     for who in (stranger, sister):
         own = [("GET", ""), ("PUT", ""), ("DELETE", "")]
         for method, path in (*own, ("POST", "/status"), ("GET", "/payment-methods")):
@@ -371,7 +375,8 @@ def test_a_key_reaches_its_own_store_and_nothing_else(greenfield):
 
 def test_a_shops_key_opens_none_of_the_merchants_operations(greenfield):
     """The Connect page says that it sees no other invoices."""
-    shop, secret = greenfield.shop, greenfield.issued.secret
+    shop = greenfield.shop
+    secret = greenfield.issued.secret
     plain = shop.invoice()
     reads = (
         "/balance",
@@ -455,7 +460,8 @@ def test_every_recorded_request_of_a_plug_in_is_understood(greenfield, ticker):
     ticker.price("60000.00", eur="50000.00")
     order = greenfield.order()
     for recorded in RECORDED:
-        path, body = recorded["path"].removeprefix("/api/v1"), recorded["body"] or {}
+        path = recorded["path"].removeprefix("/api/v1")
+        body = recorded["body"] or {}
         if "webhooks" in path:
             continue  # tests/parts/greenfield/test_webhooks.py
         answer = greenfield.ask(
@@ -502,8 +508,10 @@ def test_the_same_shop_is_one_store_under_each_of_its_keys(greenfield):
 
 
 def test_a_key_that_is_rotated_keeps_its_store(greenfield):
-    db, now = greenfield.shop.service.db, greenfield.shop.clock()
-    network, old = greenfield.shop.service.settings.network, greenfield.issued
+    db = greenfield.shop.service.db
+    now = greenfield.shop.clock()
+    network = greenfield.shop.service.settings.network
+    old = greenfield.issued
     order = greenfield.order()
     greenfield.issued = keys.rotate(db, network, old.id, timedelta(hours=1), now)
     assert greenfield.seen(order)["id"] == order["id"]

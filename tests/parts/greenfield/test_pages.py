@@ -11,7 +11,8 @@ def ancestors(page):
 
 
 def test_an_orders_page_is_framed_by_its_shop_alone_and_others_by_nobody(greenfield):
-    client, shop = greenfield.shop.client, greenfield.shop
+    client = greenfield.shop.client
+    shop = greenfield.shop
     asked = greenfield.order(checkout=AUTOMATICALLY)
     page = client.get(f"/pay/{asked['id']}")
     assert ancestors(page) == "https://shop.example:443"
@@ -23,7 +24,8 @@ def test_an_orders_page_is_framed_by_its_shop_alone_and_others_by_nobody(greenfi
 
 
 def test_the_modal_has_its_script_and_its_address(greenfield):
-    client, asked = greenfield.shop.client, greenfield.order()
+    client = greenfield.shop.client
+    asked = greenfield.order()
     script = client.get("/modal/btcpay.js?ver=2.8.0")
     assert script.mimetype == "text/javascript" and "window.blocktill" in script.text
     assert script.headers["Cache-Control"] == "no-store"

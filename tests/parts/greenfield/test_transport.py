@@ -17,7 +17,8 @@ from storage.queries import deliveries, invoices
 from storage.queries import receivers as stored
 from storage.statement import as_dict
 
-SEEN, RECEIVED = EventKind.INVOICE_PAYMENT_SEEN, EventKind.PAYMENT_RECEIVED
+SEEN = EventKind.INVOICE_PAYMENT_SEEN
+RECEIVED = EventKind.PAYMENT_RECEIVED
 
 
 def state(status="open", missing=0, first=False):
@@ -128,7 +129,8 @@ def test_after_a_dead_hour_all_comes_in_order_with_the_same_ids(till, store, rec
     """Of the order that was first tried too, whose next attempt was due long after the others."""
     listen(store, receiver.url)
     receiver.instead = lambda _: say(b"down", 503)
-    one, other = order(till, store), order(till, store)
+    one = order(till, store)
+    other = order(till, store)
     for invoice in (one, other):
         till.pay(invoice)
         till.look_for(invoice)
@@ -155,7 +157,8 @@ def test_after_a_dead_hour_all_comes_in_order_with_the_same_ids(till, store, rec
 def test_one_that_is_refused_holds_its_own_order_alone(till, store, receiver):
     """On hold would come after paid: the order would wait for ever."""
     listen(store, receiver.url)
-    one, other = order(till, store), order(till, store)
+    one = order(till, store)
+    other = order(till, store)
     till.pay(one), till.pay(other)
     till.look_for(one, other)
     till.mine_and_check()
@@ -176,7 +179,8 @@ def test_one_that_is_refused_holds_its_own_order_alone(till, store, receiver):
 def test_what_one_process_sends_no_other_sends_for_a_minute(till, store, receiver):
     added = listen(store, receiver.url)
     order(till, store)
-    db, now = till.shop.service.db, to_ms(till.clock())
+    db = till.shop.service.db
+    now = to_ms(till.clock())
     (row,) = db.rows(deliveries.DUE, receiver_id=added["id"], until=now, limit=9)
     key = {name: getattr(row, name) for name in ("receiver_id", "about", "attempts")}
     hold = [

@@ -75,7 +75,8 @@ def test_no_form_is_taken_from_another_page_or_without_the_token_of_its_session(
         ),
         "of another merchant": (FROM_THIS_SITE, other.token()),
     }
-    ids, before = [session.id for session in sessions(shop)], dump(shop)
+    ids = [session.id for session in sessions(shop)]
+    before = dump(shop)
     paths = [path for rule in rules(shop, "POST") for path in filled(rule, ids[:1])]
     assert "/keys" in paths and f"/sessions/{ids[0]}/end" in paths
     for path in (*paths, f"/sessions/end-others?token={own}"):
@@ -99,7 +100,8 @@ def sessions(shop):
 
 
 def test_whoever_is_not_logged_in_gets_nothing_and_changes_nothing(shop):
-    ids, client = belongings(shop, shop.merchant_id, "Tea of mine"), shop.client
+    ids = belongings(shop, shop.merchant_id, "Tea of mine")
+    client = shop.client
     before = dump(shop)
     for method in ("GET", "POST"):
         for path in (
@@ -116,7 +118,8 @@ def test_whoever_is_not_logged_in_gets_nothing_and_changes_nothing(shop):
 
 def test_what_another_merchant_has_is_not_found_on_any_path(shop, browser):
     ids = belongings(shop, shop.add_merchant("other"), "Tea of the other")
-    token, before = browser.token(), dump(shop)
+    token = browser.token()
+    before = dump(shop)
     for method in ("GET", "POST"):
         for rule in (rule for rule in rules(shop, method) if "<" in rule):
             for path in filled(rule, ids):
@@ -154,7 +157,8 @@ def test_no_list_or_search_shows_what_another_merchant_has(shop, browser):
 
 def test_each_login_has_a_new_cookie_and_the_one_before_is_worth_nothing(shop):
     """Session fixation: the attacker knows the planted one."""
-    browser, old = MerchantBrowser(shop), "planted" * 6
+    browser = MerchantBrowser(shop)
+    old = "planted" * 6
     browser.client.set_cookie("merchant", old)
     for _ in range(2):
         browser.log_in()
@@ -219,7 +223,8 @@ def test_the_cookie_is_the_browsers_alone(base_url, name, secure, open_shops):
 def test_wrong_cookies_and_links_are_throttled_by_address_and_nobody_else_is(
     shop, browser
 ):
-    stranger, limit = shop.client, rate_limits.FAILED_AUTH.limit
+    stranger = shop.client
+    limit = rate_limits.FAILED_AUTH.limit
     found = []
     for number in range(limit + 3):
         stranger.set_cookie("merchant", f"wrong{number}")

@@ -21,7 +21,8 @@ def test_the_satoshis_are_those_of_the_price_in_the_currency_rounded_up():
     chance = random.Random(24)
     codes = ["JPY", "KWD", "USD", *chance.sample(sorted(CODES), 17)]
     for _ in range(10_000):
-        code, places = (one := chance.choice(codes)), places_of(one)
+        code = (one := chance.choice(codes))
+        places = places_of(one)
         price_usd = Decimal(chance.randint(100, 30_000_000)).scaleb(-2)
         own = Decimal(chance.randint(100, 10**12)).scaleb(-2)
         price = Price(price_usd, code, price_usd if code == "USD" else own)

@@ -52,7 +52,8 @@ def test_the_files_are_those_of_the_command_line(shop, browser):
 def test_days_are_whole_and_those_of_the_shops_zone(shop, browser, clock):
     """Of 23 hours too."""
     shop.sql("UPDATE merchant SET timezone = 'Europe/Berlin'")
-    begin, made = datetime(2026, 3, 28, 23, tzinfo=UTC), []
+    begin = datetime(2026, 3, 28, 23, tzinfo=UTC)
+    made = []
     for hours in (-1, 0, 22, 23):
         clock.at = begin + timedelta(hours=hours)
         pay(shop, invoice := shop.invoice())

@@ -96,7 +96,9 @@ def test_a_page_is_there_in_every_language_and_has_one_heading(browser):
 @pytest.mark.both_databases
 def test_odd_texts_break_no_page_and_no_form(browser):
     """Anything in a parameter or a field is answered, and never by a failure of ours."""
-    shop, token, shown = browser.shop, browser.token(), paths(browser)
+    shop = browser.shop
+    token = browser.token()
+    shown = paths(browser)
     names = [
         *("q", "status", "kind", "after", "older", "last", "from", "to"),
         *("done", "lang", "month"),

@@ -70,14 +70,16 @@ def test_a_row_says_the_difference_and_a_mail_to_the_customer_is_prepared(browse
         and "28.00" not in page.texts[f"about-{more}"]
     )
     (link,) = (named["href"] for _, named in page.tags if named.get("class") == "mail")
-    mail, said = urlsplit(link), parse_qs(urlsplit(link).query)
+    mail = urlsplit(link)
+    said = parse_qs(urlsplit(link).query)
     assert (mail.scheme, mail.path) == ("mailto", "ann@example.com")
     assert "Zahlung" in said["subject"][0] and f"/pay/{more}" in said["body"][0]
 
 
 def test_one_press_sets_aside_all_below_an_amount_and_each_once(browser):
     shop = browser.shop
-    small, large = [too_much(shop, dollars) for dollars in (1, 2)], too_much(shop, 9)
+    small = [too_much(shop, dollars) for dollars in (1, 2)]
+    large = too_much(shop, 9)
     form = {"token": browser.token(), "amount": "5", "currency": "USD"}
     wrong = browser.post("/attention/set-aside", amount="five")
     assert wrong.status_code == 400 and "below-problem" in Page(wrong.text).texts

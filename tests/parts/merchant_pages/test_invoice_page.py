@@ -79,7 +79,8 @@ def test_what_needs_the_merchant_says_why_and_is_decided_once(
 ):
     """Every button that is offered is taken, on the list and on the page."""
     invoice = way(till)
-    shown, kinds = browser.page("/attention").source, till.kinds(invoice)
+    shown = browser.page("/attention").source
+    kinds = till.kinds(invoice)
     assert shown.count(f'id="about-{invoice["id"]}"') == 1
     can_accept = reason not in ONLY_SET_ASIDE
     assert (
@@ -108,7 +109,8 @@ def test_what_needs_the_merchant_says_why_and_is_decided_once(
 def test_an_open_invoice_is_canceled_and_only_on_purpose_when_money_has_come(
     till, browser
 ):
-    plain, part = till.shop.invoice(), till.shop.invoice()
+    plain = till.shop.invoice()
+    part = till.shop.invoice()
     assert "Canceled. Its page" in decide(browser, plain, "cancel")
     assert "is no longer open" in decide(browser, plain, "cancel")
     till.pay(part, 1_000)

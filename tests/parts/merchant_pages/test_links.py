@@ -143,7 +143,8 @@ def row_of(shop, id):
 
 def test_a_fixed_price_stays_and_a_text_is_changed_without_a_price(browser, ticker):
     shop = browser.shop
-    fixed, flexible = shop.link(amount_usd=5, title="Tea"), shop.link(max_amount_usd=50)
+    fixed = shop.link(amount_usd=5, title="Tea")
+    flexible = shop.link(max_amount_usd=50)
     ticker.status = 503
     shop.clock.move(minutes=10)
     more = {"amount": "6", "min_amount": "1", "suggested-1": "7"}
@@ -167,7 +168,8 @@ def test_a_press_that_comes_twice_makes_one_link(browser):
 
 
 def test_what_came_through_a_link_is_counted_and_listed(browser):
-    shop, client = browser.shop, browser.shop.client
+    shop = browser.shop
+    client = browser.shop.client
     link = shop.link(amount_usd=5)
     ids = [invoice_of(press_link(client, link))]
     for confirmed in (False, True):

@@ -48,7 +48,8 @@ def test_pages_lead_through_all_rows_and_to_the_newest(
     """Rows of the same millisecond too, and one that came meanwhile moves nothing."""
     monkeypatch.setattr(listing, "SIZE", 3)
     monkeypatch.setattr(listing, "MORE", 4)
-    shop, made = browser.shop, []
+    shop = browser.shop
+    made = []
     for number in range(8):
         made.insert(0, shop.invoice()["id"])
         pay(shop, {"id": made[0], "amount_sats": SATS})
@@ -96,7 +97,8 @@ def test_a_filter_that_is_not_understood_lists_nothing(browser, path):
 
 def test_payments_without_invoice_have_a_list_of_their_own(browser):
     shop = browser.shop
-    whole, part = shop.invoice(), shop.invoice(description="a part")
+    whole = shop.invoice()
+    part = shop.invoice(description="a part")
     pay(shop, whole), pay(shop, part, 1_000)
     assert set(listed(browser.page("/payments").source)) == {whole["id"], part["id"]}
     assert listed(browser.page("/payments?kind=loose").source) == [part["id"]]
@@ -160,7 +162,8 @@ NAMES = {
 
 def test_what_names_a_row_finds_it(browser):
     shop = browser.shop
-    wanted, other = shop.invoice(), shop.invoice()
+    wanted = shop.invoice()
+    other = shop.invoice()
     address = wanted["deposit_address"]
     values = wanted | {"txid": pay(shop, wanted), "capitals": address.upper()}
     values["groups"] = "\u00a0".join(
@@ -258,7 +261,8 @@ def test_a_search_in_texts_says_how_far_it_went_and_goes_on_from_there(
     for number in range(8):
         made.insert(0, browser.shop.invoice(description=f"tea {number % 2}")["id"])
         clock.move(minutes=1)
-    pages, path = [], "/invoices?q=tea+1"
+    pages = []
+    path = "/invoices?q=tea+1"
     while path:
         source = browser.page(path).source
         pages.append(listed(source))
@@ -281,7 +285,8 @@ BY_NAME = {
 @pytest.mark.parametrize("name", BY_NAME)
 def test_what_names_a_row_is_looked_up_in_an_index(browser, name):
     """Of the databases, not of the merchant's rows: those can be a million."""
-    db, (found, what) = browser.shop.service.db, name.split()
+    db = browser.shop.service.db
+    (found, what) = name.split()
     result = plan(db, getattr(queries, found)[what], "1")
     assert BY_NAME[name][db.is_server] in result and "newest" not in result, result
 
@@ -290,7 +295,8 @@ def test_what_names_a_row_is_looked_up_in_an_index(browser, name):
 def test_days_are_those_of_the_shops_zone_and_a_list_begins_at_one(browser, path):
     shop = browser.shop
     shop.sql("UPDATE merchant SET timezone = 'Asia/Tokyo'")
-    begin, made = datetime(2026, 11, 23, 14, 30, tzinfo=UTC), []
+    begin = datetime(2026, 11, 23, 14, 30, tzinfo=UTC)
+    made = []
     shop.clock.at = begin
     browser.log_in()
     for minutes in (0, 29, 30):  # 23:30, 23:59 and 0:00 in Tokyo

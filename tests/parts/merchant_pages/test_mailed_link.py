@@ -129,10 +129,12 @@ def test_it_is_sent_once_in_ten_minutes_and_again_after_them(shop, server):
 def test_however_many_ask_at_once_each_merchant_of_the_address_gets_one_link(
     shop, server
 ):
-    other, third = shop.add_merchant("other"), shop.add_merchant("third")
+    other = shop.add_merchant("other")
+    third = shop.add_merchant("third")
     for merchant_id, address in ((other, OWNER), (third, "else@shop.example")):
         set_mail(shop.service.db, merchant_id, {"address": address}, shop.clock())
-    db, at = shop.service.db, to_ms(shop.clock())
+    db = shop.service.db
+    at = to_ms(shop.clock())
 
     def once(number):
         db.run(deliveries.ASK_LOGIN, id=OWNER, at=at + number)

@@ -53,7 +53,9 @@ REFUSED = {
 
 def order(shop, reference, merchant_id=None):
     """An invoice of 5 USD with the number of an order."""
-    service, db, now = shop.service, shop.service.db, shop.clock()
+    service = shop.service
+    db = shop.service.db
+    now = shop.clock()
     merchant_id = merchant_id or shop.merchant_id
     wanted = {"amount_usd": Decimal(5), "description": "Tea", "reference": reference}
     quote = create.quote(db, service.prices, now, create.order_of(merchant_id, wanted))
@@ -78,7 +80,8 @@ def test_what_is_no_line_of_print_is_refused(shop):
 
 
 def test_it_comes_back_as_it_was_wherever_it_is_shown(shop, browser):
-    db, made = shop.service.db, {}
+    db = shop.service.db
+    made = {}
     for text in REFERENCES.values():
         invoice = made[text] = order(shop, text)
         path = f"/pay/{invoice['id']}"
@@ -116,7 +119,8 @@ def test_it_comes_back_as_it_was_wherever_it_is_shown(shop, browser):
 def test_all_invoices_of_one_number_are_found_the_newest_first_and_no_other_merchants(
     shop, browser, clock
 ):
-    rival, made = shop.add_merchant("rival"), []
+    rival = shop.add_merchant("rival")
+    made = []
     for merchant_id in (shop.merchant_id, rival, shop.merchant_id):
         made.insert(0, order(shop, "A 7", merchant_id)["id"])
         clock.move(seconds=1)

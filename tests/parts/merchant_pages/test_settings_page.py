@@ -35,7 +35,8 @@ HOOK = "https://shop.example/hook"
 
 def all_of(shop):
     """The merchant's stored values, by the names of the fields."""
-    db, own = shop.service.db, {"merchant_id": shop.merchant_id}
+    db = shop.service.db
+    own = {"merchant_id": shop.merchant_id}
     row = db.row(merchants.BRAND, **own) or merchants.BLANK
     mail = db.row(receivers.MAIL_OF, **own) or receivers.NO_MAIL
     (merchant,) = db.rows(receivers.Merchant.select())
@@ -105,7 +106,8 @@ def test_a_logo_is_stored_by_its_bytes_with_the_name_beside_it_and_taken_back(br
 
 @pytest.mark.both_databases
 def test_a_key_is_issued_once_a_press_shown_once_and_revoked(browser):
-    shop, fields = browser.shop, {"press": "p", "scope": "write", "name": "Shop"}
+    shop = browser.shop
+    fields = {"press": "p", "scope": "write", "name": "Shop"}
     shown = browser.post("/keys", **fields).text
     secret = shown.partition('id="secret" dir="ltr">')[2].partition("<")[0]
     caller = keys.caller_of(shop.service.db, secret, shop.clock())
@@ -126,7 +128,8 @@ def test_a_key_is_issued_once_a_press_shown_once_and_revoked(browser):
 def test_a_webhook_is_added_once_a_press_tried_sent_what_waits_and_removed(
     browser, receiver
 ):
-    shop, db = browser.shop, browser.shop.service.db
+    shop = browser.shop
+    db = browser.shop.service.db
     cut = "http://" + "u" * 1984 + "@localhost.evil.example/"
     unfit = (
         f"{receiver.url}\r\nX: y",

@@ -26,7 +26,8 @@ class Clock:
 def test_who_takes_nothing_for_ten_seconds_gives_way_to_the_next(waited_s, gives_way):
     clock = Clock()
     places = Places(2, 10, 1, clock)
-    slow, quick = places.take(None), places.take(None)
+    slow = places.take(None)
+    quick = places.take(None)
     sent_slowly = slow.send([b"1", b"2"])
     next(sent_slowly)
     sent_quickly = quick.send([b"1", b"2" * 10])

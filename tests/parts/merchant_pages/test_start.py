@@ -47,7 +47,8 @@ def press(shop, path, client=None, **more):
 def test_a_form_then_three_addresses_then_a_shop_that_this_browser_is_logged_in_to(
     shop, language
 ):
-    path, client = path_of(shop) + f"?lang={language}", shop.client
+    path = path_of(shop) + f"?lang={language}"
+    client = shop.client
     shown = client.get(path)
     assert (
         shown.status_code == 200 and shown.headers["Referrer-Policy"] == "strict-origin"
@@ -156,7 +157,8 @@ def test_of_two_browsers_one_makes_the_shop(shop):
 
 
 def test_a_wrong_token_is_not_found_and_counts_as_a_wrong_key(shop):
-    old, client = path_of(shop), shop.client
+    old = path_of(shop)
+    client = shop.client
     path = path_of(shop, "a-token-of-the-platform")
     assert path == "/merchant/start/a-token-of-the-platform"
     limit = rate_limits.FAILED_AUTH.limit
@@ -166,7 +168,8 @@ def test_a_wrong_token_is_not_found_and_counts_as_a_wrong_key(shop):
 
 
 def test_the_link_is_the_newest_one_and_of_this_site_alone(shop):
-    old, path = path_of(shop), path_of(shop)
+    old = path_of(shop)
+    path = path_of(shop)
     assert shop.client.get(old).status_code == 404
     foreign = shop.client.post(
         path, data=TYPED, headers={"Sec-Fetch-Site": "cross-site"}

@@ -131,7 +131,8 @@ def test_a_press_that_comes_eight_times_at_once_makes_one_invoice(browser):
 
 @pytest.mark.parametrize("end", ["waiting", "in a block", "its time is over"])
 def test_a_page_gone_back_to_after_its_end_is_for_the_next_customer(browser, end):
-    shop, form = browser.shop, fields(browser) | {"amount": "25"}
+    shop = browser.shop
+    form = fields(browser) | {"amount": "25"}
     first = made(browser.post("/till", **form))
     if end == "its time is over":
         shop.clock.move(minutes=15)
@@ -225,7 +226,8 @@ def test_a_payment_that_was_seen_and_is_taken_back_is_said_in_red(browser, case)
         page.attributes["main"]["data-taken-back"] == "true"
         and page.asks_for_money is asks
     )
-    next, is_said = browser.page("/till"), case != "a part"
+    next = browser.page("/till")
+    is_said = case != "a part"
     assert ("The payment was taken back" in next.texts["sales"]) is is_said
     assert ("taken back: $25.00" in next.texts["alarms"]) is is_said
     assert ("inbox" in next.texts) is is_said  # the badge counts it before its end
@@ -238,7 +240,8 @@ def test_a_payment_that_was_seen_and_is_taken_back_is_said_in_red(browser, case)
 
 
 def test_an_alarm_stays_whatever_is_sold_after_it_until_it_is_set_aside(browser):
-    shop, lost_id = browser.shop, lost(browser)["id"]
+    shop = browser.shop
+    lost_id = lost(browser)["id"]
     for amount in range(31, 46):
         shop.clock.move(seconds=10)
         invoice(browser, amount=str(amount))
@@ -257,7 +260,8 @@ def test_an_alarm_stays_whatever_is_sold_after_it_until_it_is_set_aside(browser)
 
 
 def test_a_sale_whose_block_is_gone_is_an_alarm_until_it_is_paid_again(browser):
-    shop, found = browser.shop, invoice(browser)
+    shop = browser.shop
+    found = invoice(browser)
     pay(shop, found)
     with shop.service.db.write():
         undo_above(shop.service.db, shop.service.settings, 99, shop.clock())
@@ -268,7 +272,8 @@ def test_a_sale_whose_block_is_gone_is_an_alarm_until_it_is_paid_again(browser):
 
 @pytest.mark.parametrize("state", ["waiting", "seen", "paid"])
 def test_the_next_customer_is_shown_no_alarm_and_no_way_into_the_books(browser, state):
-    lost_id, found = lost(browser)["id"], invoice(browser, amount="30")
+    lost_id = lost(browser)["id"]
+    found = invoice(browser, amount="30")
     if state != "waiting":
         pay(browser.shop, found, confirmed=state == "paid")
     page = browser.page(f"/till/{found['id']}")
@@ -292,7 +297,8 @@ def test_the_next_customer_is_shown_no_alarm_and_no_way_into_the_books(browser, 
 
 def test_who_is_paid_is_looked_for_no_more_and_an_idle_till_asks_nothing(browser):
     """A look at the page of an open invoice has the check ask the mempool for it."""
-    shop, asked = browser.shop, "SELECT asked_at FROM invoice"
+    shop = browser.shop
+    asked = "SELECT asked_at FROM invoice"
     found = invoice(browser)
     browser.page(f"/till/{found['id']}")
     until(

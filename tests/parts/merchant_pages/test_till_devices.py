@@ -48,11 +48,13 @@ def served(shop):
 
 
 def test_every_path_and_form_but_the_tills_is_refused_with_a_way_back(shop, counter):
-    whole, token = MerchantBrowser(shop).log_in(), counter.token()
+    whole = MerchantBrowser(shop).log_in()
+    token = counter.token()
     sold = invoice(whole)
     link = shop.link(title="Tip jar")
     ids = [sold["id"], link["id"], *(one.id for one in sessions(shop)), "look", "x"]
-    before, refused = dump(shop), served(shop) - OPEN
+    before = dump(shop)
+    refused = served(shop) - OPEN
     assert served(shop) > OPEN and len(refused) > 40
     for method, rule in sorted(refused):
         for path in filled(rule, ids if len(VARIABLE.findall(rule)) == 1 else ids[:1]):
@@ -83,14 +85,17 @@ def sessions(shop):
 
 
 def test_its_pages_lead_nowhere_else_whatever_has_happened(shop, counter):
-    taken_back, sold = lost(counter)["id"], invoice(counter, amount="30")
-    waiting, ended = invoice(counter, amount="31"), invoice(counter, amount="32")
+    taken_back = lost(counter)["id"]
+    sold = invoice(counter, amount="30")
+    waiting = invoice(counter, amount="31")
+    ended = invoice(counter, amount="32")
     pay(shop, sold)
     finish(shop, ended, "expired")
     rules = [re.compile(VARIABLE.sub("[^/]+", rule)) for _, rule in OPEN]
     for id in ("", taken_back, *(one["id"] for one in (sold, waiting, ended))):
         answer = counter.get(f"/till/{id}".rstrip("/"))
-        page, url = Page(answer.text), f"/merchant/till/{id}".rstrip("/")
+        page = Page(answer.text)
+        url = f"/merchant/till/{id}".rstrip("/")
         led = [named.get("href") or named.get("action") for _, named in page.tags]
         paths = {urlsplit(urljoin(url, to)).path for to in led if to}
         own = {path for path in paths if path.startswith("/merchant")}
@@ -124,7 +129,8 @@ def test_it_logs_itself_out_and_no_other(shop, counter):
 
 @pytest.mark.parametrize("opens", ["till", "everything", "", "else"])
 def test_a_device_is_added_for_the_till_unless_everything_is_said(shop, opens):
-    owner, added = MerchantBrowser(shop).log_in(), MerchantBrowser(shop)
+    owner = MerchantBrowser(shop).log_in()
+    added = MerchantBrowser(shop)
     checked = [named for _, named in owner.page("/sessions").tags if "checked" in named]
     assert [named["value"] for named in checked] == ["till"]
     answer = owner.post("/sessions", **({"opens": opens} if opens else {}))

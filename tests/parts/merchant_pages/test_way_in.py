@@ -16,7 +16,8 @@ def test_there_is_nothing_when_it_is_off(open_shops):
 
 def test_a_link_opens_one_session(shop):
     secret = new_login(shop.service.db, shop.merchant_id, shop.clock())
-    link, client = f"/merchant/login/{secret}", shop.client
+    link = f"/merchant/login/{secret}"
+    client = shop.client
     over = new_login(shop.service.db, shop.merchant_id, shop.clock())
     assert client.get(link).status_code == 200  # looked at by a messenger, twice
     assert client.get(link).status_code == 200
@@ -73,7 +74,8 @@ def test_a_lost_one_is_logged_out_from_here_with_its_links_and_then_this_one(sho
     other_link = new_login(shop.service.db, shop.add_merchant("other"), shop.clock())
     lost = MerchantBrowser(shop).log_in()
     (lost_id,) = ids(shop)
-    here, link = MerchantBrowser(shop).log_in(), prepared(lost)
+    here = MerchantBrowser(shop).log_in()
+    link = prepared(lost)
     assert here.post("/sessions/ses_" + "0" * 24 + "/end").status_code == 404
     assert (
         shop.client.get(link).status_code == 200
@@ -85,7 +87,8 @@ def test_a_lost_one_is_logged_out_from_here_with_its_links_and_then_this_one(sho
     assert (lost.get().status_code, here.get().status_code) == (401, 200)
     assert shop.client.post(link, headers=FROM_THIS_SITE).status_code == 410
     assert here.post(f"/sessions/{lost_id}/end").status_code == 404
-    cookie, link = here.client.get_cookie("merchant"), prepared(here)
+    cookie = here.client.get_cookie("merchant")
+    link = prepared(here)
     answer = here.post(f"/sessions/{ids(shop)[0]}/end")
     assert answer.headers["Location"] == "../../../merchant/login/logged-out"
     assert "Logged out" in shop.client.get("/merchant/login/logged-out").text
@@ -98,7 +101,8 @@ def test_a_lost_one_is_logged_out_from_here_with_its_links_and_then_this_one(sho
 
 def test_all_others_and_links_that_wait_end_at_once_but_no_other_merchants(shop):
     other = MerchantBrowser(shop).log_in(shop.add_merchant("other"))
-    lost, here = MerchantBrowser(shop).log_in(), MerchantBrowser(shop).log_in()
+    lost = MerchantBrowser(shop).log_in()
+    here = MerchantBrowser(shop).log_in()
     link = new_login(shop.service.db, shop.merchant_id, shop.clock())
     assert here.post("/sessions/end-others").status_code == 303
     assert [it.get().status_code for it in (lost, here, other)] == [401, 200, 200]

@@ -94,8 +94,11 @@ def of_lines(text):
 
 
 def test_csv_months_and_chart_agree_with_the_payments_one_by_one(shop, browser, clock):
-    chance, payments, blocktill = random.Random(24), [], Terminal(shop)
-    db, owner = shop.service.db, shop.merchant_id
+    chance = random.Random(24)
+    payments = []
+    blocktill = Terminal(shop)
+    db = shop.service.db
+    owner = shop.merchant_id
     clock.at = datetime(2026, 1, 1, tzinfo=UTC)
     set_timezone(db, owner, "Europe/Berlin")
     set_currency(db, owner, "EUR")
@@ -107,10 +110,8 @@ def test_csv_months_and_chart_agree_with_the_payments_one_by_one(shop, browser, 
             month = assert_month(month, payments, blocktill, browser, clock)
         clock.at = at
         currency = "CHF" if at >= FRANCS_FROM else "EUR"
-        sats, price = (
-            chance.randint(1, 10**7),
-            f"{chance.randint(10**6, 10**7) / 100:.2f}",
-        )
+        sats = chance.randint(1, 10**7)
+        price = f"{chance.randint(10**6, 10**7) / 100:.2f}"
         known = {} if chance.random() < 0.1 else {currency: price}
         pay(shop, shop.invoice(), sats, USD="60000", **known)
         cents = minor_units(sats, price) if known else 0
@@ -129,7 +130,8 @@ def test_csv_months_and_chart_agree_with_the_payments_one_by_one(shop, browser, 
 
 def assert_month(month, payments, blocktill, browser, clock):
     """The takings of the month by the CSV, and by the chart at its end; the next month."""
-    first, next = date(2026, month, 1), date(2026 + month // 12, month % 12 + 1, 1)
+    first = date(2026, month, 1)
+    next = date(2026 + month // 12, month % 12 + 1, 1)
     text = blocktill.run("export", "payments", "--from", f"{first}", "--to", f"{next}")[
         0
     ]
@@ -143,7 +145,8 @@ def assert_month(month, payments, blocktill, browser, clock):
 
 
 def assert_chart(payments, browser, clock):
-    today, page = day_in_berlin(clock.at), browser.page()
+    today = day_in_berlin(clock.at)
+    page = browser.page()
     expected = totals(payments, today - timedelta(days=29), today)
     assert chart(page.source) == expected
     for currency in {currency for currency, _ in expected}:

@@ -6,6 +6,10 @@ from fake_peer import FakePeer, chain_of
 
 @pytest.fixture
 def peers(till):
-    chain, now = chain_of(till), lambda: till.now
+    chain = chain_of(till)
+
+    def now():
+        return till.now
+
     with FakePeer(chain, now) as one, FakePeer(chain, now) as other:
         yield [one, other]

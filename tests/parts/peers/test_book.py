@@ -49,10 +49,8 @@ def auto(till):
 
     def chosen(later=timedelta(), look_up=None, **changes):
         changed = replace(settings, **changes)
-        now, asked = (
-            till.clock() + later,
-            look_up or (lambda name, _: named.get(name, [])),
-        )
+        now = till.clock() + later
+        asked = look_up or (lambda name, _: named.get(name, []))
         return source.chosen(till.shop.service.db, changed, now, asked)
 
     return till, named, chosen
@@ -71,8 +69,10 @@ def test_two_of_eight_are_strangers_or_all_when_no_block_comes_and_liars_are_lef
     auto,
 ):
     till, named, chosen = auto
-    db, seeds = begun(till), NETWORKS["mainnet"].seeds
-    now, good = till.clock(), {f"11.{number}.0.1:8333" for number in range(8)}
+    db = begun(till)
+    seeds = NETWORKS["mainnet"].seeds
+    now = till.clock()
+    good = {f"11.{number}.0.1:8333" for number in range(8)}
     assert chosen() == []  # no seed answers
     named[seeds[0]] = [f"10.{number}.0.1:8333" for number in range(5)]
     named[seeds[5]] = [f"10.{number}.0.2:8333" for number in range(4, 9)]
@@ -161,7 +161,8 @@ def test_a_run_notes_who_was_good_and_leaves_who_has_lied(till):
     till.mine(5)
 
     lies = of("getdata", false_block)
-    chain, db = chain_of(till), till.shop.service.db
+    chain = chain_of(till)
+    db = till.shop.service.db
     with (
         FakePeer(chain, lambda: till.now) as good,
         FakePeer(chain, lambda: till.now, lies) as bad,
@@ -181,7 +182,8 @@ def test_a_run_notes_who_was_good_and_leaves_who_has_lied(till):
 
 
 def test_doctor_says_how_far_each_is_and_that_nothing_is_paid_when_none_answers(till):
-    places, db = ("10.0.0.5:8333", "10.0.0.6:8333"), till.shop.service.db
+    places = ("10.0.0.5:8333", "10.0.0.6:8333")
+    db = till.shop.service.db
 
     def said(*wanted):
         settings = replace(till.settings, peers=wanted or places)

@@ -38,7 +38,8 @@ class Hearing:
     """A listener, and the txids that it has heard, in order."""
 
     def __init__(self, *peers, is_wanted=True):
-        self.places, self.is_wanted = [peer.place for peer in peers], is_wanted
+        self.places = [peer.place for peer in peers]
+        self.is_wanted = is_wanted
         self.listener = Quick(REGTEST, lambda: self.places, lambda: datetime.now(UTC))
         self._heard: list[str] = []
         self.listener.listen(is_wanted)
@@ -112,7 +113,8 @@ def test_one_peer_is_enough_where_one_is_set_and_what_waits_is_asked_for(
     until(lambda: transaction(2).txid in hearing.heard(), "another")
 
 
-A, B = b"a" * 32, b"b" * 32
+A = b"a" * 32
+B = b"b" * 32
 
 
 def words(*each):
@@ -200,7 +202,8 @@ def test_only_the_ids_of_a_quarter_of_an_hour_are_noted_and_not_too_many():
 
 
 def test_a_peer_that_is_gone_is_replaced(open_peer, listen):
-    gone, spare = [open_peer() for _ in range(7)], [open_peer() for _ in range(2)]
+    gone = [open_peer() for _ in range(7)]
+    spare = [open_peer() for _ in range(2)]
     stays = open_peer()
     hearing = listen(stays, *gone)
     until(lambda: all(peer.listeners for peer in [stays, *gone]), "the greetings")
@@ -268,7 +271,8 @@ def test_one_bad_peer_keeps_nothing_back_and_invents_nothing(open_peer, listen, 
 
 
 def test_a_flood_is_left_and_only_so_much_of_it_is_held(open_peer, listen, caplog):
-    listener, most = listen(open_peer(BAD["flooding"])).listener, messages.LIMITS["tx"]
+    listener = listen(open_peer(BAD["flooding"])).listener
+    most = messages.LIMITS["tx"]
     until(lambda: listener._held_bytes >= MOST_HELD_BYTES, "as much as is held")
     sizes = []
 

@@ -46,7 +46,8 @@ def test_a_payment_is_found_reorganised_and_proven_by_the_nodes_own_protocol(til
 
 def test_a_payment_is_seen_as_the_node_announces_it(till):
     till.mine()
-    invoice, part_sats = till.shop.invoice(), 5_000
+    invoice = till.shop.invoice()
+    part_sats = 5_000
     till.open_page(invoice)
     settings = replace(till.settings, peers=(till.node.place,))
     ear = listening_of(settings, till.shop.service.db, till.clock)

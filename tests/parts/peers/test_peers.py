@@ -36,7 +36,8 @@ Open = Callable[..., FakePeer]
 class Hasty(Peers):
     """Waits a tenth of what the product waits."""
 
-    hedge_s, late_s = Peers.hedge_s / 10, Peers.late_s / 10
+    hedge_s = Peers.hedge_s / 10
+    late_s = Peers.late_s / 10
 
 
 @pytest.fixture
@@ -94,7 +95,8 @@ def test_a_payment_is_found_reorganised_and_proven_over_two_peers(shop):
 def test_blocks_of_a_pause_come_from_several_peers_at_once(shop):
     """Once the newest is there, none comes before four different ones are asked for."""
     till, open_peer = shop
-    asked, four = set[bytes](), threading.Event()
+    asked = set[bytes]()
+    four = threading.Event()
 
     def held(peer, sock, command, body):
         if command == "getdata" and asked:
@@ -123,7 +125,8 @@ def test_a_peer_that_is_behind_is_known_by_its_headers(shop, behind):
     till.mine(20)
     old = chain_of(till)()
     till.mine(behind)
-    late, good = open_peer(seen=lambda: old), open_peer()
+    late = open_peer(seen=lambda: old)
+    good = open_peer()
     assert check(till, good).complete
     report = check(till, late, good)
     assert report.complete and report.is_agreed == (behind <= 2)
@@ -277,7 +280,8 @@ def claims_four_billion(peer, sock, command, body):
 
 def test_what_one_claims_and_cannot_prove_is_a_lie_that_keeps_nothing_open(shop):
     till, open_peer = shop
-    liar, good = open_peer(claims_four_billion), [open_peer(), open_peer()]
+    liar = open_peer(claims_four_billion)
+    good = [open_peer(), open_peer()]
     invoice = till.shop.invoice(expires_in_hours=1)
     assert check(till, *good).complete
     till.clock.move(minutes=121)
@@ -300,9 +304,11 @@ def found(shop):
     """With `auto`: a node that is slow until it is released, one that is gone, and a good one."""
     till, open_peer = shop
     till.shop.invoice()
-    slow, good = open_peer(of("getheaders", never)), open_peer()
+    slow = open_peer(of("getheaders", never))
+    good = open_peer()
     assert check(till, good).complete
-    db, gone = till.shop.service.db, socket.create_server(("127.0.0.1", 0))
+    db = till.shop.service.db
+    gone = socket.create_server(("127.0.0.1", 0))
     ports = [
         good.place.split(":")[1],
         slow.place.split(":")[1],

@@ -154,7 +154,8 @@ def test_in_place_a_check_that_ran_before_hides_no_payment(
 
 def test_one_peer_of_two_cannot_hide_a_payment(till, open_peer):
     """Though it is the first to answer."""
-    old, answered = chain_of(till)(), threading.Event()
+    old = chain_of(till)()
+    answered = threading.Event()
     pay(till, 5)
     till.mine(2)
 

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.both_databases
 SUMS = (1_000, 2_000, 3_000)
 PAID = (*SUMS, 700, 2_900, 2_500_000_000)
 ADDRESSES = (address(1), address(2))
-STEPS, REFUNDS = 120, 14
+STEPS = 120
+REFUNDS = 14
 
 
 @dataclass
@@ -145,7 +146,8 @@ class History:
 
     def refund(self):
         if len(self.refunds) < REFUNDS:
-            to, sats = self.dice.choice(ADDRESSES), self.dice.choice(SUMS)
+            to = self.dice.choice(ADDRESSES)
+            sats = self.dice.choice(SUMS)
             row = made(self.till, self.invoice, sats, to)
             self.refunds.append(Waiting(row.id, to, sats, self.tip))
 
@@ -153,7 +155,8 @@ class History:
         ready = [one for one in self.refunds if found(self.till, one).status == "ready"]
         for one in ready[:1]:
             acts.drop(self.db, one.id, acts.CANCELED, self.till.clock())
-            one.is_canceled, one.named = True, None
+            one.is_canceled = True
+            one.named = None
 
     def grow(self, kept=()):
         """A block with some payments, among them transactions that another block had."""
@@ -188,7 +191,8 @@ class History:
         if not unread:
             return
         block = self.dice.choice(unread)
-        settings, now = self.till.settings, self.till.clock()
+        settings = self.till.settings
+        now = self.till.clock()
         paid_there = blocks.matches(self.db, block.height, block)
         if paid_there:
             with self.db.write():

@@ -36,11 +36,9 @@ def paid(sats, height=101, position=1, vout=0, txid=None):
     return blank(RefundOutput, amount_sats=sats, vout=vout, **at)
 
 
-FIRST, SECOND, TWIN = (
-    wanted("first", 5_000),
-    wanted("second", 9_000),
-    wanted("twin", 5_000),
-)
+FIRST = wanted("first", 5_000)
+SECOND = wanted("second", 9_000)
+TWIN = wanted("twin", 5_000)
 
 FEE = paid(4_700, 103)
 OLD = (

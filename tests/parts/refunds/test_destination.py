@@ -8,7 +8,8 @@ from btcpay.parts.refunds.destination import read
 from btcpay.values.errors import Refused
 from btcpay.values.networks import NETWORKS
 
-REGTEST, MAINNET = NETWORKS["regtest"], NETWORKS["mainnet"]
+REGTEST = NETWORKS["regtest"]
+MAINNET = NETWORKS["mainnet"]
 KINDS = {
     "P2PKH": p2pkh(b"\1" * 20),
     "P2SH": p2sh(b"\1" * 20),
@@ -98,10 +99,8 @@ def test_an_address_in_full_width_is_read(shop, kind):
 
 
 def test_of_several_addresses_the_first_of_a_kind_that_is_found_is_taken(shop):
-    future, other = (
-        address_of(witness_script(2, b"\1" * 32), REGTEST),
-        address_of(KINDS["P2TR"], REGTEST),
-    )
+    future = address_of(witness_script(2, b"\1" * 32), REGTEST)
+    other = address_of(KINDS["P2TR"], REGTEST)
     text = f"bitcoin:{future}?bcrt={other}&bcrt={SEGWIT}"
     assert read(shop.service.db, REGTEST, text, 1_000).address == other
 

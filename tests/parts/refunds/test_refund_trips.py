@@ -242,7 +242,8 @@ def test_unsaid_and_first_of_all_that_came_it_stays_so_though_an_excess_comes(ti
 
 
 def test_what_was_sent_twice_goes_back_once_more_only_by_a_sum_that_is_said(till):
-    invoice, terminal = paid(till), Terminal(till)
+    invoice = paid(till)
+    terminal = Terminal(till)
     refund = made(till, invoice, 1_000, to=address(1))
     sent(till, refund)
     sent(till, refund)
@@ -253,7 +254,8 @@ def test_what_was_sent_twice_goes_back_once_more_only_by_a_sum_that_is_said(till
 
 
 def test_the_command_says_the_sum_and_a_second_time_that_nothing_is_left(till):
-    invoice, terminal = too_much(till), Terminal(till)
+    invoice = too_much(till)
+    terminal = Terminal(till)
     out, _ = terminal.run("refund", "create", invoice["id"])
     assert out.splitlines()[2] == "0.00000294 BTC (294 sat)"
     _, errors = terminal.run("refund", "create", invoice["id"], status=1)
@@ -266,7 +268,9 @@ def test_an_invoice_without_money_has_no_refund(till):
 
 
 def test_only_one_address_is_taken_until_the_merchant_clears_it(till):
-    db, now, invoice = till.shop.service.db, till.clock(), paid(till)
+    db = till.shop.service.db
+    now = till.clock()
+    invoice = paid(till)
     refund = made(till, invoice)
     give(till, refund, f"bitcoin:{address(1)}?amount=1")
     with pytest.raises(Refused, match="already"):
@@ -282,7 +286,8 @@ def test_only_one_address_is_taken_until_the_merchant_clears_it(till):
 
 def test_nobody_makes_a_refund_that_another_merchants_wallet_sends(till):
     """One output sends the oldest refund to its address, whoever paid."""
-    shop, theirs = till.shop, till.shop.add_merchant("other")
+    shop = till.shop
+    theirs = till.shop.add_merchant("other")
     bait = shop.post("/invoices", {"amount_usd": 25}, shop.issue("write", theirs)).json
     till.confirm(bait)
     first = made(till, bait)
@@ -327,7 +332,8 @@ def test_an_idle_shop_reads_on_while_a_refund_waits(till):
 
 
 def test_the_proof_is_checked_offline_by_the_command(till, tmp_path):
-    terminal, invoice = Terminal(till), paid(till)
+    terminal = Terminal(till)
+    invoice = paid(till)
     create = (
         "refund",
         "create",
@@ -356,11 +362,10 @@ def test_the_proof_is_checked_offline_by_the_command(till, tmp_path):
 
 
 def test_a_chain_that_is_begun_anew_sends_nothing_twice(till):
-    refund, waiting = (
-        made(till, paid(till), to=address(1)),
-        made(till, paid(till), to=address(2)),
-    )
-    txid, db = send(till, refund), till.shop.service.db
+    refund = made(till, paid(till), to=address(1))
+    waiting = made(till, paid(till), to=address(2))
+    txid = send(till, refund)
+    db = till.shop.service.db
     till.mine_and_check()
     before = found(till, refund)
     begin_anew(db, till.settings, till.clock())

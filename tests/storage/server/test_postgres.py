@@ -62,7 +62,8 @@ def test_every_connection_comes_back_to_the_pool(till):
 
 def test_a_pool_whose_connections_are_all_in_use_is_an_error_of_the_database(url):
     db = open_database(url)
-    db.connection._max_connections, db.connection._wait_timeout = 1, 0.01
+    db.connection._max_connections = 1
+    db.connection._wait_timeout = 0.01
     in_use = pytest.raises(OperationalError, match="connections are in use")
     with db.connected(), ThreadPoolExecutor(1) as pool, in_use:
         pool.submit(versions.version, db).result()
@@ -132,7 +133,8 @@ def test_a_driver_that_is_missing_is_named(url):
 
 
 def test_facts_are_kept_for_every_process(url):
-    one, two = open_database(url), open_database(url)
+    one = open_database(url)
+    two = open_database(url)
     key = meta.Key.COOKIE_KEY
     assert meta.keep(one, key, "a") == meta.keep(two, key, "b") == "a"
     one.close(), two.close()

@@ -62,7 +62,8 @@ TROUBLES = {
 def test_orders_are_refused_calmly_meanwhile_and_taken_again_without_a_restart(
     trouble, url, shop, tmp_path
 ):
-    link, invoice = shop.link(title="Tip jar"), shop.invoice(25)
+    link = shop.link(title="Tip jar")
+    invoice = shop.invoice(25)
     before = counts(shop)
     with Live(shop, tmp_path) as live:
         assert live.ask("GET", "/balance", shop.read_key).ok

@@ -28,7 +28,9 @@ def tell_all(what):
 
 
 def test_healthz_answers_at_once_while_the_server_hangs(shop, tmp_path):
-    keys, answers, before = flood.write_keys(shop), {}, counts(shop)
+    keys = flood.write_keys(shop)
+    answers = {}
+    before = counts(shop)
     with Live(shop, tmp_path) as live:
         assert live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 5}).ok
         with hanging(), flood.orders_under_way(live, keys, answers):

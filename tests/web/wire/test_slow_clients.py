@@ -144,7 +144,8 @@ def test_a_client_that_waits_to_be_told_to_go_on_is_told_so_once(live, shop):
 
 
 NEXT = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-BAD, NO_KEY = b"Authorization: Bearer sk_test_no\r\n", b""
+BAD = b"Authorization: Bearer sk_test_no\r\n"
+NO_KEY = b""
 
 
 def body(size, in_chunks):

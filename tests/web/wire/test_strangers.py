@@ -10,7 +10,8 @@ import requests
 from builders import until
 from strangers import KEPT, NEW, strangers, visits
 
-STRANGERS, WORST_S = 200, 1
+STRANGERS = 200
+WORST_S = 1
 
 
 @pytest.mark.parametrize("sent", [KEPT, NEW], ids=["kept", "new"])

@@ -32,11 +32,9 @@ MOST_LINKS = 20
 
 def show(visit: Visit, link: FileLink | None = None, url: str = "") -> Response:
     """`url`: that of the `link` that was just made, shown once."""
-    db, now_ms, today = (
-        visit.service.db,
-        to_ms(visit.now),
-        visit.now.astimezone(visit.zone).date(),
-    )
+    db = visit.service.db
+    now_ms = to_ms(visit.now)
+    today = visit.now.astimezone(visit.zone).date()
     links = db.rows(sessions.FILES, merchant_id=visit.merchant_id, now=now_ms)
     days = today.replace(month=1, day=1), today
     return visit.page(
@@ -46,7 +44,9 @@ def show(visit: Visit, link: FileLink | None = None, url: str = "") -> Response:
 
 def make_link(visit: Visit) -> Response:
     """A link for a week to the payments of `from` to `to`: this press makes it once."""
-    db, first, last = visit.service.db, visit.day("from"), visit.day("to")
+    db = visit.service.db
+    first = visit.day("from")
+    last = visit.day("to")
     if first is None or last is None or last < first:
         raise InvalidRequest("the form names no days")
     with visit.once("fil", sessions.FILE) as (id, is_made):
@@ -95,7 +95,8 @@ def send_linked(service: Service, secret: str) -> Response:
 
 def send_payments(visit: Visit) -> Response:
     """The payments of `?from=` to `?to=`, both days whole, in `?format=`: CSV unless it says."""
-    form, days = visit.query.get("format", "csv"), (visit.day("from"), visit.day("to"))
+    form = visit.query.get("format", "csv")
+    days = (visit.day("from"), visit.day("to"))
     if form not in FORMATS:
         raise InvalidRequest("there is no such format")
     return _payments(visit.service.db, visit.merchant_id, form, *days)
@@ -105,7 +106,8 @@ def _payments(
     db: Database, merchant_id: int, form: str, first: date | None, last: date | None
 ) -> Response:
     """Raises RateLimited while too many others download."""
-    merchant, made = db.only(merchants.BY_ID, id=merchant_id), FORMATS[form]
+    merchant = db.only(merchants.BY_ID, id=merchant_id)
+    made = FORMATS[form]
     zone = zone_of(merchant.timezone)
     records = payments.received(
         db,

@@ -108,10 +108,8 @@ def _is_of(typed: str, row: Listed) -> bool:
     found = _AMOUNT.fullmatch(typed)
     if not found:
         return False
-    number, unit = (
-        Decimal(f"{found[2]}.{found[3] or 0}"),
-        (found[1] or found[4] or "").upper(),
-    )
+    number = Decimal(f"{found[2]}.{found[3] or 0}")
+    unit = (found[1] or found[4] or "").upper()
     values = [asked_of(row)] + (
         [Money(Decimal(row.value), row.value_in)] if row.value else []
     )
@@ -135,14 +133,17 @@ def loose_kind(status: str, expires_at: int | None, came_at: int) -> str:
     `came_at`: when it was first seen, or the time of its block if that is earlier.
     """
     if status == "expired":
-        return "late" if expires_at is not None and came_at >= expires_at else "part"
+        if expires_at is not None and came_at >= expires_at:
+            return "late"
+        return "part"
     return {"open": "part", "canceled": "after_cancellation", "paid": "on_top"}[status]
 
 
 def show_invoices(visit: Visit) -> Response:
     """A page of the list or of a search; if only one row has the name, it is opened at once."""
     own: Values = {"merchant_id": visit.merchant_id}
-    older, status = queries.INVOICES, visit.word("status", STATUSES)
+    older = queries.INVOICES
+    status = visit.word("status", STATUSES)
     if status:
         own["status"], older = status, queries.INVOICES_BY_STATUS
     listing = Listing("inv", older, queries.INVOICE_PLACE, own)
@@ -168,7 +169,8 @@ def show_payments(visit: Visit) -> Response:
 
 def _page(visit: Visit, listing: Listing, names: Names) -> tuple[str, ListPage]:
     """The typed text with the rows that it finds, or a page of the list without one."""
-    db, typed = visit.service.db, visit.query.get("q", "").strip()[:MOST_CHARACTERS]
+    db = visit.service.db
+    typed = visit.query.get("q", "").strip()[:MOST_CHARACTERS]
     if typed:
         return typed, search(db, listing, names, typed, visit.query.get("older", ""))
     day = visit.day("day")

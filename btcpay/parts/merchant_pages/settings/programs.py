@@ -30,7 +30,8 @@ def show_keys(visit: Visit, status: int = 200, **shown: Any) -> Response:
 
 def issue_key(visit: Visit) -> Response:
     """The key of this press: sent twice it is made once, and its secret shown once."""
-    service, scope = visit.service, visit.form.get("scope", "")
+    service = visit.service
+    scope = visit.form.get("scope", "")
     if scope not in SCOPES:
         raise InvalidRequest("the form names no kind of key")
     try:
@@ -41,7 +42,8 @@ def issue_key(visit: Visit) -> Response:
     with visit.once("key", stored_keys.BY_ID) as (id, is_made):
         if is_made:
             return visit.to("/keys", done="issued")
-        network, owner_id = service.settings.network, visit.merchant_id
+        network = service.settings.network
+        owner_id = visit.merchant_id
         issued = keys.issue(
             service.db, network, owner_id, scope, name, visit.now, id=id
         )
@@ -65,7 +67,8 @@ def show_webhooks(visit: Visit, status: int = 200, **shown: Any) -> Response:
 
 def add_webhook(visit: Visit) -> Response:
     """The webhook of this press. A command is added on its machine's command line."""
-    service, typed = visit.service, visit.form.get("url", "").strip()
+    service = visit.service
+    typed = visit.form.get("url", "").strip()
     try:
         url = receivers.webhook_url(typed, service.settings.network)
         with visit.once("whk", queries.BY_ID) as (id, is_made):
@@ -86,7 +89,8 @@ def add_webhook(visit: Visit) -> Response:
 
 def test_webhook(visit: Visit, id: str) -> Response:
     """Sends a made-up `invoice.paid` now."""
-    receiver, service = visit.own(queries.BY_ID, "whk", id), visit.service
+    receiver = visit.own(queries.BY_ID, "whk", id)
+    service = visit.service
     if receiver.transport != queries.WEBHOOK:
         raise NotFound(
             "a command is tried on the command line, a plug-in's by an order"
@@ -111,8 +115,10 @@ def remove_webhook(visit: Visit, id: str) -> Response:
 
 def add_device(visit: Visit) -> Response:
     """A link that logs in another browser, once, and its QR code; to the till unless said."""
-    service, till_only = visit.service, visit.form.get("opens") != "everything"
-    root, own = service.settings.base_url, visit.merchant_id
+    service = visit.service
+    till_only = visit.form.get("opens") != "everything"
+    root = service.settings.base_url
+    own = visit.merchant_id
     link = sessions.login_url(service.db, root, own, visit.now, till_only)
     return show_devices(visit, link, till_only)
 

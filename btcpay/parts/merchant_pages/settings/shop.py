@@ -46,7 +46,8 @@ def show(
 
     `preview`: columns of the brand that are shown, and not stored.
     """
-    db, own = visit.service.db, visit.merchant_id
+    db = visit.service.db
+    own = visit.merchant_id
     brand = visit.pages.brand(own)
     new: Any = dict(preview or {})
     new["seller"] = new.get("name", brand.name) or visit.session.merchant
@@ -73,7 +74,8 @@ def save(visit: Visit, part: str) -> Response:
     """Stores a form and says so, or shows it again with the mistakes, or with a preview."""
     if part not in PARTS:
         raise NotFound("there are no such settings")
-    checked, wrong = Fields(), Fields()
+    checked = Fields()
+    wrong = Fields()
     for name, check in PARTS[part].checks.items():
         try:
             checked[name] = check(visit.form.get(name, ""))
@@ -116,7 +118,8 @@ def _store_brand(visit: Visit, change: Any) -> None:
 
 def _store_counting(visit: Visit, change: Fields) -> None:
     """Leaves a zone that has not changed alone, since a new one counts all days again."""
-    db, owner = visit.service.db, visit.merchant_id
+    db = visit.service.db
+    owner = visit.merchant_id
     set_currency(db, owner, change["currency"])
     if change["timezone"] != visit.session.timezone:
         set_timezone(db, owner, change["timezone"])
@@ -127,11 +130,9 @@ def _or_none(check: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def _accent(text: str) -> str | None:
-    return (
-        None
-        if text.strip().lower() in ("", USUAL_ACCENT)
-        else branding.checked_accent(text)
-    )
+    if text.strip().lower() in ("", USUAL_ACCENT):
+        return None
+    return branding.checked_accent(text)
 
 
 def _gap_limit(text: str) -> int:

@@ -19,7 +19,8 @@ from btcpay.parts.bills.after_check import on_check
 from btcpay.values.times import to_ms
 
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe")
-BEGIN, YEAR = datetime(2027, 1, 1, tzinfo=UTC), timedelta(days=366)
+BEGIN = datetime(2027, 1, 1, tzinfo=UTC)
+YEAR = timedelta(days=366)
 SERIES = 200
 
 
@@ -33,7 +34,8 @@ def is_last(day):
 
 def is_begun(first, every, local):
     """True if a period of the series that began at `first` begins on this local day."""
-    day, began = local.date(), first.date()
+    day = local.date()
+    began = first.date()
     if day <= began:
         return False
     if every == "week":
@@ -44,7 +46,8 @@ def is_begun(first, every, local):
 
 def expected(first_at, every, zone):
     """The times in UTC at which the series has a bill, by walking over the year's local days."""
-    first, times = first_at.astimezone(zone), []
+    first = first_at.astimezone(zone)
+    times = []
     for days in range(1, 367):
         day = first.replace(tzinfo=None) + timedelta(days=days)
         if is_begun(first, every, day):
@@ -87,7 +90,8 @@ def turn(shop):
 
 def killed_turn(shop, chance, monkeypatch):
     """A turn that dies after some bills, between what a renewal writes."""
-    left, add = [chance.randrange(1, 4)], acts._add
+    left = [chance.randrange(1, 4)]
+    add = acts._add
 
     def dying(*args):
         left[0] -= 1

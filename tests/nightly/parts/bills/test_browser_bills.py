@@ -12,7 +12,8 @@ LONG = "Two bags of coffee and a word without end: " + "Kaffee" * 20
 @pytest.fixture(scope="module")
 def bills(counter):
     """One of each kind: half paid, on its way, overdue, ended, of a series, with long words."""
-    shop, till = counter.shop, counter.till
+    shop = counter.shop
+    till = counter.till
     half = new_bill(shop, "250", description=LONG, reference="2026-" + "W" * 60)
     till.confirm(invoice := pay_now(shop, half), invoice["amount_sats"] // 2)
     series = new_bill(
@@ -28,7 +29,9 @@ def bills(counter):
 def test_every_page_fits_in_both_themes_and_axe_finds_nothing(
     open_tab, counter, bills, language
 ):
-    tab, axe, found = log_in(open_tab(counter.root), counter), axe_script(), []
+    tab = log_in(open_tab(counter.root), counter)
+    axe = axe_script()
+    found = []
     ids = [bill.id for bill in bills]
     paths = [f"/bill/{id}" for id in ids] + [f"/merchant/bills/{id}" for id in ids]
     for path in (
@@ -44,10 +47,8 @@ def test_every_page_fits_in_both_themes_and_axe_finds_nothing(
 
 
 def test_without_a_script_a_bill_is_paid_and_its_series_ended(open_tab, counter, bills):
-    tab, bill = (
-        open_tab(counter.root, script=False),
-        new_bill(counter.shop, every="week"),
-    )
+    tab = open_tab(counter.root, script=False)
+    bill = new_bill(counter.shop, every="week")
     tab.go(f"{counter.root}/bill/{bill.id}")
     tab.click("#submit")
     tab.until("document.getElementById('address')")

@@ -28,7 +28,8 @@ class Site(Serving):
 
     def __init__(self):
         super().__init__()
-        self.asked, self.posted = [], []
+        self.asked = []
+        self.posted = []
         self.url = (
             f"http://shop.test:{self.port}"  # not of the service's site, as in life
         )
@@ -143,7 +144,8 @@ def test_the_connect_button_brings_a_key_to_the_shop(counter, site, at_shop):
 def test_who_looks_is_led_back_once_it_is_paid_and_without_script_by_a_link(
     counter, site, order, at_shop
 ):
-    looking, plain = at_shop(), at_shop(script=False)
+    looking = at_shop()
+    plain = at_shop(script=False)
     for tab in (looking, plain):
         tab.go(counter.page(order))
     counter.pay(order)

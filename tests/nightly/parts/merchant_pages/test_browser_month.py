@@ -31,7 +31,8 @@ class Walk:
     """Taps, types and looks, logged in; in `counter` nothing was done, its price is in euros."""
 
     def __init__(self, tab, counter):
-        self.tab, self.counter = log_in(tab, counter), counter
+        self.tab = log_in(tab, counter)
+        self.counter = counter
         tab.call("Emulation.setTouchEmulationEnabled", enabled=True)
 
     def tap(self, selector, then):
@@ -116,7 +117,8 @@ def set_up(walk, logo, script):
 
 def sell_three(walk):
     """Two that are paid; the second one is taken back while the third is shown."""
-    tab, counter = walk.tab, walk.counter
+    tab = walk.tab
+    counter = walk.counter
     walk.section("till", "#till")
     first = walk.show_code("25")
     assert "Café Ünder" in tab.text("brand") and tab.text("amount") == "€25.00"

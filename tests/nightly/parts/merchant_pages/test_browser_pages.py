@@ -70,7 +70,8 @@ def test_every_page_fits_in_both_themes_and_axe_finds_nothing(
     open_tab, counter, pages, language
 ):
     """Arabic runs from right to left."""
-    tab, axe = log_in(open_tab(counter.root), counter), axe_script()
+    tab = log_in(open_tab(counter.root), counter)
+    axe = axe_script()
     found = []
     for path in pages:
         and_then = "&" if "?" in path else "?"
@@ -151,7 +152,8 @@ SHEET = "navigator.share = async (it) => { window.shared = it.url; }; true"
 
 
 def test_a_secret_is_copied_by_one_press(open_tab, counter):
-    tab, editor = log_in(open_tab(counter.root), counter), open_tab("data:")
+    tab = log_in(open_tab(counter.root), counter)
+    editor = open_tab("data:")
     editor.go("data:text/html,<!doctype html><textarea name=to autofocus></textarea>")
     tab.go(f"{counter.root}/merchant/keys")
     tab.click("#issue")

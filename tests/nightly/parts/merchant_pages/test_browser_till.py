@@ -31,11 +31,10 @@ def assert_is_quiet(tab):
 
 
 def test_two_tills_turn_green_by_themselves_each_for_its_own_payment(open_tab, counter):
-    tab, other = (
-        log_in(open_tab(counter.root), counter),
-        log_in(open_tab(counter.root), counter),
-    )
-    invoice, theirs = show_code(tab, counter, "25"), show_code(other, counter, "30")
+    tab = log_in(open_tab(counter.root), counter)
+    other = log_in(open_tab(counter.root), counter)
+    invoice = show_code(tab, counter, "25")
+    theirs = show_code(other, counter, "30")
     address = invoice["deposit_address"]
     assert (
         tab.qr().text == f"bitcoin:{address}?amount={btc_text(invoice['amount_sats'])}"
@@ -70,7 +69,8 @@ def test_two_tills_turn_green_by_themselves_each_for_its_own_payment(open_tab, c
 
 
 def test_a_till_turns_red_by_itself_when_what_was_seen_is_taken_back(open_tab, counter):
-    tab, till = log_in(open_tab(counter.root), counter), counter.till
+    tab = log_in(open_tab(counter.root), counter)
+    till = counter.till
     invoice = show_code(tab, counter, "25")
     txid = counter.pay(invoice)
     tab.until_state("seen")
@@ -90,7 +90,8 @@ def test_a_till_turns_red_by_itself_when_what_was_seen_is_taken_back(open_tab, c
 def test_the_keys_type_and_the_next_sale_tells_the_cashier_alone_of_the_one_before(
     open_tab, counter
 ):
-    till, tab = counter.till, log_in(open_tab(counter.root), counter)
+    till = counter.till
+    tab = log_in(open_tab(counter.root), counter)
     invoice = show_code(tab, counter, "41")
     txid = counter.pay(invoice)
     tab.until_state("seen")

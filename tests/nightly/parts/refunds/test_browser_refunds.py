@@ -17,7 +17,8 @@ def refunds(counter):
     )
     counter.pay(invoice)
     counter.mine()
-    db, clock = counter.shop.service.db, counter.clock
+    db = counter.shop.service.db
+    clock = counter.clock
     found = {
         name: made(counter.till, invoice, 600) for name in ("requested", "canceled")
     }
@@ -34,7 +35,9 @@ def refunds(counter):
 def test_every_state_fits_in_both_themes_and_axe_finds_nothing(
     open_tab, counter, refunds, language
 ):
-    tab, axe, found = open_tab(counter.root), axe_script(), []
+    tab = open_tab(counter.root)
+    axe = axe_script()
+    found = []
     for state in ("requested", "ready", "sent", "canceled"):
         url = f"{counter.root}/refund/{refunds[state].id}?lang={language}"
         assert tab.go(url) == 200

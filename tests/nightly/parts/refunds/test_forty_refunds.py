@@ -31,7 +31,10 @@ KINDS = (
     lambda key_hash: witness_script(0, key_hash + bytes(12)),
     lambda key_hash: witness_script(1, key_hash + bytes(12)),
 )
-RIGHT, WRONG, MOST_STEPS, MOST_KILLS = 40, 6, 60, 40
+RIGHT = 40
+WRONG = 6
+MOST_STEPS = 60
+MOST_KILLS = 40
 TAPROOT = b"\x51\x20"
 
 
@@ -39,11 +42,16 @@ class Sending:
     """A merchant who sends refunds from the node's wallet, clumsily."""
 
     def __init__(self, till, forge, seed):
-        self.till, self.node, self.forge = till, till.node, forge
-        self.dice, self.did = random.Random(seed), Counter()
+        self.till = till
+        self.node = till.node
+        self.forge = forge
+        self.dice = random.Random(seed)
+        self.did = Counter()
         invoice = till.shop.invoice(900, expires_in_hours=None)
         till.confirm(invoice)
-        self.invoice, self.refunds, self.above = invoice, [], {}
+        self.invoice = invoice
+        self.refunds = []
+        self.above = {}
         for number in range(RIGHT + WRONG):
             script = KINDS[number % len(KINDS)](number.to_bytes(20, "big"))
             to = address_of(script)
@@ -55,7 +63,8 @@ class Sending:
                 till.check()
             self.refunds.append(made(till, invoice, 3_000 + number, to))
             self.above[self.refunds[-1].id] = self.node.tip()[0]
-        self.right, self.wrong = self.refunds[:RIGHT], self.refunds[RIGHT:]
+        self.right = self.refunds[:RIGHT]
+        self.wrong = self.refunds[RIGHT:]
 
     def script_of(self, refund):
         return bytes.fromhex(refund.script)
@@ -124,7 +133,8 @@ class Sending:
     def bump(self):
         """A fee is raised: another transaction with the same outputs takes the place of one."""
         for txid in self.node.mempool():
-            tx, coins = self.node.transaction(txid), self.node.spent_by(txid)
+            tx = self.node.transaction(txid)
+            coins = self.node.spent_by(txid)
             if any(
                 coin.output.script not in self.node.wallet.scripts for coin in coins
             ):
@@ -146,7 +156,8 @@ class Sending:
     def reorganise(self):
         """Up to five blocks; a part of what they had is spent otherwise, and never comes back."""
         depth = self.dice.randint(1, 5)
-        top, instead = self.node.tip()[0], []
+        top = self.node.tip()[0]
+        instead = []
         fork = top - depth
         if fork < min(self.above.values()):
             return False

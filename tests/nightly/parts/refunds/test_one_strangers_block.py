@@ -14,7 +14,8 @@ from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.wallet import choose
 
 LIMIT_BYTES = 512 * 1024**2
-OUTPUTS, DUST_SATS = 3_200, 294
+OUTPUTS = 3_200
+DUST_SATS = 294
 
 
 def check_with(environ, limit_bytes=LIMIT_BYTES):
@@ -34,7 +35,8 @@ def check_with(environ, limit_bytes=LIMIT_BYTES):
 
 def fill(till, script, outputs=OUTPUTS, sats=DUST_SATS):
     """One transaction of so many outputs to one script."""
-    wallet, fee_sats = till.sandbox.wallet, 250_000
+    wallet = till.sandbox.wallet
+    fee_sats = 250_000
     coins = choose(wallet.coins(), outputs * sats + fee_sats)
     paying = wallet.build(coins, [TxOut(sats, script)] * outputs, fee_sats)
     till.sandbox.chain.accept(paying, till.now)
@@ -56,7 +58,8 @@ def test_the_payer_of_one_invoice_fills_a_block_and_another_customer_is_paid(
     open_tills,
 ):
     till = open_tills()
-    odd, invoice = till.shop.invoice(), till.shop.invoice()
+    odd = till.shop.invoice()
+    invoice = till.shop.invoice()
     till.check()
     fill(till, script_of(odd["deposit_address"]))
     till.pay(invoice)
