@@ -41,17 +41,17 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 
 formats: $(VENV)/.installed-dev  ## how languages write numbers and times, from Unicode's table
-	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/support/cldr.py
+	$(BIN)/python -m tests.support.cldr
 
 screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/screenshots; the pictures of the documents
 	SCREENSHOTS=build/screenshots $(BIN)/python -m pytest tests/nightly/checkout/test_browser_looks.py
-	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/support/pictures.py build/screenshots docs/pictures
+	$(BIN)/python -m tests.support.pictures build/screenshots docs/pictures
 
 bench: $(VENV)/.installed-dev  ## compares with a bare Flask route; prints ratios
-	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/bench/run.py
+	$(BIN)/python -m tests.bench.run
 
 scale: $(VENV)/.installed-dev  ## a thousand shops on PostgreSQL, with faults: some ten minutes, and 4 GB of memory
-	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/scale/run.py
+	$(BIN)/python -m tests.scale.run
 
 lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes, for every Python and machine
 	$(LOCK) requirements.in -o requirements.txt

@@ -10,20 +10,21 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import postgres
 import pytest
-from browser import Browser, Tab
-from builders import Clock, Shop, TickerServer, open_shop
-from databases import ON_POSTGRES
-from fake_esplora import LiedTo, Terminal, Till, open_lied_to, open_till
 from flask import Flask
-from hosted import Counter, open_counter
 from hypothesis import HealthCheck, settings
 from jinja2 import FileSystemBytecodeCache
-from paths import GONE
-from playground import Playground, start_playground
-from receiver import Receiver
 from werkzeug.routing import Rule
+
+from tests.support import postgres
+from tests.support.browser import Browser, Tab
+from tests.support.builders import Clock, Shop, TickerServer, open_shop
+from tests.support.databases import ON_POSTGRES
+from tests.support.fake_esplora import LiedTo, Terminal, Till, open_lied_to, open_till
+from tests.support.hosted import Counter, open_counter
+from tests.support.paths import GONE
+from tests.support.playground import Playground, start_playground
+from tests.support.receiver import Receiver
 
 # The tests of a part that was deleted have nothing to test.
 collect_ignore = [

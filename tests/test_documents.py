@@ -5,12 +5,12 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from commands import commands
-from paths import GONE, PROJECT
 
 from btcpay.cli.main import cli
 from btcpay.health import metrics
 from btcpay.settings.settings import Settings, read
+from tests.support.commands import commands
+from tests.support.paths import GONE, PROJECT
 
 OF_GONE = {
     part.removesuffix("_command") for part in GONE

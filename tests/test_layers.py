@@ -8,9 +8,9 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
-from paths import GONE, PROJECT
 
 from btcpay import hooks
+from tests.support.paths import GONE, PROJECT
 
 PACKAGES = ("btcpay", "schemas", "storage")
 ENTRIES = ("app", "wsgi")

@@ -3,13 +3,13 @@
 import time
 
 import pytest
-from builders import Clock, open_shop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_spec_operations import assert_refused
 
 from btcpay.values.errors import InvalidRequest
 from btcpay.web.body import parse
+from tests.support.builders import Clock, open_shop
 
 POSTS = ["/invoices", "/payment-links"]
 QUICK_S = (

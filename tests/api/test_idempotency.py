@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import requests
-from builders import Live, at_once, until
 from werkzeug.test import TestResponse
 
 from btcpay.prices import price
 from btcpay.values.times import to_ms
 from btcpay.web import body as web_body
 from storage.queries import idempotency, merchants
+from tests.support.builders import Live, at_once, until
 
 pytestmark = pytest.mark.both_databases
 

@@ -6,7 +6,6 @@ import itertools
 import jsonschema_rs
 import pytest
 import schemathesis
-from builders import Clock, open_shop
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import CHECKS
 from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
@@ -15,6 +14,7 @@ from test_spec_resources import BALANCE, INVOICE, PAYMENT, PAYMENT_LINK
 import app
 from btcpay.api import openapi
 from btcpay.settings.settings import read
+from tests.support.builders import Clock, open_shop
 
 # Section 4: operation id, method and path, status of success, those of section 7, what is shown.
 COMMON = {"401", "403", "429", "500"}

@@ -3,8 +3,9 @@
 from datetime import timedelta
 
 import pytest
-from builders import finish, pay
 from test_spec_operations import assert_refused
+
+from tests.support.builders import finish, pay
 
 LISTS = ["/invoices", "/payment-links", "/payments"]
 

@@ -4,9 +4,9 @@ import re
 from datetime import timedelta
 
 import pytest
-from builders import pay
 
 from btcpay.values.times import iso
+from tests.support.builders import pay
 
 TEXT = (str,)
 NUMBER = (int, float)

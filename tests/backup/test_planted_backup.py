@@ -4,16 +4,16 @@ import re
 import shutil
 import sqlite3
 
-import postgres
 import pytest
-from builders import new_xpub
-from databases import raw
-from fake_esplora import Terminal
-from other_database import backed_up, change
 
 from btcpay.merchants.account import derive, parse_account
 from btcpay.values.errors import CommandError
 from storage.backup import sqlite_file
+from tests.support import postgres
+from tests.support.builders import new_xpub
+from tests.support.databases import raw
+from tests.support.fake_esplora import Terminal
+from tests.support.other_database import backed_up, change
 
 RUNS = "writefile_or_whatever(1)"  # no such function: whoever runs it is told so
 

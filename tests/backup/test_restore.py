@@ -9,8 +9,6 @@ import shutil
 import threading
 
 import pytest
-from fake_esplora import Terminal
-from other_database import backed_up, change, content, on
 
 from btcpay.backup.restore import restore
 from btcpay.merchants.account import derive
@@ -20,6 +18,8 @@ from storage import locks, versions
 from storage.backup.sqlite_file import new_file
 from storage.database import open_database
 from storage.queries import merchants
+from tests.support.fake_esplora import Terminal
+from tests.support.other_database import backed_up, change, content, on
 
 
 @pytest.fixture

@@ -5,16 +5,25 @@ import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
-import postgres
 import pytest
-from databases import raw
-from fake_esplora import Terminal
-from other_database import KEY, ORDER, answers, backed_up, change, lived_in, on, rows_of
 
 from storage import versions
 from storage.backup import to_postgres
 from storage.database import open_database
 from storage.queries import merchants
+from tests.support import postgres
+from tests.support.databases import raw
+from tests.support.fake_esplora import Terminal
+from tests.support.other_database import (
+    KEY,
+    ORDER,
+    answers,
+    backed_up,
+    change,
+    lived_in,
+    on,
+    rows_of,
+)
 
 pytestmark = pytest.mark.both_databases
 

@@ -22,9 +22,10 @@ from statistics import median
 from typing import Any
 
 import requests
-from builders import TickerServer, clean_environ, until
-from fill import KEYS, invoice_id, secret
-from ports import free_port
+
+from tests.bench.fill import KEYS, invoice_id, secret
+from tests.support.builders import TickerServer, clean_environ, until
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 API = "/api/v1/invoices"

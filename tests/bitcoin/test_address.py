@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from paths import VECTORS
 
 from btcpay.bitcoin.address import (
     BASE58,
@@ -21,6 +20,7 @@ from btcpay.bitcoin.address import (
 )
 from btcpay.bitcoin.wire import Malformed
 from btcpay.values.networks import NETWORKS as ALL
+from tests.support.paths import VECTORS
 
 BIPS: dict[str, Any] = json.loads(
     (VECTORS / "bip_vectors.json").read_text(encoding="utf-8")

@@ -6,9 +6,6 @@ from hashlib import sha256
 from operator import itemgetter
 
 import pytest
-from builders import REGTEST
-from hd_wallet import HdWallet
-from paths import VECTORS
 
 from btcpay.bitcoin.address import (
     b58check_decode,
@@ -22,6 +19,9 @@ from btcpay.bitcoin.secp256k1 import ORDER, Point
 from btcpay.bitcoin.wire import hash160
 from btcpay.merchants.account import derive, parse_account
 from btcpay.sandbox.payer.key import public_point
+from tests.support.builders import REGTEST
+from tests.support.hd_wallet import HdWallet
+from tests.support.paths import VECTORS
 
 PUBLISHED = json.loads((VECTORS / "descriptors.json").read_text(encoding="utf-8"))
 A, B, C, PRIVATE, WIF, POINT, _BIP86 = PUBLISHED["keys"].values()

@@ -4,15 +4,15 @@ import json
 from typing import Any
 
 import pytest
-from hd_wallet import XPUB, HdWallet
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paths import VECTORS
 
 from btcpay.bitcoin.address import b58check_decode
 from btcpay.bitcoin.keys import HARDENED, ExtendedKey, InvalidChild
 from btcpay.bitcoin.secp256k1 import ORDER, G
 from btcpay.bitcoin.wire import Malformed
+from tests.support.hd_wallet import XPUB, HdWallet
+from tests.support.paths import VECTORS
 
 PUBLISHED: dict[str, Any] = json.loads(
     (VECTORS / "bip32.json").read_text(encoding="utf-8")

@@ -4,10 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from blocks import real_headers
 from hypothesis import given
 from hypothesis import strategies as st
-from paths import VECTORS
 
 from btcpay.bitcoin.header import (
     Header,
@@ -23,6 +21,8 @@ from btcpay.bitcoin.header import (
     target_of,
 )
 from btcpay.bitcoin.wire import Malformed, hash256
+from tests.support.blocks import real_headers
+from tests.support.paths import VECTORS
 
 KNOWN: dict[str, Any] = json.loads(
     (VECTORS / "headers.json").read_text(encoding="utf-8")

@@ -6,7 +6,14 @@ from collections import defaultdict
 from collections.abc import Callable
 
 import pytest
-from blocks import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from btcpay.bitcoin.block import MAX_BLOCK_BYTES, scan_block
+from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
+from btcpay.bitcoin.wire import Malformed, compact_size, txid_bytes, u32
+from btcpay.sandbox.node.block import parse_block
+from tests.support.blocks import (
     P2WPKH,
     REAL,
     WORST,
@@ -16,13 +23,6 @@ from blocks import (
     payment,
     real_block,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from btcpay.bitcoin.block import MAX_BLOCK_BYTES, scan_block
-from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
-from btcpay.bitcoin.wire import Malformed, compact_size, txid_bytes, u32
-from btcpay.sandbox.node.block import parse_block
 
 OURS = re.compile(
     rb"\x00\x14.{20}|[\x00\x51]\x20.{32}|\xa9\x14.{21}|\x76\xa9.{23}", re.DOTALL

@@ -5,9 +5,9 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paths import VECTORS
 
 from btcpay.bitcoin.secp256k1 import DIGIT_BITS, DIGITS, FIELD, HALF, ORDER, G, Point
+from tests.support.paths import VECTORS
 
 scalars = st.integers(1, ORDER - 1)
 # Tweaks whose digits in the table are all, or all but one, at the end of what a digit can be.

@@ -3,7 +3,8 @@
 from contextlib import ExitStack
 
 import pytest
-from fake_esplora import Liar
+
+from tests.support.fake_esplora import Liar
 
 
 @pytest.fixture

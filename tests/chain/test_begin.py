@@ -6,10 +6,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from builders import finish
-from fake_esplora import LiedTo, of_blocks, say
-from rival import Rival
-from serving import Reply
 
 from btcpay.chain.begin import BELOW, MOST_WALKED, begin
 from btcpay.chain.explorers.pool import Explorers
@@ -20,6 +16,10 @@ from btcpay.values.networks import Known
 from btcpay.values.times import from_unix_s, to_ms
 from storage.queries import blocks, meta
 from storage.queries.meta import Key
+from tests.support.builders import finish
+from tests.support.fake_esplora import LiedTo, of_blocks, say
+from tests.support.rival import Rival
+from tests.support.serving import Reply
 
 
 @pytest.fixture

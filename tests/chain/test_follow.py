@@ -1,8 +1,6 @@
 """Following the best chain: by few calls, over gaps and kills, by work and not by height."""
 
 import pytest
-from fake_esplora import say
-from rival import HARDER, Rival
 
 from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.tx import TxOut
@@ -13,6 +11,8 @@ from btcpay.sandbox.node.block import BITS
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.wallet import double_spends
 from storage.queries import blocks
+from tests.support.fake_esplora import say
+from tests.support.rival import HARDER, Rival
 
 
 class Killed(BaseException):

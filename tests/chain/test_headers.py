@@ -8,8 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from blocks import real_headers
-from fake_esplora import Liar, say
 
 from btcpay.bitcoin.header import Header, bits_of, build_header, parse_header, target_of
 from btcpay.chain.explorers.pool import Explorers
@@ -19,6 +17,8 @@ from btcpay.proofs.verify import check_header
 from btcpay.values.errors import ExplorerError, ProofFailed
 from btcpay.values.networks import NETWORKS
 from storage.queries import blocks
+from tests.support.blocks import real_headers
+from tests.support.fake_esplora import Liar, say
 
 # The first headers of the main chain are easier than a header that a shop of today accepts.
 EASIEST = 0x1D00FFFF

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import newest_checkpoint as checkpoint
 import pytest
-from fake_esplora import say
-from paths import PROJECT
 
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.http import http_client
 from btcpay.values.networks import Known
+from tests.support.fake_esplora import say
+from tests.support.paths import PROJECT
 
 
 @pytest.fixture

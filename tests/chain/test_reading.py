@@ -7,10 +7,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from accounts import Sweeper
-from builders import at_once, dump, is_summed
-from fake_esplora import say
-from rival import Rival
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.check import read
@@ -20,6 +16,10 @@ from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.wallet import double_spends
 from storage.database import open_database
 from storage.queries import blocks
+from tests.support.accounts import Sweeper
+from tests.support.builders import at_once, dump, is_summed
+from tests.support.fake_esplora import say
+from tests.support.rival import Rival
 
 pytestmark = pytest.mark.both_databases
 

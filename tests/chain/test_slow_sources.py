@@ -7,10 +7,10 @@ import threading
 import time
 
 import pytest
-from bad_sources import KINDS, go_bad
-from fake_esplora import slow
 
 from btcpay.chain.explorers.pool import Explorers
+from tests.support.bad_sources import KINDS, go_bad
+from tests.support.fake_esplora import slow
 
 SOON_S = 12  # by itself each look takes less than one, and the machine may stand still
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from builders import REGTEST, Clock
-from fake_esplora import dropped, say
-from rival import Rival
 
 from storage.queries import blocks, meta
+from tests.support.builders import REGTEST, Clock
+from tests.support.fake_esplora import dropped, say
+from tests.support.rival import Rival
 
 # As mainnet in this, and as regtest in all else: nobody can mine mainnet's blocks here.
 IMPATIENT = replace(REGTEST, tip_max_age=timedelta(hours=2))

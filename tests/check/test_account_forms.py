@@ -1,12 +1,12 @@
 """Accounts of every form: paid by `bit`, spent, proven and reorganised as each other."""
 
 import pytest
-from accounts import FORMS, Owner
-from bitcoin_node import NOBODY
-from spending import Coin, bit_key, spend_by_bit
 
 from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.sandbox.node.script import script_of
+from tests.support.accounts import FORMS, Owner
+from tests.support.bitcoin_node import NOBODY
+from tests.support.spending import Coin, bit_key, spend_by_bit
 
 pytestmark = pytest.mark.both_databases
 COIN_SATS = 1_000_000

@@ -3,15 +3,15 @@
 from collections import Counter
 
 import pytest
-from builders import is_summed
-from databases import ON_POSTGRES, raw, tables
-from statements import sent
 
 from btcpay.check.apply import apply, try_apply
 from btcpay.check.report import Report
 from btcpay.notify import receivers
 from btcpay.settlement.values import Block, Scan, SeenOutput
 from storage.queries import invoices
+from tests.support.builders import is_summed
+from tests.support.databases import ON_POSTGRES, raw, tables
+from tests.support.statements import sent
 
 pytestmark = pytest.mark.both_databases
 BLOCK_HASH = "0b" * 32

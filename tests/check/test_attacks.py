@@ -3,15 +3,15 @@
 import json
 
 import pytest
-from builders import clean_environ
-from fake_esplora import Liar, Terminal, say
-from forge import forge
 from peewee import OperationalError
-from rival import Rival
 
 from btcpay.check import run
 from btcpay.sandbox.node.script import script_of
 from storage.queries import keys
+from tests.support.builders import clean_environ
+from tests.support.fake_esplora import Liar, Terminal, say
+from tests.support.forge import forge
+from tests.support.rival import Rival
 
 
 def test_an_explorer_that_is_behind_does_not_expire_what_another_saw_paid(till):

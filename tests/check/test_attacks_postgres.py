@@ -6,12 +6,8 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
-import postgres
 import psycopg
 import pytest
-from accounts import Sweeper
-from builders import at_once, pay, until
-from fake_esplora import open_till
 from peewee import OperationalError
 
 from app import create_app
@@ -26,6 +22,10 @@ from storage.database import open_database
 from storage.queries import blocks, keys
 from storage.queries.lists import mempool_watch
 from storage.write_behind import Notes
+from tests.support import postgres
+from tests.support.accounts import Sweeper
+from tests.support.builders import at_once, pay, until
+from tests.support.fake_esplora import open_till
 
 
 @pytest.fixture

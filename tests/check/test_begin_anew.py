@@ -1,10 +1,10 @@
 """A chain replaced below our first header: reading begins anew, and what was proven stays."""
 
 import pytest
-from fake_esplora import Terminal
-from rival import Rival
 
 from storage.queries import blocks
+from tests.support.fake_esplora import Terminal
+from tests.support.rival import Rival
 
 pytestmark = pytest.mark.both_databases
 

@@ -4,9 +4,9 @@ import json
 from datetime import datetime
 
 import pytest
-from builders import finish
 
 from btcpay.sandbox.payer.wallet import replace
+from tests.support.builders import finish
 
 pytestmark = pytest.mark.both_databases
 

@@ -1,14 +1,14 @@
 """The check when something goes wrong: explorers, other checks, spoiled rows, its own death."""
 
 import pytest
-from builders import REGTEST, dump
-from databases import ON_POSTGRES
-from dying import run_until_death
-from fake_esplora import Terminal, tx_of
 
 from btcpay.bitcoin.address import script_of
 from btcpay.check.report import Report
 from storage.queries import blocks
+from tests.support.builders import REGTEST, dump
+from tests.support.databases import ON_POSTGRES
+from tests.support.dying import run_until_death
+from tests.support.fake_esplora import Terminal, tx_of
 
 pytestmark = pytest.mark.both_databases
 

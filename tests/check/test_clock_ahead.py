@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime, formatdate
 
 import pytest
-from builders import Clock
-from fake_esplora import Terminal
 
 from btcpay.http.clock_skew import CLOCK_OFF, ClockSkew, time_sent
 from storage.queries import meta
+from tests.support.builders import Clock
+from tests.support.fake_esplora import Terminal
 
 EMAIL = "ada@customer.example"
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-from blocks import block_of, coinbase, hash_of, payment
 
 from btcpay.bitcoin.tx import TxOut
 from btcpay.check.apply import apply
@@ -18,6 +17,7 @@ from btcpay.check.undo import undo_above
 from btcpay.proofs.block import prove_block
 from btcpay.sandbox.node.script import script_of
 from btcpay.settlement.values import Block, Scan, SeenOutput
+from tests.support.blocks import block_of, coinbase, hash_of, payment
 
 FEW = 100
 MANY = 400

@@ -4,9 +4,6 @@ import logging
 
 import pytest
 from click import Context, style, unstyle
-from fake_esplora import say
-from findings import found
-from samples import figures
 
 from btcpay.check.report import Report
 from btcpay.cli.check.check import check
@@ -14,6 +11,9 @@ from btcpay.cli.check.report import Reporter, lines_of
 from btcpay.cli.context import Shell
 from btcpay.merchants.merchants import set_mail
 from btcpay.notify.mail.transport import add_timed
+from tests.support.fake_esplora import say
+from tests.support.findings import found
+from tests.support.samples import figures
 
 LATE = "previews are late for 1 of the invoices whose page is open"
 RUNS = {

@@ -1,9 +1,6 @@
 """A mempool that invents, or may be cut: what is kept of it, and what it holds, has a bound."""
 
 import pytest
-from attention_cases import reason_of
-from builders import is_summed
-from fake_esplora import tx_of
 
 from btcpay.check import settled
 from btcpay.check.apply import apply
@@ -13,6 +10,9 @@ from btcpay.settlement.merge import MOST_KEPT
 from btcpay.settlement.values import Scan, SeenOutput
 from storage.queries import events, payments
 from storage.queries.lists import mempool_watch
+from tests.support.attention_cases import reason_of
+from tests.support.builders import is_summed
+from tests.support.fake_esplora import tx_of
 
 pytestmark = pytest.mark.both_databases
 SHOWN = 148

@@ -9,15 +9,15 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from builders import dump
-from fake_esplora import Reply, dropped, say, silent
-from rival import Rival
 
 from btcpay.bitcoin.header import target_of
 from btcpay.bitcoin.wire import compact_size
 from btcpay.chain.explorers import esplora
 from btcpay.sandbox.node.block import BITS, Block
 from storage.queries import blocks
+from tests.support.builders import dump
+from tests.support.fake_esplora import Reply, dropped, say, silent
+from tests.support.rival import Rival
 
 
 def paid_twice(till):

@@ -1,8 +1,9 @@
 """Coins that the merchant's wallet has moved: blocks prove it, and nobody's word does."""
 
 import pytest
-from accounts import Sweeper
-from builders import is_summed
+
+from tests.support.accounts import Sweeper
+from tests.support.builders import is_summed
 
 pytestmark = pytest.mark.both_databases
 

@@ -1,13 +1,13 @@
 """A coin that is older than an invoice pays nothing of it: the address was used before."""
 
 import pytest
-from builders import finish
-from fake_esplora import Terminal
 
 from btcpay.check.beginning import begin_chain
 from btcpay.check.undo import begin_anew
 from btcpay.merchants.account import derive
 from storage.queries import attentions, blocks, merchants
+from tests.support.builders import finish
+from tests.support.fake_esplora import Terminal
 
 pytestmark = pytest.mark.both_databases
 refunds = pytest.importorskip("btcpay.parts.refunds.sums")

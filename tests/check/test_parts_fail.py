@@ -3,16 +3,16 @@
 from dataclasses import replace
 
 import pytest
-from fake_esplora import Terminal
 
 from btcpay.check import read
+from tests.support.fake_esplora import Terminal
 
 pytestmark = pytest.mark.both_databases
 money = pytest.importorskip("btcpay.parts.bills.money")
 after_check = pytest.importorskip("btcpay.parts.bills.after_check")
 blocks = pytest.importorskip("btcpay.parts.refunds.blocks")
-bills = pytest.importorskip("bills")
-refunds = pytest.importorskip("shop_refunds")
+bills = pytest.importorskip("tests.support.bills")
+refunds = pytest.importorskip("tests.support.shop_refunds")
 
 
 class Broken:

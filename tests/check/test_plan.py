@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 from statistics import fmean
 
 import pytest
-from hours import SLOW_PATIENCES_S, Hours, Simulation
 
 from btcpay.chain.sources import UNLIMITED, Allowance
 from btcpay.check.plan import NEVER, OWN_PER_HOUR, Watched, due, plan, shares
+from tests.support.hours import SLOW_PATIENCES_S, Hours, Simulation
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)  # of patience with what has vanished; none on regtest

@@ -2,10 +2,9 @@
 
 import json
 
-from builders import REGTEST
-from fake_esplora import Terminal
-
 from btcpay.bitcoin.address import script_of
+from tests.support.builders import REGTEST
+from tests.support.fake_esplora import Terminal
 
 NOWHERE = {
     "BLOCKTILL_DATABASE_URL": "sqlite:////nowhere/at/all.db",

@@ -5,14 +5,14 @@ import logging
 import threading
 
 import pytest
-from builders import at_once, dump
-from fake_esplora import Terminal, say
 
 from btcpay.check.parts import undo_planned
 from btcpay.check.undo import undo_above
 from btcpay.sandbox.payer.wallet import double_spends, replace
 from storage.database import open_database
 from storage.queries import payments
+from tests.support.builders import at_once, dump
+from tests.support.fake_esplora import Terminal, say
 
 pytestmark = pytest.mark.both_databases
 

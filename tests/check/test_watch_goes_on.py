@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from paths import PROJECT
+from tests.support.paths import PROJECT
 
 FAILING = """
 from btcpay.check import run as checks

@@ -3,12 +3,12 @@
 import re
 
 import pytest
-from paths import PROJECT
-from payer import Page
 
 from btcpay.merchants import branding
 from btcpay.merchants.merchants import set_brand
 from btcpay.values.errors import CommandError
+from tests.support.paths import PROJECT
+from tests.support.payer import Page
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + b"\x00" * 40
 JPEG = b"\xff\xd8\xff\xe0" + b"\x00" * 40

@@ -5,9 +5,6 @@ from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from accounts import ACCOUNTS
-from builders import finish, pay, vanish
-from payer import Page, made, press
 
 from btcpay.chain.follow import add_header
 from btcpay.check.apply import apply
@@ -20,6 +17,9 @@ from btcpay.web.pages import qr
 from btcpay.web.pages.qr import qr_svg
 from storage.queries import attentions, invoices, links, merchants
 from storage.statement import changed
+from tests.support.accounts import ACCOUNTS
+from tests.support.builders import finish, pay, vanish
+from tests.support.payer import Page, made, press
 
 STATUS_FIELDS = (
     "amount_sats checked_at confirmations confirmations_needed expires_at missing_sats now"

@@ -10,12 +10,12 @@ import pytest
 from babel.messages.extract import extract_from_dir
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
-from builders import pay
-from paths import PROJECT
-from payer import Page
 
 from btcpay.languages import catalogs
 from btcpay.languages.catalogs import FOLDER, LANGUAGES
+from tests.support.builders import pay
+from tests.support.paths import PROJECT
+from tests.support.payer import Page
 
 PAGES = ("bills", "checkout", "merchant_pages", "refunds", "web/pages")
 ROOMS = (*PAGES, "exports", "greenfield", "notify")

@@ -5,10 +5,7 @@ import re
 from decimal import Decimal
 
 import pytest
-from accounts import ACCOUNTS
-from builders import at_once, dump, finish
 from itsdangerous import URLSafeSerializer
-from payer import Page, count, made, press
 
 from btcpay.invoices.links import new_link
 from btcpay.values.errors import CommandError
@@ -17,6 +14,9 @@ from btcpay.values.money import CENT, btc_shown
 from storage.database import open_database
 from storage.queries import links, meta
 from storage.statement import as_dict
+from tests.support.accounts import ACCOUNTS
+from tests.support.builders import at_once, dump, finish
+from tests.support.payer import Page, count, made, press
 
 
 def test_a_fixed_link_shows_title_price_and_one_button_and_a_preview_where_it_is_sent(

@@ -3,11 +3,11 @@
 from functools import partial
 
 import pytest
-from builders import finish, pay
-from payer import Page
 
 from btcpay.merchants import branding
 from btcpay.values.errors import CommandError
+from tests.support.builders import finish, pay
+from tests.support.payer import Page
 
 PAID = "https://shop.example/thanks?order={invoice}"
 UNPAID = "https://shop.example/cart/{invoice}"

@@ -4,12 +4,12 @@ import gzip
 import re
 
 import pytest
-from builders import pay
-from paths import PROJECT
-from payer import Page
 
 from btcpay.web import rate_limits
 from btcpay.web.pages import render
+from tests.support.builders import pay
+from tests.support.paths import PROJECT
+from tests.support.payer import Page
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"

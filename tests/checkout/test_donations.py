@@ -1,9 +1,10 @@
 """A donation is a link: a goal with how far it is, and an amount that its address proposes."""
 
 import pytest
-from builders import pay
-from merchant_browser import ON, MerchantBrowser
-from payer import Page, made, press
+
+from tests.support.builders import pay
+from tests.support.merchant_browser import ON, MerchantBrowser
+from tests.support.payer import Page, made, press
 
 pytestmark = pytest.mark.both_databases
 

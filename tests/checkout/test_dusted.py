@@ -1,11 +1,11 @@
 """The figures stored for pages say the same as the outputs, and at once."""
 
 import pytest
-from builders import finish, pay
 
 from btcpay.checkout.snapshot import snapshot_of, status_of
 from btcpay.invoices.status import verdict_on
 from storage.queries import invoices, payments
+from tests.support.builders import finish, pay
 
 CASES = {
     "nothing": [],

@@ -4,13 +4,13 @@ import csv
 import io
 
 import pytest
-from builders import pay
-from merchant_browser import ON, MerchantBrowser
-from payer import Page, count, made, press
 
 from btcpay.invoices.emails import erase_emails
 from btcpay.notify.read import after
 from storage.queries import invoices
+from tests.support.builders import pay
+from tests.support.merchant_browser import ON, MerchantBrowser
+from tests.support.payer import Page, count, made, press
 
 pytestmark = pytest.mark.both_databases
 ASKED = {"ask_email": "must", "ask_name": "must", "ask_note": "may"}

@@ -1,13 +1,13 @@
 """A link's button, pressed again: after a payment, twice at once, by many, and by other sites."""
 
 import pytest
-from builders import at_once, pay, until
-from payer import Page, count, made, press
 from werkzeug.datastructures import Headers
 
 from btcpay.values.times import to_ms
 from btcpay.web.admission import is_from_another_site
 from storage.queries import invoices
+from tests.support.builders import at_once, pay, until
+from tests.support.payer import Page, count, made, press
 
 pytestmark = pytest.mark.both_databases
 

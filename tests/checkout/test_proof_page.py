@@ -5,12 +5,12 @@ import re
 from html import unescape
 
 import pytest
-from builders import pay
-from fake_esplora import Terminal
-from payer import Page
 
 from btcpay.proofs.verify import check_document
 from storage.queries import payments
+from tests.support.builders import pay
+from tests.support.fake_esplora import Terminal
+from tests.support.payer import Page
 
 
 def paid(till, *parts):

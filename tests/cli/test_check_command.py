@@ -4,12 +4,11 @@ import json
 import signal
 import threading
 
-from builders import until
-from fake_esplora import FakeEsplora, Terminal
-
 from btcpay.chain.progress import hours_to_read
 from btcpay.check.report import Report
 from btcpay.cli.check.report import lines_of
+from tests.support.builders import until
+from tests.support.fake_esplora import FakeEsplora, Terminal
 
 
 def checked_at(till, invoice):

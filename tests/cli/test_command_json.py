@@ -4,13 +4,13 @@ import json
 import re
 
 import pytest
-from builders import Clock, new_xpub
-from commands import commands
-from fake_esplora import Terminal, open_till
-from merchant_browser import ON
 
 from btcpay import hooks
 from btcpay.cli.main import cli
+from tests.support.builders import Clock, new_xpub
+from tests.support.commands import commands
+from tests.support.fake_esplora import Terminal, open_till
+from tests.support.merchant_browser import ON
 
 Words = list[str]
 IN_PLACE = ["restore", "--in-place", "--yes"]

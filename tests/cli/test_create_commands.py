@@ -1,8 +1,9 @@
 """`invoice create` and `link create`: what the operations do, without a program."""
 
 import pytest
-from builders import Clock, new_xpub
-from fake_esplora import open_till
+
+from tests.support.builders import Clock, new_xpub
+from tests.support.fake_esplora import open_till
 
 CREATED = {"id", "created_at", "deposit_address", "pay_url", "link_url", "expires_at"}
 

@@ -1,8 +1,9 @@
 """What `list --json` shows of a row is what `show --json` shows of it: the same names and types."""
 
 import pytest
-from builders import pay
-from paths import GONE
+
+from tests.support.builders import pay
+from tests.support.paths import GONE
 
 pytestmark = pytest.mark.both_databases
 

@@ -5,8 +5,6 @@ import sys
 from io import StringIO
 
 import pytest
-from builders import clean_environ, new_xpub
-from paths import PROJECT
 
 from btcpay.bitcoin.descriptor import checksum
 from btcpay.cli.merchant.merchant import key_of, show_first_addresses
@@ -14,6 +12,8 @@ from btcpay.merchants.account import are_seed_words, parse_account
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS
 from storage.queries import blocks
+from tests.support.builders import clean_environ, new_xpub
+from tests.support.paths import PROJECT
 
 # The first of BIP39's test vectors with 12 and with 24 words.
 TWELVE = "legal winner thank year wave sausage worth useful legal winner thank yellow"

@@ -4,12 +4,12 @@ import json
 
 import click
 import pytest
-from commands import commands
-from fake_esplora import Terminal
-from merchant_browser import ON
-from paths import PROJECT
 
 from btcpay.cli.main import cli
+from tests.support.commands import commands
+from tests.support.fake_esplora import Terminal
+from tests.support.merchant_browser import ON
+from tests.support.paths import PROJECT
 
 VALUED = [
     (words, option.opts[0])

@@ -4,14 +4,14 @@ import contextlib
 import json
 import sqlite3
 
-import postgres
 import pytest
-from builders import new_xpub
-from databases import new_database
-from fake_esplora import Terminal
-from forge import forge
 
 from storage.database import open_database
+from tests.support import postgres
+from tests.support.builders import new_xpub
+from tests.support.databases import new_database
+from tests.support.fake_esplora import Terminal
+from tests.support.forge import forge
 
 MAKES_IT = "`blocktill migrate`"
 COMMANDS = [

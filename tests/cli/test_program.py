@@ -7,13 +7,13 @@ import subprocess
 import sys
 
 import pytest
-from forge import forge
-from paths import PROJECT
-from programs import done, tool
 
 from btcpay import __version__
 from btcpay.cli.context import Stop
 from btcpay.cli.main import COMMANDS
+from tests.support.forge import forge
+from tests.support.paths import PROJECT
+from tests.support.programs import done, tool
 
 PATH = {"PATH": "/usr/bin:/bin"}
 

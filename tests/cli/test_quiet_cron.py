@@ -7,14 +7,14 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from fake_esplora import FakeEsplora, Till, say
-from forge import forge
-from paths import PROJECT
 
 from btcpay.values.times import boot_mark, elapsed
 from storage import locks, versions
 from storage.database import open_database
 from storage.queries import meta
+from tests.support.fake_esplora import FakeEsplora, Till, say
+from tests.support.forge import forge
+from tests.support.paths import PROJECT
 
 COMMANDS = (PROJECT / "docs" / "operators" / "commands.md").read_text(encoding="utf-8")
 (LINE,) = re.findall(r"^\* \* \* \* \* (/opt.*)$", COMMANDS, re.M)

@@ -10,13 +10,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from builders import Live, clean_environ, until
-from playground import children_of, is_alive
 
 from btcpay.cli.children import Children
 from btcpay.cli.run import prepare
 from storage import versions
 from storage.database import sqlite_path
+from tests.support.builders import Live, clean_environ, until
+from tests.support.playground import children_of, is_alive
 
 RUN = ("run", "--every", "1")
 

@@ -2,12 +2,12 @@
 
 import click
 import pytest
-from commands import commands
-from forge import forge
 
 from btcpay.cli.main import cli
 from btcpay.settings.secrets import shown
 from btcpay.settings.settings import OF_FILES, read
+from tests.support.commands import commands
+from tests.support.forge import forge
 
 SECRET = "hunter2-0123456789-hunter2"
 # A value of each secret setting that is accepted. Nothing answers at these places.

@@ -17,11 +17,12 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from builders import answers, clean_environ, new_xpub, until
-from paths import PROJECT
-from ports import free_port
-from programs import done
-from terminal import InTerminal
+
+from tests.support.builders import answers, clean_environ, new_xpub, until
+from tests.support.paths import PROJECT
+from tests.support.ports import free_port
+from tests.support.programs import done
+from tests.support.terminal import InTerminal
 
 PROGRAM = Path(sys.executable).with_name("blocktill")
 ME = pwd.getpwuid(os.geteuid()).pw_name

@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from paths import PROJECT
-from programs import done, tool
 
 from btcpay.cli.setup.answers import QUESTIONS, answered, default_of
 from btcpay.cli.setup.machine import make_folder, this_user, write_settings
 from btcpay.cli.setup.units import template, units, write
 from btcpay.settings.env_file import changed
 from btcpay.values.errors import CommandError, SettingsError
+from tests.support.paths import PROJECT
+from tests.support.programs import done, tool
 
 BY_NAME = {question.name: question for question in QUESTIONS}
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user")

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import requests
-from builders import Live, clean_environ, until
-from fake_esplora import Terminal
-from paths import PROJECT
-from ports import free_port
 
 from btcpay.notify.transports import headers, new_secret
+from tests.support.builders import Live, clean_environ, until
+from tests.support.fake_esplora import Terminal
+from tests.support.paths import PROJECT
+from tests.support.ports import free_port
 
 
 def program():

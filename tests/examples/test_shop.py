@@ -10,12 +10,12 @@ import time
 
 import pytest
 import requests
-from builders import Live, answers, clean_environ, until
-from fake_esplora import Terminal
-from paths import PROJECT
-from ports import free_port
 
 from btcpay.sandbox.payer.wallet import double_spends
+from tests.support.builders import Live, answers, clean_environ, until
+from tests.support.fake_esplora import Terminal
+from tests.support.paths import PROJECT
+from tests.support.ports import free_port
 
 PROGRAM = PROJECT / "examples" / "shop" / "shop.py"
 

@@ -8,10 +8,7 @@ import sys
 from datetime import timedelta
 
 import pytest
-from builders import pay
 from click.testing import CliRunner
-from fake_esplora import Terminal
-from paths import PROJECT, VECTORS
 
 from btcpay.cli.export import export
 from btcpay.exports.payments import COLUMNS, cells, defused, labels, received
@@ -19,6 +16,9 @@ from btcpay.values.times import iso
 from storage.database import Database
 from storage.queries import merchants, payments
 from storage.statement import as_dict
+from tests.support.builders import pay
+from tests.support.fake_esplora import Terminal
+from tests.support.paths import PROJECT, VECTORS
 
 pytestmark = pytest.mark.both_databases
 

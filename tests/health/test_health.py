@@ -4,14 +4,14 @@ import logging
 from datetime import datetime, timedelta
 
 import pytest
-from builders import dump
 from peewee import PeeweeException
-from redis_server import RedisServer, needs_redis
 
 from btcpay.values.times import iso
 from btcpay.web.readyz import TRIED_EVERY_S, Trial
 from storage import versions
 from storage.queries import meta
+from tests.support.builders import dump
+from tests.support.redis_server import RedisServer, needs_redis
 
 
 @pytest.fixture

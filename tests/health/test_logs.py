@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
-from builders import Live, until
-from wire import answered
 
 from btcpay.merchants import keys
 from btcpay.settings.logs import Discreet, JsonLines
+from tests.support.builders import Live, until
+from tests.support.wire import answered
 
 REQUEST = {"request_id", "operation", "merchant_id", "key_id", "method", "status", "ms"}
 EVERY = {"at", "level", "logger", "message"}

@@ -10,15 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import requests
-from builders import Live, until
-from playground import children_of
-from ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
-from redis_server import RedisServer, needs_redis
-from samples import by_name, figures
 
 from btcpay import __version__
 from btcpay.health.scrape import FOLDER, MEMORY, Scrape, Scraped
+from tests.support.builders import Live, until
+from tests.support.playground import children_of
+from tests.support.ports import free_port
+from tests.support.redis_server import RedisServer, needs_redis
+from tests.support.samples import by_name, figures
 
 
 def scrape(port, path="/metrics"):

@@ -5,11 +5,12 @@ import re
 
 import pytest
 import yaml
-from builders import Clock
-from fake_esplora import open_till
-from paths import PROJECT
-from programs import done, tool
-from samples import figures
+
+from tests.support.builders import Clock
+from tests.support.fake_esplora import open_till
+from tests.support.paths import PROJECT
+from tests.support.programs import done, tool
+from tests.support.samples import figures
 
 ALERTS = PROJECT / "deploy" / "prometheus-alerts.yaml"
 DASHBOARD = PROJECT / "deploy" / "grafana-dashboard.json"

@@ -1,8 +1,9 @@
 """A server that speaks plain HTTP, then TLS."""
 
 import pytest
-from fake_esplora import FakeEsplora
-from programs import certificate
+
+from tests.support.fake_esplora import FakeEsplora
+from tests.support.programs import certificate
 
 
 @pytest.fixture(scope="package")

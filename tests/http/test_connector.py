@@ -9,12 +9,12 @@ import sys
 import time
 
 import pytest
-from browser import lack
-from builders import clean_environ
-from paths import GONE, PROJECT
-from serving import Listening
 
 from btcpay.http.connector import by_turns, connect_first
+from tests.support.browser import lack
+from tests.support.builders import clean_environ
+from tests.support.paths import GONE, PROJECT
+from tests.support.serving import Listening
 
 STREAM = (socket.SOCK_STREAM, 6, "")
 V6 = socket.AF_INET6

@@ -6,11 +6,11 @@ import time
 from decimal import Decimal
 
 import pytest
-from builders import until
-from fake_esplora import FakeEsplora, dripping, dropped, say
 
 from btcpay.http import http_client
 from btcpay.values.errors import FetchError, Unreachable
+from tests.support.builders import until
+from tests.support.fake_esplora import FakeEsplora, dripping, dropped, say
 
 
 def get(server, path="/x", timeout_s=60, max_bytes=100):

@@ -7,16 +7,16 @@ import time
 from typing import Any
 
 import pytest
-from builders import Shop, TickerServer, clean_environ
-from fake_esplora import FakeEsplora, dripping, say, serving_sandbox
-from forge import forge
-from paths import PROJECT
-from receiver import Receiver
-from tunnels import Http, Proxy, Socks
 
 from btcpay.http import http_client
 from btcpay.notify import receivers
 from btcpay.values.errors import Unreachable
+from tests.support.builders import Shop, TickerServer, clean_environ
+from tests.support.fake_esplora import FakeEsplora, dripping, say, serving_sandbox
+from tests.support.forge import forge
+from tests.support.paths import PROJECT
+from tests.support.receiver import Receiver
+from tests.support.tunnels import Http, Proxy, Socks
 
 pytest.importorskip("socks")
 NAME = "explorer.invalid"  # RFC 2606: in no DNS

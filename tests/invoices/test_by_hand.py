@@ -1,18 +1,6 @@
 """Invoices that need a human: listed, counted, yellow; canceled, settled or dismissed by hand."""
 
 import pytest
-from attention_cases import (
-    NAMES,
-    WAYS,
-    after_cancellation,
-    dust_missing,
-    late,
-    reason_of,
-    short,
-)
-from databases import ON_POSTGRES, plan
-from findings import found
-from samples import figures
 
 from btcpay.invoices import by_hand
 from btcpay.invoices.events import record, update_attention
@@ -21,6 +9,18 @@ from btcpay.invoices.status import find_story
 from btcpay.values.errors import CommandError
 from storage.queries import attentions, events, meta
 from storage.queries.events import Kind
+from tests.support.attention_cases import (
+    NAMES,
+    WAYS,
+    after_cancellation,
+    dust_missing,
+    late,
+    reason_of,
+    short,
+)
+from tests.support.databases import ON_POSTGRES, plan
+from tests.support.findings import found
+from tests.support.samples import figures
 
 pytestmark = pytest.mark.both_databases
 

@@ -1,11 +1,11 @@
 """`blocktill invoice show`: reads like an explanation, and says when the next look is."""
 
 import pytest
-from fake_esplora import Terminal
 
 from btcpay.check.mempool import next_look
 from btcpay.invoices.explain import explanation
 from btcpay.invoices.status import find_story
+from tests.support.fake_esplora import Terminal
 
 
 @pytest.fixture

@@ -3,12 +3,12 @@
 import sqlite3
 
 import pytest
-from builders import pay
-from databases import about_sqlite
 
 from btcpay.invoices import emails
 from btcpay.invoices.emails import erase_emails
 from storage.queries import invoices
+from tests.support.builders import pay
+from tests.support.databases import about_sqlite
 
 pytestmark = pytest.mark.both_databases
 

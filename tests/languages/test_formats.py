@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
-import cldr
 import pytest
 from babel import Locale
 from babel.dates import (
@@ -24,6 +23,7 @@ from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.values.money import CODES, places_of, unit_of
 from btcpay.values.times import from_ms, to_ms
+from tests.support import cldr
 
 in_each_language = pytest.mark.parametrize("language", LANGUAGES)
 ZONES = {

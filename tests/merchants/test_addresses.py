@@ -5,9 +5,6 @@ import json
 from typing import Any
 
 import pytest
-from fake_esplora import Terminal
-from hd_wallet import HdWallet
-from paths import VECTORS
 
 from btcpay.bitcoin.address import b58check_decode, b58check_encode
 from btcpay.bitcoin.descriptor import is_checked
@@ -17,6 +14,9 @@ from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS
 from storage.models import Merchant
 from storage.statement import blank
+from tests.support.fake_esplora import Terminal
+from tests.support.hd_wallet import HdWallet
+from tests.support.paths import VECTORS
 
 BIPS: dict[str, Any] = json.loads(
     (VECTORS / "bip_vectors.json").read_text(encoding="utf-8")

@@ -8,10 +8,10 @@ import venv
 from pathlib import Path
 
 import pytest
-from paths import PROJECT
-from programs import done, tool
 
 from btcpay import hooks
+from tests.support.paths import PROJECT
+from tests.support.programs import done, tool
 
 # The tests that meet a part most, from outside it; all others are imported at least.
 NEAR = {

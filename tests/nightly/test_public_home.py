@@ -5,15 +5,15 @@ import re
 from urllib.parse import unquote, urldefrag
 
 import pytest
-from bitcoin_node import why_not_installed
-from builders import clean_environ
-from paths import PROJECT, TESTS
-from programs import asked, done
-from project import METADATA
 
 import app
 from btcpay.api import openapi
 from btcpay.settings.settings import read
+from tests.support.bitcoin_node import why_not_installed
+from tests.support.builders import clean_environ
+from tests.support.paths import PROJECT, TESTS
+from tests.support.programs import asked, done
+from tests.support.project import METADATA
 
 LINTS = TESTS / "nightly/lints"
 HOME = METADATA["urls"]["Homepage"]

@@ -4,9 +4,10 @@ import re
 from itertools import product
 
 import pytest
-from paths import PROJECT
-from programs import UV, asked
-from project import METADATA, PYTHONS
+
+from tests.support.paths import PROJECT
+from tests.support.programs import UV, asked
+from tests.support.project import METADATA, PYTHONS
 
 DEBIANS = ["3.11.2", "3.12.3", "3.13.5"]  # Debian 12, Ubuntu 24.04, Debian 13
 LIBCS = ["manylinux_2_28", "unknown-linux-musl"]

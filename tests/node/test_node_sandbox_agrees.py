@@ -9,7 +9,6 @@ import time
 from dataclasses import dataclass
 
 import pytest
-from bitcoin_node import NOBODY, BitcoinNode, Refused
 
 from btcpay.bitcoin.address import p2pkh, p2sh
 from btcpay.bitcoin.tx import Outpoint, TxOut
@@ -18,6 +17,7 @@ from btcpay.sandbox.node.ledger import COINBASE_MATURITY_BLOCKS
 from btcpay.sandbox.node.script import address_of, script_of
 from btcpay.sandbox.payer.wallet import Spendable, double_spends, replace
 from btcpay.sandbox.state import Sandbox, open_sandbox
+from tests.support.bitcoin_node import NOBODY, BitcoinNode, Refused
 
 NOW = int(time.time())
 TO_NOBODY = script_of(NOBODY)

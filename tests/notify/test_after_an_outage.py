@@ -6,13 +6,13 @@ from collections import defaultdict
 from contextlib import ExitStack
 
 import pytest
-from fake_esplora import Terminal, dropped, say
-from ports import free_port
-from receiver import Receiver
 
 from btcpay.notify import receivers
 from btcpay.notify.outbox import RUN_S, Outbox, new_send
 from btcpay.notify.outcome import ATTEMPT_S, Answer
+from tests.support.fake_esplora import Terminal, dropped, say
+from tests.support.ports import free_port
+from tests.support.receiver import Receiver
 
 pytestmark = pytest.mark.both_databases
 

@@ -6,9 +6,6 @@ import tracemalloc
 from collections.abc import Callable
 
 import pytest
-from builders import until
-from fake_esplora import Reply, dripping, dropped, endless_head, say, silent, truncated
-from receiver import Receiver
 
 from btcpay.notify import receivers
 from btcpay.notify.outbox import MOST_AT_ONCE, MOST_FAILING, Outbox, new_send
@@ -23,6 +20,17 @@ from storage import models
 from storage.queries import deliveries
 from storage.queries.receivers import WEBHOOK
 from storage.statement import blank
+from tests.support.builders import until
+from tests.support.fake_esplora import (
+    Reply,
+    dripping,
+    dropped,
+    endless_head,
+    say,
+    silent,
+    truncated,
+)
+from tests.support.receiver import Receiver
 
 TAKEN = Answer(True, 200, "")
 # where a time-out is expected, and where none is

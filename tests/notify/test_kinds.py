@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 import jsonschema_rs
 import pytest
-from builders import Clock
-from fake_esplora import open_till
-from paths import PROJECT
-from shop_events import live_through_all
 
 from btcpay.notify.read import KINDS, sample
 from schemas.resources import Resources
+from tests.support.builders import Clock
+from tests.support.fake_esplora import open_till
+from tests.support.paths import PROJECT
+from tests.support.shop_events import live_through_all
 
 PAGE = (PROJECT / "docs/developers/events.md").read_text(encoding="utf-8")
 

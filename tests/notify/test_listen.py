@@ -6,14 +6,14 @@ import signal
 from datetime import UTC, datetime
 
 import pytest
-from builders import until
-from fake_esplora import Terminal, say
-from receiver import Receiver
-from shop_events import events
 
 from btcpay.cli.notify import readable
 from btcpay.notify.read import sample
 from schemas.resources import Resources
+from tests.support.builders import until
+from tests.support.fake_esplora import Terminal, say
+from tests.support.receiver import Receiver
+from tests.support.shop_events import events
 
 
 class Listening:

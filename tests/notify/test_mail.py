@@ -8,8 +8,6 @@ from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 
 import pytest
-from builders import pay, until
-from mail_server import MailServer
 
 from btcpay.merchants.merchants import set_mail
 from btcpay.notify.lane import Delivered
@@ -20,6 +18,8 @@ from btcpay.notify.outcome import ATTEMPT_S
 from btcpay.settings.settings import read
 from storage.queries import invoices, meta
 from storage.queries.meta import Key
+from tests.support.builders import pay, until
+from tests.support.mail_server import MailServer
 
 pytestmark = [
     pytest.mark.both_databases,

@@ -1,13 +1,13 @@
 """`merchant mail`, the mail of a real `blocktill check`, and what the doctor says of it."""
 
 import pytest
-from builders import Clock
-from fake_esplora import Terminal
-from mail_server import PASSWORD, MailServer
 
 from btcpay.health.doctor.receivers import mail_server
 from btcpay.health.doctor.shop import Shop
 from btcpay.settings import settings
+from tests.support.builders import Clock
+from tests.support.fake_esplora import Terminal
+from tests.support.mail_server import PASSWORD, MailServer
 
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while")
 FROM = {"BLOCKTILL_MAIL_FROM": "pay@shop.example"}

@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from databases import ON_POSTGRES
 
 from btcpay.invoices.links import new_link
 from btcpay.notify import read
@@ -15,6 +14,7 @@ from schemas.resources import Resources
 from storage.models import PaymentLink
 from storage.queries import events
 from storage.statement import blank
+from tests.support.databases import ON_POSTGRES
 
 pytestmark = pytest.mark.both_databases
 

@@ -6,11 +6,6 @@ from contextlib import nullcontext, suppress
 from datetime import timedelta
 
 import pytest
-from builders import at_once, until
-from fake_esplora import dropped, say
-from findings import found
-from samples import figures
-from shop_events import deliver, events
 
 from btcpay.notify import read, receivers
 from btcpay.notify.kinds import EventKind
@@ -22,6 +17,11 @@ from btcpay.values.networks import NETWORKS
 from storage.queries import deliveries as queries
 from storage.queries.receivers import LIST, NO_MAIL, put_mail
 from storage.statement import changed
+from tests.support.builders import at_once, until
+from tests.support.fake_esplora import dropped, say
+from tests.support.findings import found
+from tests.support.samples import figures
+from tests.support.shop_events import deliver, events
 
 pytestmark = pytest.mark.both_databases
 

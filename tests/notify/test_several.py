@@ -4,15 +4,15 @@ from collections import Counter
 from contextlib import ExitStack
 
 import pytest
-from builders import at_once
-from databases import ON_POSTGRES
-from statements import sent
 
 from btcpay.notify import receivers
 from btcpay.notify.outbox import Outbox
 from btcpay.notify.outcome import Answer
 from storage import locks
 from storage.database import open_database
+from tests.support.builders import at_once
+from tests.support.databases import ON_POSTGRES
+from tests.support.statements import sent
 
 pytestmark = pytest.mark.both_databases
 TAKEN = Answer(True, 204, "")

@@ -4,9 +4,6 @@ import threading
 import time
 
 import pytest
-from builders import pay, until
-from fake_esplora import Terminal
-from slow_mail import SlowMail
 
 from btcpay.merchants.merchants import set_mail
 from btcpay.notify.lane import Delivered
@@ -15,6 +12,9 @@ from btcpay.notify.outbox import Outbox, new_send
 from btcpay.settings.settings import read
 from storage.queries import meta
 from storage.queries.meta import Key
+from tests.support.builders import pay, until
+from tests.support.fake_esplora import Terminal
+from tests.support.slow_mail import SlowMail
 
 pytestmark = pytest.mark.both_databases
 OLD_BOUND_S = 5.5  # what was too long before

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from attention_cases import after_cancellation, late, reorganised
-from fake_esplora import Terminal
-from shop_events import events, kinds
 
 from btcpay.sandbox.payer.wallet import replace
+from tests.support.attention_cases import after_cancellation, late, reorganised
+from tests.support.fake_esplora import Terminal
+from tests.support.shop_events import events, kinds
 
 
 @pytest.fixture

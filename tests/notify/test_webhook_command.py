@@ -7,10 +7,10 @@ import threading
 import time
 
 import pytest
-from builders import until
-from fake_esplora import say, silent
 
 from storage.queries.totals import tallies
+from tests.support.builders import until
+from tests.support.fake_esplora import say, silent
 
 
 def test_a_shop_is_told_that_it_was_paid(till, blocktill, receiver):

@@ -5,7 +5,6 @@ import time
 from decimal import Decimal
 
 import pytest
-from fake_esplora import FakeEsplora, say, silent
 
 from btcpay.prices.price import Prices
 from btcpay.settings import settings
@@ -13,6 +12,7 @@ from btcpay.settings.parsers import PriceSource, currency_sources
 from btcpay.values.errors import CommandError
 from btcpay.values.money import checked_currency, places_of, rounded
 from btcpay.values.networks import NETWORKS
+from tests.support.fake_esplora import FakeEsplora, say, silent
 
 SOURCES = (
     "{root}/0/{{CURRENCY}}#/{{currency}} {root}/1#/{{currency}} {root}/2#/{{currency}}"

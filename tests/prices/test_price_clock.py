@@ -5,9 +5,9 @@ from datetime import timedelta
 from email.utils import format_datetime
 
 import pytest
-from fake_esplora import FakeEsplora, say
 
 from btcpay.http.clock_skew import agreed_ahead
+from tests.support.fake_esplora import FakeEsplora, say
 
 MINUTE = timedelta(minutes=1)
 

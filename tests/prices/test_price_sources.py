@@ -4,13 +4,13 @@ import threading
 from decimal import Decimal
 
 import pytest
-from builders import Seconds, at_once
-from fake_esplora import FakeEsplora, dropped, say, silent
 
 from btcpay.prices import price, tickers
 from btcpay.prices.price import Rate
 from btcpay.settings.parsers import PriceSource
 from btcpay.values.errors import PriceUnavailable
+from tests.support.builders import Seconds, at_once
+from tests.support.fake_esplora import FakeEsplora, dropped, say, silent
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from blocks import REAL, real_block
 from test_document import ALONE, EDITS, FOLLOWING, GARBAGE, WRONG_KINDS
 from test_verify import (
     FIRST,
@@ -41,6 +40,7 @@ from btcpay.proofs.verify import (
 )
 from btcpay.values.errors import CommandError, ProofFailed
 from btcpay.values.networks import NETWORKS
+from tests.support.blocks import REAL, real_block
 
 EASY = NETWORKS["regtest"].max_target_bits
 

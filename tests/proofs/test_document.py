@@ -5,8 +5,6 @@ import json
 from typing import Any
 
 import pytest
-from builders import open_shop
-from paths import VECTORS
 from test_verify import PAID, SATS, SCRIPT, VALID, followers
 
 from btcpay.bitcoin.header import parse_header
@@ -16,6 +14,8 @@ from btcpay.proofs.verify import Evidence, check_document, extended, load, to_do
 from btcpay.settlement.values import Block, Scan, SeenOutput
 from btcpay.values.errors import CommandError, ProofFailed
 from storage.queries import payments
+from tests.support.builders import open_shop
+from tests.support.paths import VECTORS
 
 FIRST, *FOLLOWING = followers(VALID.headers[0], 3)
 ALONE = to_document(

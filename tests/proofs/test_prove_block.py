@@ -3,7 +3,17 @@
 from collections.abc import Sequence
 
 import pytest
-from blocks import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from btcpay.bitcoin.header import merkle_root, merkle_rows
+from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, parse_tx
+from btcpay.bitcoin.wire import compact_size, hash256, txid_bytes
+from btcpay.proofs.block import prove_block
+from btcpay.proofs.verify import prove
+from btcpay.values.errors import ProofFailed
+from btcpay.values.times import from_unix_s, iso
+from tests.support.blocks import (
     MINED_AT_S,
     P2WPKH,
     REAL,
@@ -17,16 +27,6 @@ from blocks import (
     payment,
     real_block,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from btcpay.bitcoin.header import merkle_root, merkle_rows
-from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, parse_tx
-from btcpay.bitcoin.wire import compact_size, hash256, txid_bytes
-from btcpay.proofs.block import prove_block
-from btcpay.proofs.verify import prove
-from btcpay.values.errors import ProofFailed
-from btcpay.values.times import from_unix_s, iso
 
 EASY = 0x207FFFFF
 

@@ -4,7 +4,6 @@ import itertools
 from dataclasses import replace
 
 import pytest
-from blocks import coinbase, flipped, real_headers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +30,7 @@ from btcpay.sandbox.node.block import GENESIS
 from btcpay.values.errors import ProofFailed
 from btcpay.values.networks import NETWORKS
 from btcpay.values.times import from_unix_s
+from tests.support.blocks import coinbase, flipped, real_headers
 
 NOW = 1_800_000_000
 SCRIPT = b"\x00\x14" + b"\xab" * 20

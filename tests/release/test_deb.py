@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders import new_xpub, until
-from chroots import MADE_WITHIN_S, PLACE, base, outside, unpacked
-from programs import done
-from wheel import copy_sources
 
 from btcpay import __version__
+from tests.support.builders import new_xpub, until
+from tests.support.chroots import MADE_WITHIN_S, PLACE, base, outside, unpacked
+from tests.support.programs import done
+from tests.support.wheel import copy_sources
 
 UNIT = Path("usr/lib/systemd/system/blocktill.service")
 SUITES = {"bookworm": "3.11", "trixie": "3.13"}

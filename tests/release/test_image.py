@@ -8,11 +8,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from builders import new_xpub, until
-from chroots import MADE_WITHIN_S, PLACE, TRUSTED, System, base, outside
-from paths import PROJECT
 
 from btcpay import __version__
+from tests.support.builders import new_xpub, until
+from tests.support.chroots import MADE_WITHIN_S, PLACE, TRUSTED, System, base, outside
+from tests.support.paths import PROJECT
 
 
 @pytest.fixture(scope="module")

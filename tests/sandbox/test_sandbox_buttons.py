@@ -7,13 +7,13 @@ import sys
 
 import pytest
 import requests
-from browser import SMALL
-from builders import Clock, at_once, until
-from fake_esplora import ADDRESS, serving_sandbox
-from paths import PROJECT, VECTORS
-from ports import free_port
 
 from btcpay.sandbox.node.script import address_of
+from tests.support.browser import SMALL
+from tests.support.builders import Clock, at_once, until
+from tests.support.fake_esplora import ADDRESS, serving_sandbox
+from tests.support.paths import PROJECT, VECTORS
+from tests.support.ports import free_port
 
 AS_JSON = {"Accept": "application/json"}
 

@@ -6,7 +6,6 @@ import shutil
 from copy import deepcopy
 
 import pytest
-from fake_esplora import ADDRESS, SCRIPT
 
 from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.sandbox.errors import BadRequest, JournalError
@@ -14,6 +13,7 @@ from btcpay.sandbox.node.block import subsidy_sats
 from btcpay.sandbox.node.ledger import Ledger
 from btcpay.sandbox.payer.wallet import Spendable, double_spends, replace
 from btcpay.sandbox.state import open_sandbox
+from tests.support.fake_esplora import ADDRESS, SCRIPT
 
 NOW = 1_800_000_000
 

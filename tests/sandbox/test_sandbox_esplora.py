@@ -1,10 +1,10 @@
 """The sandbox speaks Esplora as electrs does: shapes, pages, plain text errors, outages."""
 
 import pytest
-from fake_esplora import ADDRESS
 
 from btcpay.sandbox.server import create_app
 from btcpay.sandbox.state import EXTENSION, FIRST_BLOCKS, open_sandbox
+from tests.support.fake_esplora import ADDRESS
 
 NOW = 1_800_000_000
 UNKNOWN = "ab" * 32

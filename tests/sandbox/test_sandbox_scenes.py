@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import requests
-from builders import until
-from playground import children_of, scene_of
+
+from tests.support.builders import until
+from tests.support.playground import children_of, scene_of
 
 JSON = {"Accept": "application/json"}
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paths import VECTORS
 
 from btcpay.bitcoin.secp256k1 import ORDER
 from btcpay.bitcoin.tx import parse_tx
 from btcpay.bitcoin.wire import hash256
 from btcpay.sandbox.payer.key import Key, open_key, public_point, sign_digest
 from btcpay.sandbox.payer.wallet import SIGHASH_ALL, witness_preimage
+from tests.support.paths import VECTORS
 
 PUBLISHED: dict[str, Any] = json.loads(
     (VECTORS / "signatures.json").read_text(encoding="utf-8")

@@ -2,9 +2,6 @@
 
 import pytest
 import requests
-from builders import Clock, at_once, until
-from fake_esplora import serving_sandbox
-from ports import free_port
 
 from btcpay.sandbox import shop as shops
 from btcpay.sandbox.errors import BadRequest
@@ -12,6 +9,9 @@ from btcpay.sandbox.scenes import stage as stages
 from btcpay.sandbox.scenes.stage import Stage
 from btcpay.sandbox.scenes.stories import Actors, scenes
 from btcpay.sandbox.shop import Shop
+from tests.support.builders import Clock, at_once, until
+from tests.support.fake_esplora import serving_sandbox
+from tests.support.ports import free_port
 
 
 def played(then):

@@ -20,14 +20,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import postgres
 import psycopg
-from builders import TickerServer, answers, clean_environ, until
-from fill import AMOUNT_SATS, fill
-from pooler import Pooler
-from ports import free_port
-from redis_server import RedisServer
-from world import Chain, Load, Receivers
+
+from tests.scale.fill import AMOUNT_SATS, fill
+from tests.scale.world import Chain, Load, Receivers
+from tests.support import postgres
+from tests.support.builders import TickerServer, answers, clean_environ, until
+from tests.support.pooler import Pooler
+from tests.support.ports import free_port
+from tests.support.redis_server import RedisServer
 
 ROOT = Path(__file__).parents[2]
 QUIET = "nothing but orders, looks and reads"

@@ -10,10 +10,6 @@ from bisect import bisect_right
 from collections import Counter
 from http.server import BaseHTTPRequestHandler
 
-from fake_esplora import NOT_FOUND, of_blocks
-from fill import AMOUNT_SATS, invoice_id, script
-from serving import Reply, Serving, say
-
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.sandbox.node.block import (
     GENESIS_RAW,
@@ -22,6 +18,9 @@ from btcpay.sandbox.node.block import (
     build_coinbase,
     parse_block,
 )
+from tests.scale.fill import AMOUNT_SATS, invoice_id, script
+from tests.support.fake_esplora import NOT_FOUND, of_blocks
+from tests.support.serving import Reply, Serving, say
 
 BELOW = 30  # empty blocks, so that headers link for some hours
 ORDER = json.dumps({"amount_usd": 25, "description": "Tea"})

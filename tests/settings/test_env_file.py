@@ -7,15 +7,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from forge import forge
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from paths import PROJECT
-from programs import tool
 
 from btcpay.cli.setup.units import template
 from btcpay.settings.env_file import ACCEPTED, changed, fill, parse
 from btcpay.values.errors import SettingsError
+from tests.support.forge import forge
+from tests.support.paths import PROJECT
+from tests.support.programs import tool
 
 # systemd's own reader of such files; it also replaces $NAME, which EnvironmentFile= does not.
 SYSTEMD = Path(

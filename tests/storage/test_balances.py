@@ -3,15 +3,15 @@
 import random
 
 import pytest
-from builders import REGTEST, dump
-from fake_esplora import tx_of
-from scenes import assert_sound
 
 from btcpay.bitcoin.address import script_of
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.payer.wallet import double_spends, replace
 from btcpay.values.errors import ExplorerError
 from btcpay.values.money import MAX_MONEY_SATS
+from tests.support.builders import REGTEST, dump
+from tests.support.fake_esplora import tx_of
+from tests.support.scenes import assert_sound
 
 pytestmark = pytest.mark.both_databases
 

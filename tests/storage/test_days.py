@@ -4,15 +4,15 @@ from datetime import UTC, datetime
 from threading import Thread
 
 import pytest
-from builders import pay, until
-from databases import ON_POSTGRES, about_sqlite, plan, raw, tables
-from dying import run_until_death
-from fake_esplora import Terminal
-from scenes import assert_days
 
 from btcpay.merchants.merchants import set_timezone
 from btcpay.sandbox.payer.wallet import double_spends
 from storage.queries.totals import days
+from tests.support.builders import pay, until
+from tests.support.databases import ON_POSTGRES, about_sqlite, plan, raw, tables
+from tests.support.dying import run_until_death
+from tests.support.fake_esplora import Terminal
+from tests.support.scenes import assert_days
 
 pytestmark = pytest.mark.both_databases
 

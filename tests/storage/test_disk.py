@@ -11,12 +11,12 @@ import subprocess
 
 import pytest
 import requests
-from builders import Live, open_shop, until
-from databases import copy_of
-from fake_esplora import Terminal
-from no_writes import counts, refuses_orders, still_reads
 
 from storage.queries import meta
+from tests.support.builders import Live, open_shop, until
+from tests.support.databases import copy_of
+from tests.support.fake_esplora import Terminal
+from tests.support.no_writes import counts, refuses_orders, still_reads
 
 PAGE = 4096  # bytes, as SQLite divides its files
 IS_ROOT = os.geteuid() == 0

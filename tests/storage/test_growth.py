@@ -4,7 +4,6 @@ import random
 import re
 
 import pytest
-from databases import QUERIES, about_sqlite, plan
 from peewee import Delete, Select, Update
 
 from btcpay.merchants.merchants import gap_of, gap_of_merchant
@@ -13,6 +12,7 @@ from storage.models import Output
 from storage.queries import invoices, merchants, payments
 from storage.queries.totals import gaps
 from storage.statement import Statement
+from tests.support.databases import QUERIES, about_sqlite, plan
 
 pytestmark = pytest.mark.both_databases
 

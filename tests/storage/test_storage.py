@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from databases import about_sqlite, empty_database, raw, tables
 from peewee import IntegrityError
 
 from btcpay.values.errors import DatabaseNotReady
@@ -18,6 +17,7 @@ from storage.database import open_database
 from storage.models.shop import Table
 from storage.queries import links, merchants, receivers
 from storage.statement import as_dict
+from tests.support.databases import about_sqlite, empty_database, raw, tables
 
 pytestmark = pytest.mark.both_databases
 

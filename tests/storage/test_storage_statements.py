@@ -1,6 +1,6 @@
 """The number of statements on the hot paths, counted by SQLite itself."""
 
-from statements import statements
+from tests.support.statements import statements
 
 
 def test_a_read_runs_two_statements_and_writes_nothing_before_it_answers(shop):

@@ -4,8 +4,9 @@ from inspect import get_annotations
 from typing import get_args
 
 import pytest
-from databases import QUERIES
 from peewee import Field, Model, Select
+
+from tests.support.databases import QUERIES
 
 
 def names_of(query):

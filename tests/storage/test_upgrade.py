@@ -8,18 +8,24 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import postgres
 import pytest
-from builders import at_once, until
-from databases import ON_POSTGRES, about_sqlite, empty_database, raw, tables
-from fake_esplora import Terminal
-from other_database import backed_up, lived_in
-from paths import PROJECT
 
 from btcpay.values.errors import DatabaseNotReady
 from storage import versions
 from storage.models.shop import Table
 from storage.versions import migrate
+from tests.support import postgres
+from tests.support.builders import at_once, until
+from tests.support.databases import (
+    ON_POSTGRES,
+    about_sqlite,
+    empty_database,
+    raw,
+    tables,
+)
+from tests.support.fake_esplora import Terminal
+from tests.support.other_database import backed_up, lived_in
+from tests.support.paths import PROJECT
 
 pytestmark = pytest.mark.both_databases
 

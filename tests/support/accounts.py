@@ -3,11 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from builders import REGTEST, Shop
-from fake_esplora import Json, Till
-from hd_wallet import HdWallet
-from spending import Coin, bit_key, bit_multisig, spend_by_bit, spend_p2wpkh
-
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.bitcoin.wire import prefixed
 from btcpay.merchants.account import parse_account
@@ -15,6 +10,16 @@ from btcpay.merchants.merchants import add_merchant
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.key import Key
 from btcpay.sandbox.payer.wallet import RBF_SEQUENCE, SIGHASH_ALL, witness_preimage
+from tests.support.builders import REGTEST, Shop
+from tests.support.fake_esplora import Json, Till
+from tests.support.hd_wallet import HdWallet
+from tests.support.spending import (
+    Coin,
+    bit_key,
+    bit_multisig,
+    spend_by_bit,
+    spend_p2wpkh,
+)
 
 WALLETS = [HdWallet.from_seed(f"signer {n} of the tests".encode()) for n in range(3)]
 FORMS = {

@@ -1,9 +1,8 @@
 """Every way in which an invoice comes to need attention."""
 
-from fake_esplora import Json, Terminal, Till
-
 from btcpay.sandbox.payer.wallet import double_spends, replace
 from storage.queries import attentions
+from tests.support.fake_esplora import Json, Terminal, Till
 
 
 def reason_of(till: Till, invoice: Json) -> str | None:

@@ -1,7 +1,7 @@
 """Checks that a page fits its window, and axe-core's findings about it."""
 
-import bitcoin_node
-from browser import Tab, lack
+from tests.support import bitcoin_node
+from tests.support.browser import Tab, lack
 
 # Elements that stand out of the window, to either side, but for those that only readers hear.
 EDGES = """[...document.querySelectorAll('body *')]

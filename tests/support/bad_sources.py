@@ -14,12 +14,20 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import orjson
-from builders import REGTEST
-from fake_esplora import LiedTo, block_view, dripping, say, silent, slow, tx_of
-from rival import Rival
-from serving import Reply
 
 from btcpay.bitcoin.address import script_of
+from tests.support.builders import REGTEST
+from tests.support.fake_esplora import (
+    LiedTo,
+    block_view,
+    dripping,
+    say,
+    silent,
+    slow,
+    tx_of,
+)
+from tests.support.rival import Rival
+from tests.support.serving import Reply
 
 Instead = Callable[[str], Reply | None]
 Bad = Callable[[LiedTo, threading.Event, float], Instead]

@@ -4,13 +4,13 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from builders import Shop
 from flask.testing import FlaskClient
-from payer import Page
 
 from btcpay.invoices.create import order_of
 from btcpay.parts.bills import acts, queries
 from storage.models import Bill
+from tests.support.builders import Shop
+from tests.support.payer import Page
 
 EMAIL = "ada@example.com"
 

@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 import requests
-from paths import TESTS
-from spending import Coin, bit_key, spend_by_bit
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxOut, parse_tx
 from btcpay.sandbox.node.block import Block, build_block, build_coinbase, parse_block
 from btcpay.sandbox.node.script import address_of, script_of
+from tests.support.paths import TESTS
+from tests.support.spending import Coin, bit_key, spend_by_bit
 
 FOLDER = TESTS / "node"
 NPM = ("timeout", "180", "npm")

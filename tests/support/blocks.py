@@ -4,8 +4,6 @@ import gzip
 from collections.abc import Iterable, Sequence
 from itertools import count
 
-from paths import VECTORS
-
 from btcpay.bitcoin.header import build_header, merkle_root, parse_header
 from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, SEGWIT_MARKER, Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import (
@@ -16,6 +14,7 @@ from btcpay.bitcoin.wire import (
     txid_hex,
     u32,
 )
+from tests.support.paths import VECTORS
 
 REAL = {
     "413567": "0000000000000000025aff8be8a55df8f89c77296db6198f272d6577325d4069",

@@ -23,8 +23,9 @@ from urllib.parse import urlsplit
 
 import pytest
 import zxingcpp
-from builders import until
 from PIL import Image
+
+from tests.support.builders import until
 
 Json = dict[str, Any]
 FLAGS = [

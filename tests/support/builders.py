@@ -19,12 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from databases import new_database, raw, tables
 from flask import Flask
 from flask.testing import FlaskClient
-from forge import Process, forge
-from hd_wallet import TPUB, XPUB, HdWallet
-from serving import Reply, Serving, say
 from werkzeug.test import TestResponse
 
 from app import create_app
@@ -42,6 +38,10 @@ from storage import versions
 from storage.queries import blocks, invoices
 from storage.queries.lists import mempool_watch
 from storage.queries.totals import balances
+from tests.support.databases import new_database, raw, tables
+from tests.support.forge import Process, forge
+from tests.support.hd_wallet import TPUB, XPUB, HdWallet
+from tests.support.serving import Reply, Serving, say
 
 REGTEST = NETWORKS["regtest"]
 

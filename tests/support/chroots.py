@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from builders import Clock, TickerServer, answers, until
-from fake_esplora import serving_sandbox
-from playground import press
-from ports import free_port
-from programs import done
+
+from tests.support.builders import Clock, TickerServer, answers, until
+from tests.support.fake_esplora import serving_sandbox
+from tests.support.playground import press
+from tests.support.ports import free_port
+from tests.support.programs import done
 
 PLACE = "/var/tmp"  # a disk: these folders are large
 PACKAGES = "python3,python-is-python3,python3-venv,python3-pip,ca-certificates,make"

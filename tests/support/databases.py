@@ -12,7 +12,6 @@ from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any
 
-import postgres
 import psycopg
 import pytest
 from peewee import Query
@@ -22,6 +21,7 @@ from btcpay import hooks
 from storage import queries, versions
 from storage.database import Database
 from storage.statement import Slot, Statement
+from tests.support import postgres
 
 ON_POSTGRES = os.environ.get("TESTS_ON", "sqlite") == "postgresql"
 # Files, journals and pragmas; what starts on a new file without being told to migrate.

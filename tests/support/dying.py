@@ -9,12 +9,13 @@ from typing import Any
 
 import peewee
 import psycopg
-from paths import PROJECT, TESTS
+
+from tests.support.paths import PROJECT
 
 WRITING = ("INSERT", "UPDATE", "DELETE")
 DYING = """
 import sys
-from dying import die_before
+from tests.support.dying import die_before
 die_before(int(sys.argv.pop(1)))
 from btcpay.cli.main import main
 main()
@@ -23,7 +24,7 @@ main()
 
 def run_until_death(moment: int, *words: str, **environ: str) -> None:
     """The command line in a process of its own, which must die at that moment."""
-    environ |= {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{PROJECT}:{TESTS / 'support'}"}
+    environ |= {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)}
     died = subprocess.run(
         [sys.executable, "-c", DYING, str(moment), *words], env=environ
     )

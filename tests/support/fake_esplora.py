@@ -18,11 +18,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Self
 
-from builders import Clock, Shop, TickerServer, open_shop
 from flask import Flask
-from forge import Process, forge
-from paths import PROJECT
-from serving import Reply, Serving, say
 
 from btcpay.bitcoin.tx import TxOut
 from btcpay.chain.begin import BELOW
@@ -52,6 +48,10 @@ from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.queries import events, payments
 from storage.queries import invoices as pages
+from tests.support.builders import Clock, Shop, TickerServer, open_shop
+from tests.support.forge import Process, forge
+from tests.support.paths import PROJECT
+from tests.support.serving import Reply, Serving, say
 
 Json = dict[str, Any]
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"

@@ -6,10 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from builders import REGTEST
-from fake_esplora import Till
-from serving import Listening
-
 from btcpay.bitcoin.tx import Tx
 from btcpay.bitcoin.wire import Reader, compact_size, prefixed, txid_bytes, txid_hex
 from btcpay.chain.explorers.pool import Explorers
@@ -25,6 +21,9 @@ from btcpay.parts.peers.messages import (
 )
 from btcpay.parts.peers.source import Peers
 from btcpay.sandbox.node.block import Block
+from tests.support.builders import REGTEST
+from tests.support.fake_esplora import Till
+from tests.support.serving import Listening
 
 Blocks = Callable[[], Sequence[Block]]
 # Gets a peer, the connection and a message; whether nothing else is to be answered.

@@ -1,10 +1,9 @@
 """The doctor's findings in a shop."""
 
-from fake_esplora import Till
-
 from btcpay.health.doctor.run import examine
 from btcpay.settings import settings
 from btcpay.values.finding import Finding
+from tests.support.fake_esplora import Till
 
 PLENTY = 10**12
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from http.client import HTTPResponse
 
 import requests
-from builders import Live, Shop
 
 from btcpay.web.process import THREADS
+from tests.support.builders import Live, Shop
 
 MANY = THREADS + 16
 SOON_S = 2  # an order that waits holds its thread for three seconds or more

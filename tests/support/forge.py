@@ -27,10 +27,9 @@ from io import FileIO, TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from paths import PROJECT, TESTS
-
 from btcpay.cli import main
 from btcpay.cli.main import GUNICORN
+from tests.support.paths import PROJECT
 
 SERVED = ("app", "gunicorn.workers.gthread", "gunicorn.arbiter")  # what a server loads
 # These read the environment and the folder when they are loaded.
@@ -126,10 +125,10 @@ class Forge:
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, script],
+                [sys.executable, "-P", script],
                 env={
                     "PATH": "/usr/bin:/bin",
-                    "PYTHONPATH": f"{PROJECT}:{TESTS / 'support'}",
+                    "PYTHONPATH": str(PROJECT),
                 },
                 stdin=theirs,
                 stdout=subprocess.PIPE,  # as theirs will be: what has it must not try to seek

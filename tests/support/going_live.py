@@ -2,7 +2,7 @@
 
 import re
 
-from paths import PROJECT
+from tests.support.paths import PROJECT
 
 TEXT = (PROJECT / "docs/operators/going-live.md").read_text(encoding="utf-8")
 BLOCK = re.compile(

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from browser import Tab
-from builders import Clock, Live, Shop, TickerServer, open_shop
-from fake_esplora import Till, open_till
+from tests.support.browser import Tab
+from tests.support.builders import Clock, Live, Shop, TickerServer, open_shop
+from tests.support.fake_esplora import Till, open_till
 
 Json = dict[str, Any]
 

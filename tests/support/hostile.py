@@ -8,7 +8,7 @@ from http.client import HTTPResponse
 from pathlib import Path
 from urllib.parse import urljoin
 
-from builders import Live, until
+from tests.support.builders import Live, until
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 # of /proc/PID/stat, behind the name: proc_pid_stat(5)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from aiosmtpd.controller import Controller
-from ports import free_port
-from programs import certificate
+
+from tests.support.ports import free_port
+from tests.support.programs import certificate
 
 USER = "shop@example.com"
 PASSWORD = "hunter2 :/@"

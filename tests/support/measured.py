@@ -10,9 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from forge import Forge, fork_for_each_order, program
-
 from btcpay.cli.check import check as command
+from tests.support.forge import Forge, fork_for_each_order, program
 
 # The part of its libraries' files that a new process has in memory, and a forked one shares.
 LIBRARIES_MB = 10

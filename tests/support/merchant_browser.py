@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from browser import Tab
-from builders import Shop
 from flask.testing import FlaskClient
-from hosted import Hosted
-from payer import Page
 from werkzeug.test import TestResponse
 
 from btcpay.merchants.sessions import new_login
+from tests.support.browser import Tab
+from tests.support.builders import Shop
+from tests.support.hosted import Hosted
+from tests.support.payer import Page
 
 FROM_THIS_SITE = {"Sec-Fetch-Site": "same-origin"}
 ON = {"BLOCKTILL_MERCHANT_PAGES": "on"}  # for `open_shops`

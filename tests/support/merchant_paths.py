@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from builders import Shop
+from tests.support.builders import Shop
 
 ROOT = "/merchant"
 VARIABLE = re.compile(r"<(?:\w+:)?(\w+)>")

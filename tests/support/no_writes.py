@@ -3,10 +3,10 @@
 from typing import Any
 
 import requests
-from builders import Live, Shop
 
 from storage.models import IdempotencyKey, Invoice
 from storage.queries import merchants
+from tests.support.builders import Live, Shop
 
 INVOICES = Invoice.select().order_by(Invoice.seq)
 KEYS = IdempotencyKey.select()

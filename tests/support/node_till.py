@@ -6,12 +6,6 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
-from bitcoin_node import BitcoinNode
-from builders import REGTEST, Clock, TickerServer, open_shop
-from fake_esplora import NOT_FOUND, OWN_EXPLORER, Json, Till, of_blocks
-from hd_wallet import HdWallet
-from serving import Reply, Serving, say
-
 from btcpay.bitcoin.tx import Tx
 from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
@@ -20,6 +14,11 @@ from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.key import Key
 from storage.queries import invoices
+from tests.support.bitcoin_node import BitcoinNode
+from tests.support.builders import REGTEST, Clock, TickerServer, open_shop
+from tests.support.fake_esplora import NOT_FOUND, OWN_EXPLORER, Json, Till, of_blocks
+from tests.support.hd_wallet import HdWallet
+from tests.support.serving import Reply, Serving, say
 
 ACCOUNT = "m/84'/1'/0'"
 CHAIN_TXS_PER_PAGE = 25

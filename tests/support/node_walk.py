@@ -18,15 +18,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bitcoin_node import NOBODY, BitcoinNode, NodeError, Refused
-from builders import TickerServer
-from databases import ON_POSTGRES, raw, tables
-from dying import die_before
-from fake_esplora import Json
-from forge import Forge, fork_for_each_order
-from node_till import NodeTill, open_chain, open_node_till
-from spending import spend_p2wpkh
-
 from btcpay.bitcoin.tx import Tx, TxOut, parse_tx
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.pool import open_sources
@@ -37,6 +28,14 @@ from btcpay.proofs.verify import check_document
 from btcpay.sandbox.node.script import script_of
 from btcpay.settings import settings
 from storage.database import open_database
+from tests.support.bitcoin_node import NOBODY, BitcoinNode, NodeError, Refused
+from tests.support.builders import TickerServer
+from tests.support.databases import ON_POSTGRES, raw, tables
+from tests.support.dying import die_before
+from tests.support.fake_esplora import Json
+from tests.support.forge import Forge, fork_for_each_order
+from tests.support.node_till import NodeTill, open_chain, open_node_till
+from tests.support.spending import spend_p2wpkh
 
 STEPS = int(os.environ.get("WALK_STEPS", "15" if ON_POSTGRES else "30"))
 SEED = int(os.environ.get("WALK_SEED", "5"))

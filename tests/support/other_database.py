@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from builders import Shop
-from databases import raw, tables
-from fake_esplora import Terminal, Till
-from scenes import over_the_deadline
-
 from app import create_app
 from btcpay.merchants.sessions import log_in, new_login
 from btcpay.settings import settings
+from tests.support.builders import Shop
+from tests.support.databases import raw, tables
+from tests.support.fake_esplora import Terminal, Till
+from tests.support.scenes import over_the_deadline
 
 ODD = "tab\t, line\n, back\\slash, \\N, \\., 'quotes\", \u20bf \U0001f600"
 LOGO = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(40) + bytes(range(256))

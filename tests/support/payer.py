@@ -5,9 +5,10 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
-from builders import Shop
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
+
+from tests.support.builders import Shop
 
 
 class Page(HTMLParser):

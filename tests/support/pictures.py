@@ -14,18 +14,18 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from browser import DESK, PHONE, TABLET, Browser
-from builders import TickerServer, pay
-from hosted import Hosted, open_hosted
-from merchant_browser import log_in
 from PIL import Image, ImageDraw
-from playground import scene_of, start_playground
 
 from btcpay.invoices.create import new_invoice, order_of, quote
 from btcpay.merchants.branding import checked
 from btcpay.merchants.merchants import set_brand, set_currency, set_timezone
 from schemas.requests import NEW_PRICED_INVOICE, load
 from storage.statement import as_dict
+from tests.support.browser import DESK, PHONE, TABLET, Browser
+from tests.support.builders import TickerServer, pay
+from tests.support.hosted import Hosted, open_hosted
+from tests.support.merchant_browser import log_in
+from tests.support.playground import scene_of, start_playground
 
 HEIGHT = 560
 GAP = 16

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 import requests
-from builders import among_strangers, until
-from paths import GONE, PROJECT
-from ports import free_port
+
+from tests.support.builders import among_strangers, until
+from tests.support.paths import GONE, PROJECT
+from tests.support.ports import free_port
 
 
 def children_of(pid: int) -> list[int]:

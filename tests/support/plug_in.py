@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from builders import Shop
 from werkzeug.test import TestResponse
 
 from btcpay.merchants import keys
 from btcpay.parts.greenfield.keys import PERMISSIONS, store_of
+from tests.support.builders import Shop
 
 SHOP = "https://shop.example"
 

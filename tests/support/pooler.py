@@ -6,9 +6,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import postgres
-from builders import until
-from ports import free_port, is_open
+from tests.support import postgres
+from tests.support.builders import until
+from tests.support.ports import free_port, is_open
 
 CONFIGURATION = """
 [databases]

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from ports import free_port
 
 from storage import versions
+from tests.support.ports import free_port
 
 PROGRAMS = max(
     Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/lib/postgresql")

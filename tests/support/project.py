@@ -3,7 +3,7 @@
 import re
 import tomllib
 
-from paths import PROJECT
+from tests.support.paths import PROJECT
 
 METADATA = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
 VERSION = "Programming Language :: Python :: "

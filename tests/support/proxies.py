@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from builders import until
-from paths import PROJECT
-from ports import free_port, is_open
-from programs import certificate, done, tool
+from tests.support.builders import until
+from tests.support.paths import PROJECT
+from tests.support.ports import free_port, is_open
+from tests.support.programs import certificate, done, tool
 
 DEPLOY = PROJECT / "deploy"
 

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler
 
 import orjson
-from fake_esplora import Json
-from serving import Reply, Serving, say
 from standardwebhooks import Webhook
+
+from tests.support.fake_esplora import Json
+from tests.support.serving import Reply, Serving, say
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import until
-from ports import free_port
+
+from tests.support.builders import until
+from tests.support.ports import free_port
 
 BINARY = shutil.which("redis-server") or shutil.which("valkey-server")
 # `.ci/run` has installed Redis: in it these tests never skip.

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 
-from refund_model import Output, Refusal, outputs
-from refund_world import SUMS, World
-
 from btcpay.parts.refunds import acts, by_hand, sums
 from btcpay.values.errors import Refused
 from storage.models import Refund
 from storage.queries import attentions
+from tests.support.refund_model import Output, Refusal, outputs
+from tests.support.refund_world import SUMS, World
 
 MOST_REFUNDS = 40
 MUST_HAPPEN = (

@@ -6,11 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fake_esplora import NOT_FOUND, LiedTo
-from refund_model import Block, Model, Tx, outputs
-from serving import Reply
-from shop_refunds import address
-
 from btcpay.bitcoin.tx import TxOut
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.sandbox.errors import BadRequest
@@ -18,6 +13,10 @@ from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.wallet import choose, double_spends, replace
 from storage.models import Refund
 from storage.queries import invoices
+from tests.support.fake_esplora import NOT_FOUND, LiedTo
+from tests.support.refund_model import Block, Model, Tx, outputs
+from tests.support.serving import Reply
+from tests.support.shop_refunds import address
 
 SUMS = (1_000, 2_000, 3_000)
 FOREIGN = (*SUMS, 700, 990, 2_900, 250_000)

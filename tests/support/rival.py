@@ -5,12 +5,11 @@ As an explorer's `instead` it answers what is asked of headers and blocks; the r
 
 from collections.abc import Sequence
 
-from fake_esplora import Till, of_blocks
-from serving import Reply
-
 from btcpay.bitcoin.header import bits_of, target_of
 from btcpay.bitcoin.tx import Tx
 from btcpay.sandbox.node.block import BITS, build_block, build_coinbase
+from tests.support.fake_esplora import Till, of_blocks
+from tests.support.serving import Reply
 
 HARDER = bits_of(target_of(BITS) // 8)  # a block of this target has the work of eight
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from builders import Shop
 from prometheus_client import Metric
 from prometheus_client.registry import CollectorRegistry
 
 from btcpay.health.metrics import Figures
 from storage.database import sqlite_path
+from tests.support.builders import Shop
 
 Samples = dict[str, float]
 

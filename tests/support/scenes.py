@@ -17,16 +17,23 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import requests
-from accounts import Sweeper
-from builders import Clock, TickerServer
-from databases import ON_POSTGRES, copy_of, raw, remove, tables
-from fake_esplora import FakeEsplora, Reply, Terminal, Till, open_till, say
 
 from btcpay.merchants.merchants import Gap, gap_of, gap_of_merchant
 from btcpay.sandbox.payer import wallet as wallets
 from storage.database import open_database
 from storage.queries import merchants
 from storage.queries.totals import balances
+from tests.support.accounts import Sweeper
+from tests.support.builders import Clock, TickerServer
+from tests.support.databases import ON_POSTGRES, copy_of, raw, remove, tables
+from tests.support.fake_esplora import (
+    FakeEsplora,
+    Reply,
+    Terminal,
+    Till,
+    open_till,
+    say,
+)
 
 Rows = dict[str, list[Any]]
 # Answers a world's call in place of the truth: its number from 1, its path, the true body.

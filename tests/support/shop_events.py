@@ -1,13 +1,12 @@
 """The events of a shop, and a life in which each kind happens."""
 
-from fake_esplora import Terminal, Till
-from paths import GONE
-
 from btcpay.notify.kinds import Kind
 from btcpay.notify.outbox import Outbox, new_send
 from btcpay.notify.read import Event, after
 from btcpay.sandbox.payer.wallet import double_spends, replace
 from schemas.resources import Resources
+from tests.support.fake_esplora import Terminal, Till
+from tests.support.paths import GONE
 
 
 def events(till: Till, since: int = 0) -> list[Event]:

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from fake_esplora import Till
-
 from btcpay.bitcoin.address import witness_script
 from btcpay.parts.refunds import acts
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.sandbox.node.script import address_of
 from storage.models import Refund
 from storage.queries import invoices
+from tests.support.fake_esplora import Till
 
 
 def address(number: int, version: int = 0) -> str:

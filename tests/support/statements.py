@@ -7,7 +7,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from builders import Shop
+
+from tests.support.builders import Shop
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import select
 import socket
 from dataclasses import dataclass, field
 
-from serving import Listening
+from tests.support.serving import Listening
 
 
 @dataclass

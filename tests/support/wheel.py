@@ -6,8 +6,8 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from paths import PROJECT
-from programs import done
+from tests.support.paths import PROJECT
+from tests.support.programs import done
 
 NO_SOURCES = (
     ".*_cache",

@@ -3,7 +3,7 @@
 import contextlib
 import socket
 
-from builders import Live
+from tests.support.builders import Live
 
 
 def chunked(*pieces: bytes) -> bytes:

@@ -1,10 +1,9 @@
 """A payment in a real browser; tests/nightly has every page in every state."""
 
-from axe import axe_script, look
-from browser import DESK, PHONE
-from hosted import show
-
 from btcpay.values.money import btc_shown, btc_text
+from tests.support.axe import axe_script, look
+from tests.support.browser import DESK, PHONE
+from tests.support.hosted import show
 
 
 def test_a_page_fits_phone_and_desk_and_axe_finds_nothing(open_tab, counter):

@@ -7,16 +7,16 @@ import sys
 from pathlib import Path
 
 import jsonschema_rs
-import proxies
 import pytest
 import yaml
-from forge import forge
-from paths import PROJECT
-from programs import done, tool
-from project import METADATA, PYTHONS, copied, instructions
 
 from btcpay import __version__
 from btcpay.settings.settings import OF_FILES, VARIABLES, read
+from tests.support import proxies
+from tests.support.forge import forge
+from tests.support.paths import PROJECT
+from tests.support.programs import done, tool
+from tests.support.project import METADATA, PYTHONS, copied, instructions
 
 DEPLOY = PROJECT / "deploy"
 FILES = PROJECT / "btcpay/cli/setup/files"

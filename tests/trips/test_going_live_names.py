@@ -1,6 +1,6 @@
 """docs/operators/going-live.md: what it names exists; tests/nightly/trips runs its commands."""
 
-from going_live import BLOCKS, RUN, TEXT, commands
+from tests.support.going_live import BLOCKS, RUN, TEXT, commands
 
 
 def test_every_block_of_commands_says_how_it_is_tried():

@@ -6,14 +6,14 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-import postgres
 import pytest
 import requests
-from builders import REGTEST, Live, open_shop, until
 
 from btcpay.merchants.account import derive
 from storage.models import Invoice
 from storage.queries import merchants
+from tests.support import postgres
+from tests.support.builders import REGTEST, Live, open_shop, until
 
 WRITERS = 8
 KEYS_OF_A_WRITER = 6  # 30 writes a minute each

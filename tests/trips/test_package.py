@@ -1,8 +1,8 @@
 """The wheel has the whole program; tests/nightly/trips tries what it does."""
 
-from paths import PROJECT
-from programs import done
-from wheel import BUILD, BUILT_WITHIN_S, copy_sources, files_of
+from tests.support.paths import PROJECT
+from tests.support.programs import done
+from tests.support.wheel import BUILD, BUILT_WITHIN_S, copy_sources, files_of
 
 
 def test_the_wheel_has_every_file_of_the_program(tmp_path):

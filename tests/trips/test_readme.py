@@ -6,10 +6,10 @@ import shlex
 
 import pytest
 import requests
-from builders import until
-from paths import PROJECT
 
 from app import OPERATIONS
+from tests.support.builders import until
+from tests.support.paths import PROJECT
 
 LEFT_OUT = "..."
 CURL = re.compile(

@@ -6,8 +6,9 @@ import subprocess
 import sys
 
 import requests
-from builders import until
-from paths import PROJECT
+
+from tests.support.builders import until
+from tests.support.paths import PROJECT
 
 
 def test_each_event_is_shown_by_listen_and_kept_by_the_workbench(playground):

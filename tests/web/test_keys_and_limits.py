@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from builders import new_xpub, until
-from databases import about_sqlite, new_database
-from forge import forge
 
 from btcpay.merchants import keys
+from tests.support.builders import new_xpub, until
+from tests.support.databases import about_sqlite, new_database
+from tests.support.forge import forge
 
 pytestmark = pytest.mark.both_databases
 

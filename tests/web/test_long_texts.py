@@ -9,9 +9,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
-from hostile import TEXTS, text_of
-from paths import PROJECT
-from payer import Page
 
 from btcpay.bitcoin.address import b58check_decode
 from btcpay.bitcoin.wire import Malformed
@@ -23,6 +20,9 @@ from btcpay.values.amounts import parse_amount
 from btcpay.values.hosts import web_parts
 from btcpay.web.admission import is_from_another_site
 from btcpay.web.pages.forms import LONGEST_FIELD, bounded
+from tests.support.hostile import TEXTS, text_of
+from tests.support.paths import PROJECT
+from tests.support.payer import Page
 
 MOST_S = 0.3  # of the processor, whatever else it does
 READERS = {

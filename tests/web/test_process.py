@@ -6,12 +6,12 @@ import subprocess
 import sys
 
 import pytest
-from builders import Live, clean_environ
-from paths import PROJECT
-from playground import children_of
 
 from btcpay.web.process import keep_to_one_processor
 from storage.versions import migrate
+from tests.support.builders import Live, clean_environ
+from tests.support.paths import PROJECT
+from tests.support.playground import children_of
 
 FEW_FILES = ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh"]
 

@@ -4,7 +4,6 @@ import threading
 import tracemalloc
 
 import pytest
-from builders import Seconds
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from btcpay.web.rate_limits import (
     Limiter,
     link_invoices,
 )
+from tests.support.builders import Seconds
 
 ME = "203.0.113.7"
 MOST = 2_000  # windows of a bucket, here

@@ -9,15 +9,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from builders import Live, Seconds, clean_environ, until
-from forge import forge
-from paths import PROJECT
 from redis import Redis
-from redis_server import RedisServer, needs_redis
 
 from btcpay.web import rate_limits_redis
 from btcpay.web.rate_limits import READS, WRITES, Bucket, Limiter, link_invoices
 from btcpay.web.rate_limits_redis import ANSWER_TIMEOUT_S, PAUSE_S
+from tests.support.builders import Live, Seconds, clean_environ, until
+from tests.support.forge import forge
+from tests.support.paths import PROJECT
+from tests.support.redis_server import RedisServer, needs_redis
 
 NOBODY = "sk_test_" + "0" * 43
 

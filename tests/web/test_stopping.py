@@ -8,15 +8,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
-import flood
 import requests
-from builders import Live, at_once, until
-from no_writes import counts
-from playground import children_of, is_alive
 
 from storage.database import sqlite_path
 from storage.queries import keys
 from storage.turns import PLACES
+from tests.support import flood
+from tests.support.builders import Live, at_once, until
+from tests.support.no_writes import counts
+from tests.support.playground import children_of, is_alive
 
 
 def test_a_request_under_way_is_answered(shop, tmp_path, ticker):

@@ -1,7 +1,8 @@
 """Two explorers, of which the second knows one transaction, number 7, that waits."""
 
 import pytest
-from fake_esplora import ADDRESS, SCRIPT, FakeEsplora, tx_of
+
+from tests.support.fake_esplora import ADDRESS, SCRIPT, FakeEsplora, tx_of
 
 
 @pytest.fixture

@@ -5,18 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fake_esplora import (
-    ADDRESS,
-    SCRIPT,
-    FakeEsplora,
-    Json,
-    Reply,
-    block_view,
-    say,
-    truncated,
-    tx_of,
-)
-from paths import VECTORS
 
 from btcpay.bitcoin.header import parse_header
 from btcpay.chain.explorers.answers import (
@@ -31,6 +19,18 @@ from btcpay.http import http_client
 from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import FetchError
 from btcpay.values.networks import NETWORKS
+from tests.support.fake_esplora import (
+    ADDRESS,
+    SCRIPT,
+    FakeEsplora,
+    Json,
+    Reply,
+    block_view,
+    say,
+    truncated,
+    tx_of,
+)
+from tests.support.paths import VECTORS
 
 HEX = SCRIPT.hex()
 OTHER = "0014" + "11" * 20

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 
 import pytest
-from fake_esplora import ADDRESS, SCRIPT, dropped, say, silent, slow, tx_of
 
 from btcpay.chain.explorers import endpoint
 from btcpay.chain.explorers.esplora import Esplora
@@ -13,6 +12,15 @@ from btcpay.chain.sources import MAX_BLOCKS_BEHIND
 from btcpay.http import http_client
 from btcpay.values.errors import ExplorerError, OutOfQuota, ProofFailed
 from btcpay.values.networks import NETWORKS
+from tests.support.fake_esplora import (
+    ADDRESS,
+    SCRIPT,
+    dropped,
+    say,
+    silent,
+    slow,
+    tx_of,
+)
 
 REGTEST = NETWORKS["regtest"]
 

@@ -3,8 +3,6 @@
 import contextlib
 
 import pytest
-from builders import at_once
-from fake_esplora import dropped, say
 
 from btcpay.chain import pool
 from btcpay.chain.explorers import endpoint
@@ -17,6 +15,8 @@ from btcpay.values.errors import ExplorerError, OutOfQuota
 from btcpay.values.networks import NETWORKS
 from storage.database import open_database
 from storage.models import ExplorerUse
+from tests.support.builders import at_once
+from tests.support.fake_esplora import dropped, say
 
 REGTEST = NETWORKS["regtest"]
 NAME = "explorer:3000/api"

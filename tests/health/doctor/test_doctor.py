@@ -10,9 +10,6 @@ from email.utils import formatdate
 from pathlib import Path
 
 import pytest
-from builders import Clock, TickerServer
-from fake_esplora import FakeEsplora, Terminal, Till, say
-from findings import PLENTY, found
 
 from btcpay.health.doctor import prices
 from btcpay.health.doctor.database import OWN_FOLDER, free_space, modes
@@ -30,6 +27,9 @@ from storage import versions
 from storage.database import Database, open_database
 from storage.queries import merchants, meta
 from storage.queries.totals import balances
+from tests.support.builders import Clock, TickerServer
+from tests.support.fake_esplora import FakeEsplora, Terminal, Till, say
+from tests.support.findings import PLENTY, found
 
 
 def colours(till, **environ):

@@ -8,9 +8,10 @@ import subprocess
 import sys
 
 import pytest
-from browser import lack
-from builders import clean_environ
-from paths import PROJECT
+
+from tests.support.browser import lack
+from tests.support.builders import clean_environ
+from tests.support.paths import PROJECT
 
 # A host with both addresses, of which that of IPv6 swallows or accepts.
 SCRIPT = """

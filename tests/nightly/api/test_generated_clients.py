@@ -7,9 +7,10 @@ import sys
 
 import pytest
 import requests
-from bitcoin_node import why_not_installed
-from paths import TESTS
-from programs import UV, asked, done
+
+from tests.support.bitcoin_node import why_not_installed
+from tests.support.paths import TESTS
+from tests.support.programs import UV, asked, done
 
 GENERATORS = TESTS / "nightly/api/generators"
 PYTHON_GENERATOR = "openapi-python-client==0.29.1"

@@ -13,14 +13,14 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-import postgres
 import psycopg
 import pytest
-from fake_esplora import Terminal
-from forge import Forge, fork_for_each_order, program
-from other_database import backed_up, change, content, lived_in, rows_of
 
 from storage import versions
+from tests.support import postgres
+from tests.support.fake_esplora import Terminal
+from tests.support.forge import Forge, fork_for_each_order, program
+from tests.support.other_database import backed_up, change, content, lived_in, rows_of
 
 
 def kill(what):

@@ -10,17 +10,17 @@ import subprocess
 import sys
 import threading
 
-import postgres
 import pytest
-from databases import raw
-from fake_esplora import Terminal, open_till
-from other_database import on
-from paths import PROJECT
 
 from btcpay.merchants.sessions import log_in, new_login, session_of
 from storage import locks
 from storage.database import open_database
 from storage.queries import merchants
+from tests.support import postgres
+from tests.support.databases import raw
+from tests.support.fake_esplora import Terminal, open_till
+from tests.support.other_database import on
+from tests.support.paths import PROJECT
 
 BACKUP = (PROJECT / "docs/operators/backup.md").read_text(encoding="utf-8")
 NEW = "createdb --owner blocktill --encoding UTF8 --template template0 blocktill"

@@ -3,11 +3,10 @@
 import json
 import subprocess
 
-from accounts import FORMS, WALLETS, descriptor_of, path_of
-from browser import lack
-from builders import REGTEST
-
 from btcpay.merchants.account import derive
+from tests.support.accounts import FORMS, WALLETS, descriptor_of, path_of
+from tests.support.browser import lack
+from tests.support.builders import REGTEST
 
 # SLIP-132: what Electrum calls the kind of account by. It sorts the keys of several.
 VERSIONS = {

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from itertools import count
 
 import pytest
-from blocks import WORST
-from rival import Rival
 
 from btcpay.bitcoin.header import build_header, parse_header
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.sandbox.node.block import BITS, VERSION
 from btcpay.sandbox.node.script import script_of
+from tests.support.blocks import WORST
+from tests.support.rival import Rival
 
 
 @dataclass

@@ -7,11 +7,11 @@ import threading
 import time
 
 import pytest
-from bad_sources import KINDS, OLD, go_bad
-from fake_esplora import LiedTo
-from measured import check
 
 from storage.queries import invoices
+from tests.support.bad_sources import KINDS, OLD, go_bad
+from tests.support.fake_esplora import LiedTo
+from tests.support.measured import check
 
 MOST_S = 60
 MOST_MB = 200

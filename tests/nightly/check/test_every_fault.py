@@ -9,8 +9,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from fake_esplora import Reply, dropped, say
-from scenes import (
+
+from tests.support.fake_esplora import Reply, dropped, say
+from tests.support.scenes import (
     NOISE,
     NOTICED,
     SCENES,

@@ -17,12 +17,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import pytest
-from builders import Clock
-from databases import raw
-from dying import die_before
-from fake_esplora import Terminal
-from forge import Forge, fork_for_each_order, program
-from scenes import (
+
+from app import create_app
+from btcpay.settings import settings
+from tests.support.builders import Clock
+from tests.support.databases import raw
+from tests.support.dying import die_before
+from tests.support.fake_esplora import Terminal
+from tests.support.forge import Forge, fork_for_each_order, program
+from tests.support.scenes import (
     NOISE,
     NOTICED,
     SCENES,
@@ -35,9 +38,6 @@ from scenes import (
     open_scene,
     state,
 )
-
-from app import create_app
-from btcpay.settings import settings
 
 pytestmark = pytest.mark.both_databases
 

@@ -5,11 +5,11 @@ import re
 from typing import Any
 
 import pytest
-from bad_sources import COINS, invented
-from fake_esplora import endless_head, filled, say, tx_of
-from measured import check
 
 from btcpay.chain.explorers.answers import MAX_PARTS
+from tests.support.bad_sources import COINS, invented
+from tests.support.fake_esplora import endless_head, filled, say, tx_of
+from tests.support.measured import check
 
 MOST_MB = 200
 PAYERS = 3

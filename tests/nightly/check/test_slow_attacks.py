@@ -4,9 +4,9 @@ import signal
 import sqlite3
 import threading
 
-from builders import clean_environ, until
-from forge import forge
-from playground import children_of, is_alive, start_playground
+from tests.support.builders import clean_environ, until
+from tests.support.forge import forge
+from tests.support.playground import children_of, is_alive, start_playground
 
 
 def test_a_watching_check_survives_a_database_that_is_locked_for_long(till):

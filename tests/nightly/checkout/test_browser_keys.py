@@ -1,10 +1,10 @@
 """The pages by keyboard alone: in order, visibly, and with everything in reach."""
 
 import pytest
-from builders import finish
-from hosted import show
 
 from btcpay.merchants import branding
+from tests.support.builders import finish
+from tests.support.hosted import show
 
 PICKER = ["languages"]  # closed; its links are stops when it is open
 BUTTONS = ["unit", "open-wallet", "copy-link", "unfold", "copy-amount", "copy-address"]

@@ -5,11 +5,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from axe import axe_script, faults, misfits
-from browser import DESK, PHONE, SMALL, TABLET
-from builders import Live, finish, pay, vanish
-from hosted import open_hosted, show
-from pictures import ACCENT, logo
 
 from btcpay.chain.follow import add_header
 from btcpay.languages.catalogs import LANGUAGES
@@ -17,6 +12,11 @@ from btcpay.merchants.branding import checked
 from btcpay.merchants.merchants import set_brand
 from btcpay.values.ids import random_base62
 from storage.queries import attentions, links
+from tests.support.axe import axe_script, faults, misfits
+from tests.support.browser import DESK, PHONE, SMALL, TABLET
+from tests.support.builders import Live, finish, pay, vanish
+from tests.support.hosted import open_hosted, show
+from tests.support.pictures import ACCENT, logo
 
 LONG = "Two bags of coffee and a word without end: " + "Kaffee" * 40
 

@@ -1,10 +1,10 @@
 """The page of a proof before a payer: in each language and theme, and where it cannot check."""
 
 import pytest
-from axe import axe_script, faults, misfits
-from browser import DESK, PHONE, SMALL
 
 from btcpay.languages.catalogs import LANGUAGES
+from tests.support.axe import axe_script, faults, misfits
+from tests.support.browser import DESK, PHONE, SMALL
 
 
 @pytest.fixture(scope="module")

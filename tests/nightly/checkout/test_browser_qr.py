@@ -5,11 +5,11 @@ import subprocess
 from contextlib import closing
 
 import pytest
-from accounts import descriptor_of
-from browser import DESK, PHONE, SMALL, lack
-from hosted import open_hosted, show
 
 from btcpay.values.money import btc_text
+from tests.support.accounts import descriptor_of
+from tests.support.browser import DESK, PHONE, SMALL, lack
+from tests.support.hosted import open_hosted, show
 
 # Debian's package belongs to Debian's Python.
 ELECTRUM = """

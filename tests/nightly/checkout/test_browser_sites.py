@@ -1,11 +1,11 @@
 """A link's form in a real browser: sent by our page, by ours in a frame, by another's."""
 
 import pytest
-from builders import pay, until
-from fake_esplora import FakeEsplora, say
-from hosted import open_hosted
 
 from btcpay.merchants.merchants import set_brand
+from tests.support.builders import pay, until
+from tests.support.fake_esplora import FakeEsplora, say
+from tests.support.hosted import open_hosted
 
 
 @pytest.fixture

@@ -3,13 +3,13 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from builders import finish
-from hosted import show
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES, catalog
 from btcpay.values.money import btc_shown, btc_text
 from btcpay.values.times import to_ms
+from tests.support.builders import finish
+from tests.support.hosted import show
 
 
 def test_a_part_asks_by_itself_for_the_rest_and_the_rest_pays(open_tab, counter):

@@ -1,10 +1,10 @@
 """A payer's phone: no wallet that opens, and a script that never comes."""
 
 import pytest
-from browser import DESK
-from hosted import show
 
 from btcpay.values.money import btc_text
+from tests.support.browser import DESK
+from tests.support.hosted import show
 
 
 def unheard(tab):

@@ -8,15 +8,15 @@ from decimal import Decimal
 from html import unescape
 
 import pytest
-from browser import lack
-from builders import pay
-from paths import PROJECT
-from programs import done, tool
 
 from btcpay.exports.ledgers import FORMATS
 from btcpay.exports.payments import received
 from btcpay.values.times import zone_of
 from storage.queries import merchants
+from tests.support.browser import lack
+from tests.support.builders import pay
+from tests.support.paths import PROJECT
+from tests.support.programs import done, tool
 
 LEDGER = PROJECT / ".venv/ledger"
 # The language and country that a machine of that language is set to.

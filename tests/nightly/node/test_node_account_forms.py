@@ -3,14 +3,13 @@
 Bcoin knows no taproot: it relays no output to it, takes one in a block, and lets anybody spend it.
 """
 
-from accounts import FORMS, Owner
-from bitcoin_node import NOBODY
-from node_till import open_chain, open_node_till
-from spending import spend_p2wpkh
-
 from btcpay.bitcoin.tx import TxOut
 from btcpay.sandbox.node.script import address_of, script_of
 from btcpay.sandbox.payer.key import Key
+from tests.support.accounts import FORMS, Owner
+from tests.support.bitcoin_node import NOBODY
+from tests.support.node_till import open_chain, open_node_till
+from tests.support.spending import spend_p2wpkh
 
 
 def test_an_invoice_of_every_form_is_paid_proven_spent_and_taken_back(tmp_path, ticker):

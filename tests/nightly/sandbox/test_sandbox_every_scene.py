@@ -3,12 +3,12 @@
 import time
 
 import pytest
-from axe import axe_script, look
-from browser import DESK, PHONE, SMALL
-from builders import until
-from playground import scene_of
 
 from btcpay.sandbox.scenes.stories import scenes
+from tests.support.axe import axe_script, look
+from tests.support.browser import DESK, PHONE, SMALL
+from tests.support.builders import until
+from tests.support.playground import scene_of
 
 NEWCOMER_S = (
     90  # from the clone's end to an invoice that is paid; pip's downloads apart

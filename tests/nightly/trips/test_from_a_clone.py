@@ -4,11 +4,10 @@ import os
 import re
 import subprocess
 
-from paths import PROJECT
-from programs import asked, done, tool
-from wheel import copy_sources
-
 from btcpay import __version__
+from tests.support.paths import PROJECT
+from tests.support.programs import asked, done, tool
+from tests.support.wheel import copy_sources
 
 (BLOCK,) = re.findall(
     r"^## Production\n.*?```console\n(.*?)```",

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from builders import Clock, TickerServer, clean_environ, new_xpub, until
-from fake_esplora import serving_sandbox
-from going_live import RUN, commands
-from playground import press
-from ports import free_port
+
+from tests.support.builders import Clock, TickerServer, clean_environ, new_xpub, until
+from tests.support.fake_esplora import serving_sandbox
+from tests.support.going_live import RUN, commands
+from tests.support.playground import press
+from tests.support.ports import free_port
 
 # This stands for systemd: the service as a process that leads a group of its own.
 SYSTEMCTL = """#!/bin/bash

@@ -6,14 +6,14 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from time import sleep
 
-import postgres
 import pytest
-from builders import Live, until
-from databases import raw, tables
-from fake_esplora import Terminal, open_till
 
 from btcpay.api.idempotency import HOLD
 from btcpay.values.times import utc_now
+from tests.support import postgres
+from tests.support.builders import Live, until
+from tests.support.databases import raw, tables
+from tests.support.fake_esplora import Terminal, open_till
 
 PROCESSES, THREADS, ORDERS = (
     4,

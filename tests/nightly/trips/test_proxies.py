@@ -5,12 +5,13 @@ import http.client
 import json
 import time
 
-import proxies
 import pytest
-from builders import Live, until
-from merchant_browser import ON
-from ports import free_port
-from strangers import KEPT, NEW, strangers, visits
+
+from tests.support import proxies
+from tests.support.builders import Live, until
+from tests.support.merchant_browser import ON
+from tests.support.ports import free_port
+from tests.support.strangers import KEPT, NEW, strangers, visits
 
 
 @pytest.fixture(params=["nginx", "caddy"])

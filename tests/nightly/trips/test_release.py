@@ -8,11 +8,11 @@ import subprocess
 import sys
 
 import pytest
-from paths import PROJECT
-from programs import done, tool
-from wheel import copy_sources
 
 from btcpay import __version__
+from tests.support.paths import PROJECT
+from tests.support.programs import done, tool
+from tests.support.wheel import copy_sources
 
 DATED = f"## {__version__} (2026-12-01)"
 AT = {

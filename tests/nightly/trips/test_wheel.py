@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 import requests
 from packaging.metadata import Metadata
-from paths import PROJECT
-from playground import start_playground
-from programs import UV, asked, done
-from project import copied
 from readme_renderer import markdown
-from wheel import BUILD, BUILT_WITHIN_S, build, files_of, names_of
 
 from btcpay import __version__
+from tests.support.paths import PROJECT
+from tests.support.playground import start_playground
+from tests.support.programs import UV, asked, done
+from tests.support.project import copied
+from tests.support.wheel import BUILD, BUILT_WITHIN_S, build, files_of, names_of
 
 
 @dataclass(frozen=True)

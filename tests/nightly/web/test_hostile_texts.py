@@ -13,15 +13,15 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from builders import Clock, Live, Shop, open_shop, pay
-from hostile import TEXTS, Forms, Stranger, escaped, text_of
 from marshmallow import fields as kinds
-from merchant_browser import FROM_THIS_SITE, MerchantBrowser
-from merchant_paths import filled
-from paths import PROJECT
 
 from btcpay.merchants import sessions
 from schemas.requests import Body
+from tests.support.builders import Clock, Live, Shop, open_shop, pay
+from tests.support.hostile import TEXTS, Forms, Stranger, escaped, text_of
+from tests.support.merchant_browser import FROM_THIS_SITE, MerchantBrowser
+from tests.support.merchant_paths import filled
+from tests.support.paths import PROJECT
 
 MOST_S = 0.4  # of the processor: whoever asks beside it waits no longer
 MAX_BODY, MAX_LINE, MAX_HEADER = (

@@ -1,7 +1,8 @@
 """A shop with its merchant's pages on, and a browser of the merchant's without a screen."""
 
 import pytest
-from merchant_browser import ON, MerchantBrowser
+
+from tests.support.merchant_browser import ON, MerchantBrowser
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from bills import EMAIL, all_bills, mails_of, new_bill
-from fake_esplora import Terminal
 
 from btcpay.check.beginning import begin_chain
 from storage.queries import meta
+from tests.support.bills import EMAIL, all_bills, mails_of, new_bill
+from tests.support.fake_esplora import Terminal
 
 pytestmark = pytest.mark.both_databases
 IN_2099 = datetime(2099, 1, 1, tzinfo=UTC)

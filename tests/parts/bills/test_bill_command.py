@@ -1,7 +1,8 @@
 """`blocktill bill`: made, listed, shown and ended on the command line."""
 
 import pytest
-from bills import all_bills
+
+from tests.support.bills import all_bills
 
 WORDS = ("--amount", "19.90", "--currency", "eur", "--email", "ada@example.com")
 MORE = ("--reference", "A-17", "--description", "Tea", "--due", "7", "--every", "month")

@@ -1,9 +1,6 @@
 """A bill is paid in parts, each at the price of its moment: late, too much, taken back, ended."""
 
 import pytest
-from attention_cases import reason_of
-from bills import new_bill, page_of, pay_now, stands
-from other_database import on
 
 from btcpay.check import read
 from btcpay.check.apply import try_apply
@@ -11,6 +8,9 @@ from btcpay.invoices import by_hand
 from btcpay.parts.bills import acts
 from btcpay.values.errors import Refused
 from storage.queries import attentions
+from tests.support.attention_cases import reason_of
+from tests.support.bills import new_bill, page_of, pay_now, stands
+from tests.support.other_database import on
 
 pytestmark = pytest.mark.both_databases
 

@@ -4,13 +4,13 @@ import re
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from bills import all_bills, bill_now, new_bill, pay_now
-from builders import pay
-from databases import about_sqlite
-from payer import Page
-from statements import statements
 
 from btcpay.values.times import from_ms
+from tests.support.bills import all_bills, bill_now, new_bill, pay_now
+from tests.support.builders import pay
+from tests.support.databases import about_sqlite
+from tests.support.payer import Page
+from tests.support.statements import statements
 
 WHOLE = {
     "amount": "19,90",

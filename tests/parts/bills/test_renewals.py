@@ -4,10 +4,6 @@ from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-from bills import EMAIL, all_bills, bill_now, mails_of, new_bill, page_of, pay_now
-from builders import at_once, pay
-from fake_esplora import Terminal, say
-from mail_server import MailServer
 
 from btcpay.check.beginning import begin_chain
 from btcpay.notify.outbox import Outbox, new_send
@@ -16,6 +12,18 @@ from btcpay.parts.bills.after_check import on_check
 from btcpay.settings.settings import read
 from btcpay.values.times import from_ms, to_ms
 from storage.queries import meta
+from tests.support.bills import (
+    EMAIL,
+    all_bills,
+    bill_now,
+    mails_of,
+    new_bill,
+    page_of,
+    pay_now,
+)
+from tests.support.builders import at_once, pay
+from tests.support.fake_esplora import Terminal, say
+from tests.support.mail_server import MailServer
 
 pytestmark = pytest.mark.both_databases
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -3,15 +3,15 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from bills import EMAIL, all_bills, bill_now, mails_of, new_bill, pay_now
-from builders import pay
-from fake_esplora import Terminal
 
 from btcpay.parts.bills import acts, undo
 from btcpay.parts.bills.after_check import on_check
 from btcpay.parts.bills.findings import findings
 from btcpay.values.errors import Refused
 from btcpay.values.times import to_ms
+from tests.support.bills import EMAIL, all_bills, bill_now, mails_of, new_bill, pay_now
+from tests.support.builders import pay
+from tests.support.fake_esplora import Terminal
 
 pytestmark = pytest.mark.both_databases
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)

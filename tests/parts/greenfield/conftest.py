@@ -1,7 +1,8 @@
 """A service that speaks Greenfield, and a shop's key for it."""
 
 import pytest
-from plug_in import GreenfieldShop
+
+from tests.support.plug_in import GreenfieldShop
 
 
 @pytest.fixture

@@ -9,15 +9,15 @@ from operator import itemgetter
 from pathlib import Path
 
 import pytest
-from bitcoin_node import FOLDER, why_not_installed
-from browser import ANSWER_S, lack
-from builders import Live
-from fake_esplora import open_till
-from hosted import Watch
-from paths import GONE, TESTS
-from plug_in import GreenfieldShop
 
 from btcpay.sandbox.payer.wallet import double_spends
+from tests.support.bitcoin_node import FOLDER, why_not_installed
+from tests.support.browser import ANSWER_S, lack
+from tests.support.builders import Live
+from tests.support.fake_esplora import open_till
+from tests.support.hosted import Watch
+from tests.support.paths import GONE, TESTS
+from tests.support.plug_in import GreenfieldShop
 
 pytestmark = pytest.mark.both_databases
 ID = itemgetter("id")

@@ -3,11 +3,11 @@
 from urllib.parse import urlencode
 
 import pytest
-from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
-from payer import Page
 
 from btcpay.languages.catalogs import LANGUAGES
 from storage.queries import keys
+from tests.support.merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
+from tests.support.payer import Page
 
 pytest.importorskip("btcpay.parts.merchant_pages")
 

@@ -3,8 +3,9 @@
 import re
 
 import pytest
-from forge import forge
-from plug_in import SHOP
+
+from tests.support.forge import forge
+from tests.support.plug_in import SHOP
 
 SECRET = re.compile("sk_test_[0-9A-Za-z]{43}")
 

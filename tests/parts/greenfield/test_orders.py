@@ -8,10 +8,6 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from builders import Live, open_shop, pay
-from paths import TESTS
-from playground import children_of
-from plug_in import SHOP, GreenfieldShop
 
 from btcpay.invoices.emails import erase_emails
 from btcpay.invoices.status import rules_for
@@ -26,6 +22,10 @@ from btcpay.values.errors import CommandError
 from storage.models import Invoice
 from storage.queries import invoices
 from storage.statement import as_dict, blank
+from tests.support.builders import Live, open_shop, pay
+from tests.support.paths import TESTS
+from tests.support.playground import children_of
+from tests.support.plug_in import SHOP, GreenfieldShop
 
 pytestmark = pytest.mark.both_databases
 RECORDED = json.loads((TESTS / "parts/greenfield/requests.json").read_text())

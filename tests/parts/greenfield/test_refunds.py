@@ -1,9 +1,10 @@
 """A plug-in's refunds: of an order in each variant, or of a sum; its page is in the answer."""
 
 import pytest
-from builders import pay
-from paths import GONE
-from plug_in import GreenfieldShop
+
+from tests.support.builders import pay
+from tests.support.paths import GONE
+from tests.support.plug_in import GreenfieldShop
 
 pytestmark = pytest.mark.skipif("refunds" in GONE, reason="the part was deleted")
 SATS = 41_667  # of 25 dollars at 60,000 for a bitcoin, rounded up

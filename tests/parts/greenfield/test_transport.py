@@ -1,9 +1,6 @@
 """Webhooks in Greenfield's words: what each event is called, signed, in order, never overtaken."""
 
 import pytest
-from fake_esplora import Terminal, say
-from plug_in import GreenfieldShop
-from shop_events import deliver
 
 from btcpay.notify import receivers
 from btcpay.notify.kinds import EventKind
@@ -16,6 +13,9 @@ from storage.models import Delivery
 from storage.queries import deliveries, invoices
 from storage.queries import receivers as stored
 from storage.statement import as_dict
+from tests.support.fake_esplora import Terminal, say
+from tests.support.plug_in import GreenfieldShop
+from tests.support.shop_events import deliver
 
 SEEN = EventKind.INVOICE_PAYMENT_SEEN
 RECEIVED = EventKind.PAYMENT_RECEIVED

@@ -4,9 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
-from plug_in import GreenfieldShop
 
 from btcpay.notify import receivers
+from tests.support.plug_in import GreenfieldShop
 
 pytestmark = pytest.mark.both_databases
 WEBHOOKS = "/stores/STORE/webhooks"

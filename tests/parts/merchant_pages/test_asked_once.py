@@ -2,7 +2,7 @@
 
 import re
 
-from merchant_browser import MerchantBrowser
+from tests.support.merchant_browser import MerchantBrowser
 
 ENDS = {
     "/sessions": ("/end", "/end-others"),

@@ -7,15 +7,15 @@ from functools import partial
 
 import pytest
 import requests
-from builders import Live, at_once, dump, pay, until
-from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
-from merchant_paths import filled, rules
-from payer import Page
 
 from btcpay.merchants import sessions as merchant_sessions
 from btcpay.merchants.sessions import new_login, session_of
 from btcpay.values.times import to_ms
 from btcpay.web import rate_limits
+from tests.support.builders import Live, at_once, dump, pay, until
+from tests.support.merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
+from tests.support.merchant_paths import filled, rules
+from tests.support.payer import Page
 
 HOSTILE = (
     "=1+1\"'><script>alert(1)</script><img src=x onerror=alert(1)> javascript:alert(1)"

@@ -6,12 +6,12 @@ from fractions import Fraction
 from math import ceil
 
 import pytest
-from fake_esplora import Terminal
-from merchant_browser import ON, MerchantBrowser
-from payer import Page, made, press
 
 from btcpay.invoices.create import Order, Price, quote_at
 from btcpay.values.money import CODES, places_of
+from tests.support.fake_esplora import Terminal
+from tests.support.merchant_browser import ON, MerchantBrowser
+from tests.support.payer import Page, made, press
 
 EURO = "\u20ac23.00"
 

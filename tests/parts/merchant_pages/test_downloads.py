@@ -6,12 +6,12 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from builders import pay
-from fake_esplora import Terminal
-from merchant_browser import MerchantBrowser
 
 from btcpay.exports.payments import COLUMNS
 from btcpay.parts.merchant_pages.lists.downloads import AT_ONCE, CHUNK_LINES, MOST_LINKS
+from tests.support.builders import pay
+from tests.support.fake_esplora import Terminal
+from tests.support.merchant_browser import MerchantBrowser
 
 pytestmark = pytest.mark.both_databases
 

@@ -3,13 +3,13 @@
 from urllib.parse import quote
 
 import pytest
-from builders import pay
-from databases import about_sqlite
-from merchant_paths import filled, rules
-from payer import Page
-from statements import statements
 
 from btcpay.languages.catalogs import LANGUAGES
+from tests.support.builders import pay
+from tests.support.databases import about_sqlite
+from tests.support.merchant_paths import filled, rules
+from tests.support.payer import Page
+from tests.support.statements import statements
 
 MOST_STATEMENTS = 5
 ODD = ("\x00", "%ED%A0%80", "%00", "9" * 40, "-1", "\u202e", "'", "a" * 3000)

@@ -4,11 +4,11 @@ import re
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from builders import at_once, pay
-from merchant_browser import FROM_THIS_SITE
-from payer import Page
 
 from btcpay.parts.merchant_pages import invoice as invoice_page
+from tests.support.builders import at_once, pay
+from tests.support.merchant_browser import FROM_THIS_SITE
+from tests.support.payer import Page
 
 pytestmark = pytest.mark.both_databases
 SATS_PER_DOLLAR = 5 * 10**8 // 300_000  # at 60,000 USD a bitcoin, down

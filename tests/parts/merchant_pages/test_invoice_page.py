@@ -3,16 +3,16 @@
 from pathlib import Path
 
 import pytest
-from attention_cases import NAMES, WAYS, late
-from builders import pay
-from merchant_browser import MerchantBrowser
-from paths import PROJECT
 
 from btcpay.invoices.by_hand import MAX_REASON_CHARACTERS
 from btcpay.parts.merchant_pages import invoice as invoice_page
 from btcpay.parts.merchant_pages.invoice import ONLY_SET_ASIDE
 from btcpay.settlement.attention import REASONS
 from storage.queries.events import Kind
+from tests.support.attention_cases import NAMES, WAYS, late
+from tests.support.builders import pay
+from tests.support.merchant_browser import MerchantBrowser
+from tests.support.paths import PROJECT
 
 WORDS = "btcpay/parts/merchant_pages/templates/merchant/{}.html"
 

@@ -3,13 +3,13 @@
 import re
 
 import pytest
-from builders import pay
-from payer import Page
-from payer import made as invoice_of
-from payer import press as press_link
 
 from storage.queries import links
 from storage.statement import as_dict
+from tests.support.builders import pay
+from tests.support.payer import Page
+from tests.support.payer import made as invoice_of
+from tests.support.payer import press as press_link
 
 
 def press(browser, **typed):

@@ -6,15 +6,15 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
 import pytest
-from builders import pay
-from databases import plan
-from merchant_browser import MerchantBrowser
-from paths import GONE
 
 from btcpay.parts.merchant_pages import queries
 from btcpay.parts.merchant_pages.lists import search
 from btcpay.parts.merchant_pages.lists.search import is_found, loose_kind
 from btcpay.web.pages import listing
+from tests.support.builders import pay
+from tests.support.databases import plan
+from tests.support.merchant_browser import MerchantBrowser
+from tests.support.paths import GONE
 
 pytestmark = pytest.mark.both_databases
 

@@ -2,9 +2,8 @@
 
 from urllib.parse import urlsplit
 
-from merchant_browser import FROM_THIS_SITE, MerchantBrowser
-
 from btcpay.values.times import utc_now
+from tests.support.merchant_browser import FROM_THIS_SITE, MerchantBrowser
 
 
 def press(till, url):

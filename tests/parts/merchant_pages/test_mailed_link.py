@@ -3,12 +3,6 @@
 import re
 
 import pytest
-from builders import at_once, until
-from databases import about_sqlite
-from mail_server import MailServer
-from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
-from payer import Page
-from statements import statements
 
 from btcpay.merchants.merchants import set_mail
 from btcpay.notify.outbox import Outbox, new_send
@@ -16,6 +10,12 @@ from btcpay.settings.settings import read
 from btcpay.values.times import to_ms
 from btcpay.web import rate_limits
 from storage.queries import deliveries, meta
+from tests.support.builders import at_once, until
+from tests.support.databases import about_sqlite
+from tests.support.mail_server import MailServer
+from tests.support.merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
+from tests.support.payer import Page
+from tests.support.statements import statements
 
 OWNER = "owner@shop.example"
 pytestmark = pytest.mark.both_databases

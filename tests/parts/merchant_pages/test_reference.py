@@ -7,9 +7,6 @@ from html import unescape
 from urllib.parse import quote
 
 import pytest
-from builders import pay
-from fake_esplora import Terminal
-from payer import Page
 
 from btcpay.exports.payments import csv_lines, defused, labels, received
 from btcpay.invoices import create
@@ -20,6 +17,9 @@ from btcpay.web.pages.listing import SIZE
 from schemas.resources import Resources
 from storage.queries import merchants
 from storage.statement import as_dict
+from tests.support.builders import pay
+from tests.support.fake_esplora import Terminal
+from tests.support.payer import Page
 
 REFERENCES = {
     "a number": "10442",

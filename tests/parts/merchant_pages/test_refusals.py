@@ -1,9 +1,10 @@
 """A wrong form or address is explained to the merchant: on top of a page, with a way on."""
 
 import pytest
-from builders import dump, pay
-from merchant_browser import MerchantBrowser
-from payer import Page
+
+from tests.support.builders import dump, pay
+from tests.support.merchant_browser import MerchantBrowser
+from tests.support.payer import Page
 
 # Each form with a field that is wrong, and the id of the first such field.
 WRONG = {

@@ -3,13 +3,13 @@
 from io import BytesIO
 
 import pytest
-from merchant_browser import FROM_THIS_SITE
-from serving import say
 
 from btcpay.merchants import keys
 from storage.queries import deliveries, merchants, receivers
 from storage.queries import keys as stored_keys
 from storage.statement import as_dict
+from tests.support.merchant_browser import FROM_THIS_SITE
+from tests.support.serving import say
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + bytes(30)
 LOOK = {"name": "Café Ünder", "accent": "#c0397f", "contact": "+49 30 1234567"}

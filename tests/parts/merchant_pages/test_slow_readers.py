@@ -5,10 +5,10 @@ from contextlib import ExitStack
 
 import pytest
 import requests
-from builders import Live, pay, until
 
 from btcpay.parts.merchant_pages.lists.downloads import AT_ONCE
 from btcpay.parts.merchant_pages.lists.places import GaveWay, Places
+from tests.support.builders import Live, pay, until
 
 
 class Clock:

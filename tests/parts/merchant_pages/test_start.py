@@ -4,18 +4,18 @@ import re
 
 import pytest
 import requests
-from accounts import descriptor_of
-from builders import Live, at_once, new_xpub, open_shop
-from fake_esplora import serving_sandbox
-from hd_wallet import HdWallet
-from merchant_browser import FROM_THIS_SITE, ON
-from payer import Page
 
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants.sessions import start_url
 from btcpay.values.networks import NETWORKS
 from btcpay.web import rate_limits
 from storage.queries import blocks, merchants, receivers
+from tests.support.accounts import descriptor_of
+from tests.support.builders import Live, at_once, new_xpub, open_shop
+from tests.support.fake_esplora import serving_sandbox
+from tests.support.hd_wallet import HdWallet
+from tests.support.merchant_browser import FROM_THIS_SITE, ON
+from tests.support.payer import Page
 
 pytestmark = pytest.mark.both_databases
 KEY = new_xpub()

@@ -8,14 +8,14 @@ from functools import partial
 from urllib.parse import urljoin
 
 import pytest
-from builders import at_once, finish, pay, until, vanish
-from merchant_browser import FROM_THIS_SITE, MerchantBrowser
-from payer import Page, count
 
 from btcpay.check.undo import undo_above
 from btcpay.invoices.events import update_attention
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.values.times import to_ms
+from tests.support.builders import at_once, finish, pay, until, vanish
+from tests.support.merchant_browser import FROM_THIS_SITE, MerchantBrowser
+from tests.support.payer import Page, count
 
 
 def fields(browser):

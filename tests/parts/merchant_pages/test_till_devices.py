@@ -4,14 +4,14 @@ import re
 from urllib.parse import urljoin, urlsplit
 
 import pytest
-from builders import dump, finish, pay
-from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
-from merchant_paths import VARIABLE, filled
-from payer import Page
 from test_till import invoice, lost, made, press
 
 from btcpay import hooks
 from btcpay.merchants.sessions import sessions_of
+from tests.support.builders import dump, finish, pay
+from tests.support.merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
+from tests.support.merchant_paths import VARIABLE, filled
+from tests.support.payer import Page
 
 # Whatever else the service serves to who is logged in is refused: a new page by itself.
 OPEN = {

@@ -2,14 +2,13 @@
 
 from datetime import UTC, datetime, timedelta
 
-from builders import pay
-from forge import forge
-from merchant_browser import ON, MerchantBrowser
-from payer import Page
-
 from btcpay.backup.write import note_backup
 from storage.queries import meta
 from storage.sqlite import create_file
+from tests.support.builders import pay
+from tests.support.forge import forge
+from tests.support.merchant_browser import ON, MerchantBrowser
+from tests.support.payer import Page
 
 
 def words(text):

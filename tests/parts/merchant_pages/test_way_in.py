@@ -2,10 +2,9 @@
 
 import re
 
-from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
-
 from btcpay.merchants.sessions import new_login, sessions_of
 from btcpay.web import rate_limits
+from tests.support.merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
 
 
 def test_there_is_nothing_when_it_is_off(open_shops):

@@ -13,10 +13,10 @@ from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
 import pytest
-from builders import pay
-from fake_esplora import Terminal
 
 from btcpay.merchants.merchants import set_currency, set_timezone
+from tests.support.builders import pay
+from tests.support.fake_esplora import Terminal
 
 pytestmark = pytest.mark.both_databases
 

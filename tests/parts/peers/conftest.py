@@ -1,7 +1,8 @@
 """Two peers that show the till's chain."""
 
 import pytest
-from fake_peer import FakePeer, chain_of
+
+from tests.support.fake_peer import FakePeer, chain_of
 
 
 @pytest.fixture

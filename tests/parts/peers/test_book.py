@@ -6,9 +6,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from builders import REGTEST
-from fake_peer import FakePeer, chain_of, false_block, of, over_peers
-from tunnels import Socks
 
 from btcpay.parts.peers import source
 from btcpay.parts.peers.connection import Connection
@@ -18,6 +15,9 @@ from btcpay.values.finding import GREEN, RED, YELLOW
 from btcpay.values.networks import AUTO, NETWORKS
 from btcpay.values.times import to_ms
 from storage.queries import sources
+from tests.support.builders import REGTEST
+from tests.support.fake_peer import FakePeer, chain_of, false_block, of, over_peers
+from tests.support.tunnels import Socks
 
 DAY = timedelta(days=1)
 

@@ -4,13 +4,12 @@ import dataclasses
 import json
 from contextlib import ExitStack
 
-from builders import until
-from fake_peer import FakePeer, chain_of, deafen
-from samples import figures
-
 from btcpay.check.listening import listening_of
 from btcpay.check.report import Report
 from btcpay.sandbox.payer.wallet import replace
+from tests.support.builders import until
+from tests.support.fake_peer import FakePeer, chain_of, deafen
+from tests.support.samples import figures
 
 WITHIN_S = 30  # after one, on a machine that has time; 15 are promised
 

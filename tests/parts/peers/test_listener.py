@@ -6,8 +6,6 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 
 import pytest
-from builders import REGTEST, until
-from fake_peer import Bad, FakePeer, deafen, honest, of
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import compact_size, txid_bytes, txid_hex
@@ -19,6 +17,8 @@ from btcpay.parts.peers.listener import (
     Listener,
     size_of,
 )
+from tests.support.builders import REGTEST, until
+from tests.support.fake_peer import Bad, FakePeer, deafen, honest, of
 
 Open = Callable[..., FakePeer]
 

@@ -4,12 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from paths import VECTORS
 
 from btcpay import __version__
 from btcpay.bitcoin.wire import Malformed
 from btcpay.parts.peers import messages
 from btcpay.values.networks import NETWORKS
+from tests.support.paths import VECTORS
 
 MAGIC = NETWORKS["mainnet"].magic
 # Published: en.bitcoin.it/wiki/Protocol_documentation shows a version of 0.7.2 without its head and

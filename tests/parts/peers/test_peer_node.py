@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from builders import until
-from fake_peer import deafen, over_peers
-from node_till import open_chain, open_node_till
 
 from btcpay.check.listening import listening_of
 from btcpay.check.report import Report
+from tests.support.builders import until
+from tests.support.fake_peer import deafen, over_peers
+from tests.support.node_till import open_chain, open_node_till
 
 
 @pytest.fixture(scope="module")

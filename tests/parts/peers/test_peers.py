@@ -9,17 +9,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
-from fake_peer import (
-    Bad,
-    FakePeer,
-    chain_of,
-    false_block,
-    headers_body,
-    honest,
-    of,
-    over_peers,
-)
-from rival import Rival
 
 from btcpay.cli.check.report import lines_of
 from btcpay.parts.peers import source
@@ -29,6 +18,17 @@ from btcpay.proofs.verify import check_document
 from btcpay.values.finding import GREEN, YELLOW
 from btcpay.values.networks import AUTO
 from storage.queries import blocks, payments, sources
+from tests.support.fake_peer import (
+    Bad,
+    FakePeer,
+    chain_of,
+    false_block,
+    headers_body,
+    honest,
+    of,
+    over_peers,
+)
+from tests.support.rival import Rival
 
 Open = Callable[..., FakePeer]
 

@@ -4,12 +4,7 @@ import json
 import threading
 from contextlib import ExitStack
 
-import postgres
 import pytest
-from databases import ON_POSTGRES
-from fake_esplora import Terminal
-from fake_peer import FakePeer, chain_of, of
-from other_database import backed_up, on, rows_of
 
 from btcpay.backup import address_counters
 from btcpay.merchants.account import derive
@@ -17,6 +12,11 @@ from btcpay.settings import settings
 from btcpay.values.errors import CommandError
 from storage import versions
 from storage.queries import merchants
+from tests.support import postgres
+from tests.support.databases import ON_POSTGRES
+from tests.support.fake_esplora import Terminal
+from tests.support.fake_peer import FakePeer, chain_of, of
+from tests.support.other_database import backed_up, on, rows_of
 
 pytestmark = pytest.mark.both_databases
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
-from shop_refunds import address, found, made, paid
 
 from btcpay.chain.follow import add_header
 from btcpay.parts.refunds import acts, blocks, by_hand, queries
@@ -18,6 +17,7 @@ from btcpay.sandbox.node.script import script_of
 from btcpay.values.times import from_unix_s
 from storage.queries import blocks as headers
 from storage.queries import meta
+from tests.support.shop_refunds import address, found, made, paid
 
 pytestmark = pytest.mark.both_databases
 SUMS = (1_000, 2_000, 3_000)

@@ -1,12 +1,12 @@
 """The address that a payer gives: taken in any spelling, or refused with the reason."""
 
 import pytest
-from builders import Clock, open_shop
 
 from btcpay.bitcoin.address import address_of, p2pkh, p2sh, witness_script
 from btcpay.parts.refunds.destination import read
 from btcpay.values.errors import Refused
 from btcpay.values.networks import NETWORKS
+from tests.support.builders import Clock, open_shop
 
 REGTEST = NETWORKS["regtest"]
 MAINNET = NETWORKS["mainnet"]

@@ -4,11 +4,11 @@ import re
 from urllib.parse import unquote
 
 import pytest
-from attention_cases import too_much
-from merchant_browser import ON, MerchantBrowser
-from shop_refunds import address, found, give, made, paid, send, sent
 
 from btcpay.parts.refunds import queries
+from tests.support.attention_cases import too_much
+from tests.support.merchant_browser import ON, MerchantBrowser
+from tests.support.shop_refunds import address, found, give, made, paid, send, sent
 
 
 @pytest.fixture

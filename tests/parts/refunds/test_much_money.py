@@ -1,15 +1,15 @@
 """A payer who sends thousands of outputs to the address of one refund: it costs the shop little."""
 
 import pytest
-from databases import about_sqlite
-from fake_esplora import Terminal
-from shop_refunds import address, found, made, paid, send
-from statements import statements
 
 from btcpay.bitcoin.tx import TxOut
 from btcpay.parts.refunds.decide import MOST_BESIDE
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.wallet import choose
+from tests.support.databases import about_sqlite
+from tests.support.fake_esplora import Terminal
+from tests.support.shop_refunds import address, found, made, paid, send
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.both_databases
 OUTPUTS = 3_200  # of 294 satoshis: about as many as a node relays in one transaction

@@ -8,7 +8,8 @@ has it.
 import random
 
 import pytest
-from refund_histories import History
+
+from tests.support.refund_histories import History
 
 pytestmark = pytest.mark.both_databases
 STEPS = 250

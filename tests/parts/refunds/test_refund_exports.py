@@ -4,8 +4,9 @@ import csv
 import io
 
 import pytest
-from fake_esplora import Terminal
-from shop_refunds import address, made, paid, sent
+
+from tests.support.fake_esplora import Terminal
+from tests.support.shop_refunds import address, made, paid, sent
 
 pytestmark = pytest.mark.both_databases
 

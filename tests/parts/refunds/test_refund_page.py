@@ -1,11 +1,11 @@
 """The payer's page: an address is shown back, kept at a second press, and followed to its block."""
 
 import pytest
-from payer import Page
-from shop_refunds import address, found, give, made, paid, send, sent
 
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.parts.refunds import acts
+from tests.support.payer import Page
+from tests.support.shop_refunds import address, found, give, made, paid, send, sent
 
 
 @pytest.fixture

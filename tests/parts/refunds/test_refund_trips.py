@@ -3,12 +3,6 @@
 import json
 
 import pytest
-from attention_cases import after_cancellation, late, reason_of, short, too_much
-from databases import about_sqlite, empty_database
-from fake_esplora import Terminal
-from other_database import backed_up, on
-from shop_events import kinds
-from shop_refunds import address, found, give, made, paid, send, sent
 
 from btcpay.check.undo import begin_anew
 from btcpay.parts.refunds import acts, by_hand
@@ -17,6 +11,18 @@ from btcpay.sandbox.payer.wallet import double_spends
 from btcpay.values.errors import Refused
 from storage.models import RefundOutput
 from storage.statement import blank
+from tests.support.attention_cases import (
+    after_cancellation,
+    late,
+    reason_of,
+    short,
+    too_much,
+)
+from tests.support.databases import about_sqlite, empty_database
+from tests.support.fake_esplora import Terminal
+from tests.support.other_database import backed_up, on
+from tests.support.shop_events import kinds
+from tests.support.shop_refunds import address, found, give, made, paid, send, sent
 
 pytestmark = pytest.mark.both_databases
 

@@ -11,14 +11,13 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from builders import clean_environ, until
-from databases import raw
-from forge import forge
-from playground import children_of, is_alive, start_playground
-from ports import free_port
-
 from btcpay.parts.sandbox_command.place import command_line
 from storage.versions import migrate
+from tests.support.builders import clean_environ, until
+from tests.support.databases import raw
+from tests.support.forge import forge
+from tests.support.playground import children_of, is_alive, start_playground
+from tests.support.ports import free_port
 
 INTRODUCTION = {
     "the key": r"(?m)^write key +sk_test_\w{40,}$",

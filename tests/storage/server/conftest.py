@@ -1,9 +1,10 @@
 """A shop on a PostgreSQL server, whichever database the other tests are on."""
 
-import postgres
 import pytest
-from builders import open_shop
-from fake_esplora import open_till
+
+from tests.support import postgres
+from tests.support.builders import open_shop
+from tests.support.fake_esplora import open_till
 
 
 @pytest.fixture

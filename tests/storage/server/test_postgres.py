@@ -7,18 +7,18 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import postgres
 import psycopg
 import pytest
-from builders import clean_environ
-from paths import PROJECT
 from peewee import OperationalError
-from pooler import Pooler
 
 from btcpay.values.errors import DatabaseNotReady
 from storage import locks, versions
 from storage.database import open_database
 from storage.queries import merchants, meta
+from tests.support import postgres
+from tests.support.builders import clean_environ
+from tests.support.paths import PROJECT
+from tests.support.pooler import Pooler
 
 # As where requirements-postgres.txt was never installed.
 WITHOUT_DRIVER = "import sys; sys.modules['psycopg'] = None; "

@@ -4,20 +4,20 @@ import re
 import signal
 from contextlib import contextmanager, nullcontext
 
-import postgres
 import psycopg
 import pytest
 import requests
-from builders import NO_PORTS, Live, until
-from fake_esplora import Terminal
-from no_writes import counts, refuses_orders, still_reads
-from ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
-from samples import by_name
 
 from btcpay.health.doctor.run import examine
 from btcpay.settings import settings
 from storage import versions
+from tests.support import postgres
+from tests.support.builders import NO_PORTS, Live, until
+from tests.support.fake_esplora import Terminal
+from tests.support.no_writes import counts, refuses_orders, still_reads
+from tests.support.ports import free_port
+from tests.support.samples import by_name
 
 
 @contextmanager

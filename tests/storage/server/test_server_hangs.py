@@ -4,11 +4,10 @@ import os
 import signal
 from contextlib import contextmanager
 
-import flood
-import postgres
-from builders import Live
-from no_writes import counts
-from playground import children_of
+from tests.support import flood, postgres
+from tests.support.builders import Live
+from tests.support.no_writes import counts
+from tests.support.playground import children_of
 
 
 @contextmanager

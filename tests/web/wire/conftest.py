@@ -1,7 +1,8 @@
 """One shipped server for each file: that it survives its tests is part of them."""
 
 import pytest
-from builders import Clock, Live, open_shop
+
+from tests.support.builders import Clock, Live, open_shop
 
 
 @pytest.fixture(scope="module")

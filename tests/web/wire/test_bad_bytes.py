@@ -4,8 +4,9 @@ import json
 import time
 
 import pytest
-from builders import Live
-from wire import answered, chunked
+
+from tests.support.builders import Live
+from tests.support.wire import answered, chunked
 
 MAXIMUM_BODY = 65_536
 ORDER = b'{"amount_usd": 5}'

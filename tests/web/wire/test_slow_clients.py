@@ -7,7 +7,8 @@ import threading
 import time
 
 import pytest
-from wire import answered, chunked
+
+from tests.support.wire import answered, chunked
 
 CLIENTS = 60  # the service has 64 threads
 POST = (

@@ -7,8 +7,9 @@ import socket
 
 import pytest
 import requests
-from builders import until
-from strangers import KEPT, NEW, strangers, visits
+
+from tests.support.builders import until
+from tests.support.strangers import KEPT, NEW, strangers, visits
 
 STRANGERS = 200
 WORST_S = 1

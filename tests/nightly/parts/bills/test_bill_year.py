@@ -11,12 +11,12 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from bills import all_bills, new_bill
-from builders import at_once
 
 from btcpay.parts.bills import acts, queries
 from btcpay.parts.bills.after_check import on_check
 from btcpay.values.times import to_ms
+from tests.support.bills import all_bills, new_bill
+from tests.support.builders import at_once
 
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe")
 BEGIN = datetime(2027, 1, 1, tzinfo=UTC)

@@ -1,10 +1,11 @@
 """The pages of bills in a real browser: they fit, in both themes, and axe-core finds nothing."""
 
 import pytest
-from axe import axe_script, look
-from bills import new_bill, pay_now
-from browser import DESK, SMALL
-from merchant_browser import log_in
+
+from tests.support.axe import axe_script, look
+from tests.support.bills import new_bill, pay_now
+from tests.support.browser import DESK, SMALL
+from tests.support.merchant_browser import log_in
 
 LONG = "Two bags of coffee and a word without end: " + "Kaffee" * 20
 

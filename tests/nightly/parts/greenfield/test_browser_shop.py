@@ -3,12 +3,13 @@
 from urllib.parse import parse_qs, urlencode
 
 import pytest
-from builders import until
-from hosted import open_counter
-from merchant_browser import log_in
-from plug_in import GreenfieldShop
-from serving import Serving, say
 from zxingcpp import read_barcodes
+
+from tests.support.builders import until
+from tests.support.hosted import open_counter
+from tests.support.merchant_browser import log_in
+from tests.support.plug_in import GreenfieldShop
+from tests.support.serving import Serving, say
 
 ON = {"BLOCKTILL_GREENFIELD": "on", "BLOCKTILL_MERCHANT_PAGES": "on"}
 MODAL = """<p id="shop">The shop</p><script src="{root}/modal/btcpay.js"></script><script>

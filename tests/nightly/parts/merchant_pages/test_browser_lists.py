@@ -5,9 +5,10 @@ import subprocess
 from urllib.parse import unquote
 
 import pytest
-from browser import A4, LETTER
-from merchant_browser import log_in
-from programs import tool
+
+from tests.support.browser import A4, LETTER
+from tests.support.merchant_browser import log_in
+from tests.support.programs import tool
 
 # Rows of a list, but for the headings of days, that stand whole above the bar with the sections.
 SEEN = """(() => {

@@ -2,12 +2,12 @@
 
 import csv
 
-from browser import DESK, PHONE
-from builders import until
-from merchant_browser import log_in
 from PIL import Image
 
 from btcpay.sandbox.payer.wallet import replace
+from tests.support.browser import DESK, PHONE
+from tests.support.builders import until
+from tests.support.merchant_browser import log_in
 
 VISIBLE = (390, 664)  # the height that a phone's browser leaves
 ACCENT = "#c0397f"

@@ -1,13 +1,13 @@
 """The merchant's pages in a real browser: how all of them look, by keyboard, and trips."""
 
 import pytest
-from axe import axe_script, look, misfits
-from browser import DESK, PHONE, SMALL
-from builders import pay
-from merchant_browser import MerchantBrowser, log_in
-from merchant_paths import filled, rules
 
 from btcpay.languages.catalogs import LANGUAGES
+from tests.support.axe import axe_script, look, misfits
+from tests.support.browser import DESK, PHONE, SMALL
+from tests.support.builders import pay
+from tests.support.merchant_browser import MerchantBrowser, log_in
+from tests.support.merchant_paths import filled, rules
 
 # The focused element, whether an outline shows it, and whether nothing lies over its middle.
 FOCUSED = """(() => {

@@ -3,8 +3,9 @@
 import re
 
 import pytest
-from builders import Clock, Live, new_xpub, open_shop
-from fake_esplora import OWN_EXPLORER, Till, serving_sandbox
+
+from tests.support.builders import Clock, Live, new_xpub, open_shop
+from tests.support.fake_esplora import OWN_EXPLORER, Till, serving_sandbox
 
 
 @pytest.fixture

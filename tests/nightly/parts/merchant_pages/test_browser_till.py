@@ -3,13 +3,13 @@
 import re
 
 import pytest
-from axe import axe_script, faults, misfits
-from browser import SMALL
-from builders import pay, vanish
-from merchant_browser import MerchantBrowser, log_in
 
 from btcpay.sandbox.payer.wallet import replace
 from btcpay.values.money import btc_text
+from tests.support.axe import axe_script, faults, misfits
+from tests.support.browser import SMALL
+from tests.support.builders import pay, vanish
+from tests.support.merchant_browser import MerchantBrowser, log_in
 
 
 def show_code(tab, counter, amount):

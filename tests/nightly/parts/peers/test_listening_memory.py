@@ -8,13 +8,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from builders import clean_environ, until
-from fake_peer import FakePeer, chain_of
-from paths import PROJECT
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import txid_bytes
 from btcpay.parts.peers.messages import TX, getdata_body
+from tests.support.builders import clean_environ, until
+from tests.support.fake_peer import FakePeer, chain_of
+from tests.support.paths import PROJECT
 
 MOST_MB = 200
 FLOODING = 4

@@ -2,11 +2,10 @@
 
 import time
 
-from fake_peer import FakePeer, chain_of, over_peers
-
 from btcpay.check import read, run
 from btcpay.parts.peers import peer as peers_own
 from storage.queries import blocks
+from tests.support.fake_peer import FakePeer, chain_of, over_peers
 
 MONTH = 4320
 

@@ -1,7 +1,8 @@
 """A long random walk on a full node, which is asked as a peer and by no explorer."""
 
 import pytest
-from node_walk import run
+
+from tests.support.node_walk import run
 
 
 @pytest.mark.both_databases

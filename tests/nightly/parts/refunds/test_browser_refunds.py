@@ -1,12 +1,12 @@
 """The pages of refunds in a real browser: every state, size and theme, with and without scripts."""
 
 import pytest
-from axe import axe_script, look
-from browser import DESK, PHONE, SMALL
-from merchant_browser import log_in
-from shop_refunds import address, found, made, send
 
 from btcpay.parts.refunds import acts
+from tests.support.axe import axe_script, look
+from tests.support.browser import DESK, PHONE, SMALL
+from tests.support.merchant_browser import log_in
+from tests.support.shop_refunds import address, found, made, send
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,7 @@ import random
 import signal
 from collections import Counter
 
-import node_walk
 import pytest
-from forge import Forge
-from node_till import open_chain, open_node_till
-from shop_refunds import found, made
-from spending import spend_p2wpkh
 
 from btcpay.bitcoin.address import p2pkh, p2sh, witness_script
 from btcpay.bitcoin.tx import TxOut, parse_tx
@@ -22,6 +17,11 @@ from btcpay.parts.refunds import queries
 from btcpay.proofs.verify import check_document
 from btcpay.sandbox.node.script import address_of
 from btcpay.sandbox.payer.key import Key
+from tests.support import node_walk
+from tests.support.forge import Forge
+from tests.support.node_till import open_chain, open_node_till
+from tests.support.shop_refunds import found, made
+from tests.support.spending import spend_p2wpkh
 
 pytestmark = pytest.mark.both_databases
 KINDS = (

@@ -6,12 +6,11 @@ import resource
 import subprocess
 import sys
 
-from paths import PROJECT
-from shop_refunds import address, made, paid
-
 from btcpay.bitcoin.tx import TxOut
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.wallet import choose
+from tests.support.paths import PROJECT
+from tests.support.shop_refunds import address, made, paid
 
 LIMIT_BYTES = 512 * 1024**2
 OUTPUTS = 3_200

@@ -8,8 +8,9 @@ import sys
 
 import pytest
 import requests
-from builders import clean_environ, until
-from playground import children_of, is_alive
+
+from tests.support.builders import clean_environ, until
+from tests.support.playground import children_of, is_alive
 
 ONCE = [sys.executable, "-P", "-m", "btcpay", "sandbox", "--once"]
 # The tests of a shop, with nothing but Python; docs/developers/sandbox.md does it with curl.
