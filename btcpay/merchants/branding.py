@@ -39,7 +39,8 @@ def luminance(colour: str) -> float:
 def _linear(share: float) -> float:
     if share <= 0.04045:
         return share / 12.92
-    return float(((share + 0.055) / 1.055) ** 2.4)
+    curved: float = ((share + 0.055) / 1.055) ** 2.4
+    return curved
 
 
 def contrast(one: str, other: str) -> float:
