@@ -31,8 +31,8 @@ HAVE_DEFAULTS = (
     "BLOCKTILL_DATABASE_URL",
 )  # their defaults are rarely wanted
 log = logging.getLogger(__name__)
-as_json = click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
-limited = click.option(
+json_option = click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+limit_option = click.option(
     "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True
 )
 
@@ -103,9 +103,9 @@ def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
     return update_wrapper(command, function)
 
 
-def answering(function: Callable[..., Any]) -> Callable[..., Any]:
+def with_json_shell(function: Callable[..., Any]) -> Callable[..., Any]:
     """`with_shell`, and the option --json."""
-    return as_json(with_shell(function))
+    return json_option(with_shell(function))
 
 
 def require_text(values: Iterable[Any]) -> None:
@@ -198,7 +198,7 @@ def number(name: str, value: Any) -> Any:
     return value
 
 
-def owners(db: Database) -> dict[int, str]:
+def merchant_names(db: Database) -> dict[int, str]:
     """The names of all merchants by their ids."""
     return {row.id: row.name for row in db.rows(merchants.ALL)}
 
@@ -236,10 +236,10 @@ def add_list_and_show(
     """
 
     @group.command("list", help=f"The newest {of.name}s of all merchants.")
-    @limited
-    @answering
+    @limit_option
+    @with_json_shell
     def list_(shell: Shell, limit: int) -> None:
-        names = owners(shell.db)
+        names = merchant_names(shell.db)
         base_url = shell.settings.base_url
         rows = shell.db.rows(newest, limit=limit)
         facts = [facts_of(of, base_url, names[row.merchant_id], row) for row in rows]
@@ -252,7 +252,7 @@ def add_list_and_show(
 
     @group.command("show", help=f"Show a {of.name}, with all that events have of it.")
     @click.argument("id", metavar="ID")
-    @answering
+    @with_json_shell
     def show_(shell: Shell, id: str) -> None:
         row = of.find(shell.db, id)
         base_url = shell.settings.base_url

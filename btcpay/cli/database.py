@@ -11,7 +11,7 @@ from btcpay.backup.restore import carry_over, move_counters
 from btcpay.backup.restore import restore as put_back
 from btcpay.backup.write import DOCS, note_backup, write_backup
 from btcpay.check.undo import begin_anew
-from btcpay.cli.context import Shell, answering, plain, printable, say, with_shell
+from btcpay.cli.context import Shell, plain, printable, say, with_json_shell, with_shell
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
@@ -22,13 +22,13 @@ from storage.versions import migrate as run_steps
 
 
 @click.command()
-@answering
+@with_json_shell
 def migrate(shell: Shell) -> None:
     """Bring the database to this version."""
-    shell.answer(*migrated(shell.settings))
+    shell.answer(*run_migrations(shell.settings))
 
 
-def migrated(settings: Settings, folder: Path = STEPS) -> tuple[Row, str]:
+def run_migrations(settings: Settings, folder: Path = STEPS) -> tuple[Row, str]:
     """Migrates; what was done, for a program and for a person."""
     url = settings.database_url
     network = settings.network.name
@@ -47,7 +47,7 @@ def migrated(settings: Settings, folder: Path = STEPS) -> tuple[Row, str]:
 @click.option(
     "--quiet", is_flag=True, help="Print nothing while all is well, for cron."
 )
-@answering
+@with_json_shell
 def backup(shell: Shell, file: Path, force: bool, quiet: bool) -> None:
     """Write a complete copy of the database to FILE, even while the service runs."""
     version, network = write_backup(shell.settings.database_url, file, force)
@@ -89,7 +89,7 @@ NEVER_AGAIN = (
     is_flag=True,
     help="After pg_restore: move counters, log browsers out.",
 )
-@answering
+@with_json_shell
 def restore(
     shell: Shell, file: Path | None, yes: bool, skip: int, in_place: bool
 ) -> None:

@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from btcpay.cli.context import Shell, answering, printable
+from btcpay.cli.context import Shell, printable, with_json_shell
 from btcpay.health.doctor.run import examine
 from btcpay.values.finding import RED, Finding
 from btcpay.values.times import utc_now
@@ -17,7 +17,7 @@ COLUMNS = "name colour sentence remedy"
 @click.option(
     "--integrity", is_flag=True, help="Read the whole database too: pages and totals."
 )
-@answering
+@with_json_shell
 def doctor(shell: Shell, integrity: bool) -> None:
     """Examine the service's health: one line for each finding, with its remedy.
 

@@ -7,7 +7,7 @@ from itertools import chain
 
 import click
 
-from btcpay.cli.context import Shell, answering, json_lines, number, with_shell
+from btcpay.cli.context import Shell, json_lines, number, with_json_shell, with_shell
 from btcpay.exports import payments
 from btcpay.exports.ledgers import FORMATS
 from btcpay.exports.payments import label_lines
@@ -41,7 +41,7 @@ export = click.Group(
     help="Koinly's is its simple template.",
 )
 @of_merchant
-@answering
+@with_json_shell
 def export_payments(
     shell: Shell,
     from_at: datetime | None,

@@ -8,21 +8,21 @@ import click
 from btcpay.check.mempool import next_look
 from btcpay.cli.context import (
     Shell,
-    answering,
-    as_json,
-    limited,
+    json_option,
+    limit_option,
     plain,
     printable,
     say,
     show,
+    with_json_shell,
     with_shell,
 )
 from btcpay.cli.operation_options import (
-    as_typed,
     currency_of,
     number,
-    priced,
-    validated,
+    order_fields,
+    parse_amount_option,
+    validate,
 )
 from btcpay.invoices import by_hand, create
 from btcpay.invoices.explain import WAYS_OUT, explanation
@@ -83,7 +83,7 @@ invoice = click.Group("invoice", help="Invoices of all merchants.")
 @click.option(
     "--expires-in-hours", metavar="H", callback=number, help="[default: it never does]"
 )
-@answering
+@with_json_shell
 def invoice_create(
     shell: Shell, merchant: str, currency: str | None, **fields: Any
 ) -> None:
@@ -92,10 +92,10 @@ def invoice_create(
     beside = {name: fields.pop(name) for name in ("reference", "return_url")}
     currency = currency_of(owner, currency, fields)
     if currency:
-        wanted = priced(currency, fields)
+        wanted = order_fields(currency, fields)
     else:
-        usd = as_typed("USD", fields["amount_usd"], "--usd")
-        wanted = validated(NEW_INVOICE, fields | {"amount_usd": usd})
+        usd = parse_amount_option("USD", fields["amount_usd"], "--usd")
+        wanted = validate(NEW_INVOICE, fields | {"amount_usd": usd})
     order = create.order_of(
         owner.id, wanted | beside, currency, most(currency or "USD")
     )
@@ -113,8 +113,8 @@ def invoice_create(
     is_flag=True,
     help="Those that need attention, oldest first, and why.",
 )
-@limited
-@answering
+@limit_option
+@with_json_shell
 def invoice_list(shell: Shell, status: str | None, attention: bool, limit: int) -> None:
     """The newest invoices, and what their addresses received, confirmed or not."""
     if attention and status:
@@ -137,7 +137,7 @@ def invoice_list(shell: Shell, status: str | None, attention: bool, limit: int) 
 @click.option(
     "--proof", is_flag=True, help="Show the proofs of its payments instead, as JSON."
 )
-@answering
+@with_json_shell
 def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
     """Show all that is known of an invoice: what was received, its status, and why."""
     if proof:
@@ -215,7 +215,7 @@ PROOF_COLUMNS = "txid vout amount_sats script block_hash mined_at network"
 
 @click.command("verify-proof")
 @click.argument("file", type=click.File("rb"))
-@as_json
+@json_option
 def verify_proof(file: BinaryIO, as_json: bool) -> None:
     """Check a file of `invoice show --proof` offline, from the file alone.
 

@@ -6,8 +6,20 @@ from typing import Any
 
 import click
 
-from btcpay.cli.context import Shell, answering, limited, owners, say, with_shell
-from btcpay.cli.operation_options import as_typed, number, require_units, validated
+from btcpay.cli.context import (
+    Shell,
+    limit_option,
+    merchant_names,
+    say,
+    with_json_shell,
+    with_shell,
+)
+from btcpay.cli.operation_options import (
+    number,
+    parse_amount_option,
+    require_units,
+    validate,
+)
 from btcpay.invoices import links
 from btcpay.invoices.create import live_price
 from btcpay.merchants.merchants import find_merchant
@@ -63,7 +75,7 @@ def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
 @click.option(
     "--suggest", metavar="5,10,20", callback=_amounts, help="Amounts shown as buttons."
 )
-@answering
+@with_json_shell
 def link_create(
     shell: Shell,
     merchant: str,
@@ -79,12 +91,12 @@ def link_create(
     now = shell.now
     currency = checked_currency(currency or owner.currency)
     amounts = {
-        f"{name}_usd": as_typed(
+        f"{name}_usd": parse_amount_option(
             currency, fields[f"{name}_usd"], f"--{name.partition('_')[0]}"
         )
         for name in links.AMOUNTS
     }
-    wanted = typed_texts(validated(NEW_PRICED_LINK, fields | amounts)) | {
+    wanted = typed_texts(validate(NEW_PRICED_LINK, fields | amounts)) | {
         "suggested": suggest
     }
     require_units(currency, [wanted.get(f"{name}_usd") for name in links.AMOUNTS])
@@ -100,11 +112,11 @@ def link_create(
 
 
 @link.command("list")
-@limited
-@answering
+@limit_option
+@with_json_shell
 def link_list(shell: Shell, limit: int) -> None:
     """The newest payment links of all merchants."""
-    names = owners(shell.db)
+    names = merchant_names(shell.db)
     rows = listings.newest(shell.db, stored_links.LIST, limit)
     shown = [as_dict(row) | {"merchant": names[row.merchant_id]} for row in rows]
     shell.show(shown, LINK_COLUMNS)

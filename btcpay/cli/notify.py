@@ -11,10 +11,10 @@ import click
 from btcpay.cli.context import (
     Shell,
     Stop,
-    answering,
-    limited,
+    limit_option,
     printable,
     say,
+    with_json_shell,
     with_shell,
     write_data,
 )
@@ -55,7 +55,7 @@ webhook = click.Group(
 @click.option(
     "--kinds", multiple=True, type=KIND, metavar="KIND", help="Only this, or these."
 )
-@answering
+@with_json_shell
 def webhook_add(
     shell: Shell,
     merchant: str,
@@ -79,7 +79,7 @@ def webhook_add(
 
 
 @webhook.command("list")
-@answering
+@with_json_shell
 def webhook_list(shell: Shell) -> None:
     """All endpoints, how much waits for each, and why one is disabled."""
 
@@ -106,7 +106,7 @@ def webhook_remove(shell: Shell, webhook_id: str) -> None:
 
 @webhook.command("rotate")
 @click.argument("webhook_id", metavar="ID")
-@answering
+@with_json_shell
 def webhook_rotate(shell: Shell, webhook_id: str) -> None:
     """Make a new secret; for a day everything is signed with the old one too."""
     rotated = receivers.rotate(shell.db, webhook_id, shell.now)
@@ -116,7 +116,7 @@ def webhook_rotate(shell: Shell, webhook_id: str) -> None:
 
 @webhook.command("test")
 @click.argument("webhook_id", metavar="ID")
-@answering
+@with_json_shell
 def webhook_test(shell: Shell, webhook_id: str) -> None:
     """Send a made-up `invoice.paid` now; exit status 1 if it was not accepted."""
     endpoint = receivers.find_own(shell.db, webhook_id)
@@ -129,8 +129,8 @@ def webhook_test(shell: Shell, webhook_id: str) -> None:
 
 @webhook.command("deliveries")
 @click.argument("webhook_id", metavar="ID")
-@limited
-@answering
+@limit_option
+@with_json_shell
 def webhook_deliveries(shell: Shell, webhook_id: str, limit: int) -> None:
     """The newest deliveries: how often each was tried, and what was answered."""
     receivers.find(shell.db, webhook_id)
@@ -171,7 +171,7 @@ EVERY_S = 0.5  # between looks at the table of events
 @click.option(
     "--forward-to", "url", metavar="URL", help="Also send each there, once, signed."
 )
-@answering
+@with_json_shell
 def listen(
     shell: Shell, merchant: str | None, since: int | None, url: str | None
 ) -> None:

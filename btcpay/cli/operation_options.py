@@ -28,7 +28,7 @@ def number(_context: Any, _option: Any, text: str | None) -> Decimal | str | Non
         return text
 
 
-def validated(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
+def validate(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
     """The values that the schema makes of options with its fields' names.
 
     Raises UsageError with the operation's own words, with options in place of fields.
@@ -42,7 +42,7 @@ def validated(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
         raise click.UsageError(shown) from None
 
 
-def as_typed(
+def parse_amount_option(
     currency: str, given: Decimal | str | None, option: str = "--amount"
 ) -> Decimal | None:
     """An amount of this currency, which may have its sign, its code or groups. Raises UsageError.
@@ -67,10 +67,10 @@ def as_typed(
         raise click.UsageError(f"{option}: {message}") from None
 
 
-def priced(currency: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def order_fields(currency: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of an order for an --amount of this currency. Raises UsageError, TooMuch."""
-    amount = as_typed(currency, options["amount"])
-    wanted = validated(accepts.NEW_PRICED_INVOICE, {**options, "amount": amount})
+    amount = parse_amount_option(currency, options["amount"])
+    wanted = validate(accepts.NEW_PRICED_INVOICE, {**options, "amount": amount})
     require_units(currency, [wanted["amount"]])
     if wanted["amount"] > most(currency):
         raise TooMuch(f"the amount is worth more than {most(currency):,} {currency}")

@@ -10,7 +10,7 @@ import click
 
 from btcpay.cli.children import Children
 from btcpay.cli.context import Shell, Stop, say, with_shell
-from btcpay.cli.database import migrated
+from btcpay.cli.database import run_migrations
 from btcpay.cli.merchant.access import KEY_FILE, kept_key
 from btcpay.merchants.sessions import login_url
 from btcpay.settings.logs import is_json
@@ -78,6 +78,6 @@ def prepare(settings: Settings, folder: Path = STEPS) -> None:
         if found and 0 < found < wanted:
             copy(path, beside := path.with_name(f"{path.name}.version-{found}"))
             say(f"copied the database of version {found} to {beside}")
-    done, text = migrated(settings, folder)
+    done, text = run_migrations(settings, folder)
     if done["applied"]:
         say(text)

@@ -7,7 +7,7 @@ from click import Context, style, unstyle
 
 from btcpay.check.report import Report
 from btcpay.cli.check.check import check
-from btcpay.cli.check.report import Reporter, lines_of
+from btcpay.cli.check.report import Reporter, summary_lines
 from btcpay.cli.context import Shell
 from btcpay.merchants.merchants import set_mail
 from btcpay.notify.mail.transport import add_timed
@@ -97,7 +97,7 @@ def test_a_mempool_that_fails_while_blocks_are_read_makes_previews_late(lied_to)
 
 
 def test_what_is_late_or_not_agreed_upon_is_yellow_and_what_fails_is_not():
-    lines = lines_of(Report(unreached=["inv"], answered=True, failed=["other"]))
+    lines = summary_lines(Report(unreached=["inv"], answered=True, failed=["other"]))
     yellow = [
         unstyle(line) for line in lines if line == style(unstyle(line), fg="yellow")
     ]
@@ -106,7 +106,7 @@ def test_what_is_late_or_not_agreed_upon_is_yellow_and_what_fails_is_not():
         "only one of the sources shows the newest blocks",
     ]
     assert not any(
-        "only one" in line for line in lines_of(Report())
+        "only one" in line for line in summary_lines(Report())
     )  # nobody was asked
 
 

@@ -19,7 +19,7 @@ from btcpay.check.listening import listening_of
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.cli.check.report import Reporter
-from btcpay.cli.context import Shell, Stop, answering
+from btcpay.cli.context import Shell, Stop, with_json_shell
 from btcpay.http import http_client
 from btcpay.invoices.status import find_invoice
 from btcpay.notify.lane import MAIL_PART, PROGRAM_PARTS
@@ -58,7 +58,7 @@ log = logging.getLogger(__name__)
 @click.option(
     "--new-peers", is_flag=True, help="Forget all peers that earlier runs have met."
 )
-@answering
+@with_json_shell
 def check(
     shell: Shell,
     watch: int | None,

@@ -73,7 +73,7 @@ class Reporter:
             level = logging.INFO if well else logging.ERROR
             log.log(level, "check", extra={"fields": self._summary(report)})
         elif report:
-            click.echo("\n".join(lines_of(report)))
+            click.echo("\n".join(summary_lines(report)))
 
     def end(self, report: Report | None) -> NoReturn:
         self.show(report)
@@ -104,7 +104,7 @@ def _heights(report: Report) -> str:
     return ", ".join(map(str, report.set_aside))
 
 
-def lines_of(report: Report) -> list[str]:
+def summary_lines(report: Report) -> list[str]:
     behind = report.blocks_behind
     looked_at = report.looked_at
     ahead_s = report.clock_ahead_s

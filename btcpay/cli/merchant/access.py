@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from btcpay import hooks
-from btcpay.cli.context import Shell, answering, say, with_shell
+from btcpay.cli.context import Shell, say, with_json_shell, with_shell
 from btcpay.merchants import keys
 from btcpay.merchants import sessions as merchant_sessions
 from btcpay.merchants.merchants import find_merchant
@@ -34,7 +34,7 @@ key = click.Group("key", help="API keys: issued once, stored as a hash.")
 @click.argument("merchant")
 @click.option("--scope", type=click.Choice(["read", "write"]))
 @click.option("--name", default="", help="A text to tell keys apart.")
-@answering
+@with_json_shell
 def key_issue(
     shell: Shell, merchant: str, scope: str | None, name: str, **options: Any
 ) -> None:
@@ -78,7 +78,7 @@ def keep(file: Path, secret: str = "") -> None:
 
 
 @key.command("list")
-@answering
+@with_json_shell
 def key_list(shell: Shell) -> None:
     """All keys, without their secrets."""
     shell.show(shell.db.rows(stored_keys.ALL), KEY_COLUMNS)
@@ -98,7 +98,7 @@ def key_revoke(shell: Shell, key_id: str) -> None:
 @click.option(
     "--grace", metavar="HOURS", type=click.IntRange(0, 8760), default=24, help="[24]"
 )
-@answering
+@with_json_shell
 def key_rotate(shell: Shell, key_id: str, grace: int) -> None:
     """Issue a new secret; the old one works for the HOURS of --grace."""
     network = shell.settings.network
@@ -121,7 +121,7 @@ MAYBE_OFF = (
 @click.option(
     "--till", is_flag=True, help="It opens the till, its sales and receipts alone."
 )
-@answering
+@with_json_shell
 def login(shell: Shell, merchant: str, till: bool) -> None:
     """Print a link that opens the merchant's pages once, within ten minutes."""
     if not shell.settings.merchant_pages:
@@ -143,7 +143,7 @@ def login(shell: Shell, merchant: str, till: bool) -> None:
 
 @click.command("sessions")
 @click.argument("merchant")
-@answering
+@with_json_shell
 def sessions(shell: Shell, merchant: str) -> None:
     """The browsers that are logged in to a merchant's pages, the newest first."""
     owner = find_merchant(shell.db, merchant)

@@ -9,7 +9,14 @@ import orjson
 
 from btcpay.bitcoin.descriptor import MAX_CHARS, Descriptor
 from btcpay.check.beginning import begin_chain
-from btcpay.cli.context import Shell, answering, json_lines, plain, say, write_data
+from btcpay.cli.context import (
+    Shell,
+    json_lines,
+    plain,
+    say,
+    with_json_shell,
+    write_data,
+)
 from btcpay.cli.merchant.access import login, logout, sessions
 from btcpay.cli.merchant.preferences import brand, currency, mail, timezone, way_back
 from btcpay.merchants.account import (
@@ -67,7 +74,7 @@ merchant = click.Group(
 )
 @click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")
 @click.option("--yes", is_flag=True, help="Do not ask whether the addresses are right.")
-@answering
+@with_json_shell
 def merchant_add(
     shell: Shell, name: str, xpub: str, script: str | None, yes: bool
 ) -> None:
@@ -121,7 +128,7 @@ def key_of(xpub: str, others: list[str]) -> str:
 
 
 @merchant.command("list")
-@answering
+@with_json_shell
 def merchant_list(shell: Shell) -> None:
     """All merchants: next address, highest paid one, gap limits needed and set in the wallet."""
     rows = []
@@ -145,7 +152,7 @@ wallet = click.Group("wallet", help="The facts that a merchant's wallet needs.")
     "--count", type=A_COUNT, help=f"[default: all given out, and {MARGIN} more]"
 )
 @click.option("--addresses", is_flag=True, help="A plain list of addresses instead.")
-@answering
+@with_json_shell
 def wallet_export(
     shell: Shell, merchant: str, count: int | None, addresses: bool
 ) -> None:
@@ -174,7 +181,7 @@ def wallet_export(
 @wallet.command("gap")
 @click.argument("merchant")
 @click.argument("limit", type=A_COUNT, required=False)
-@answering
+@with_json_shell
 def wallet_gap(shell: Shell, merchant: str, limit: int | None) -> None:
     """Note the gap limit that the wallet has now; without LIMIT, show the last one noted.
 

@@ -4,7 +4,7 @@ from typing import BinaryIO, cast
 
 import click
 
-from btcpay.cli.context import Shell, answering, printable, say
+from btcpay.cli.context import Shell, printable, say, with_json_shell
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants import branding, merchants
 from btcpay.prices.price import Prices
@@ -32,7 +32,7 @@ LOGO_KIB = branding.MAX_LOGO_BYTES // 1024
     "--contact", metavar="TEXT", help="How customers reach the merchant, in one line."
 )
 @click.option("--clear", is_flag=True, help="Forget what was set before.")
-@answering
+@with_json_shell
 def brand(
     shell: Shell, merchant: str, logo: BinaryIO | None, clear: bool, **texts: str | None
 ) -> None:
@@ -47,7 +47,7 @@ def brand(
 @click.command("currency")
 @click.argument("merchant")
 @click.argument("code", required=False, metavar="[EUR]")
-@answering
+@with_json_shell
 def currency(shell: Shell, merchant: str, code: str | None) -> None:
     """Show or set the currency that a merchant counts in: till, links, sums, mails, exports.
 
@@ -68,7 +68,7 @@ def currency(shell: Shell, merchant: str, code: str | None) -> None:
 @click.command("timezone")
 @click.argument("merchant")
 @click.argument("name", required=False, metavar="[Europe/Berlin]")
-@answering
+@with_json_shell
 def timezone(shell: Shell, merchant: str, name: str | None) -> None:
     """Show or set the time zone that divides a merchant's days, past ones too."""
     owner = merchants.find_merchant(shell.db, merchant)
@@ -93,7 +93,7 @@ def timezone(shell: Shell, merchant: str, name: str | None) -> None:
 @click.option(
     "--language", type=click.Choice(list(LANGUAGES)), help="Of all these mails."
 )
-@answering
+@with_json_shell
 def mail(
     shell: Shell,
     merchant: str,
@@ -127,7 +127,7 @@ def mail(
 @click.argument("off", required=False, type=click.Choice(["off"]), metavar="[off]")
 @click.option("--paid", metavar="URL", help="Where the page of a paid invoice leads.")
 @click.option("--unpaid", metavar="URL", help="Where the page of an unpaid one leads.")
-@answering
+@with_json_shell
 def way_back(
     shell: Shell, merchant: str, off: str | None, paid: str | None, unpaid: str | None
 ) -> None:

@@ -14,7 +14,7 @@ import segno
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.check.beginning import begin_chain
 from btcpay.cli.context import require_text, say
-from btcpay.cli.database import migrated
+from btcpay.cli.database import run_migrations
 from btcpay.cli.doctor import line_of
 from btcpay.cli.merchant.access import KEY_FILE, keep
 from btcpay.cli.merchant.merchant import key_of, key_option
@@ -142,7 +142,7 @@ class _Run(Talk):
         def as_user(work: Callable[[Settings], None]) -> None:
             machine.as_user(user, lambda: work(read(said)))
 
-        as_user(lambda settings: say(migrated(settings)[1]))
+        as_user(lambda settings: say(run_migrations(settings)[1]))
         if text != self.text or not machine.is_closed(self.file):
             machine.write_settings(self.file, text, user)
             say(f"wrote {self.file}")

@@ -9,12 +9,12 @@ from btcpay import hooks
 from btcpay.cli.context import (
     Shell,
     add_list_and_show,
-    answering,
     facts_of,
     say,
+    with_json_shell,
     with_shell,
 )
-from btcpay.cli.operation_options import number, priced
+from btcpay.cli.operation_options import number, order_fields
 from btcpay.invoices.create import order_of
 from btcpay.invoices.links import most
 from btcpay.merchants.merchants import find_merchant
@@ -62,7 +62,7 @@ bill = click.Group("bill", help="Bills, which are priced when they are paid.")
     metavar="DATE",
     help="Make none later.",
 )
-@answering
+@with_json_shell
 def create(
     shell: Shell,
     merchant: str,
@@ -79,7 +79,7 @@ def create(
     owner = find_merchant(shell.db, merchant)
     now = shell.now
     code = checked_currency(currency or owner.currency)
-    wanted = priced(code, fields) | {"reference": reference}
+    wanted = order_fields(code, fields) | {"reference": reference}
     order = order_of(owner.id, wanted, code, most(code))
     acts.refuse_unpayable(shell.db, Prices(shell.settings), now, order)
     with shell.db.write():
@@ -134,7 +134,7 @@ def _moment(_context: Any, _option: Any, text: str) -> datetime:
 )
 @click.option("--series", metavar="ID", help="Of this series alone.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@answering
+@with_json_shell
 def undo(shell: Shell, since: datetime, series: str | None, yes: bool) -> None:
     """Take back the unpaid bills that series have made since a time, as by a wrong clock.
 

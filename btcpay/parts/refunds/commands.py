@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from btcpay import hooks
-from btcpay.cli.context import Shell, add_list_and_show, answering, say
-from btcpay.cli.operation_options import number, priced
+from btcpay.cli.context import Shell, add_list_and_show, say, with_json_shell
+from btcpay.cli.operation_options import number, order_fields
 from btcpay.invoices.create import live_price
 from btcpay.invoices.status import find_invoice
 from btcpay.parts.refunds import acts, by_hand, queries, sums
@@ -36,7 +36,7 @@ refund = click.Group("refund", help="Refunds, which the merchant's own wallet se
     "--address", metavar="ADDRESS", help="The payer's address, if you know it."
 )
 @click.option("--reason", metavar="TEXT", help="Shown to the payer.")
-@answering
+@with_json_shell
 def create(
     shell: Shell,
     invoice_id: str,
@@ -54,7 +54,7 @@ def create(
         if amount_sats is not None:
             raise click.UsageError("say --sats or --amount")
         code = checked_currency(currency or invoice.currency)
-        wanted = priced(code, {"amount": amount})["amount"]
+        wanted = order_fields(code, {"amount": amount})["amount"]
         price = live_price(Prices(shell.settings), shell.now, code).in_currency
         amount_sats = sums.sats_at(wanted, price)
     order = acts.Order(invoice.merchant_id, invoice.id, amount_sats, reason, address)
@@ -67,7 +67,7 @@ def create(
 @refund.command("sent")
 @click.argument("refund_id", metavar="ID")
 @click.argument("output", metavar="[TXID:VOUT]", required=False)
-@answering
+@with_json_shell
 def confirm_sent(shell: Shell, refund_id: str, output: str | None) -> None:
     """Say that this output was the refund, although it pays another sum.
 
@@ -85,7 +85,7 @@ def confirm_sent(shell: Shell, refund_id: str, output: str | None) -> None:
 
 @refund.command("cancel")
 @click.argument("refund_id", metavar="ID")
-@answering
+@with_json_shell
 def cancel(shell: Shell, refund_id: str) -> None:
     """Cancel a refund that is not sent; what a wallet has sent already cannot be stopped."""
     acts.drop(shell.db, refund_id, acts.CANCELED, shell.now)
@@ -94,7 +94,7 @@ def cancel(shell: Shell, refund_id: str) -> None:
 
 @refund.command("proof")
 @click.argument("refund_id", metavar="ID")
-@answering
+@with_json_shell
 def proof(shell: Shell, refund_id: str) -> None:
     """Print the proof that a refund was sent, as JSON; `verify-proof` checks it."""
     row = RESOURCE.find(shell.db, refund_id)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from btcpay.cli.check.report import lines_of
+from btcpay.cli.check.report import summary_lines
 from btcpay.parts.peers import source
 from btcpay.parts.peers.findings import findings
 from btcpay.parts.peers.source import Peers
@@ -146,7 +146,7 @@ def test_peers_that_stand_apart_are_said_in_yellow(shop):
     report = check(till, *peers)
     assert report.complete and not report.is_agreed
     assert "only one of the sources shows the newest blocks" in "\n".join(
-        lines_of(report)
+        summary_lines(report)
     )
     settings = replace(till.settings, peers=tuple(peer.place for peer in peers))
     good, behind, _ = findings(settings, till.shop.service.db, till.clock())
