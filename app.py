@@ -12,7 +12,7 @@ from btcpay.api import blueprint as api
 from btcpay.api.call import Call, Operation
 from btcpay.checkout import views as checkout
 from btcpay.health.metrics import Figures
-from btcpay.health.scrape import Scraped
+from btcpay.health.scrape import MetricsServer
 from btcpay.invoices import create
 from btcpay.invoices.links import new_link
 from btcpay.settings.settings import Settings
@@ -152,7 +152,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
         service.db, service.limiter.is_complete, service.now, file and file.parent
     )
     collectors = [service.counters, figures]
-    app.extensions["metrics"] = functools.partial(Scraped, collectors)
+    app.extensions["metrics"] = functools.partial(MetricsServer, collectors)
     app.config["MAX_CONTENT_LENGTH"] = (
         settings.max_body_bytes + 1
     )  # see btcpay/web/body.py

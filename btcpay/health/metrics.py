@@ -213,12 +213,12 @@ class Counters(Collector):
             multiprocess_mode="max",
         )
 
-    def answered(self, operation: str, status: int, took_s: int | float) -> None:
+    def count_answer(self, operation: str, status: int, took_s: int | float) -> None:
         """Counts one answer; thread safe, some microseconds."""
         self._requests(operation, status).inc()
         self._seconds(operation).observe(took_s)
 
-    def priced(self, good: bool) -> None:
+    def count_price_refresh(self, good: bool) -> None:
         self._refreshes.labels("price" if good else "none").inc()
         if good:
             self._priced.set(self._unix_s())

@@ -55,7 +55,7 @@ def _remove(folder: str, owner: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-class Scrape(MetricsHandler):
+class ScrapeHandler(MetricsHandler):
     """GET /metrics, in the format that the scraper prefers."""
 
     timeout = 5  # of one scraper at a time: a silent one must not keep out the next
@@ -67,7 +67,7 @@ class Scrape(MetricsHandler):
             self.send_error(404)
 
 
-class Scraped(HTTPServer):
+class MetricsServer(HTTPServer):
     """Answers scrapes on a listening socket that other processes may share, in one thread.
 
     A thread of its own, with its own connection to the database: requests do not wait for it.
@@ -79,7 +79,7 @@ class Scraped(HTTPServer):
         registry = CollectorRegistry()
         for collector in collectors:
             registry.register(collector)
-        handler = type("Scrape", (Scrape,), {"registry": registry})
+        handler = type("ScrapeHandler", (ScrapeHandler,), {"registry": registry})
         super().__init__(listener.getsockname()[:2], handler, bind_and_activate=False)
         self.socket.close()
         listener.setblocking(

@@ -1,4 +1,4 @@
-"""The state of the shop from one pure function, which `/readyz`, the doctor and the pages show."""
+"""The shop's health, decided by one pure function for `/readyz`, the doctor and the pages."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,75 +12,104 @@ from storage.database import Database
 from storage.queries import meta
 from storage.queries.lists import today
 
-# A shop that is backed up every night has then missed two backups.
+# Long enough for a shop with nightly backups to have missed two.
 BACKUP_AGE = timedelta(days=3)
-# Of BLOCKTILL_CHECK_MAX_AGE_MIN: three minutes, when a check of every minute has failed twice.
+# The part of BLOCKTILL_CHECK_MAX_AGE_MIN after which a check is late. It is three minutes by
+# default: then a check that runs every minute has failed twice.
 LATE = 1 / 5
 
 
 @dataclass(frozen=True)
 class State:
-    """Colours of the shop's health, and the facts behind them."""
+    """Colours of the shop's health, and the facts behind them.
 
-    # Green while payments are found: a check was complete within BLOCKTILL_CHECK_MAX_AGE_MIN, and
-    # its time is no further in the future. Yellow before the first. `/readyz` and alarms use this.
-    found: Colour
-    found_at: datetime | None
-    checked: Colour  # the same, but yellow once the check is LATE: no explorer answers, or no cron
-    previews: Colour  # yellow if open pages could not be looked up in time; their money is found
+    `payments` is what `/readyz` and alarms use. It is green while payments are found: the last
+    complete check is at most BLOCKTILL_CHECK_MAX_AGE_MIN old, and its time is no further in the
+    future. It is yellow before the first check.
+    `check` is the same, but yellow once the check is LATE: no explorer answers, or cron is missing.
+    `previews` is yellow if open pages could not be looked up in time. Their money is still found.
+    `chain` is red if its newest block is too old, and yellow while blocks are still to be read.
+    """
+
+    payments: Colour
+    checked_at: datetime | None
+    check: Colour
+    previews: Colour
     previews_late: int  # the number of these pages
-    chain: Colour  # red if its newest block is too old, yellow while blocks are still to be read
+    chain: Colour
     progress: Progress | None
     backup: Colour
 
 
 def state_in(db: Database, settings: Settings, now: datetime) -> State:
-    found_at, backed_up_at = (
-        meta.time(db, key) for key in (meta.Key.CHECKED_AT, meta.Key.BACKED_UP_AT)
+    """The state, by the facts in the database."""
+    return state_of(
+        meta.time(db, meta.Key.CHECKED_AT),
+        meta.count(db, meta.Key.PREVIEWS_LATE),
+        progress_of(db, now),
+        meta.time(db, meta.Key.BACKED_UP_AT),
+        settings,
+        now,
     )
-    late = meta.count(db, meta.Key.PREVIEWS_LATE)
-    return state_of(found_at, late, progress_of(db, now), backed_up_at, settings, now)
 
 
 def state_in_row(shop: today.Shop, settings: Settings, now: datetime) -> State:
     """The state, by the facts that a merchant's first page reads with its shop."""
-    found_at, backed_up_at = map(from_ms_or_none, (shop.checked_at, shop.backed_up_at))
-    late = shop.previews_late or 0
-    return state_of(found_at, late, progress_in(shop), backed_up_at, settings, now)
+    return state_of(
+        from_ms_or_none(shop.checked_at),
+        shop.previews_late or 0,
+        progress_in(shop),
+        from_ms_or_none(shop.backed_up_at),
+        settings,
+        now,
+    )
 
 
 def state_of(
-    found_at: datetime | None,
+    checked_at: datetime | None,
     previews_late: int,
     progress: Progress | None,
     backed_up_at: datetime | None,
     settings: Settings,
     now: datetime,
 ) -> State:
-    """`found_at`: when a check was last complete. Each time is None until there is one."""
+    """The state, by these facts. Each time is None until there is one.
+
+    `checked_at`: when the last complete check was.
+    """
     max_age = timedelta(minutes=settings.check_max_age_min)
-    found = (
-        YELLOW
-        if found_at is None
-        else GREEN
-        if _is_within(found_at, max_age, now)
-        else RED
-    )
-    is_late = found == GREEN and not _is_within(found_at, max_age * LATE, now)
+    payments = _payments(checked_at, max_age, now)
+    check = payments
+    if payments == GREEN and not _is_within(checked_at, max_age * LATE, now):
+        check = YELLOW
+    previews = GREEN
+    if previews_late:
+        previews = YELLOW
+    backup = YELLOW
+    if _is_within(backed_up_at, BACKUP_AGE, now):
+        backup = GREEN
     return State(
-        found=found,
-        found_at=found_at,
-        checked=YELLOW if is_late else found,
-        previews=YELLOW if previews_late else GREEN,
+        payments=payments,
+        checked_at=checked_at,
+        check=check,
+        previews=previews,
         previews_late=previews_late,
         chain=_chain(progress, settings.network, now),
         progress=progress,
-        backup=GREEN if _is_within(backed_up_at, BACKUP_AGE, now) else YELLOW,
+        backup=backup,
     )
 
 
+def _payments(checked_at: datetime | None, max_age: timedelta, now: datetime) -> Colour:
+    if checked_at is None:
+        return YELLOW
+    if _is_within(checked_at, max_age, now):
+        return GREEN
+    return RED
+
+
 def _is_within(at: datetime | None, age: timedelta, now: datetime) -> bool:
-    """False for a time in the future, too."""
+    """True if the time is no further than `age` in the past, or in the future."""
     return at is not None and abs(now - at) <= age
 
 

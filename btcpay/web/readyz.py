@@ -123,14 +123,14 @@ def _database(found: int | None, trial: Trial) -> Part:
 def _check(state: State, settings: Settings) -> Part:
     known = state.progress
     part: Part = {
-        "ok": state.found == GREEN,
-        "checked_at": state.found_at and iso(state.found_at),
+        "ok": state.payments == GREEN,
+        "checked_at": state.checked_at and iso(state.checked_at),
         "height": known and known.height,
         "blocks_behind": known.behind if known else 0,
         "tip_at": known and iso(known.mined_at),
         "previews_late": state.previews_late,
     }
-    if state.found_at is None:
+    if state.checked_at is None:
         part["problem"] = "no check has been complete yet"
     elif not part["ok"]:
         part["problem"] = f"not within the last {settings.check_max_age_min} minutes"

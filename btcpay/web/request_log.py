@@ -40,7 +40,7 @@ def traced(served: Callable[..., Any], counters: Counters) -> Callable[..., Any]
             status = int(status_line[:3])
             if _leaves_body(environ, status):
                 end_connection()
-            counters.answered(operation, status, took_s)
+            counters.count_answer(operation, status, took_s)
             if log.isEnabledFor(logging.INFO):
                 fields = _fields(environ["REQUEST_METHOD"], operation, status, took_s)
                 log.info("request", extra={"fields": fields})

@@ -42,7 +42,7 @@ def open_service(settings: Settings, now: Callable[[], datetime]) -> Service:
     return Service(
         settings=settings,
         db=db,
-        prices=Prices(settings, counters.priced),
+        prices=Prices(settings, counters.count_price_refresh),
         limiter=Limiter(settings.rate_limit_store, lambda: now().timestamp()),
         notes=Notes(db),
         counters=counters,

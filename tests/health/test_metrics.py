@@ -13,7 +13,7 @@ import requests
 from prometheus_client.parser import text_string_to_metric_families
 
 from btcpay import __version__
-from btcpay.health.scrape import FOLDER, MEMORY, Scrape, Scraped
+from btcpay.health.scrape import FOLDER, MEMORY, MetricsServer, ScrapeHandler
 from tests.support.builders import Live, until
 from tests.support.playground import children_of
 from tests.support.ports import free_port
@@ -121,10 +121,10 @@ def test_the_metrics_have_an_address_of_their_own_and_a_folder_that_ends_with_th
 
 
 def test_a_scraper_that_says_nothing_does_not_keep_the_next_one_out(monkeypatch):
-    monkeypatch.setattr(Scrape, "timeout", 0.1)
+    monkeypatch.setattr(ScrapeHandler, "timeout", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = listener.getsockname()
-        scraped = Scraped([], listener)
+        scraped = MetricsServer([], listener)
         with socket.create_connection(address):
             assert scrape(address[1]) == {}
         scraped.end()

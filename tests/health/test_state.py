@@ -10,7 +10,7 @@ from btcpay.settings import settings
 
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
 WELL = {
-    "found_at": NOW,
+    "checked_at": NOW,
     "previews_late": 0,
     "progress": Progress(900_000, NOW - timedelta(minutes=7), 0),
     "backed_up_at": NOW,
@@ -21,27 +21,27 @@ def ago(**delta):
     return NOW - timedelta(**delta)
 
 
-LOST = {"found": "red", "checked": "red"}
+LOST = {"payments": "red", "check": "red"}
 # The facts, and the parts that are not green.
 PARTS = {
     "all is well, and every block is read": ({}, {}),
-    "a check in time": ({"found_at": ago(minutes=3)}, {}),
-    "a late check": ({"found_at": ago(minutes=3.001)}, {"checked": "yellow"}),
+    "a check in time": ({"checked_at": ago(minutes=3)}, {}),
+    "a late check": ({"checked_at": ago(minutes=3.001)}, {"check": "yellow"}),
     "payments were found lately": (
-        {"found_at": ago(minutes=15)},
-        {"checked": "yellow"},
+        {"checked_at": ago(minutes=15)},
+        {"check": "yellow"},
     ),
     "payments have not been found for longer": (
-        {"found_at": ago(minutes=15.001)},
+        {"checked_at": ago(minutes=15.001)},
         LOST,
     ),
     "a clock behind the last check": (
-        {"found_at": ago(minutes=-15)},
-        {"checked": "yellow"},
+        {"checked_at": ago(minutes=-15)},
+        {"check": "yellow"},
     ),
-    "a clock further behind it": ({"found_at": ago(minutes=-15.001)}, LOST),
+    "a clock further behind it": ({"checked_at": ago(minutes=-15.001)}, LOST),
     "a shop that was never checked": (
-        {"found_at": None},
+        {"checked_at": None},
         dict.fromkeys(LOST, "yellow"),
     ),
     "a page waits for calls": ({"previews_late": 1}, {"previews": "yellow"}),
@@ -65,7 +65,7 @@ def test_how_well_a_part_of_the_shop_is(case):
         {"BLOCKTILL_NETWORK": "mainnet", "BLOCKTILL_EXPLORERS": "https://a.example"}
     )
     state = state_of(**(WELL | facts), settings=read, now=NOW)
-    well = dict.fromkeys(("found", "checked", "previews", "chain", "backup"), "green")
+    well = dict.fromkeys(("payments", "check", "previews", "chain", "backup"), "green")
     assert {name: getattr(state, name) for name in well} == well | colours
 
 

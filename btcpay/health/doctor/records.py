@@ -66,15 +66,15 @@ def _found(found: State, now: datetime) -> Finding:
         "`blocktill run` checks by itself,"
         " else run `blocktill check` every minute; read its log"
     )
-    remedy = "" if found.found == GREEN else often
+    remedy = "" if found.payments == GREEN else often
     sentence = "no check has been complete yet"
-    if found.found_at:
-        sentence = f"the last complete check was at {iso(found.found_at)}"
-        if found.found != GREEN:
+    if found.checked_at:
+        sentence = f"the last complete check was at {iso(found.checked_at)}"
+        if found.payments != GREEN:
             sentence += (
-                f", {(now - found.found_at) // timedelta(minutes=1)} minutes ago"
+                f", {(now - found.checked_at) // timedelta(minutes=1)} minutes ago"
             )
-    return Finding("check", found.found, sentence, remedy)
+    return Finding("check", found.payments, sentence, remedy)
 
 
 def _previews(found: State) -> Finding:

@@ -39,7 +39,7 @@ METHODS = {"BTC": METHOD}
 def server_info(service: Service, store: queries.OfMerchant) -> Json:
     """The version that is spoken; `fullySynched` as long as payments are found, as in `/readyz`."""
     state = state_in(service.db, service.settings, service.now())
-    is_found = state.found == GREEN
+    is_found = state.payments == GREEN
     height = state.progress.height if state.progress else 0
     bitcoin = {
         "paymentMethodId": "BTC-CHAIN",
