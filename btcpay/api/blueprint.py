@@ -8,7 +8,7 @@ from flask import Blueprint, Response, g, request
 from btcpay.api import openapi
 from btcpay.api.call import ROOT, Call, Operation, key_of, note_ignored
 from btcpay.values.errors import Forbidden
-from btcpay.web.admission import door, of_caller, show_window
+from btcpay.web.admission import add_window_headers, caller_windows, guard
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.paths import add_path, refuse_others
 from btcpay.web.rate_limits import READS, WRITES
@@ -18,7 +18,7 @@ from btcpay.web.service import Service
 def blueprint(service: Service, operations: Mapping[str, Operation]) -> Blueprint:
     """The blueprint; on every path but the description's the key is checked first."""
     interface = Blueprint("api", __name__, url_prefix=ROOT)
-    interface.after_request(lambda response: show_window(service, response))
+    interface.after_request(lambda response: add_window_headers(service, response))
     interface.register_error_handler(
         Exception, lambda error: error_response(as_api_error(error))
     )
@@ -29,7 +29,7 @@ def blueprint(service: Service, operations: Mapping[str, Operation]) -> Blueprin
     refuse_others(interface, "/openapi.json")
     keyed = Blueprint("operations", __name__)
     keyed.before_request(
-        door(service, of_caller(READS, WRITES), lambda: key_of(service))
+        guard(service, caller_windows(READS, WRITES), lambda: key_of(service))
     )
     for name, operation in operations.items():
         add_path(

@@ -14,7 +14,7 @@ from btcpay.api import idempotency
 from btcpay.merchants.keys import caller_of
 from btcpay.values.errors import NotFound, Unauthorized
 from btcpay.values.ids import is_id
-from btcpay.web.admission import count, wrong
+from btcpay.web.admission import count_request, failed_auth_windows
 from btcpay.web.body import read_json, sha256
 from btcpay.web.paths import JSON, Answer, answer
 from btcpay.web.service import Service
@@ -115,7 +115,7 @@ def key_of(service: Service, schemes: Sequence[str] = ("bearer",)) -> Caller:
         return caller
     if not scheme or (is_one and not secret):
         raise Unauthorized("send the API key as `Authorization: Bearer KEY`")
-    count(service, wrong())
+    count_request(service, failed_auth_windows())
     if is_one:
         raise Unauthorized("the API key is not valid")
     raise Unauthorized(

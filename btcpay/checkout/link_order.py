@@ -12,7 +12,7 @@ from btcpay.checkout.link_page import LinkCookie, LinkRefused
 from btcpay.invoices import create
 from btcpay.values.money import asked_of
 from btcpay.values.times import to_ms
-from btcpay.web.admission import is_from_another_site, visitor
+from btcpay.web.admission import is_from_another_site, visitor_key
 from btcpay.web.pages.languages import carried, gettext
 from btcpay.web.rate_limits import link_invoices
 from btcpay.web.service import Service
@@ -76,7 +76,7 @@ def pressed(
         )
         raise LinkRefused(403, said)
     invoice_id = pay(
-        service, page, Visitor(visitor(service), text, form_id, last_id, next_id)
+        service, page, Visitor(visitor_key(service), text, form_id, last_id, next_id)
     )
     # Relative, so that it stays in the origin that the form's policy allows.
     to_pay = f"../pay/{invoice_id}{carried()}"

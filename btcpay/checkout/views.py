@@ -25,7 +25,12 @@ from btcpay.merchants import branding
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.ids import is_id
-from btcpay.web.admission import Counted, refuse_other_sites, visitor, visits
+from btcpay.web.admission import (
+    WindowKeys,
+    refuse_other_sites,
+    visit_windows,
+    visitor_key,
+)
 from btcpay.web.errors import STATUS, error_response
 from btcpay.web.pages import languages, render
 from btcpay.web.pages.forms import fields_of_form, is_amount, new_form, said
@@ -60,14 +65,14 @@ def blueprint(service: Service) -> Blueprint:
     return made
 
 
-def counted(service: Service) -> Counted:
+def counted(service: Service) -> WindowKeys:
     """A visit counts for its invoice and for the visitor; files are free."""
     looked_at = (request.view_args or {}).get("id")
     if looked_at is None:
         return
     if is_id("inv", looked_at):
-        yield LOOKS, f"{visitor(service) or ''} {looked_at}"
-    yield from visits(service)
+        yield LOOKS, f"{visitor_key(service) or ''} {looked_at}"
+    yield from visit_windows(service)
 
 
 class Checkout:

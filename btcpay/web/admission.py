@@ -14,7 +14,7 @@ from btcpay.values.hosts import MAX_URL_CHARACTERS, ascii_host
 from btcpay.web.rate_limits import FAILED_AUTH, VISITS, Bucket, Window
 from btcpay.web.service import Service
 
-Counted = Iterable[tuple[Bucket, str]]
+WindowKeys = Iterable[tuple[Bucket, str]]
 # A provider gives each customer at least this much, to use any address in it (RFC 6177).
 IPV6_PREFIX = 64
 _WITH_PORT = re.compile(r"([0-9.]+):[0-9]+|\[([^]]+)\](?::[0-9]+)?")
@@ -23,9 +23,9 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _OURS = ("same-origin", "none")
 
 
-def door(
+def guard(
     service: Service,
-    windows: Callable[[Any], Counted],
+    windows: Callable[[Any], WindowKeys],
     who: Callable[[], Any] = lambda: None,
     upload_bytes: int | None = None,
 ) -> Callable[[], None]:
@@ -42,21 +42,21 @@ def door(
         if upload_bytes and request.mimetype == "multipart/form-data":
             request.max_content_length = upload_bytes
         g.caller = caller = who()
-        count(service, windows(caller))
+        count_request(service, windows(caller))
 
     return admit
 
 
-def of_caller(
+def caller_windows(
     reads: Bucket, writes: Bucket, writing: Collection[str] = ("POST",)
-) -> Callable[[Any], Counted]:
+) -> Callable[[Any], WindowKeys]:
     """The caller's own window: that of writes for the methods that are `writing`."""
     return lambda caller: [
         (writes if request.method in writing else reads, caller.key_id)
     ]
 
 
-def count(service: Service, windows: Counted) -> None:
+def count_request(service: Service, windows: WindowKeys) -> None:
     """Counts the request in each window. Raises RateLimited when it is one too many."""
     for bucket, key in windows:
         g.window = window = service.limiter.hit(bucket, key)
@@ -64,32 +64,32 @@ def count(service: Service, windows: Counted) -> None:
             raise RateLimited(window.retry_after_s(service.now().timestamp()))
 
 
-def wrong() -> Counted:
+def failed_auth_windows() -> WindowKeys:
     """The window of an address that presents a wrong key, session or link."""
-    return [(FAILED_AUTH, counted_as(request.remote_addr))]
+    return [(FAILED_AUTH, address_key(request.remote_addr))]
 
 
-def visitor(service: Service) -> str | None:
+def visitor_key(service: Service) -> str | None:
     """The key of the visitor's window; None where an address tells no visitors apart."""
     if service.settings.visitor_addresses:
-        return counted_as(request.remote_addr)
+        return address_key(request.remote_addr)
     return None
 
 
-def visits(service: Service) -> Counted:
+def visit_windows(service: Service) -> WindowKeys:
     """The window of a visitor of pages, where there is one."""
-    if address := visitor(service):
+    if address := visitor_key(service):
         yield VISITS, address
 
 
-def show_window(service: Service, response: Response) -> Response:
+def add_window_headers(service: Service, response: Response) -> Response:
     """Names the window on an answer to a program; nobody may store such an answer.
 
     A request that no window counted shows the one of wrong keys.
     """
     window: Window | None = g.get("window")
     if window is None:
-        window = service.limiter.look(FAILED_AUTH, counted_as(request.remote_addr))
+        window = service.limiter.look(FAILED_AUTH, address_key(request.remote_addr))
     headers = response.headers
     headers.add("X-RateLimit-Limit", window.limit)
     headers.add("X-RateLimit-Remaining", window.remaining)
@@ -98,7 +98,7 @@ def show_window(service: Service, response: Response) -> Response:
     return response
 
 
-def counted_as(address: str | None) -> str:
+def address_key(address: str | None) -> str:
     """The key of the window of this address: for IPv6 its network.
 
     Some proxies add the port. Any other text stands for itself.

@@ -3,7 +3,7 @@
 import pytest
 
 from btcpay.web import rate_limits
-from btcpay.web.admission import counted_as
+from btcpay.web.admission import address_key
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ from btcpay.web.admission import counted_as
     ],
 )
 def test_a_visitor_is_counted_as(address, counted):
-    assert counted_as(address) == counted
+    assert address_key(address) == counted
 
 
 def test_failed_keys_of_one_ipv6_network_share_a_window(shop):

@@ -13,7 +13,7 @@ from btcpay.parts.greenfield.frame import shop_pages
 from btcpay.parts.greenfield.keys import OF_STORE
 from btcpay.values.errors import Forbidden, MethodNotAllowed, NotFound
 from btcpay.values.ids import is_id
-from btcpay.web.admission import door, of_caller, show_window
+from btcpay.web.admission import add_window_headers, caller_windows, guard
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.paths import add_path, answer, refuse_others
 from btcpay.web.rate_limits import SHOP_READS, SHOP_WRITES
@@ -76,12 +76,12 @@ def blueprint(service: Service) -> Blueprint | None:
 def plug_ins(service: Service) -> Blueprint:
     """The operations; anything else below their roots is refused in a form that plug-ins read."""
     made = Blueprint("interface", __name__, url_prefix=ROOT)
-    windows = of_caller(SHOP_READS, SHOP_WRITES, ("POST", "PUT", "DELETE"))
+    windows = caller_windows(SHOP_READS, SHOP_WRITES, ("POST", "PUT", "DELETE"))
     made.before_request(
-        door(service, windows, lambda: key_of(service, ("bearer", "token")))
+        guard(service, windows, lambda: key_of(service, ("bearer", "token")))
     )
     made.before_request(_refuse_other_keys)
-    made.after_request(lambda response: show_window(service, response))
+    made.after_request(lambda response: add_window_headers(service, response))
     made.register_error_handler(Exception, refusal)
     for (method, path), (permission, view) in OPERATIONS.items():
         add_path(

@@ -30,7 +30,7 @@ def shop_pages(service: Service) -> Blueprint:
     )
     for path in ("/invoice", "/i/<invoice_id>"):
         add_path(blueprint, path, lead_to_invoice, path)
-    blueprint.after_request(pages.guard)
+    blueprint.after_request(pages.add_security_headers)
     blueprint.register_error_handler(Exception, pages.failed_for_payer)
     return blueprint
 

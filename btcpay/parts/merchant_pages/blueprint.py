@@ -19,12 +19,12 @@ from btcpay.parts.merchant_pages.visit import (
 from btcpay.parts.merchant_pages.way_in import WayIn
 from btcpay.values.errors import Forbidden, Unauthorized
 from btcpay.web.admission import (
-    count,
-    door,
-    of_caller,
+    caller_windows,
+    count_request,
+    failed_auth_windows,
+    guard,
     refuse_other_sites,
-    visits,
-    wrong,
+    visit_windows,
 )
 from btcpay.web.pages.render import Pages, View
 from btcpay.web.paths import add_pages, add_path, lead_to_page, refuse_others
@@ -105,7 +105,7 @@ def blueprint(service: Service) -> Blueprint | None:
     pages = Pages(service, (), "merchant/message.html", "merchant.css")
     whole = Blueprint("merchant", __name__, template_folder="templates")
     whole.register_error_handler(Exception, pages.failed)
-    whole.after_request(pages.guard)
+    whole.after_request(pages.add_security_headers)
     whole.after_request(_kept_apart)
     whole.register_blueprint(_opened(service, pages))
     whole.register_blueprint(_inside(service, pages))
@@ -116,7 +116,7 @@ def _opened(service: Service, pages: Pages) -> Blueprint:
     """The pages that anybody may ask for; not all lie below ROOT."""
     opened = Blueprint("open", __name__)
     way_in = WayIn(service, pages)
-    opened.before_request(door(service, lambda _: visits(service)))
+    opened.before_request(guard(service, lambda _: visit_windows(service)))
     views: list[tuple[str, str, View]] = [
         ("GET", f"{ROOT}/login/<secret>", way_in.show_login),
         ("POST", f"{ROOT}/login/<secret>", way_in.log_in),
@@ -135,9 +135,9 @@ def _opened(service: Service, pages: Pages) -> Blueprint:
 
 def _inside(service: Service, pages: Pages) -> Blueprint:
     inside = Blueprint("inside", __name__)
-    windows = of_caller(READS, WRITES)
+    windows = caller_windows(READS, WRITES)
     inside.before_request(
-        door(service, windows, lambda: _session(service), MAX_UPLOAD_BYTES)
+        guard(service, windows, lambda: _session(service), MAX_UPLOAD_BYTES)
     )
     inside.before_request(_keep_to_till)
     views = [(method, ROOT + path, view) for method, path, view in INSIDE]
@@ -174,7 +174,7 @@ def _session(service: Service) -> stored.Session:
     if session := sessions.session_of(service.db, secret, now) if secret else None:
         service.notes.note(stored.USED, session.id, now)
         return session
-    count(service, wrong() if secret else visits(service))
+    count_request(service, failed_auth_windows() if secret else visit_windows(service))
     raise Unauthorized("log in with a new link")
 
 

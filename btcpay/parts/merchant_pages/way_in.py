@@ -17,7 +17,7 @@ from btcpay.values.errors import CommandError, NotFound
 from btcpay.values.ids import sha256_of
 from btcpay.values.money import CODES, checked_currency
 from btcpay.values.times import checked_zone, places, to_ms
-from btcpay.web.admission import count, refuse_other_sites, wrong
+from btcpay.web.admission import count_request, failed_auth_windows, refuse_other_sites
 from btcpay.web.pages import languages
 from btcpay.web.pages.forms import fields_of_form
 from btcpay.web.pages.render import Pages
@@ -81,7 +81,7 @@ class WayIn:
             stored.LOGIN, secret_sha256=sha256_of(secret), now=now_ms
         )
         if login is None:
-            count(self._service, wrong())
+            count_request(self._service, failed_auth_windows())
         return login
 
     def _login_page(self, login: stored.Login | None) -> Response:
@@ -125,7 +125,7 @@ class WayIn:
     def _require(self, token: str) -> None:
         """Raises NotFound for a wrong or spent token, which counts as a wrong key."""
         if not sessions.is_open(self._service.db, token):
-            count(self._service, wrong())
+            count_request(self._service, failed_auth_windows())
             raise NotFound("there is no such page")
 
     def _form(self, typed: Typed, problem: str = "") -> Response:

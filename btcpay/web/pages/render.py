@@ -19,7 +19,7 @@ from btcpay.languages.catalogs import LANGUAGES
 from btcpay.values.errors import NotFound
 from btcpay.values.money import btc_text
 from btcpay.values.times import iso_ms
-from btcpay.web.admission import Counted, door, visits
+from btcpay.web.admission import WindowKeys, guard, visit_windows
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.pages import languages
 from btcpay.web.paths import add_pages
@@ -140,7 +140,7 @@ class Pages:
         name: str,
         import_name: str,
         views: Iterable[tuple[str, str, View]],
-        counted: Callable[[Service], Counted] = visits,
+        counted: Callable[[Service], WindowKeys] = visit_windows,
     ) -> Blueprint:
         """Payers' pages (method, path, view), with their templates, headers and error pages.
 
@@ -148,12 +148,12 @@ class Pages:
         """
         made = Blueprint(name, import_name, template_folder="templates")
         add_pages(made, views)
-        made.before_request(door(self.service, lambda _: counted(self.service)))
-        made.after_request(self.guard)
+        made.before_request(guard(self.service, lambda _: counted(self.service)))
+        made.after_request(self.add_security_headers)
         made.register_error_handler(Exception, self.failed_for_payer)
         return made
 
-    def guard(self, response: Response) -> Response:
+    def add_security_headers(self, response: Response) -> Response:
         """Nothing inline or from other hosts, no frame; no cache unless a view says so."""
         response.headers.setdefault("Content-Security-Policy", self.policy())
         response.headers["X-Content-Type-Options"] = "nosniff"

@@ -13,7 +13,7 @@ from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.errors import InvalidRequest, NotFound, RateLimited
 from btcpay.values.ids import sha256_of
 from btcpay.values.times import date_of, number_of, start_of, to_ms, zone_of
-from btcpay.web.admission import count, wrong
+from btcpay.web.admission import count_request, failed_auth_windows
 from btcpay.web.pages.languages import current
 from btcpay.web.service import Service
 from storage.database import Database
@@ -87,7 +87,7 @@ def send_linked(service: Service, secret: str) -> Response:
         sessions.FILE_BY_SECRET, secret_sha256=sha256_of(secret), now=now_ms
     )
     if link is None:
-        count(service, wrong())
+        count_request(service, failed_auth_windows())
         raise NotFound("there is no such file")
     days = date_of(link.first_day), date_of(link.last_day)
     return _payments(service.db, link.merchant_id, "spreadsheet", *days)
