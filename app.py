@@ -21,7 +21,7 @@ from btcpay.values.money import value_of
 from btcpay.values.times import utc_now
 from btcpay.web import readyz, request_log
 from btcpay.web.errors import as_api_error, error_response
-from btcpay.web.paths import answer, as_plain_http
+from btcpay.web.paths import json_response, normalize_http
 from btcpay.web.service import Service, open_service
 from schemas import requests as accepts
 from schemas import resources as shows
@@ -40,7 +40,7 @@ def get_balance(call: Call) -> Response:
         if price_usd is None
         else value_of(balance.confirmed_sats, price_usd, "USD")
     )
-    return answer(
+    return json_response(
         call.resources.balance.shown(as_dict(balance) | {"confirmed_usd": usd})
     )
 
@@ -68,7 +68,9 @@ def list_invoices(call: Call) -> Response:
 
 def get_invoice(call: Call, id: str) -> Response:
     """One invoice; clients poll it to see it paid."""
-    return answer(call.resources.invoice.dump(call.own(invoices.BY_ID, "inv", id)))
+    return json_response(
+        call.resources.invoice.dump(call.own(invoices.BY_ID, "inv", id))
+    )
 
 
 def create_payment_link(call: Call) -> Response:
@@ -91,7 +93,9 @@ def list_payment_links(call: Call) -> Response:
 
 def get_payment_link(call: Call, id: str) -> Response:
     """One payment link."""
-    return answer(call.resources.payment_link.dump(call.own(links.BY_ID, "lnk", id)))
+    return json_response(
+        call.resources.payment_link.dump(call.own(links.BY_ID, "lnk", id))
+    )
 
 
 def list_payments(call: Call) -> Response:
@@ -102,7 +106,7 @@ def list_payments(call: Call) -> Response:
     if invoice_id is None:
         return call.listed(resource, payments.LIST, **wanted)
     if not is_id("inv", invoice_id):
-        return answer(resource.listed((), []))
+        return json_response(resource.listed((), []))
     return call.listed(resource, payments.LIST_BY_INVOICE, **wanted)
 
 
@@ -159,7 +163,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app.url_map.merge_slashes = False
     # No view is asynchronous; without this Flask would examine the functions at every request.
     app.ensure_sync = lambda func: func  # type: ignore[method-assign]
-    served = request_log.traced(as_plain_http(app.wsgi_app), service.counters)
+    served = request_log.trace_requests(normalize_http(app.wsgi_app), service.counters)
     if settings.trusted_proxies:
         served = ProxyFix(served, x_for=settings.trusted_proxies, x_proto=0, x_host=0)
     app.wsgi_app = served  # type: ignore[method-assign]

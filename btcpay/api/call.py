@@ -16,7 +16,7 @@ from btcpay.values.errors import NotFound, Unauthorized
 from btcpay.values.ids import is_id
 from btcpay.web.admission import count_request, failed_auth_windows
 from btcpay.web.body import read_json, sha256
-from btcpay.web.paths import JSON, Answer, answer
+from btcpay.web.paths import JSON, JsonResponse, json_response
 from btcpay.web.service import Service
 from schemas import requests as accepts
 from schemas import resources as shows
@@ -61,7 +61,7 @@ class Call(NamedTuple):
     def listed(self, resource: Resource, query: Any, **values: Any) -> Response:
         """The list envelope around the rows of a SELECT."""
         found = self.service.db.packed(query, merchant_id=self.merchant_id, **values)
-        return answer(resource.listed(*found))
+        return json_response(resource.listed(*found))
 
     def query(self, schema: Schema) -> dict[str, Any]:
         return accepts.load_query(schema, request.args.to_dict(flat=False))
@@ -95,7 +95,7 @@ class Call(NamedTuple):
             prepare,
             lambda prepared: orjson.dumps(make(prepared)).decode(),
         )
-        response = Answer(f"{text}\n", 201, content_type=JSON)
+        response = JsonResponse(f"{text}\n", 201, content_type=JSON)
         if replayed:
             response.headers["Idempotent-Replayed"] = "true"
         return response

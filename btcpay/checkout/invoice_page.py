@@ -33,7 +33,7 @@ FROM_ROW = (
 PROOF = "format network txid script confirmations payment coinbase headers"
 
 
-def page_of(
+def invoice_values(
     snapshot: Snapshot, brand: merchants.Shown, notices: Notices
 ) -> dict[str, Any]:
     """The values for the template. Times in ms since 1970, durations in ms.

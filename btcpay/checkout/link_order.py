@@ -13,7 +13,7 @@ from btcpay.invoices import create
 from btcpay.values.money import asked_of
 from btcpay.values.times import to_ms
 from btcpay.web.admission import is_from_another_site, visitor_key
-from btcpay.web.pages.languages import carried, gettext
+from btcpay.web.pages.languages import gettext, language_query
 from btcpay.web.rate_limits import link_invoices
 from btcpay.web.service import Service
 from storage.models import Invoice
@@ -37,7 +37,7 @@ class Page(Protocol):
     @property
     def id(self) -> str: ...
     @property
-    def waited_for(self) -> Typed[tuple[int, int | None, int | None]]: ...
+    def unpaid_counts(self) -> Typed[tuple[int, int | None, int | None]]: ...
     def order(self, service: Service, text: str) -> create.Order:
         """An invoice of the page's amount, or of the typed one. Raises AmountRefused."""
 
@@ -60,15 +60,15 @@ class Visitor:
     next_id: str | None
 
 
-def pressed(
+def redirect_to_invoice(
     service: Service, cookie: LinkCookie, page: Page, fields: Mapping[str, str]
 ) -> Response:
     """Leads the browser that sent these fields to the invoice to pay. Raises what `pay` raises."""
     form = fields.get("press", "")
     text = fields.get("amount", "")
-    form_id = cookie.made_by(page.id, form)
-    last_id = cookie.last(page.id)
-    next_id = last_id and cookie.made_after(last_id)
+    form_id = cookie.invoice_id_of_form(page.id, form)
+    last_id = cookie.last_invoice_id(page.id)
+    next_id = last_id and cookie.next_invoice_id(last_id)
     # Another site's visitors would fill the link without knowing it.
     if is_from_another_site(request.headers, service.settings.base_url):
         said = gettext(
@@ -79,7 +79,7 @@ def pressed(
         service, page, Visitor(visitor_key(service), text, form_id, last_id, next_id)
     )
     # Relative, so that it stays in the origin that the form's policy allows.
-    to_pay = f"../pay/{invoice_id}{carried()}"
+    to_pay = f"../pay/{invoice_id}{language_query()}"
     response = Response(status=303, headers={"Location": to_pay})
     cookie.remember(response, page.id, invoice_id)
     return response
@@ -201,7 +201,7 @@ def _refuse_crowded(service: Service, page: Page) -> None:
     """Keeps many visitors from it, strictly: it is called in the invoice's transaction."""
     now_ms = to_ms(service.now())
     of: Values = {"through": page.id, "now": now_ms, "since": now_ms - LOOKED_AT_MS}
-    count, first_look, first_expiry = service.db.only(page.waited_for, **of)
+    count, first_look, first_expiry = service.db.only(page.unpaid_counts, **of)
     if count >= service.settings.link_open_invoices:
         leaves_ms = min(first_expiry or 0, (first_look or 0) + LOOKED_AT_MS)
         raise LinkRefused(

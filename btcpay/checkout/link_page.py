@@ -26,7 +26,7 @@ from btcpay.values.ids import (
 )
 from btcpay.values.money import asked_of, places_of
 from btcpay.values.texts import TextRefused, line_of, lines_of
-from btcpay.web.pages.forms import read_amount, unseen_sign
+from btcpay.web.pages.forms import invisible_character_message, read_amount
 from btcpay.web.pages.languages import gettext
 from btcpay.web.service import Service
 from storage.database import Database
@@ -97,7 +97,7 @@ def answers(link: PaymentLink, fields: Mapping[str, str]) -> tuple[Texts, Texts]
             wrong[name] = gettext("This is not an e-mail address.")
         except TextRefused as error:
             most = gettext("Enter at most %(most)s characters.", most=str(MOST[name]))
-            wrong[name] = unseen_sign(error) or most
+            wrong[name] = invisible_character_message(error) or most
         if how == "must" and not typed[name]:
             wrong[name] = gettext("The seller needs this.")
     return typed, wrong
@@ -128,7 +128,7 @@ class OfLink:
 
     link: PaymentLink
     answers: Mapping[str, str | None] = field(default_factory=dict)
-    waited_for = invoices.WAITED_FOR_OF_LINK
+    unpaid_counts = invoices.WAITED_FOR_OF_LINK
     is_for_one = False
 
     @property
@@ -187,17 +187,17 @@ class LinkCookie:
             self._key, salt=link_id, signer_kwargs={"digest_method": hashlib.sha256}
         )
 
-    def made_by(self, link_id: str, form: str) -> str | None:
+    def invoice_id_of_form(self, link_id: str, form: str) -> str | None:
         """The id of the invoice that this form makes; the form alone does not give it away."""
         if not _FORM.fullmatch(form):
             return None
         return derived_id("inv", self._key, f"form {link_id} {form}")
 
-    def made_after(self, invoice_id: str) -> str:
+    def next_invoice_id(self, invoice_id: str) -> str:
         """The id of the one invoice that follows from a paid one. Likewise."""
         return derived_id("inv", self._key, f"after {invoice_id}")
 
-    def last(self, link_id: str) -> str | None:
+    def last_invoice_id(self, link_id: str) -> str | None:
         """The last invoice that this browser made; None when the cookie is not ours."""
         cookie = request.cookies.get(COOKIE)
         if not cookie or meta.get(self._db, meta.Key.COOKIE_KEY) is None:

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response, request
 
 from btcpay import hooks
-from btcpay.checkout.invoice_page import page_of, proofs_of
-from btcpay.checkout.link_order import pressed, still_to_pay
+from btcpay.checkout.invoice_page import invoice_values, proofs_of
+from btcpay.checkout.link_order import redirect_to_invoice, still_to_pay
 from btcpay.checkout.link_page import (
     GONE,
     LinkCookie,
@@ -33,9 +33,9 @@ from btcpay.web.admission import (
 )
 from btcpay.web.errors import STATUS, error_response
 from btcpay.web.pages import languages, render
-from btcpay.web.pages.forms import fields_of_form, is_amount, new_form, said
-from btcpay.web.pages.render import Pages, View, kept
-from btcpay.web.paths import answer
+from btcpay.web.pages.forms import error_message, is_amount, new_form_id, read_form
+from btcpay.web.pages.render import Pages, View, cached_file
+from btcpay.web.paths import json_response
 from btcpay.web.rate_limits import LOOKS
 from btcpay.web.service import Service
 from storage.models import PaymentLink
@@ -91,8 +91,8 @@ class Checkout:
         """`wrong`: what was typed as the address for the receipt, and is none."""
         snapshot = snapshot_of(self.service, id)
         brand = self.pages.brand(snapshot.row.merchant_id)
-        page = page_of(snapshot, brand, notices_of(self.service, snapshot))
-        press = new_form() if page["link_id"] else None
+        page = invoice_values(snapshot, brand, notices_of(self.service, snapshot))
+        press = new_form_id() if page["link_id"] else None
         frames = (
             part.frame_of(self.service.db, snapshot.row)
             for part in hooks.of(hooks.InvoiceFrame)
@@ -121,18 +121,18 @@ class Checkout:
         """Has the receipt mailed to the typed address, if none has been given yet."""
         refuse_other_sites(self.service)
         snapshot = snapshot_of(self.service, id)
-        typed = fields_of_form().get("email", "")
+        typed = read_form().get("email", "")
         try:
             address = checked_address(typed.strip())
         except ValueError:
             return self.show_invoice(id, wrong=typed)
         if emails.may_be_asked(self.service.settings, snapshot.row, snapshot.now):
             emails.ask(self.service.db, snapshot.row, address, snapshot.now)
-        to = urlencode({"done": "mailed"} | languages.picked())
+        to = urlencode({"done": "mailed"} | languages.language_parameter())
         return Response(status=303, headers={"Location": f"../{id}?{to}"})
 
     def show_status(self, id: str) -> Response:
-        return answer(status_of(snapshot_of(self.service, id)))
+        return json_response(status_of(snapshot_of(self.service, id)))
 
     def show_proof(self, id: str) -> Response:
         """The page of the proof, with the documents from which the script proves it again."""
@@ -146,7 +146,7 @@ class Checkout:
     def show_proof_file(self, id: str) -> Response:
         """The proof's documents, in the format that `blocktill verify-proof` reads."""
         proofs = proofs_of(self.service, snapshot_of(self.service, id))
-        return answer([proof["document"] for proof in proofs])
+        return json_response([proof["document"] for proof in proofs])
 
     def show_link(self, id: str) -> Response:
         """A payment link's page; `?amount=` proposes one. A GET writes nothing."""
@@ -158,27 +158,29 @@ class Checkout:
     def pay_link(self, id: str) -> Response:
         """Leads to the invoice to pay (303), or shows the form again with what is wrong."""
         link = self._link(id)
-        fields = fields_of_form()
+        fields = read_form()
         typed, wrong = answers(link, fields)
         columns = {f"customer_{name}": text or None for name, text in typed.items()}
         typed["amount"] = fields.get("amount", "")
         try:
             if wrong:
                 raise LinkRefused(400, wrong=wrong)
-            return pressed(self.service, self._cookie, OfLink(link, columns), fields)
+            return redirect_to_invoice(
+                self.service, self._cookie, OfLink(link, columns), fields
+            )
         except (InvalidRequest, PriceUnavailable) as error:
             is_typed = link.amount_mode == "flexible" and isinstance(
                 error, InvalidRequest
             )
-            wrong = {"amount": said(error)} if is_typed else {}
-            why = LinkRefused(STATUS[error.code], said(error), wrong)
+            wrong = {"amount": error_message(error)} if is_typed else {}
+            why = LinkRefused(STATUS[error.code], error_message(error), wrong)
             return self._link_page(link, why, typed)
         except LinkRefused as refused:
             return self._link_page(link, refused, typed)
 
     def show_price(self, id: str) -> Response:
         """The price for the link's page to convert the typed amount; it never waits."""
-        return answer(rate_of(self.service, self._link(id)))
+        return json_response(rate_of(self.service, self._link(id)))
 
     def show_logo(self, sha256: str) -> Response:
         """A merchant's logo, with the media type that was found when it was stored."""
@@ -186,7 +188,7 @@ class Checkout:
         row = self.service.db.row(merchants.LOGO, logo_sha256=sha256) if known else None
         if row is None:
             raise NotFound("there is no such logo")
-        return kept(row.logo or b"", row.logo_type or "")
+        return cached_file(row.logo or b"", row.logo_type or "")
 
     def show_accent(self, name: str) -> Response:
         """The style that gives the button its colour: `2563eb.css`. A pure function of the name."""
@@ -194,7 +196,7 @@ class Checkout:
         if not re.fullmatch(r"[0-9a-f]{6}\.css", name):
             raise NotFound("there is no such colour")
         colours = f"--accent:{accent};--on-accent:{branding.button_text(accent)}"
-        return kept(f":root{{{colours}}}\n", "text/css")
+        return cached_file(f":root{{{colours}}}\n", "text/css")
 
     def show_asset(self, name: str) -> Response:
         """Style sheet, script or icon, compressed for a browser that accepts it."""
@@ -204,7 +206,7 @@ class Checkout:
         asset, is_current = found
         gzipped = request.accept_encodings.quality("gzip") > 0
         content = asset.gzipped if gzipped else asset.content
-        response = kept(content, asset.media_type, is_current)
+        response = cached_file(content, asset.media_type, is_current)
         response.headers["Vary"] = "Accept-Encoding"
         if gzipped:
             response.headers["Content-Encoding"] = "gzip"
@@ -223,11 +225,11 @@ class Checkout:
         typed: Mapping[str, str] | None = None,
     ) -> Response:
         brand = self.pages.brand(link.merchant_id)
-        last_id = self._cookie.last(link.id)
+        last_id = self._cookie.last_invoice_id(link.id)
         unpaid = still_to_pay(self.service, OfLink(link), last_id) if last_id else None
         values = link_values(link, refused, typed or {}, unpaid)
         status = refused.status if refused else 200 if values["active"] else GONE
-        values |= {"press": new_form(), "root": self.service.settings.base_url}
+        values |= {"press": new_form_id(), "root": self.service.settings.base_url}
         values["raised"] = raised(self.service.db, link) if link.goal else None
         page = self.pages.page("link.html", status, brand, **values)
         if refused and refused.retry_after_s:

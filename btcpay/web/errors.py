@@ -7,7 +7,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from btcpay.settings.logs import REQUEST_ID
 from btcpay.values import errors
-from btcpay.web.paths import answer
+from btcpay.web.paths import json_response
 from storage.database import in_one_line
 from storage.faults import is_outside
 from storage.turns import TooManyWait
@@ -29,7 +29,7 @@ STATUS = {
 
 def error_response(error: errors.ApiError) -> Response:
     envelope = {"error": {"code": error.code, "message": str(error)}}
-    response = answer(envelope, STATUS[error.code])
+    response = json_response(envelope, STATUS[error.code])
     if isinstance(error, errors.Unauthorized):
         response.headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, errors.RateLimited):

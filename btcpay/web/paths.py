@@ -48,10 +48,10 @@ def add_pages(
         name = f"{method} {path.replace('.', '_')}"
         add_path(blueprint, path, view, name, method)
         if method == "GET" and not path.endswith("/"):
-            add_path(blueprint, f"{path}/", lead_to_page, f"{name}/")
+            add_path(blueprint, f"{path}/", redirect_to_page, f"{name}/")
 
 
-def lead_to_page(**_: str) -> Response:
+def redirect_to_page(**_: str) -> Response:
     """To the path without its slash, relative: a proxy may serve us below a path of its own."""
     name = quote(request.path.rstrip("/").rpartition("/")[2])
     query = request.query_string.decode("latin-1")
@@ -92,7 +92,7 @@ def refuse(**_: str) -> NoReturn:
     raise NotFound
 
 
-def as_plain_http(served: Callable[..., Any]) -> Callable[..., Any]:
+def normalize_http(served: Callable[..., Any]) -> Callable[..., Any]:
     """Has werkzeug's router take a handshake for a websocket as a GET, and no path as `/`.
 
     Else it would refuse the former before any part's checks, and redirect the latter. Any `Host` is
@@ -112,14 +112,14 @@ def as_plain_http(served: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-class Answer(Response):
+class JsonResponse(Response):
     """JSON: nothing in its headers has to be fitted to the request, so that none are copied."""
 
     def get_wsgi_headers(self, environ: Any) -> Headers:
         return self.headers
 
 
-def answer(value: Any, status: int = 200) -> Response:
+def json_response(value: Any, status: int = 200) -> Response:
     """A JSON value; the newline at its end is for terminals."""
     body = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
-    return Answer(body, status, NOSNIFF, content_type=JSON)
+    return JsonResponse(body, status, NOSNIFF, content_type=JSON)

@@ -14,7 +14,7 @@ from btcpay.settings.settings import Settings
 from btcpay.values.errors import NotFound
 from btcpay.values.finding import GREEN
 from btcpay.values.times import iso
-from btcpay.web.paths import add_path, answer
+from btcpay.web.paths import add_path, json_response
 from btcpay.web.service import Service
 from storage import versions
 from storage.database import Database, in_one_line
@@ -65,7 +65,7 @@ def blueprint(service: Service) -> Blueprint:
     """Serves both, without a key and outside the limits of the API; they show no secret."""
     trial = Trial(service.db)
     made = Blueprint("health", __name__)
-    add_path(made, "/healthz", lambda: answer({"ok": True}), "healthz")
+    add_path(made, "/healthz", lambda: json_response({"ok": True}), "healthz")
     add_path(made, "/readyz", lambda: readiness(service, trial), "readyz")
     add_path(
         made, "/.well-known/security.txt", lambda: security_txt(service), "security"
@@ -106,7 +106,7 @@ def readiness(service: Service, trial: Trial) -> Response:
         "problem": "the store does not answer: each process counts by itself",
     }
     parts["rate_limits"] = {"ok": True} if service.limiter.is_complete() else lonely
-    response = answer({"ok": ready, **parts})
+    response = json_response({"ok": ready, **parts})
     response.status_code = 200 if ready else 503
     return response
 

@@ -18,7 +18,9 @@ log = logging.getLogger(__name__)
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
-def traced(served: Callable[..., Any], counters: Counters) -> Callable[..., Any]:
+def trace_requests(
+    served: Callable[..., Any], counters: Counters
+) -> Callable[..., Any]:
     """The WSGI application, whose requests leave their traces when their answer begins.
 
     Each gets an id of ours: one that a client sends could be another request's. It opens nothing,

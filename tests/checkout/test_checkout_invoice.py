@@ -8,7 +8,7 @@ import pytest
 
 from btcpay.chain.follow import add_header
 from btcpay.check.apply import apply
-from btcpay.checkout.invoice_page import page_of
+from btcpay.checkout.invoice_page import invoice_values
 from btcpay.checkout.snapshot import Notices, Snapshot, snapshot_of
 from btcpay.languages import formats
 from btcpay.settlement.values import Block, Scan, SeenOutput
@@ -413,7 +413,7 @@ def test_page_and_status_tell_nothing_but_what_they_are_for(shop):
         row.price_usd,
     ):
         assert secret not in shown
-    fields = page_of(
+    fields = invoice_values(
         snapshot_of(shop.service, invoice["id"]), merchants.BLANK, Notices()
     ).keys()
     assert not fields & {
@@ -478,7 +478,7 @@ def test_a_part_that_leaves_less_than_can_be_sent_can_still_be_completed(shop):
 def test_a_page_never_shows_more_confirmations_than_are_asked_for(shop):
     row = shop.service.db.only(invoices.WHOLE, id=shop.invoice()["id"])
     row = changed(row, received_sats=row.amount_sats, unconfirmed_sats=row.amount_sats)
-    page = page_of(
+    page = invoice_values(
         Snapshot(row, 0, 6, 1, shop.clock(), 294), merchants.BLANK, Notices()
     )
     assert (page["state"], page["confirmations"], page["confirmations_left"]) == (

@@ -19,7 +19,7 @@ from btcpay.settings.mail_settings import Sender, checked_address
 from btcpay.values.amounts import parse_amount
 from btcpay.values.hosts import web_parts
 from btcpay.web.admission import is_from_another_site
-from btcpay.web.pages.forms import LONGEST_FIELD, bounded
+from btcpay.web.pages.forms import LONGEST_FIELD, limit_fields
 from tests.support.hostile import TEXTS, text_of
 from tests.support.paths import PROJECT
 from tests.support.payer import Page
@@ -73,7 +73,7 @@ def test_a_long_text_is_not_read_as_if_it_had_ended_before(shop):
     typed = "25" + " " * LONGEST_FIELD + "000"
     answer = shop.client.post(f"/link/{link['id']}", data={"amount": typed})
     assert answer.status_code == 400 and "Enter an amount" in answer.text
-    assert bounded({"amount": typed})["amount"].split() == ["25", "…"]
+    assert limit_fields({"amount": typed})["amount"].split() == ["25", "…"]
 
 
 def test_a_field_whose_name_is_longer_than_any_is_refused(shop):

@@ -7,7 +7,7 @@ from typing import Any
 from flask import Blueprint, Response
 
 from btcpay import hooks
-from btcpay.checkout.link_order import pressed
+from btcpay.checkout.link_order import redirect_to_invoice
 from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused
 from btcpay.invoices.create import Order
 from btcpay.parts.bills import queries
@@ -17,8 +17,8 @@ from btcpay.parts.bills.money import due_of
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.times import to_ms
 from btcpay.web.errors import STATUS
-from btcpay.web.pages.forms import fields_of_form, new_form, said
-from btcpay.web.pages.languages import carried, gettext
+from btcpay.web.pages.forms import error_message, new_form_id, read_form
+from btcpay.web.pages.languages import gettext, language_query
 from btcpay.web.pages.render import Pages, View
 from btcpay.web.service import Service
 from storage.models import Bill
@@ -33,7 +33,7 @@ class OfBill:
     """A bill's page, where invoices for what is missing are made."""
 
     id: str
-    waited_for = invoices.WAITED_FOR_OF_BILL
+    unpaid_counts = invoices.WAITED_FOR_OF_BILL
     is_for_one = True
 
     def order(
@@ -76,11 +76,11 @@ class Views(Pages):
     def pay(self, id: str) -> Response:
         """Leads to the invoice to pay (303), or shows the page again with the reason."""
         RESOURCE.of_page(self.service.db, id)
-        fields = fields_of_form()
+        fields = read_form()
         try:
-            return pressed(self.service, self._cookie, OfBill(id), fields)
+            return redirect_to_invoice(self.service, self._cookie, OfBill(id), fields)
         except (InvalidRequest, PriceUnavailable) as error:
-            return self.show(id, LinkRefused(STATUS[error.code], said(error)))
+            return self.show(id, LinkRefused(STATUS[error.code], error_message(error)))
         except LinkRefused as refused:
             return self.show(id, refused)
 
@@ -101,16 +101,20 @@ class Views(Pages):
         self.service.db.run(
             queries.STOP, id=bill.series_id or "", at=to_ms(self.service.now())
         )
-        if "List-Unsubscribe" in fields_of_form():
+        if "List-Unsubscribe" in read_form():
             return self.show_stop(id)
-        return Response(status=303, headers={"Location": f"stop{carried()}"})
+        return Response(status=303, headers={"Location": f"stop{language_query()}"})
 
     def _shown(
         self, template: str, bill: Bill, status: int = 200, **values: Any
     ) -> Response:
         values |= {"bill": bill, "zone": zone_at(self.service.db, bill.merchant_id)}
         return self.page(
-            template, status, self.brand(bill.merchant_id), press=new_form(), **values
+            template,
+            status,
+            self.brand(bill.merchant_id),
+            press=new_form_id(),
+            **values,
         )
 
 

@@ -27,8 +27,8 @@ from btcpay.values.errors import (
 from btcpay.values.money import of_minor, stored_amount
 from btcpay.values.texts import TextRefused
 from btcpay.values.times import to_ms
-from btcpay.web.pages.forms import AmountRefused, said
-from btcpay.web.pages.languages import current, gettext
+from btcpay.web.pages.forms import AmountRefused, error_message
+from btcpay.web.pages.languages import current_language, gettext
 from btcpay.web.pages.listing import Listing
 from btcpay.web.pages.qr import qr_svg
 from btcpay.web.pages.render import View
@@ -62,7 +62,7 @@ def state_of(bill: Bill, now_ms: int) -> str:
 
 
 def show_list(visit: Visit) -> Response:
-    status = visit.word("status", LISTS)
+    status = visit.choice("status", LISTS)
     now_ms = to_ms(visit.now)
     of: Values = {"merchant_id": visit.merchant_id, "status": status, "now": now_ms}
     listing = Listing("bil", LISTS.get(status, queries.LIST), queries.PLACE, of)
@@ -98,15 +98,15 @@ def make(visit: Visit) -> Response:
         order = visit.order(wanted, reference=form.get("reference"))
         acts.refuse_unpayable(service.db, service.prices, visit.now, order)
     except (TooLittle, TooMuch) as refused:
-        return show_form(visit, 400, wrong={"amount": said(refused)})
+        return show_form(visit, 400, wrong={"amount": error_message(refused)})
     except TextRefused as refused:
-        return show_form(visit, 400, wrong={refused.what: said(refused)})
+        return show_form(visit, 400, wrong={refused.what: error_message(refused)})
     except (InvalidRequest, CommandError) as refused:
-        return show_form(visit, 400, said(refused))
-    with visit.once("bil", queries.BY_ID) as (id, is_made):
+        return show_form(visit, 400, error_message(refused))
+    with visit.create_once("bil", queries.BY_ID) as (id, is_made):
         if not is_made:
             acts.make(service.db, order, terms, visit.now, id)
-    return visit.to(f"/bills/{id}", done="made")
+    return visit.redirect(f"/bills/{id}", done="made")
 
 
 def _read(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, acts.Terms]:
@@ -139,7 +139,7 @@ def _read(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, acts.Terms]:
 
 
 def show(visit: Visit, id: str) -> Response:
-    bill = visit.own(queries.BY_ID, "bil", id)
+    bill = visit.get_or_404(queries.BY_ID, "bil", id)
     db = visit.service.db
     settings = visit.service.settings
     url = RESOURCE.url_of(settings.base_url, id)
@@ -147,7 +147,12 @@ def show(visit: Visit, id: str) -> Response:
     of: Values = {"merchant_id": visit.merchant_id, "series_id": bill.series_id}
     series = db.rows(queries.OF_SERIES, **of | {"limit": OF_SERIES}) if first else []
     mail = text_of(
-        "new", bill, visit.session.seller, settings.base_url, current(), visit.zone
+        "new",
+        bill,
+        visit.session.seller,
+        settings.base_url,
+        current_language(),
+        visit.zone,
     )
     return visit.page(
         "bill.html",
@@ -170,13 +175,13 @@ def show(visit: Visit, id: str) -> Response:
 
 
 def end(visit: Visit, id: str) -> Response:
-    visit.own(queries.BY_ID, "bil", id)
+    visit.get_or_404(queries.BY_ID, "bil", id)
     done = "ended"
     try:
         acts.end(visit.service.db, visit.service.settings, id, visit.now)
     except Refused as refused:
         done = refused.code
-    return visit.to(f"/bills/{id}", done=done)
+    return visit.redirect(f"/bills/{id}", done=done)
 
 
 def menu_entry() -> dict[str, Any]:
@@ -214,7 +219,7 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
 
 def _line(kind: str, number: int, sums: str = "") -> Line:
     more = "+" if number == MOST_BILLS else ""
-    shown = f"{formats.whole(number, current())}{more}{sums}"
+    shown = f"{formats.whole(number, current_language())}{more}{sums}"
     texts = {
         "overdue": gettext("Overdue bills: %(number)s", number=shown),
         "due": gettext("Bills due: %(number)s", number=shown),
@@ -229,7 +234,7 @@ def _sums(bills: Sequence[Bill]) -> str:
         for code, of in grouped(bills, lambda one: one.currency).items()
     }
     return ", ".join(
-        formats.money(sum, code, current()) for code, sum in missing.items()
+        formats.money(sum, code, current_language()) for code, sum in missing.items()
     )
 
 

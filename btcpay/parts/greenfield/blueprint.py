@@ -15,7 +15,7 @@ from btcpay.values.errors import Forbidden, MethodNotAllowed, NotFound
 from btcpay.values.ids import is_id
 from btcpay.web.admission import add_window_headers, caller_windows, guard
 from btcpay.web.errors import as_api_error, error_response
-from btcpay.web.paths import add_path, answer, refuse_others
+from btcpay.web.paths import add_path, json_response, refuse_others
 from btcpay.web.rate_limits import SHOP_READS, SHOP_WRITES
 from btcpay.web.service import Service
 from storage.statement import Typed
@@ -114,7 +114,7 @@ def _admitted(service: Service, permission: str, view: View) -> View:
             if row is None:
                 raise NotFound("there is nothing with this id")
             rows.append(row)
-        return answer(view(service, *rows))
+        return json_response(view(service, *rows))
 
     return answered
 
@@ -122,13 +122,13 @@ def _admitted(service: Service, permission: str, view: View) -> View:
 def refusal(error: Exception) -> Response:
     """Errors as plug-ins read them: one object in both shapes, or a list of fields."""
     if isinstance(error, ValidationError):
-        return answer(list(_mistakes(error.normalized_messages())), 422)
+        return json_response(list(_mistakes(error.normalized_messages())), 422)
     found = as_api_error(error)
     if isinstance(found, MethodNotAllowed):  # plug-ins know 404 alone
         found = NotFound("there is nothing at this path")
     said = {"code": found.code, "message": str(found)}
     response = error_response(found)
-    response.data = answer(said | {"error": said}).data
+    response.data = json_response(said | {"error": said}).data
     return response
 
 

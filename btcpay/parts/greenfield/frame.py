@@ -11,7 +11,7 @@ from btcpay.parts.greenfield import queries
 from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
 from btcpay.web.pages import languages
-from btcpay.web.pages.render import Pages, kept, to_root
+from btcpay.web.pages.render import Pages, cached_file, path_to_root
 from btcpay.web.paths import add_path
 from btcpay.web.service import Service
 from storage.database import Database
@@ -25,13 +25,13 @@ def shop_pages(service: Service) -> Blueprint:
     add_path(
         blueprint,
         "/modal/btcpay.js",
-        lambda: kept(script, "text/javascript", False),
+        lambda: cached_file(script, "text/javascript", False),
         "modal",
     )
     for path in ("/invoice", "/i/<invoice_id>"):
         add_path(blueprint, path, lead_to_invoice, path)
     blueprint.after_request(pages.add_security_headers)
-    blueprint.register_error_handler(Exception, pages.failed_for_payer)
+    blueprint.register_error_handler(Exception, pages.payer_error_page)
     return blueprint
 
 
@@ -40,7 +40,8 @@ def lead_to_invoice(invoice_id: str = "") -> Response:
     if not is_id("inv", id):
         raise NotFound("there is no such invoice")
     return Response(
-        status=302, headers={"Location": f"{to_root()}pay/{id}{languages.carried()}"}
+        status=302,
+        headers={"Location": f"{path_to_root()}pay/{id}{languages.language_query()}"},
     )
 
 

@@ -53,7 +53,7 @@ def allow(visit: Visit) -> Response:
     network = visit.service.settings.network
     store_id = store_of(db, owner_id, asked.origin, visit.now)
     key = ("write", asked.application, visit.now, store_id, " ".join(asked.permissions))
-    issued = keys.issue(db, network, owner_id, *key, characters=visit.secret_of_press())
+    issued = keys.issue(db, network, owner_id, *key, characters=visit.form_secret())
     if (
         keys.caller_of(db, issued.secret, visit.now) is None
     ):  # the key has since been revoked

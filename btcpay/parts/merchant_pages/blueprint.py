@@ -6,8 +6,9 @@ from flask import Blueprint, Response, g, request
 
 from btcpay import hooks
 from btcpay.merchants import sessions
-from btcpay.parts.merchant_pages import home, invoice, links, takings, till
+from btcpay.parts.merchant_pages import home, invoice, links, sales_report, till
 from btcpay.parts.merchant_pages.lists import downloads, search
+from btcpay.parts.merchant_pages.login import LoginViews
 from btcpay.parts.merchant_pages.settings import programs, shop
 from btcpay.parts.merchant_pages.visit import (
     MAX_UPLOAD_BYTES,
@@ -16,7 +17,6 @@ from btcpay.parts.merchant_pages.visit import (
     keep,
     presented,
 )
-from btcpay.parts.merchant_pages.way_in import WayIn
 from btcpay.values.errors import Forbidden, Unauthorized
 from btcpay.web.admission import (
     caller_windows,
@@ -27,7 +27,7 @@ from btcpay.web.admission import (
     visit_windows,
 )
 from btcpay.web.pages.render import Pages, View
-from btcpay.web.paths import add_pages, add_path, lead_to_page, refuse_others
+from btcpay.web.paths import add_pages, add_path, redirect_to_page, refuse_others
 from btcpay.web.rate_limits import READS, WRITES
 from btcpay.web.service import Service
 from storage.queries import sessions as stored
@@ -59,7 +59,7 @@ INSIDE: list[tuple[str, str, View]] = [
     ("POST", "/invoices/<id>/accept", invoice.accept),
     ("POST", "/invoices/<id>/set-aside", invoice.set_aside),
     ("POST", "/invoices/<id>/cancel", invoice.cancel),
-    ("GET", "/month", takings.show_month),
+    ("GET", "/month", sales_report.show_month),
     ("GET", "/payments", search.show_payments),
     ("GET", "/downloads", downloads.show),
     ("GET", "/downloads/payments", downloads.send_payments),
@@ -104,7 +104,7 @@ def blueprint(service: Service) -> Blueprint | None:
         return None
     pages = Pages(service, (), "merchant/message.html", "merchant.css")
     whole = Blueprint("merchant", __name__, template_folder="templates")
-    whole.register_error_handler(Exception, pages.failed)
+    whole.register_error_handler(Exception, pages.error_page)
     whole.after_request(pages.add_security_headers)
     whole.after_request(_kept_apart)
     whole.register_blueprint(_opened(service, pages))
@@ -115,20 +115,20 @@ def blueprint(service: Service) -> Blueprint | None:
 def _opened(service: Service, pages: Pages) -> Blueprint:
     """The pages that anybody may ask for; not all lie below ROOT."""
     opened = Blueprint("open", __name__)
-    way_in = WayIn(service, pages)
+    login = LoginViews(service, pages)
     opened.before_request(guard(service, lambda _: visit_windows(service)))
     views: list[tuple[str, str, View]] = [
-        ("GET", f"{ROOT}/login/<secret>", way_in.show_login),
-        ("POST", f"{ROOT}/login/<secret>", way_in.log_in),
-        ("POST", f"{ROOT}/login", way_in.mail_link),
-        ("GET", f"{ROOT}/login/mailed", way_in.show_mailed),
-        ("GET", f"{ROOT}/login/logged-out", way_in.show_logged_out),
-        ("GET", f"{ROOT}/start/<token>", way_in.show_start),
-        ("POST", f"{ROOT}/start/<token>", way_in.start),
+        ("GET", f"{ROOT}/login/<secret>", login.show_login),
+        ("POST", f"{ROOT}/login/<secret>", login.log_in),
+        ("POST", f"{ROOT}/login", login.mail_link),
+        ("GET", f"{ROOT}/login/mailed", login.show_mailed),
+        ("GET", f"{ROOT}/login/logged-out", login.show_logged_out),
+        ("GET", f"{ROOT}/start/<token>", login.show_start),
+        ("POST", f"{ROOT}/start/<token>", login.start),
         ("GET", "/file/<secret>", partial(downloads.send_linked, service)),
     ]
     add_pages(opened, views)
-    add_path(opened, f"{ROOT}/", lead_to_page, f"GET {ROOT}/")
+    add_path(opened, f"{ROOT}/", redirect_to_page, f"GET {ROOT}/")
     refuse_others(opened, *{path for _, path, _ in views})
     return opened
 

@@ -10,7 +10,7 @@ from btcpay import hooks
 from btcpay.health.state import state_in_row
 from btcpay.merchants.merchants import MARGIN, USUAL_GAP_LIMIT, gap_of
 from btcpay.parts.merchant_pages.queries import WANTING
-from btcpay.parts.merchant_pages.takings import amounts, takings
+from btcpay.parts.merchant_pages.sales_report import amounts, sales_reports
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.money import of_minor, value_of
 from btcpay.values.times import date_of, day_of, from_ms, to_ms
@@ -39,7 +39,7 @@ def show(visit: Visit) -> Response:
     today_number = day_of(to_ms(now), visit.zone)
     first = today_number - DAYS + 1
     rows = db.rows(days.BETWEEN, first=first - DAYS, last=today_number, merchant_id=own)
-    took = takings(rows, first, today_number, currency)
+    took = sales_reports(rows, first, today_number, currency)
     coming = db.rows(today.ON_ITS_WAY, limit=MOST_COMING + 1, merchant_id=own)
     of: Values = {"merchant_id": own, "now": to_ms(now), "until": to_ms(now + SOON)}
     shop = db.only(today.SHOP, **of | {"finished_after": to_ms(now - LATELY)})

@@ -18,7 +18,7 @@ from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.errors import Refused
 from btcpay.values.money import of_minor, price_of, to_minor, value_of
 from btcpay.values.texts import TextRefused
-from btcpay.web.pages.forms import AmountRefused, unseen_sign_of_code
+from btcpay.web.pages.forms import AmountRefused, invisible_character_message_of
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
 from storage.queries import attentions, invoices, receivers
@@ -39,7 +39,7 @@ OWES_NOTHING = ("reorganised", "vanished", "refunded_twice")
 
 
 def show(visit: Visit, id: str) -> Response:
-    row = visit.own(attentions.INVOICE, "inv", id)
+    row = visit.get_or_404(attentions.INVOICE, "inv", id)
     db = visit.service.db
     story = story_of(db, visit.service.settings, row, visit.now)
     newest = story.events[: -MOST_SHOWN - 1 : -1]
@@ -93,7 +93,7 @@ def _decide(
     visit: Visit, id: str, done: str, decision: Callable[..., Any], **how: Any
 ) -> Response:
     """Returns to the page with the form, which shows the result or the reason for the refusal."""
-    visit.own(invoices.WHOLE, "inv", id)
+    visit.get_or_404(invoices.WHOLE, "inv", id)
     try:
         decision(visit.service.db, visit.service.settings, id, now=visit.now, **how)
     except Refused as refused:
@@ -105,7 +105,7 @@ def _decide_with_reason(
     visit: Visit, id: str, done: str, decision: Callable[..., Any], unsaid: str
 ) -> Response:
     """For the typed reason, or for `unsaid` where none was typed."""
-    visit.own(invoices.WHOLE, "inv", id)
+    visit.get_or_404(invoices.WHOLE, "inv", id)
     try:
         reason = by_hand.read_reason(visit.form.get("reason", ""))
     except TextRefused as refused:
@@ -116,8 +116,8 @@ def _decide_with_reason(
 def _back(visit: Visit, id: str, **said: str) -> Response:
     """To the page with the form."""
     if visit.form.get("back") == "attention":
-        return visit.to("/attention", **said)
-    return visit.to(f"/invoices/{id}", **said)
+        return visit.redirect("/attention", **said)
+    return visit.redirect(f"/invoices/{id}", **said)
 
 
 def _wrong_sign(visit: Visit) -> str:
@@ -125,7 +125,7 @@ def _wrong_sign(visit: Visit) -> str:
 
     The address of the page has the sign's name, never the sentence: anybody can write an address.
     """
-    return unseen_sign_of_code(visit.query.get("sign", ""))
+    return invisible_character_message_of(visit.query.get("sign", ""))
 
 
 def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
@@ -193,4 +193,4 @@ def set_small_aside(visit: Visit) -> Response:
         with suppress(Refused):
             by_hand.dismiss(db, settings, id, reason, visit.now, below_minor=below)
             number += 1
-    return visit.to("/attention", done="aside", number=number)
+    return visit.redirect("/attention", done="aside", number=number)

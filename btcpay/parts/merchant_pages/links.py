@@ -26,7 +26,11 @@ from btcpay.values.errors import CommandError, PriceUnavailable, TooLittle, TooM
 from btcpay.values.texts import MAX_TYPED, TextRefused, typed_texts
 from btcpay.web.errors import STATUS
 from btcpay.web.pages import languages
-from btcpay.web.pages.forms import AmountRefused, said, unseen_sign
+from btcpay.web.pages.forms import (
+    AmountRefused,
+    error_message,
+    invisible_character_message,
+)
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.listing import Listing
 from btcpay.web.pages.qr import qr_svg
@@ -46,7 +50,7 @@ def show_links(visit: Visit) -> Response:
 
 
 def show_link(visit: Visit, id: str) -> Response:
-    link = visit.own(queries.LINK, "lnk", id)
+    link = visit.get_or_404(queries.LINK, "lnk", id)
     url = _url(visit, id)
     db = visit.service.db
     of_link: Values = {"payment_link_id": id}
@@ -60,16 +64,16 @@ def show_link(visit: Visit, id: str) -> Response:
 
 
 def show_card(visit: Visit, id: str) -> Response:
-    link = visit.own(queries.LINK, "lnk", id)
+    link = visit.get_or_404(queries.LINK, "lnk", id)
     url = _url(visit, id)
     brand = visit.pages.brand(visit.merchant_id)
     return visit.page("card.html", brand=brand, link=link, url=url, qr=qr_svg(url))
 
 
 def switch(visit: Visit, id: str, active: bool) -> Response:
-    visit.own(links.ANY_BY_ID, "lnk", id)
+    visit.get_or_404(links.ANY_BY_ID, "lnk", id)
     set_active(visit.service.db, id, active, visit.now)
-    return visit.to(f"/links/{id}", done="on" if active else "off")
+    return visit.redirect(f"/links/{id}", done="on" if active else "off")
 
 
 def _url(visit: Visit, id: str) -> str:
@@ -92,21 +96,21 @@ def show_form(
 
 def show_edit(visit: Visit, id: str) -> Response:
     """The form as the link is, its amounts as the reader writes them."""
-    link = visit.own(links.ANY_BY_ID, "lnk", id)
+    link = visit.get_or_404(links.ANY_BY_ID, "lnk", id)
     typed = {name: getattr(link, name) or "" for name in (*TEXTS, *ASKS)}
     amounts = [link.min_amount, link.max_amount, *(link.suggested or "").split()]
     names = ["goal", *AMOUNTS[1:], *SUGGESTED]
     for name, amount in zip(names, [link.goal, *amounts], strict=False):
         if amount:
             typed[name] = formats.plain(
-                Decimal(amount), link.currency, languages.current()
+                Decimal(amount), link.currency, languages.current_language()
             )
     return show_form(visit, link=link, typed=typed)
 
 
 def make(visit: Visit, id: str = "") -> Response:
     """Leads to the link of this press, or the changed one (303); a mistake shows the form again."""
-    link = visit.own(links.ANY_BY_ID, "lnk", id) if id else None
+    link = visit.get_or_404(links.ANY_BY_ID, "lnk", id) if id else None
     texts, wrong_texts = _texts(visit.form)
     amounts, wrong = _amounts(visit, link, texts)
     wrong |= wrong_texts
@@ -119,15 +123,17 @@ def make(visit: Visit, id: str = "") -> Response:
         small = (
             name for name in amounts if name != "goal" and amounts[name] < refused.least
         )
-        return show_form(visit, 400, link, wrong=dict.fromkeys(small, said(refused)))
+        return show_form(
+            visit, 400, link, wrong=dict.fromkeys(small, error_message(refused))
+        )
     except CommandError:
         message = gettext(
             "Each suggested amount must be within the limits, and there only once."
         )
         return show_form(visit, 400, link, wrong={SUGGESTED[0]: message})
     except (TooMuch, PriceUnavailable) as error:
-        return show_form(visit, STATUS[error.code], link, problem=said(error))
-    return visit.to(f"/links/{id}", done="made" if link is None else "changed")
+        return show_form(visit, STATUS[error.code], link, problem=error_message(error))
+    return visit.redirect(f"/links/{id}", done="made" if link is None else "changed")
 
 
 def _texts(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -141,7 +147,7 @@ def _texts(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
             most = gettext(
                 "Enter at most %(most)s characters.", most=str(MAX_TYPED[name])
             )
-            wrong[name] = unseen_sign(refused) or most
+            wrong[name] = invisible_character_message(refused) or most
             continue
         if text:
             texts[name] = text
@@ -197,7 +203,7 @@ def _wanted(
 def _made(visit: Visit, wanted: dict[str, Any]) -> str:
     service = visit.service
     price = live_price(service.prices, visit.now, visit.currency)
-    with visit.once("lnk", links.ANY_BY_ID) as (id, is_made):
+    with visit.create_once("lnk", links.ANY_BY_ID) as (id, is_made):
         if not is_made:
             new_link(
                 service.db, visit.now, visit.merchant_id, wanted | {"id": id}, price

@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import Response
 
-from btcpay.checkout.invoice_page import page_of
+from btcpay.checkout.invoice_page import invoice_values
 from btcpay.checkout.snapshot import Notices, is_taken_back, snapshot_of
 from btcpay.invoices import create
 from btcpay.merchants import branding
@@ -17,7 +17,7 @@ from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.money import asked_of, places_of, rounded
 from btcpay.values.texts import TextRefused
 from btcpay.values.times import to_ms
-from btcpay.web.pages.forms import AmountRefused, said
+from btcpay.web.pages.forms import AmountRefused, error_message
 from btcpay.web.pages.qr import qr_svg
 from storage.queries import invoices, merchants
 from storage.values import Values
@@ -41,16 +41,20 @@ def press(visit: Visit) -> Response:
             service.db, service.prices, visit.now, _order(visit, amount, note)
         )
     except AmountRefused as refused:
-        return show_form(visit, 400, wrong=said(refused), readings=refused.readings)
+        return show_form(
+            visit, 400, wrong=error_message(refused), readings=refused.readings
+        )
     except InvalidRequest as refused:
-        return show_form(visit, 400, wrong=said(refused))
+        return show_form(visit, 400, wrong=error_message(refused))
     except TextRefused as refused:
-        return show_form(visit, 400, problem=said(refused))
+        return show_form(visit, 400, problem=error_message(refused))
     except PriceUnavailable as error:
-        return show_form(visit, 503, problem=said(error))
+        return show_form(visit, 503, problem=error_message(error))
     if _percents(visit) and not visit.session.cashier_tips and "tip" not in form:
-        return visit.to("/till/tip", amount=amount, note=note, press=form.get("press"))
-    return visit.to(f"/till/{_made(visit, quote)}")
+        return visit.redirect(
+            "/till/tip", amount=amount, note=note, press=form.get("press")
+        )
+    return visit.redirect(f"/till/{_made(visit, quote)}")
 
 
 def _typed(visit: Visit) -> tuple[Decimal, str]:
@@ -91,7 +95,7 @@ def ask_tip(visit: Visit) -> Response:
     brand = visit.pages.brand(visit.merchant_id)
     query = visit.query
     return visit.page(
-        "till_tip.html", amount=amount, tips=tips, brand=brand, asked_with=query
+        "till_gratuity.html", amount=amount, tips=tips, brand=brand, asked_with=query
     )
 
 
@@ -108,7 +112,7 @@ def set_tips(visit: Visit) -> Response:
         "cashier_tips": int("cashier" in visit.form),
     }
     visit.service.db.run(merchants.SET_TIPS, **chosen)
-    return visit.to("/till", done="saved")
+    return visit.redirect("/till", done="saved")
 
 
 def show_manifest(visit: Visit) -> Response:
@@ -128,7 +132,7 @@ def show_invoice(visit: Visit, id: str) -> Response:
         is_taken_back(visit.service.settings, snapshot.row) or snapshot.has_vanished
     )
     brand = visit.pages.brand(visit.merchant_id)
-    page = page_of(snapshot, brand, Notices(has_vanished=is_gone))
+    page = invoice_values(snapshot, brand, Notices(has_vanished=is_gone))
     receipt_url = f"{visit.service.settings.base_url}/pay/{id}"
     return visit.page(
         "till_invoice.html",
@@ -165,7 +169,7 @@ def _made(visit: Visit, quote: create.Quote) -> str:
     the next guest.
     """
     service = visit.service
-    with visit.once("inv", invoices.WHOLE) as (id, is_made):
+    with visit.create_once("inv", invoices.WHOLE) as (id, is_made):
         own: Values = {
             "id": id,
             "merchant_id": visit.merchant_id,

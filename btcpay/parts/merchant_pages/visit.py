@@ -23,8 +23,8 @@ from btcpay.values.ids import derived_base62, derived_id, is_id
 from btcpay.values.money import CODES, asked_of
 from btcpay.values.times import zone_of
 from btcpay.web.pages import languages
-from btcpay.web.pages.forms import bounded, fields_of_form, new_form, read_amount
-from btcpay.web.pages.render import Pages, to_root
+from btcpay.web.pages.forms import limit_fields, new_form_id, read_amount, read_form
+from btcpay.web.pages.render import Pages, path_to_root
 from btcpay.web.service import Service
 from schemas.requests import NEW_PRICED_INVOICE, load
 from storage.queries import merchants
@@ -49,8 +49,8 @@ MAX_UPLOAD_BYTES = 1_000_000
 def address(path: str = "", **query: object) -> str:
     """A merchant's page (`/invoices`) relative to this one; a query has no empty values."""
     asked = {name: value for name, value in query.items() if value not in (None, "")}
-    text = urlencode(asked | languages.picked())
-    return to_root() + ROOT[1:] + path + (f"?{text}" if text else "")
+    text = urlencode(asked | languages.language_parameter())
+    return path_to_root() + ROOT[1:] + path + (f"?{text}" if text else "")
 
 
 def _cookie(service: Service) -> tuple[str, bool]:
@@ -109,8 +109,10 @@ class Visit:
     def form(self) -> dict[str, str]:
         """The fields of the form that was sent, the first of each name; blank ones are left out."""
         if request.mimetype == "multipart/form-data":
-            return bounded({name: text for name, text in request.form.items() if text})
-        return fields_of_form()
+            return limit_fields(
+                {name: text for name, text in request.form.items() if text}
+            )
+        return read_form()
 
     @cached_property
     def currency(self) -> str:
@@ -150,14 +152,14 @@ class Visit:
             raise InvalidRequest(f"{name} is no day such as 2026-12-31") from None
         return min(day, LAST_DAY)
 
-    def word(self, name: str, words: Collection[str]) -> str:
+    def choice(self, name: str, words: Collection[str]) -> str:
         """The parameter's value, one of `words`; "" for none. Raises InvalidRequest."""
         typed = self.query.get(name, "")
         if typed and typed not in words:
             raise InvalidRequest(f"{name} is none of {', '.join(words)}")
         return typed
 
-    def own(self, query: Typed[OwnedRow], prefix: str, id: str) -> OwnedRow:
+    def get_or_404(self, query: Typed[OwnedRow], prefix: str, id: str) -> OwnedRow:
         """The merchant's row of this id. Raises NotFound."""
         asked: Values = {"id": id, "merchant_id": self.merchant_id}
         row = self.service.db.row(query, **asked) if is_id(prefix, id) else None
@@ -172,7 +174,7 @@ class Visit:
         )
 
     @contextmanager
-    def once(self, prefix: str, known: Typed[Any]) -> Iterator[tuple[str, bool]]:
+    def create_once(self, prefix: str, known: Typed[Any]) -> Iterator[tuple[str, bool]]:
         """A transaction in which a press makes one thing: its id, and if `known` finds it made.
 
         The id is that of this showing of a form and its fields, however often they are sent. If a
@@ -184,7 +186,7 @@ class Visit:
             db.only(merchants.LOCKED, id=self.merchant_id)
             yield id, db.row(known, id=id) is not None
 
-    def secret_of_press(self) -> str:
+    def form_secret(self) -> str:
         """The characters of the secret of this showing of a form; no table holds them."""
         return derived_base62(self.secret, f"secret {self._press}")
 
@@ -213,7 +215,7 @@ class Visit:
             till_only=self.session.till_only,
             address=address,
             token=self._token,
-            press=new_form(),
+            press=new_form_id(),
             done=request.args.get("done", ""),
             now=self.now,
             zone=self.zone,
@@ -225,6 +227,6 @@ class Visit:
             **values,
         )
 
-    def to(self, path: str = "", **query: object) -> Response:
+    def redirect(self, path: str = "", **query: object) -> Response:
         """Leads on after a form (303); `done="settled"` has the next page say so."""
         return Response(status=303, headers={"Location": address(path, **query)})

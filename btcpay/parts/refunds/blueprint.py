@@ -9,7 +9,7 @@ from btcpay.parts.refunds import acts, destination
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.values.errors import Refused
 from btcpay.web.pages import languages
-from btcpay.web.pages.forms import fields_of_form
+from btcpay.web.pages.forms import read_form
 from btcpay.web.pages.render import Pages
 from btcpay.web.service import Service
 from storage.models import Refund
@@ -41,21 +41,22 @@ class RefundPage(Pages):
         """Leads to where the address is shown back, and keeps it at the second press."""
         db = self.service.db
         settings = self.service.settings
-        fields = fields_of_form()
+        fields = read_form()
         row = RESOURCE.of_page(db, id)
         text = fields.get("address", "")
         try:
             if "keep" in fields:
                 acts.give(db, settings, id, text, self.service.now())
                 return Response(
-                    status=303, headers={"Location": f"{id}{languages.carried()}"}
+                    status=303,
+                    headers={"Location": f"{id}{languages.language_query()}"},
                 )
             to = destination.read(db, settings.network, text, row.amount_sats)
         except Refused as refused:
             return self._shown(
                 RESOURCE.of_page(db, id), 400, wrong=refused.code, typed=text[:100]
             )
-        query = urlencode({"address": to.address} | languages.picked())
+        query = urlencode({"address": to.address} | languages.language_parameter())
         return Response(status=303, headers={"Location": f"{id}?{query}"})
 
     def _shown(self, row: Refund, status: int = 200, **values: object) -> Response:

@@ -18,8 +18,8 @@ from btcpay.values.errors import PriceUnavailable, Refused
 from btcpay.values.ids import ID_CHARACTERS
 from btcpay.values.money import btc_shown
 from btcpay.values.texts import TextRefused
-from btcpay.web.pages.forms import AmountRefused, unseen_sign_of_code
-from btcpay.web.pages.languages import current, gettext
+from btcpay.web.pages.forms import AmountRefused, invisible_character_message_of
+from btcpay.web.pages.languages import current_language, gettext
 from btcpay.web.pages.qr import payment_uri, qr_svg
 from btcpay.web.pages.render import View
 from btcpay.web.pages.visit import Line, Visit
@@ -73,9 +73,9 @@ def show(visit: Visit) -> Response:
 
 def make(visit: Visit, id: str) -> Response:
     """One refund for a press; its page says what is wrong, if anything is."""
-    visit.own(attentions.INVOICE, "inv", id)
+    visit.get_or_404(attentions.INVOICE, "inv", id)
     if sums.is_sent_twice(visit.service.db, id):
-        return visit.to(f"/invoices/{id}", done="refund_changed")
+        return visit.redirect(f"/invoices/{id}", done="refund_changed")
     service = visit.service
     form = visit.form
     order = acts.Order(
@@ -83,7 +83,7 @@ def make(visit: Visit, id: str) -> Response:
         id,
         reason=form.get("reason", "").strip() or None,
         address=form.get("address"),
-        id=f"rfd_{visit.secret_of_press()[:ID_CHARACTERS]}",
+        id=f"rfd_{visit.form_secret()[:ID_CHARACTERS]}",
         left_sats=form.get("left"),
     )
     try:
@@ -93,18 +93,20 @@ def make(visit: Visit, id: str) -> Response:
         acts.make(service.db, service.settings, order, visit.now)
     except AmountRefused as error:
         typed = text[:LONGEST_AMOUNT]
-        return visit.to(f"/invoices/{id}", done=f"refund_{error.code}", amount=typed)
+        return visit.redirect(
+            f"/invoices/{id}", done=f"refund_{error.code}", amount=typed
+        )
     except (PriceUnavailable, Refused) as error:
-        return visit.to(f"/invoices/{id}", done=f"refund_{error.code}")
+        return visit.redirect(f"/invoices/{id}", done=f"refund_{error.code}")
     except TextRefused as error:
         sign = {"sign": error.sign} if error.sign else {}
-        return visit.to(f"/invoices/{id}", done="refund_reason", **sign)
-    return visit.to("/refunds", done="made")
+        return visit.redirect(f"/invoices/{id}", done="refund_reason", **sign)
+    return visit.redirect("/refunds", done="made")
 
 
 def confirm_sent(visit: Visit, id: str, output: str) -> Response:
     """The merchant says that an output of another sum was the refund."""
-    visit.own(queries.BY_ID, "rfd", id)
+    visit.get_or_404(queries.BY_ID, "rfd", id)
     service = visit.service
     done = "sent"
     try:
@@ -112,16 +114,16 @@ def confirm_sent(visit: Visit, id: str, output: str) -> Response:
         by_hand.confirm_sent(service.db, service.settings, id, outpoint, visit.now)
     except Refused:
         done = "changed"
-    return visit.to("/refunds", done=done)
+    return visit.redirect("/refunds", done=done)
 
 
 def _drop(to: acts.Step, done: str, visit: Visit, id: str) -> Response:
-    visit.own(queries.BY_ID, "rfd", id)
+    visit.get_or_404(queries.BY_ID, "rfd", id)
     try:
         acts.drop(visit.service.db, id, to, visit.now)
     except Refused as refused:
         done = refused.code
-    return visit.to("/refunds", done=done)
+    return visit.redirect("/refunds", done=done)
 
 
 def menu_entry() -> dict[str, Any]:
@@ -134,7 +136,8 @@ def today_lines(visit: Visit, shop: Any) -> list[Line]:
     """The refunds that the merchant's wallet is to send."""
     waiting = visit.session.refunds
     text = gettext(
-        "Refunds to be sent: %(number)s", number=formats.whole(waiting, current())
+        "Refunds to be sent: %(number)s",
+        number=formats.whole(waiting, current_language()),
     )
     if waiting:
         return [(text, "/refunds", {})]
@@ -153,7 +156,9 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
         code = row.currency if row.currency and row.value_at_sending else "BTC"
         found[code] += Decimal(row.value_at_sending or btc_shown(row.sent_sats or 0))
     texts = ", ".join(
-        f"{value} BTC" if code == "BTC" else formats.money(value, code, current())
+        f"{value} BTC"
+        if code == "BTC"
+        else formats.money(value, code, current_language())
         for code, value in found.items()
     )
     if texts:
@@ -187,7 +192,7 @@ def _sentence(visit: Visit) -> str:
         except AmountRefused as refused:
             return str(refused)
     if done == "refund_reason":
-        return unseen_sign_of_code(asked.get("sign", ""))
+        return invisible_character_message_of(asked.get("sign", ""))
     return ""
 
 

@@ -24,13 +24,13 @@ _SIGN = re.compile("U\\+[0-9A-F]{4,6}")  # as a refused text names one
 _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
 
 
-def fields_of_form() -> dict[str, str]:
+def read_form() -> dict[str, str]:
     """The first value of each field; blank ones are left out. Raises InvalidRequest."""
     fields = parse_qs(read_body().decode("utf-8", "replace"))
-    return bounded({name: values[0] for name, values in fields.items()})
+    return limit_fields({name: values[0] for name, values in fields.items()})
 
 
-def bounded(fields: dict[str, str]) -> dict[str, str]:
+def limit_fields(fields: dict[str, str]) -> dict[str, str]:
     """The fields of a form, none longer than any may be. Raises InvalidRequest for a long name.
 
     So whatever reads a field has a bounded time for it, even if it normalises the text. A longer
@@ -60,12 +60,12 @@ class AmountRefused(InvalidRequest):
         self.readings = readings
 
 
-def new_form() -> str:
+def new_form_id() -> str:
     """A random text, a new one each time that a form is shown."""
     return random_base62(ID_CHARACTERS)
 
 
-def said(refused: Exception) -> str:
+def error_message(refused: Exception) -> str:
     """The sentence with which a form explains an error, in the language of the request."""
     if isinstance(refused, PriceUnavailable):
         return gettext(
@@ -73,18 +73,20 @@ def said(refused: Exception) -> str:
             " Please try again in a minute."
         )
     if isinstance(refused, TooMuch):
-        high = formats.money(Decimal(MAX_USD), "USD", languages.current())
+        high = formats.money(Decimal(MAX_USD), "USD", languages.current_language())
         return gettext("Enter an amount above 0 and up to %(high)s.", high=high)
     if isinstance(refused, TooLittle):
-        least = formats.money(refused.least, refused.currency, languages.current())
+        least = formats.money(
+            refused.least, refused.currency, languages.current_language()
+        )
         return gettext(
             "Wallets cannot send such a small amount. Enter at least %(least)s.",
             least=least,
         )
-    return unseen_sign(refused) or str(refused)
+    return invisible_character_message(refused) or str(refused)
 
 
-def unseen_sign(refused: Exception) -> str:
+def invisible_character_message(refused: Exception) -> str:
     """The sentence about a sign that people cannot see; "" for another refusal."""
     if not (isinstance(refused, TextRefused) and refused.sign):
         return ""
@@ -95,17 +97,17 @@ def unseen_sign(refused: Exception) -> str:
     )
 
 
-def unseen_sign_of_code(code: str) -> str:
+def invisible_character_message_of(code: str) -> str:
     """The same sentence of a sign that an address names, such as U+202E; "" for anything else."""
     is_code = _SIGN.fullmatch(code) is not None
     if is_code:
-        return unseen_sign(TextRefused("", sign=code))
+        return invisible_character_message(TextRefused("", sign=code))
     return ""
 
 
 def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decimal:
     """The typed amount, from `low` to `high` and above 0. Raises AmountRefused."""
-    language = languages.current()
+    language = languages.current_language()
     try:
         amount = parse_amount(text, currency)
     except NotAnAmount as error:

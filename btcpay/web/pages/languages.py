@@ -21,32 +21,37 @@ def install(app: App) -> None:
     env.trim_blocks = env.lstrip_blocks = True
     env.add_extension("jinja2.ext.i18n")
     env.install_gettext_callables(  # type: ignore[attr-defined]
-        lambda text: catalog(current()).gettext(text),
-        lambda one, more, number: catalog(current()).ngettext(one, more, number),
+        lambda text: catalog(current_language()).gettext(text),
+        lambda one, more, number: catalog(current_language()).ngettext(
+            one, more, number
+        ),
         newstyle=True,
     )
-    env.filters |= {"bitcoin": bitcoin, "without_turns": without_turns}
+    env.filters |= {
+        "bitcoin": bitcoin,
+        "without_direction_marks": without_direction_marks,
+    }
 
 
 def gettext(text: str, **values: str) -> str:
-    return catalog(current()).gettext(text) % values
+    return catalog(current_language()).gettext(text) % values
 
 
 def ngettext(one: str, more: str, number: int, **values: str) -> str:
-    return catalog(current()).ngettext(one, more, number) % values
+    return catalog(current_language()).ngettext(one, more, number) % values
 
 
-def current() -> str:
+def current_language() -> str:
     """The language of this request: one of LANGUAGES."""
     if "language" not in g:
         accepted = request.accept_languages.best_match(LANGUAGES, DEFAULT)
-        g.language = picked().get("lang") or accepted or DEFAULT
+        g.language = language_parameter().get("lang") or accepted or DEFAULT
     return str(g.language)
 
 
-def carried() -> str:
+def language_query() -> str:
     """The query that carries a choice on to the next page: `?lang=de`, or nothing."""
-    return "".join(f"?{name}={value}" for name, value in picked().items())
+    return "".join(f"?{name}={value}" for name, value in language_parameter().items())
 
 
 def this_page_in(language: str) -> str:
@@ -57,7 +62,7 @@ def this_page_in(language: str) -> str:
     )
 
 
-def picked() -> dict[str, str]:
+def language_parameter() -> dict[str, str]:
     """The choice as a parameter: `lang`, or nothing."""
     asked = request.args.get("lang", "")
     if asked in LANGUAGES:
@@ -67,7 +72,7 @@ def picked() -> dict[str, str]:
 
 def bitcoin(amount_sats: int) -> Markup:
     """The amount in BTC, with that in satoshis for the script to show in its place."""
-    language = current()
+    language = current_language()
     number = formats.whole(amount_sats, language)
     satoshis = ngettext("one satoshi", "%(sats)s satoshis", amount_sats, sats=number)
     # Not by `Markup.format`, which takes longer than all the rest.
@@ -76,6 +81,6 @@ def bitcoin(amount_sats: int) -> Markup:
     )
 
 
-def without_turns(text: str) -> str:
+def without_direction_marks(text: str) -> str:
     """One line that cannot write over the text around it, for a window's title or a preview."""
     return " ".join(_TURNS.sub("", text).split())

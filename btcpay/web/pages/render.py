@@ -84,8 +84,8 @@ class Pages:
         brand: merchants.Shown | None = None,
         **values: Any,
     ) -> Response:
-        language = languages.current()
-        up = to_root()
+        language = languages.current_language()
+        up = path_to_root()
         styles = [up + asset_address(style) for style in self._styles]
         if brand and brand.accent:
             styles.append(f"{up}accent/{brand.accent[1:]}.css")
@@ -99,7 +99,7 @@ class Pages:
             language=language,
             direction=formats.direction(language),
             languages=LANGUAGES,
-            carried=languages.carried(),
+            language_query=languages.language_query(),
             this_page_in=languages.this_page_in,
             f=formats,
             btc=functools.partial(formats.btc, language=language),
@@ -114,7 +114,7 @@ class Pages:
         )
         return response
 
-    def failed(
+    def error_page(
         self, error: Exception, brand: merchants.Shown | None = None
     ) -> Response:
         """The error as JSON when the script asks, otherwise as a page."""
@@ -129,9 +129,9 @@ class Pages:
         page.headers.update({name: text for name, text in said.items() if text})
         return page
 
-    def failed_for_payer(self, error: Exception) -> Response:
+    def payer_error_page(self, error: Exception) -> Response:
         """`failed`; a visitor with a wrong address is told how to reach the seller."""
-        return self.failed(
+        return self.error_page(
             error, self.only_brand() if isinstance(error, NotFound) else None
         )
 
@@ -150,7 +150,7 @@ class Pages:
         add_pages(made, views)
         made.before_request(guard(self.service, lambda _: counted(self.service)))
         made.after_request(self.add_security_headers)
-        made.register_error_handler(Exception, self.failed_for_payer)
+        made.register_error_handler(Exception, self.payer_error_page)
         return made
 
     def add_security_headers(self, response: Response) -> Response:
@@ -163,7 +163,7 @@ class Pages:
         return response
 
 
-def to_root() -> str:
+def path_to_root() -> str:
     """From this page to the root that the service stands under: `../` for each folder."""
     return "../" * (request.path.count("/") - 1)
 
@@ -185,7 +185,9 @@ def compress(response: Response) -> Response:
     return response
 
 
-def kept(content: bytes | str, media_type: str, for_ever: bool = True) -> Response:
+def cached_file(
+    content: bytes | str, media_type: str, for_ever: bool = True
+) -> Response:
     """A file, cached `for_ever` if its address changes with its content."""
     cache = FOR_EVER if for_ever else "no-store"
     return Response(content, content_type=media_type, headers={"Cache-Control": cache})

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 import pytest
 import requests
 
+from btcpay.parts.merchant_pages.lists.download_slots import DownloadSlots, SlotLost
 from btcpay.parts.merchant_pages.lists.downloads import AT_ONCE
-from btcpay.parts.merchant_pages.lists.places import GaveWay, Places
 from tests.support.builders import Live, pay, until
 
 
@@ -25,9 +25,9 @@ class Clock:
 )
 def test_who_takes_nothing_for_ten_seconds_gives_way_to_the_next(waited_s, gives_way):
     clock = Clock()
-    places = Places(2, 10, 1, clock)
-    slow = places.take(None)
-    quick = places.take(None)
+    slots = DownloadSlots(2, 10, 1, clock)
+    slow = slots.take(None)
+    quick = slots.take(None)
     sent_slowly = slow.send([b"1", b"2"])
     next(sent_slowly)
     sent_quickly = quick.send([b"1", b"2" * 10])
@@ -35,12 +35,12 @@ def test_who_takes_nothing_for_ten_seconds_gives_way_to_the_next(waited_s, gives
     clock.now_s = waited_s - 5
     next(sent_quickly)
     clock.now_s = waited_s
-    assert (places.take(None) is not None) is gives_way
+    assert (slots.take(None) is not None) is gives_way
     if gives_way:
-        with pytest.raises(GaveWay):
+        with pytest.raises(SlotLost):
             next(sent_slowly)
-        slow.release()  # frees no place that is another's now
-        assert places.take(None) is None
+        slow.release()  # frees no slot that is another's now
+        assert slots.take(None) is None
     else:
         assert next(sent_slowly) == b"2"
 
@@ -57,35 +57,35 @@ PACES = {
 def test_who_takes_each_piece_in_time_but_little_of_the_file_gives_way(pace, gives_way):
     """Even if it was quick at first, when the pieces only filled what sockets hold."""
     clock = Clock()
-    places = Places(1, 10, 32_768, clock)
-    sent = places.take(None).send([PIECE] * 1_000)
+    slots = DownloadSlots(1, 10, 32_768, clock)
+    sent = slots.take(None).send([PIECE] * 1_000)
     for _ in range(500):
         next(sent)
     while clock.now_s < 60:
         clock.now_s += len(PIECE) / pace
         next(sent)
-    assert (places.take(None) is not None) is gives_way
+    assert (slots.take(None) is not None) is gives_way
 
 
 def test_a_reader_does_not_pay_for_the_time_in_which_its_piece_is_made():
     clock = Clock()
-    places = Places(1, 10, 32_768, clock)
+    slots = DownloadSlots(1, 10, 32_768, clock)
 
     def pieces():
         while True:
             clock.now_s += 9
             yield PIECE
 
-    sent = places.take(None).send(pieces())
+    sent = slots.take(None).send(pieces())
     for _ in range(10):
         next(sent)
-    assert places.take(None) is None
+    assert slots.take(None) is None
 
 
 def test_a_slow_reader_keeps_its_place_while_nobody_else_asks():
     clock = Clock()
-    place = Places(1, 10, 32_768, clock).take(None)
-    sent = place.send([b"1", b"2"])
+    slot = DownloadSlots(1, 10, 32_768, clock).take(None)
+    sent = slot.send([b"1", b"2"])
     next(sent)
     clock.now_s = 10_000
     assert next(sent) == b"2"
@@ -108,12 +108,12 @@ def test_two_slow_readers_of_a_link_keep_no_download_waiting(shop, browser, tmp_
         Live(shop, tmp_path, BLOCKTILL_MERCHANT_PAGES="on") as live,
         ExitStack() as stack,
     ):
-        place = ("127.0.0.1", int(live.url.rpartition(":")[2]))
+        slot = ("127.0.0.1", int(live.url.rpartition(":")[2]))
         for _ in range(AT_ONCE):
             slow = stack.enter_context(socket.socket())
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             slow.settimeout(60)
-            slow.connect(place)
+            slow.connect(slot)
             slow.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
             assert slow.recv(12) == b"HTTP/1.1 200"
 

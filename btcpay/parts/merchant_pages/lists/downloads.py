@@ -8,13 +8,13 @@ from flask import Response, request
 
 from btcpay.exports import payments
 from btcpay.exports.ledgers import FORMATS
-from btcpay.parts.merchant_pages.lists.places import Places
+from btcpay.parts.merchant_pages.lists.download_slots import DownloadSlots
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.errors import InvalidRequest, NotFound, RateLimited
 from btcpay.values.ids import sha256_of
 from btcpay.values.times import date_of, number_of, start_of, to_ms, zone_of
 from btcpay.web.admission import count_request, failed_auth_windows
-from btcpay.web.pages.languages import current
+from btcpay.web.pages.languages import current_language
 from btcpay.web.service import Service
 from storage.database import Database
 from storage.models import FileLink
@@ -25,7 +25,7 @@ AGAIN_S = 10
 CHUNK_LINES = 200  # 70 kB at a time
 # Who falls as far behind this pace as another waits who was told to come again gives way.
 LEAST_PACE = 32_768
-PLACES = Places(AT_ONCE, AGAIN_S, LEAST_PACE)
+SLOTS = DownloadSlots(AT_ONCE, AGAIN_S, LEAST_PACE)
 LINK_LIFE = timedelta(days=7)
 MOST_LINKS = 20
 
@@ -49,7 +49,7 @@ def make_link(visit: Visit) -> Response:
     last = visit.day("to")
     if first is None or last is None or last < first:
         raise InvalidRequest("the form names no days")
-    with visit.once("fil", sessions.FILE) as (id, is_made):
+    with visit.create_once("fil", sessions.FILE) as (id, is_made):
         if not is_made:
             db.run(sessions.OLD_FILES, now=to_ms(visit.now))
             rows = db.rows(
@@ -63,21 +63,21 @@ def make_link(visit: Visit) -> Response:
                 sessions.ADD_FILE,
                 id=id,
                 merchant_id=visit.merchant_id,
-                secret_sha256=sha256_of(visit.secret_of_press()),
+                secret_sha256=sha256_of(visit.form_secret()),
                 first_day=number_of(first),
                 last_day=number_of(last),
                 expires_at=to_ms(visit.now + LINK_LIFE),
             )
     # Not below /merchant, which proxies keep to the merchant's own network.
-    url = f"{visit.service.settings.base_url}/file/{visit.secret_of_press()}?lang={current()}"
+    url = f"{visit.service.settings.base_url}/file/{visit.form_secret()}?lang={current_language()}"
     return show(visit, db.only(sessions.FILE, id=id), url)
 
 
 def revoke(visit: Visit, id: str) -> Response:
     visit.service.db.run(
-        sessions.REVOKE_FILE, id=visit.own(sessions.FILE, "fil", id).id
+        sessions.REVOKE_FILE, id=visit.get_or_404(sessions.FILE, "fil", id).id
     )
-    return visit.to("/downloads", done="revoked")
+    return visit.redirect("/downloads", done="revoked")
 
 
 def send_linked(service: Service, secret: str) -> Response:
@@ -115,19 +115,19 @@ def _payments(
         0 if first is None else max(0, start_of(number_of(first), zone)),
         payments.END if last is None else start_of(number_of(last) + 1, zone),
     )
-    chunks = _chunks(made.lines(records, current(), zone))
+    chunks = _chunks(made.lines(records, current_language(), zone))
     name = (
         "payments"
         + "".join(f"-{day:%Y-%m-%d}" for day in (first, last) if day)
         + made.ending
     )
-    place = PLACES.take(request.environ.get("gunicorn.socket"))
-    if place is None:
+    slot = SLOTS.take(request.environ.get("gunicorn.socket"))
+    if slot is None:
         raise RateLimited(AGAIN_S)
     response = Response(
-        place.send(chunks), content_type=f"{made.media_type}; charset=utf-8"
+        slot.send(chunks), content_type=f"{made.media_type}; charset=utf-8"
     )
-    response.call_on_close(place.release)
+    response.call_on_close(slot.release)
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 

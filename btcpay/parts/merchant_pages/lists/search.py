@@ -143,13 +143,13 @@ def show_invoices(visit: Visit) -> Response:
     """A page of the list or of a search; if only one row has the name, it is opened at once."""
     own: Values = {"merchant_id": visit.merchant_id}
     older = queries.INVOICES
-    status = visit.word("status", STATUSES)
+    status = visit.choice("status", STATUSES)
     if status:
         own["status"], older = status, queries.INVOICES_BY_STATUS
     listing = Listing("inv", older, queries.INVOICE_PLACE, own)
     typed, shown = _page(visit, listing, queries.FOUND_INVOICES)
     if shown.named and len(shown.rows) == 1:
-        return visit.to(f"/invoices/{shown.rows[0].id}")
+        return visit.redirect(f"/invoices/{shown.rows[0].id}")
     return visit.page(
         "invoices.html", of_status=own.get("status", ""), q=typed, shown=shown
     )
@@ -157,7 +157,7 @@ def show_invoices(visit: Visit) -> Response:
 
 def show_payments(visit: Visit) -> Response:
     """A page of all payments, of those that settle no invoice, or of a search."""
-    kind = visit.word("kind", ("loose",))
+    kind = visit.choice("kind", ("loose",))
     older = queries.LOOSE_PAYMENTS if kind else queries.PAYMENTS
     own: Values = {"merchant_id": visit.merchant_id}
     listing = Listing("pay", older, queries.PAYMENT_PLACE, own)

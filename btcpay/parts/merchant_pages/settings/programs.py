@@ -11,7 +11,7 @@ from btcpay.notify.read import sample
 from btcpay.parts.merchant_pages.visit import Visit, forget
 from btcpay.values.errors import CommandError, InvalidRequest, NotFound
 from btcpay.values.times import to_ms
-from btcpay.web.pages.forms import unseen_sign
+from btcpay.web.pages.forms import invisible_character_message
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
 from storage.queries import keys as stored_keys
@@ -37,11 +37,13 @@ def issue_key(visit: Visit) -> Response:
     try:
         name = keys.checked_name(visit.form.get("name", ""))
     except CommandError as error:
-        wrong = unseen_sign(error) or gettext("One line of at most 60 characters.")
+        wrong = invisible_character_message(error) or gettext(
+            "One line of at most 60 characters."
+        )
         return show_keys(visit, 400, wrong=wrong, typed=visit.form.get("name", ""))
-    with visit.once("key", stored_keys.BY_ID) as (id, is_made):
+    with visit.create_once("key", stored_keys.BY_ID) as (id, is_made):
         if is_made:
-            return visit.to("/keys", done="issued")
+            return visit.redirect("/keys", done="issued")
         network = service.settings.network
         owner_id = visit.merchant_id
         issued = keys.issue(
@@ -51,9 +53,9 @@ def issue_key(visit: Visit) -> Response:
 
 
 def revoke_key(visit: Visit, id: str) -> Response:
-    if visit.own(stored_keys.BY_ID, "key", id).revoked_at is None:
+    if visit.get_or_404(stored_keys.BY_ID, "key", id).revoked_at is None:
         keys.revoke(visit.service.db, id, visit.now)
-    return visit.to("/keys", done="revoked")
+    return visit.redirect("/keys", done="revoked")
 
 
 def show_webhooks(visit: Visit, status: int = 200, **shown: Any) -> Response:
@@ -71,9 +73,9 @@ def add_webhook(visit: Visit) -> Response:
     typed = visit.form.get("url", "").strip()
     try:
         url = receivers.webhook_url(typed, service.settings.network)
-        with visit.once("whk", queries.BY_ID) as (id, is_made):
+        with visit.create_once("whk", queries.BY_ID) as (id, is_made):
             if is_made:
-                return visit.to("/webhooks", done="added")
+                return visit.redirect("/webhooks", done="added")
             added = receivers.add(
                 service.db, visit.merchant_id, url, None, [], visit.now, id
             )
@@ -89,7 +91,7 @@ def add_webhook(visit: Visit) -> Response:
 
 def test_webhook(visit: Visit, id: str) -> Response:
     """Sends a made-up `invoice.paid` now."""
-    receiver = visit.own(queries.BY_ID, "whk", id)
+    receiver = visit.get_or_404(queries.BY_ID, "whk", id)
     service = visit.service
     if receiver.transport != queries.WEBHOOK:
         raise NotFound(
@@ -103,14 +105,14 @@ def test_webhook(visit: Visit, id: str) -> Response:
 def send_all_now(visit: Visit, id: str) -> Response:
     """Sends waiting and abandoned events now."""
     receivers.send_all_now(
-        visit.service.db, visit.own(queries.BY_ID, "whk", id).id, visit.now
+        visit.service.db, visit.get_or_404(queries.BY_ID, "whk", id).id, visit.now
     )
-    return visit.to("/webhooks", done="sent")
+    return visit.redirect("/webhooks", done="sent")
 
 
 def remove_webhook(visit: Visit, id: str) -> Response:
-    receivers.remove(visit.service.db, visit.own(queries.BY_ID, "whk", id).id)
-    return visit.to("/webhooks", done="removed")
+    receivers.remove(visit.service.db, visit.get_or_404(queries.BY_ID, "whk", id).id)
+    return visit.redirect("/webhooks", done="removed")
 
 
 def add_device(visit: Visit) -> Response:
@@ -146,13 +148,13 @@ def end_device(visit: Visit, id: str) -> Response:
         return log_out(visit)
     if not sessions.end(visit.service.db, visit.merchant_id, id):
         raise NotFound("there is no such session")
-    return visit.to("/sessions", done="ended")
+    return visit.redirect("/sessions", done="ended")
 
 
 def log_out(visit: Visit) -> Response:
     """Ends this browser's own session."""
     sessions.end(visit.service.db, visit.merchant_id, visit.session.id)
-    response = visit.to("/login/logged-out")
+    response = visit.redirect("/login/logged-out")
     forget(visit.service, response)
     return response
 
@@ -160,4 +162,4 @@ def log_out(visit: Visit) -> Response:
 def end_other_devices(visit: Visit) -> Response:
     """Ends every session but this browser's, and takes back links that nobody has used."""
     sessions.end_all(visit.service.db, visit.merchant_id, visit.session.id)
-    return visit.to("/sessions", done="others_ended")
+    return visit.redirect("/sessions", done="others_ended")

@@ -17,7 +17,7 @@ from btcpay.values.errors import CommandError, NotFound
 from btcpay.values.money import CODES, checked_currency
 from btcpay.values.texts import checked_line
 from btcpay.values.times import checked_zone, places
-from btcpay.web.pages.forms import unseen_sign
+from btcpay.web.pages.forms import invisible_character_message
 from btcpay.web.pages.languages import gettext
 from storage.queries import merchants, receivers
 from storage.statement import as_dict, changed
@@ -80,7 +80,7 @@ def save(visit: Visit, part: str) -> Response:
         try:
             checked[name] = check(visit.form.get(name, ""))
         except (CommandError, ValueError) as error:
-            wrong[name] = unseen_sign(error) or _advice()[name]
+            wrong[name] = invisible_character_message(error) or _advice()[name]
     if (
         part == "return"
         and checked.get("return_unpaid")
@@ -99,7 +99,7 @@ def save(visit: Visit, part: str) -> Response:
     is_unpriced = (
         currency and visit.service.prices.of(currency).current_or_none() is None
     )
-    return visit.to("/settings", done="no_price" if is_unpriced else "saved")
+    return visit.redirect("/settings", done="no_price" if is_unpriced else "saved")
 
 
 def _check_logo(visit: Visit, checked: Fields, wrong: Fields) -> None:

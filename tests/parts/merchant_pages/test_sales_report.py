@@ -2,7 +2,7 @@
 
 import pytest
 
-from btcpay.parts.merchant_pages.takings import Sum, amounts, takings
+from btcpay.parts.merchant_pages.sales_report import PaymentSum, amounts, sales_reports
 from storage.models import MerchantDay
 from storage.statement import blank
 
@@ -21,17 +21,18 @@ def day(number, minor, currency="USD", payments=1, unpriced=0):
 
 
 def thirty_days(rows, currency):
-    return takings(rows, TODAY - DAYS + 1, TODAY, currency)
+    return sales_reports(rows, TODAY - DAYS + 1, TODAY, currency)
 
 
-NOTHING = Sum()
+NOTHING = PaymentSum()
 SUMS = {
     "a shop that took nothing": ([], NOTHING, NOTHING, NOTHING),
     "today is one of the thirty days": ([day(TODAY, 250), day(TODAY - 1, 100, payments=2,
-        unpriced=1)], Sum(1, 0, 5, 250), Sum(3, 1, 10, 350), NOTHING),
-    "the first of them is one too": ([day(TODAY - DAYS + 1, 7)], NOTHING, Sum(1, 0, 5, 7), NOTHING),
+        unpriced=1)], PaymentSum(1, 0, 5, 250), PaymentSum(3, 1, 10, 350), NOTHING),
+    "the first of them is one too": ([day(TODAY - DAYS + 1, 7)], NOTHING,
+        PaymentSum(1, 0, 5, 7), NOTHING),
     "the day before it is of those before": ([day(TODAY - DAYS, 7), day(TODAY - DAYS - 1, 3)],
-        NOTHING, NOTHING, Sum(2, 0, 10, 10)),
+        NOTHING, NOTHING, PaymentSum(2, 0, 10, 10)),
 }  # fmt: skip
 
 

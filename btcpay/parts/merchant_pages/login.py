@@ -19,7 +19,7 @@ from btcpay.values.money import CODES, checked_currency
 from btcpay.values.times import checked_zone, places, to_ms
 from btcpay.web.admission import count_request, failed_auth_windows, refuse_other_sites
 from btcpay.web.pages import languages
-from btcpay.web.pages.forms import fields_of_form
+from btcpay.web.pages.forms import read_form
 from btcpay.web.pages.render import Pages
 from btcpay.web.service import Service
 from storage.queries import sessions as stored
@@ -31,7 +31,7 @@ EMPTY = {"name": "", "timezone": "UTC", "key": "", "script": SCRIPT_TYPES[0]}
 Typed = dict[str, str]
 
 
-class WayIn:
+class LoginViews:
     """The pages of both links, which anybody may open."""
 
     def __init__(self, service: Service, pages: Pages) -> None:
@@ -64,7 +64,7 @@ class WayIn:
         """
         refuse_other_sites(self._service)
         with suppress(ValueError):
-            to = checked_address(fields_of_form().get("address", "").strip()).lower()
+            to = checked_address(read_form().get("address", "").strip()).lower()
             self._service.notes.note(ASK_LOGIN, to, self._service.now())
         return Response(status=303, headers={"Location": address("/login/mailed")})
 
@@ -97,7 +97,7 @@ class WayIn:
         refuse_other_sites(self._service)
         self._require(token)
         service = self._service
-        typed = _proposed() | fields_of_form()
+        typed = _proposed() | read_form()
         if "differ" in typed:
             return self._form(typed)
         try:
@@ -160,7 +160,7 @@ def _proposed() -> Typed:
     """The empty form, with the browser's language and the currency where that is spoken."""
     tag = request.accept_languages.best or ""
     currency = formats.currency_of(tag) or "USD"
-    return EMPTY | {"currency": currency, "language": languages.current()}
+    return EMPTY | {"currency": currency, "language": languages.current_language()}
 
 
 def _refuse_wrong(typed: Typed) -> None:

@@ -1,4 +1,4 @@
-"""Places for long answers: whoever has been slow for long gives way to the next."""
+"""Slots for long answers: whoever has been slow for long gives way to the next."""
 
 import contextlib
 import socket
@@ -12,35 +12,37 @@ Clock = Callable[[], float]
 SEND_BYTES = 131_072
 
 
-class GaveWay(ConnectionError):
+class SlotLost(ConnectionError):
     """Ends an answer whose reader was slow while another waited, so that it is no whole file."""
 
 
-class Place:
-    """One answer's place, until it is released or taken away."""
+class DownloadSlot:
+    """One answer's slot, until it is released or taken away."""
 
-    def __init__(self, places: "Places", connection: socket.socket | None) -> None:
-        self._places = places
+    def __init__(
+        self, slots: "DownloadSlots", connection: socket.socket | None
+    ) -> None:
+        self._slots = slots
         self._connection = connection
         self.has_given_way = False
-        self.behind_since_s = places.clock()
+        self.behind_since_s = slots.clock()
         if connection is not None:
             with contextlib.suppress(OSError):  # who hung up is met by the first piece
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
 
     def send(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """The pieces, each noted when it goes out. Raises GaveWay."""
-        began_s = self._places.clock()
+        """The pieces, each noted when it goes out. Raises SlotLost."""
+        began_s = self._slots.clock()
         for piece in pieces:
             if self.has_given_way:
-                raise GaveWay
-            now_s = self._places.clock()
-            earned_s = len(piece) / self._places.least_pace
+                raise SlotLost
+            now_s = self._slots.clock()
+            earned_s = len(piece) / self._slots.least_pace
             # The time in which the piece was made is not the reader's.
             self.behind_since_s += now_s - began_s + earned_s
             self.behind_since_s = min(self.behind_since_s, now_s)
             yield piece
-            began_s = self._places.clock()
+            began_s = self._slots.clock()
 
     def give_way(self) -> None:
         """Ends the answer, even while its thread waits for the reader."""
@@ -50,13 +52,13 @@ class Place:
                 self._connection.shutdown(socket.SHUT_RDWR)
 
     def release(self) -> None:
-        self._places.release(self)
+        self._slots.release(self)
 
 
-class Places:
-    """As many places as may be taken at once.
+class DownloadSlots:
+    """As many slots as may be taken at once.
 
-    A reader that has fallen `slow_s` behind `least_pace`, in bytes a second, loses its place, but
+    A reader that has fallen `slow_s` behind `least_pace`, in bytes a second, loses its slot, but
     only when somebody else asks for one. To have been quicker before counts for nothing. `clock`
     counts seconds.
     """
@@ -69,24 +71,24 @@ class Places:
         self._most = most
         self._slow_s = slow_s
         self._lock = threading.Lock()
-        self._taken: list[Place] = []
+        self._taken: list[DownloadSlot] = []
 
-    def take(self, connection: socket.socket | None) -> Place | None:
-        """A place for an answer on that connection; None while all readers are quick."""
+    def take(self, connection: socket.socket | None) -> DownloadSlot | None:
+        """A slot for an answer on that connection; None while all readers are quick."""
         with self._lock:
             if len(self._taken) >= self._most and not self._free_slowest():
                 return None
-            place = Place(self, connection)
-            self._taken.append(place)
-            return place
+            slot = DownloadSlot(self, connection)
+            self._taken.append(slot)
+            return slot
 
-    def release(self, place: Place) -> None:
+    def release(self, slot: DownloadSlot) -> None:
         with self._lock:
-            if place in self._taken:
-                self._taken.remove(place)
+            if slot in self._taken:
+                self._taken.remove(slot)
 
     def _free_slowest(self) -> bool:
-        slowest = min(self._taken, key=lambda place: place.behind_since_s)
+        slowest = min(self._taken, key=lambda slot: slot.behind_since_s)
         if self.clock() - slowest.behind_since_s < self._slow_s:
             return False
         slowest.give_way()

@@ -19,7 +19,7 @@ ROUND = (2, 4, 6, 8, 10)  # half of each is as round as itself
 EARLIEST = date(2009, 1, 1)  # there was no bitcoin before
 
 
-class Sum(NamedTuple):
+class PaymentSum(NamedTuple):
     """A sum of payments; `unpriced` of them have no value, since no price was known."""
 
     payments: int = 0
@@ -28,23 +28,23 @@ class Sum(NamedTuple):
     value_minor: int = 0
 
 
-def _total(sums: Iterable[Sum]) -> Sum:
-    return Sum(*map(sum, zip(Sum(), *sums, strict=True)))
+def _total(sums: Iterable[PaymentSum]) -> PaymentSum:
+    return PaymentSum(*map(sum, zip(PaymentSum(), *sums, strict=True)))
 
 
-class Takings(NamedTuple):
-    """Takings from the days when the shop counted in `currency`, at their value at receipt.
+class SalesReport(NamedTuple):
+    """Sales from the days when the shop counted in `currency`, at their value at receipt.
 
     `by_day`: the sum of each day, in their order; `whole` is that of all, `before` that of the days
     before them.
     """
 
     currency: str
-    by_day: Mapping[int, Sum]
-    whole: Sum
-    before: Sum
+    by_day: Mapping[int, PaymentSum]
+    whole: PaymentSum
+    before: PaymentSum
 
-    def value(self, took: Sum) -> Decimal:
+    def value(self, took: PaymentSum) -> Decimal:
         return of_minor(took.value_minor, self.currency)
 
     def top(self) -> int:
@@ -55,29 +55,29 @@ class Takings(NamedTuple):
         return int(next(edge for edge in edges if edge * unit >= most))
 
 
-def takings(
+def sales_reports(
     rows: Sequence[MerchantDay], first: int, last: int, currency: str
-) -> list[Takings]:
+) -> list[SalesReport]:
     """The takings of these days, and of the days before them; a day without a row took nothing.
 
     First those in the shop's currency, then those in any other that it has counted in: currencies
     are never added up.
     """
-    found: dict[str, dict[int, Sum]] = {currency: {}}
+    found: dict[str, dict[int, PaymentSum]] = {currency: {}}
     for row in sorted(rows, key=lambda row: row.currency):
-        sums = Sum(*(getattr(row, name) for name in Sum._fields))
+        sums = PaymentSum(*(getattr(row, name) for name in PaymentSum._fields))
         found.setdefault(row.currency, {})[row.day] = sums
     took = []
     for code, known in found.items():
-        by_day = {day: known.get(day, Sum()) for day in range(first, last + 1)}
+        by_day = {day: known.get(day, PaymentSum()) for day in range(first, last + 1)}
         before = _total(one for day, one in known.items() if day < first)
-        took.append(Takings(code, by_day, _total(by_day.values()), before))
+        took.append(SalesReport(code, by_day, _total(by_day.values()), before))
     return [one for one in took if one.currency == currency or one.whole.payments]
 
 
 def amounts(
-    took: Sequence[Takings], sum_of: Callable[[Takings], Sum]
-) -> list[tuple[Takings, Sum]]:
+    took: Sequence[SalesReport], sum_of: Callable[[SalesReport], PaymentSum]
+) -> list[tuple[SalesReport, PaymentSum]]:
     """The sum of a time in each currency in which anything came; if none did, the first one's."""
     found = [(one, sum_of(one)) for one in took]
     return [pair for pair in found if pair[1].payments] or found[:1]
@@ -103,7 +103,7 @@ def show_month(visit: Visit) -> Response:
             if part.month_lines
             for line in part.month_lines(visit, *bounds)
         ],
-        charts=takings(rows, number_of(first), until, visit.session.currency),
+        charts=sales_reports(rows, number_of(first), until, visit.session.currency),
         first=first,
         last=last,
         before=before if before >= EARLIEST else None,
