@@ -16,6 +16,7 @@ from marshmallow import (
 )
 
 from btcpay.values.errors import InvalidRequest
+from btcpay.values.statuses import InvoiceStatus
 from schemas.fields import Number, Text, maybe, says
 
 MAX_USD = 1_000_000
@@ -23,7 +24,7 @@ MAX_AMOUNT = (
     10**11
 )  # in any currency, of which the cheapest has 100,000 units for a dollar
 MAX_HOURS = 8_760
-STATUSES = ("open", "paid", "expired", "canceled")
+STATUSES = [status.value for status in InvoiceStatus]
 
 
 class Body(Schema):

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 from marshmallow import Schema, fields, validate
 
+from btcpay.values.statuses import LinkStatus
 from schemas.fields import HostedUrl, Number, Text, Timestamp, maybe, says
 from schemas.requests import STATUSES
 
@@ -135,7 +136,7 @@ class PaymentLink(Resource):
     object = _fixed("payment_link")
     id = Text(**says("Unique identifier.", _LINK_ID))
     status = Text(
-        validate=validate.OneOf(("active", "inactive")),
+        validate=validate.OneOf([status.value for status in LinkStatus]),
         **says(
             "Whether its page makes invoices; an inactive one answers 410.", "active"
         ),

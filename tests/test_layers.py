@@ -49,7 +49,7 @@ schemas: values
 settings: values
 storage: values
 bitcoin:
-settlement:
+settlement: values
 values:
 """
 ROOMS = {

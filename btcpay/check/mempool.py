@@ -14,6 +14,7 @@ from btcpay.check.plan import (
     due,
 )
 from btcpay.settings.settings import Settings
+from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
 from storage import at_once
 from storage.database import Database, Values, grouped
@@ -89,7 +90,7 @@ def next_look(db: Database, settings: Settings, row: Invoice, now: datetime) -> 
     for minutes in range(AHEAD_MIN):
         if found := due(one, *known, now + minutes * MINUTE):
             return f"{f'in {minutes} min' if minutes else 'the next check'}: {found.reason}"
-    if one.status != "open" or one.is_covered:
+    if one.status != InvoiceStatus.OPEN or one.is_covered:
         return "not until more money comes"
     return "when somebody opens its page, or its deadline is near"
 

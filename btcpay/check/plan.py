@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from btcpay.chain.sources import Allowance
+from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.times import from_ms
 
 MINUTE = timedelta(minutes=1)
@@ -57,7 +58,7 @@ class Watched:
     """
 
     id: str
-    status: str
+    status: InvoiceStatus
     checked_at: datetime = NEVER
     opened_at: datetime = NEVER
     asked_at: datetime = NEVER
@@ -184,7 +185,7 @@ def _calls_between(since: datetime, now: datetime, minutely: float) -> int:
 def is_waiting(one: Watched, now: datetime) -> bool:
     """True while somebody looks at its page, and waits for money to be seen."""
     return (
-        one.status == "open"
+        one.status == InvoiceStatus.OPEN
         and now - one.asked_at <= ASKED_LATELY
         and not one.is_covered
     )
@@ -209,7 +210,7 @@ def due(
 
 def _of_deadline(one: Watched, gone_after: timedelta, now: datetime) -> Due | None:
     """Due once after it, or when vanished money is gone; once before, if a page was ever opened."""
-    if one.status != "open" or one.expires_at is None:
+    if one.status != InvoiceStatus.OPEN or one.expires_at is None:
         return None
     near_at = one.expires_at - BEFORE_DEADLINE
     if now < one.expires_at:
@@ -227,7 +228,7 @@ def _of_deadline(one: Watched, gone_after: timedelta, now: datetime) -> Due | No
 
 def _of_page(one: Watched, is_own: bool, now: datetime) -> Due | None:
     """Due while it is open, and once more after it was closed."""
-    if one.status != "open" or one.is_covered or one.opened_at == NEVER:
+    if one.status != InvoiceStatus.OPEN or one.is_covered or one.opened_at == NEVER:
         return None
     open_for = one.waits_since - one.opened_at
     at = one.waits_since

@@ -11,6 +11,7 @@ from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
 from btcpay.settlement.settle import Change, Outcome, settle
 from btcpay.settlement.values import Block, Rules, Scan
+from btcpay.values.statuses import InvoiceStatus
 from storage import at_once
 from storage.database import Database, Values
 from storage.models import Invoice, Payment
@@ -37,7 +38,7 @@ class Settled(NamedTuple):
     @property
     def is_covered(self) -> bool:
         """True if the whole sum is seen for the first time."""
-        is_open = self.row.status == "open" and self.row.covered_at is None
+        is_open = self.row.status == InvoiceStatus.OPEN and self.row.covered_at is None
         return is_open and not self.outcome.verdict.missing_sats
 
     @property

@@ -8,6 +8,7 @@ from btcpay.checkout.snapshot import Notices, Snapshot, status_of
 from btcpay.merchants.branding import INVOICE
 from btcpay.values.errors import NotFound
 from btcpay.values.money import Money, asked_of, price_of, rounded, value_of
+from btcpay.values.statuses import CheckoutState, InvoiceStatus
 from btcpay.values.times import to_ms
 from btcpay.web.pages.qr import payment_uri, qr_svg
 from btcpay.web.service import Service
@@ -22,9 +23,13 @@ PATIENCE_MS = (
 )  # by then a check that runs every minute has looked; pages.js too
 # The column that leads back to the shop in each state, unless the invoice has its own. There is
 # none while money is on its way: it is too early for thanks.
-RETURNS = {"paid": "return_paid"} | dict.fromkeys(
-    ("waiting", "overdue", "expired", "canceled"), "return_unpaid"
-)
+RETURNS = {
+    CheckoutState.PAID: "return_paid",
+    CheckoutState.WAITING: "return_unpaid",
+    CheckoutState.OVERDUE: "return_unpaid",
+    CheckoutState.EXPIRED: "return_unpaid",
+    CheckoutState.CANCELED: "return_unpaid",
+}
 FROM_ROW = (
     "id amount_sats received_sats reference tx_hash paid_at expires_at checked_at"
     " customer_name customer_note"
@@ -46,12 +51,16 @@ def invoice_values(
     """
     row = snapshot.row
     state = snapshot.state
-    payable = state in ("waiting", "partial")
+    payable = state in (CheckoutState.WAITING, CheckoutState.PARTIAL)
     owed_sats = snapshot.missing_sats if payable else row.amount_sats
     due_sats = max(owed_sats, snapshot.least_sats) if payable else owed_sats
     amount, currency = asked_of(row)
     price = price_of(row)
-    due = value_of(due_sats, price, currency) if state == "partial" else amount
+    due = (
+        value_of(due_sats, price, currency)
+        if state == CheckoutState.PARTIAL
+        else amount
+    )
     beyond_sats = _beyond_sats(snapshot)
     confirmations_left = max(0, snapshot.needed - snapshot.confirmations)
     return {
@@ -100,7 +109,7 @@ def _times(snapshot: Snapshot, payable: bool) -> dict[str, Any]:
         None if row.checked_at is None else to_ms(snapshot.now) - row.checked_at
     )
     ring_percent = 0
-    if snapshot.state == "seen":
+    if snapshot.state == CheckoutState.SEEN:
         ring_percent = (
             100 * min(snapshot.confirmations, snapshot.needed) // snapshot.needed
         )
@@ -148,9 +157,13 @@ def _beyond_sats(snapshot: Snapshot) -> int:
 
     An excess below the dust limit counts as 0: nobody could send it back.
     """
-    if snapshot.state in ("overdue", "expired", "canceled"):
+    if snapshot.state in (
+        CheckoutState.OVERDUE,
+        CheckoutState.EXPIRED,
+        CheckoutState.CANCELED,
+    ):
         return snapshot.came_sats
-    if snapshot.state not in ("seen", "paid"):
+    if snapshot.state not in (CheckoutState.SEEN, CheckoutState.PAID):
         return 0
     beyond_sats = snapshot.came_sats - snapshot.row.amount_sats
     if beyond_sats >= snapshot.least_sats:
@@ -163,7 +176,7 @@ def proofs_of(service: Service, snapshot: Snapshot) -> list[dict[str, Any]]:
     row = snapshot.row
     kept = (
         service.db.rows(payments.FIRST_PROOFS, invoice_id=row.id)
-        if row.status == "paid"
+        if row.status == InvoiceStatus.PAID
         else []
     )
     if not kept:

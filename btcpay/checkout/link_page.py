@@ -25,6 +25,7 @@ from btcpay.values.ids import (
     random_base62,
 )
 from btcpay.values.money import asked_of, places_of
+from btcpay.values.statuses import LinkStatus
 from btcpay.values.texts import TextRefused, line_of, lines_of
 from btcpay.web.pages.forms import invisible_character_message, read_amount
 from btcpay.web.pages.languages import gettext
@@ -63,7 +64,8 @@ def link_values(
     return {
         "title": link.title,
         "description": link.description,
-        "active": link.status == "active" and not (refused and refused.status == GONE),
+        "active": link.status == LinkStatus.ACTIVE
+        and not (refused and refused.status == GONE),
         "currency": link.currency,
         "places": places_of(link.currency),
         "fixed": None if link.amount is None else Decimal(link.amount),
@@ -160,7 +162,7 @@ class OfLink:
 
 
 def _refuse_inactive(link: PaymentLink) -> None:
-    if link.status != "active":
+    if link.status != LinkStatus.ACTIVE:
         raise LinkRefused(GONE, gettext("This payment link is no longer active."))
 
 

@@ -13,13 +13,20 @@ from btcpay.settlement.decide import missing_sats
 from btcpay.settlement.values import Rules
 from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
+from btcpay.values.statuses import CheckoutState, InvoiceStatus, LinkStatus
 from btcpay.values.times import iso, iso_ms, to_ms
 from btcpay.web.service import Service
 from storage.models import Invoice, Refund
 from storage.queries import attentions, invoices, links, refunds
 from storage.statement import changed
 
-ENDED = ("overdue", "expired", "canceled", "paid")  # what comes now is late, or on top
+# What comes now is late, or on top.
+ENDED = (
+    CheckoutState.OVERDUE,
+    CheckoutState.EXPIRED,
+    CheckoutState.CANCELED,
+    CheckoutState.PAID,
+)
 FEW_BLOCKS = 6  # as many as come in an hour: the next checks read them
 
 
@@ -66,7 +73,9 @@ class Snapshot:
         if self.state not in ENDED:
             return row.received_sats
         counted_sats = (
-            row.received_sats if row.status == "paid" else row.unconfirmed_sats
+            row.received_sats
+            if row.status == InvoiceStatus.PAID
+            else row.unconfirmed_sats
         )
         return counted_sats + row.beside_sats + row.coming_beside_sats
 
@@ -80,21 +89,25 @@ class Snapshot:
     @property
     def has_vanished(self) -> bool:
         """True where a payment was seen and has gone, and the rest does not pay the invoice."""
-        is_settled = self.state in ("seen", "paid", "canceled")
+        is_settled = self.state in (
+            CheckoutState.SEEN,
+            CheckoutState.PAID,
+            CheckoutState.CANCELED,
+        )
         return not is_settled and self.row.gone_at is not None
 
     @property
-    def state(self) -> str:
+    def state(self) -> CheckoutState:
         """The status; instead of open it is seen, overdue, partial or waiting."""
-        if self.row.status != "open":
-            return self.row.status
+        if self.row.status != InvoiceStatus.OPEN:
+            return CheckoutState(self.row.status)
         if self.missing_sats == 0:
-            return "seen"
+            return CheckoutState.SEEN
         if self.left_ms is not None and self.left_ms <= 0:
-            return "overdue"
+            return CheckoutState.OVERDUE
         if self.row.received_sats:
-            return "partial"
-        return "waiting"
+            return CheckoutState.PARTIAL
+        return CheckoutState.WAITING
 
 
 def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Snapshot:
@@ -104,7 +117,7 @@ def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Sn
         raise NotFound("there is no such invoice")
     now = service.now()
     if (
-        row.status == "open"
+        row.status == InvoiceStatus.OPEN
     ):  # somebody is looking, so the next check asks for it sooner
         service.notes.note(invoices.ASKED, row.id, now)
     rules = rules_for(service.settings, row)
@@ -123,7 +136,7 @@ def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Sn
 
 def is_taken_back(settings: Settings, row: Invoice) -> bool:
     """True where the whole sum was seen once, and a part of it has gone."""
-    was_covered = row.status != "canceled" and row.covered_at
+    was_covered = row.status != InvoiceStatus.CANCELED and row.covered_at
     return bool(was_covered and _missing_sats(row, rules_for(settings, row)))
 
 
@@ -137,19 +150,23 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
     row = snapshot.row
     db = service.db
     state = snapshot.state
-    if state == "paid":
+    if state == CheckoutState.PAID:
         return Notices(sent_back=db.rows(refunds.SENT_OF_INVOICE, invoice_id=row.id))
-    if state == "canceled":
+    if state == CheckoutState.CANCELED:
         return Notices()
     attention = db.row(attentions.OF_INVOICE, invoice_id=row.id)
-    link_id = row.payment_link_id if state in ("overdue", "expired") else None
+    link_id = (
+        row.payment_link_id
+        if state in (CheckoutState.OVERDUE, CheckoutState.EXPIRED)
+        else None
+    )
     link = db.row(links.ANY_BY_ID, id=link_id) if link_id else None
     progress = progress_of(db, snapshot.now)
     behind = progress.behind if progress and progress.behind > FEW_BLOCKS else 0
     return Notices(
         was_undone=bool(attention and attention.reason == "reorganised"),
         has_vanished=snapshot.has_vanished,
-        link_is_active=bool(link and link.status == "active"),
+        link_is_active=bool(link and link.status == LinkStatus.ACTIVE),
         blocks_behind=behind,
         hours_behind=hours_to_read(behind, service.settings.explorer_calls_per_hour),
     )

@@ -14,6 +14,7 @@ from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
 from btcpay.settlement.attention import REASONS
 from btcpay.values.errors import Refused
+from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.texts import line_of
 from storage.database import Database
 from storage.models import Invoice
@@ -34,7 +35,7 @@ def cancel(
 ) -> None:
     """Ends an open invoice. Raises Refused: `not_open`, or `on_its_way` unless `force`."""
     with _locked(db, settings, invoice_id, now, EventKind.INVOICE_CANCELED) as row:
-        if row.status != "open":
+        if row.status != InvoiceStatus.OPEN:
             raise Refused(
                 "not_open",
                 f"the invoice is {row.status}; only an open one can be canceled",
@@ -42,7 +43,9 @@ def cancel(
         if row.received_sats and not force:
             said = f"{row.received_sats} satoshis are on their way to this invoice"
             raise Refused("on_its_way", f"{said}; --force cancels it")
-        finish(db, [End(row, "canceled", {"reason": f"canceled {where}"})], now)
+        finish(
+            db, [End(row, InvoiceStatus.CANCELED, {"reason": f"canceled {where}"})], now
+        )
 
 
 def settle(
@@ -54,7 +57,7 @@ def settle(
     """
     reason = _checked_reason(reason)
     with _locked(db, settings, invoice_id, now, EventKind.INVOICE_PAID) as row:
-        if row.status == "paid":
+        if row.status == InvoiceStatus.PAID:
             raise Refused("paid", "the invoice is paid already")
         received = db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
         if not received:
@@ -66,7 +69,11 @@ def settle(
             db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=payment.tx_hash)
         detail = {"reason": f"settled by hand: {reason}", "settled_reason": reason}
         last = received[-1]
-        finish(db, [End(row, "paid", detail, last.tx_hash, last.created_at)], now)
+        finish(
+            db,
+            [End(row, InvoiceStatus.PAID, detail, last.tx_hash, last.created_at)],
+            now,
+        )
 
 
 def dismiss(

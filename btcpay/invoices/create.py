@@ -20,6 +20,7 @@ from btcpay.values.errors import CommandError, PriceUnavailable, TooLittle, TooM
 from btcpay.values.ids import new_id
 from btcpay.values.money import CENT, SATS_PER_BTC, rounded, sats_for, unit_of
 from btcpay.values.networks import Network
+from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.texts import checked_line, typed_texts
 from btcpay.values.times import SET_CLOCK, to_ms
 from schemas.requests import MAX_USD
@@ -220,7 +221,7 @@ def new_invoice(
         **order.details,
         "id": id or new_id("inv"),
         "merchant_id": order.merchant_id,
-        "status": "open",
+        "status": InvoiceStatus.OPEN,
         "amount_sats": quote.amount_sats,
         "amount_usd_quote": str(quote.amount_usd),
         "price_usd": str(price.usd),

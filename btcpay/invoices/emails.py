@@ -4,6 +4,7 @@ import re
 from datetime import datetime, timedelta
 
 from btcpay.settings.settings import Settings
+from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.models import Invoice
@@ -19,7 +20,11 @@ _EMAIL = re.compile(r'"customer_email":"(?:[^"\\]|\\.)*"')
 
 def may_be_asked(settings: Settings, row: Invoice, now: datetime) -> bool:
     """True where mail is set up, for a paid invoice that has no address and would keep one."""
-    if row.status != "paid" or row.customer_email is not None or not settings.has_mail:
+    if (
+        row.status != InvoiceStatus.PAID
+        or row.customer_email is not None
+        or not settings.has_mail
+    ):
         return False
     kept = timedelta(days=settings.email_retention_days)
     return not kept or now < from_ms(row.finished_at or 0) + kept

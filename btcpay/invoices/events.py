@@ -18,6 +18,7 @@ from btcpay.settlement.attention import Happening, reason_for, stake_sats
 from btcpay.settlement.values import Verdict
 from btcpay.values.errors import BadRow, Refused
 from btcpay.values.money import stored_amount, to_minor, value_of
+from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.times import to_ms
 from storage import at_once
 from storage.database import Database, Values, grouped
@@ -38,7 +39,7 @@ class End(NamedTuple):
     """
 
     row: Invoice
-    status: str
+    status: InvoiceStatus
     detail: dict[str, Any]
     tx_hash: str | None = None
     paid_at: int | None = None

@@ -11,6 +11,7 @@ from btcpay.notify.publish import News, Told, publish
 from btcpay.values.errors import CommandError, TooLittle
 from btcpay.values.ids import new_id
 from btcpay.values.money import of_minor, places_of, rounded
+from btcpay.values.statuses import LinkStatus
 from btcpay.values.times import to_ms
 from schemas.requests import MAX_AMOUNT, MAX_USD
 from storage.database import Database
@@ -58,7 +59,7 @@ def new_link(
         amount_mode=wanted["amount_mode"],
         id=wanted.get("id") or new_id("lnk"),  # a form determines one
         merchant_id=merchant_id,
-        status="active",
+        status=LinkStatus.ACTIVE,
         created_at=to_ms(now),
     )
     new = changed(new, suggested=_checked(wanted.get("suggested", ()), new))
@@ -156,9 +157,9 @@ def _checked(amounts: Sequence[Decimal], link: PaymentLink) -> str | None:
 
 def set_active(db: Database, link_id: str, active: bool, now: datetime) -> None:
     """Lets a link make invoices, or stops it. Raises CommandError when there is no such link."""
-    status = "active" if active else "inactive"
+    status = LinkStatus.ACTIVE if active else LinkStatus.INACTIVE
     with db.write():
         row = db.named(links.LOCKED, f"payment link {link_id!r}", id=link_id)
         db.run(links.SET_STATUS, id=link_id, status=status)
-        if row.status == "active" and not active:
+        if row.status == LinkStatus.ACTIVE and not active:
             publish(db, [Told(row, News(EventKind.PAYMENT_LINK_DEACTIVATED))], now)

@@ -11,6 +11,7 @@ from btcpay import hooks
 from btcpay.notify.kinds import EventKind, Kind, Resource
 from btcpay.values.errors import BadRow
 from btcpay.values.ids import new_id
+from btcpay.values.statuses import InvoiceStatus, LinkStatus
 from btcpay.values.times import iso_ms, to_ms
 from schemas.resources import Resources
 from storage.database import Database
@@ -31,7 +32,7 @@ PAGE = 100
 # 30 days: longer than any receiver is tried, and than a shop closes for the holidays.
 KEPT = timedelta(days=30)
 # The state of a new invoice.
-_NEW = {"status": "open", "tx_hash": None, "paid_at": None}
+_NEW = {"status": InvoiceStatus.OPEN, "tx_hash": None, "paid_at": None}
 _BESIDE = (
     "received_sats",
     "unconfirmed_sats",
@@ -99,7 +100,8 @@ def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
         data = {kind.resource: part.shown(resources.base_url, own)}
     elif kind.resource == "payment_link":
         link = db.only(links.ANY_BY_ID, id=row.payment_link_id or "")
-        status = "active" if kind == EventKind.PAYMENT_LINK_CREATED else "inactive"
+        is_active = kind == EventKind.PAYMENT_LINK_CREATED
+        status = LinkStatus.ACTIVE if is_active else LinkStatus.INACTIVE
         data = {
             "payment_link": resources.payment_link.dump(changed(link, status=status))
         }
@@ -186,7 +188,7 @@ def sample(resources: Resources, merchant_id: int, now: datetime) -> Event:
         created_at=at_ms,
     )
     state = {
-        "status": "paid",
+        "status": InvoiceStatus.PAID,
         "tx_hash": "00" * 32,
         "paid_at": at_ms,
         "received_sats": sats,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import dropwhile, takewhile
 
 from btcpay.settlement.values import Invoice, Receipt, Verdict
+from btcpay.values.statuses import InvoiceStatus
 
 # By its name in metrics, JSON and database, each reason as part of a sentence.
 REASONS = {
@@ -68,16 +69,18 @@ def reason_for(
         return "reorganised"
     if any(one.kind == SENT_AGAIN for one in since):
         return "refunded_twice"
-    if invoice.status == "paid" and _older(verdict, _since(since, SENT_BACK)):
+    if invoice.status == InvoiceStatus.PAID and _older(
+        verdict, _since(since, SENT_BACK)
+    ):
         return "older_coin"
-    if invoice.status != "paid":
+    if invoice.status != InvoiceStatus.PAID:
         since = _since(since, SENT_BACK)
     happened = {happening.kind for happening in since}
-    if invoice.status == "paid":
+    if invoice.status == InvoiceStatus.PAID:
         if _beyond_sats(invoice, verdict, since) >= least_sats:
             return "too_much"
         return None
-    if invoice.status == "canceled":
+    if invoice.status == InvoiceStatus.CANCELED:
         if "payment" in happened:
             return "after_cancellation"
         return None
@@ -86,21 +89,21 @@ def reason_for(
     if (
         was_whole
         and invoice.at_till
-        and invoice.status == "open"
+        and invoice.status == InvoiceStatus.OPEN
         and verdict.missing_sats
     ):
         return "vanished"
     if not happened & {"payment", "expired"}:
         return None
     if not verdict.receipts:
-        if invoice.status == "expired" and was_whole:
+        if invoice.status == InvoiceStatus.EXPIRED and was_whole:
             return "vanished"
         return None
-    if invoice.status == "expired" and _came_late(verdict):
+    if invoice.status == InvoiceStatus.EXPIRED and _came_late(verdict):
         return "paid_late"
     if invoice.of_bill and invoice.beyond_sats < least_sats:
         return None
-    if invoice.status == "expired":
+    if invoice.status == InvoiceStatus.EXPIRED:
         return "short"
     is_stuck = 0 < verdict.missing_sats < least_sats and not verdict.unconfirmed_sats
     if is_stuck:

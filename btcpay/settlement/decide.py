@@ -18,6 +18,7 @@ from decimal import Decimal
 from itertools import accumulate
 
 from btcpay.settlement.values import Invoice, Output, Receipt, Rules, Verdict
+from btcpay.values.statuses import InvoiceStatus
 
 BLOCK_TIME_SLACK = timedelta(hours=2)  # a block's time may be off by so much, both ways
 COINBASE_MATURITY = (
@@ -32,10 +33,13 @@ def required_sats(amount_sats: int, tolerance_percent: Decimal) -> int:
 
 
 def missing_sats(
-    status: str, amount_sats: int, received_sats: int, tolerance_percent: Decimal
+    status: InvoiceStatus,
+    amount_sats: int,
+    received_sats: int,
+    tolerance_percent: Decimal,
 ) -> int:
     """Satoshis still to be sent; 0 as soon as enough has come."""
-    enough = status == "paid" or received_sats >= required_sats(
+    enough = status == InvoiceStatus.PAID or received_sats >= required_sats(
         amount_sats, tolerance_percent
     )
     if enough:
@@ -67,7 +71,7 @@ def decide(
         if output.credited or (not credited_only and is_deep(output, tip_height, rules))
     ]
     # The outputs that count: those that settled a paid invoice, else all that came in time.
-    is_paid = invoice.status == "paid"
+    is_paid = invoice.status == InvoiceStatus.PAID
     counting = [
         one for one in alive if (one.settles if is_paid else came_in_time(one, invoice))
     ]
@@ -81,16 +85,18 @@ def decide(
     status = invoice.status
     last = None
     settling = _settling(invoice, both, needed_sats)
-    if status == "open" and confirmed_sats >= needed_sats:
-        status = "paid"
+    if status == InvoiceStatus.OPEN and confirmed_sats >= needed_sats:
+        status = InvoiceStatus.PAID
         last = settling[-1]
-    elif status == "open" and is_over and received_sats < needed_sats:
-        status = "expired"
+    elif status == InvoiceStatus.OPEN and is_over and received_sats < needed_sats:
+        status = InvoiceStatus.EXPIRED
     return Verdict(
         status=status,
         tx_hash=last.txid if last else invoice.tx_hash,
         paid_at=_receipt_time(last, invoice, now) if last else invoice.paid_at,
-        receipts=_receipts(invoice, deep, settling if status == "paid" else [], now),
+        receipts=_receipts(
+            invoice, deep, settling if status == InvoiceStatus.PAID else [], now
+        ),
         received_sats=received_sats,
         unconfirmed_sats=received_sats - confirmed_sats,
         missing_sats=missing_sats(
@@ -156,7 +162,7 @@ def _settling(
     invoice: Invoice, deep: Sequence[Output], needed_sats: int
 ) -> list[Output]:
     """The outputs that pay the invoice: in the chain's order, until the sum is reached."""
-    if invoice.status != "open":
+    if invoice.status != InvoiceStatus.OPEN:
         return [output for output in deep if output.settles]
     before_sats = accumulate((output.amount_sats for output in deep), initial=0)
     return [
@@ -218,7 +224,7 @@ def _receipt_time(output: Output, invoice: Invoice, now: datetime) -> datetime:
 
 
 def reason_why(
-    status: str,
+    status: InvoiceStatus,
     counting: Sequence[Output],
     outputs: Sequence[Output],
     confirmed_sats: int,
@@ -227,18 +233,18 @@ def reason_why(
 ) -> str:
     """The sentence; `counting`: the outputs that count towards the amount."""
     received_sats = _sum(counting)
-    if status == "paid":
+    if status == InvoiceStatus.PAID:
         return (
             f"paid: {confirmed_sats} satoshis confirmed, {needed_sats} were asked for"
         )
-    if status == "canceled":
+    if status == InvoiceStatus.CANCELED:
         return "canceled: what still comes is a payment without invoice"
-    if status == "expired" and received_sats >= needed_sats:
+    if status == InvoiceStatus.EXPIRED and received_sats >= needed_sats:
         return (
             "expired: too little was seen when it ended;"
             f" {received_sats} satoshis came after all"
         )
-    if status == "expired":
+    if status == InvoiceStatus.EXPIRED:
         return f"expired: {received_sats} of {needed_sats} satoshis came in time"
     if not outputs:
         return "open: nothing has been seen at the address"

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+from btcpay.values.statuses import InvoiceStatus
+
 
 @dataclass(frozen=True)
 class Block:
@@ -88,7 +90,7 @@ class Invoice:
     """
 
     id: str
-    status: str
+    status: InvoiceStatus
     amount_sats: int
     created_at: datetime
     expires_at: datetime | None
@@ -158,7 +160,7 @@ class Verdict:
     `coming_beside_sats`: on its way, and counts for nothing: late, after a cancellation, on top.
     """
 
-    status: str
+    status: InvoiceStatus
     tx_hash: str | None
     paid_at: datetime | None
     receipts: tuple[Receipt, ...]

@@ -2,7 +2,8 @@
 
 from peewee import BigIntegerField, TextField
 
-from storage.models.shop import Table
+from btcpay.values.statuses import RefundStatus
+from storage.models.shop import Table, word_field
 
 
 class Payment(Table):
@@ -79,7 +80,7 @@ class Refund(Table):
     merchant_id = BigIntegerField()
     invoice_id = TextField(null=True)
     store_id = TextField(null=True)
-    status = TextField()
+    status = word_field(RefundStatus)
     amount_sats = BigIntegerField()
     basis = TextField(null=True)
     reason = TextField(null=True)

@@ -1,12 +1,26 @@
 """Merchants, what their pages show, their keys, and what they ask for."""
 
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TypeVar
+
 from peewee import BigIntegerField, BlobField, Model, TextField
+
+from btcpay.values.statuses import BillStatus, InvoiceStatus, LinkStatus
+
+E = TypeVar("E", bound=StrEnum)
 
 
 class Table(Model):
     class Meta:
         legacy_table_names = False  # MerchantDay is merchant_day
         primary_key = False  # no `id` that a class lacks; the schema has the keys
+
+
+def word_field(words: type[E]) -> TextField[E]:
+    """A column of one of these words; a row holds the plain string, which equals the member."""
+    return TextField()  # type: ignore[return-value]
 
 
 class Merchant(Table):
@@ -61,7 +75,7 @@ class PaymentLink(Table):
     seq = BigIntegerField()
     id = TextField()
     merchant_id = BigIntegerField()
-    status = TextField()
+    status = word_field(LinkStatus)
     title = TextField(null=True)
     description = TextField(null=True)
     amount_mode = TextField()
@@ -84,7 +98,7 @@ class Bill(Table):
     seq = BigIntegerField()
     id = TextField()
     merchant_id = BigIntegerField()
-    status = TextField()
+    status = word_field(BillStatus)
     amount = TextField()
     currency = TextField()
     paid = TextField()
@@ -112,7 +126,7 @@ class Invoice(Table):
     id = TextField()
     merchant_id = BigIntegerField()
     payment_link_id = TextField(null=True)
-    status = TextField()
+    status = word_field(InvoiceStatus)
     amount_sats = BigIntegerField()
     amount_usd_quote = TextField()
     price_usd = TextField()

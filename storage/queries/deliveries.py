@@ -2,6 +2,7 @@
 
 from peewee import JOIN, Case, Tuple, Value, fn
 
+from btcpay.values.statuses import DeliveryState
 from storage.models import Delivery, MerchantMail, PublicEvent, Receiver
 from storage.queries.receivers import MAIL, MAILS
 from storage.queries.sessions import LINK_LIFE_MS
@@ -144,8 +145,11 @@ FORGET = Delivery.delete().where(
 
 STATE = Case(
     None,
-    [(Delivery.delivered_at.is_null(False), "delivered"), (_WAITS, "waiting")],
-    "given up",
+    [
+        (Delivery.delivered_at.is_null(False), DeliveryState.DELIVERED),
+        (_WAITS, DeliveryState.WAITING),
+    ],
+    DeliveryState.GIVEN_UP,
 )
 
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from peewee import Case, fn
 
+from btcpay.values.statuses import InvoiceStatus
 from storage.models import Attention, Block, Fact, Invoice, Output
 from storage.queries.meta import Key
 from storage.statement import as_dict, blank, changed, every, same, shaped, slot, slots
@@ -24,8 +25,10 @@ LIST_BY_STATUS = LIST.where(same(Invoice.status))
 
 # Open, or finished so lately that it may still be paid. The statuses are named so that the index on
 # both columns serves.
-MAY_BE_PAID = (Invoice.status == "open") | (
-    Invoice.status.in_(("paid", "expired", "canceled"))
+MAY_BE_PAID = (Invoice.status == InvoiceStatus.OPEN) | (
+    Invoice.status.in_(
+        (InvoiceStatus.PAID, InvoiceStatus.EXPIRED, InvoiceStatus.CANCELED)
+    )
     & (Invoice.finished_at > slot("finished_after"))
 )
 LATELY = timedelta(hours=168)  # after its end, while an invoice may still be paid
@@ -85,7 +88,9 @@ SEEN = shaped(InvoiceWith, WHOLE.select_extend(*CHAIN, _GONE_AT.alias("gone_at")
 
 # Of a paid invoice, once.
 GIVE_ADDRESS = Invoice.update({Invoice.customer_email: slot("customer_email")}).where(
-    same(Invoice.id), Invoice.status == "paid", Invoice.customer_email.is_null()
+    same(Invoice.id),
+    Invoice.status == InvoiceStatus.PAID,
+    Invoice.customer_email.is_null(),
 )
 _EVER_CAME = Output.select(Output.txid).where(Output.invoice_id == Invoice.id)
 _CAME = _EVER_CAME.where(Output.vanished_at.is_null())
@@ -99,13 +104,15 @@ _LAST_LOOK = Case(
     Invoice.created_at,
 )
 # A vanished payment does not count: somebody who replaces each one would pass any limit.
-_UNPAID = (Invoice.status == "open") & ~fn.EXISTS(_CAME)
+_UNPAID = (Invoice.status == InvoiceStatus.OPEN) & ~fn.EXISTS(_CAME)
 
 
 # An invoice to which a link, a bill or the till leads a browser back: it can be paid, and nothing
 # has come to it. After a payment, even a vanished one, the next visitor may be somebody else.
 _UNTOUCHED = Invoice.select(Invoice.id, *Invoice.ASKED, *Invoice.PERSONAL).where(
-    Invoice.status == "open", Invoice.expires_at > slot("now"), ~fn.EXISTS(_EVER_CAME)
+    Invoice.status == InvoiceStatus.OPEN,
+    Invoice.expires_at > slot("now"),
+    ~fn.EXISTS(_EVER_CAME),
 )
 UNTOUCHED_OF_MERCHANT = _UNTOUCHED.where(same(Invoice.id), _OWN)
 # The invoice of this id that a page made for a link or a bill: if nothing, and if money, has come.
@@ -157,9 +164,9 @@ FORGET_TIP = Invoice.update(
 ).where(Invoice.above_height.is_null(False))
 
 # The one way back: a paid invoice whose payment a reorganisation has undone.
-REOPEN = Invoice.update({Invoice.status: "open"} | dict.fromkeys(_END)).where(
-    same(Invoice.id), Invoice.status == "paid"
-)
+REOPEN = Invoice.update(
+    {Invoice.status: InvoiceStatus.OPEN} | dict.fromkeys(_END)
+).where(same(Invoice.id), Invoice.status == InvoiceStatus.PAID)
 
 # After so long an absence the hour begins again; a time noted by a fast clock is ignored.
 AWAY_MS = 6 * 3_600_000

@@ -2,6 +2,7 @@
 
 from peewee import fn
 
+from btcpay.values.statuses import InvoiceStatus, LinkStatus
 from storage.models import Invoice, PaymentLink
 from storage.statement import every, same, shaped, slot, slots
 
@@ -23,12 +24,14 @@ RAISED = shaped(
         fn.COALESCE(
             fn.SUM(fn.ROUND(Invoice.amount.cast("NUMERIC") * slot("minor"))), 0
         ).cast("BIGINT")
-    ).where(Invoice.payment_link_id == slot("through"), Invoice.status == "paid"),
+    ).where(
+        Invoice.payment_link_id == slot("through"), Invoice.status == InvoiceStatus.PAID
+    ),
 )
 # A link keeps its currency when its merchant's changes.
 CURRENCIES = (
     PaymentLink.select(PaymentLink.currency)
-    .where(PaymentLink.status == "active")
+    .where(PaymentLink.status == LinkStatus.ACTIVE)
     .distinct()
 )
 

@@ -16,6 +16,7 @@ from btcpay.notify.read import state_of
 from btcpay.settings.mail_settings import MailServer, Sender, checked_address
 from btcpay.values.errors import BadRow
 from btcpay.values.money import Money, of_minor
+from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.times import from_ms, number_of, to_ms, zone_of
 from storage.database import Database
 from storage.models import Merchant, Receiver
@@ -129,7 +130,7 @@ class Mail:
             about = self._about(row, zone)
             address = about.invoice.customer_email
             brand = self._brand(own)
-            if not address or about.invoice.status != "paid":
+            if not address or about.invoice.status != InvoiceStatus.PAID:
                 return None
             return address, texts.receipt(about, language, brand)
         text = self._to_merchant(row, merchant, zone, language, now)

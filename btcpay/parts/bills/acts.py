@@ -16,6 +16,7 @@ from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import PriceUnavailable, Refused
 from btcpay.values.ids import new_id
+from btcpay.values.statuses import BillStatus, InvoiceStatus
 from btcpay.values.times import date_of, number_of, to_ms, zone_of
 from storage.database import Database, Values
 from storage.models import Bill
@@ -85,7 +86,12 @@ def _add(db: Database, new: Bill, zone: ZoneInfo, now: datetime) -> Bill:
     now_ms = to_ms(now)
     due_at = due_ms(now_ms, new.due_days, zone)
     new = changed(
-        new, status="open", paid="0", paid_at=None, created_at=now_ms, due_at=due_at
+        new,
+        status=BillStatus.OPEN,
+        paid="0",
+        paid_at=None,
+        created_at=now_ms,
+        due_at=due_at,
     )
     bill = db.only(queries.ADD, **as_dict(new))
     send_later(db, bill, {"new": now_ms} | recalls(now_ms, due_at, zone))
@@ -176,7 +182,7 @@ def end(db: Database, settings: Settings, bill_id: str, now: datetime) -> None:
         if db.run(queries.END, id=bill.id):
             publish_own(db, RESOURCE, bill.id, BillKind.ENDED, now)
             for row in db.rows(queries.INVOICES, id=bill.id):
-                if row.status == "open":
+                if row.status == InvoiceStatus.OPEN:
                     by_hand.cancel(
                         db, settings, row.id, now, force=True, where="with its bill"
                     )

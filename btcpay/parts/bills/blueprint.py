@@ -15,6 +15,7 @@ from btcpay.parts.bills.acts import zone_at
 from btcpay.parts.bills.kinds import RESOURCE
 from btcpay.parts.bills.money import due_of
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
+from btcpay.values.statuses import BillStatus
 from btcpay.values.times import to_ms
 from btcpay.web.errors import STATUS
 from btcpay.web.pages.forms import error_message, new_form_id, read_form
@@ -40,7 +41,7 @@ class OfBill:
         self, service: Service, _text: str, query: Typed[Bill] = queries.BY_ID
     ) -> Order:
         bill = service.db.only(query, id=self.id)
-        if bill.status != "open":
+        if bill.status != BillStatus.OPEN:
             raise LinkRefused(GONE, gettext("There is nothing to pay any more."))
         missing = due_of(service.db, bill, service.now()).missing
         if not missing:

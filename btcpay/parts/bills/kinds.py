@@ -8,6 +8,7 @@ from btcpay import hooks
 from btcpay.notify.kinds import Kind, Resource, properties_beside
 from btcpay.parts.bills import queries
 from btcpay.values.money import rounded, stored_amount
+from btcpay.values.statuses import BillStatus
 from storage.models import Bill
 
 
@@ -31,7 +32,9 @@ def _sums(row: Bill) -> dict[str, orjson.Fragment]:
     """Amount, paid and missing, with all decimals of the currency. Raises BadRow."""
     amount = stored_amount(row.amount)
     paid = stored_amount(row.paid)
-    missing = Decimal(0) if row.status == "paid" else max(amount - paid, Decimal(0))
+    missing = (
+        Decimal(0) if row.status == BillStatus.PAID else max(amount - paid, Decimal(0))
+    )
     sums = {"amount": amount, "paid": paid, "missing": missing}
     return {
         name: orjson.Fragment(f"{rounded(sum, row.currency):f}")

@@ -10,6 +10,7 @@ from btcpay.notify.mail.texts import MailText
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.kinds import RESOURCE
 from btcpay.values.money import Money, stored_amount
+from btcpay.values.statuses import BillStatus
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.models import Bill
@@ -34,11 +35,11 @@ def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
 
 def is_news(name: str, bill: Bill, first: Bill, now_ms: int) -> bool:
     """False for what is out of date, and once the customer has ended the series of `first`."""
-    if first.stopped_at or bill.status == "ended":
+    if first.stopped_at or bill.status == BillStatus.ENDED:
         return False
     if name == "paid":
-        return bill.status == "paid"
-    return bill.status == "open" and (name != "soon" or now_ms <= bill.due_at)
+        return bill.status == BillStatus.PAID
+    return bill.status == BillStatus.OPEN and (name != "soon" or now_ms <= bill.due_at)
 
 
 def compose(
@@ -76,7 +77,7 @@ def text_of(
     facts = [
         (gettext("Amount"), formats.written(Money(asked, bill.currency), language))
     ]
-    if 0 < paid < asked and bill.status == "open":
+    if 0 < paid < asked and bill.status == BillStatus.OPEN:
         left = Money(asked - paid, bill.currency)
         facts.append((gettext("Still to pay"), formats.written(left, language)))
     texts = ((gettext("Reference"), bill.reference), (gettext("For"), bill.description))

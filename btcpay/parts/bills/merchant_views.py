@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from flask import Response
+from peewee import Query
 
 from btcpay import hooks
 from btcpay.invoices.create import checked_email
@@ -25,6 +26,7 @@ from btcpay.values.errors import (
     TooMuch,
 )
 from btcpay.values.money import of_minor, stored_amount
+from btcpay.values.statuses import BillStatus
 from btcpay.values.texts import TextRefused
 from btcpay.values.times import to_ms
 from btcpay.web.pages.forms import AmountRefused, error_message
@@ -39,8 +41,12 @@ from storage.queries.lists.today import MOST_BILLS
 from storage.values import Values
 
 OF_SERIES = 120  # the newest of a series: ten years of months
-LISTS = dict.fromkeys(("paid", "ended"), queries.LIST_BY_STATUS)
-LISTS |= {"due": queries.DUE, "overdue": queries.OVERDUE}
+LISTS: dict[str, Query] = {
+    BillStatus.PAID: queries.LIST_BY_STATUS,
+    BillStatus.ENDED: queries.LIST_BY_STATUS,
+    "due": queries.DUE,
+    "overdue": queries.OVERDUE,
+}
 
 
 def views(settings: Settings) -> list[tuple[str, str, View]]:
@@ -56,7 +62,7 @@ def views(settings: Settings) -> list[tuple[str, str, View]]:
 
 def state_of(bill: Bill, now_ms: int) -> str:
     """The status that pages show: an open bill is overdue after its day."""
-    if bill.status == "open" and bill.due_at < now_ms:
+    if bill.status == BillStatus.OPEN and bill.due_at < now_ms:
         return "overdue"
     return bill.status
 

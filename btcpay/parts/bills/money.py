@@ -19,6 +19,7 @@ from btcpay.values.money import (
     stored_amount,
     to_minor,
 )
+from btcpay.values.statuses import BillStatus, InvoiceStatus
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.models import Bill, Invoice
@@ -116,13 +117,13 @@ def recount(db: Database, row: Invoice, now: datetime) -> int:
         return 0
     bill = db.only(queries.LOCKED, id=row.bill_id)
     rows = db.rows(queries.INVOICES, id=row.bill_id)
-    if bill.status == "ended":
+    if bill.status == BillStatus.ENDED:
         return 0
     parts = [_part(one) for one in rows]
     found = standing(
         stored_amount(bill.amount), bill.currency, parts, least_sats_of(row.script)
     )
-    status = "paid" if found.is_paid else "open"
+    status = BillStatus.PAID if found.is_paid else BillStatus.OPEN
     db.run(
         queries.STAND,
         id=bill.id,
@@ -149,7 +150,7 @@ def due_of(db: Database, bill: Bill, now: datetime) -> Due:
     coming = of_minor(0, bill.currency)
     coming_to = None
     for row, worth in parts:
-        if row.status == "open" and row.unconfirmed_sats:
+        if row.status == InvoiceStatus.OPEN and row.unconfirmed_sats:
             whole = _part(row)._replace(received_sats=row.received_sats)
             coming += counts(whole, bill.currency) - worth
             coming_to = row.id
@@ -160,7 +161,11 @@ def due_of(db: Database, bill: Bill, now: datetime) -> Due:
 
 def _part(row: Invoice) -> Part:
     """Its confirmed satoshis count; those of a canceled invoice only once they are accepted."""
-    sats = 0 if row.status == "canceled" else row.received_sats - row.unconfirmed_sats
+    sats = (
+        0
+        if row.status == InvoiceStatus.CANCELED
+        else row.received_sats - row.unconfirmed_sats
+    )
     return Part(asked_of(row).amount, row.amount_sats, sats, price_of(row))
 
 

@@ -2,6 +2,7 @@
 
 from peewee import Case, fn
 
+from btcpay.values.statuses import BillStatus, InvoiceStatus
 from storage.models import Bill, Event, Invoice
 from storage.queries.events import Kind
 from storage.queries.lists import keyset
@@ -9,7 +10,7 @@ from storage.statement import every, same, shaped, slot, slots
 
 _THIS = same(Bill.id)
 _OWN = same(Bill.merchant_id)
-_IS_OPEN = Bill.status == "open"
+_IS_OPEN = Bill.status == BillStatus.OPEN
 BY_ID = Bill.select().where(_THIS)
 LOCKED = BY_ID.for_update()
 ADD = shaped(Bill, Bill.insert(every(Bill)).returning(*Bill._meta.sorted_fields))
@@ -37,17 +38,22 @@ _ENDED = Event.select(fn.MAX(Event.seq)).where(
 )
 INVOICES = (
     Invoice.select()
-    .where(_OF_BILL & ((Invoice.status == "open") | _CAME))
+    .where(_OF_BILL & ((Invoice.status == InvoiceStatus.OPEN) | _CAME))
     .order_by(
-        Case(None, [(Invoice.status == "open", keyset.FIRST.at)], _ENDED), Invoice.seq
+        Case(None, [(Invoice.status == InvoiceStatus.OPEN, keyset.FIRST.at)], _ENDED),
+        Invoice.seq,
     )
 )
-PAID_INVOICES = Invoice.select(Invoice.id).where(_OF_BILL, Invoice.status == "paid")
+PAID_INVOICES = Invoice.select(Invoice.id).where(
+    _OF_BILL, Invoice.status == InvoiceStatus.PAID
+)
 ALL_INVOICES = Invoice.select(Invoice.id).where(_OF_BILL).order_by(Invoice.seq)
 STAND = Bill.update(slots(Bill.paid, Bill.status, Bill.paid_at)).where(
     _THIS & (Bill.status == slot("from_status"))
 )
-END = Bill.update({Bill.status: "ended", Bill.paid_at: None}).where(_THIS, _IS_OPEN)
+END = Bill.update({Bill.status: BillStatus.ENDED, Bill.paid_at: None}).where(
+    _THIS, _IS_OPEN
+)
 END_SERIES = Bill.update({Bill.renews_at: None}).where(
     _THIS & Bill.renews_at.is_null(False)
 )
@@ -93,7 +99,7 @@ MADE_OF_SERIES = (
     .where(_MADE, same(Bill.series_id))
     .order_by(Bill.number, Bill.seq)
 )
-UNDO = Bill.update({Bill.status: "ended", Bill.undone_at: slot("at")}).where(
+UNDO = Bill.update({Bill.status: BillStatus.ENDED, Bill.undone_at: slot("at")}).where(
     _THIS & _IS_OPEN & (Bill.number > 0)
 )
 # The address of a bill that is over goes as an invoice's does; a series keeps it while it runs.

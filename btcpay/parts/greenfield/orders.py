@@ -13,6 +13,7 @@ from btcpay.parts.greenfield import asked, queries
 from btcpay.settlement.decide import missing_sats
 from btcpay.settlement.values import Rules
 from btcpay.values.money import btc_shown, price_of
+from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
 from schemas.any_case import load_filters
@@ -75,7 +76,7 @@ def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Js
         "status": status,
         "additionalStatus": additional,
         "availableStatusesForManualMarking": ["Invalid"]
-        if order.status == "open"
+        if order.status == InvoiceStatus.OPEN
         else [],
         "archived": order.archived_at is not None,
         "metadata": Fragment(order.metadata or "{}"),
@@ -103,13 +104,13 @@ def meaning_of(row: Invoice, rules: Rules) -> tuple[str, str]:
     status = row.status
     amount_sats = row.amount_sats
     percent = rules.tolerance_percent
-    if status == "canceled":
+    if status == InvoiceStatus.CANCELED:
         return "Invalid", "Marked"
-    if status == "expired":
+    if status == InvoiceStatus.EXPIRED:
         if not missing_sats(status, amount_sats, beside_sats, percent):
             return "Expired", "PaidLate"
         return "Expired", "PaidPartial" if received_sats or beside_sats else "None"
-    if status == "paid":
+    if status == InvoiceStatus.PAID:
         over = "PaidOver" if received_sats + beside_sats > amount_sats else "None"
         return "Settled", "Marked" if row.settled_reason else over
     if missing_sats(status, amount_sats, received_sats, percent):

@@ -2,6 +2,7 @@
 
 from peewee import Case, fn
 
+from btcpay.values.statuses import InvoiceStatus
 from storage.models import Invoice, Merchant, Receiver, Store
 from storage.queries.blocks import is_given
 from storage.queries.receivers import WELL
@@ -29,7 +30,11 @@ _THIS = _OWN & same(Invoice.id)
 ORDER = Invoice.select().where(_THIS)
 # Greenfield's status as the columns have it; `orders.meaning_of` says the same of a row. An open
 # order is New or Processing by what has come, less the tolerance: the smaller of shop and service.
-THEIRS = {"paid": "Settled", "expired": "Expired", "canceled": "Invalid"}
+THEIRS = {
+    InvoiceStatus.PAID: "Settled",
+    InvoiceStatus.EXPIRED: "Expired",
+    InvoiceStatus.CANCELED: "Invalid",
+}
 STATUSES = ("New", "Processing", *THEIRS.values())
 _OWN_PERCENT = Invoice.tolerance_percent.cast("NUMERIC")
 _USUAL_PERCENT = slot("tolerance_percent").cast("NUMERIC")

@@ -19,6 +19,7 @@ from btcpay.notify.outcome import Answer
 from btcpay.notify.read import Event, state_of
 from btcpay.notify.transport import Named, Transport, post
 from btcpay.parts.greenfield import queries
+from btcpay.values.statuses import InvoiceStatus
 from storage.database import Database, Row
 from storage.models import Invoice, PublicEvent, Receiver
 from storage.queries.deliveries import Due
@@ -89,15 +90,17 @@ def webhooks_of(kind: Kind, state: Mapping[str, Any], invoice: Invoice | None) -
     """
     status = state.get("status")
     came_sats = state.get("received_sats", 0)
-    paid_sats = came_sats + (state.get("beside_sats", 0) if status == "paid" else 0)
+    paid_sats = came_sats + (
+        state.get("beside_sats", 0) if status == InvoiceStatus.PAID else 0
+    )
     over = {"overPaid": paid_sats > (invoice.amount_sats if invoice else 0)}
     by_hand = {"manuallyMarked": bool(invoice and invoice.settled_reason)}
     payment = {
-        "afterExpiration": status in ("expired", "canceled"),
+        "afterExpiration": status in (InvoiceStatus.EXPIRED, InvoiceStatus.CANCELED),
         "paymentMethod": "BTC",
         "paymentMethodId": "BTC-CHAIN",
     }
-    is_whole = status == "open" and state.get("missing_sats") == 0
+    is_whole = status == InvoiceStatus.OPEN and state.get("missing_sats") == 0
     seen: Said = [
         ("InvoiceReceivedPayment", payment),
         *([("InvoiceProcessing", over)] * is_whole),

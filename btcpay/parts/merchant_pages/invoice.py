@@ -17,6 +17,7 @@ from btcpay.parts.merchant_pages.lists.search import loose_kind
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.errors import Refused
 from btcpay.values.money import of_minor, price_of, to_minor, value_of
+from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.texts import TextRefused
 from btcpay.web.pages.forms import AmountRefused, invisible_character_message_of
 from btcpay.web.pages.languages import gettext
@@ -60,7 +61,8 @@ def show(visit: Visit, id: str) -> Response:
         came_sats=sum(came),
         cards=[card for card in cards if card],
         story=story,
-        can_accept=story.row.status != "paid" and bool(story.verdict.receipts),
+        can_accept=story.row.status != InvoiceStatus.PAID
+        and bool(story.verdict.receipts),
         payer_url=payer_url,
         qr=qr_svg(payer_url),
         happenings=[

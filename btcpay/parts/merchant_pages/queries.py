@@ -4,6 +4,7 @@ from typing import TypeVar
 
 from peewee import JOIN, ColumnBase, Expression, Select, fn
 
+from btcpay.values.statuses import InvoiceStatus
 from storage.models import Attention, Invoice, Output, Payment, PaymentLink
 from storage.queries.invoices import CAME_SATS, InvoiceWith
 from storage.queries.lists import keyset
@@ -71,7 +72,7 @@ SALES = _SALES.where(_OWN_INVOICE)
 ALARMS = _SALES.where(
     _OWN_ATTENTION
     & (Attention.reason << ("vanished", "reorganised"))
-    & (Invoice.status != "paid")
+    & (Invoice.status != InvoiceStatus.PAID)
 )
 INVOICE_PLACE = keyset.place_of(Invoice).where(_OWN_INVOICE)
 
@@ -163,7 +164,7 @@ _OWN = shaped(
     PaymentLink.select(
         PaymentLink,
         _count().alias("invoices"),
-        _count(Invoice.status == "paid").alias("paid"),
+        _count(Invoice.status == InvoiceStatus.PAID).alias("paid"),
     ).where(_IS_OWN),
 )
 LINKS = keyset.older(_OWN, PaymentLink)

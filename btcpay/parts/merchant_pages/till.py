@@ -15,6 +15,7 @@ from btcpay.parts.merchant_pages import queries
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.money import asked_of, places_of, rounded
+from btcpay.values.statuses import CheckoutState, InvoiceStatus
 from btcpay.values.texts import TextRefused
 from btcpay.values.times import to_ms
 from btcpay.web.pages.forms import AmountRefused, error_message
@@ -139,7 +140,9 @@ def show_invoice(visit: Visit, id: str) -> Response:
         page=page,
         brand=brand,
         tip=Decimal(snapshot.row.tip),
-        receipt_qr=qr_svg(receipt_url) if page["state"] in ("seen", "paid") else None,
+        receipt_qr=qr_svg(receipt_url)
+        if page["state"] in (CheckoutState.SEEN, CheckoutState.PAID)
+        else None,
         sales=last_sales(visit, id),
     )
 
@@ -203,7 +206,9 @@ def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
         },
         "alarms": [row for row in alarms if row.id != shown_id],
         "shown_id": shown_id,
-        "is_waiting": any(row.status == "open" and row.covered_at for row in listed),
+        "is_waiting": any(
+            row.status == InvoiceStatus.OPEN and row.covered_at for row in listed
+        ),
         "suggested": often_sold(rows, visit.currency),
         "notes": sorted({row.description for row in rows if row.description}),
     }

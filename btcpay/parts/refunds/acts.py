@@ -18,6 +18,7 @@ from btcpay.settings.settings import Settings
 from btcpay.values.errors import Refused
 from btcpay.values.ids import new_id
 from btcpay.values.money import MAX_MONEY_SATS
+from btcpay.values.statuses import RefundStatus
 from btcpay.values.texts import checked_line
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
@@ -88,7 +89,7 @@ def make(db: Database, settings: Settings, order: Order, now: datetime) -> Refun
             id=order.id or new_id("rfd"),
             merchant_id=order.merchant_id,
             invoice_id=order.invoice_id,
-            status="requested",
+            status=RefundStatus.REQUESTED,
             amount_sats=found.sats,
             basis=found.basis,
             reason=checked_line("reason", order.reason) if order.reason else None,

@@ -8,6 +8,7 @@ from btcpay import hooks
 from btcpay.parts.refunds import acts, destination
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.values.errors import Refused
+from btcpay.values.statuses import RefundStatus
 from btcpay.web.pages import languages
 from btcpay.web.pages.forms import read_form
 from btcpay.web.pages.render import Pages
@@ -28,7 +29,7 @@ class RefundPage(Pages):
         """Asks for an address; one in the query, where the form has led, is shown back."""
         row = RESOURCE.of_page(self.service.db, id)
         text = request.args.get("address", "")
-        if row.status != "requested" or not text:
+        if row.status != RefundStatus.REQUESTED or not text:
             return self._shown(row)
         network = self.service.settings.network
         try:

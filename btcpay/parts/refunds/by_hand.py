@@ -7,6 +7,7 @@ from btcpay.parts.refunds import acts, blocks, queries
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import Refused
+from btcpay.values.statuses import RefundStatus
 from storage.database import Database
 from storage.models import Refund, RefundOutput
 
@@ -35,7 +36,7 @@ def candidates(db: Database, refund: Refund) -> list[RefundOutput]:
 
     Of all that pays something else, in blocks that we did not have when the address was given.
     """
-    if refund.status != "ready":
+    if refund.status != RefundStatus.READY:
         return []
     there: Any = {"script": refund.script, "above_height": refund.above_height}
     near: Any = there | {"amount_sats": refund.amount_sats, "limit": MOST_SHOWN}
@@ -56,7 +57,7 @@ def confirm_sent(
     with acts.locked(db, refund_id) as row:
         if (row.tx_hash, row.vout) == outpoint:
             return row
-        if row.status != "ready":
+        if row.status != RefundStatus.READY:
             raise Refused("changed", f"the refund is {row.status}")
         place: Any = outpoint._asdict()
         there: Any = {"script": row.script, "above_height": row.above_height}

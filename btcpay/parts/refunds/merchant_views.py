@@ -17,6 +17,7 @@ from btcpay.values.amounts import LONGEST_AMOUNT
 from btcpay.values.errors import PriceUnavailable, Refused
 from btcpay.values.ids import ID_CHARACTERS
 from btcpay.values.money import btc_shown
+from btcpay.values.statuses import RefundStatus
 from btcpay.values.texts import TextRefused
 from btcpay.web.pages.forms import AmountRefused, invisible_character_message_of
 from btcpay.web.pages.languages import current_language, gettext
@@ -56,7 +57,7 @@ def show(visit: Visit) -> Response:
     own: Any = {"merchant_id": visit.merchant_id, "limit": MOST}
     ready = db.rows(queries.READY_OF_MERCHANT, **own)
     others = db.rows(queries.OTHERS_OF_MERCHANT, **own)
-    asked_for = [row for row in others if row.status == "requested"]
+    asked_for = [row for row in others if row.status == RefundStatus.REQUESTED]
     uris = {row.id: payment_uri(row.address or "", row.amount_sats) for row in ready}
     urls = {row.id: RESOURCE.url_of(root, row.id) for row in asked_for}
     return visit.page(
@@ -67,7 +68,7 @@ def show(visit: Visit) -> Response:
         urls=urls,
         codes={id: qr_svg(text) for id, text in (uris | urls).items()},
         asked_for=asked_for,
-        ended=[row for row in others if row.status != "requested"],
+        ended=[row for row in others if row.status != RefundStatus.REQUESTED],
     )
 
 

@@ -1,10 +1,11 @@
 """Refunds as they wait and as they were sent, and what blocks paid to their addresses."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from peewee import JOIN, Field, Query, fn
 
+from btcpay.values.statuses import RefundStatus
 from storage.models import (
     Invoice,
     Output,
@@ -74,9 +75,11 @@ WAITS_FOR_OTHERS = Refund.select(Refund.id).where(_READY & _IS_FOR_OTHERS).limit
 IS_OURS = Invoice.select(Invoice.id).where(Invoice.script == slot("script"))
 
 
-def _step(before: str, after: str, changes: Mapping[Field, Any]) -> Query:
+def _step(
+    before: Sequence[RefundStatus], after: RefundStatus, changes: Mapping[Field, Any]
+) -> Query:
     """The UPDATE from one of the states `before` to `after`; any other state stays as it is."""
-    expected = _THIS & Refund.status.in_(before.split())
+    expected = _THIS & Refund.status.in_(before)
     return Refund.update({**changes, Refund.status: after}).where(expected)
 
 
@@ -90,15 +93,25 @@ _SENT = (
 )
 _WORTH = (Refund.currency, Refund.value_at_sending, Refund.usd_at_sending)
 _NAMED = (Refund.named_txid, Refund.named_vout)
-GIVE = _step("requested", "ready", slots(Refund.address, *_SEARCHED))
-CLEAR = _step(
-    "ready", "requested", dict.fromkeys((Refund.address, *_SEARCHED, *_NAMED))
+GIVE = _step(
+    [RefundStatus.REQUESTED], RefundStatus.READY, slots(Refund.address, *_SEARCHED)
 )
-CANCEL = _step("requested ready", "canceled", dict.fromkeys((*_SEARCHED, *_NAMED)))
-SEND = _step("ready", "sent", slots(*_SENT, *_WORTH))
-UNDO = _step("sent", "ready", dict.fromkeys((*_SENT, *_WORTH)))
+CLEAR = _step(
+    [RefundStatus.READY],
+    RefundStatus.REQUESTED,
+    dict.fromkeys((Refund.address, *_SEARCHED, *_NAMED)),
+)
+CANCEL = _step(
+    [RefundStatus.REQUESTED, RefundStatus.READY],
+    RefundStatus.CANCELED,
+    dict.fromkeys((*_SEARCHED, *_NAMED)),
+)
+SEND = _step([RefundStatus.READY], RefundStatus.SENT, slots(*_SENT, *_WORTH))
+UNDO = _step([RefundStatus.SENT], RefundStatus.READY, dict.fromkeys((*_SENT, *_WORTH)))
 # The merchant says which output was the refund; it is sent by the decision that follows.
-NAME_OUTPUT = Refund.update(slots(*_NAMED)).where(_THIS & (Refund.status == "ready"))
+NAME_OUTPUT = Refund.update(slots(*_NAMED)).where(
+    _THIS & (Refund.status == RefundStatus.READY)
+)
 # The same output in another block, as after a new beginning of the chain.
 MOVE = Refund.update(
     {Refund.sent_height: slot("block_height"), Refund.sent_at: slot("block_time_at")}

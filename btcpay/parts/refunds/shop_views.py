@@ -22,6 +22,7 @@ from btcpay.values.money import (
     checked_currency,
     price_of,
 )
+from btcpay.values.statuses import RefundStatus
 from btcpay.values.texts import MAX_CHARACTERS, one_line
 from btcpay.web.body import parse, read_body
 from btcpay.web.service import Service
@@ -156,7 +157,7 @@ def show(service: Service, _store: Store, row: Refund) -> Json:
         "currency": BTC,
         "amount": btc_shown(row.amount_sats),
         "period": None,
-        "archived": row.status == "canceled",
+        "archived": row.status == RefundStatus.CANCELED,
         "autoApproveClaims": False,
         "startsAt": row.created_at // 1000,
     }

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, cast
 from btcpay.parts.refunds import queries
 from btcpay.values.errors import Refused
 from btcpay.values.money import MAX_MONEY_SATS, SATS_PER_BTC
+from btcpay.values.statuses import InvoiceStatus, RefundStatus
 from storage.database import Database
 from storage.models import Invoice, Refund
 from storage.queries import attentions
@@ -33,7 +34,9 @@ def default_of(invoice: Invoice, came_sats: int, refunds: Sequence[Refund]) -> D
     ones are of the same, whatever has come or gone since, and though the first was canceled.
     """
     excess_sats = (
-        max(0, came_sats - invoice.amount_sats) if invoice.status == "paid" else 0
+        max(0, came_sats - invoice.amount_sats)
+        if invoice.status == InvoiceStatus.PAID
+        else 0
     )
     first = next((row.basis for row in refunds if row.basis), None)
     basis = cast(Basis, first or ("excess" if excess_sats else "all"))
@@ -53,7 +56,9 @@ def refunds_of(db: Database, invoice_id: str) -> list[Refund]:
 
 def made_of(refunds: Sequence[Refund]) -> int:
     """Satoshis of those that are not canceled."""
-    return sum(row.amount_sats for row in refunds if row.status != "canceled")
+    return sum(
+        row.amount_sats for row in refunds if row.status != RefundStatus.CANCELED
+    )
 
 
 def is_sent_twice(db: Database, invoice_id: str) -> bool:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from peewee import JOIN, Expression, Select, fn
 
+from btcpay.values.statuses import BillStatus
 from storage.models import Balance, Bill, Fact, Invoice, Merchant, MerchantMail, Output
 from storage.queries import blocks
 from storage.queries.meta import Key
@@ -23,7 +24,7 @@ def _fact(key: Key) -> Select:
 def _open_bills(*due: Expression) -> Select:
     """The number of the merchant's open bills that are due then, at most MOST_BILLS."""
     own = Bill.select(Bill.id).where(
-        Bill.merchant_id == Merchant.id, Bill.status == "open"
+        Bill.merchant_id == Merchant.id, Bill.status == BillStatus.OPEN
     )
     return counted(own.where(*due), MOST_BILLS)
 

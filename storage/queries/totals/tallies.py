@@ -2,6 +2,7 @@
 
 from peewee import EXCLUDED, fn
 
+from btcpay.values.statuses import InvoiceStatus
 from storage.models import Balance, Invoice, Tally
 from storage.statement import counted, every, shaped
 
@@ -17,5 +18,5 @@ MOST_OPEN = 10_000
 SETTLED = shaped(
     tuple[int], Balance.select(fn.COALESCE(fn.SUM(Balance.settled_sats), 0))
 )
-_OPEN = Invoice.select(Invoice.status).where(Invoice.status == "open")
+_OPEN = Invoice.select(Invoice.status).where(Invoice.status == InvoiceStatus.OPEN)
 OPEN_INVOICES = shaped(tuple[int], counted(_OPEN, MOST_OPEN))

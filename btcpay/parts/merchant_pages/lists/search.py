@@ -13,6 +13,7 @@ from btcpay.languages.formats import symbol
 from btcpay.parts.merchant_pages import queries
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.money import SATS_PER_BTC, Money, asked_of
+from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.texts import is_refused
 from btcpay.values.times import number_of, start_of
 from btcpay.web.pages.listing import MORE, SIZE, Listing, ListPage
@@ -127,16 +128,21 @@ def _is_unit(typed: str, currency: str) -> bool:
     )
 
 
-def loose_kind(status: str, expires_at: int | None, came_at: int) -> str:
+def loose_kind(status: InvoiceStatus, expires_at: int | None, came_at: int) -> str:
     """The reason why a payment of an invoice with that status has settled nothing.
 
     `came_at`: when it was first seen, or the time of its block if that is earlier.
     """
-    if status == "expired":
+    if status == InvoiceStatus.EXPIRED:
         if expires_at is not None and came_at >= expires_at:
             return "late"
         return "part"
-    return {"open": "part", "canceled": "after_cancellation", "paid": "on_top"}[status]
+    kinds = {
+        InvoiceStatus.OPEN: "part",
+        InvoiceStatus.CANCELED: "after_cancellation",
+        InvoiceStatus.PAID: "on_top",
+    }
+    return kinds[status]
 
 
 def show_invoices(visit: Visit) -> Response:
