@@ -31,7 +31,7 @@ if (
 
     from btcpay.chain.pool import Pool
     from btcpay.chain.sources import BlockSource, Listener
-    from btcpay.merchants.keys import Issued
+    from btcpay.merchants.keys import IssuedKey
     from btcpay.notify.kinds import Resource
     from btcpay.notify.mail.texts import MailText
     from btcpay.notify.transport import Transport
@@ -317,7 +317,7 @@ class IssueKey(Protocol):
         now: datetime,
         scope: str | None,
         options: Mapping[str, str | None],
-    ) -> tuple[Issued, dict[str, str], list[str]] | None:
+    ) -> tuple[IssuedKey, dict[str, str], list[str]] | None:
         """The key, what is printed above its secret, and hints; None if no option asks for one."""
 
 

@@ -53,7 +53,7 @@ def invoice_values(
     state = snapshot.state
     payable = state in (CheckoutState.WAITING, CheckoutState.PARTIAL)
     owed_sats = snapshot.missing_sats if payable else row.amount_sats
-    due_sats = max(owed_sats, snapshot.least_sats) if payable else owed_sats
+    due_sats = max(owed_sats, snapshot.dust_limit_sats) if payable else owed_sats
     amount, currency = asked_of(row)
     price = price_of(row)
     due = (
@@ -166,7 +166,7 @@ def _beyond_sats(snapshot: Snapshot) -> int:
     if snapshot.state not in (CheckoutState.SEEN, CheckoutState.PAID):
         return 0
     beyond_sats = snapshot.came_sats - snapshot.row.amount_sats
-    if beyond_sats >= snapshot.least_sats:
+    if beyond_sats >= snapshot.dust_limit_sats:
         return beyond_sats
     return 0
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from btcpay.chain.progress import hours_to_read, progress_of
 from btcpay.invoices.status import checked_ms, rules_for
-from btcpay.merchants.account import least_sats_of
+from btcpay.merchants.account import dust_limit_of
 from btcpay.settings.settings import Settings
 from btcpay.settlement.decide import missing_sats
 from btcpay.settlement.values import Rules
@@ -53,7 +53,7 @@ class Snapshot:
     confirmations: int  # of the least confirmed payment that counts
     needed: int  # confirmations
     now: datetime
-    least_sats: int  # that can be sent to its address
+    dust_limit_sats: int  # that can be sent to its address
 
     @property
     def left_ms(self) -> int | None:
@@ -130,7 +130,7 @@ def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Sn
         else max(0, (row.tip_height or 0) + 1 - newest),
         needed=rules.confirmations,
         now=now,
-        least_sats=least_sats_of(row.script),
+        dust_limit_sats=dust_limit_of(row.script),
     )
 
 

@@ -115,8 +115,8 @@ def quote(db: Database, prices: Prices, now: datetime, order: Order) -> Quote:
         )
     else:
         price = live_price(prices, now, currency)
-    least_sats = 0 if order.high is None else least_sats_of(db, owner_id)
-    return quote_at(price, order, least_sats)
+    dust_limit_sats = 0 if order.high is None else dust_limit_of(db, owner_id)
+    return quote_at(price, order, dust_limit_sats)
 
 
 def live_price(prices: Prices, now: datetime, currency: str) -> Price:
@@ -151,22 +151,22 @@ def _price_beside(prices: Prices, now: datetime, currency: str) -> Price:
     return Price(price.usd, currency, beside)
 
 
-def least_sats_of(db: Database, merchant_id: int) -> int:
+def dust_limit_of(db: Database, merchant_id: int) -> int:
     merchant = db.only(merchants.BY_ID, id=merchant_id)
-    return account.least_sats_of(
+    return account.dust_limit_of(
         account.stored_account(merchant.descriptor).script(0).hex()
     )
 
 
-def least_of(least_sats: int, price: Decimal, currency: str) -> Decimal:
+def least_of(dust_limit_sats: int, price: Decimal, currency: str) -> Decimal:
     """The least amount of the currency that a wallet can send."""
-    return (least_sats * price / SATS_PER_BTC).quantize(
+    return (dust_limit_sats * price / SATS_PER_BTC).quantize(
         unit_of(currency), ROUND_CEILING
     )
 
 
-def quote_at(price: Price, order: Order, least_sats: int = 0) -> Quote:
-    """The order at that price; `least_sats` is the least that a wallet can send.
+def quote_at(price: Price, order: Order, dust_limit_sats: int = 0) -> Quote:
+    """The order at that price; `dust_limit_sats` is the least that a wallet can send.
 
     Raises PriceUnavailable for more bitcoin than can exist, TooMuch for more than MAX_USD, and
     TooLittle for less than a wallet can send. If the seller takes no more than that, it is
@@ -178,7 +178,7 @@ def quote_at(price: Price, order: Order, least_sats: int = 0) -> Quote:
     of_amount = price.in_currency if order.currency else price.usd
     if (
         high is not None
-        and amount < (least := least_of(least_sats, of_amount, currency)) <= high
+        and amount < (least := least_of(dust_limit_sats, of_amount, currency)) <= high
     ):
         raise TooLittle(least, currency)
     amount_sats = sats_for(amount, of_amount)

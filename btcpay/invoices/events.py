@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from btcpay import hooks
 from btcpay.invoices.part_work import Work, guard
 from btcpay.invoices.status import beside_sats, figures, invoice_of, verdict_on
-from btcpay.merchants.account import least_sats_of
+from btcpay.merchants.account import dust_limit_of
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News, Told, publish
 from btcpay.settings.settings import Settings
@@ -175,7 +175,7 @@ def _decided(
     )
     invoice = replace(invoice_of(row), beyond_sats=beyond_sats)
     history = list(filter(None, map(_happening, events)))
-    reason = reason_for(invoice, verdict, history, least_sats_of(row.script))
+    reason = reason_for(invoice, verdict, history, dust_limit_of(row.script))
     return reason, stake_sats(reason, invoice, verdict, history) if reason else 0
 
 

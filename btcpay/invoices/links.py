@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from btcpay.invoices.create import Price, least_of, least_sats_of, worth_usd
+from btcpay.invoices.create import Price, dust_limit_of, least_of, worth_usd
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News, Told, publish
 from btcpay.values.errors import CommandError, TooLittle
@@ -106,7 +106,7 @@ def _amounts(
     typed = {name: wanted.get(f"{name}_usd") for name in AMOUNTS}
     if price:
         least = least_of(
-            least_sats_of(db, merchant_id), price.in_currency, price.currency
+            dust_limit_of(db, merchant_id), price.in_currency, price.currency
         )
         said = [*typed.values(), *wanted.get("suggested", ())]
         if any(amount and amount < least for amount in said):

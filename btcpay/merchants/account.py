@@ -160,7 +160,7 @@ def at_index(descriptor: str, index: int, network: Network) -> tuple[bytes, str]
     return script, address_of(script, network)
 
 
-def least_sats_of(script: str) -> int:
+def dust_limit_of(script: str) -> int:
     """The least that can be sent to an invoice's script, which is in hex. Raises BadRow."""
     if len(script) // 2 not in DUST_SATS:
         raise BadRow(f"{script!r} is no script of ours")

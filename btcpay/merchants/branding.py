@@ -114,7 +114,7 @@ def _in_ascii(url: str) -> str:
         return url
 
 
-def checked(logo: bytes | None = None, **texts: str | None) -> dict[str, Any]:
+def brand_columns(logo: bytes | None = None, **texts: str | None) -> dict[str, Any]:
     """The given logo, name, accent and contact as columns of the brand. Raises CommandError."""
     columns: dict[str, Any] = {
         name: checked_accent(text) if name == "accent" else checked_line(name, text)

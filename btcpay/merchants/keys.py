@@ -14,7 +14,7 @@ from storage.queries import keys
 MAX_NAME_CHARACTERS = 60
 
 
-class Issued(NamedTuple):
+class IssuedKey(NamedTuple):
     """A new key; its secret is stored nowhere."""
 
     id: str
@@ -39,14 +39,14 @@ def issue(
     permissions: str | None = None,
     id: str | None = None,
     characters: str | None = None,
-) -> Issued:
+) -> IssuedKey:
     """Stores a new key of scope `read` or `write`; a plug-in's has a store and permissions too.
 
     If the id and the secret's characters are given, repeating the call makes no second key.
     """
     prefix = "sk_live_" if network.name == "mainnet" else "sk_test_"
     secret = prefix + (characters or random_base62(SECRET_CHARACTERS))
-    issued = Issued(id or new_id("key"), scope, name, secret)
+    issued = IssuedKey(id or new_id("key"), scope, name, secret)
     db.run(
         keys.ADD,
         id=issued.id,
@@ -71,7 +71,7 @@ def revoke(db: Database, key_id: str, now: datetime) -> None:
 
 def rotate(
     db: Database, network: Network, key_id: str, grace: timedelta, now: datetime
-) -> Issued:
+) -> IssuedKey:
     """A new key in place of an old one, which works until its grace is over.
 
     Raises CommandError when there is none, or it was revoked or rotated before.

@@ -94,7 +94,7 @@ def add_merchant(
 def set_brand(
     db: Database, merchant_id: int, change: Values, clear: bool = False
 ) -> Brand:
-    """Changes columns of a merchant's brand, such as `branding.checked` made; the whole row.
+    """Changes columns of a merchant's brand, such as `branding.brand_columns` made; the whole row.
 
     `clear` first removes the former look of its pages. With neither, nothing is written.
     """

@@ -133,7 +133,7 @@ def end_all(db: Database, merchant_id: int, but: str = "") -> int:
         return db.run(sessions.END_OTHERS, merchant_id=merchant_id, id=but)
 
 
-def named(user_agent: str) -> tuple[str, str]:
+def browser_and_system(user_agent: str) -> tuple[str, str]:
     """Browser and system as people name them; a text that no rule knows is the browser itself."""
     text = " ".join(user_agent.split())
     browser = _first(_BROWSERS, text)

@@ -43,7 +43,10 @@ class Happening:
 
 
 def reason_for(
-    invoice: Invoice, verdict: Verdict, history: Sequence[Happening], least_sats: int
+    invoice: Invoice,
+    verdict: Verdict,
+    history: Sequence[Happening],
+    dust_limit_sats: int,
 ) -> str | None:
     """The key in REASONS; None when the invoice needs no human.
 
@@ -52,7 +55,7 @@ def reason_for(
     2. A payment that a reorganisation took back needs attention until it counts again, or until the
        invoice is paid.
     3. Otherwise confirmed money needs attention when it is not the sum that the invoice asks for. A
-       difference below `least_sats`, the least that can be sent to the address, is ignored.
+       difference below `dust_limit_sats`, the least that can be sent to the address, is ignored.
     4. Money that came before a refund was sent needs none: of too much, the part that was sent
        back; of an unpaid invoice, all. What was sent back twice needs attention.
     5. So does an invoice that ended unpaid although the whole sum was once seen: somebody may
@@ -77,7 +80,7 @@ def reason_for(
         since = _since(since, SENT_BACK)
     happened = {happening.kind for happening in since}
     if invoice.status == InvoiceStatus.PAID:
-        if _beyond_sats(invoice, verdict, since) >= least_sats:
+        if _beyond_sats(invoice, verdict, since) >= dust_limit_sats:
             return "too_much"
         return None
     if invoice.status == InvoiceStatus.CANCELED:
@@ -101,11 +104,13 @@ def reason_for(
         return None
     if invoice.status == InvoiceStatus.EXPIRED and _came_late(verdict):
         return "paid_late"
-    if invoice.of_bill and invoice.beyond_sats < least_sats:
+    if invoice.of_bill and invoice.beyond_sats < dust_limit_sats:
         return None
     if invoice.status == InvoiceStatus.EXPIRED:
         return "short"
-    is_stuck = 0 < verdict.missing_sats < least_sats and not verdict.unconfirmed_sats
+    is_stuck = (
+        0 < verdict.missing_sats < dust_limit_sats and not verdict.unconfirmed_sats
+    )
     if is_stuck:
         return "dust_missing"
     return None

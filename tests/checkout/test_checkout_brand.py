@@ -104,11 +104,11 @@ def test_every_page_of_a_test_network_is_marked(open_shops, network, mark):
 def test_what_is_not_given_stays_and_clear_forgets(shop, blocktill):
     db = shop.service.db
     own = shop.merchant_id
-    set_brand(db, own, branding.checked(name="One", accent=GREEN))
-    row = set_brand(db, own, branding.checked(name="Two", logo=PNG))
+    set_brand(db, own, branding.brand_columns(name="One", accent=GREEN))
+    row = set_brand(db, own, branding.brand_columns(name="Two", logo=PNG))
     assert (row.name, row.accent, row.logo_type) == ("Two", GREEN, "image/png")
     assert set_brand(db, own, {}) == row
-    row = set_brand(db, own, branding.checked(accent=GREEN), clear=True)
+    row = set_brand(db, own, branding.brand_columns(accent=GREEN), clear=True)
     assert (row.name, row.accent, row.logo) == (None, GREEN, None)
     (row,) = blocktill.json("merchant", "brand", "shop", "--clear")
     assert set(row.values()) == {"shop", None}

@@ -17,7 +17,7 @@ from typing import Any
 from PIL import Image, ImageDraw
 
 from btcpay.invoices.create import new_invoice, order_of, quote
-from btcpay.merchants.branding import checked
+from btcpay.merchants.branding import brand_columns
 from btcpay.merchants.merchants import set_brand, set_currency, set_timezone
 from schemas.requests import NEW_PRICED_INVOICE, load
 from storage.statement import as_dict
@@ -178,7 +178,7 @@ def shop(browser: Browser, hosted: Hosted, pictures: Path) -> None:
         "accent": ACCENT,
         "contact": "hello@roasters.example",
     }
-    set_brand(db, owner, checked(logo(), **brand))
+    set_brand(db, owner, brand_columns(logo(), **brand))
     set_currency(db, owner, "EUR")
     set_timezone(db, owner, "Europe/Berlin")
     live_through(hosted)

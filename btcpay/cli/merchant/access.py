@@ -11,7 +11,7 @@ from btcpay.cli.context import Shell, say, with_json_shell, with_shell
 from btcpay.merchants import keys
 from btcpay.merchants import sessions as merchant_sessions
 from btcpay.merchants.merchants import find_merchant
-from btcpay.merchants.sessions import named
+from btcpay.merchants.sessions import browser_and_system
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 from btcpay.values.times import iso_ms, to_ms, utc_now
@@ -151,7 +151,7 @@ def sessions(shell: Shell, merchant: str) -> None:
         as_dict(row)
         | {
             "opens": OPENS[row.till_only],
-            "browser": " on ".join(filter(None, named(row.browser))),
+            "browser": " on ".join(filter(None, browser_and_system(row.browser))),
         }
         for row in merchant_sessions.sessions_of(shell.db, owner.id, shell.now)
     ]

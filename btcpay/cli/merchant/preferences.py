@@ -39,7 +39,7 @@ def brand(
     """Show or set what a merchant's pages look like."""
     content = logo.read(branding.MAX_LOGO_BYTES + 1) if logo else None
     owner = merchants.find_merchant(shell.db, merchant)
-    change = branding.checked(content, **texts)
+    change = branding.brand_columns(content, **texts)
     row = merchants.set_brand(shell.db, owner.id, cast(Values, change), clear)
     shell.show([as_dict(row) | {"merchant": merchant}], BRAND_COLUMNS)
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from btcpay import hooks
-from btcpay.merchants.account import least_sats_of
+from btcpay.merchants.account import dust_limit_of
 from btcpay.notify.publish import publish_own
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.kinds import RESOURCE, BillKind
@@ -66,12 +66,12 @@ def counts(part: Part, currency: str) -> Decimal:
 
 
 def standing(
-    amount: Decimal, currency: str, parts: Sequence[Part], least_sats: int
+    amount: Decimal, currency: str, parts: Sequence[Part], dust_limit_sats: int
 ) -> Standing:
     """The state of a bill with these parts, of which the last one came last. Pure.
 
-    It is paid when nothing is missing, or less than a wallet can send (`least_sats`) at the price
-    of the invoice that brought the last part.
+    It is paid when nothing is missing, or less than a wallet can send (`dust_limit_sats`) at the
+    price of the invoice that brought the last part.
     """
     worths = [counts(part, currency) for part in parts]
     paid = sum(worths, of_minor(0, currency))
@@ -82,7 +82,7 @@ def standing(
         return Standing(paid, False, beyond_sats)
     is_paid = (
         missing <= 0
-        or (sats_for(missing, brought[-1].price) or least_sats) < least_sats
+        or (sats_for(missing, brought[-1].price) or dust_limit_sats) < dust_limit_sats
     )
     return Standing(paid, is_paid, beyond_sats)
 
@@ -121,7 +121,7 @@ def recount(db: Database, row: Invoice, now: datetime) -> int:
         return 0
     parts = [_part(one) for one in rows]
     found = standing(
-        stored_amount(bill.amount), bill.currency, parts, least_sats_of(row.script)
+        stored_amount(bill.amount), bill.currency, parts, dust_limit_of(row.script)
     )
     status = BillStatus.PAID if found.is_paid else BillStatus.OPEN
     db.run(

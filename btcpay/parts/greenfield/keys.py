@@ -75,7 +75,7 @@ def issue(
     now: datetime,
     scope: str | None,
     options: Mapping[str, str | None],
-) -> tuple[keys.Issued, dict[str, str], list[str]] | None:
+) -> tuple[keys.IssuedKey, dict[str, str], list[str]] | None:
     """The key, the values to show above its secret, and hints; None if no option asks for it."""
     plugin = options["plugin"]
     shop = options["shop"]

@@ -8,7 +8,7 @@ import pytest
 
 from btcpay.chain.follow import add_header
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.merchants.branding import checked
+from btcpay.merchants.branding import brand_columns
 from btcpay.merchants.merchants import set_brand
 from btcpay.values.ids import random_base62
 from storage.queries import attentions, links
@@ -143,7 +143,7 @@ def worst_texts(hosted):
 def roasters(hosted, name, width, fields):
     """An invoice of a merchant with a name, a colour and a logo so wide."""
     merchant_id = hosted.shop.add_merchant(f"{name[:50]} {random_base62(8)}")
-    brand = checked(logo(width), name=name, contact="@coffee", accent=ACCENT)
+    brand = brand_columns(logo(width), name=name, contact="@coffee", accent=ACCENT)
     brand["return_paid"] = f"https://shop.example/thanks?{'w' * width}={{invoice}}"
     brand["return_unpaid"] = "https://shop.example/cart"
     set_brand(hosted.shop.service.db, merchant_id, brand)

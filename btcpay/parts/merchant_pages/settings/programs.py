@@ -134,7 +134,7 @@ def show_devices(
         "sessions.html",
         sessions=sorted(rows, key=lambda row: row.id != visit.session.id),
         own_id=visit.session.id,
-        named=sessions.named,
+        named=sessions.browser_and_system,
         now_ms=to_ms(visit.now),
         link=link,
         qr=link and qr_svg(link),

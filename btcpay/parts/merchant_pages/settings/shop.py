@@ -107,7 +107,7 @@ def _check_logo(visit: Visit, checked: Fields, wrong: Fields) -> None:
         checked |= dict.fromkeys(("logo", "logo_type", "logo_sha256"))
     elif file := request.files.get("logo"):
         try:
-            checked |= branding.checked(logo=file.read())
+            checked |= branding.brand_columns(logo=file.read())
         except CommandError:
             wrong["logo"] = gettext("A PNG, JPEG or WebP image of at most 64 KiB.")
 
