@@ -58,7 +58,7 @@ def export_payments(
         (owner, _span(owner, from_at, to_at)) for owner in _chosen(shell.db, merchant)
     ]
     records = chain.from_iterable(
-        payments.received(shell.db, owner, *span) for owner, span in owners
+        payments.payment_records(shell.db, owner, *span) for owner, span in owners
     )
     exact = (
         {name: number(name, value) for name, value in row.items()} for row in records

@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import chain
 from typing import NamedTuple
 
-from btcpay.exports.payments import csv_lines, defused, table
+from btcpay.exports.payments import csv_lines, defuse, table
 from btcpay.languages.catalogs import catalog
 from btcpay.languages.formats import signs
 from storage.database import Row
@@ -45,7 +45,7 @@ def spreadsheet(records: Iterable[Row], language: str, zone: tzinfo) -> Iterator
     def cells(record: Row) -> list[str]:
         at = datetime.fromisoformat(record["received_at"]).astimezone(zone)
         texts = [
-            defused(record[name] or "", other) for name in ("reference", "description")
+            defuse(record[name] or "", other) for name in ("reference", "description")
         ]
         sums = [
             record[name] or "" for name in ("value_at_receipt", "tip", "amount_btc")
@@ -75,7 +75,7 @@ def koinly(records: Iterable[Row], _language: str, _zone: tzinfo) -> Iterator[st
             f"{at:%Y-%m-%d %H:%M} UTC",
             *coins,
             *worth,
-            defused(_words(record)),
+            defuse(_words(record)),
             _txid(record),
         ]
 

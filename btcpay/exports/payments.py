@@ -70,7 +70,7 @@ class _Seen:
 _SEEN = _Seen()
 
 
-def defused(text: str, mark: str = ";") -> str:
+def defuse(text: str, mark: str = ";") -> str:
     """The text as a cell that no spreadsheet runs: a formula gets an apostrophe before it.
 
     `mark`: the separator of other locales, at which one of them splits this file; a tab and the
@@ -82,7 +82,7 @@ def defused(text: str, mark: str = ";") -> str:
     return "'".join(parts)
 
 
-def received(
+def payment_records(
     db: Database,
     merchant: Merchant,
     from_ms: int = 0,
@@ -196,7 +196,7 @@ def _cell(value: object, is_sum: bool) -> str:
     text = "" if value is None else str(value)
     if is_sum:
         return text
-    return defused(text)
+    return defuse(text)
 
 
 def labels(db: Database, merchant: Merchant, page: int = PAGE) -> Iterator[Row]:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from btcpay.cli.export import export
-from btcpay.exports.payments import COLUMNS, cells, defused, labels, received
+from btcpay.exports.payments import COLUMNS, cells, defuse, labels, payment_records
 from btcpay.values.times import iso
 from storage.database import Database
 from storage.queries import merchants, payments
@@ -75,7 +75,7 @@ CELLS = {
 
 def test_what_a_spreadsheet_would_calculate_is_defused():
     for case, (text, cell) in CELLS.items():
-        assert defused(text) == cell, case
+        assert defuse(text) == cell, case
 
 
 def test_a_payment_is_one_line_with_everything_a_bookkeeper_asks_for(
@@ -148,7 +148,7 @@ def test_several_outputs_of_a_payment_stand_in_one_line(shop, clock):
         txid=txid,
         invoice_id=invoice["id"],
     )
-    (record,) = received(db, merchant_of(shop))
+    (record,) = payment_records(db, merchant_of(shop))
     assert record["outputs"] == [f"{txid}:0", f"{txid}:3"]
     assert cells(record)[COLUMNS.split().index("outputs")] == f"{txid}:0 {txid}:3"
 
@@ -228,7 +228,7 @@ def test_pages_neither_lose_nor_repeat_what_came_in_one_millisecond(shop, clock,
     made = [shop.invoice(10, description=str(number)) for number in range(5)]
     for invoice in made:
         pay(shop, invoice)
-    found = received(shop.service.db, merchant_of(shop), page=page)
+    found = payment_records(shop.service.db, merchant_of(shop), page=page)
     assert [row["description"] for row in found] == [str(number) for number in range(5)]
     refs = [row["ref"] for row in labels(shop.service.db, merchant_of(shop), page=page)]
     assert len(refs) == len(set(refs)) == 15

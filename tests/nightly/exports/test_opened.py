@@ -10,7 +10,7 @@ from html import unescape
 import pytest
 
 from btcpay.exports.ledgers import FORMATS
-from btcpay.exports.payments import received
+from btcpay.exports.payments import payment_records
 from btcpay.values.times import zone_of
 from storage.queries import merchants
 from tests.support.browser import lack
@@ -33,7 +33,9 @@ def records(shop):
     shop.sql("UPDATE merchant SET timezone = 'Europe/Berlin'")
     for number, text in enumerate(('Käse; "zwei"', "قهوة", "=1+1", 'a\\b\n"c"', "-")):
         pay(shop, shop.invoice(1234.5 * 8**number / 7, description=text))
-    return list(received(shop.service.db, shop.service.db.only(merchants.BY_ID, id=1)))
+    return list(
+        payment_records(shop.service.db, shop.service.db.only(merchants.BY_ID, id=1))
+    )
 
 
 def written(folder, name, records, language="en"):

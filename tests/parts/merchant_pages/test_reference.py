@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from btcpay.exports.payments import csv_lines, defused, labels, received
+from btcpay.exports.payments import csv_lines, defuse, labels, payment_records
 from btcpay.invoices import create
 from btcpay.notify import read
 from btcpay.values.errors import CommandError
@@ -101,7 +101,7 @@ def test_it_comes_back_as_it_was_wherever_it_is_shown(shop, browser):
     )
     merchant = db.only(merchants.BY_ID, id=shop.merchant_id)
     lines = csv.DictReader(
-        io.StringIO("".join(csv_lines(received(db, merchant))), newline="")
+        io.StringIO("".join(csv_lines(payment_records(db, merchant))), newline="")
     )
     cells = {line["invoice_id"]: line["reference"] for line in lines}
     called = {label["ref"]: label["label"] for label in labels(db, merchant)}
@@ -110,7 +110,7 @@ def test_it_comes_back_as_it_was_wherever_it_is_shown(shop, browser):
         said.setdefault(event.data["invoice"]["id"], []).append(event.data["reference"])
     for text, invoice in made.items():
         assert all(f">{text[:70]}" in shown for shown in lists)
-        assert cells[invoice["id"]] == defused(text)
+        assert cells[invoice["id"]] == defuse(text)
         assert called[invoice["deposit_address"]] == f"{text} Tea"
         assert said[invoice["id"]] == [text] * 3  # made, received, paid
 

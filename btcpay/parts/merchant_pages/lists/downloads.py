@@ -109,7 +109,7 @@ def _payments(
     merchant = db.only(merchants.BY_ID, id=merchant_id)
     made = FORMATS[form]
     zone = zone_of(merchant.timezone)
-    records = payments.received(
+    records = payments.payment_records(
         db,
         merchant,
         0 if first is None else max(0, start_of(number_of(first), zone)),
