@@ -167,7 +167,7 @@ class OpenListener(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Sources(Hook):
-    """Asked by `chain/pool.py` and `check/listening.py`; the first part that has some counts."""
+    """Asked by `chain/pool.py` and `check/announcements.py`, which take the first part's answer."""
 
     module = "source"
     open_pool: OpenPool

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from btcpay.check.facts import is_late
+from btcpay.check.outcomes import InvoiceOutcome, history_of, news_of, settle_scans
 from btcpay.check.report import Report
-from btcpay.check.settled import Settled, history_of, news_of, settled
 from btcpay.invoices.events import End, finish, update_attentions
 from btcpay.proofs.verify import extended
 from btcpay.settings.settings import Settings
@@ -71,7 +71,7 @@ def try_apply(
 
 def apply(
     db: Database, settings: Settings, scans: Mapping[str, Scan], now: datetime
-) -> list[Settled]:
+) -> list[InvoiceOutcome]:
     """Writes all consequences of the scans, which it returns, or none.
 
     Raises BeyondMoney for sightings of more money than can exist, never for proven outputs.
@@ -81,7 +81,7 @@ def apply(
         balances.lock(
             db, *(row.merchant_id for row in at_once.rows(db, invoices.WHOLE, ids))
         )
-        cases = settled(db, settings, scans, now)
+        cases = settle_scans(db, settings, scans, now)
         bounded = any(scan.waiting is not None for scan in scans.values())
         with balances.kept(db, scans, bounded):
             _put(db, cases)
@@ -107,7 +107,7 @@ def apply(
     return cases
 
 
-def _put(db: Database, cases: Sequence[Settled]) -> None:
+def _put(db: Database, cases: Sequence[InvoiceOutcome]) -> None:
     """Stores the outputs and their proofs."""
     put = [
         _columns(one.after, case.row) for case in cases for one in case.outcome.changes
@@ -149,7 +149,7 @@ def _columns(output: Output, row: Invoice) -> Values:
 
 
 def _add_payments(
-    db: Database, cases: Sequence[Settled], now: datetime
+    db: Database, cases: Sequence[InvoiceOutcome], now: datetime
 ) -> list[Payment]:
     """The rows of the payments that are made, with whole proofs; others settle by now, too."""
     found = [(case, receipt) for case in cases for receipt in case.outcome.payments]
@@ -180,7 +180,9 @@ def _add_payments(
     return made
 
 
-def _payment(case: Settled, receipt: Receipt, currency: str, now: datetime) -> Values:
+def _payment(
+    case: InvoiceOutcome, receipt: Receipt, currency: str, now: datetime
+) -> Values:
     """Its columns; worths are to the nearest smallest unit."""
     row = case.row
     amount_sats = receipt.amount_sats
@@ -201,7 +203,9 @@ def _payment(case: Settled, receipt: Receipt, currency: str, now: datetime) -> V
     }
 
 
-def _extend_proofs(db: Database, found: Sequence[tuple[Settled, Receipt]]) -> None:
+def _extend_proofs(
+    db: Database, found: Sequence[tuple[InvoiceOutcome, Receipt]]
+) -> None:
     """Adds the headers of later confirmations to proofs that have the block's alone."""
     missing = {
         (case.row.id, receipt.txid): (
@@ -227,7 +231,7 @@ def _extend_proofs(db: Database, found: Sequence[tuple[Settled, Receipt]]) -> No
     at_once.run(db, payments.EXTEND_PROOF, longer)
 
 
-def _end(case: Settled) -> End:
+def _end(case: InvoiceOutcome) -> End:
     verdict = case.outcome.verdict
     detail = {"reason": verdict.reason, "explorer": case.scan.explorer}
     paid_at = to_ms(verdict.paid_at) if verdict.paid_at else None

@@ -13,9 +13,9 @@ from btcpay.chain.begin import begin
 from btcpay.chain.follow import Follower
 from btcpay.chain.progress import is_at_stake
 from btcpay.check.apply import try_apply
+from btcpay.check.block_reader import BlockReader
 from btcpay.check.facts import receipt_prices
 from btcpay.check.parts import count_again, undo_planned
-from btcpay.check.read import Reader
 from btcpay.check.report import Report
 from btcpay.check.undo import undo_above
 from btcpay.invoices.status import output_of, rules_for
@@ -44,7 +44,7 @@ BEFORE_THE_FIRST = timedelta(days=1)  # our clock may have been ahead when it wa
 
 
 @dataclass(frozen=True)
-class CatchUp(Reader):
+class CatchUp(BlockReader):
     """Follows the headers before it reads; `mark` reads the clock that does not step."""
 
     mark: Callable[[], str] = boot_mark

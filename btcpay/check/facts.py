@@ -34,18 +34,18 @@ def facts_of(
     """The outputs that this block pays, spends and replaces: a `new` scan for each invoice id."""
     found: dict[str, Scan] = defaultdict(new)
     where = Block(height, block.hash, block.mined_at)
-    for row in paid_by(db, block):
+    for row in paid_invoices(db, block):
         _add_paid(found[row.id], bytes.fromhex(row.script), where, block, network)
     txids = {outpoint[:32] for outpoint in block.parts.spent}
     for coin in db.rows(blocks.COINS, texts=given(map(txid_hex, txids))):
         if Outpoint(coin.txid, coin.vout).raw in block.parts.spent:
             found[coin.invoice_id].spent[coin.txid, coin.vout] = height
-    for lost in conflicting(db, block.parts.spent, block.parts.txids):
+    for lost in conflicting_outputs(db, block.parts.spent, block.parts.txids):
         found[lost.invoice_id].replaced[lost.txid] = height
     return found
 
 
-def paid_by(db: Database, block: ProvenBlock) -> list[Invoice]:
+def paid_invoices(db: Database, block: ProvenBlock) -> list[Invoice]:
     """The invoices whose addresses it pays, each with its `script`."""
     return db.rows(
         blocks.OF_SCRIPTS, texts=given(script.hex() for script in block.parts.paid)
@@ -75,7 +75,7 @@ def _add_paid(
             facts.proofs[txid] = json.dumps(document)
 
 
-def conflicting(
+def conflicting_outputs(
     db: Database, spent: Set[bytes], txids: Collection[bytes]
 ) -> list[Output]:
     """Waiting outputs, one of whose inputs other transactions (`txids`) have `spent`."""

@@ -10,7 +10,7 @@ from btcpay.check.plan import (
     CLOSED_LATELY,
     MINUTE,
     NEVER,
-    Watched,
+    WatchedInvoice,
     due,
 )
 from btcpay.settings.settings import Settings
@@ -35,12 +35,12 @@ class Look:
     ahead: timedelta
 
 
-def watched_of(
+def watched_invoices(
     db: Database,
     settings: Settings,
     now: datetime,
     rows: Sequence[Invoice] | None = None,
-) -> list[Watched]:
+) -> list[WatchedInvoice]:
     """Invoices for which the mempool may be asked, or those of the rows alone."""
     since: Values = {"vanished_after": to_ms(now - 2 * settings.network.gone_after) - 1}
     if rows is None:
@@ -55,13 +55,13 @@ def watched_of(
     return [_watched(row, unsettled[id], now) for id, row in each.items()]
 
 
-def _watched(row: Invoice, outputs: Sequence[Output], now: datetime) -> Watched:
+def _watched(row: Invoice, outputs: Sequence[Output], now: datetime) -> WatchedInvoice:
     waiting = [
         one for one in outputs if one.vanished_at is None and one.block_height is None
     ]
     alive_sats = sum(one.amount_sats for one in outputs if one.vanished_at is None)
     vanished = [one.vanished_at for one in outputs if one.vanished_at is not None]
-    return Watched(
+    return WatchedInvoice(
         id=row.id,
         status=row.status,
         checked_at=_past(row.checked_at, now),
@@ -85,7 +85,7 @@ def _past(ms: int | None, now: datetime) -> datetime:
 
 def next_look(db: Database, settings: Settings, row: Invoice, now: datetime) -> str:
     """When, and why, the mempool is asked next for an invoice; a block shows money in any case."""
-    (one,) = watched_of(db, settings, now, [row])
+    (one,) = watched_invoices(db, settings, now, [row])
     known = settings.network.gone_after, settings.explorer_calls_per_hour
     for minutes in range(AHEAD_MIN):
         if found := due(one, *known, now + minutes * MINUTE):
@@ -95,7 +95,7 @@ def next_look(db: Database, settings: Settings, row: Invoice, now: datetime) -> 
     return "when somebody opens its page, or its deadline is near"
 
 
-def misses(db: Database, look: Look) -> list[Output]:
+def missing_outputs(db: Database, look: Look) -> list[Output]:
     """Outputs that waited and are not shown: they may be in a block, or gone."""
     shown = {output.outpoint for output in look.mempool.outputs}
     waiting = db.rows(mempool_watch.WAITING, invoice_id=look.invoice_id)

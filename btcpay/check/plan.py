@@ -50,7 +50,7 @@ NEVER = from_ms(0)
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedInvoice:
     """An invoice that may be looked for, with the time when each thing last happened.
 
     `opened_at`: somebody opened its page; `asked_at`: the page asked. `came_at`: money came that
@@ -85,7 +85,7 @@ class Reason(StrEnum):
 class Due(NamedTuple):
     """An invoice to be looked for, and since when."""
 
-    one: Watched
+    one: WatchedInvoice
     reason: Reason
     at: datetime
 
@@ -102,7 +102,7 @@ class Plan(NamedTuple):
 
 
 def plan(
-    watched: Iterable[Watched],
+    watched: Iterable[WatchedInvoice],
     gone_after: timedelta,
     allowance: Allowance,
     now: datetime,
@@ -155,7 +155,10 @@ def _in_turn(pages: list[Due], now: datetime) -> list[Due]:
 
 
 def shares(
-    allowance: Allowance, watched: Iterable[Watched], others_wait: bool, now: datetime
+    allowance: Allowance,
+    watched: Iterable[WatchedInvoice],
+    others_wait: bool,
+    now: datetime,
 ) -> tuple[int, int]:
     """Looks that may be made now, for pages and for others.
 
@@ -182,7 +185,7 @@ def _calls_between(since: datetime, now: datetime, minutely: float) -> int:
     return max(0, after - before)
 
 
-def is_waiting(one: Watched, now: datetime) -> bool:
+def is_waiting(one: WatchedInvoice, now: datetime) -> bool:
     """True while somebody looks at its page, and waits for money to be seen."""
     return (
         one.status == InvoiceStatus.OPEN
@@ -192,7 +195,7 @@ def is_waiting(one: Watched, now: datetime) -> bool:
 
 
 def due(
-    one: Watched, gone_after: timedelta, per_hour: int, now: datetime
+    one: WatchedInvoice, gone_after: timedelta, per_hour: int, now: datetime
 ) -> Due | None:
     """The reason to ask the mempool for this invoice; None when there is none yet.
 
@@ -208,7 +211,9 @@ def due(
     return next((each for each in found if each and each.at <= now), None)
 
 
-def _of_deadline(one: Watched, gone_after: timedelta, now: datetime) -> Due | None:
+def _of_deadline(
+    one: WatchedInvoice, gone_after: timedelta, now: datetime
+) -> Due | None:
     """Due once after it, or when vanished money is gone; once before, if a page was ever opened."""
     if one.status != InvoiceStatus.OPEN or one.expires_at is None:
         return None
@@ -226,7 +231,7 @@ def _of_deadline(one: Watched, gone_after: timedelta, now: datetime) -> Due | No
     return Due(one, Reason.ENDED, gone_at)
 
 
-def _of_page(one: Watched, is_own: bool, now: datetime) -> Due | None:
+def _of_page(one: WatchedInvoice, is_own: bool, now: datetime) -> Due | None:
     """Due while it is open, and once more after it was closed."""
     if one.status != InvoiceStatus.OPEN or one.is_covered or one.opened_at == NEVER:
         return None
@@ -241,7 +246,7 @@ def _of_page(one: Watched, is_own: bool, now: datetime) -> Due | None:
     return None
 
 
-def _of_money(one: Watched, is_own: bool, now: datetime) -> Due | None:
+def _of_money(one: WatchedInvoice, is_own: bool, now: datetime) -> Due | None:
     """Due since waiting money may be replaced, joined by more, or dropped."""
     if one.came_at is None:
         return None

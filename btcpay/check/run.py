@@ -14,7 +14,7 @@ from btcpay.chain.pool import Pool
 from btcpay.chain.sources import BlockSource
 from btcpay.check.apply import try_apply
 from btcpay.check.catch_up import CatchUp
-from btcpay.check.mempool import Look, misses, watched_of
+from btcpay.check.mempool import Look, missing_outputs, watched_invoices
 from btcpay.check.parts import run_parts
 from btcpay.check.plan import CLOSED_LATELY, NEVER, is_waiting, plan
 from btcpay.check.report import Report
@@ -74,7 +74,7 @@ class Checker(CatchUp):
         if ids is None:
             now = self.now()
             gone_after = self.settings.network.gone_after
-            watched = watched_of(self.db, self.settings, now)
+            watched = watched_invoices(self.db, self.settings, now)
             allowance = self.explorers.allowance()
             found = plan(
                 watched, gone_after, allowance, now, report.ends_before or NEVER
@@ -94,7 +94,7 @@ class Checker(CatchUp):
         now = self.now()
         may_ask = report.answered and self.settings.explorers
         rows = self.db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))
-        asked = watched_of(self.db, self.settings, now, rows if may_ask else ())
+        asked = watched_invoices(self.db, self.settings, now, rows if may_ask else ())
         gone_after = self.settings.network.gone_after
         allowance = self.explorers.allowance()
         if ids := plan(
@@ -127,7 +127,7 @@ class Checker(CatchUp):
 
     def _ask(self, ids: Sequence[str], report: Report) -> None:
         looks = self._look(ids, report)
-        if any(misses(self.db, look) for look in looks):
+        if any(missing_outputs(self.db, look) for look in looks):
             self.follow(report)  # a new block may have what left the mempool
         for look in looks:
             self._apply(look, report)
@@ -151,7 +151,7 @@ class Checker(CatchUp):
                     "invoice %s could not be looked for: %s", row.id, reason_of(error)
                 )
                 now = self.now()
-                (watched,) = watched_of(self.db, self.settings, now, [row])
+                (watched,) = watched_invoices(self.db, self.settings, now, [row])
                 if is_waiting(watched, now):
                     report.unreached.append(row.id)
                 else:
@@ -173,7 +173,7 @@ class Checker(CatchUp):
             asked_at=look.asked_at,
             tip_height=blocks.tip_height(self.db) or 0,
             waiting=look.mempool.outputs,
-            misses=report.is_caught_up,
+            absent_is_gone=report.is_caught_up,
             is_cut=not look.mempool.is_whole or self._lags(look),
             ends_at=tip_at
             and min(look.asked_at, tip_at) - look.ahead,  # both were asked since
@@ -194,7 +194,7 @@ class Checker(CatchUp):
         lag = self.sources.lag
         since = to_ms(look.asked_at - lag)
         return bool(lag) and any(
-            row.first_seen_at > since for row in misses(self.db, look)
+            row.first_seen_at > since for row in missing_outputs(self.db, look)
         )
 
     def _compare_clocks(self, report: Report) -> None:

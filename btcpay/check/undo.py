@@ -4,8 +4,8 @@ import logging
 from datetime import datetime
 
 from btcpay import hooks
+from btcpay.check.outcomes import payment_news
 from btcpay.check.parts import plan_undo, undo_planned
-from btcpay.check.settled import of_payment
 from btcpay.invoices.events import record, try_update
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
@@ -83,7 +83,9 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
         }
     undone = grouped(taken, lambda payment: payment.address_invoice_id)
     for id in dict.fromkeys(output.invoice_id for output in outputs):
-        news = [of_payment(EventKind.PAYMENT_UNDONE, payment) for payment in undone[id]]
+        news = [
+            payment_news(EventKind.PAYMENT_UNDONE, payment) for payment in undone[id]
+        ]
         news += [News(EventKind.INVOICE_REOPENED)] * (id in reopened)
         try_update(db, settings, id, now, news)
     days.take(db, taken)

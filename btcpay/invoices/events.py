@@ -169,11 +169,11 @@ def _decided(
     is_alone: bool,
 ) -> tuple[str | None, int]:
     """The reason, and the satoshis at stake, after the parts have counted what was received."""
-    beyond_sats = sum(
+    overpaid_sats = sum(
         _recounted_sats(db, part, hook, row, now, is_alone)
         for part, hook in hooks.by_part(hooks.InvoiceSums).items()
     )
-    invoice = replace(invoice_of(row), beyond_sats=beyond_sats)
+    invoice = replace(invoice_of(row), overpaid_sats=overpaid_sats)
     history = list(filter(None, map(_happening, events)))
     reason = reason_for(invoice, verdict, history, dust_limit_of(row.script))
     return reason, stake_sats(reason, invoice, verdict, history) if reason else 0

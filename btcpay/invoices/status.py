@@ -154,7 +154,7 @@ def figures(row: models.Invoice, verdict: Verdict, tip_height: int) -> Values:
         "received_sats": verdict.received_sats,
         "unconfirmed_sats": verdict.unconfirmed_sats,
         "beside_sats": beside_sats(verdict),
-        "coming_beside_sats": verdict.coming_beside_sats,
+        "coming_beside_sats": verdict.coming_unapplied_sats,
         "newest_height": tip_height + 1 - verdict.confirmations
         if verdict.confirmations
         else None,

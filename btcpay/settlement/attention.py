@@ -80,7 +80,7 @@ def reason_for(
         since = _since(since, SENT_BACK)
     happened = {happening.kind for happening in since}
     if invoice.status == InvoiceStatus.PAID:
-        if _beyond_sats(invoice, verdict, since) >= dust_limit_sats:
+        if _overpaid_sats(invoice, verdict, since) >= dust_limit_sats:
             return "too_much"
         return None
     if invoice.status == InvoiceStatus.CANCELED:
@@ -104,7 +104,7 @@ def reason_for(
         return None
     if invoice.status == InvoiceStatus.EXPIRED and _came_late(verdict):
         return "paid_late"
-    if invoice.of_bill and invoice.beyond_sats < dust_limit_sats:
+    if invoice.of_bill and invoice.overpaid_sats < dust_limit_sats:
         return None
     if invoice.status == InvoiceStatus.EXPIRED:
         return "short"
@@ -122,7 +122,7 @@ def stake_sats(
     """The satoshis to decide about: the excess, the sum that is gone, or all that came."""
     verdict, history = _without_older(verdict, history)
     if reason == "too_much":
-        return _beyond_sats(invoice, verdict, _since(history))
+        return _overpaid_sats(invoice, verdict, _since(history))
     if reason == "older_coin":
         return sum(receipt.amount_sats for receipt in _older(verdict, _since(history)))
     if reason in ("vanished", "reorganised"):
@@ -200,10 +200,12 @@ def _taken_back(since: Sequence[Happening]) -> set[str]:
     return gone
 
 
-def _beyond_sats(invoice: Invoice, verdict: Verdict, since: Sequence[Happening]) -> int:
+def _overpaid_sats(
+    invoice: Invoice, verdict: Verdict, since: Sequence[Happening]
+) -> int:
     """Satoshis beyond the amount of a paid invoice that came since a human's last word."""
     came = {happening.txid for happening in since if happening.kind == "payment"}
-    beside_sats = sum(
+    unapplied_sats = sum(
         receipt.amount_sats
         for receipt in verdict.receipts
         if receipt.txid in came and not receipt.settles
@@ -212,9 +214,12 @@ def _beyond_sats(invoice: Invoice, verdict: Verdict, since: Sequence[Happening])
         settled_sats = sum(
             receipt.amount_sats for receipt in verdict.receipts if receipt.settles
         )
-        beside_sats += max(0, settled_sats - invoice.amount_sats) + invoice.beyond_sats
+        unapplied_sats += (
+            max(0, settled_sats - invoice.amount_sats) + invoice.overpaid_sats
+        )
     # A refund before any money that came since sent back what had come earlier.
     after = dropwhile(lambda one: one.kind != "payment", since)
     return max(
-        0, beside_sats - sum(one.amount_sats for one in after if one.kind == SENT_BACK)
+        0,
+        unapplied_sats - sum(one.amount_sats for one in after if one.kind == SENT_BACK),
     )

@@ -78,7 +78,7 @@ def decide(
     in_time = set(counting)
     both = [output for output in deep if output in in_time]
     older = {output for output in alive if was_known(output, invoice)}
-    coming_beside = set(alive) - in_time - set(deep) - older
+    coming_unapplied = set(alive) - in_time - set(deep) - older
     received_sats = _sum(counting)
     confirmed_sats = _sum(both)
     is_over = invoice.expires_at and ends_at and ends_at >= invoice.expires_at
@@ -108,7 +108,7 @@ def decide(
         reason=reason_why(
             status, counting, outputs, confirmed_sats, needed_sats, rules
         ),
-        coming_beside_sats=_sum(coming_beside),
+        coming_unapplied_sats=_sum(coming_unapplied),
     )
 
 

@@ -28,7 +28,7 @@ def merge(known: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
        because of it, and nothing is held open.
     """
     found = {output.outpoint: output for output in known}
-    missing = set(found) if scan.misses and scan.waiting is not None else set()
+    missing = set(found) if scan.absent_is_gone and scan.waiting is not None else set()
     missing -= {seen.outpoint for seen in scan.waiting or ()}
     for seen in scan.waiting or ():
         found[seen.outpoint] = _waiting(found.get(seen.outpoint), seen, scan)
@@ -116,7 +116,7 @@ def _sats(outputs: Sequence[SeenOutput]) -> Counter[str]:
     return found
 
 
-def bounded(outputs: Sequence[Output], amount_sats: int) -> list[Output]:
+def bound_outputs(outputs: Sequence[Output], amount_sats: int) -> list[Output]:
     """All outputs that are in a block, and the first of the others in this order.
 
     So there is a bound on the sightings that a liar can invent.

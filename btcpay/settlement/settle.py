@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from btcpay.settlement.decide import came_in_time, decide, required_sats
-from btcpay.settlement.merge import bounded, merge
+from btcpay.settlement.merge import bound_outputs, merge
 from btcpay.settlement.values import Invoice, Output, Receipt, Rules, Scan, Verdict
 
 # The longest that an invoice's end waits for an answer that may never come, such as a complete list
@@ -72,9 +72,9 @@ def settle(
     """
     ended_at = invoice.expires_at
     if scan.is_cut and not (ended_at and scan.asked_at - HELD_AT_MOST >= ended_at):
-        scan = replace(scan, misses=False, ends_at=None)
+        scan = replace(scan, absent_is_gone=False, ends_at=None)
     merged = merge(known, scan, now)
-    outputs = bounded(merged, invoice.amount_sats)
+    outputs = bound_outputs(merged, invoice.amount_sats)
     kept = {output.outpoint for output in outputs}
     ends_at = None if _is_held(invoice, outputs, scan, rules) else scan.ends_at
     verdict = decide(invoice, outputs, scan.tip_height, ends_at, rules, now)

@@ -44,9 +44,9 @@ class Scan:
     `confirmed`: outputs of blocks to the address; `proofs`: the documents that prove them, by txid.
     `spent`: the heights at which its coins were spent, by outpoint. `replaced`: for waiting
     transactions whose inputs another one has spent, the height of that spend, by txid.
-    `waiting`: the mempool's outputs to the address; None when the mempool was not asked. `misses`:
-    true when every block is read, so that an output which neither a block nor the mempool shows is
-    gone. `is_cut`: true when the mempool's list may be incomplete.
+    `waiting`: the mempool's outputs to the address; None if the mempool was not asked.
+    `absent_is_gone`: true if every block is read, so that an output which neither a block nor the
+    mempool shows is gone. `is_cut`: true if the mempool's list may be incomplete.
     `ends_at`: deadlines up to this time may have passed; None while a block up to the tip is not
     read, or the mempool was not asked.
     `prices`: of a bitcoin, by currency. `explorer`: the host that was asked.
@@ -59,7 +59,7 @@ class Scan:
     spent: dict[tuple[str, int], int] = field(default_factory=dict)
     replaced: dict[str, int] = field(default_factory=dict)
     waiting: Sequence[SeenOutput] | None = None
-    misses: bool = False
+    absent_is_gone: bool = False
     ends_at: datetime | None = None
     is_cut: bool = False
     prices: Mapping[str, Decimal] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Invoice:
     """A request for money. `covered_at`: the time when the whole sum was first seen.
 
     `at_till`: goods go over the counter as soon as that is so. `of_bill`: it asks for what a bill
-    lacks, which asks again for the rest; `beyond_sats` came to it when the bill lacked less.
+    lacks, which asks again for the rest; `overpaid_sats` came to it when the bill lacked less.
     `above_height`: we had the headers of our chain up to it when the invoice was made, so what is
     in a block up to there is older; None where no header was known. A reorganisation lowers it.
     """
@@ -99,7 +99,7 @@ class Invoice:
     covered_at: datetime | None = None
     at_till: bool = False
     of_bill: bool = False
-    beyond_sats: int = 0
+    overpaid_sats: int = 0
     above_height: int | None = None
 
 
@@ -157,7 +157,7 @@ class Verdict:
 
     `received_sats`: all that counts towards the amount; `unconfirmed_sats`: the part of this sum
     that lacks confirmations. `confirmations`: the fewest of any output that counts.
-    `coming_beside_sats`: on its way, and counts for nothing: late, after a cancellation, on top.
+    `coming_unapplied_sats`: on its way, and counts for nothing: late, after a cancellation, on top.
     """
 
     status: InvoiceStatus
@@ -169,4 +169,4 @@ class Verdict:
     missing_sats: int
     confirmations: int
     reason: str
-    coming_beside_sats: int = 0
+    coming_unapplied_sats: int = 0

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
-from btcpay.check import read
-from btcpay.check.read import Reader
+from btcpay.check import block_reader
+from btcpay.check.block_reader import BlockReader
 from btcpay.check.report import Report
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.wallet import double_spends
@@ -188,7 +188,7 @@ class AskedBetween:
 def reader_of(till, happens=lambda: None):
     prices: Any = AskedBetween(happens)
     db = till.shop.service.db
-    return Reader(db, till.settings, till.explorers(), prices, till.clock)
+    return BlockReader(db, till.settings, till.explorers(), prices, till.clock)
 
 
 def test_a_spend_is_found_whose_coin_another_run_learned_of_meanwhile(till):
@@ -262,7 +262,7 @@ def test_nothing_expires_while_blocks_are_unread(till, monkeypatch):
     till.clock.move(hours=2)
     till.mine(3)
     with monkeypatch.context() as patch:
-        patch.setattr(read, "MOST_S", -1)
+        patch.setattr(block_reader, "MOST_S", -1)
         report = till.check()
     assert report.blocks_behind == 3 and report.looked_at == 0 and report.changed == {}
     assert till.check().changed == {invoice["id"]: "expired"}

@@ -107,7 +107,7 @@ def test_a_run_that_ends_with_an_error_gives_back_what_it_had_counted(
 
     till.check()
     before = till.explorers().allowance().left
-    monkeypatch.setattr(run, "watched_of", locked)
+    monkeypatch.setattr(run, "watched_invoices", locked)
     for _ in range(3):
         with pytest.raises(OperationalError):
             till.checker().run()

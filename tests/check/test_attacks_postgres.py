@@ -12,7 +12,7 @@ from peewee import OperationalError
 
 from app import create_app
 from btcpay.api import idempotency
-from btcpay.check.read import Reader
+from btcpay.check.block_reader import BlockReader
 from btcpay.check.report import Report
 from btcpay.check.undo import undo_above
 from btcpay.invoices.emails import erase_emails
@@ -242,9 +242,11 @@ def test_a_coin_that_one_runner_finds_and_another_sees_spent_at_the_same_time_is
     settings = till.settings
 
     def reader(db):
-        return Reader(db, settings, till.explorers(db=db), Prices(settings), till.clock)
+        return BlockReader(
+            db, settings, till.explorers(db=db), Prices(settings), till.clock
+        )
 
-    monkeypatch.setattr(Reader, "read_all", lambda *_: None)
+    monkeypatch.setattr(BlockReader, "read_all", lambda *_: None)
     till.checker().run()
     paying, spending = (
         db.only(blocks.AT, height=till.sandbox.chain.ledger.height - below)

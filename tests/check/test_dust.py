@@ -68,7 +68,7 @@ def look(shop, invoice, keys, block):
     ]
     now = shop.clock()
     db = shop.service.db
-    scan = Scan(now, 100, waiting=seen, misses=True)
+    scan = Scan(now, 100, waiting=seen, absent_is_gone=True)
     if block:
         scan = Scan(now, 100, confirmed=seen, proofs={txid: "{}" for txid, _ in keys})
     apply(db, shop.service.settings, {invoice["id"]: scan}, now)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from btcpay.check import settled
+from btcpay.check import outcomes
 from btcpay.check.apply import apply
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.wallet import replace
@@ -25,7 +25,7 @@ def invented(look, sats):
 
 
 def look(shop, invoice, *shown, is_cut=False):
-    scan = Scan(shop.clock(), 100, waiting=shown, misses=True, is_cut=is_cut)
+    scan = Scan(shop.clock(), 100, waiting=shown, absent_is_gone=True, is_cut=is_cut)
     apply(shop.service.db, shop.service.settings, {invoice["id"]: scan}, shop.clock())
 
 
@@ -36,7 +36,7 @@ def rows(shop, invoice):
 @pytest.fixture
 def long_after(monkeypatch):
     """As if a thousand lines were three hundred."""
-    monkeypatch.setattr(settled, "LONG_HISTORY", 300)
+    monkeypatch.setattr(outcomes, "LONG_HISTORY", 300)
     yield
 
 

@@ -6,7 +6,7 @@ from statistics import fmean
 import pytest
 
 from btcpay.chain.sources import UNLIMITED, Allowance
-from btcpay.check.plan import NEVER, OWN_PER_HOUR, Watched, due, plan, shares
+from btcpay.check.plan import NEVER, OWN_PER_HOUR, WatchedInvoice, due, plan, shares
 from tests.support.hours import SLOW_PATIENCES_S, Hours, Simulation
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -25,7 +25,7 @@ def ago(**delta):
 def one(name="a", **known):
     """An open invoice of three days, looked at an hour ago, unless told otherwise."""
     facts = {"status": "open", "checked_at": ago(hours=1)} | known
-    return Watched(name, **facts)  # type: ignore[arg-type]
+    return WatchedInvoice(name, **facts)  # type: ignore[arg-type]
 
 
 def page(name="page", opened=5, looked=2, **known):

@@ -61,7 +61,7 @@ def shown(verdict):
         "received": verdict.received_sats,
         "unconfirmed": verdict.unconfirmed_sats,
         "missing": verdict.missing_sats,
-        "coming beside": verdict.coming_beside_sats,
+        "coming beside": verdict.coming_unapplied_sats,
         "depth": verdict.confirmations,
     }
 
@@ -303,7 +303,7 @@ def test_money_in_a_block_that_was_known_did_not_come_for_the_invoice_unless_it_
 
 def test_an_older_coin_that_is_not_deep_enough_yet_is_not_coming_on_top():
     verdict = judge([coin(height=TIP, mined=-5)], above=TIP, confirmations=6)
-    assert (verdict.coming_beside_sats, verdict.receipts) == (0, ())
+    assert (verdict.coming_unapplied_sats, verdict.receipts) == (0, ())
 
 
 LEAST_SUMS = {

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_settlement_life import ASKED, TIP, Life, at
 
-from btcpay.settlement.merge import MOST_KEPT, bounded
+from btcpay.settlement.merge import MOST_KEPT, bound_outputs
 from btcpay.settlement.values import Block, Output, Rules, Scan, SeenOutput
 
 DUST = 330
@@ -28,7 +28,13 @@ def looked(*looks):
     life = Life(RULES)
     for minute, shown in enumerate(looks):
         life.settle(
-            Scan(at(minute), TIP, waiting=shown, misses=True, is_cut=len(shown) >= 25)
+            Scan(
+                at(minute),
+                TIP,
+                waiting=shown,
+                absent_is_gone=True,
+                is_cut=len(shown) >= 25,
+            )
         )
     return life
 
@@ -80,7 +86,7 @@ def test_of_what_vanished_lately_a_hundred_are_kept_and_the_payers_holds_the_end
     whole = [invented(24 * 6, ASKED, f"of{look}-") for look in range(1, 58)]
     life = Life(RULES)
     for minute, shown in enumerate([[OURS], *whole]):
-        life.settle(Scan(at(minute), TIP, waiting=shown, misses=True))
+        life.settle(Scan(at(minute), TIP, waiting=shown, absent_is_gone=True))
     assert len(life.known) == 2 * MOST_KEPT
     assert "ours" in {output.txid for output in life.known if output.vanished_at}
 
@@ -104,7 +110,7 @@ outputs = st.lists(
 def test_few_are_all_kept_and_of_many_enough_to_pay_where_there_is_enough(
     found, amount_sats
 ):
-    kept = bounded(found, amount_sats)
+    kept = bound_outputs(found, amount_sats)
     for is_vanished in (False, True):
         seen = [
             one
@@ -122,4 +128,4 @@ def test_few_are_all_kept_and_of_many_enough_to_pay_where_there_is_enough(
         ):
             assert sum(one.amount_sats for one in left) >= amount_sats
     assert [one for one in kept if one.block] == [one for one in found if one.block]
-    assert bounded(kept, amount_sats) == kept
+    assert bound_outputs(kept, amount_sats) == kept

@@ -111,12 +111,24 @@ def scan(minute, *there, tip=TIP):
     return step
 
 
-def look(minute, *waiting, tip=TIP, misses=True, ends=None, is_read=True, is_cut=False):
+def look(
+    minute,
+    *waiting,
+    tip=TIP,
+    absent_is_gone=True,
+    ends=None,
+    is_read=True,
+    is_cut=False,
+):
     """The mempool alone. `ends`: by the explorers' clock; `is_read`: every block up to the tip."""
     ends_at = at(minute if ends is None else ends) if is_read else None
 
     def step(life):
-        news = {"waiting": waiting, "misses": misses and is_read, "ends_at": ends_at}
+        news = {
+            "waiting": waiting,
+            "absent_is_gone": absent_is_gone and is_read,
+            "ends_at": ends_at,
+        }
         return life.settle(Scan(at(minute), tip, is_cut=is_cut, **news))
 
     return step

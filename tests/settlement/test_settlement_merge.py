@@ -30,9 +30,9 @@ WAITS_AGAIN = replace(WAITING, inputs=())
 NEVER_SEEN_WAITING = replace(WAITS_AGAIN, seen_waiting=False)
 
 
-def mempool(*shown, misses=True):
-    """A look at the mempool; `misses`: its list is whole, and every block is read."""
-    return Scan(NOW, TIP, waiting=shown, misses=misses)
+def mempool(*shown, absent_is_gone=True):
+    """A look at the mempool; `absent_is_gone`: its list is whole, and every block is read."""
+    return Scan(NOW, TIP, waiting=shown, absent_is_gone=absent_is_gone)
 
 
 def block(*paid, **facts):
@@ -62,9 +62,9 @@ def row(sentence, known, scan, *expected):
         # Outputs that are not shown.
         row("waited and is not shown: vanished", [WAITING], mempool(), GONE_NOW),
         row("not shown while a block is not read: it may be there", [WAITING],
-            mempool(misses=False), WAITING),
-        row("the mempool was not asked: nothing vanishes", [WAITING], Scan(NOW, TIP, misses=True),
-            WAITING),
+            mempool(absent_is_gone=False), WAITING),
+        row("the mempool was not asked: nothing vanishes", [WAITING],
+            Scan(NOW, TIP, absent_is_gone=True), WAITING),
         row("a block that does not have it says nothing of it", [WAITING],
             block(replace(PROVEN, txid="bb")),
             WAITING, replace(IN_ITS_BLOCK, txid="bb", first_seen_at=NOW)),
@@ -74,7 +74,7 @@ def row(sentence, known, scan, *expected):
         # Outputs that come again.
         row("vanished and shown: seen again", [VANISHED], mempool(SHOWN), WAITING),
         row("vanished and shown by a list that is not whole: seen again", [VANISHED],
-            mempool(SHOWN, misses=False), WAITING),
+            mempool(SHOWN, absent_is_gone=False), WAITING),
         row("vanished, and then in a block", [VANISHED], block(PROVEN), CONFIRMED),
         # Whatever the mempool says.
         row("in a block and shown as waiting: stays there", [CONFIRMED], mempool(SHOWN), CONFIRMED),

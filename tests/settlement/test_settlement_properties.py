@@ -163,7 +163,7 @@ def looks(draw):
         for txid in draw(st.lists(st.sampled_from("abcde"), unique=True))
     ]
     asked_at = at(draw(st.integers(1, 59)))
-    return Scan(asked_at, TIP, waiting=shown, misses=draw(st.booleans()))
+    return Scan(asked_at, TIP, waiting=shown, absent_is_gone=draw(st.booleans()))
 
 
 def in_blocks(outputs):

@@ -258,7 +258,7 @@ def pay(
 
 def vanish(shop: Shop, invoice: dict[str, Any]) -> None:
     """The mempool shows no more what waited for the invoice."""
-    scan = Scan(shop.clock(), 100, waiting=[], misses=True)
+    scan = Scan(shop.clock(), 100, waiting=[], absent_is_gone=True)
     apply(shop.service.db, shop.service.settings, {invoice["id"]: scan}, shop.clock())
 
 

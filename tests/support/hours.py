@@ -14,7 +14,7 @@ from btcpay.check.plan import (
     CLOSED_LATELY,
     NEVER,
     Reason,
-    Watched,
+    WatchedInvoice,
     due,
     is_waiting,
     plan,
@@ -60,7 +60,7 @@ class Hours:
 class Order:
     """Its page is open from `since_s` on, unless that is never, and asks each minute."""
 
-    known: Watched
+    known: WatchedInvoice
     since_s: int
     asks_until_s: int
     pays_s: int
@@ -71,7 +71,7 @@ class Order:
         asking_s = min(second, self.asks_until_s) - self.since_s
         return self.since_s + asking_s // 60 * 60 if asking_s >= 0 else -1
 
-    def shown(self, second: int) -> Watched:
+    def shown(self, second: int) -> WatchedInvoice:
         """It as the shop knows it then."""
         asked_s = self.asked_s(second)
         if asked_s >= 0 and at(asked_s) != self.known.asked_at:
@@ -138,7 +138,7 @@ class Simulation:
     ) -> None:
         self.made += 1
         now = at(self.second)
-        known = Watched(
+        known = WatchedInvoice(
             f"o{self.made}", "open", expires_at=now + HOUR if ends else None
         )
         if asks_until_s >= self.second:

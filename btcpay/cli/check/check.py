@@ -15,7 +15,7 @@ from btcpay.chain.belief import believe, seen_at
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.pool import open_sources
-from btcpay.check.listening import listening_of
+from btcpay.check.announcements import open_announcements
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.cli.check.report import Reporter
@@ -79,7 +79,7 @@ def check(
     if clock_is_right:
         believe(shell.db, seen_at(shell.db, shell.now))
     reporter = Reporter(shell, quiet)
-    listening = listening_of(shell.settings, shell.db, utc_now)
+    listening = open_announcements(shell.settings, shell.db, utc_now)
     if only is not None:
         find_invoice(shell.db, only)
         # A look by hand is always made: it counts against the quota, but is never refused.

@@ -4,7 +4,7 @@ import dataclasses
 import json
 from contextlib import ExitStack
 
-from btcpay.check.listening import listening_of
+from btcpay.check.announcements import open_announcements
 from btcpay.check.report import Report
 from btcpay.sandbox.payer.wallet import replace
 from tests.support.builders import until
@@ -98,7 +98,7 @@ def test_two_liars_of_eight_erase_nothing_and_more_than_announce_it_do(till):
         settings = dataclasses.replace(
             till.settings, peers=tuple(peer.place for peer in peers)
         )
-        ear = listening_of(settings, till.shop.service.db, till.clock)
+        ear = open_announcements(settings, till.shop.service.db, till.clock)
         stack.callback(deafen, ear.listener)
         assert not ear.has_news()
         until(lambda: all(peer.listeners for peer in peers), "the greetings")

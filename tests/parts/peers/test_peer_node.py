@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from btcpay.check.listening import listening_of
+from btcpay.check.announcements import open_announcements
 from btcpay.check.report import Report
 from tests.support.builders import until
 from tests.support.fake_peer import deafen, over_peers
@@ -50,7 +50,7 @@ def test_a_payment_is_seen_as_the_node_announces_it(till):
     part_sats = 5_000
     till.open_page(invoice)
     settings = replace(till.settings, peers=(till.node.place,))
-    ear = listening_of(settings, till.shop.service.db, till.clock)
+    ear = open_announcements(settings, till.shop.service.db, till.clock)
     assert ear and not ear.has_news()
     # A transaction sent before the node has greeted is announced to nobody.
     until(lambda: till.pay(invoice, part_sats) and ear.has_news(), "a part", every_s=1)

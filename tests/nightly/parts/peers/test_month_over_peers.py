@@ -2,7 +2,7 @@
 
 import time
 
-from btcpay.check import read, run
+from btcpay.check import block_reader, run
 from btcpay.parts.peers import peer as peers_own
 from storage.queries import blocks
 from tests.support.fake_peer import FakePeer, chain_of, over_peers
@@ -12,9 +12,9 @@ MONTH = 4320
 
 def test_a_month_of_blocks_is_read_in_one_run(till, monkeypatch):
     """In the seconds that a run has, of processor time: the machine may be busy."""
-    most_s = read.MOST_S
+    most_s = block_reader.MOST_S
     for module, name in (
-        (read, "MOST_S"),
+        (block_reader, "MOST_S"),
         (peers_own, "MOST_CHAIN_S"),
         (run, "MOST_RUN_S"),
     ):

@@ -16,7 +16,7 @@ from btcpay.check.apply import try_apply
 from btcpay.check.facts import (
     facts_of,
     is_late,
-    paid_by,
+    paid_invoices,
     read_spends_again,
     receipt_prices,
     spends_of,
@@ -63,7 +63,7 @@ Fetched = tuple[ProvenBlock, str]
 
 
 @dataclass(frozen=True)
-class Reader:
+class BlockReader:
     """`now` reads the wall clock."""
 
     db: Database
@@ -195,7 +195,7 @@ class Reader:
         block, host = (fetched or self._fetch(row)).result()
         now = self.now()
         concerned = concerns_of(self.db, row.height, block, now)
-        prices = self._prices(row, bool(concerned or paid_by(self.db, block)))
+        prices = self._prices(row, bool(concerned or paid_invoices(self.db, block)))
         with self.db.write():
             # Blocks fetched together are read in turn, so each sees the results of the one before.
             meta.lock(self.db)

@@ -23,7 +23,7 @@ _SEEN = ("seen", "seen again")
 _VANISHED = ("vanished",)
 
 
-class Settled(NamedTuple):
+class InvoiceOutcome(NamedTuple):
     """An invoice's row, the scan of its address, and what follows from it.
 
     `noted`: the changes for history and receivers; of a long history, only those in a block.
@@ -52,9 +52,9 @@ class Settled(NamedTuple):
         return self.has_ended or bool(came)
 
 
-def settled(
+def settle_scans(
     db: Database, settings: Settings, scans: Mapping[str, Scan], now: datetime
-) -> list[Settled]:
+) -> list[InvoiceOutcome]:
     """The consequences of each scan, by rows that are read behind the locks. Raises BadRow."""
     rows = at_once.rows(db, invoices.WHOLE, [{"id": id} for id in scans])
     known = known_outputs(db, scans)
@@ -68,12 +68,12 @@ def settled(
         is_long = lengths.get(row.id, 0) >= LONG_HISTORY
         outcome = settle(invoice_of(row), known[row.id], scan, rules, now)
         noted = [one for one in outcome.changes if one.after.block or not is_long]
-        found.append(Settled(row, scan, rules, outcome, noted))
+        found.append(InvoiceOutcome(row, scan, rules, outcome, noted))
     return found
 
 
 def history_of(
-    case: Settled, made: Sequence[Payment], now: datetime
+    case: InvoiceOutcome, made: Sequence[Payment], now: datetime
 ) -> Iterator[Values]:
     """The entries for a scan that `made` payments: its outputs, then these."""
     explorer = {"explorer": case.scan.explorer}
@@ -102,7 +102,7 @@ def _place(block: Block) -> dict[str, Any]:
     return {"height": block.height, "hash": block.hash}
 
 
-def news_of(case: Settled, made: Sequence[Payment]) -> list[News]:
+def news_of(case: InvoiceOutcome, made: Sequence[Payment]) -> list[News]:
     """The events of a scan that `made` payments, in order.
 
     An output that counts at once is not first announced as on its way.
@@ -115,7 +115,7 @@ def news_of(case: Settled, made: Sequence[Payment]) -> list[News]:
     for payment in made:
         is_first = payment.tx_hash in found
         news.append(
-            of_payment(EventKind.PAYMENT_RECEIVED, payment, is_first_seen=is_first)
+            payment_news(EventKind.PAYMENT_RECEIVED, payment, is_first_seen=is_first)
         )
     ended = f"invoice.{case.outcome.verdict.status}"
     return news + ([News(EventKind(ended))] if case.has_ended else [])
@@ -136,6 +136,6 @@ def _of_transactions(
     ]
 
 
-def of_payment(kind: EventKind, row: Payment, **more: bool) -> News:
+def payment_news(kind: EventKind, row: Payment, **more: bool) -> News:
     payment = {one.name: getattr(row, one.name) for one in Payment.PUBLIC}
     return News(kind, {"payment": payment, **more})

@@ -16,7 +16,7 @@ from btcpay.bitcoin.block import BlockParts
 from btcpay.bitcoin.wire import txid_bytes, txid_hex
 from btcpay.chain.sources import MAX_INPUTS, Announced, Listener
 from btcpay.check.apply import try_apply
-from btcpay.check.facts import conflicting, is_any_spent
+from btcpay.check.facts import conflicting_outputs, is_any_spent
 from btcpay.check.plan import CLOSED_LATELY
 from btcpay.check.report import Report
 from btcpay.invoices.status import inputs_of
@@ -36,7 +36,7 @@ HEARS_EVERY_S = 1.0  # so that a page shows its payment within seconds
 
 
 @dataclass
-class Listening:
+class Announcements:
     """Takes what is announced while an open invoice's page is open, and for ten minutes more."""
 
     db: Database
@@ -126,7 +126,7 @@ class Listening:
                 asked_at=one.at,
                 tip_height=blocks.tip_height(self.db) or 0,
                 waiting=[*left, *new],
-                misses=bool(lost),
+                absent_is_gone=bool(lost),
                 explorer=one.host,
             )
             if not try_apply(
@@ -137,14 +137,14 @@ class Listening:
                 self.db.run(mempool_watch.LOOKED, id=invoice_id, at=to_ms(one.at))
 
 
-def listening_of(
+def open_announcements(
     settings: Settings, db: Database, now: Callable[[], datetime]
-) -> Listening | None:
+) -> Announcements | None:
     """The first listener of a part's `source`; None if no configured source announces anything."""
     found = (part.open_listener(settings, db, now) for part in hooks.of(hooks.Sources))
     listener = next(filter(None, found), None)
     if listener:
-        return Listening(db, settings, listener, now)
+        return Announcements(db, settings, listener, now)
     return None
 
 
@@ -154,7 +154,7 @@ def _concerned(db: Database, heard: Sequence[Announced]) -> dict[str, bytes]:
     rows = db.rows(blocks.OF_SCRIPTS, texts=blocks.given(scripts))
     found = {row.id: bytes.fromhex(row.script) for row in rows}
     spent = set[bytes]().union(*(one.parts.spent for one in heard))
-    for row in conflicting(db, spent, ()):
+    for row in conflicting_outputs(db, spent, ()):
         found.setdefault(row.invoice_id, b"")
     return found
 

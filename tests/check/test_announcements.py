@@ -7,7 +7,7 @@ import pytest
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.sources import Announced
-from btcpay.check.listening import Listening
+from btcpay.check.announcements import Announcements
 from btcpay.check.report import Report
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer import wallet as wallets
@@ -44,7 +44,7 @@ def announce(till, *transactions):
     report = Report()
     told = Told()
     told.heard = heard
-    Listening(till.shop.service.db, till.settings, told, till.clock).apply(report)
+    Announcements(till.shop.service.db, till.settings, told, till.clock).apply(report)
     assert not report.changed
 
 
@@ -117,7 +117,7 @@ def test_sources_are_heard_while_a_page_is_open_and_what_they_invent_fails_no_ru
     told = Told()
     report = Report()
     invoice = till.shop.invoice()
-    listening = Listening(till.shop.service.db, till.settings, told, till.clock)
+    listening = Announcements(till.shop.service.db, till.settings, told, till.clock)
     for minutes, opens, is_wanted in [
         (0, False, False),
         (1, True, True),
