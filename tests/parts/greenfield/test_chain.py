@@ -31,7 +31,7 @@ def node_client():
 
 
 def python_client():
-    """btcpay-python-sdk, in a folder of its own: the package is called `blocktill` as ours is."""
+    """btcpay-python-sdk, in a folder of its own: the package is called `btcpay` as ours is."""
     folder = Path(sys.prefix) / "sdk"
     if not (folder / "btcpay").is_dir():
         lack(
