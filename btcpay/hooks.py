@@ -260,7 +260,7 @@ class AfterCheck(Hook):
 
 @dataclass(frozen=True, kw_only=True)
 class EventKinds(Hook):
-    """Asked by `notify/read.py`, when it is imported: the part's resource with its events."""
+    """Asked by `notify/events.py`, when it is imported: the part's resource with its events."""
 
     module = "kinds"
     resource: Resource[Any]

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from btcpay.notify.events import KINDS, PART_RESOURCES
 from btcpay.notify.kinds import EventKind, Kind
-from btcpay.notify.read import KINDS, OF_PARTS
 from btcpay.settlement.attention import REASONS
 
 Schema = dict[str, Any]
@@ -96,7 +96,9 @@ def webhooks() -> dict[str, Any]:
 
 def event_schemas() -> dict[str, Schema]:
     """The components that are of events alone; they refer to the resources."""
-    schemas = {name.title(): whole(one.properties) for name, one in OF_PARTS.items()}
+    schemas = {
+        name.title(): whole(one.properties) for name, one in PART_RESOURCES.items()
+    }
     for kind in KINDS.values():
         schemas |= {_name(kind): _schema(kind), _data_name(kind): _data(kind)}
     return {"Sighting": _SIGHTING} | schemas
@@ -150,7 +152,7 @@ def _schema(kind: Kind) -> Schema:
 
 
 def _data(kind: Kind) -> Schema:
-    if kind.resource in OF_PARTS:
+    if kind.resource in PART_RESOURCES:
         return whole(
             {kind.resource: part(kind.resource.title(), "The resource, whole.")}
         )

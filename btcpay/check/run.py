@@ -20,7 +20,7 @@ from btcpay.check.plan import CLOSED_LATELY, NEVER, is_waiting, plan
 from btcpay.check.report import Report
 from btcpay.invoices.emails import erase_emails
 from btcpay.invoices.part_work import reason_of
-from btcpay.notify.read import forget_old
+from btcpay.notify.events import delete_old_events
 from btcpay.settlement.merge import HISTORY_AFTER
 from btcpay.settlement.settle import HELD_AT_MOST
 from btcpay.settlement.values import Scan
@@ -249,5 +249,5 @@ class Checker(CatchUp):
         self.db.run(idempotency.FORGET, before=to_ms(now - ttl))
         erase_emails(self.db, self.settings.email_retention_days, now)
         self.db.run(payments.FORGET_INPUTS, before=to_ms(now - HISTORY_AFTER))
-        forget_old(self.db, now)
+        delete_old_events(self.db, now)
         run_parts(self.db, self.settings, now)

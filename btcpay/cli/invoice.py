@@ -24,7 +24,7 @@ from btcpay.cli.operation_options import (
     parse_amount_option,
     validate,
 )
-from btcpay.invoices import by_hand, create
+from btcpay.invoices import create, manual
 from btcpay.invoices.explain import WAYS_OUT, explanation
 from btcpay.invoices.links import most
 from btcpay.invoices.status import Story, find_invoice, find_story
@@ -184,7 +184,7 @@ def _all_facts(story: Story, merchant: str, received: list[Payment]) -> dict[str
 @with_shell
 def invoice_cancel(shell: Shell, invoice_id: str, force: bool) -> None:
     """Cancel an open invoice; money that still comes is a payment without an invoice."""
-    by_hand.cancel(shell.db, shell.settings, invoice_id, shell.now, force)
+    manual.cancel(shell.db, shell.settings, invoice_id, shell.now, force)
     say(f"canceled {invoice_id}")
 
 
@@ -194,7 +194,7 @@ def invoice_cancel(shell: Shell, invoice_id: str, force: bool) -> None:
 @with_shell
 def invoice_settle(shell: Shell, invoice_id: str, reason: str) -> None:
     """Accept what was received, late or short, as payment of the invoice."""
-    by_hand.settle(shell.db, shell.settings, invoice_id, reason, shell.now)
+    manual.settle(shell.db, shell.settings, invoice_id, reason, shell.now)
     say(f"settled {invoice_id}")
 
 
@@ -204,9 +204,7 @@ def invoice_settle(shell: Shell, invoice_id: str, reason: str) -> None:
 @with_shell
 def invoice_dismiss(shell: Shell, invoice_id: str, reason: str) -> None:
     """Take an invoice off the attention list until something new happens to it."""
-    was_wanted = by_hand.dismiss(
-        shell.db, shell.settings, invoice_id, reason, shell.now
-    )
+    was_wanted = manual.dismiss(shell.db, shell.settings, invoice_id, reason, shell.now)
     say(f"dismissed {invoice_id}: {was_wanted}")
 
 

@@ -19,9 +19,9 @@ from btcpay.cli.context import (
     write_data,
 )
 from btcpay.merchants.merchants import find_merchant
-from btcpay.notify import read, receivers
+from btcpay.notify import receivers
+from btcpay.notify.events import KINDS, Event, events_after, last_number, sample_event
 from btcpay.notify.outbox import new_send
-from btcpay.notify.read import KINDS, Event, sample
 from btcpay.notify.receivers import webhook_url
 from btcpay.notify.transports import new_secret
 from btcpay.values.errors import CommandError
@@ -120,7 +120,9 @@ def webhook_rotate(shell: Shell, webhook_id: str) -> None:
 def webhook_test(shell: Shell, webhook_id: str) -> None:
     """Send a made-up `invoice.paid` now; exit status 1 if it was not accepted."""
     endpoint = receivers.find_own(shell.db, webhook_id)
-    event = sample(Resources(shell.settings.base_url), endpoint.merchant_id, shell.now)
+    event = sample_event(
+        Resources(shell.settings.base_url), endpoint.merchant_id, shell.now
+    )
     answer = new_send(shell.settings)(endpoint, event, shell.now)
     row = {"kind": event.kind.value, "event_id": event.id, "answer": answer.text}
     shell.show([row | answer._asdict()], TEST_COLUMNS)
@@ -178,13 +180,13 @@ def listen(
     """Print events as they come until Ctrl-C: a readable line each, JSON into a pipe."""
     owner_id = find_merchant(shell.db, merchant).id if merchant is not None else None
     forward = _forwarding(shell, url) if url is not None else lambda _event: None
-    number = read.last_number(shell.db) if since is None else since
+    number = last_number(shell.db) if since is None else since
     resources = Resources(shell.settings.base_url)
     as_json = shell.as_json or not sys.stdout.isatty()
     stop = Stop(signal.SIGTERM, signal.SIGINT)
     say(f"listening after event {number}; Ctrl-C ends it")
     while not stop.wait():
-        for event in (events := read.after(shell.db, resources, number)):
+        for event in (events := events_after(shell.db, resources, number)):
             number = event.number
             if owner_id in (None, event.merchant_id) and not stop.wait():
                 if as_json:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from btcpay.merchants import account
 from btcpay.merchants.branding import checked_url
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.publish import News, Told, publish
+from btcpay.notify.publish import NewEvent, News, publish
 from btcpay.prices.price import Prices
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import CommandError, PriceUnavailable, TooLittle, TooMuch
@@ -235,5 +235,5 @@ def new_invoice(
         "created_at": to_ms(now),
     }
     row = db.only(invoices.ADD, **invoices.BLANK | given)
-    publish(db, [Told(row, News(EventKind.INVOICE_CREATED))], now)
+    publish(db, [NewEvent(row, News(EventKind.INVOICE_CREATED))], now)
     return row

@@ -12,7 +12,7 @@ from btcpay.invoices.part_work import Work, guard
 from btcpay.invoices.status import beside_sats, figures, invoice_of, verdict_on
 from btcpay.merchants.account import dust_limit_of
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.publish import News, Told, publish
+from btcpay.notify.publish import NewEvent, News, publish
 from btcpay.settings.settings import Settings
 from btcpay.settlement.attention import Happening, reason_for, stake_sats
 from btcpay.settlement.values import Verdict
@@ -130,7 +130,7 @@ def update_attentions(
     at_once.run(db, invoices.KEEP, [figures(*one, tip_height) for one in verdicts])
     reasons: dict[str, str | None] = {}
     wanted: list[Values] = []
-    told: list[Told] = []
+    told: list[NewEvent] = []
     for row, verdict in verdicts:
         history = histories[row.id]
         reason, at_stake_sats = _decided(db, row, verdict, history, now, len(rows) == 1)
@@ -140,7 +140,7 @@ def update_attentions(
         is_new = reason is not None and before.get(row.id) != reason
         state = _state(row, verdict, reason)
         told += [
-            Told(row, each, state)
+            NewEvent(row, each, state)
             for each in (*news.get(row.id, ()), *[_ATTENTION] * is_new)
         ]
     cleared: list[Values] = [{"invoice_id": id} for id in before if reasons[id] is None]

@@ -7,7 +7,7 @@ from typing import Any
 
 from btcpay.invoices.create import Price, dust_limit_of, least_of, worth_usd
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.publish import News, Told, publish
+from btcpay.notify.publish import NewEvent, News, publish
 from btcpay.values.errors import CommandError, TooLittle
 from btcpay.values.ids import new_id
 from btcpay.values.money import of_minor, places_of, rounded
@@ -64,7 +64,7 @@ def new_link(
     )
     new = changed(new, suggested=_checked(wanted.get("suggested", ()), new))
     row = db.only(links.ADD, **as_dict(new))
-    publish(db, [Told(row, News(EventKind.PAYMENT_LINK_CREATED))], now)
+    publish(db, [NewEvent(row, News(EventKind.PAYMENT_LINK_CREATED))], now)
     return row
 
 
@@ -162,4 +162,4 @@ def set_active(db: Database, link_id: str, active: bool, now: datetime) -> None:
         row = db.named(links.LOCKED, f"payment link {link_id!r}", id=link_id)
         db.run(links.SET_STATUS, id=link_id, status=status)
         if row.status == LinkStatus.ACTIVE and not active:
-            publish(db, [Told(row, News(EventKind.PAYMENT_LINK_DEACTIVATED))], now)
+            publish(db, [NewEvent(row, News(EventKind.PAYMENT_LINK_DEACTIVATED))], now)

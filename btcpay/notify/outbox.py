@@ -10,11 +10,17 @@ from datetime import datetime
 
 from btcpay.http.deadline import in_thread
 from btcpay.http.http_client import Session
-from btcpay.notify.lane import MAIL_PART, Delivered, Lane, all_parts, part_of
+from btcpay.notify.delivery_queue import (
+    MAIL_PART,
+    Delivered,
+    DeliveryQueue,
+    all_parts,
+    part_of,
+)
+from btcpay.notify.events import Event, event_of
 from btcpay.notify.mail.replies import USUAL, Times
 from btcpay.notify.mail.transport import STALE, Mail, add_timed
 from btcpay.notify.outcome import ATTEMPT_S, HELD_MS, Answer, note
-from btcpay.notify.read import Event, event_of
 from btcpay.notify.transports import TRANSPORTS
 from btcpay.notify.waiting import fill
 from btcpay.settings.settings import Settings
@@ -89,7 +95,7 @@ class Outbox:
         parts = [*(only or all_parts(self._db.is_server))]
         self._mail = self._new_mail()
         self._in_flight: dict[
-            Future[Answer], tuple[Lane, Receiver, deliveries.Due]
+            Future[Answer], tuple[DeliveryQueue, Receiver, deliveries.Due]
         ] = {}
         events.number_new(self._db)
         # What the calendar alone has due waits while the clock is doubted (chain/leap.py).
@@ -101,19 +107,21 @@ class Outbox:
         self._result = Delivered()
         self._until_s = time.monotonic() + run_s
         self._labels = Counter[tuple[str, str]]()
-        lanes = list[Lane]()
+        queues = list[DeliveryQueue]()
         random.shuffle(parts)
         while True:
-            self._begin(lanes, self._until_s - ATTEMPT_S)
+            self._begin(queues, self._until_s - ATTEMPT_S)
             if parts and len(self._in_flight) < MOST_AT_ONCE:
                 if take(part := parts.pop()):
-                    lanes = sorted(
-                        lanes + self._lanes(part), key=lambda lane: lane.was_failing
+                    queues = sorted(
+                        queues + self._lanes(part), key=lambda queue: queue.was_failing
                     )
                 continue
             if not self._in_flight:
                 break
-            ends_s = min(self._ends_s(lane) for lane, _, _ in self._in_flight.values())
+            ends_s = min(
+                self._ends_s(queue) for queue, _, _ in self._in_flight.values()
+            )
             left_s = max(0, ends_s - time.monotonic())
             done, _ = wait(self._in_flight, left_s, FIRST_COMPLETED)
             for answer in done or self._overdue():
@@ -131,9 +139,9 @@ class Outbox:
             return None
         return Mail(self._db, self._settings.base_url, server, sender, self._mail_times)
 
-    def _ends_s(self, lane: Lane) -> float:
+    def _ends_s(self, queue: DeliveryQueue) -> float:
         """When an answer is waited for no longer. No mail begins in the last seconds of a run."""
-        if lane.is_of_mail:
+        if queue.is_of_mail:
             return self._until_s - ATTEMPT_S + self._mail_times.mail_s + AROUND_MAIL_S
         return self._until_s
 
@@ -143,7 +151,7 @@ class Outbox:
             one for one, of in self._in_flight.items() if self._ends_s(of[0]) <= now_s
         ]
 
-    def _lanes(self, part: str) -> list[Lane]:
+    def _lanes(self, part: str) -> list[DeliveryQueue]:
         """The ways out in this part, read when it is taken: another process may have had it."""
         rows = self._db.rows(receivers.WAITED_FOR)
         waited_for = [one for one in rows if part_of(one, self._db.is_server) == part]
@@ -151,60 +159,64 @@ class Outbox:
         if self._is_time_doubted:
             by_mail = [one for one in by_mail if one.transport != receivers.BILL]
         alone = {*TRANSPORTS}.difference(receivers.MAILS)
-        lanes = [
-            Lane([one], MOST_OF_ONE) for one in waited_for if one.transport in alone
+        queues = [
+            DeliveryQueue([one], MOST_OF_ONE)
+            for one in waited_for
+            if one.transport in alone
         ]
-        return lanes + ([Lane(by_mail, 1)] if by_mail and self._mail else [])
+        return queues + ([DeliveryQueue(by_mail, 1)] if by_mail and self._mail else [])
 
-    def _begin(self, lanes: Sequence[Lane], until_s: float) -> None:
+    def _begin(self, queues: Sequence[DeliveryQueue], until_s: float) -> None:
         begun = True
         while begun:
             begun = False
-            for lane in lanes:
+            for queue in queues:
                 is_full = len(self._in_flight) == MOST_AT_ONCE
                 if (
                     is_full or time.monotonic() > until_s
                 ):  # even if unreadable rows begin nothing
                     return
-                if self._may_begin(lane) and (found := self._next(lane)):
-                    self._attempt(lane, *found)
+                if self._may_begin(queue) and (found := self._next(queue)):
+                    self._attempt(queue, *found)
                     begun = True
 
-    def _may_begin(self, lane: Lane) -> bool:
-        if not lane.allowed:
+    def _may_begin(self, queue: DeliveryQueue) -> bool:
+        if not queue.allowed:
             return False
         busy = [other for other, _, _ in self._in_flight.values()]
-        if lane.is_failing and sum(other.is_failing for other in busy) >= MOST_FAILING:
+        if queue.is_failing and sum(other.is_failing for other in busy) >= MOST_FAILING:
             return False
-        return busy.count(lane) < lane.allowed
+        return busy.count(queue) < queue.allowed
 
-    def _next(self, lane: Lane) -> tuple[Receiver, deliveries.Due] | None:
-        if lane.may_have_more and not lane.rows:
-            fill(self._db, lane, self._now())
+    def _next(self, queue: DeliveryQueue) -> tuple[Receiver, deliveries.Due] | None:
+        if queue.may_have_more and not queue.rows:
+            fill(self._db, queue, self._now())
         in_flight = {
             (receiver.id, row.line)
             for other, receiver, row in self._in_flight.values()
-            if other is lane and row.line is not None
+            if other is queue and row.line is not None
         }
-        return lane.take_next(in_flight)
+        return queue.take_next(in_flight)
 
-    def _attempt(self, lane: Lane, receiver: Receiver, row: deliveries.Due) -> None:
-        lane.tried.add((receiver.id, row.about))
+    def _attempt(
+        self, queue: DeliveryQueue, receiver: Receiver, row: deliveries.Due
+    ) -> None:
+        queue.tried.add((receiver.id, row.about))
         try:
             send = self._prepared(receiver, row)
         except BadRow as error:  # the next delivery is made all the same
             log.error("%s cannot be sent to %s: %s", row.about, receiver.id, error)
             spoiled = Answer(False, None, f"cannot be sent: {error}", is_final=True)
-            self._note(lane, receiver, row, spoiled)
-            lane.skip()
+            self._note(queue, receiver, row, spoiled)
+            queue.skip()
             return
         if send is None:
             self._db.run(deliveries.DROP, receiver_id=row.receiver_id, about=row.about)
-            lane.skip()
+            queue.skip()
         elif self._is_ours(row):
-            self._in_flight[in_thread(send)] = lane, receiver, row
+            self._in_flight[in_thread(send)] = queue, receiver, row
         else:
-            lane.stop_line(receiver, row)
+            queue.stop_line(receiver, row)
 
     def _prepared(
         self, receiver: Receiver, row: deliveries.Due
@@ -232,8 +244,8 @@ class Outbox:
         )
 
     def _on_answer(self, coming: Future[Answer]) -> None:
-        lane, receiver, row = self._in_flight.pop(coming)
-        answer = NO_ANSWER._replace(is_in_doubt=lane.is_of_mail)
+        queue, receiver, row = self._in_flight.pop(coming)
+        answer = NO_ANSWER._replace(is_in_doubt=queue.is_of_mail)
         if coming.done():
             if error := coming.exception():  # the others are sent all the same
                 log.error(
@@ -241,15 +253,19 @@ class Outbox:
                 )
             else:
                 answer = coming.result()
-        lane.learn(receiver, row, answer, self._note(lane, receiver, row, answer))
+        queue.learn(receiver, row, answer, self._note(queue, receiver, row, answer))
         self._result.delivered += answer.is_taken
         self._result.failed += not answer.is_taken
 
     def _note(
-        self, lane: Lane, receiver: Receiver, row: deliveries.Due, answer: Answer
+        self,
+        queue: DeliveryQueue,
+        receiver: Receiver,
+        row: deliveries.Due,
+        answer: Answer,
     ) -> bool:
         now = self._now()
-        has_failed = lane.was_failing or lane.failures > 0
+        has_failed = queue.was_failing or queue.failures > 0
         label, is_disabled = note(self._db, receiver, row, answer, now, has_failed)
         name = (
             "mails" if receiver.transport in receivers.MAILS else "webhook_deliveries"

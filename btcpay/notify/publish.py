@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 import orjson
 
 from btcpay.notify.kinds import About, Kind, R, Resource
-from btcpay.notify.transport import Named
+from btcpay.notify.transport import NewDelivery
 from btcpay.notify.transports import TRANSPORTS
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
@@ -38,7 +38,7 @@ class News:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Told(NamedTuple):
+class NewEvent(NamedTuple):
     """News of an invoice, a link or a part's own row, for its merchant's receivers.
 
     `state` has the values that may change later, such as status and amounts; None for a new one,
@@ -54,7 +54,7 @@ class Told(NamedTuple):
         return {**(self.state or {}), **self.news.detail}
 
 
-def publish(db: Database, told: Sequence[Told], now: datetime) -> None:
+def publish(db: Database, told: Sequence[NewEvent], now: datetime) -> None:
     """Adds events in this order, and their deliveries. Call it within `db.write()`."""
     new = [_columns(one, now) for one in told]
     stored = {row.id: row for row in at_once.rows(db, events.ADD, new)}
@@ -66,25 +66,27 @@ def publish(db: Database, told: Sequence[Told], now: datetime) -> None:
         event = stored[str(columns["id"])]
         for receiver in wanting[one.row.merchant_id]:
             transport = TRANSPORTS.get(receiver.transport)  # None: its part was deleted
-            for named in (
+            for new_delivery in (
                 transport.names(receiver, event, one.row, one.known)
                 if transport
                 else ()
             ):
-                if wants(receiver, named.name):
-                    found.append(delivery(receiver, event, named, now))
+                if wants(receiver, new_delivery.name):
+                    found.append(delivery_columns(receiver, event, new_delivery, now))
     at_once.run(db, deliveries.ADD, found)
 
 
-def publish_own(db: Database, of: Resource[R], id: str, kind: Kind, now: datetime) -> R:
+def publish_resource(
+    db: Database, of: Resource[R], id: str, kind: Kind, now: datetime
+) -> R:
     """An event of a part's own resource, as its row is now, which it returns."""
     row = db.only(of.by_id, id=id)
     state = {name: getattr(row, name) for name in of.state}
-    publish(db, [Told(row, News(kind), state)], now)
+    publish(db, [NewEvent(row, News(kind), state)], now)
     return row
 
 
-def _columns(told: Told, now: datetime) -> Values:
+def _columns(told: NewEvent, now: datetime) -> Values:
     kind = told.news.kind
     row = told.row
     new: dict[str, Any] = dict.fromkeys((*_COLUMNS.values(), _OF_PART, "number"))
@@ -99,15 +101,15 @@ def wants(receiver: Receiver, name: str) -> bool:
     return receiver.kinds is None or name in json.loads(receiver.kinds)
 
 
-def delivery(
-    receiver: Receiver, event: PublicEvent, named: Named, now: datetime
+def delivery_columns(
+    receiver: Receiver, event: PublicEvent, new_delivery: NewDelivery, now: datetime
 ) -> Values:
     """The columns of a new delivery, due now."""
     return {
         "receiver_id": receiver.id,
-        "about": named.about,
+        "about": new_delivery.about,
         "event_seq": event.seq,
         "created_at": to_ms(now),
         "next_at": to_ms(now),
-        "line": named.line,
+        "line": new_delivery.line,
     }

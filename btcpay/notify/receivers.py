@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
+from btcpay.notify.events import PAGE
 from btcpay.notify.kinds import Kind
-from btcpay.notify.publish import delivery, wants
-from btcpay.notify.read import PAGE
-from btcpay.notify.transport import name_event
+from btcpay.notify.publish import delivery_columns, wants
+from btcpay.notify.transport import delivery_of
 from btcpay.notify.transports import TRANSPORTS, new_secret
 from btcpay.values.errors import CommandError
 from btcpay.values.hosts import MAX_URL_CHARACTERS, is_here, web_url
@@ -163,7 +163,7 @@ def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> 
                 if row.merchant_id == receiver.merchant_id and wants(
                     receiver, row.kind
                 ):
-                    new = delivery(receiver, row, name_event(row), now)
+                    new = delivery_columns(receiver, row, delivery_of(row), now)
                     of: Values = {
                         "receiver_id": receiver_id,
                         "about": row.id,

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from btcpay.http.http_client import Session
+from btcpay.notify.events import Event
 from btcpay.notify.kinds import About
 from btcpay.notify.outcome import Answer
-from btcpay.notify.read import Event
 from btcpay.values.errors import FetchError, TimedOut
 from storage.database import Database, Row
 from storage.models import PublicEvent, Receiver
@@ -18,7 +18,7 @@ KEPT_BYTES = (
 )
 
 
-class Named(NamedTuple):
+class NewDelivery(NamedTuple):
     """One delivery, named so that a receiver may leave its kind out; `about` is its key.
 
     Deliveries of one `line` are sent one at a time and in order.
@@ -29,10 +29,10 @@ class Named(NamedTuple):
     line: str | None = None
 
 
-def name_event(event: PublicEvent) -> Named:
+def delivery_of(event: PublicEvent) -> NewDelivery:
     """An event's one delivery. All about one invoice, link, bill or refund are in one line."""
     line = event.invoice_id or event.payment_link_id or event.resource_id
-    return Named(event.kind, event.id, line)
+    return NewDelivery(event.kind, event.id, line)
 
 
 class Transport:
@@ -44,12 +44,12 @@ class Transport:
 
     def names(
         self, receiver: Receiver, event: PublicEvent, about: About, state: Row
-    ) -> Iterable[Named]:
+    ) -> Iterable[NewDelivery]:
         """The deliveries of an event to this receiver, in order; none where it is not concerned.
 
         `about` is the row that it is about; `state` has its values that may change later.
         """
-        return [name_event(event)]
+        return [delivery_of(event)]
 
     def told(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
         """A delivery's event in the form that this receiver gets. Raises BadRow."""

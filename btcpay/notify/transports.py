@@ -17,10 +17,10 @@ from datetime import datetime
 
 from btcpay import hooks
 from btcpay.http.http_client import Session
+from btcpay.notify.events import Event
 from btcpay.notify.kinds import About
 from btcpay.notify.outcome import Answer
-from btcpay.notify.read import Event
-from btcpay.notify.transport import Named, Transport, post
+from btcpay.notify.transport import NewDelivery, Transport, post
 from btcpay.values.times import to_ms
 from storage.database import Row
 from storage.models import PublicEvent, Receiver
@@ -128,10 +128,10 @@ class Receipt(Transport):
 
     def names(
         self, receiver: Receiver, event: PublicEvent, about: About, state: Row
-    ) -> list[Named]:
+    ) -> list[NewDelivery]:
         if getattr(about, "bill_id", None):
             return []
-        return [Named(event.kind, about.id)]
+        return [NewDelivery(event.kind, about.id)]
 
 
 TRANSPORTS: dict[str, Transport] = {

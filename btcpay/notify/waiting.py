@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from btcpay.notify.lane import Lane
+from btcpay.notify.delivery_queue import DeliveryQueue
 from btcpay.notify.outcome import PROBE_AFTER
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
@@ -15,58 +15,58 @@ TWICE = 2
 Waiting = tuple[Receiver, deliveries.Due]
 
 
-def fill(db: Database, lane: Lane, now: datetime) -> None:
+def fill(db: Database, queue: DeliveryQueue, now: datetime) -> None:
     """Reads what the lane may send next.
 
     What is due; while it fails, one event to ask it with; after a recovery all that waits, oldest
     first.
     """
-    lane.may_have_more = False
-    if lane.is_failing:
-        lane.rows.extend(_probe(db, lane, now))
-    elif lane.was_failing:
-        _fill_all(db, lane, now)
+    queue.may_have_more = False
+    if queue.is_failing:
+        queue.rows.extend(_probe(db, queue, now))
+    elif queue.was_failing:
+        _fill_all(db, queue, now)
     else:
-        _fill_due(db, lane, now)
+        _fill_due(db, queue, now)
 
 
-def _fill_due(db: Database, lane: Lane, now: datetime) -> None:
-    for receiver in lane.receivers:
+def _fill_due(db: Database, queue: DeliveryQueue, now: datetime) -> None:
+    for receiver in queue.receivers:
         page = db.rows(
             deliveries.DUE, receiver_id=receiver.id, until=to_ms(now), limit=PAGE
         )
-        lane.rows.extend(_untried(lane, receiver, page))
-        lane.may_have_more |= len(page) == PAGE
+        queue.rows.extend(_untried(queue, receiver, page))
+        queue.may_have_more |= len(page) == PAGE
 
 
-def _fill_all(db: Database, lane: Lane, now: datetime) -> None:
+def _fill_all(db: Database, queue: DeliveryQueue, now: datetime) -> None:
     waiting: list[Waiting] = []
-    for receiver in lane.receivers:
-        page = _oldest(db, receiver, now, lane.last.get(receiver.id), PAGE)
+    for receiver in queue.receivers:
+        page = _oldest(db, receiver, now, queue.last.get(receiver.id), PAGE)
         if page:
-            lane.last[receiver.id] = page[-1]
-        waiting += _untried(lane, receiver, page)
-        lane.may_have_more |= len(page) == PAGE
-    if len(lane.receivers) > 1:
+            queue.last[receiver.id] = page[-1]
+        waiting += _untried(queue, receiver, page)
+        queue.may_have_more |= len(page) == PAGE
+    if len(queue.receivers) > 1:
         waiting.sort(key=_time)
-    lane.rows.extend(waiting)
+    queue.rows.extend(waiting)
 
 
-def _probe(db: Database, lane: Lane, now: datetime) -> list[Waiting]:
+def _probe(db: Database, queue: DeliveryQueue, now: datetime) -> list[Waiting]:
     """The event to ask a failing lane with: the oldest of all, due or not.
 
     So that one which is never taken stops no other, the one that was tried least is next, in the
     same run, when the oldest may be the only one that is refused; and before it, when the oldest
     has taken all of the time that a run has for an attempt.
     """
-    if lane.oldest is not None:
-        return _least_tried(db, lane, now, lane.oldest)
-    if not _is_time(db, lane, now):
+    if queue.oldest is not None:
+        return _least_tried(db, queue, now, queue.oldest)
+    if not _is_time(db, queue, now):
         return []
     oldest = min(
         (
             (receiver, row)
-            for receiver in lane.receivers
+            for receiver in queue.receivers
             for row in _oldest(db, receiver, now, None, 1)
         ),
         key=_time,
@@ -77,15 +77,15 @@ def _probe(db: Database, lane: Lane, now: datetime) -> list[Waiting]:
     receiver, row = oldest
     key = (receiver.id, row.about)
     has_hung = row.held_until is not None and row.attempts >= TWICE
-    if has_hung and (other := _least_tried(db, lane, now, key)):
+    if has_hung and (other := _least_tried(db, queue, now, key)):
         return other
-    lane.oldest = key
+    queue.oldest = key
     return [oldest]
 
 
-def _is_time(db: Database, lane: Lane, now: datetime) -> bool:
+def _is_time(db: Database, queue: DeliveryQueue, now: datetime) -> bool:
     """True each half hour, and as soon as something has become due since the last failure."""
-    failed_ms = max(receiver.failed_at or 0 for receiver in lane.receivers)
+    failed_ms = max(receiver.failed_at or 0 for receiver in queue.receivers)
     pause = now - from_ms(failed_ms)
     if pause >= PROBE_AFTER or failed_ms > to_ms(now):  # a clock that was set back
         return True
@@ -96,16 +96,16 @@ def _is_time(db: Database, lane: Lane, now: datetime) -> bool:
             since=failed_ms,
             until=to_ms(now),
         )[0]
-        for receiver in lane.receivers
+        for receiver in queue.receivers
     )
 
 
 def _least_tried(
-    db: Database, lane: Lane, now: datetime, oldest: tuple[str, str]
+    db: Database, queue: DeliveryQueue, now: datetime, oldest: tuple[str, str]
 ) -> list[Waiting]:
     others = [
         (receiver, row)
-        for receiver in lane.receivers
+        for receiver in queue.receivers
         for row in db.rows(
             deliveries.LEAST_TRIED,
             receiver_id=receiver.id,
@@ -137,10 +137,10 @@ def _oldest(
 
 
 def _untried(
-    lane: Lane, receiver: Receiver, rows: Iterable[deliveries.Due]
+    queue: DeliveryQueue, receiver: Receiver, rows: Iterable[deliveries.Due]
 ) -> list[Waiting]:
     return [
-        (receiver, row) for row in rows if (receiver.id, row.about) not in lane.tried
+        (receiver, row) for row in rows if (receiver.id, row.about) not in queue.tried
     ]
 
 

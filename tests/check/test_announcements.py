@@ -19,7 +19,7 @@ def waiting(till, txid):
     return till.sandbox.chain.mempool.entries[txid].tx
 
 
-class Told:
+class NewEvent:
     """In place of a listener."""
 
     def __init__(self):
@@ -42,7 +42,7 @@ def announce(till, *transactions):
     """Enough sources announce these, in this order."""
     heard = [Announced(tx.raw, "a peer", till.clock()) for tx in transactions]
     report = Report()
-    told = Told()
+    told = NewEvent()
     told.heard = heard
     Announcements(till.shop.service.db, till.settings, told, till.clock).apply(report)
     assert not report.changed
@@ -114,7 +114,7 @@ def test_a_row_that_is_spoiled_keeps_no_other_payment_back(till, caplog):
 
 
 def test_sources_are_heard_while_a_page_is_open_and_what_they_invent_fails_no_run(till):
-    told = Told()
+    told = NewEvent()
     report = Report()
     invoice = till.shop.invoice()
     listening = Announcements(till.shop.service.db, till.settings, told, till.clock)

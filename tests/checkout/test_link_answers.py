@@ -6,7 +6,7 @@ import io
 import pytest
 
 from btcpay.invoices.emails import erase_emails
-from btcpay.notify.read import after
+from btcpay.notify.events import events_after
 from storage.queries import invoices
 from tests.support.builders import pay
 from tests.support.merchant_browser import ON, MerchantBrowser
@@ -70,7 +70,7 @@ def test_what_a_payer_says_is_in_lists_receipt_csv_and_events_and_not_in_the_int
     assert GIVEN["name"] in browser.get("/invoices").text
     (line,) = csv.DictReader(io.StringIO(browser.get("/downloads/payments").text))
     assert {name: line[f"customer_{name}"] for name in GIVEN} == GIVEN
-    for event in after(shop.service.db, shop.service.resources, 0)[1:]:
+    for event in events_after(shop.service.db, shop.service.resources, 0)[1:]:
         assert event.data["customer_name"] == GIVEN["name"]
         assert event.data["customer_note"] == GIVEN["note"]
 
@@ -151,7 +151,7 @@ def test_all_is_erased_with_the_address_also_where_there_is_none(shop, clock):
         clock.move(days=30, seconds=1)
         assert erase_emails(shop.service.db, 30, clock()) == 1
         assert stored(shop, id) == dict.fromkeys(GIVEN)
-    last = after(shop.service.db, shop.service.resources, 0)[-1]
+    last = events_after(shop.service.db, shop.service.resources, 0)[-1]
     assert last.data["customer_name"] is last.data["customer_note"] is None
 
 

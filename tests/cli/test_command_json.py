@@ -18,11 +18,13 @@ IN_PLACE = ["restore", "--in-place", "--yes"]
 
 # `listen` answers until it is stopped: tests/notify/test_listen.py reads its lines.
 # A part's own commands are tried in its room.
-OF_PARTS = {name for part in hooks.of(hooks.Commands) for name in part.commands}
+PART_RESOURCES = {name for part in hooks.of(hooks.Commands) for name in part.commands}
 NAMES = {
     name for name, one in commands(cli) if any(p.name == "as_json" for p in one.params)
 }
-ANSWERING = {name for name in NAMES if name.split()[0] not in OF_PARTS} - {"listen"}
+ANSWERING = {name for name in NAMES if name.split()[0] not in PART_RESOURCES} - {
+    "listen"
+}
 
 
 @pytest.fixture(scope="module")

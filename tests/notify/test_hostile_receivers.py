@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from btcpay.notify import receivers
+from btcpay.notify.events import sample_event
 from btcpay.notify.outbox import MOST_AT_ONCE, MOST_FAILING, Outbox, new_send
 from btcpay.notify.outcome import Answer
-from btcpay.notify.read import sample
 from btcpay.notify.transport import KEPT_BYTES
 from btcpay.notify.transports import new_secret
 from btcpay.settings import settings
@@ -41,7 +41,7 @@ PATIENT_S = 60.0
 def attempt(url, timeout_s=PATIENT_S):
     """One event to that URL."""
     to = blank(models.Receiver, transport=WEBHOOK, url=url, secret=new_secret())
-    event = sample(Resources(""), 1, utc_now())
+    event = sample_event(Resources(""), 1, utc_now())
     return new_send(settings.read({}), timeout_s)(to, event, utc_now())
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import jsonschema_rs
 import pytest
 
-from btcpay.notify.read import KINDS, sample
+from btcpay.notify.events import KINDS, sample_event
 from schemas.resources import Resources
 from tests.support.builders import Clock
 from tests.support.fake_esplora import open_till
@@ -59,7 +59,7 @@ def test_what_is_sent_is_as_the_api_describes_it(life, kind):
 
 
 def test_a_sample_looks_as_what_happens_does_and_names_no_address(life):
-    event = sample(Resources("https://pay.example.com"), 1, datetime.now(UTC))
+    event = sample_event(Resources("https://pay.example.com"), 1, datetime.now(UTC))
     _validate(life[1], event.kind, json.loads(event.body))
     assert "bcrt1" not in event.body.decode()
     assert list(event.data) == list(life[0][event.kind].data)

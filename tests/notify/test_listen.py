@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from btcpay.cli.notify import readable
-from btcpay.notify.read import sample
+from btcpay.notify.events import sample_event
 from schemas.resources import Resources
 from tests.support.builders import until
 from tests.support.fake_esplora import Terminal, say
@@ -116,7 +116,7 @@ def test_what_cannot_be_is_refused(till, words, message):
 
 
 def test_on_a_terminal_a_line_says_what_happened_to_what():
-    event = sample(Resources(""), 1, datetime(2026, 1, 1, tzinfo=UTC))
+    event = sample_event(Resources(""), 1, datetime(2026, 1, 1, tzinfo=UTC))
     event.data["reference"] = "10442"
     event.data["attention"] = "\x9b2J\u202e"  # which a terminal would obey
     words = readable(event).split()

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from btcpay.merchants.merchants import set_mail
-from btcpay.notify.lane import Delivered
+from btcpay.notify.delivery_queue import Delivered
 from btcpay.notify.mail import smtp
 from btcpay.notify.mail.replies import USUAL, Times
 from btcpay.notify.outbox import Outbox, new_send

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from btcpay.invoices.links import new_link
-from btcpay.notify import read
+from btcpay.notify.events import delete_old_events, events_after
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.publish import News, Told, publish
+from btcpay.notify.publish import NewEvent, News, publish
 from schemas.resources import Resources
 from storage.models import PaymentLink
 from storage.queries import events
@@ -32,7 +32,7 @@ def make(shop, title=""):
 
 def numbered(shop, since=0, limit=1000):
     """Numbers and links."""
-    found = read.after(shop.service.db, Resources(""), since, limit)
+    found = events_after(shop.service.db, Resources(""), since, limit)
     return [(event.number, event.data["payment_link"]["id"]) for event in found]
 
 
@@ -40,7 +40,7 @@ def test_what_was_undone_leaves_no_gap(shop):
     first = make(shop)
     with pytest.raises(LookupError), shop.service.db.write():
         link = blank(PaymentLink, id=first, merchant_id=shop.merchant_id)
-        told = Told(link, News(EventKind.PAYMENT_LINK_DEACTIVATED))
+        told = NewEvent(link, News(EventKind.PAYMENT_LINK_DEACTIVATED))
         publish(shop.service.db, [told], shop.clock())
         raise LookupError
     second = make(shop)
@@ -115,7 +115,7 @@ DAY = timedelta(days=1)
 def test_old_events_are_forgotten_but_for_the_newest(shop, days, left):
     for _ in range(3):
         make(shop)
-    forgotten = read.forget_old(shop.service.db, shop.clock() + days * DAY)
+    forgotten = delete_old_events(shop.service.db, shop.clock() + days * DAY)
     assert forgotten == 3 - len(left)
     assert [number for number, _ in numbered(shop)] == left
     fresh = make(shop)

@@ -7,9 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from btcpay.notify import read, receivers
+from btcpay.notify import receivers
+from btcpay.notify.delivery_queue import Delivered
+from btcpay.notify.events import delete_old_events
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.lane import Delivered
 from btcpay.notify.outbox import Outbox, new_send
 from btcpay.notify.outcome import ATTEMPT_S, Answer
 from btcpay.values.errors import CommandError
@@ -313,12 +314,12 @@ def test_what_waits_is_not_forgotten_and_what_is_delivered_is(till, receiver):
     deliver(till)
     db = till.shop.service.db
     later = till.clock() + timedelta(days=31)
-    assert read.forget_old(db, later) == 0
+    assert delete_old_events(db, later) == 0
     receiver.instead = lambda _: say(b"", 204)
     till.clock.move(minutes=1)
     assert deliver(till)[1] == 0
     deliver(till)
-    assert read.forget_old(db, later) == 1  # the newest stays
+    assert delete_old_events(db, later) == 1  # the newest stays
     assert till.shop.sql("SELECT count(*) FROM delivery").fetchone()[0] == 1
 
 

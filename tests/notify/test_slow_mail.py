@@ -6,7 +6,7 @@ import time
 import pytest
 
 from btcpay.merchants.merchants import set_mail
-from btcpay.notify.lane import Delivered
+from btcpay.notify.delivery_queue import Delivered
 from btcpay.notify.mail.replies import USUAL, Times
 from btcpay.notify.outbox import Outbox, new_send
 from btcpay.settings.settings import read

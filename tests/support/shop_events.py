@@ -1,8 +1,8 @@
 """The events of a shop, and a life in which each kind happens."""
 
+from btcpay.notify.events import Event, events_after
 from btcpay.notify.kinds import Kind
 from btcpay.notify.outbox import Outbox, new_send
-from btcpay.notify.read import Event, after
 from btcpay.sandbox.payer.wallet import double_spends, replace
 from schemas.resources import Resources
 from tests.support.fake_esplora import Terminal, Till
@@ -10,7 +10,7 @@ from tests.support.paths import GONE
 
 
 def events(till: Till, since: int = 0) -> list[Event]:
-    return after(
+    return events_after(
         till.shop.service.db, Resources(till.settings.base_url), since, limit=1000
     )
 

@@ -22,7 +22,7 @@ from btcpay.cli.check.report import Reporter
 from btcpay.cli.context import Shell, Stop, with_json_shell
 from btcpay.http import http_client
 from btcpay.invoices.status import find_invoice
-from btcpay.notify.lane import MAIL_PART, PROGRAM_PARTS
+from btcpay.notify.delivery_queue import MAIL_PART, PROGRAM_PARTS
 from btcpay.notify.outbox import Outbox, new_send
 from btcpay.prices.price import Prices
 from btcpay.values.errors import CommandError

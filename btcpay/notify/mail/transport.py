@@ -7,12 +7,12 @@ from datetime import date, datetime, time, timedelta, tzinfo
 from email.message import EmailMessage
 
 from btcpay import hooks
+from btcpay.notify.events import state_of
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.mail import shop_texts, smtp, texts
 from btcpay.notify.mail.replies import Times
 from btcpay.notify.mail.texts import About, MailText, message_of
 from btcpay.notify.outcome import Answer
-from btcpay.notify.read import state_of
 from btcpay.settings.mail_settings import MailServer, Sender, checked_address
 from btcpay.values.errors import BadRow
 from btcpay.values.money import Money, of_minor
@@ -42,7 +42,7 @@ EVENING_AT = time(22)
 STALE = timedelta(days=4)
 Composed = tuple[str, MailText] | None
 # What composes the mails of each part, by the name of its receivers.
-OF_PARTS: dict[str, hooks.ComposeMail] = {
+PART_MAILS: dict[str, hooks.ComposeMail] = {
     part.name: part.compose for part in hooks.of(hooks.Mails)
 }
 
@@ -124,7 +124,7 @@ class Mail:
         merchant = self._db.only(merchants.BY_ID, id=own)
         language = wanted.language
         zone = zone_of(merchant.timezone)
-        if compose := OF_PARTS.get(receiver.transport):
+        if compose := PART_MAILS.get(receiver.transport):
             return compose(self._db, self._base_url, row.about, language, zone, now)
         if receiver.transport == receivers.RECEIPT:
             about = self._about(row, zone)

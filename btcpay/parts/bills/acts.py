@@ -6,8 +6,8 @@ from datetime import date, datetime
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from btcpay.invoices import by_hand, create
-from btcpay.notify.publish import publish_own
+from btcpay.invoices import create, manual
+from btcpay.notify.publish import publish_resource
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.calendar import MOST_AT_ONCE, due_ms, recalls, renewal_ms
 from btcpay.parts.bills.kinds import RESOURCE, BillKind
@@ -95,7 +95,7 @@ def _add(db: Database, new: Bill, zone: ZoneInfo, now: datetime) -> Bill:
     )
     bill = db.only(queries.ADD, **as_dict(new))
     send_later(db, bill, {"new": now_ms} | recalls(now_ms, due_at, zone))
-    return publish_own(db, RESOURCE, bill.id, BillKind.CREATED, now)
+    return publish_resource(db, RESOURCE, bill.id, BillKind.CREATED, now)
 
 
 def make_up_for(db: Database, series: Bill, now: datetime) -> None:
@@ -180,10 +180,10 @@ def end(db: Database, settings: Settings, bill_id: str, now: datetime) -> None:
         bill = db.only(queries.LOCKED, id=bill_id)
         had_series = db.run(queries.END_SERIES, id=bill.series_id or bill.id)
         if db.run(queries.END, id=bill.id):
-            publish_own(db, RESOURCE, bill.id, BillKind.ENDED, now)
+            publish_resource(db, RESOURCE, bill.id, BillKind.ENDED, now)
             for row in db.rows(queries.INVOICES, id=bill.id):
                 if row.status == InvoiceStatus.OPEN:
-                    by_hand.cancel(
+                    manual.cancel(
                         db, settings, row.id, now, force=True, where="with its bill"
                     )
         elif not had_series:

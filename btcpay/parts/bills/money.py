@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from btcpay import hooks
 from btcpay.merchants.account import dust_limit_of
-from btcpay.notify.publish import publish_own
+from btcpay.notify.publish import publish_resource
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.kinds import RESOURCE, BillKind
 from btcpay.parts.bills.mail import send_later
@@ -134,7 +134,7 @@ def recount(db: Database, row: Invoice, now: datetime) -> int:
     )
     if status != bill.status:
         told = BillKind.PAID if found.is_paid else BillKind.REOPENED
-        publish_own(db, RESOURCE, bill.id, told, now)
+        publish_resource(db, RESOURCE, bill.id, told, now)
         send_later(db, bill, {"paid": to_ms(now)} if found.is_paid else {})
     beyond_sats = {
         one.id: sats for one, sats in zip(rows, found.beyond_sats, strict=True)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from btcpay.invoices import by_hand
-from btcpay.notify.publish import publish_own
+from btcpay.invoices import manual
+from btcpay.notify.publish import publish_resource
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.acts import period_ms, zone_at
 from btcpay.parts.bills.kinds import RESOURCE, BillKind
@@ -94,8 +94,8 @@ def _undo(db: Database, settings: Settings, id: str, now: datetime) -> bool:
     if db.run(queries.UNDO, id=id, at=to_ms(now)) != 1:
         return False
     for row in invoices:
-        by_hand.cancel(db, settings, row.id, now, force=True, where="with its bill")
-    publish_own(db, RESOURCE, id, BillKind.ENDED, now)
+        manual.cancel(db, settings, row.id, now, force=True, where="with its bill")
+    publish_resource(db, RESOURCE, id, BillKind.ENDED, now)
     mailbox = receivers.mail_id(receivers.BILL, bill.merchant_id)
     for name in MAILS:
         db.run(deliveries.DROP, receiver_id=mailbox, about=f"{id} {name}")

@@ -7,7 +7,7 @@ from flask import request
 from marshmallow import ValidationError
 from orjson import Fragment
 
-from btcpay.invoices import by_hand, create
+from btcpay.invoices import create, manual
 from btcpay.invoices.status import rules_for
 from btcpay.parts.greenfield import asked, queries
 from btcpay.settlement.decide import missing_sats
@@ -148,7 +148,7 @@ def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> J
     at = service.now()
     by = "by the shop"
     asked.checked(
-        "status", by_hand.cancel, db, service.settings, order.id, at, False, by
+        "status", manual.cancel, db, service.settings, order.id, at, False, by
     )
     return get_order(service, store, db.only(invoices.WHOLE, id=order.id))
 

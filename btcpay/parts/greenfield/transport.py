@@ -14,10 +14,10 @@ import orjson
 
 from btcpay import hooks
 from btcpay.http.http_client import Session
+from btcpay.notify.events import Event, state_of
 from btcpay.notify.kinds import About, EventKind, Kind
 from btcpay.notify.outcome import Answer
-from btcpay.notify.read import Event, state_of
-from btcpay.notify.transport import Named, Transport, post
+from btcpay.notify.transport import NewDelivery, Transport, post
 from btcpay.parts.greenfield import queries
 from btcpay.values.statuses import InvoiceStatus
 from storage.database import Database, Row
@@ -39,12 +39,14 @@ class Greenfield(Transport):
 
     def names(
         self, receiver: Receiver, event: PublicEvent, about: About, state: Row
-    ) -> Iterator[Named]:
+    ) -> Iterator[NewDelivery]:
         # A part's own event, such as a refund's, has no name there.
         if event.invoice_id and getattr(about, "store_id", None) == receiver.store_id:
             webhooks = webhooks_of(EventKind(event.kind), state, None)
             for place, (webhook, _) in enumerate(webhooks):
-                yield Named(webhook, f"{event.id} {place} {webhook}", line=about.id)
+                yield NewDelivery(
+                    webhook, f"{event.id} {place} {webhook}", line=about.id
+                )
 
     def told(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
         """The event with a plug-in's content as its data; erased metadata stay erased."""

@@ -9,7 +9,7 @@ from typing import Any
 from flask import Response
 
 from btcpay import hooks
-from btcpay.invoices import by_hand
+from btcpay.invoices import manual
 from btcpay.invoices.status import story_of
 from btcpay.notify.mail.texts import mailto
 from btcpay.parts.merchant_pages import queries
@@ -76,19 +76,19 @@ def show(visit: Visit, id: str) -> Response:
 
 def accept(visit: Visit, id: str) -> Response:
     unsaid = gettext("Accepted as received")
-    return _decide_with_reason(visit, id, "accepted", by_hand.settle, unsaid)
+    return _decide_with_reason(visit, id, "accepted", manual.settle, unsaid)
 
 
 def set_aside(visit: Visit, id: str) -> Response:
     """Takes the invoice off the list of those that need attention, until something new happens."""
     unsaid = gettext("Settled with the customer")
-    return _decide_with_reason(visit, id, "set_aside", by_hand.dismiss, unsaid)
+    return _decide_with_reason(visit, id, "set_aside", manual.dismiss, unsaid)
 
 
 def cancel(visit: Visit, id: str) -> Response:
     force = visit.form.get("force") == "yes"
     where = "on the merchant's pages"
-    return _decide(visit, id, "canceled", by_hand.cancel, force=force, where=where)
+    return _decide(visit, id, "canceled", manual.cancel, force=force, where=where)
 
 
 def _decide(
@@ -109,7 +109,7 @@ def _decide_with_reason(
     """For the typed reason, or for `unsaid` where none was typed."""
     visit.get_or_404(invoices.WHOLE, "inv", id)
     try:
-        reason = by_hand.read_reason(visit.form.get("reason", ""))
+        reason = manual.read_reason(visit.form.get("reason", ""))
     except TextRefused as refused:
         return _back(visit, id, done="reason", sign=refused.sign)
     return _decide(visit, id, done, decision, reason=reason or unsaid)
@@ -193,6 +193,6 @@ def set_small_aside(visit: Visit) -> Response:
     for row in small:
         id = row.invoice_id
         with suppress(Refused):
-            by_hand.dismiss(db, settings, id, reason, visit.now, below_minor=below)
+            manual.dismiss(db, settings, id, reason, visit.now, below_minor=below)
             number += 1
     return visit.redirect("/attention", done="aside", number=number)

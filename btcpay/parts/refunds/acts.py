@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from peewee import Query
 
 from btcpay.invoices.events import record
-from btcpay.notify.publish import publish_own
+from btcpay.notify.publish import publish_resource
 from btcpay.parts.refunds import destination, queries, sums
 from btcpay.parts.refunds.kinds import RESOURCE, RefundKind
 from btcpay.settings.settings import Settings
@@ -100,7 +100,7 @@ def make(db: Database, settings: Settings, order: Order, now: datetime) -> Refun
         note(db, row, Kind.REFUND_MADE, now)
         if order.address:
             return _give(db, settings, row, order.address, now)
-        return publish_own(db, RESOURCE, row.id, RefundKind.REQUESTED, now)
+        return publish_resource(db, RESOURCE, row.id, RefundKind.REQUESTED, now)
 
 
 class _Sum(NamedTuple):
@@ -213,7 +213,7 @@ def step(
         values["sent_sats"] if values and "sent_sats" in values else row.sent_sats
     )
     note(db, row, to.kind, now, by, sent_sats)
-    return publish_own(db, RESOURCE, row.id, to.told, now)
+    return publish_resource(db, RESOURCE, row.id, to.told, now)
 
 
 def note(

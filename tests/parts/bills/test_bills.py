@@ -4,7 +4,7 @@ import pytest
 
 from btcpay.check import block_reader
 from btcpay.check.apply import try_apply
-from btcpay.invoices import by_hand
+from btcpay.invoices import manual
 from btcpay.parts.bills import acts
 from btcpay.values.errors import Refused
 from storage.queries import attentions
@@ -58,7 +58,7 @@ def test_a_late_part_counts_once_the_merchant_accepts_it(till):
         stands(shop, bill) == ("open", "0.00")
         and reason_of(till, invoice) == "paid_late"
     )
-    by_hand.settle(shop.service.db, till.settings, invoice["id"], "fine", till.clock())
+    manual.settle(shop.service.db, till.settings, invoice["id"], "fine", till.clock())
     assert stands(shop, bill) == ("paid", "100.00") and reason_of(till, invoice) is None
 
 

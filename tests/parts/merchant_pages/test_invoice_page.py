@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from btcpay.invoices.by_hand import MAX_REASON_CHARACTERS
+from btcpay.invoices.manual import MAX_REASON_CHARACTERS
 from btcpay.parts.merchant_pages import invoice as invoice_page
 from btcpay.parts.merchant_pages.invoice import ONLY_SET_ASIDE
 from btcpay.settlement.attention import REASONS

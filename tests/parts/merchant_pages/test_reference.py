@@ -10,7 +10,7 @@ import pytest
 
 from btcpay.exports.payments import csv_lines, defuse, labels, payment_records
 from btcpay.invoices import create
-from btcpay.notify import read
+from btcpay.notify.events import events_after
 from btcpay.values.errors import CommandError
 from btcpay.values.texts import checked_line
 from btcpay.web.pages.listing import SIZE
@@ -106,7 +106,7 @@ def test_it_comes_back_as_it_was_wherever_it_is_shown(shop, browser):
     cells = {line["invoice_id"]: line["reference"] for line in lines}
     called = {label["ref"]: label["label"] for label in labels(db, merchant)}
     said = {}
-    for event in read.after(db, Resources(""), 0):
+    for event in events_after(db, Resources(""), 0):
         said.setdefault(event.data["invoice"]["id"], []).append(event.data["reference"])
     for text, invoice in made.items():
         assert all(f">{text[:70]}" in shown for shown in lists)

@@ -6,8 +6,8 @@ from flask import Response
 
 from btcpay.merchants import keys, sessions
 from btcpay.notify import receivers
+from btcpay.notify.events import sample_event
 from btcpay.notify.outbox import new_send
-from btcpay.notify.read import sample
 from btcpay.parts.merchant_pages.visit import Visit, forget
 from btcpay.values.errors import CommandError, InvalidRequest, NotFound
 from btcpay.values.times import to_ms
@@ -97,7 +97,7 @@ def test_webhook(visit: Visit, id: str) -> Response:
         raise NotFound(
             "a command is tried on the command line, a plug-in's by an order"
         )
-    event = sample(service.resources, visit.merchant_id, visit.now)
+    event = sample_event(service.resources, visit.merchant_id, visit.now)
     answer = new_send(service.settings, TEST_S)(receiver, event, visit.now)
     return show_webhooks(visit, tested=(id, answer))
 

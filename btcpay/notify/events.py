@@ -20,12 +20,12 @@ from storage.queries import deliveries, events, invoices, links
 from storage.statement import blank, changed
 
 # Each part's resource, by its name.
-OF_PARTS: dict[str, Resource[Any]] = {
+PART_RESOURCES: dict[str, Resource[Any]] = {
     part.resource.name: part.resource for part in hooks.of(hooks.EventKinds)
 }
 _ALL: list[Kind] = [
     *EventKind,
-    *(kind for one in OF_PARTS.values() for kind in one.kinds),
+    *(kind for one in PART_RESOURCES.values() for kind in one.kinds),
 ]
 KINDS: dict[str, Kind] = {kind.value: kind for kind in _ALL}
 PAGE = 100
@@ -75,7 +75,7 @@ class Event:
         return content
 
 
-def after(
+def events_after(
     db: Database, resources: Resources, number: int, limit: int = PAGE
 ) -> list[Event]:
     """The events after that number, in order and without a gap; numbers new events first."""
@@ -95,7 +95,7 @@ def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
     kind = KINDS.get(row.kind)
     if kind is None:
         raise BadRow(f"{row.kind!r} is no kind of event")
-    if part := OF_PARTS.get(kind.resource):
+    if part := PART_RESOURCES.get(kind.resource):
         own = changed(db.only(part.by_id, id=row.resource_id or ""), **state_of(row))
         data = {kind.resource: part.shown(resources.base_url, own)}
     elif kind.resource == "payment_link":
@@ -107,7 +107,7 @@ def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
         }
     else:
         state = None if row.state is None else state_of(row)
-        data = of_invoice(
+        data = invoice_data(
             resources, db.only(invoices.ANY_BY_ID, id=row.invoice_id or ""), state
         )
     return Event(
@@ -115,7 +115,7 @@ def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
     )
 
 
-def of_invoice(
+def invoice_data(
     resources: Resources, invoice: Invoice, state: dict[str, Any] | None
 ) -> dict[str, Any]:
     """An invoice's data as of the event, but without what was erased since.
@@ -150,7 +150,7 @@ def state_of(row: PublicEvent) -> dict[str, Any]:
     return state
 
 
-def forget_old(db: Database, now: datetime) -> int:
+def delete_old_events(db: Database, now: datetime) -> int:
     """Deletes a batch of events older than KEPT, with their deliveries; returns how many.
 
     An event that waits to be delivered stays, and so does the newest: numbers go on from it.
@@ -171,7 +171,7 @@ def forget_old(db: Database, now: datetime) -> int:
         )
 
 
-def sample(resources: Resources, merchant_id: int, now: datetime) -> Event:
+def sample_event(resources: Resources, merchant_id: int, now: datetime) -> Event:
     """A made-up `invoice.paid` as it would be sent now, for trying a receiver.
 
     It says that it is a test, and has ids that nothing has, and no address to which anybody could
@@ -194,7 +194,7 @@ def sample(resources: Resources, merchant_id: int, now: datetime) -> Event:
         "received_sats": sats,
     }
     state |= {"unconfirmed_sats": 0, "missing_sats": 0, "attention": None}
-    data = of_invoice(resources, invoice, state)
+    data = invoice_data(resources, invoice, state)
     kind = EventKind.INVOICE_PAID
     at = iso_ms(at_ms)
     return Event(0, new_id("evt"), merchant_id, kind, at, data, is_test=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from btcpay.invoices import by_hand
+from btcpay.invoices import manual
 from btcpay.invoices.events import record, update_attention
 from btcpay.invoices.explain import WAYS_OUT, explanation
 from btcpay.invoices.status import find_story
@@ -172,17 +172,15 @@ def paid_in_part(till, mined=1):
 
 
 def cancel(till, invoice_id, force=False):
-    by_hand.cancel(till.shop.service.db, till.settings, invoice_id, till.clock(), force)
+    manual.cancel(till.shop.service.db, till.settings, invoice_id, till.clock(), force)
 
 
 def settle(till, invoice_id, reason="a friend"):
-    by_hand.settle(
-        till.shop.service.db, till.settings, invoice_id, reason, till.clock()
-    )
+    manual.settle(till.shop.service.db, till.settings, invoice_id, reason, till.clock())
 
 
 def dismiss(till, invoice_id, reason="sent back"):
-    return by_hand.dismiss(
+    return manual.dismiss(
         till.shop.service.db, till.settings, invoice_id, reason, till.clock()
     )
 

@@ -31,7 +31,7 @@ def part_of(receiver: Receiver, is_server: bool) -> str:
 
 
 @dataclass(eq=False)
-class Lane:
+class DeliveryQueue:
     """One way out in this run: a receiver, or the mail server with all who get mail.
 
     It has one attempt at a time until it takes something, so a receiver that hangs holds up one
