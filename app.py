@@ -49,7 +49,7 @@ def create_invoice(call: Call) -> Response:
     """Converts dollars to satoshis at the live price, with a deposit address of its own."""
     service = call.service
     order = create.order_of(call.merchant_id, call.body(accepts.NEW_INVOICE))
-    return call.once(
+    return call.create_once(
         prepare=lambda: create.quote(service.db, service.prices, service.now(), order),
         make=lambda quote: call.resources.invoice.dump(
             create.new_invoice(
@@ -63,13 +63,13 @@ def list_invoices(call: Call) -> Response:
     """The newest invoices, all or those of one status."""
     wanted = call.query(accepts.INVOICE_QUERY)
     query = invoices.LIST_BY_STATUS if "status" in wanted else invoices.LIST
-    return call.listed(call.resources.invoice, query, **wanted)
+    return call.list_rows(call.resources.invoice, query, **wanted)
 
 
 def get_invoice(call: Call, id: str) -> Response:
     """One invoice; clients poll it to see it paid."""
     return json_response(
-        call.resources.invoice.dump(call.own(invoices.BY_ID, "inv", id))
+        call.resources.invoice.dump(call.get_or_404(invoices.BY_ID, "inv", id))
     )
 
 
@@ -77,7 +77,7 @@ def create_payment_link(call: Call) -> Response:
     """A reusable checkout page; its invoices are made when somebody pays."""
     wanted = call.body(accepts.NEW_PAYMENT_LINK, empty=b"{}")
     service = call.service
-    return call.once(
+    return call.create_once(
         prepare=lambda: None,
         make=lambda _: call.resources.payment_link.dump(
             new_link(service.db, service.now(), call.merchant_id, wanted)
@@ -88,13 +88,13 @@ def create_payment_link(call: Call) -> Response:
 def list_payment_links(call: Call) -> Response:
     """The newest payment links."""
     wanted = call.query(accepts.LIST_QUERY)
-    return call.listed(call.resources.payment_link, links.LIST, **wanted)
+    return call.list_rows(call.resources.payment_link, links.LIST, **wanted)
 
 
 def get_payment_link(call: Call, id: str) -> Response:
     """One payment link."""
     return json_response(
-        call.resources.payment_link.dump(call.own(links.BY_ID, "lnk", id))
+        call.resources.payment_link.dump(call.get_or_404(links.BY_ID, "lnk", id))
     )
 
 
@@ -104,10 +104,10 @@ def list_payments(call: Call) -> Response:
     resource = call.resources.payment
     invoice_id = wanted.get("invoice_id")
     if invoice_id is None:
-        return call.listed(resource, payments.LIST, **wanted)
+        return call.list_rows(resource, payments.LIST, **wanted)
     if not is_id("inv", invoice_id):
         return json_response(resource.listed((), []))
-    return call.listed(resource, payments.LIST_BY_INVOICE, **wanted)
+    return call.list_rows(resource, payments.LIST_BY_INVOICE, **wanted)
 
 
 # fmt: off

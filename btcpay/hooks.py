@@ -32,7 +32,7 @@ if (
     from btcpay.chain.pool import Pool
     from btcpay.chain.sources import BlockSource, Listener
     from btcpay.merchants.keys import IssuedKey
-    from btcpay.notify.kinds import Resource
+    from btcpay.notify.kinds import PartResource
     from btcpay.notify.mail.texts import MailText
     from btcpay.notify.transport import Transport
     from btcpay.proofs.block import ProvenBlock
@@ -263,7 +263,7 @@ class EventKinds(Hook):
     """Asked by `notify/events.py`, when it is imported: the part's resource with its events."""
 
     module = "kinds"
-    resource: Resource[Any]
+    resource: PartResource[Any]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,7 +49,7 @@ class Call(NamedTuple):
     def resources(self) -> Resources:
         return self.service.resources
 
-    def own(self, query: Typed[T], prefix: str, id: str) -> T:
+    def get_or_404(self, query: Typed[T], prefix: str, id: str) -> T:
         """The merchant's row of this id. Raises NotFound."""
         asked: Values = {"id": id, "merchant_id": self.merchant_id}
         row = self.service.db.row(query, **asked) if is_id(prefix, id) else None
@@ -58,7 +58,7 @@ class Call(NamedTuple):
             raise NotFound(f"there is no {kind} with this id")
         return row
 
-    def listed(self, resource: Resource, query: Any, **values: Any) -> Response:
+    def list_rows(self, resource: Resource, query: Any, **values: Any) -> Response:
         """The list envelope around the rows of a SELECT."""
         found = self.service.db.packed(query, merchant_id=self.merchant_id, **values)
         return json_response(resource.listed(*found))
@@ -73,7 +73,7 @@ class Call(NamedTuple):
             note_ignored(g.body, schema.fields)
         return accepts.load(schema, g.body)
 
-    def once(
+    def create_once(
         self, prepare: Callable[[], Any], make: Callable[[Any], dict[str, Any]]
     ) -> Response:
         """201 with what `make` stores and returns, exactly once for an Idempotency-Key.
@@ -88,7 +88,7 @@ class Call(NamedTuple):
                 "idempotency_key": idempotency.check_key(key),
                 "body_sha256": sha256(g.body),
             }
-        text, replayed = idempotency.once(
+        text, replayed = idempotency.create_once(
             service.db,
             subject,
             service.now(),

@@ -27,7 +27,7 @@ def check_key(text: str) -> str:
     return text
 
 
-def once(
+def create_once(
     db: Database,
     subject: Values | None,
     now: datetime,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from btcpay.invoices.events import recorded
+from btcpay.invoices.events import history_entry
 from btcpay.invoices.status import invoice_of, known_outputs, rules_for
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
@@ -80,12 +80,12 @@ def history_of(
     for change in case.noted:
         if change.kind:
             detail = _detail(change) | explorer
-            yield recorded(case.row.id, Kind(change.kind), detail, now)
+            yield history_entry(case.row.id, Kind(change.kind), detail, now)
     blocks = {receipt.txid: _place(receipt.block) for receipt in case.outcome.payments}
     for row in made:
         detail = {"id": row.id, "txid": row.tx_hash, "amount_sats": row.amount_sats}
         detail |= {"block": blocks[row.tx_hash]} | explorer
-        yield recorded(case.row.id, Kind.PAYMENT, detail, now)
+        yield history_entry(case.row.id, Kind.PAYMENT, detail, now)
 
 
 def _detail(change: Change) -> dict[str, Any]:

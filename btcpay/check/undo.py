@@ -6,7 +6,7 @@ from datetime import datetime
 from btcpay import hooks
 from btcpay.check.outcomes import payment_news
 from btcpay.check.parts import plan_undo, undo_planned
-from btcpay.invoices.events import record, try_update
+from btcpay.invoices.events import record, try_update_attention
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
@@ -87,7 +87,7 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
             payment_news(EventKind.PAYMENT_UNDONE, payment) for payment in undone[id]
         ]
         news += [News(EventKind.INVOICE_REOPENED)] * (id in reopened)
-        try_update(db, settings, id, now, news)
+        try_update_attention(db, settings, id, now, news)
     days.take(db, taken)
     plan_undo(db, height, now)
 

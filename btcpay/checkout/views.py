@@ -20,7 +20,7 @@ from btcpay.checkout.link_page import (
 )
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.invoices import emails
-from btcpay.invoices.links import raised
+from btcpay.invoices.links import sum_raised
 from btcpay.merchants import branding
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
@@ -98,7 +98,7 @@ class Checkout:
             for part in hooks.of(hooks.InvoiceFrame)
         )
         frame = next(filter(None, frames), None)
-        asks = emails.may_be_asked(self.service.settings, snapshot.row, snapshot.now)
+        asks = emails.may_ask(self.service.settings, snapshot.row, snapshot.now)
         done = request.args.get("done")
         status = 200 if wrong is None else 400
         asked = {
@@ -126,8 +126,8 @@ class Checkout:
             address = checked_address(typed.strip())
         except ValueError:
             return self.show_invoice(id, wrong=typed)
-        if emails.may_be_asked(self.service.settings, snapshot.row, snapshot.now):
-            emails.ask(self.service.db, snapshot.row, address, snapshot.now)
+        if emails.may_ask(self.service.settings, snapshot.row, snapshot.now):
+            emails.store_address(self.service.db, snapshot.row, address, snapshot.now)
         to = urlencode({"done": "mailed"} | languages.language_parameter())
         return Response(status=303, headers={"Location": f"../{id}?{to}"})
 
@@ -230,7 +230,7 @@ class Checkout:
         values = link_values(link, refused, typed or {}, unpaid)
         status = refused.status if refused else 200 if values["active"] else GONE
         values |= {"press": new_form_id(), "root": self.service.settings.base_url}
-        values["raised"] = raised(self.service.db, link) if link.goal else None
+        values["raised"] = sum_raised(self.service.db, link) if link.goal else None
         page = self.pages.page("link.html", status, brand, **values)
         if refused and refused.retry_after_s:
             page.headers["Retry-After"] = str(refused.retry_after_s)

@@ -17,7 +17,7 @@ from typing import Any
 import click
 import orjson
 
-from btcpay.notify.kinds import Resource
+from btcpay.notify.kinds import PartResource
 from btcpay.settings.logs import is_json
 from btcpay.settings.settings import Settings, is_said, read_or_exit
 from btcpay.values.times import iso_ms, utc_now
@@ -204,13 +204,13 @@ def merchant_names(db: Database) -> dict[int, str]:
 
 
 def facts_of(
-    of: Resource[Any], base_url: str, merchant: str, row: Any
+    of: PartResource[Any], base_url: str, merchant: str, row: Any
 ) -> dict[str, Any]:
     """All that events have of a part's resource, and whose it is; an amount is its text.
 
     An event's amount is a JSON number, of which many programs drop the last zeros.
     """
-    shown = of.shown(base_url, row).items()
+    shown = of.serialize(base_url, row).items()
     facts = {name: json_text(value) for name, value in shown}
     return {"object": of.name, "id": row.id, "merchant": merchant} | facts
 
@@ -224,7 +224,7 @@ def json_text(value: Any) -> Any:
 
 def add_list_and_show(
     group: click.Group,
-    of: Resource[Any],
+    of: PartResource[Any],
     newest: Typed[Any],
     columns: str,
     more: Callable[[Database, str], dict[str, Any]] = lambda _db, _id: {},

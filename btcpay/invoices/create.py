@@ -158,7 +158,7 @@ def dust_limit_of(db: Database, merchant_id: int) -> int:
     )
 
 
-def least_of(dust_limit_sats: int, price: Decimal, currency: str) -> Decimal:
+def least_amount(dust_limit_sats: int, price: Decimal, currency: str) -> Decimal:
     """The least amount of the currency that a wallet can send."""
     return (dust_limit_sats * price / SATS_PER_BTC).quantize(
         unit_of(currency), ROUND_CEILING
@@ -178,7 +178,9 @@ def quote_at(price: Price, order: Order, dust_limit_sats: int = 0) -> Quote:
     of_amount = price.in_currency if order.currency else price.usd
     if (
         high is not None
-        and amount < (least := least_of(dust_limit_sats, of_amount, currency)) <= high
+        and amount
+        < (least := least_amount(dust_limit_sats, of_amount, currency))
+        <= high
     ):
         raise TooLittle(least, currency)
     amount_sats = sats_for(amount, of_amount)

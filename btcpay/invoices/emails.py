@@ -18,7 +18,7 @@ BATCH = 400
 _EMAIL = re.compile(r'"customer_email":"(?:[^"\\]|\\.)*"')
 
 
-def may_be_asked(settings: Settings, row: Invoice, now: datetime) -> bool:
+def may_ask(settings: Settings, row: Invoice, now: datetime) -> bool:
     """True where mail is set up, for a paid invoice that has no address and would keep one."""
     if (
         row.status != InvoiceStatus.PAID
@@ -30,7 +30,7 @@ def may_be_asked(settings: Settings, row: Invoice, now: datetime) -> bool:
     return not kept or now < from_ms(row.finished_at or 0) + kept
 
 
-def ask(db: Database, row: Invoice, address: str, now: datetime) -> None:
+def store_address(db: Database, row: Invoice, address: str, now: datetime) -> None:
     """Stores the address and adds the mail, unless somebody has been faster."""
     at = to_ms(now)
     with db.write():

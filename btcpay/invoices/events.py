@@ -67,11 +67,13 @@ def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
         raise Refused(
             "changed", f"invoice {row.id} is not {row.status} any more; try again"
         )
-    told = [recorded(one.row.id, Kind(one.status), one.detail, now) for one in ends]
+    told = [
+        history_entry(one.row.id, Kind(one.status), one.detail, now) for one in ends
+    ]
     at_once.run(db, events.RECORD, told)
 
 
-def recorded(
+def history_entry(
     invoice_id: str, kind: Kind, detail: dict[str, Any], now: datetime
 ) -> Values:
     """An entry for `events.RECORD`. Raises ValueError for a kind that is not declared."""
@@ -86,8 +88,8 @@ def recorded(
 def record(
     db: Database, invoice_id: str, kind: Kind, detail: dict[str, Any], now: datetime
 ) -> None:
-    """Adds to the invoice's history, as `recorded` says."""
-    db.run(events.RECORD, **recorded(invoice_id, kind, detail, now))
+    """Adds to the invoice's history, as `history_entry` has it."""
+    db.run(events.RECORD, **history_entry(invoice_id, kind, detail, now))
 
 
 def update_attention(
@@ -226,7 +228,7 @@ def _state(row: Invoice, verdict: Verdict, reason: str | None) -> dict[str, Any]
     }
 
 
-def try_update(
+def try_update_attention(
     db: Database,
     settings: Settings,
     invoice_id: str,

@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from btcpay.invoices.create import Price, dust_limit_of, least_of, worth_usd
+from btcpay.invoices.create import Price, dust_limit_of, least_amount, worth_usd
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import NewEvent, News, publish
 from btcpay.values.errors import CommandError, TooLittle
@@ -91,7 +91,7 @@ def _texts(wanted: Mapping[str, Any]) -> Any:
     )
 
 
-def raised(db: Database, link: PaymentLink) -> Decimal:
+def sum_raised(db: Database, link: PaymentLink) -> Decimal:
     """The sum that a link with a goal has brought: of what its paid invoices asked for."""
     minor = 10 ** places_of(link.currency)
     return of_minor(
@@ -105,7 +105,7 @@ def _amounts(
     """The wanted amounts as columns, each with its worth in dollars. Raises TooLittle, TooMuch."""
     typed = {name: wanted.get(f"{name}_usd") for name in AMOUNTS}
     if price:
-        least = least_of(
+        least = least_amount(
             dust_limit_of(db, merchant_id), price.in_currency, price.currency
         )
         said = [*typed.values(), *wanted.get("suggested", ())]

@@ -96,7 +96,7 @@ def symbol(currency: str, language: str) -> str:
     return str(_of(language)["symbols"].get(currency, currency))
 
 
-def written(worth: Money, language: str) -> str:
+def format_money(worth: Money, language: str) -> str:
     return money(worth.amount, worth.currency, language)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from btcpay import hooks
-from btcpay.notify.kinds import EventKind, Kind, Resource
+from btcpay.notify.kinds import EventKind, Kind, PartResource
 from btcpay.values.errors import BadRow
 from btcpay.values.ids import new_id
 from btcpay.values.statuses import InvoiceStatus, LinkStatus
@@ -20,7 +20,7 @@ from storage.queries import deliveries, events, invoices, links
 from storage.statement import blank, changed
 
 # Each part's resource, by its name.
-PART_RESOURCES: dict[str, Resource[Any]] = {
+PART_RESOURCES: dict[str, PartResource[Any]] = {
     part.resource.name: part.resource for part in hooks.of(hooks.EventKinds)
 }
 _ALL: list[Kind] = [
@@ -97,7 +97,7 @@ def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
         raise BadRow(f"{row.kind!r} is no kind of event")
     if part := PART_RESOURCES.get(kind.resource):
         own = changed(db.only(part.by_id, id=row.resource_id or ""), **state_of(row))
-        data = {kind.resource: part.shown(resources.base_url, own)}
+        data = {kind.resource: part.serialize(resources.base_url, own)}
     elif kind.resource == "payment_link":
         link = db.only(links.ANY_BY_ID, id=row.payment_link_id or "")
         is_active = kind == EventKind.PAYMENT_LINK_CREATED

@@ -88,18 +88,18 @@ def properties_beside(file: str) -> dict[str, Any]:
     )
 
 
-class About(Protocol):
+class EventSubject(Protocol):
     """The row that an event is about: an invoice, a link, or a part's own resource."""
 
     id: str
     merchant_id: int
 
 
-R = TypeVar("R", bound=About)
+R = TypeVar("R", bound=EventSubject)
 
 
 @dataclass(frozen=True)
-class Resource(Generic[R]):
+class PartResource(Generic[R]):
     """A part's own resource, such as a refund, with events and a page of its own.
 
     `prefix`: of its ids. `state`: the columns that may change, which an event keeps as they were.
@@ -118,7 +118,7 @@ class Resource(Generic[R]):
         """The row that a command names. Raises CommandError."""
         return db.named(self.by_id, f"{self.name} {id!r}", id=id)
 
-    def of_page(self, db: Database, id: str) -> R:
+    def get_or_404(self, db: Database, id: str) -> R:
         """The row whose page is asked for. Raises NotFound."""
         row = db.row(self.by_id, id=id) if is_id(self.prefix, id) else None
         if row is None:
@@ -128,7 +128,7 @@ class Resource(Generic[R]):
     def url_of(self, base_url: str, id: str) -> str:
         return f"{base_url}/{self.name}/{id}"
 
-    def shown(self, base_url: str, row: R) -> dict[str, Any]:
+    def serialize(self, base_url: str, row: R) -> dict[str, Any]:
         """Its fields, as events and commands show them; raises what `computed` raises."""
         found = {name: getattr(row, name, None) for name in self.properties}
         times = {

@@ -225,7 +225,7 @@ class Outbox:
         if self._mail and receiver.transport in receivers.MAILS:
             return self._mail.prepare(receiver, row, now)
         event = event_of(self._db, self._resources, row)
-        event = TRANSPORTS[receiver.transport].told(self._db, receiver, row, event)
+        event = TRANSPORTS[receiver.transport].adapt(self._db, receiver, row, event)
         return lambda: self._send(receiver, event, now)
 
     def _is_ours(self, row: deliveries.Due) -> bool:

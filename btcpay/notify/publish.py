@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 import orjson
 
-from btcpay.notify.kinds import About, Kind, R, Resource
+from btcpay.notify.kinds import EventSubject, Kind, PartResource, R
 from btcpay.notify.transport import NewDelivery
 from btcpay.notify.transports import TRANSPORTS
 from btcpay.values.ids import new_id
@@ -45,7 +45,7 @@ class NewEvent(NamedTuple):
     and for a link, of which the kind says all.
     """
 
-    row: About
+    row: EventSubject
     news: News
     state: Mapping[str, Any] | None = None
 
@@ -67,7 +67,7 @@ def publish(db: Database, told: Sequence[NewEvent], now: datetime) -> None:
         for receiver in wanting[one.row.merchant_id]:
             transport = TRANSPORTS.get(receiver.transport)  # None: its part was deleted
             for new_delivery in (
-                transport.names(receiver, event, one.row, one.known)
+                transport.deliveries_for(receiver, event, one.row, one.known)
                 if transport
                 else ()
             ):
@@ -77,7 +77,7 @@ def publish(db: Database, told: Sequence[NewEvent], now: datetime) -> None:
 
 
 def publish_resource(
-    db: Database, of: Resource[R], id: str, kind: Kind, now: datetime
+    db: Database, of: PartResource[R], id: str, kind: Kind, now: datetime
 ) -> R:
     """An event of a part's own resource, as its row is now, which it returns."""
     row = db.only(of.by_id, id=id)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from btcpay.http.http_client import Session
 from btcpay.notify.events import Event
-from btcpay.notify.kinds import About
+from btcpay.notify.kinds import EventSubject
 from btcpay.notify.outcome import Answer
 from btcpay.values.errors import FetchError, TimedOut
 from storage.database import Database, Row
@@ -42,8 +42,8 @@ class Transport:
     # line, since it would undo there what the later one did.
     drops_overtaken = False
 
-    def names(
-        self, receiver: Receiver, event: PublicEvent, about: About, state: Row
+    def deliveries_for(
+        self, receiver: Receiver, event: PublicEvent, about: EventSubject, state: Row
     ) -> Iterable[NewDelivery]:
         """The deliveries of an event to this receiver, in order; none where it is not concerned.
 
@@ -51,7 +51,7 @@ class Transport:
         """
         return [delivery_of(event)]
 
-    def told(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
+    def adapt(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
         """A delivery's event in the form that this receiver gets. Raises BadRow."""
         return event
 

@@ -18,7 +18,7 @@ from datetime import datetime
 from btcpay import hooks
 from btcpay.http.http_client import Session
 from btcpay.notify.events import Event
-from btcpay.notify.kinds import About
+from btcpay.notify.kinds import EventSubject
 from btcpay.notify.outcome import Answer
 from btcpay.notify.transport import NewDelivery, Transport, post
 from btcpay.values.times import to_ms
@@ -126,8 +126,8 @@ class Receipt(Transport):
     A bill's invoice has none: its customer is thanked once the bill is paid.
     """
 
-    def names(
-        self, receiver: Receiver, event: PublicEvent, about: About, state: Row
+    def deliveries_for(
+        self, receiver: Receiver, event: PublicEvent, about: EventSubject, state: Row
     ) -> list[NewDelivery]:
         if getattr(about, "bill_id", None):
             return []

@@ -79,7 +79,7 @@ def test_a_key_that_is_fulfilled_at_the_last_moment_is_not_taken_over(
             made.append(name)
             return f'{{"id": "{name}"}}'
 
-        return idempotency.once(db, subject, clock(), lambda: None, make)[0]
+        return idempotency.create_once(db, subject, clock(), lambda: None, make)[0]
 
     def slowly(*given):
         answer = keep(*given)

@@ -9,7 +9,7 @@ import pytest
 
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.notify.mail import shop_texts, texts
-from btcpay.notify.mail.texts import About, MailText, message_of
+from btcpay.notify.mail.texts import InvoiceNews, MailText, message_of
 from btcpay.settings.mail_settings import Sender
 from btcpay.settlement.attention import REASONS
 from storage.models import Invoice
@@ -121,7 +121,7 @@ STATE = {"received_sats": 50_000, "paid_at": 1_700_000_000_000, "tx_hash": "ab" 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_letter_in_every_language(language):
-    about = About(INVOICE, STATE | {"attention": "short"}, PAGE, BERLIN)
+    about = InvoiceNews(INVOICE, STATE | {"attention": "short"}, PAGE, BERLIN)
     mails = [
         texts.paid(about, language),
         texts.receipt(about, language, BRAND),
@@ -129,7 +129,7 @@ def test_every_letter_in_every_language(language):
     ]
     mails += [
         texts.attention(
-            About(INVOICE, STATE | {"attention": reason}, PAGE, BERLIN), language
+            InvoiceNews(INVOICE, STATE | {"attention": reason}, PAGE, BERLIN), language
         )
         for reason in REASONS
     ]
@@ -148,7 +148,7 @@ def test_every_letter_in_every_language(language):
 
 
 def test_a_receipt_says_what_the_page_says():
-    about = About(INVOICE, STATE, PAGE, BERLIN)
+    about = InvoiceNews(INVOICE, STATE, PAGE, BERLIN)
     receipt = texts.receipt(about, "en", BRAND)
     assert receipt.subject == "Receipt from My shop · 10442"
     assert receipt.text.split("\n\n") == [
@@ -160,9 +160,9 @@ def test_a_receipt_says_what_the_page_says():
         "Print receipt:\nhttps://pay.example.com/pay/inv_1\n",
     ]
     named = changed(INVOICE, customer_name="Ada", customer_note="For\ntable 7")
-    receipt = texts.receipt(About(named, STATE, PAGE, BERLIN), "en", BRAND)
+    receipt = texts.receipt(InvoiceNews(named, STATE, PAGE, BERLIN), "en", BRAND)
     assert "For: Two mugs\nName: Ada\nNote: For table 7\nTime: " in receipt.text
-    about = About(changed(INVOICE, reference=None), STATE, PAGE, BERLIN)
+    about = InvoiceNews(changed(INVOICE, reference=None), STATE, PAGE, BERLIN)
     assert texts.receipt(about, "en", BRAND).subject == "Receipt from My shop"
     reachable = texts.receipt(
         about, "en", SimpleNamespace(seller="My shop", contact="me@example.com")

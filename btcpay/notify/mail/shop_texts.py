@@ -76,7 +76,7 @@ def _brought(told: Day, language: str) -> tuple[str, str]:
     came = catalog(language).ngettext(
         "%(number)s payment", "%(number)s payments", told.payments
     )
-    amount = " + ".join(formats.written(one, language) for one in told.took)
+    amount = " + ".join(formats.format_money(one, language) for one in told.took)
     return amount, came % {"number": formats.whole(told.payments, language)}
 
 

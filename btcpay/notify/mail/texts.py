@@ -95,7 +95,7 @@ def message_of(
 
 
 @dataclass(frozen=True)
-class About:
+class InvoiceNews:
     """A mail's invoice, its state at the event, its page, and the seller's time zone."""
 
     invoice: Invoice
@@ -104,14 +104,14 @@ class About:
     zone: tzinfo
 
 
-def paid(about: About, language: str) -> MailText:
+def paid(about: InvoiceNews, language: str) -> MailText:
     """To the merchant: an invoice is paid."""
     gettext = catalog(language).gettext
     sentences = [gettext("This invoice is paid.")]
     return _mail(about, language, gettext("Invoice paid: %(amount)s"), sentences)
 
 
-def receipt(about: About, language: str, brand: merchants.Shown) -> MailText:
+def receipt(about: InvoiceNews, language: str, brand: merchants.Shown) -> MailText:
     """To the customer; `brand` has the seller's name and contact."""
     gettext = catalog(language).gettext
     contact = [(gettext("Contact"), brand.contact)] if brand.contact else []
@@ -126,7 +126,7 @@ def receipt(about: About, language: str, brand: merchants.Shown) -> MailText:
     )
 
 
-def attention(about: About, language: str) -> MailText:
+def attention(about: InvoiceNews, language: str) -> MailText:
     """To the merchant: an invoice needs a human, with the reason."""
     gettext = catalog(language).gettext
     reasons = {
@@ -179,7 +179,7 @@ def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str)
             " Please pay again."
         ),
     }
-    amount = formats.written(asked_of(row), language)
+    amount = formats.format_money(asked_of(row), language)
     about = gettext("About your payment of %(amount)s") % {"amount": amount}
     subject = _subject(about, row)
     body = "\r\n\r\n".join(
@@ -203,7 +203,9 @@ def mail_link(to: str | None, subject: str, body: str) -> str:
     return f"mailto:{quote(address, safe='@')}?subject={subject}&body={body}"
 
 
-def _mail(about: About, language: str, subject: str, sentences: list[str]) -> MailText:
+def _mail(
+    about: InvoiceNews, language: str, subject: str, sentences: list[str]
+) -> MailText:
     link = (catalog(language).gettext("Invoice"), about.page_url)
     whole = _subject(subject % {"amount": _asked(about, language)}, about.invoice)
     return MailText(language, whole, sentences, _facts(about, language), link)
@@ -216,11 +218,11 @@ def _subject(text: str, invoice: Invoice) -> str:
     return text
 
 
-def _asked(about: About, language: str) -> str:
-    return formats.written(asked_of(about.invoice), language)
+def _asked(about: InvoiceNews, language: str) -> str:
+    return formats.format_money(asked_of(about.invoice), language)
 
 
-def _facts(about: About, language: str) -> list[tuple[str, str]]:
+def _facts(about: InvoiceNews, language: str) -> list[tuple[str, str]]:
     """The same facts as in the receipt on the page."""
     gettext = catalog(language).gettext
     invoice = about.invoice

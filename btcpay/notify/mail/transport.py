@@ -11,7 +11,7 @@ from btcpay.notify.events import state_of
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.mail import shop_texts, smtp, texts
 from btcpay.notify.mail.replies import Times
-from btcpay.notify.mail.texts import About, MailText, message_of
+from btcpay.notify.mail.texts import InvoiceNews, MailText, message_of
 from btcpay.notify.outcome import Answer
 from btcpay.settings.mail_settings import MailServer, Sender, checked_address
 from btcpay.values.errors import BadRow
@@ -163,10 +163,10 @@ class Mail:
         say = texts.paid if row.kind == EventKind.INVOICE_PAID else texts.attention
         return say(self._about(row, zone), language)
 
-    def _about(self, row: deliveries.Due, zone: tzinfo) -> About:
+    def _about(self, row: deliveries.Due, zone: tzinfo) -> InvoiceNews:
         invoice = self._db.only(invoices.WHOLE, id=row.invoice_id or row.about)
         state = as_dict(invoice) if row.seq is None else state_of(row)
-        return About(invoice, state, f"{self._base_url}/pay/{invoice.id}", zone)
+        return InvoiceNews(invoice, state, f"{self._base_url}/pay/{invoice.id}", zone)
 
     def _brand(self, merchant_id: int) -> merchants.Shown:
         return self._db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)

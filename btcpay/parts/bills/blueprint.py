@@ -66,7 +66,7 @@ class Views(Pages):
 
     def show(self, id: str, refused: LinkRefused | None = None) -> Response:
         """A bill's page; a GET writes nothing."""
-        bill = RESOURCE.of_page(self.service.db, id)
+        bill = RESOURCE.get_or_404(self.service.db, id)
         due = due_of(self.service.db, bill, self.service.now())
         status = refused.status if refused else 200
         page = self._shown("bill.html", bill, status, due=due, refused=refused)
@@ -76,7 +76,7 @@ class Views(Pages):
 
     def pay(self, id: str) -> Response:
         """Leads to the invoice to pay (303), or shows the page again with the reason."""
-        RESOURCE.of_page(self.service.db, id)
+        RESOURCE.get_or_404(self.service.db, id)
         fields = read_form()
         try:
             return redirect_to_invoice(self.service, self._cookie, OfBill(id), fields)
@@ -86,10 +86,10 @@ class Views(Pages):
             return self.show(id, refused)
 
     def show_stop(self, id: str) -> Response:
-        bill = RESOURCE.of_page(self.service.db, id)
+        bill = RESOURCE.get_or_404(self.service.db, id)
         if bill.series_id is None:
             raise NotFound("the bill is of no series")
-        first = RESOURCE.of_page(self.service.db, bill.series_id)
+        first = RESOURCE.get_or_404(self.service.db, bill.series_id)
         return self._shown("bill_stop.html", bill, first=first)
 
     def stop(self, id: str) -> Response:
@@ -98,7 +98,7 @@ class Views(Pages):
         It takes no token, since a mail program may send it; only such a press is answered without
         a redirect (RFC 8058).
         """
-        bill = RESOURCE.of_page(self.service.db, id)
+        bill = RESOURCE.get_or_404(self.service.db, id)
         self.service.db.run(
             queries.STOP, id=bill.series_id or "", at=to_ms(self.service.now())
         )

@@ -5,7 +5,7 @@ from decimal import Decimal
 import orjson
 
 from btcpay import hooks
-from btcpay.notify.kinds import Kind, Resource, properties_beside
+from btcpay.notify.kinds import Kind, PartResource, properties_beside
 from btcpay.parts.bills import queries
 from btcpay.values.money import rounded, stored_amount
 from btcpay.values.statuses import BillStatus
@@ -44,7 +44,9 @@ def _sums(row: Bill) -> dict[str, orjson.Fragment]:
 
 PROPERTIES = properties_beside(__file__)
 STATE = ("status", "paid", "paid_at")
-RESOURCE = Resource("bill", "bil", BillKind, queries.BY_ID, STATE, PROPERTIES, _sums)
+RESOURCE = PartResource(
+    "bill", "bil", BillKind, queries.BY_ID, STATE, PROPERTIES, _sums
+)
 
 
 HOOK = hooks.EventKinds(resource=RESOURCE)

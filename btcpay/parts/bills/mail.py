@@ -75,11 +75,11 @@ def text_of(
     asked = stored_amount(bill.amount)
     paid = stored_amount(bill.paid)
     facts = [
-        (gettext("Amount"), formats.written(Money(asked, bill.currency), language))
+        (gettext("Amount"), formats.format_money(Money(asked, bill.currency), language))
     ]
     if 0 < paid < asked and bill.status == BillStatus.OPEN:
         left = Money(asked - paid, bill.currency)
-        facts.append((gettext("Still to pay"), formats.written(left, language)))
+        facts.append((gettext("Still to pay"), formats.format_money(left, language)))
     texts = ((gettext("Reference"), bill.reference), (gettext("For"), bill.description))
     facts += [(label, text) for label, text in texts if text]
     subject = subjects[name] % {"name": seller}

@@ -15,7 +15,7 @@ import orjson
 from btcpay import hooks
 from btcpay.http.http_client import Session
 from btcpay.notify.events import Event, state_of
-from btcpay.notify.kinds import About, EventKind, Kind
+from btcpay.notify.kinds import EventKind, EventSubject, Kind
 from btcpay.notify.outcome import Answer
 from btcpay.notify.transport import NewDelivery, Transport, post
 from btcpay.parts.greenfield import queries
@@ -37,8 +37,8 @@ class Greenfield(Transport):
 
     drops_overtaken = True
 
-    def names(
-        self, receiver: Receiver, event: PublicEvent, about: About, state: Row
+    def deliveries_for(
+        self, receiver: Receiver, event: PublicEvent, about: EventSubject, state: Row
     ) -> Iterator[NewDelivery]:
         # A part's own event, such as a refund's, has no name there.
         if event.invoice_id and getattr(about, "store_id", None) == receiver.store_id:
@@ -48,7 +48,7 @@ class Greenfield(Transport):
                     webhook, f"{event.id} {place} {webhook}", line=about.id
                 )
 
-    def told(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
+    def adapt(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
         """The event with a plug-in's content as its data; erased metadata stay erased."""
         invoice = db.only(
             queries.ORDER, store_id=receiver.store_id, id=row.invoice_id or ""

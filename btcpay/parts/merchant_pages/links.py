@@ -16,8 +16,8 @@ from btcpay.invoices.links import (
     edit,
     is_nameless,
     new_link,
-    raised,
     set_active,
+    sum_raised,
 )
 from btcpay.languages import formats
 from btcpay.parts.merchant_pages import queries
@@ -58,7 +58,7 @@ def show_link(visit: Visit, id: str) -> Response:
         "inv", queries.INVOICES_OF_LINK, queries.INVOICE_OF_LINK_PLACE, of_link
     )
     shown = listing.page(db, visit.query)
-    far = raised(db, link) if link.goal else None
+    far = sum_raised(db, link) if link.goal else None
     pictured: Any = {"url": url, "qr": qr_svg(url), "most": queries.MOST_COUNTED}
     return visit.page("link.html", link=link, shown=shown, raised=far, **pictured)
 

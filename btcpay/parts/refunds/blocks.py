@@ -10,7 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from btcpay import hooks
-from btcpay.invoices.events import try_update
+from btcpay.invoices.events import try_update_attention
 from btcpay.parts.refunds import queries
 from btcpay.parts.refunds.acts import SENT, UNDONE, note, step
 from btcpay.parts.refunds.decide import WATCHED_BLOCKS, decide, worth_keeping
@@ -129,7 +129,7 @@ def decide_again(
         gone = [one for one in lost if one.script == script]
         touched |= {row.invoice_id for row in _of_script(db, script, gone, now)}
     for invoice_id in sorted(filter(None, touched)):
-        try_update(db, settings, invoice_id, now, [])
+        try_update_attention(db, settings, invoice_id, now, [])
 
 
 def _of_script(

@@ -27,7 +27,7 @@ class RefundPage(Pages):
 
     def show(self, id: str) -> Response:
         """Asks for an address; one in the query, where the form has led, is shown back."""
-        row = RESOURCE.of_page(self.service.db, id)
+        row = RESOURCE.get_or_404(self.service.db, id)
         text = request.args.get("address", "")
         if row.status != RefundStatus.REQUESTED or not text:
             return self._shown(row)
@@ -43,7 +43,7 @@ class RefundPage(Pages):
         db = self.service.db
         settings = self.service.settings
         fields = read_form()
-        row = RESOURCE.of_page(db, id)
+        row = RESOURCE.get_or_404(db, id)
         text = fields.get("address", "")
         try:
             if "keep" in fields:
@@ -55,7 +55,7 @@ class RefundPage(Pages):
             to = destination.read(db, settings.network, text, row.amount_sats)
         except Refused as refused:
             return self._shown(
-                RESOURCE.of_page(db, id), 400, wrong=refused.code, typed=text[:100]
+                RESOURCE.get_or_404(db, id), 400, wrong=refused.code, typed=text[:100]
             )
         query = urlencode({"address": to.address} | languages.language_parameter())
         return Response(status=303, headers={"Location": f"{id}?{query}"})

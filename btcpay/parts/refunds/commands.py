@@ -59,7 +59,7 @@ def create(
         amount_sats = sums.sats_at(wanted, price)
     order = acts.Order(invoice.merchant_id, invoice.id, amount_sats, reason, address)
     row = acts.make(shell.db, shell.settings, order, shell.now)
-    made = RESOURCE.shown(shell.settings.base_url, row)
+    made = RESOURCE.serialize(shell.settings.base_url, row)
     amount_text = f"{btc_shown(row.amount_sats)} BTC ({row.amount_sats} sat)"
     shell.answer(made, f"{row.id}\n{made['refund_url']}\n{amount_text}")
 
@@ -79,7 +79,7 @@ def confirm_sent(shell: Shell, refund_id: str, output: str | None) -> None:
         return
     outpoint = by_hand.read_outpoint(output)
     row = by_hand.confirm_sent(shell.db, shell.settings, refund_id, outpoint, shell.now)
-    shown = RESOURCE.shown(shell.settings.base_url, row)
+    shown = RESOURCE.serialize(shell.settings.base_url, row)
     shell.answer(shown, f"{row.id} is sent by {row.tx_hash}:{row.vout}")
 
 

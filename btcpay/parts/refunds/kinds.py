@@ -1,7 +1,7 @@
 """The kinds of events that tell of refunds, and what they show."""
 
 from btcpay import hooks
-from btcpay.notify.kinds import Kind, Resource, properties_beside
+from btcpay.notify.kinds import Kind, PartResource, properties_beside
 from btcpay.parts.refunds import queries
 
 
@@ -24,7 +24,7 @@ class RefundKind(Kind):
 
 PROPERTIES = properties_beside(__file__)
 STATE = ("status", "address", "tx_hash", "sent_at")
-RESOURCE = Resource("refund", "rfd", RefundKind, queries.BY_ID, STATE, PROPERTIES)
+RESOURCE = PartResource("refund", "rfd", RefundKind, queries.BY_ID, STATE, PROPERTIES)
 
 
 HOOK = hooks.EventKinds(resource=RESOURCE)
