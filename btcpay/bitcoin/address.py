@@ -2,11 +2,11 @@
 
 from typing import Protocol
 
-from btcpay.bitcoin.wire import Malformed, hash256
+from btcpay.bitcoin.wire import DecodeError, hash256
 
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 CHECKSUM_BYTES = 4
-MAX_BASE58 = (
+MAX_BASE58_CHARS = (
     120  # characters; an extended key has 111, and nothing that is read has more
 )
 
@@ -24,7 +24,7 @@ for _generator in (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3):
 # The least that nodes relay to a script, by its length in bytes: Bitcoin Core's dust limit
 # (policy/policy.cpp, GetDustThreshold), 3 satoshis for each virtual byte of the output and of the
 # input that spends it.
-DUST_SATS = {22: 294, 23: 540, 25: 546, 34: 330}
+DUST_LIMITS_SATS = {22: 294, 23: 540, 25: 546, 34: 330}
 
 
 class Prefixes(Protocol):
@@ -48,14 +48,14 @@ def address_of(script: bytes, network: Prefixes) -> str:
 
 
 def script_of(address: str, network: Prefixes) -> bytes:
-    """The scriptPubKey of an address of the network. Raises Malformed for any other text."""
+    """The scriptPubKey of an address of the network. Raises DecodeError for any other text."""
     if address.lower().startswith(f"{network.bech32_hrp}1"):
         _, version, program = segwit_decode(address)
         return witness_script(version, program)
     payload = b58check_decode(address)
     makers = {network.p2pkh: p2pkh, network.p2sh: p2sh}
     if len(payload) != 21 or payload[:1] not in makers:
-        raise Malformed("no address of this network")
+        raise DecodeError("no address of this network")
     return makers[payload[:1]](payload[1:])
 
 
@@ -86,21 +86,21 @@ def b58check_encode(payload: bytes) -> str:
 
 
 def b58check_decode(text: str) -> bytes:
-    """The inverse of `b58check_encode`. Raises Malformed."""
-    if len(text) > MAX_BASE58:  # the time grows with the square of the length
-        raise Malformed("more characters than an extended key has")
+    """The inverse of `b58check_encode`. Raises DecodeError."""
+    if len(text) > MAX_BASE58_CHARS:  # the time grows with the square of the length
+        raise DecodeError("more characters than an extended key has")
     number = 0
     for char in text:
         digit = BASE58.find(char)
         if digit < 0:
-            raise Malformed("a character that Base58 lacks")
+            raise DecodeError("a character that Base58 lacks")
         number = number * 58 + digit
     zeros = len(text) - len(text.lstrip(BASE58[0]))
     data = bytes(zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")
     payload = data[:-CHECKSUM_BYTES]
     checksum = data[-CHECKSUM_BYTES:]
     if hash256(payload)[:CHECKSUM_BYTES] != checksum:
-        raise Malformed("a wrong checksum")
+        raise DecodeError("a wrong checksum")
     return payload
 
 
@@ -109,24 +109,24 @@ def segwit_encode(hrp: str, version: int, program: bytes) -> str:
     chars = -(-8 * len(program) // 5)
     number = int.from_bytes(program, "big") << 5 * chars - 8 * len(program)
     values = [version, *(number >> 5 * place & 31 for place in reversed(range(chars)))]
-    check = _checksum(hrp, values + [0] * CHECKSUM_CHARS)
+    check = _polymod(hrp, values + [0] * CHECKSUM_CHARS)
     values += [check >> 5 * place & 31 for place in reversed(range(CHECKSUM_CHARS))]
     return f"{hrp}1{''.join(BECH32[value] for value in values)}"
 
 
 def segwit_decode(address: str) -> tuple[str, int, bytes]:
-    """Human-readable part, version and witness program. Raises Malformed, saying why."""
+    """Human-readable part, version and witness program. Raises DecodeError, saying why."""
     hrp, _, data = address.lower().rpartition("1")
     if address not in (address.lower(), address.upper()):
-        raise Malformed("upper and lower case are mixed")
+        raise DecodeError("upper and lower case are mixed")
     if not hrp or len(address) > MAX_CHARS or min(address) < "!" or max(address) > "~":
-        raise Malformed("no human-readable part, or more than 90 characters")
+        raise DecodeError("no human-readable part, or more than 90 characters")
     values = [BECH32.find(char) for char in data]
     if len(values) <= CHECKSUM_CHARS or -1 in values:
-        raise Malformed("no data, or a character that Bech32 lacks")
+        raise DecodeError("no data, or a character that Bech32 lacks")
     version, *program = values[:-CHECKSUM_CHARS]
-    if _checksum(hrp, values):
-        raise Malformed("a wrong checksum")
+    if _polymod(hrp, values):
+        raise DecodeError("a wrong checksum")
     return hrp, version, _program(version, program)
 
 
@@ -137,13 +137,13 @@ def _program(version: int, values: list[int]) -> bytes:
         number = number << 5 | value
     size, filled = divmod(5 * len(values), 8)
     if filled > 4 or number & (1 << filled) - 1:
-        raise Malformed("wrong padding")
+        raise DecodeError("wrong padding")
     if version > 16 or not (2 <= size <= 40 if version else size in (20, 32)):
-        raise Malformed("no such witness program")
+        raise DecodeError("no such witness program")
     return (number >> filled).to_bytes(size, "big")
 
 
-def _checksum(hrp: str, values: list[int]) -> int:
+def _polymod(hrp: str, values: list[int]) -> int:
     """The checksum of these values, of which the first is the version; 0 if they end in theirs."""
     check = 1
     for value in [*(ord(c) >> 5 for c in hrp), 0, *(ord(c) & 31 for c in hrp), *values]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from btcpay.bitcoin.address import BECH32, p2pkh, p2sh, witness_script
 from btcpay.bitcoin.keys import (
-    DescriptorRefused,
     ExtendedKey,
     InvalidChild,
+    InvalidDescriptor,
     KeyExpression,
     parse_key,
 )
@@ -127,32 +127,32 @@ def taproot_output_key(internal: Point) -> bytes:
 
 
 def parse(text: str) -> Descriptor:
-    """The descriptor, with or without its checksum. Raises DescriptorRefused."""
+    """The descriptor, with or without its checksum. Raises InvalidDescriptor."""
     if len(text) > MAX_CHARS:
-        raise DescriptorRefused(f"a descriptor has at most {MAX_CHARS} characters")
+        raise InvalidDescriptor(f"a descriptor has at most {MAX_CHARS} characters")
     script, mark, _ = text.partition("#")
-    if mark and not is_checked(text):
-        raise DescriptorRefused(
+    if mark and not has_valid_checksum(text):
+        raise InvalidDescriptor(
             "its checksum is wrong: check that all of it was copied"
         )
     form, inner = _peeled(script)
     if form not in FORMS:
-        raise DescriptorRefused(_why_not(form))
+        raise InvalidDescriptor(_why_not(form))
     threshold = "1"
     keys = [inner]
     if form[-1] in _MULTI:
         threshold, *keys = inner.split(",")
     elif "," in inner:
-        raise DescriptorRefused(
+        raise InvalidDescriptor(
             "a script tree is not supported, only taproot with a single key"
         )
     most = MOST_KEYS.get(form[:-1], 1)
     if len(keys) > most:
-        raise DescriptorRefused(
+        raise InvalidDescriptor(
             f"it has {len(keys)} keys, and such a script at most {most}"
         )
     if not re.fullmatch("[1-9][0-9]?", threshold) or int(threshold) > len(keys):
-        raise DescriptorRefused(
+        raise InvalidDescriptor(
             "the number of keys that must sign is from 1 to the number of keys"
         )
     descriptor = Descriptor(form, int(threshold), tuple(map(parse_key, keys)))
@@ -181,13 +181,13 @@ def _why_not(form: tuple[str, ...]) -> str:
 
 def _require_agreement(keys: tuple[KeyExpression, ...]) -> None:
     if len({key.is_main for key in keys}) > 1:
-        raise DescriptorRefused("some keys are of mainnet, others of a test network")
+        raise InvalidDescriptor("some keys are of mainnet, others of a test network")
     if len({key.branches for key in keys} - {1}) > 1:
-        raise DescriptorRefused(
+        raise InvalidDescriptor(
             "the keys have different numbers of branches, as <0;1> (BIP389)"
         )
     if len({(key.chain.chain_code, key.chain.public_key) for key in keys}) < len(keys):
-        raise DescriptorRefused(
+        raise InvalidDescriptor(
             "the same key appears twice: one signer would sign for two"
         )
 
@@ -217,7 +217,7 @@ def _symbols(script: str) -> list[int]:
     return symbols
 
 
-def is_checked(text: str) -> bool:
+def has_valid_checksum(text: str) -> bool:
     """True where the text behind the first `#` is the checksum of the text before it."""
     script, _, given = text.partition("#")
     try:

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from operator import eq
 from struct import Struct
 
-from btcpay.bitcoin.wire import Malformed, hash256, txid_bytes, txid_hex, u32
+from btcpay.bitcoin.wire import (
+    DecodeError,
+    hash256,
+    hash_from_hex,
+    hash_to_hex,
+    ser_uint32,
+)
 
 HEADER_BYTES = 80
 RETARGET_INTERVAL = 2016  # blocks between two difficulties of mainnet
@@ -70,28 +76,34 @@ def bits_of(target: int) -> int:
 def build_header(
     version: int, previous: str, merkle_root: str, time: int, bits: int, nonce: int
 ) -> bytes:
-    """The 80 bytes of a header; hashes in reversed hex. Raises Malformed for a value out of range.
+    """The 80 bytes of a header; hashes in reversed hex. Raises DecodeError if out of range.
 
     `version` is signed or unsigned, since explorers differ; the others are unsigned; 32 bits each.
     """
     try:
-        links = txid_bytes(previous) + txid_bytes(merkle_root)
+        links = hash_from_hex(previous) + hash_from_hex(merkle_root)
         signed = version.to_bytes(4, "little", signed=version < 0)
-        header = signed + links + u32(time) + u32(bits) + u32(nonce)
+        header = (
+            signed + links + ser_uint32(time) + ser_uint32(bits) + ser_uint32(nonce)
+        )
     except (ValueError, OverflowError) as error:
-        raise Malformed(f"a header of these does not exist: {error}") from error
+        raise DecodeError(f"a header of these does not exist: {error}") from error
     if (len(previous), len(merkle_root), len(header)) != (64, 64, HEADER_BYTES):
-        raise Malformed("a hash in a header has 32 bytes")
+        raise DecodeError("a hash in a header has 32 bytes")
     return header
 
 
 def parse_header(raw: bytes) -> Header:
-    """The header in exactly 80 bytes. Raises Malformed."""
+    """The header in exactly 80 bytes. Raises DecodeError."""
     if len(raw) != HEADER_BYTES:
-        raise Malformed(f"a header has {HEADER_BYTES} bytes, not {len(raw)}")
+        raise DecodeError(f"a header has {HEADER_BYTES} bytes, not {len(raw)}")
     previous, merkle_root, time, bits = _read(raw)
     return Header(
-        txid_hex(hash256(raw)), txid_hex(previous), txid_hex(merkle_root), time, bits
+        hash_to_hex(hash256(raw)),
+        hash_to_hex(previous),
+        hash_to_hex(merkle_root),
+        time,
+        bits,
     )
 
 
@@ -139,7 +151,7 @@ def merkle_branch(rows: Sequence[Sequence[bytes]], position: int) -> list[bytes]
     ]
 
 
-def has_twins(rows: Sequence[Sequence[bytes]]) -> bool:
+def is_mutated(rows: Sequence[Sequence[bytes]]) -> bool:
     """True where two neighbours that are hashed together are equal, in any row.
 
     A block whose last transactions are repeated has such a tree, and the same root (CVE-2012-2459).
@@ -147,7 +159,9 @@ def has_twins(rows: Sequence[Sequence[bytes]]) -> bool:
     return any(any(map(eq, row[::2], row[1::2])) for row in rows)
 
 
-def root_above(leaf: bytes, branch: Sequence[bytes], position: int) -> bytes:
+def merkle_root_from_branch(
+    leaf: bytes, branch: Sequence[bytes], position: int
+) -> bytes:
     """The root that a leaf at `position` has with these siblings, given from the leaves up."""
     node = leaf
     for level, sibling in enumerate(branch):

@@ -12,7 +12,7 @@ from typing import Self
 
 from btcpay.bitcoin.address import b58check_decode
 from btcpay.bitcoin.secp256k1 import Point
-from btcpay.bitcoin.wire import Malformed
+from btcpay.bitcoin.wire import DecodeError
 
 HARDENED = 0x80000000  # BIP32: the first of the indexes that need the private key
 SERIALIZED_SIZE = 78
@@ -34,17 +34,19 @@ class ExtendedKey:
     def parse(cls, payload: bytes) -> Self:
         """From BIP32's 78 bytes: version 4, depth 1, parent 4, number 4, chain code 32, key 33.
 
-        The caller judges the version. Raises Malformed for a key that BIP32 calls invalid.
+        The caller judges the version. Raises DecodeError for a key that BIP32 calls invalid.
         """
         if len(payload) != SERIALIZED_SIZE:
-            raise Malformed(f"it has {len(payload)} bytes, not {SERIALIZED_SIZE}")
+            raise DecodeError(f"it has {len(payload)} bytes, not {SERIALIZED_SIZE}")
         depth = payload[4]
         if depth == 0 and any(payload[5:13]):
-            raise Malformed("its depth is 0, and yet it has a parent or a child number")
+            raise DecodeError(
+                "its depth is 0, and yet it has a parent or a child number"
+            )
         try:
             point = Point.parse(payload[45:])
         except ValueError:
-            raise Malformed("its public key is no point of the curve") from None
+            raise DecodeError("its public key is no point of the curve") from None
         return cls(point, payload[13:45], depth)
 
     @cached_property
@@ -80,7 +82,7 @@ _STEP = re.compile("[0-9]{1,10}|<[0-9]{1,10}(;[0-9]{1,10})+>")
 _ORIGIN = re.compile(r"\[([0-9a-fA-F]{8})((?:/[0-9]{1,10}['h]?)*)\](.*)", re.DOTALL)
 
 
-class DescriptorRefused(ValueError):
+class InvalidDescriptor(ValueError):
     """The text is no descriptor of an account; the message says why, and never repeats a key."""
 
 
@@ -112,20 +114,20 @@ class KeyExpression:
 
 
 def parse_key(text: str) -> KeyExpression:
-    """Raises DescriptorRefused."""
+    """Raises InvalidDescriptor."""
     origin = ""
     if text.startswith("["):
         found = _ORIGIN.fullmatch(text)
         numbers = re.findall("[0-9]+", found[2]) if found else ()
         if not found or any(int(number) >= HARDENED for number in numbers):
-            raise DescriptorRefused("a key's origin looks like [73c5da0a/84h/0h/0h]")
+            raise InvalidDescriptor("a key's origin looks like [73c5da0a/84h/0h/0h]")
         origin = found[1].lower() + found[2].replace("h", "'")
         text = found[3]
     xpub, *steps = text.split("/")
     key, is_main = _extended(xpub)
     taken, branches = _steps(steps)
     if key.depth + len(taken) + 1 > 255:
-        raise DescriptorRefused("its path is deeper than 255 steps (BIP32)")
+        raise InvalidDescriptor("its path is deeper than 255 steps (BIP32)")
     return KeyExpression(origin, xpub, key, is_main, taken, branches)
 
 
@@ -133,7 +135,7 @@ def is_private(text: str) -> bool:
     """True for an extended private key, whatever its version says, and for a lone one (WIF)."""
     try:
         payload = b58check_decode(text)
-    except Malformed:
+    except DecodeError:
         return False
     is_extended = len(payload) == SERIALIZED_SIZE and payload[_KEY_AT] == 0
     return is_extended or (payload[:1] in _WIF and len(payload) in (33, 34))
@@ -141,44 +143,44 @@ def is_private(text: str) -> bool:
 
 def _extended(text: str) -> tuple[ExtendedKey, bool]:
     if re.fullmatch("[0-9a-fA-F]{64,130}", text):
-        raise DescriptorRefused(
+        raise InvalidDescriptor(
             "a single public key has one address: give an extended one, xpub"
         )
     try:
         payload = b58check_decode(text)
-    except Malformed:
-        raise DescriptorRefused(
+    except DecodeError:
+        raise InvalidDescriptor(
             "a key in it is not an xpub or tpub: copy all of it"
         ) from None
     if is_private(text):
-        raise DescriptorRefused(
+        raise InvalidDescriptor(
             "it holds a private key: never give one to a server; export the PUBLIC descriptor, and"
             " treat this key as seen by others"
         )
     if payload[:4] not in _MAIN_BY_VERSION:
-        raise DescriptorRefused("a descriptor's keys begin with xpub or tpub (BIP380)")
+        raise InvalidDescriptor("a descriptor's keys begin with xpub or tpub (BIP380)")
     try:
         return ExtendedKey.parse(payload), _MAIN_BY_VERSION[payload[:4]]
-    except Malformed as error:
-        raise DescriptorRefused(f"a key in it is invalid: {error}") from None
+    except DecodeError as error:
+        raise InvalidDescriptor(f"a key in it is invalid: {error}") from None
 
 
 def _steps(steps: list[str]) -> tuple[tuple[int, ...], int]:
     """The steps before the range, with the first of the branches; and the number of branches."""
     if re.search("[h']", "".join(steps)):
-        raise DescriptorRefused("a hardened step after a key needs the private key")
+        raise InvalidDescriptor("a hardened step after a key needs the private key")
     if not steps or steps[-1] != "*":
-        raise DescriptorRefused(
+        raise InvalidDescriptor(
             "its range is missing: each key ends in /0/* or /<0;1>/*"
         )
     found = [[int(n) for n in re.findall("[0-9]+", step)] for step in steps[:-1]]
     for step, numbers in zip(steps, found, strict=False):
         is_known = _STEP.fullmatch(step) and max(numbers) < HARDENED
         if not is_known or len(set(numbers)) < len(numbers):
-            raise DescriptorRefused(
+            raise InvalidDescriptor(
                 "a step after a key is a number below 2**31, or branches such as <0;1> (BIP389)"
             )
     several = [len(numbers) for numbers in found if len(numbers) > 1]
     if len(several) > 1 or len(steps) > MAX_STEPS:
-        raise DescriptorRefused("a key has branches once, and at most ten steps")
+        raise InvalidDescriptor("a key has branches once, and at most ten steps")
     return tuple(numbers[0] for numbers in found), max(several, default=1)

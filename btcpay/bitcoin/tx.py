@@ -5,19 +5,19 @@ from functools import cached_property
 from typing import NamedTuple
 
 from btcpay.bitcoin.wire import (
-    Malformed,
-    Reader,
-    compact_size,
+    ByteReader,
+    DecodeError,
     hash256,
-    prefixed,
-    txid_bytes,
-    txid_hex,
-    u32,
+    hash_from_hex,
+    hash_to_hex,
+    ser_compact_size,
+    ser_string,
+    ser_uint32,
 )
 
 SEGWIT_MARKER = b"\x00\x01"
-NO_TXID = "00" * 32
-NO_VOUT = 0xFFFFFFFF
+NULL_TXID = "00" * 32
+NULL_VOUT = 0xFFFFFFFF
 
 
 class Outpoint(NamedTuple):
@@ -28,7 +28,7 @@ class Outpoint(NamedTuple):
 
     @property
     def raw(self) -> bytes:
-        return txid_bytes(self.txid) + u32(self.vout)
+        return hash_from_hex(self.txid) + ser_uint32(self.vout)
 
 
 class TxIn(NamedTuple):
@@ -44,7 +44,7 @@ class TxOut(NamedTuple):
 
     @property
     def raw(self) -> bytes:
-        return self.value_sats.to_bytes(8, "little") + prefixed(self.script)
+        return self.value_sats.to_bytes(8, "little") + ser_string(self.script)
 
 
 @dataclass(frozen=True)
@@ -58,49 +58,52 @@ class Tx:
 
     @cached_property
     def _body(self) -> bytes:
-        parts = [compact_size(len(self.inputs))]
+        parts = [ser_compact_size(len(self.inputs))]
         parts += [
-            i.outpoint.raw + prefixed(i.script_sig) + u32(i.sequence)
+            i.outpoint.raw + ser_string(i.script_sig) + ser_uint32(i.sequence)
             for i in self.inputs
         ]
-        parts.append(compact_size(len(self.outputs)))
+        parts.append(ser_compact_size(len(self.outputs)))
         parts += [output.raw for output in self.outputs]
         return b"".join(parts)
 
     @cached_property
-    def stripped(self) -> bytes:
+    def without_witness(self) -> bytes:
         """Serialised without witness, as its txid commits to it."""
-        return u32(self.version) + self._body + u32(self.locktime)
+        return ser_uint32(self.version) + self._body + ser_uint32(self.locktime)
 
     @cached_property
     def raw(self) -> bytes:
         """Serialised as it travels (BIP144)."""
         if not any(i.witness for i in self.inputs):
-            return self.stripped
+            return self.without_witness
         witness = b"".join(
-            compact_size(len(i.witness)) + b"".join(map(prefixed, i.witness))
+            ser_compact_size(len(i.witness)) + b"".join(map(ser_string, i.witness))
             for i in self.inputs
         )
         return (
-            u32(self.version)
+            ser_uint32(self.version)
             + SEGWIT_MARKER
             + self._body
             + witness
-            + u32(self.locktime)
+            + ser_uint32(self.locktime)
         )
 
     @cached_property
     def txid(self) -> str:
-        return txid_hex(hash256(self.stripped))
+        return hash_to_hex(hash256(self.without_witness))
 
     @property
     def is_coinbase(self) -> bool:
-        return len(self.inputs) == 1 and self.inputs[0].outpoint == (NO_TXID, NO_VOUT)
+        return len(self.inputs) == 1 and self.inputs[0].outpoint == (
+            NULL_TXID,
+            NULL_VOUT,
+        )
 
     @property
     def vsize(self) -> int:
         """Virtual bytes: a quarter of the weight units, rounded up (BIP141)."""
-        return -(-(3 * len(self.stripped) + len(self.raw)) // 4)
+        return -(-(3 * len(self.without_witness) + len(self.raw)) // 4)
 
 
 def coinbase_height(script_sig: bytes) -> int | None:
@@ -120,35 +123,37 @@ def coinbase_height(script_sig: bytes) -> int | None:
 
 
 def parse_tx(raw: bytes) -> Tx:
-    """The transaction in `raw`, which must hold nothing else. Raises Malformed."""
-    reader = Reader(raw)
+    """The transaction in `raw`, which must hold nothing else. Raises DecodeError."""
+    reader = ByteReader(raw)
     tx = read_tx(reader)
     reader.finish()
     return tx
 
 
-def read_tx(reader: Reader) -> Tx:
-    """The next transaction of a block. Raises Malformed."""
-    version = reader.number(4)
+def read_tx(reader: ByteReader) -> Tx:
+    """The next transaction of a block. Raises DecodeError."""
+    version = reader.read_uint(4)
     segwit = reader.starts_with(SEGWIT_MARKER)
     if segwit:
-        reader.take(len(SEGWIT_MARKER))
-    inputs = [_read_input(reader) for _ in range(reader.compact())]
+        reader.read(len(SEGWIT_MARKER))
+    inputs = [_read_input(reader) for _ in range(reader.read_compact_size())]
     outputs = [
-        TxOut(reader.number(8), reader.prefixed()) for _ in range(reader.compact())
+        TxOut(reader.read_uint(8), reader.read_string())
+        for _ in range(reader.read_compact_size())
     ]
     if segwit:
         witnesses = [
-            tuple(reader.prefixed() for _ in range(reader.compact())) for _ in inputs
+            tuple(reader.read_string() for _ in range(reader.read_compact_size()))
+            for _ in inputs
         ]
         if not any(witnesses):
-            raise Malformed("a witness is announced, but there is none")
+            raise DecodeError("a witness is announced, but there is none")
         inputs = [
             i._replace(witness=own) for i, own in zip(inputs, witnesses, strict=True)
         ]
-    return Tx(version, tuple(inputs), tuple(outputs), reader.number(4))
+    return Tx(version, tuple(inputs), tuple(outputs), reader.read_uint(4))
 
 
-def _read_input(reader: Reader) -> TxIn:
-    outpoint = Outpoint(txid_hex(reader.take(32)), reader.number(4))
-    return TxIn(outpoint, reader.prefixed(), reader.number(4))
+def _read_input(reader: ByteReader) -> TxIn:
+    outpoint = Outpoint(hash_to_hex(reader.read(32)), reader.read_uint(4))
+    return TxIn(outpoint, reader.read_string(), reader.read_uint(4))

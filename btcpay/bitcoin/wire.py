@@ -3,7 +3,7 @@
 import hashlib
 
 
-class Malformed(ValueError):
+class DecodeError(ValueError):
     """Bytes that do not decode."""
 
 
@@ -18,21 +18,21 @@ def hash160(data: bytes) -> bytes:
     return hashlib.new("ripemd160", digest, usedforsecurity=False).digest()
 
 
-def txid_hex(digest: bytes) -> str:
+def hash_to_hex(digest: bytes) -> str:
     """A hash of Bitcoin (a transaction's, a block's) as people write it: reversed, in hex."""
     return digest[::-1].hex()
 
 
-def txid_bytes(text: str) -> bytes:
-    """The inverse of `txid_hex`."""
+def hash_from_hex(text: str) -> bytes:
+    """The inverse of `hash_to_hex`."""
     return bytes.fromhex(text)[::-1]
 
 
-def u32(number: int) -> bytes:
+def ser_uint32(number: int) -> bytes:
     return number.to_bytes(4, "little")
 
 
-def compact_size(number: int) -> bytes:
+def ser_compact_size(number: int) -> bytes:
     """A length as Bitcoin prefixes it: 1, 3, 5 or 9 bytes."""
     if number < 0xFD:
         return number.to_bytes(1, "little")
@@ -43,43 +43,43 @@ def compact_size(number: int) -> bytes:
     return b"\xff" + number.to_bytes(8, "little")
 
 
-def prefixed(data: bytes) -> bytes:
-    return compact_size(len(data)) + data
+def ser_string(data: bytes) -> bytes:
+    return ser_compact_size(len(data)) + data
 
 
-class Reader:
-    """Reads forward through bytes, from `at`; raises Malformed where they end too early."""
+class ByteReader:
+    """Reads forward through bytes, from `at`; raises DecodeError where they end too early."""
 
     def __init__(self, data: bytes):
         self._data = data
         self.at = 0
 
-    def take(self, count: int) -> bytes:
+    def read(self, count: int) -> bytes:
         start = self.at
         self.at = self.at + count
         if self.at > len(self._data):
-            raise Malformed(
+            raise DecodeError(
                 f"the data ends {self.at - len(self._data)} bytes too early"
             )
         return self._data[start : self.at]
 
-    def number(self, size: int) -> int:
+    def read_uint(self, size: int) -> int:
         """An unsigned little-endian integer of `size` bytes."""
-        return int.from_bytes(self.take(size), "little")
+        return int.from_bytes(self.read(size), "little")
 
-    def compact(self) -> int:
+    def read_compact_size(self) -> int:
         """A compact size; a longer form than needed is refused, as Bitcoin Core does."""
-        first = self.number(1)
+        first = self.read_uint(1)
         if first < 0xFD:
             return first
         size = {0xFD: 2, 0xFE: 4, 0xFF: 8}[first]
-        number = self.number(size)
-        if len(compact_size(number)) != size + 1:
-            raise Malformed("a length is not in its shortest form")
+        number = self.read_uint(size)
+        if len(ser_compact_size(number)) != size + 1:
+            raise DecodeError("a length is not in its shortest form")
         return number
 
-    def prefixed(self) -> bytes:
-        return self.take(self.compact())
+    def read_string(self) -> bytes:
+        return self.read(self.read_compact_size())
 
     def starts_with(self, prefix: bytes) -> bool:
         """Looks at the bytes ahead without reading them."""
@@ -87,4 +87,4 @@ class Reader:
 
     def finish(self) -> None:
         if self.at != len(self._data):
-            raise Malformed(f"{len(self._data) - self.at} bytes follow the end")
+            raise DecodeError(f"{len(self._data) - self.at} bytes follow the end")

@@ -111,7 +111,7 @@ def _claim(network: Network, one: BlockSource, at: datetime, now: Clock) -> _Cla
     if any(above.previous != below.hash for below, above in pairwise(kept)):
         raise ProofFailed("shows headers that do not form a chain")
     first = kept[-1]
-    coinbase = proven_block(one, first.hash).parts.stripped(0)
+    coinbase = proven_block(one, first.hash).contents.tx_without_witness(0)
     said = coinbase_height(parse_tx(coinbase).inputs[0].script_sig)
     if height and said not in (None, height):
         raise ProofFailed(f"shows block {said} as number {height}")
@@ -171,7 +171,7 @@ def paid_since(
 
             def paid_by(hash: str, sources: Pool[BlockSource] = sources) -> Set[bytes]:
                 block = sources.ask(lambda one: proven_block(one, hash), True)
-                return block.parts.paid.keys() & scripts
+                return block.contents.outputs_by_script.keys() & scripts
 
             try:
                 for paid in threads.map(paid_by, hashes[done:]):

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
-from btcpay.bitcoin.block import BlockParts, scan_block
+from btcpay.bitcoin.block import BlockContents, scan_block
 from btcpay.bitcoin.header import HEADER_BYTES
 from btcpay.proofs.block import ProvenBlock, prove_block
 from btcpay.settlement.values import SeenOutput
@@ -133,8 +133,8 @@ class Announced:
     at: datetime
 
     @cached_property
-    def parts(self) -> BlockParts:
-        """The transaction as the only one of a block. Raises Malformed."""
+    def contents(self) -> BlockContents:
+        """The transaction as the only one of a block. Raises DecodeError."""
         return scan_block(bytes(HEADER_BYTES) + b"\x01" + self.raw)
 
 

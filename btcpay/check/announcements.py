@@ -1,6 +1,6 @@
 """Listens, between two runs, to sources that parts bring.
 
-Announced payments are applied to the invoices they pay, and to those whose money they take back.
+AnnouncedTx payments are applied to the invoices they pay, and to those whose money they take back.
 """
 
 import logging
@@ -12,9 +12,9 @@ from datetime import datetime
 from peewee import PeeweeException
 
 from btcpay import hooks
-from btcpay.bitcoin.block import BlockParts
-from btcpay.bitcoin.wire import txid_bytes, txid_hex
-from btcpay.chain.sources import MAX_INPUTS, Announced, Listener
+from btcpay.bitcoin.block import BlockContents
+from btcpay.bitcoin.wire import hash_from_hex, hash_to_hex
+from btcpay.chain.sources import MAX_INPUTS, AnnouncedTx, Listener
 from btcpay.check.apply import try_apply
 from btcpay.check.facts import conflicting_outputs, is_any_spent
 from btcpay.check.plan import CLOSED_LATELY
@@ -43,7 +43,7 @@ class Announcements:
     settings: Settings
     listener: Listener
     now: Callable[[], datetime]
-    _heard: Sequence[Announced] = field(default=(), init=False)
+    _heard: Sequence[AnnouncedTx] = field(default=(), init=False)
 
     def pause(
         self, seconds: float, wait: Callable[[float], bool], applied: Callable[[], None]
@@ -107,18 +107,18 @@ class Announcements:
             for row in self.db.rows(mempool_watch.WAITING, invoice_id=invoice_id)
         ]
         for one in self._heard:
-            new = _paid(one.parts, script)
-            internal = one.parts.txids[0]
-            txid = txid_hex(internal)
+            new = _paid(one.contents, script)
+            internal = one.contents.txids[0]
+            txid = hash_to_hex(internal)
             others = [seen for seen in waiting if seen.txid != txid]
             left = [
                 seen
                 for seen in others
-                if not is_any_spent(seen.inputs, one.parts.spent)
+                if not is_any_spent(seen.inputs, one.contents.spent_outpoints)
             ]
             lost = {seen.txid for seen in others} - {seen.txid for seen in left}
             is_back = all(
-                self.listener.takes_back(internal, txid_bytes(id)) for id in lost
+                self.listener.takes_back(internal, hash_from_hex(id)) for id in lost
             )
             if not (new or lost) or not is_back:
                 continue
@@ -148,27 +148,33 @@ def open_announcements(
     return None
 
 
-def _concerned(db: Database, heard: Sequence[Announced]) -> dict[str, bytes]:
+def _concerned(db: Database, heard: Sequence[AnnouncedTx]) -> dict[str, bytes]:
     """The paid script, by invoice id; empty for an invoice that only loses money."""
-    scripts = {script.hex() for one in heard for script in one.parts.paid}
+    scripts = {
+        script.hex() for one in heard for script in one.contents.outputs_by_script
+    }
     rows = db.rows(blocks.OF_SCRIPTS, texts=blocks.given(scripts))
     found = {row.id: bytes.fromhex(row.script) for row in rows}
-    spent = set[bytes]().union(*(one.parts.spent for one in heard))
+    spent = set[bytes]().union(*(one.contents.spent_outpoints for one in heard))
     for row in conflicting_outputs(db, spent, ()):
         found.setdefault(row.invoice_id, b"")
     return found
 
 
-def _paid(parts: BlockParts, script: bytes) -> list[SeenOutput]:
+def _paid(parts: BlockContents, script: bytes) -> list[SeenOutput]:
     """The transaction's outputs to the script; none if they exceed the money that can exist."""
-    paid = parts.paid.get(script, ())
+    paid = parts.outputs_by_script.get(script, ())
     if not paid or sum(amount_sats for _, _, amount_sats in paid) > MAX_MONEY_SATS:
         return []
-    spent = sorted(parts.spent) if len(parts.spent) <= MAX_INPUTS else ()
-    inputs = tuple(
-        f"{txid_hex(one[:32])}:{int.from_bytes(one[32:], 'little')}" for one in spent
+    spent = (
+        sorted(parts.spent_outpoints)
+        if len(parts.spent_outpoints) <= MAX_INPUTS
+        else ()
     )
-    txid = txid_hex(parts.txids[0])
+    inputs = tuple(
+        f"{hash_to_hex(one[:32])}:{int.from_bytes(one[32:], 'little')}" for one in spent
+    )
+    txid = hash_to_hex(parts.txids[0])
     return [
         SeenOutput(txid, vout, amount_sats, inputs=inputs)
         for _, vout, amount_sats in paid

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from btcpay.bitcoin.tx import Outpoint, parse_tx
-from btcpay.bitcoin.wire import txid_bytes, txid_hex, u32
+from btcpay.bitcoin.wire import hash_from_hex, hash_to_hex, ser_uint32
 from btcpay.invoices.status import inputs_of
 from btcpay.prices.price import Prices
 from btcpay.proofs.block import ProvenBlock
@@ -36,11 +36,13 @@ def facts_of(
     where = Block(height, block.hash, block.mined_at)
     for row in paid_invoices(db, block):
         _add_paid(found[row.id], bytes.fromhex(row.script), where, block, network)
-    txids = {outpoint[:32] for outpoint in block.parts.spent}
-    for coin in db.rows(blocks.COINS, texts=given(map(txid_hex, txids))):
-        if Outpoint(coin.txid, coin.vout).raw in block.parts.spent:
+    txids = {outpoint[:32] for outpoint in block.contents.spent_outpoints}
+    for coin in db.rows(blocks.COINS, texts=given(map(hash_to_hex, txids))):
+        if Outpoint(coin.txid, coin.vout).raw in block.contents.spent_outpoints:
             found[coin.invoice_id].spent[coin.txid, coin.vout] = height
-    for lost in conflicting_outputs(db, block.parts.spent, block.parts.txids):
+    for lost in conflicting_outputs(
+        db, block.contents.spent_outpoints, block.contents.txids
+    ):
         found[lost.invoice_id].replaced[lost.txid] = height
     return found
 
@@ -48,7 +50,8 @@ def facts_of(
 def paid_invoices(db: Database, block: ProvenBlock) -> list[Invoice]:
     """The invoices whose addresses it pays, each with its `script`."""
     return db.rows(
-        blocks.OF_SCRIPTS, texts=given(script.hex() for script in block.parts.paid)
+        blocks.OF_SCRIPTS,
+        texts=given(script.hex() for script in block.contents.outputs_by_script),
     )
 
 
@@ -58,17 +61,17 @@ def _add_paid(
     inputs: dict[
         int, tuple[str, ...]
     ] = {}  # read once, however many outputs of it pay us
-    for position, vout, amount_sats in block.parts.paid[script]:
+    for position, vout, amount_sats in block.contents.outputs_by_script[script]:
         txid = block.txid(position)
         if position not in inputs:
-            spends = parse_tx(block.parts.stripped(position)).inputs
+            spends = parse_tx(block.contents.tx_without_witness(position)).inputs
             inputs[position] = tuple(
                 f"{o.outpoint.txid}:{o.outpoint.vout}" for o in spends
             )
         facts.confirmed.append(
             SeenOutput(txid, vout, amount_sats, where, position, inputs[position])
         )
-        if Outpoint(txid, vout).raw in block.parts.spent:
+        if Outpoint(txid, vout).raw in block.contents.spent_outpoints:
             facts.spent[txid, vout] = where.height
         if txid not in facts.proofs:
             document = to_document(block.evidence(position), txid, script, network, 1)
@@ -83,7 +86,7 @@ def conflicting_outputs(
         row
         for one in db.rows(mempool_watch.WITH_INPUTS)
         for row in db.rows(mempool_watch.INPUTS, invoice_id=one.invoice_id)
-        if _spends_what_is_spent(row, spent) and txid_bytes(row.txid) not in txids
+        if _spends_what_is_spent(row, spent) and hash_from_hex(row.txid) not in txids
     ]
 
 
@@ -106,13 +109,16 @@ def is_any_spent(inputs: Iterable[str], spent: Set[bytes]) -> bool:
 def spends_of(block: ProvenBlock) -> bytes:
     """The block's spends, shortened: kept while an earlier block is not read."""
     return b"".join(
-        outpoint[:KEY_BYTES] + outpoint[32:] for outpoint in block.parts.spent
+        outpoint[:KEY_BYTES] + outpoint[32:]
+        for outpoint in block.contents.spent_outpoints
     )
 
 
 def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
     """Marks later blocks unread that spend one of these coins, and were read before we knew it."""
-    keys = [txid_bytes(coin.txid)[:KEY_BYTES] + u32(coin.vout) for coin in coins]
+    keys = [
+        hash_from_hex(coin.txid)[:KEY_BYTES] + ser_uint32(coin.vout) for coin in coins
+    ]
     heights = {coin.block.height for coin in coins if coin.block}
     for row in db.rows(blocks.SPENDS, height=max(heights)) if heights else []:
         if any(key in (row.spends or b"") for key in keys):
@@ -127,8 +133,10 @@ def receipt_prices(db: Database, prices: Prices) -> Mapping[str, Decimal]:
     """The current prices of one bitcoin by currency, as far as they are known."""
     currencies = {"USD", *(row.currency for row in db.rows(merchants.CURRENCIES))}
     for currency in currencies:
-        prices.of(
+        prices.rate_for(
             currency
         ).ask()  # all at once, so that waiting for all takes as long as for one
-    known = {currency: prices.of(currency).current_or_none() for currency in currencies}
+    known = {
+        currency: prices.rate_for(currency).current_or_none() for currency in currencies
+    }
     return {currency: price for currency, price in known.items() if price is not None}

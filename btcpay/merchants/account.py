@@ -8,7 +8,7 @@ import re
 import unicodedata
 
 from btcpay.bitcoin.address import (
-    DUST_SATS,
+    DUST_LIMITS_SATS,
     address_of,
     b58check_decode,
     b58check_encode,
@@ -16,11 +16,11 @@ from btcpay.bitcoin.address import (
 from btcpay.bitcoin.descriptor import Descriptor, checksum, parse
 from btcpay.bitcoin.keys import (
     SERIALIZED_SIZE,
-    DescriptorRefused,
     ExtendedKey,
+    InvalidDescriptor,
     is_private,
 )
-from btcpay.bitcoin.wire import Malformed
+from btcpay.bitcoin.wire import DecodeError
 from btcpay.values.errors import BadRow, CommandError
 from btcpay.values.networks import Network
 from storage.database import Row
@@ -87,7 +87,7 @@ def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
         )
     try:
         payload = b58check_decode(text)
-    except Malformed:
+    except DecodeError:
         payload = b""
     if len(payload) != SERIALIZED_SIZE:
         raise CommandError(
@@ -107,7 +107,7 @@ def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
         )
     try:
         ExtendedKey.parse(payload)
-    except Malformed as error:
+    except DecodeError as error:
         raise CommandError(f"this extended key is invalid: {error}") from None
     version = (
         "0488b21e" if main else "043587cf"
@@ -142,7 +142,7 @@ def stored_account(descriptor: str) -> Descriptor:
     """Parsed once for each merchant and process. Raises CommandError."""
     try:
         return parse(descriptor)
-    except DescriptorRefused as error:
+    except InvalidDescriptor as error:
         raise CommandError(str(error)) from None
 
 
@@ -162,9 +162,9 @@ def at_index(descriptor: str, index: int, network: Network) -> tuple[bytes, str]
 
 def dust_limit_of(script: str) -> int:
     """The least that can be sent to an invoice's script, which is in hex. Raises BadRow."""
-    if len(script) // 2 not in DUST_SATS:
+    if len(script) // 2 not in DUST_LIMITS_SATS:
         raise BadRow(f"{script!r} is no script of ours")
-    return DUST_SATS[len(script) // 2]
+    return DUST_LIMITS_SATS[len(script) // 2]
 
 
 def import_request(merchant: Merchant, indexes: range) -> Row:

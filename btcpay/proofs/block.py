@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from btcpay.bitcoin.block import NO_OUTPOINT, BlockParts, scan_block
+from btcpay.bitcoin.block import NULL_OUTPOINT, BlockContents, scan_block
 from btcpay.bitcoin.header import (
     HEADER_BYTES,
-    has_twins,
+    is_mutated,
     merkle_branch,
     merkle_rows,
     parse_header,
 )
-from btcpay.bitcoin.wire import Malformed, hash256, txid_hex
+from btcpay.bitcoin.wire import DecodeError, hash256, hash_to_hex
 from btcpay.proofs.verify import NODE_BYTES, Branch, Evidence, require
 from btcpay.values.errors import ProofFailed
 from btcpay.values.money import MAX_MONEY_SATS
@@ -26,17 +26,17 @@ from btcpay.values.times import from_unix_s
 class ProvenBlock:
     """A block that its header proves; `hash` in reversed hex, `mined_at` as its header says.
 
-    `parts`: the block as it was read; `rows`: its Merkle tree, from the ids up.
+    `contents`: the block as it was read; `rows`: its Merkle tree, from the ids up.
     """
 
     hash: str
     mined_at: datetime
-    parts: BlockParts
+    contents: BlockContents
     rows: Sequence[Sequence[bytes]]
 
     def txid(self, position: int) -> str:
         """The id of the transaction at `position`, in reversed hex; 0 is the coinbase's."""
-        return txid_hex(self.parts.txids[position])
+        return hash_to_hex(self.contents.txids[position])
 
     def evidence(self, position: int) -> Evidence:
         """The proof of the transaction at `position`, with this block's header alone.
@@ -44,11 +44,11 @@ class ProvenBlock:
         A block may have transactions of 64 bytes, and `verify.prove` refuses the evidence of one.
         None of them pays us: one with an output of ours has at least 82.
         """
-        return Evidence(self._branch(position), self._branch(0), [self.parts.header])
+        return Evidence(self._branch(position), self._branch(0), [self.contents.header])
 
     def _branch(self, position: int) -> Branch:
-        siblings = [txid_hex(node) for node in merkle_branch(self.rows, position)]
-        return Branch(self.parts.stripped(position), position, siblings)
+        siblings = [hash_to_hex(node) for node in merkle_branch(self.rows, position)]
+        return Branch(self.contents.tx_without_witness(position), position, siblings)
 
 
 def prove_block(raw: bytes, hash: str) -> ProvenBlock:
@@ -65,25 +65,29 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
     than there is: on a test network anybody may make such a block.
     """
     require(
-        txid_hex(hash256(raw[:HEADER_BYTES])) == hash, "the block has another header"
+        hash_to_hex(hash256(raw[:HEADER_BYTES])) == hash, "the block has another header"
     )
     try:
         header = parse_header(raw[:HEADER_BYTES])
         parts = scan_block(raw)
-    except Malformed as error:
+    except DecodeError as error:
         raise ProofFailed(f"the block does not decode: {error}") from error
     rows = merkle_rows(parts.txids)
-    is_root = txid_hex(rows[-1][0]) == header.merkle_root
+    is_root = hash_to_hex(rows[-1][0]) == header.merkle_root
     require(is_root, "the block's transactions do not lead to the header's root")
-    require(not has_twins(rows), "the block's last transactions are duplicated")
-    first = parts.stripped(0)
+    require(not is_mutated(rows), "the block's last transactions are duplicated")
+    first = parts.tx_without_witness(0)
     is_coinbase = (
-        first[4:41] == b"\x01" + NO_OUTPOINT
+        first[4:41] == b"\x01" + NULL_OUTPOINT
     )  # one input, which spends nothing
     require(is_coinbase, "the block's first transaction is not a coinbase")
     require(len(first) != NODE_BYTES, "the coinbase is as long as a Merkle node")
-    require(NO_OUTPOINT not in parts.spent, "the block has a second coinbase")
-    amounts_sats = (sats for paid in parts.paid.values() for _, _, sats in paid)
+    require(
+        NULL_OUTPOINT not in parts.spent_outpoints, "the block has a second coinbase"
+    )
+    amounts_sats = (
+        sats for paid in parts.outputs_by_script.values() for _, _, sats in paid
+    )
     require(
         max(amounts_sats, default=0) <= MAX_MONEY_SATS,
         "the block pays more than there is",

@@ -12,9 +12,14 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from btcpay.bitcoin.header import Header, parse_header, root_above, target_of
+from btcpay.bitcoin.header import (
+    Header,
+    merkle_root_from_branch,
+    parse_header,
+    target_of,
+)
 from btcpay.bitcoin.tx import Tx, parse_tx
-from btcpay.bitcoin.wire import Malformed, txid_bytes, txid_hex
+from btcpay.bitcoin.wire import DecodeError, hash_from_hex, hash_to_hex
 from btcpay.values.errors import CommandError, ProofFailed
 from btcpay.values.networks import NETWORKS
 from btcpay.values.times import from_unix_s
@@ -76,7 +81,7 @@ def prove(
     try:
         payment = parse_tx(evidence.payment.raw_tx)
         coinbase = parse_tx(evidence.coinbase.raw_tx)
-    except Malformed as error:
+    except DecodeError as error:
         raise ProofFailed(f"the evidence does not decode: {error}") from error
     headers = [check_header(raw, max_target_bits) for raw in evidence.headers]
     require(payment.txid == txid, "the raw transaction has another id")
@@ -106,14 +111,18 @@ def prove(
 
 
 def _check_branch(tx: Tx, branch: Branch, header: Header, name: str) -> None:
-    require(len(tx.stripped) != NODE_BYTES, f"{name} is as long as a Merkle node")
+    require(
+        len(tx.without_witness) != NODE_BYTES, f"{name} is as long as a Merkle node"
+    )
     require(len(branch.merkle) <= MAX_BRANCH, f"the branch of {name} is too long")
     require(
         0 <= branch.position < 1 << len(branch.merkle),
         f"the position of {name} is not in the tree",
     )
-    siblings = [txid_bytes(node) for node in branch.merkle]
-    root = txid_hex(root_above(txid_bytes(tx.txid), siblings, branch.position))
+    siblings = [hash_from_hex(node) for node in branch.merkle]
+    root = hash_to_hex(
+        merkle_root_from_branch(hash_from_hex(tx.txid), siblings, branch.position)
+    )
     require(
         root == header.merkle_root,
         f"the branch of {name} does not lead to the header's root",
@@ -124,7 +133,7 @@ def check_header(raw: bytes, max_target_bits: int) -> Header:
     """The header, checked by itself: its work is done, and hard enough. Raises ProofFailed."""
     try:
         header = parse_header(raw)
-    except Malformed as error:
+    except DecodeError as error:
         raise ProofFailed(f"the header does not decode: {error}") from error
     require(
         header.target <= target_of(max_target_bits),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from btcpay.bitcoin.address import b58check_decode
 from btcpay.bitcoin.keys import HARDENED, ExtendedKey, InvalidChild
 from btcpay.bitcoin.secp256k1 import ORDER, G
-from btcpay.bitcoin.wire import Malformed
+from btcpay.bitcoin.wire import DecodeError
 from tests.support.hd_wallet import XPUB, HdWallet
 from tests.support.paths import VECTORS
 
@@ -117,5 +117,5 @@ X = int.from_bytes(PAYLOAD[46:], "big")
     ],
 )
 def test_what_bip32_calls_invalid_is_malformed(payload, reason):
-    with pytest.raises(Malformed, match=reason):
+    with pytest.raises(DecodeError, match=reason):
         ExtendedKey.parse(payload)

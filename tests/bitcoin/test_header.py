@@ -11,16 +11,16 @@ from btcpay.bitcoin.header import (
     Header,
     bits_of,
     build_header,
-    has_twins,
+    is_mutated,
     merkle_branch,
     merkle_root,
+    merkle_root_from_branch,
     merkle_rows,
     parse_header,
     required_bits,
-    root_above,
     target_of,
 )
-from btcpay.bitcoin.wire import Malformed, hash256
+from btcpay.bitcoin.wire import DecodeError, hash256
 from tests.support.blocks import real_headers
 from tests.support.paths import VECTORS
 
@@ -64,7 +64,7 @@ def test_a_version_is_signed_or_unsigned():
     ("place", "value"), KNOWN["unfit"].values(), ids=KNOWN["unfit"]
 )
 def test_what_does_not_fit_is_malformed(place, value):
-    with pytest.raises(Malformed):
+    with pytest.raises(DecodeError):
         build_header(*FIELDS[:place], value, *FIELDS[place + 1 :])
 
 
@@ -141,7 +141,9 @@ def test_every_branch_leads_to_the_root(count):
     assert rows[0] == row and rows[-1] == [merkle_root(row)]
     for position in range(count):
         branch = merkle_branch(rows, position)
-        assert root_above(row[position], branch, position) == merkle_root(row)
+        assert merkle_root_from_branch(row[position], branch, position) == merkle_root(
+            row
+        )
 
 
 def test_the_last_of_an_odd_row_is_paired_with_itself():
@@ -173,7 +175,7 @@ def test_the_last_of_an_odd_row_is_paired_with_itself():
     ],
 )
 def test_twins_are_paired_neighbours_that_are_equal(numbers, twins):
-    assert has_twins(merkle_rows(leaves(*numbers))) == twins
+    assert is_mutated(merkle_rows(leaves(*numbers))) == twins
 
 
 @pytest.mark.parametrize("count", range(1, 34))
@@ -182,6 +184,6 @@ def test_whatever_is_appended_without_changing_the_root_makes_twins(count):
     row = leaves(*range(count))
     for tail in range(1, count + 1):
         doubled = row + row[-tail:]
-        assert merkle_root(doubled) != merkle_root(row) or has_twins(
+        assert merkle_root(doubled) != merkle_root(row) or is_mutated(
             merkle_rows(doubled)
         )

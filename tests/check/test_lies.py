@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from btcpay.bitcoin.header import target_of
-from btcpay.bitcoin.wire import compact_size
+from btcpay.bitcoin.wire import ser_compact_size
 from btcpay.chain.explorers import esplora
 from btcpay.sandbox.node.block import BITS, Block
 from storage.queries import blocks
@@ -38,7 +38,7 @@ def about_raw(reply):
 
 
 def raw_of(block, txs):
-    return block.header + compact_size(len(txs)) + b"".join(tx.raw for tx in txs)
+    return block.header + ser_compact_size(len(txs)) + b"".join(tx.raw for tx in txs)
 
 
 def another(till, block):

@@ -97,7 +97,7 @@ def test_a_proof_is_kept_without_witness_and_one_with_it_still_holds(till, tmp_p
     for part in ("payment", "coinbase"):
         tx = txs[document[part]["position"]]
         assert any(spending.witness for spending in tx.inputs)
-        assert document[part]["raw_tx"] == tx.stripped.hex()
+        assert document[part]["raw_tx"] == tx.without_witness.hex()
         document[part]["raw_tx"] = tx.raw.hex()
     (row,) = json.loads(verify(till, tmp_path, json.dumps(document))[0])
     assert row["txid"] == till.look(invoice)["tx_hash"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from btcpay.bitcoin.address import b58check_decode, b58check_encode
-from btcpay.bitcoin.descriptor import is_checked
+from btcpay.bitcoin.descriptor import has_valid_checksum
 from btcpay.merchants.account import derive, import_request, parse_account
 from btcpay.merchants.merchants import gap_of
 from btcpay.values.errors import CommandError
@@ -276,7 +276,9 @@ def test_the_export_is_what_importdescriptors_asks_for_and_the_list_what_invoice
     assert request == terminal.json("wallet", "export", "shop")[0]
     assert set(request) == {"desc", "active", "range", "timestamp", "internal"}
     assert request["range"] == [0, 103] and request["active"] is False
-    assert is_checked(request["desc"]) and request["desc"].startswith("wpkh(tpub")
+    assert has_valid_checksum(request["desc"]) and request["desc"].startswith(
+        "wpkh(tpub"
+    )
     assert abs(request["timestamp"] - till.now) < 120
     listed, _ = terminal.run("wallet", "export", "shop", "--addresses")
     addresses = listed.split()

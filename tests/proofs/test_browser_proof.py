@@ -25,10 +25,16 @@ from test_verify import (
     with_payment,
 )
 
-from btcpay.bitcoin.address import DUST_SATS, address_of, p2pkh, p2sh, witness_script
-from btcpay.bitcoin.header import merkle_root, parse_header, root_above
-from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, parse_tx
-from btcpay.bitcoin.wire import hash256, txid_bytes, txid_hex, u32
+from btcpay.bitcoin.address import (
+    DUST_LIMITS_SATS,
+    address_of,
+    p2pkh,
+    p2sh,
+    witness_script,
+)
+from btcpay.bitcoin.header import merkle_root, merkle_root_from_branch, parse_header
+from btcpay.bitcoin.tx import NULL_TXID, NULL_VOUT, Outpoint, Tx, TxIn, TxOut, parse_tx
+from btcpay.bitcoin.wire import hash256, hash_from_hex, hash_to_hex, ser_uint32
 from btcpay.proofs.block import prove_block
 from btcpay.proofs.verify import (
     Branch,
@@ -163,21 +169,24 @@ def of_raw(raw):
 def deep(levels):
     """A payment beside the coinbase, so many levels below the root."""
     above = [f"{level:064x}" for level in range(1, levels)]
-    payment = Branch(PAID.stripped, 1, [TXS[0].txid, *above])
-    siblings = [txid_bytes(node) for node in payment.merkle]
-    root = root_above(txid_bytes(PAID.txid), siblings, 1)
+    payment = Branch(PAID.without_witness, 1, [TXS[0].txid, *above])
+    siblings = [hash_from_hex(node) for node in payment.merkle]
+    root = merkle_root_from_branch(hash_from_hex(PAID.txid), siblings, 1)
     return over(root, payment, Branch(TXS[0].raw, 0, [PAID.txid, *above]))
 
 
 def backwards(raw):
     """The header with a target below zero, whose hash is low enough for it without its sign."""
-    raws = (raw[:72] + u32(0x20FFFFFF) + u32(nonce) for nonce in itertools.count())
+    raws = (
+        raw[:72] + ser_uint32(0x20FFFFFF) + ser_uint32(nonce)
+        for nonce in itertools.count()
+    )
     return next(raw for raw in raws if hash256(raw)[31] < 0x7F)
 
 
-PAIR = hash256(txid_bytes(TXS[0].txid) + txid_bytes(TXS[1].txid))
+PAIR = hash256(hash_from_hex(TXS[0].txid) + hash_from_hex(TXS[1].txid))
 SMALL = Tx(
-    2, (TxIn(Outpoint(NO_TXID, NO_VOUT), b"\x51" * 3, 0),), (TxOut(1, b"\x51"),), 0
+    2, (TxIn(Outpoint(NULL_TXID, NULL_VOUT), b"\x51" * 3, 0),), (TxOut(1, b"\x51"),), 0
 )
 NOTHING = payment(sats=0)
 SWAPPED = leaves_of((PAID, TXS[0]))
@@ -192,12 +201,14 @@ ONE_FLAW = {
         over(merkle_root(SWAPPED), branch(PAID, SWAPPED, 0), branch(TXS[0], SWAPPED, 1)),
         "coinbase"),
     "a branch shorter than the coinbase's": (
-        over(hash256(PAIR + txid_bytes(PAID.txid)), Branch(PAID.raw, 1, [txid_hex(PAIR)]),
+        over(hash256(PAIR + hash_from_hex(PAID.txid)), Branch(PAID.raw, 1, [hash_to_hex(PAIR)]),
             Branch(TXS[0].raw, 0, [TXS[1].txid, PAID.txid])), "branch"),
     "a number of inputs that takes too many bytes": (
-        of_raw(PAID.stripped[:4] + b"\xfd\x01\x00" + PAID.stripped[5:]), "unreadable"),
+        of_raw(PAID.without_witness[:4] + b"\xfd\x01\x00" + PAID.without_witness[5:]),
+        "unreadable"),
     "an empty witness": (
-        with_payment(raw_tx=PAID.stripped[:4] + b"\0\1" + PAID.stripped[4:-4] + b"\0" * 5),
+        with_payment(
+            raw_tx=PAID.without_witness[:4] + b"\0\1" + PAID.without_witness[4:-4] + b"\0" * 5),
         "unreadable"),
     "a target below zero": (with_headers(backwards(FIRST)), "work"),
     "an output of nothing": (evidence_of((TXS[0], NOTHING), 1), "sum"),
@@ -216,7 +227,7 @@ def test_each_rule_alone_refuses_what_every_other_lets_pass(tab):
     for name, (evidence, _) in ONE_FLAW.items():
         raw = evidence.payment.raw_tx
         txid = PAYS.get(name, PAID.txid)
-        txid = txid_hex(hash256(raw)) if raw[4:7] == b"\xfd\x01\x00" else txid
+        txid = hash_to_hex(hash256(raw)) if raw[4:7] == b"\xfd\x01\x00" else txid
         text = of(evidence, txid)
         assert not command_says(text), name
         cases[name] = (
@@ -275,9 +286,9 @@ def test_the_address_that_the_page_shows_stands_for_its_script_on_every_network(
 def document_of(name, position):
     """Of a transaction of a real block, and what it pays to the first script that it pays."""
     block = prove_block(real_block(name), REAL[name])
-    tx = parse_tx(block.parts.stripped(position))
+    tx = parse_tx(block.contents.tx_without_witness(position))
     script = next(
-        output.script for output in tx.outputs if len(output.script) in DUST_SATS
+        output.script for output in tx.outputs if len(output.script) in DUST_LIMITS_SATS
     )
     sats = sum(output.value_sats for output in tx.outputs if output.script == script)
     document = to_document(block.evidence(position), tx.txid, script, "mainnet", 1)

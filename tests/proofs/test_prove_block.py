@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from btcpay.bitcoin.header import merkle_root, merkle_rows
-from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, parse_tx
-from btcpay.bitcoin.wire import compact_size, hash256, txid_bytes
+from btcpay.bitcoin.tx import NULL_TXID, NULL_VOUT, Outpoint, Tx, TxIn, TxOut, parse_tx
+from btcpay.bitcoin.wire import hash256, hash_from_hex, ser_compact_size
 from btcpay.proofs.block import prove_block
 from btcpay.proofs.verify import prove
 from btcpay.values.errors import ProofFailed
@@ -33,16 +33,16 @@ EASY = 0x207FFFFF
 
 def require_evidence(block, position):
     """The evidence is accepted for every script that the transaction pays."""
-    tx = parse_tx(block.parts.stripped(position))
+    tx = parse_tx(block.contents.tx_without_witness(position))
     assert tx.txid == block.txid(position)
     paid = {output.script for output in tx.outputs if output.value_sats}
     for script in sorted(paid)[:3]:
         proven = prove(block.evidence(position), tx.txid, script, EASY, 1)
         assert (proven.block_hash, proven.mined_at) == (block.hash, block.mined_at)
-        if script in block.parts.paid:
+        if script in block.contents.outputs_by_script:
             shown = {
                 vout: sats
-                for at, vout, sats in block.parts.paid[script]
+                for at, vout, sats in block.contents.outputs_by_script[script]
                 if at == position
             }
             assert {v: sats for v, sats in proven.amounts_sats.items() if sats} == shown
@@ -58,7 +58,7 @@ def require_evidence(block, position):
 )
 def test_a_real_block_proves_all_its_transactions(name, mined_at, count):
     block = prove_block(real_block(name), REAL[name])
-    assert block.hash == REAL[name] and len(block.parts.txids) == count
+    assert block.hash == REAL[name] and len(block.contents.txids) == count
     assert iso(block.mined_at) == mined_at
     for position in [0, 1, 2, *range(3, count, 97), count - 2, count - 1]:
         require_evidence(block, position)
@@ -69,9 +69,13 @@ def test_every_transaction_of_a_block_of_this_size_is_proven(size):
     raw = block_of([coinbase(), *map(payment, range(1, size))])
     block = prove_block(raw, hash_of(raw))
     assert block.mined_at == from_unix_s(MINED_AT_S)
-    assert block.parts.paid[P2WPKH][1:] == [(n, 0, 1_000 + n) for n in range(1, size)]
-    assert block.parts.spent == {Outpoint(f"{n:064x}", n).raw for n in range(1, size)}
-    leaves = [txid_bytes(block.txid(n)) for n in range(size)]
+    assert block.contents.outputs_by_script[P2WPKH][1:] == [
+        (n, 0, 1_000 + n) for n in range(1, size)
+    ]
+    assert block.contents.spent_outpoints == {
+        Outpoint(f"{n:064x}", n).raw for n in range(1, size)
+    }
+    leaves = [hash_from_hex(block.txid(n)) for n in range(size)]
     assert merkle_root(leaves) == raw[36:68]
     for position in range(size):
         evidence = block.evidence(position)
@@ -85,7 +89,7 @@ def test_the_worst_block_is_proven(make):
     raw = make()
     block = prove_block(raw, hash_of(raw))
     require_evidence(block, 0)
-    require_evidence(block, len(block.parts.txids) - 1)
+    require_evidence(block, len(block.contents.txids) - 1)
 
 
 def refused(raw, reason, hash=None):
@@ -99,13 +103,19 @@ HASH = hash_of(SMALL)
 
 
 def body(txs):
-    return compact_size(len(txs)) + b"".join(tx.raw for tx in txs)
+    return ser_compact_size(len(txs)) + b"".join(tx.raw for tx in txs)
 
 
 def facts(block):
-    positions = range(len(block.parts.txids))
+    positions = range(len(block.contents.txids))
     evidence = [block.evidence(position) for position in positions]
-    return block.hash, block.mined_at, block.parts.paid, block.parts.spent, evidence
+    return (
+        block.hash,
+        block.mined_at,
+        block.contents.outputs_by_script,
+        block.contents.spent_outpoints,
+        evidence,
+    )
 
 
 def outcome(raw):
@@ -158,7 +168,7 @@ def test_a_doubled_tail_is_refused_though_it_leads_to_the_root(count, tail):
     honest = block_of(txs)
     doubled = [*txs, *txs[-tail:]]
     prove_block(honest, hash_of(honest))
-    assert merkle_root([txid_bytes(tx.txid) for tx in doubled]) == honest[36:68]
+    assert merkle_root([hash_from_hex(tx.txid) for tx in doubled]) == honest[36:68]
     refused(honest[:80] + body(doubled), "duplicated")
 
 
@@ -168,23 +178,26 @@ SOMETHING = Outpoint("ab" * 32, 1)
 
 def small_tx(script_sig, outpoint=SOMETHING):
     tx = Tx(2, (TxIn(outpoint, script_sig, 0),), (TxOut(1, b""),), 0)
-    assert len(tx.stripped) == 60 + len(script_sig)
+    assert len(tx.without_witness) == 60 + len(script_sig)
     return tx
 
 
 def test_a_row_of_the_tree_that_poses_as_transactions_is_refused():
     """Every pair of nodes has 64 bytes, and leads to the same root."""
     raw = block_of([coinbase(), *map(payment, range(1, 8))])
-    for row in merkle_rows([hash256(tx.stripped) for tx in parse(raw)])[:-1]:
+    for row in merkle_rows([hash256(tx.without_witness) for tx in parse(raw)])[:-1]:
         pairs = [left + right for left, right in zip(row[::2], row[1::2], strict=True)]
-        posing = raw[:80] + compact_size(len(pairs)) + b"".join(pairs)
+        posing = raw[:80] + ser_compact_size(len(pairs)) + b"".join(pairs)
         assert merkle_root([hash256(pair) for pair in pairs]) == raw[36:68]
         refused(posing, "does not decode")
 
 
 def parse(raw):
     block = prove_block(raw, hash_of(raw))
-    return [parse_tx(block.parts.stripped(n)) for n in range(len(block.parts.txids))]
+    return [
+        parse_tx(block.contents.tx_without_witness(n))
+        for n in range(len(block.contents.txids))
+    ]
 
 
 def test_a_row_that_decodes_as_transactions_is_refused_for_its_first():
@@ -194,7 +207,7 @@ def test_a_row_that_decodes_as_transactions_is_refused_for_its_first():
 
 
 def test_a_coinbase_as_long_as_a_node_is_refused():
-    nothing = Outpoint(NO_TXID, NO_VOUT)
+    nothing = Outpoint(NULL_TXID, NULL_VOUT)
     longer, node, shorter = (small_tx(bytes(n), nothing) for n in (5, 4, 3))
     refused(block_of([node, payment(1)]), "as long as a Merkle node")
     for real in (longer, shorter):
@@ -203,7 +216,7 @@ def test_a_coinbase_as_long_as_a_node_is_refused():
 
 
 def test_a_coinbases_witness_does_not_make_it_longer():
-    origin = TxIn(Outpoint(NO_TXID, NO_VOUT), bytes(4), 0, (bytes(32),))
+    origin = TxIn(Outpoint(NULL_TXID, NULL_VOUT), bytes(4), 0, (bytes(32),))
     refused(
         block_of([Tx(2, (origin,), (TxOut(1, b""),), 0)]), "as long as a Merkle node"
     )
@@ -213,7 +226,7 @@ def test_another_transaction_of_64_bytes_stalls_nobody_and_proves_no_payment():
     small = small_tx(bytes(4))
     raw = block_of([coinbase(), small, payment(2)])
     block = prove_block(raw, hash_of(raw))
-    assert block.parts.paid[P2WPKH][1:] == [(2, 0, 1_002)]
+    assert block.contents.outputs_by_script[P2WPKH][1:] == [(2, 0, 1_002)]
     require_evidence(block, 2)
     with pytest.raises(ProofFailed, match="as long as a Merkle node"):
         prove(block.evidence(1), small.txid, b"", EASY, 1)
@@ -225,9 +238,9 @@ NO_COINBASE: dict[str, list[Tx]] = {
     "it spends something beside nothing": [
         Tx(2, (*coinbase().inputs, *payment(1).inputs), (TxOut(1, P2WPKH),), 0)
     ],
-    "it spends output 0 of nothing": [small_tx(bytes(9), Outpoint(NO_TXID, 0))],
+    "it spends output 0 of nothing": [small_tx(bytes(9), Outpoint(NULL_TXID, 0))],
     "it spends the last output of something": [
-        small_tx(bytes(9), Outpoint("ab" * 32, NO_VOUT))
+        small_tx(bytes(9), Outpoint("ab" * 32, NULL_VOUT))
     ],
 }
 

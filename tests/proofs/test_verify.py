@@ -16,15 +16,15 @@ from btcpay.bitcoin.header import (
     target_of,
 )
 from btcpay.bitcoin.tx import (
-    NO_TXID,
-    NO_VOUT,
+    NULL_TXID,
+    NULL_VOUT,
     Outpoint,
     Tx,
     TxIn,
     TxOut,
     coinbase_height,
 )
-from btcpay.bitcoin.wire import hash256, txid_bytes, txid_hex, u32
+from btcpay.bitcoin.wire import hash256, hash_from_hex, hash_to_hex, ser_uint32
 from btcpay.proofs.verify import MAX_BRANCH, Branch, Evidence, Proven, prove
 from btcpay.sandbox.node.block import GENESIS
 from btcpay.values.errors import ProofFailed
@@ -50,10 +50,10 @@ def payment(script=SCRIPT, sats=SATS, number=1):
     return Tx(2, (spent,), (TxOut(7_000, OTHER_SCRIPT), TxOut(sats, script)), 0)
 
 
-def header(root, previous=NO_TXID, bits=EASY):
+def header(root, previous=NULL_TXID, bits=EASY):
     """A header with its work done."""
-    start = build_header(4, previous, txid_hex(root), NOW, bits, nonce=0)[:76]
-    raws = (start + u32(nonce) for nonce in itertools.count())
+    start = build_header(4, previous, hash_to_hex(root), NOW, bits, nonce=0)[:76]
+    raws = (start + ser_uint32(nonce) for nonce in itertools.count())
     target = target_of(bits)
     return next(raw for raw in raws if int.from_bytes(hash256(raw), "little") <= target)
 
@@ -69,14 +69,14 @@ def followers(first, count, bits=EASY):
 
 
 def leaves_of(txs):
-    return [txid_bytes(tx.txid) for tx in txs]
+    return [hash_from_hex(tx.txid) for tx in txs]
 
 
 def branch(tx, leaves, position):
     return Branch(
         tx.raw,
         position,
-        [txid_hex(node) for node in merkle_branch(merkle_rows(leaves), position)],
+        [hash_to_hex(node) for node in merkle_branch(merkle_rows(leaves), position)],
     )
 
 
@@ -134,16 +134,16 @@ def with_headers(*headers):
 
 def without_work(raw):
     """The header with a nonce that its target does not forgive."""
-    raws = (raw[:76] + u32(nonce) for nonce in itertools.count())
+    raws = (raw[:76] + ser_uint32(nonce) for nonce in itertools.count())
     return next(each for each in raws if not parse_header(each).has_work)
 
 
 def with_bits(raw, bits):
-    return raw[:72] + u32(bits) + raw[76:]
+    return raw[:72] + ser_uint32(bits) + raw[76:]
 
 
 FIRST, SECOND, THIRD = VALID.headers
-ROOT = txid_bytes(parse_header(FIRST).merkle_root)
+ROOT = hash_from_hex(parse_header(FIRST).merkle_root)
 MERKLE = list(VALID.payment.merkle)
 GENESIS_MAINNET, MAINNET_1 = real_headers()[:2]
 INVENTED = payment(number=99)
@@ -159,7 +159,9 @@ FORGERIES: dict[str, tuple[Evidence, str]] = {
     "a transaction that ends too early": (with_payment(raw_tx=PAID.raw[:-1]), DECODES_NOT),
     "no transaction": (with_payment(raw_tx=b""), DECODES_NOT),
     "a number of inputs not in its shortest form": (
-        with_payment(raw_tx=PAID.stripped[:4] + b"\xfd\x01\x00" + PAID.stripped[5:]), DECODES_NOT),
+        with_payment(
+            raw_tx=PAID.without_witness[:4] + b"\xfd\x01\x00" + PAID.without_witness[5:]),
+        DECODES_NOT),
     "a byte after the coinbase": (with_coinbase(raw_tx=TXS[0].raw + b"\0"), DECODES_NOT),
     "the branch of another transaction": (
         with_payment(merkle=branch(TXS[3], leaves_of(TXS), 3).merkle, position=3), NO_BRANCH),
@@ -215,7 +217,7 @@ NOT_ASKED_FOR = {
     "a shorter script": (PAID.txid, SCRIPT[:-1], "does not pay"),
     "no script": (PAID.txid, b"", "does not pay"),
     "the id that the witness changes": (
-        txid_hex(hash256(PAID.raw)),
+        hash_to_hex(hash256(PAID.raw)),
         SCRIPT,
         "another id",
     ),
@@ -259,7 +261,7 @@ def of_64_bytes(witness=()):
 )
 def test_a_transaction_of_64_bytes_is_refused(witness):
     tx = of_64_bytes(witness)
-    assert len(tx.stripped) == 64
+    assert len(tx.without_witness) == 64
     with pytest.raises(
         ProofFailed, match="the transaction is as long as a Merkle node"
     ):
@@ -269,16 +271,16 @@ def test_a_transaction_of_64_bytes_is_refused(witness):
 def test_a_transaction_of_a_byte_less_or_more_is_not():
     for script in (b"\x51\x52\x53", b"\x51\x52\x53\x54\x55"):
         tx = replace(of_64_bytes(), outputs=(TxOut(SATS, script),))
-        assert len(tx.stripped) == 60 + len(script)
+        assert len(tx.without_witness) == 60 + len(script)
         assert check(
             evidence_of((coinbase(), tx), 1), tx.txid, script
         ).amounts_sats == {0: SATS}
 
 
 def test_a_coinbase_of_64_bytes_is_refused():
-    origin = TxIn(Outpoint(NO_TXID, NO_VOUT), b"\x51\x51\x51", 0xFFFFFFFF)
+    origin = TxIn(Outpoint(NULL_TXID, NULL_VOUT), b"\x51\x51\x51", 0xFFFFFFFF)
     small = Tx(2, (origin,), (TxOut(1, b"\x51"),), 0)
-    assert len(small.stripped) == 64
+    assert len(small.without_witness) == 64
     with pytest.raises(ProofFailed, match="the coinbase is as long as a Merkle node"):
         check(evidence_of((small, PAID), 1))
 
@@ -290,11 +292,11 @@ def evidence_over(leaves, forged):
 
 def test_a_transaction_hidden_in_a_leaf_of_64_bytes_is_refused():
     """A miner's 64 bytes that end in the id of a transaction which is in no block."""
-    posing = b"\x07" * 32 + txid_bytes(INVENTED.txid)
-    leaves = [*leaves_of(TXS[:2]), hash256(posing), txid_bytes(TXS[3].txid)]
+    posing = b"\x07" * 32 + hash_from_hex(INVENTED.txid)
+    leaves = [*leaves_of(TXS[:2]), hash256(posing), hash_from_hex(TXS[3].txid)]
     siblings = [
-        txid_hex(posing[:32]),
-        *map(txid_hex, merkle_branch(merkle_rows(leaves), 2)),
+        hash_to_hex(posing[:32]),
+        *map(hash_to_hex, merkle_branch(merkle_rows(leaves), 2)),
     ]
     with pytest.raises(ProofFailed, match="not as long as the coinbase's"):
         check(evidence_over(leaves, Branch(INVENTED.raw, 5, siblings)), INVENTED.txid)
@@ -303,8 +305,12 @@ def test_a_transaction_hidden_in_a_leaf_of_64_bytes_is_refused():
 def test_an_inner_node_posing_as_a_transaction_is_refused():
     """Two leaves that together read as a transaction, whose branch is one shorter."""
     posing = of_64_bytes()
-    leaves = [*leaves_of(TXS[:2]), posing.stripped[:32], posing.stripped[32:]]
-    siblings = [txid_hex(node) for node in merkle_branch(merkle_rows(leaves), 2)[1:]]
+    leaves = [
+        *leaves_of(TXS[:2]),
+        posing.without_witness[:32],
+        posing.without_witness[32:],
+    ]
+    siblings = [hash_to_hex(node) for node in merkle_branch(merkle_rows(leaves), 2)[1:]]
     forged = evidence_over(leaves, Branch(posing.raw, 1, siblings))
     with pytest.raises(ProofFailed, match="as long as a Merkle node"):
         check(forged, posing.txid, posing.outputs[0].script)
@@ -312,10 +318,12 @@ def test_an_inner_node_posing_as_a_transaction_is_refused():
 
 def test_a_branch_shorter_than_the_coinbases_is_refused_whatever_leads_there():
     """No tree that Bitcoin builds has leaves at two heights."""
-    pair = hash256(txid_bytes(TXS[0].txid) + txid_bytes(TXS[1].txid))
-    root = hash256(pair + txid_bytes(PAID.txid))
+    pair = hash256(hash_from_hex(TXS[0].txid) + hash_from_hex(TXS[1].txid))
+    root = hash256(pair + hash_from_hex(PAID.txid))
     coinbase = Branch(TXS[0].raw, 0, [TXS[1].txid, PAID.txid])
-    forged = Evidence(Branch(PAID.raw, 1, [txid_hex(pair)]), coinbase, [header(root)])
+    forged = Evidence(
+        Branch(PAID.raw, 1, [hash_to_hex(pair)]), coinbase, [header(root)]
+    )
     with pytest.raises(ProofFailed, match="not as long as the coinbase's"):
         check(forged)
 
@@ -374,7 +382,7 @@ def parts_of(evidence):
         ("coinbase", evidence.coinbase),
     ):
         parts[f"the {name}"] = shown.raw_tx
-        parts[f"the {name}'s position"] = u32(shown.position)
+        parts[f"the {name}'s position"] = ser_uint32(shown.position)
         parts[f"the {name}'s siblings"] = bytes.fromhex("".join(shown.merkle))
     return parts
 

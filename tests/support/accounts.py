@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
-from btcpay.bitcoin.wire import prefixed
+from btcpay.bitcoin.wire import ser_string
 from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
 from btcpay.sandbox.node.script import script_of
@@ -132,7 +132,9 @@ class Sweeper(Owner):
 
 def _spend_p2wsh(keys: list[Key], coin: Coin, outputs: tuple[TxOut, ...]) -> Tx:
     """Signed by the first and the last in the script."""
-    script = b"\x52" + b"".join(prefixed(key.public_key) for key in keys) + b"\x53\xae"
+    script = (
+        b"\x52" + b"".join(ser_string(key.public_key) for key in keys) + b"\x53\xae"
+    )
     unsigned = Tx(2, (TxIn(coin.outpoint, b"", RBF_SEQUENCE),), outputs, 0)
     preimage = witness_preimage(unsigned, 0, script, coin.output.value_sats)
     signatures = [

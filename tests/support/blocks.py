@@ -5,14 +5,22 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 
 from btcpay.bitcoin.header import build_header, merkle_root, parse_header
-from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, SEGWIT_MARKER, Outpoint, Tx, TxIn, TxOut
+from btcpay.bitcoin.tx import (
+    NULL_TXID,
+    NULL_VOUT,
+    SEGWIT_MARKER,
+    Outpoint,
+    Tx,
+    TxIn,
+    TxOut,
+)
 from btcpay.bitcoin.wire import (
-    compact_size,
     hash256,
-    prefixed,
-    txid_bytes,
-    txid_hex,
-    u32,
+    hash_from_hex,
+    hash_to_hex,
+    ser_compact_size,
+    ser_string,
+    ser_uint32,
 )
 from tests.support.paths import VECTORS
 
@@ -38,7 +46,7 @@ def real_headers() -> list[bytes]:
 
 
 def header_over(txids: Sequence[bytes]) -> bytes:
-    root = txid_hex(merkle_root(txids))
+    root = hash_to_hex(merkle_root(txids))
     raws = (
         build_header(4, "11" * 32, root, MINED_AT_S, BITS, nonce) for nonce in count()
     )
@@ -52,21 +60,21 @@ def flipped(raw: bytes, bit: int) -> bytes:
 
 
 def hash_of(raw: bytes) -> str:
-    return txid_hex(hash256(raw[:80]))
+    return hash_to_hex(hash256(raw[:80]))
 
 
 def block_of(txs: Sequence[Tx]) -> bytes:
-    return block_of_raw([tx.raw for tx in txs], [txid_bytes(tx.txid) for tx in txs])
+    return block_of_raw([tx.raw for tx in txs], [hash_from_hex(tx.txid) for tx in txs])
 
 
 def block_of_raw(raws: Sequence[bytes], txids: Sequence[bytes] | None = None) -> bytes:
     """A block of serialised transactions; their ids are needed where one has a witness."""
     ids = txids or [hash256(raw) for raw in raws]
-    return header_over(ids) + compact_size(len(raws)) + b"".join(raws)
+    return header_over(ids) + ser_compact_size(len(raws)) + b"".join(raws)
 
 
 def coinbase(script: bytes = P2WPKH, script_sig: bytes = b"\x03\x01\x02\x03") -> Tx:
-    origin = TxIn(Outpoint(NO_TXID, NO_VOUT), script_sig, 0xFFFFFFFF, (bytes(32),))
+    origin = TxIn(Outpoint(NULL_TXID, NULL_VOUT), script_sig, 0xFFFFFFFF, (bytes(32),))
     return Tx(2, (origin,), (TxOut(50 * 10**8, script),), 0)
 
 
@@ -90,10 +98,14 @@ def _fits(size: int) -> range:
 def _with_witness(witness: bytes) -> bytes:
     tx = payment(1)
     raw = (
-        tx.stripped[:4] + SEGWIT_MARKER + tx.stripped[4:-4] + witness + tx.stripped[-4:]
+        tx.without_witness[:4]
+        + SEGWIT_MARKER
+        + tx.without_witness[4:-4]
+        + witness
+        + tx.without_witness[-4:]
     )
     return block_of_raw(
-        [coinbase().raw, raw], [txid_bytes(coinbase().txid), txid_bytes(tx.txid)]
+        [coinbase().raw, raw], [hash_from_hex(coinbase().txid), hash_from_hex(tx.txid)]
     )
 
 
@@ -109,13 +121,13 @@ def _with_inputs() -> bytes:
 WORST = {
     # One weight unit each.
     "four million empty witness items": lambda: _with_witness(
-        b"\xfe" + u32(ROOM) + bytes(ROOM)
+        b"\xfe" + ser_uint32(ROOM) + bytes(ROOM)
     ),
     "one witness item of tens of kilobytes": (
-        lambda: _with_witness(b"\x01" + prefixed(b"\xff" * 60_000))
+        lambda: _with_witness(b"\x01" + ser_string(b"\xff" * 60_000))
     ),
     "one witness item of nearly four megabytes": (
-        lambda: _with_witness(b"\x01" + prefixed(b"\xff" * (ROOM - 10)))
+        lambda: _with_witness(b"\x01" + ser_string(b"\xff" * (ROOM - 10)))
     ),
     "as many inputs as fit": _with_inputs,
     "as many empty outputs as fit": lambda: _with_outputs(

@@ -7,7 +7,13 @@ from contextlib import suppress
 from dataclasses import replace
 
 from btcpay.bitcoin.tx import Tx
-from btcpay.bitcoin.wire import Reader, compact_size, prefixed, txid_bytes, txid_hex
+from btcpay.bitcoin.wire import (
+    ByteReader,
+    hash_from_hex,
+    hash_to_hex,
+    ser_compact_size,
+    ser_string,
+)
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.check.run import Checker
 from btcpay.http import http_client
@@ -75,7 +81,7 @@ class FakePeer(Listening):
 
     def announce(self, *transactions: Tx, kind: int = TX) -> None:
         """To whoever listens by now."""
-        hashes = [txid_bytes(tx.txid) for tx in transactions]
+        hashes = [hash_from_hex(tx.txid) for tx in transactions]
         self.waits |= zip(hashes, (tx.raw for tx in transactions), strict=True)
         for sock in self.listeners:
             with suppress(OSError):
@@ -95,12 +101,12 @@ class FakePeer(Listening):
             self.listeners = [one for one in self.listeners if one is not sock]
 
     def _answer(self, sock: socket.socket, command: str, body: bytes) -> None:
-        reader = Reader(body)
+        reader = ByteReader(body)
         if command == "version":
             greeting = struct.pack("<iQq", 70016, self.services, self.now()) + bytes(60)
             height = struct.pack("<I", len(self.blocks()) - 1)
             self.send(
-                sock, "version", greeting + prefixed(b"/fake:1/") + height + b"\x01"
+                sock, "version", greeting + ser_string(b"/fake:1/") + height + b"\x01"
             )
             self.send(
                 sock, "sendcmpct", bytes(9)
@@ -112,22 +118,24 @@ class FakePeer(Listening):
         elif command == "mempool":
             self.send(sock, "inv", getdata_body(TX, list(self.waits)))
         elif command == "getheaders":
-            reader.take(4)
-            locator = [txid_hex(reader.take(32)) for _ in range(reader.compact())]
+            reader.read(4)
+            locator = [
+                hash_to_hex(reader.read(32)) for _ in range(reader.read_compact_size())
+            ]
             self.send(
                 sock,
                 "headers",
-                headers_body(self.after(locator, txid_hex(reader.take(32)))),
+                headers_body(self.after(locator, hash_to_hex(reader.read(32)))),
             )
         elif command == "getdata":
-            for _ in range(reader.compact()):
-                kind = reader.number(4)
-                wanted = reader.take(32)
+            for _ in range(reader.read_compact_size()):
+                kind = reader.read_uint(4)
+                wanted = reader.read(32)
                 raw = self.waits.get(wanted)
                 if kind == WITNESS_BLOCK:
                     blocks = self.blocks()
                     raw = next(
-                        (b.raw for b in blocks if b.hash == txid_hex(wanted)), None
+                        (b.raw for b in blocks if b.hash == hash_to_hex(wanted)), None
                     )
                 found = "block" if kind == WITNESS_BLOCK else "tx"
                 self.send(
@@ -156,7 +164,9 @@ def over_peers(till: Till, *places: str, kind: type[Peers] = Peers) -> Checker:
 
 
 def headers_body(headers: Sequence[bytes]) -> bytes:
-    return compact_size(len(headers)) + b"".join(header + b"\x00" for header in headers)
+    return ser_compact_size(len(headers)) + b"".join(
+        header + b"\x00" for header in headers
+    )
 
 
 def of(command: str, bad: Bad) -> Bad:

@@ -3,7 +3,7 @@
 import pytest
 
 from btcpay.bitcoin.header import target_of
-from btcpay.bitcoin.wire import hash256, txid_bytes, txid_hex, u32
+from btcpay.bitcoin.wire import hash256, hash_from_hex, hash_to_hex, ser_uint32
 from btcpay.merchants.branding import checked_url
 from btcpay.notify.receivers import webhook_url
 from btcpay.values.errors import CommandError
@@ -24,8 +24,15 @@ GENESIS = {  # merkle root, time, bits, nonce of Bitcoin Core's kernel/chainpara
 def test_the_first_block_of_each_network_hashes_to_what_is_compared(name):
     root, time, bits, nonce = GENESIS[name]
     root = root or "4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b"
-    header = u32(1) + bytes(32) + txid_bytes(root) + u32(time) + u32(bits) + u32(nonce)
-    assert txid_hex(hash256(header)) == NETWORKS[name].genesis_hash
+    header = (
+        ser_uint32(1)
+        + bytes(32)
+        + hash_from_hex(root)
+        + ser_uint32(time)
+        + ser_uint32(bits)
+        + ser_uint32(nonce)
+    )
+    assert hash_to_hex(hash256(header)) == NETWORKS[name].genesis_hash
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from btcpay.bitcoin.header import build_header, parse_header
-from btcpay.bitcoin.tx import NO_TXID
+from btcpay.bitcoin.tx import NULL_TXID
 from btcpay.chain.sources import MAX_INPUTS, Mempool
 from btcpay.http.http_client import Response
 from btcpay.settlement.values import SeenOutput
@@ -112,7 +112,7 @@ def _headers(height: int | None, blocks: list[Any]) -> list[ShownHeader]:
     shown = list[ShownHeader]()
     before = ""
     for block in sorted(blocks, key=lambda block: _number(block["height"], MAX_HEIGHT)):
-        links = block.get("previousblockhash") or NO_TXID, block["merkle_root"]
+        links = block.get("previousblockhash") or NULL_TXID, block["merkle_root"]
         numbers = (block[name] for name in ("timestamp", "bits", "nonce"))
         raw = build_header(block["version"], *links, *numbers)
         header = parse_header(raw)

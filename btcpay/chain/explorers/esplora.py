@@ -12,7 +12,7 @@ from functools import cache
 from math import ceil
 
 from btcpay.bitcoin.header import parse_header
-from btcpay.bitcoin.wire import hash256, txid_hex
+from btcpay.bitcoin.wire import hash256, hash_to_hex
 from btcpay.chain.explorers.answers import (
     HISTORY,
     ShownHeader,
@@ -60,7 +60,7 @@ class Esplora(Endpoint, Explorer):
         """The 80 bytes that have this hash."""
         body = self.read(f"/block/{hash}/header", TEXT)
         raw = bytes.fromhex(_text(body, "[0-9a-f]{160}", "header"))
-        if txid_hex(hash256(raw)) != hash:
+        if hash_to_hex(hash256(raw)) != hash:
             raise FetchError("answered another block's header")
         return raw
 

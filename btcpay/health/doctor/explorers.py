@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from btcpay.bitcoin.header import parse_header
-from btcpay.bitcoin.wire import Malformed
+from btcpay.bitcoin.wire import DecodeError
 from btcpay.chain.explorers.pool import Explorers, open_explorers
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.sources import (
@@ -106,7 +106,7 @@ def _probe(url: str, shop: Shop, quota: Quota | None, first: Known | None) -> Pr
     )
     try:
         _ask(probe, explorer, first)
-    except (FetchError, ProofFailed, Malformed) as error:
+    except (FetchError, ProofFailed, DecodeError) as error:
         probe.is_spent = isinstance(error, Spent)
         if isinstance(error, OtherNetwork):
             probe.is_foreign = True

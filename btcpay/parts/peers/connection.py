@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from btcpay.bitcoin.wire import Malformed
+from btcpay.bitcoin.wire import DecodeError
 from btcpay.http.connector import connect as connect_to
 from btcpay.http.deadline import in_time
 from btcpay.parts.peers import messages
@@ -172,8 +172,8 @@ def _left_s(end_s: float) -> float:
 
 
 def decoded(parse: Callable[[bytes], T], raw: bytes) -> T:
-    """Raises ProofFailed in place of Malformed: garbled data is a lie."""
+    """Raises ProofFailed in place of DecodeError: garbled data is a lie."""
     try:
         return parse(raw)
-    except Malformed as error:
+    except DecodeError as error:
         raise ProofFailed(f"sent data that does not decode: {error}") from None

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from btcpay.bitcoin.wire import Malformed
+from btcpay.bitcoin.wire import DecodeError
 from btcpay.chain.sources import FAILURES, Announced
 from btcpay.http.deadline import in_thread
 from btcpay.parts.peers import messages
@@ -128,7 +128,7 @@ class Listener:
                 with closing(opened) as connection:
                     ear.connection = connection
                     self._hear(ear, connection)
-            except (*FAILURES, Malformed) as error:
+            except (*FAILURES, DecodeError) as error:
                 if not ear.off.is_set():
                     log.warning(
                         "peer %s is not listened to for a while: %s", ear.place, error
@@ -137,7 +137,7 @@ class Listener:
             ear.connection = None
 
     def _hear(self, ear: Ear, connection: Connection) -> None:
-        """Raises FetchError, ProofFailed or Malformed."""
+        """Raises FetchError, ProofFailed or DecodeError."""
         if connection.greeting.services & messages.NODE_BLOOM:
             connection.send("mempool")  # BIP35; others hang up
         while not ear.off.is_set():
@@ -173,7 +173,7 @@ class Listener:
 
     def _keep(self, ear: Ear, body: bytes) -> None:
         new = Announced(body, ear.place, self._now())
-        txid = new.parts.txids[0]
+        txid = new.contents.txids[0]
         with self._lock:
             if ear.has.get(txid) is not False:
                 return  # nobody asked for it

@@ -10,13 +10,13 @@ from typing import NamedTuple
 from btcpay import __version__
 from btcpay.bitcoin.header import HEADER_BYTES
 from btcpay.bitcoin.wire import (
-    Malformed,
-    Reader,
-    compact_size,
+    ByteReader,
+    DecodeError,
     hash256,
-    prefixed,
-    txid_bytes,
-    u32,
+    hash_from_hex,
+    ser_compact_size,
+    ser_string,
+    ser_uint32,
 )
 
 VERSION = 70016  # the version we speak: Bitcoin Core's since 0.21
@@ -75,31 +75,31 @@ def message(magic: bytes, command: str, body: bytes = b"") -> bytes:
 
 
 def parse_head(magic: bytes, raw: bytes) -> Head:
-    """The head in 24 bytes. Raises Malformed for another network's, and for too long a body."""
+    """The head in 24 bytes. Raises DecodeError for another network's, and for too long a body."""
     found, command, size, check = _head.unpack(raw)
     if found != magic:
-        raise Malformed("it speaks another protocol, or of another network")
+        raise DecodeError("it speaks another protocol, or of another network")
     name = command.rstrip(b"\x00").decode("ascii", "replace")
     if size > LIMITS.get(name, MAX_BODY_BYTES):
-        raise Malformed(f"a message of {size} bytes is too long")
+        raise DecodeError(f"a message of {size} bytes is too long")
     return Head(name, size, check)
 
 
 def version_body(nonce: int, relay: bool = False) -> bytes:
     """We serve nothing, and do not reveal our time. `relay`: transactions are announced (BIP37)."""
-    agent = prefixed(f"/blocktill:{__version__}/".encode())
+    agent = ser_string(f"/blocktill:{__version__}/".encode())
     begins = _version_begins.pack(VERSION, 0, 0)
-    ends = nonce.to_bytes(8, "little") + agent + u32(0) + bytes([relay])
+    ends = nonce.to_bytes(8, "little") + agent + ser_uint32(0) + bytes([relay])
     return begins + _NOWHERE + _NOWHERE + ends
 
 
 def parse_version(body: bytes) -> Greeting:
-    """Raises Malformed. Later additions to the protocol, at the end, are not read."""
-    reader = Reader(body)
-    _, services, time = _version_begins.unpack(reader.take(_version_begins.size))
-    reader.take(2 * len(_NOWHERE) + 8)
-    reader.prefixed()  # its name
-    return Greeting(services, time, reader.number(4))
+    """Raises DecodeError. Later additions to the protocol, at the end, are not read."""
+    reader = ByteReader(body)
+    _, services, time = _version_begins.unpack(reader.read(_version_begins.size))
+    reader.read(2 * len(_NOWHERE) + 8)
+    reader.read_string()  # its name
+    return Greeting(services, time, reader.read_uint(4))
 
 
 def getheaders_body(locator: Sequence[str], stop: str = "00" * 32) -> bytes:
@@ -107,32 +107,42 @@ def getheaders_body(locator: Sequence[str], stop: str = "00" * 32) -> bytes:
 
     An empty one asks for the header `stop` alone. Hashes in reversed hex.
     """
-    hashes = b"".join(map(txid_bytes, locator))
-    return u32(VERSION) + compact_size(len(locator)) + hashes + txid_bytes(stop)
+    hashes = b"".join(map(hash_from_hex, locator))
+    return (
+        ser_uint32(VERSION)
+        + ser_compact_size(len(locator))
+        + hashes
+        + hash_from_hex(stop)
+    )
 
 
 def parse_headers(body: bytes) -> list[bytes]:
-    """Headers of 80 bytes each. Raises Malformed."""
-    reader = Reader(body)
-    count = reader.compact()
+    """Headers of 80 bytes each. Raises DecodeError."""
+    reader = ByteReader(body)
+    count = reader.read_compact_size()
     if count > MOST_HEADERS:
-        raise Malformed(f"{count} headers are too many")
+        raise DecodeError(f"{count} headers are too many")
     headers = []
     for _ in range(count):
-        headers.append(reader.take(HEADER_BYTES))
-        if reader.compact():
-            raise Malformed("a header has transactions")
+        headers.append(reader.read(HEADER_BYTES))
+        if reader.read_compact_size():
+            raise DecodeError("a header has transactions")
     reader.finish()
     return headers
 
 
 def getdata_body(kind: int, hashes: Sequence[bytes]) -> bytes:
-    return compact_size(len(hashes)) + b"".join(u32(kind) + one for one in hashes)
+    return ser_compact_size(len(hashes)) + b"".join(
+        ser_uint32(kind) + one for one in hashes
+    )
 
 
 def parse_inv(body: bytes) -> list[bytes]:
-    """The txids that it announces; other kinds are left out. Raises Malformed."""
-    reader = Reader(body)
-    found = [(reader.number(4), reader.take(32)) for _ in range(reader.compact())]
+    """The txids that it announces; other kinds are left out. Raises DecodeError."""
+    reader = ByteReader(body)
+    found = [
+        (reader.read_uint(4), reader.read(32))
+        for _ in range(reader.read_compact_size())
+    ]
     reader.finish()
     return [hash for kind, hash in found if kind == TX]

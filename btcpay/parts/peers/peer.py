@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 
 from btcpay.bitcoin.header import parse_header
-from btcpay.bitcoin.wire import txid_bytes
+from btcpay.bitcoin.wire import hash_from_hex
 from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, Spent
 from btcpay.parts.peers import messages
 from btcpay.parts.peers.connection import Connection, decoded
@@ -93,7 +93,7 @@ class Peer(BlockSource):
 
     def raw_block(self, hash: str) -> bytes:
         wanted = ("block", "notfound")
-        asked = messages.getdata_body(messages.WITNESS_BLOCK, [txid_bytes(hash)])
+        asked = messages.getdata_body(messages.WITNESS_BLOCK, [hash_from_hex(hash)])
         command, body = self._ask("getdata", asked, wanted, BLOCK_TIMEOUT_S)
         if command == "notfound":
             raise FetchError(f"does not have block {hash}")

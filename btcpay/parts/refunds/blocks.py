@@ -42,7 +42,7 @@ def matches(db: Database, height: int, block: ProvenBlock) -> Found:
     sought = grouped(db.rows(queries.SOUGHT, **since), lambda row: row.script or "")
     found: Found = {}
     for script, refunds in sought.items():
-        if outputs := block.parts.paid.get(bytes.fromhex(script)):
+        if outputs := block.contents.outputs_by_script.get(bytes.fromhex(script)):
             found[script] = worth_keeping((row.amount_sats for row in refunds), outputs)
     return found
 

@@ -3,9 +3,9 @@
 from contextlib import suppress
 from typing import NamedTuple
 
-from btcpay.bitcoin.address import DUST_SATS, address_of, script_of
-from btcpay.bitcoin.pasted import NotAddress, addresses_of
-from btcpay.bitcoin.wire import Malformed
+from btcpay.bitcoin.address import DUST_LIMITS_SATS, address_of, script_of
+from btcpay.bitcoin.bitcoin_uri import InvalidAddress, addresses_of
+from btcpay.bitcoin.wire import DecodeError
 from btcpay.parts.refunds import queries
 from btcpay.values.errors import Refused
 from btcpay.values.networks import NETWORKS, Network
@@ -37,7 +37,7 @@ def read(db: Database, network: Network, text: str, amount_sats: int) -> Destina
     """
     try:
         addresses = addresses_of(text)
-    except NotAddress as error:
+    except InvalidAddress as error:
         raise Refused(
             error.kind, f"this is no address that can be used: {error}"
         ) from None
@@ -47,7 +47,7 @@ def read(db: Database, network: Network, text: str, amount_sats: int) -> Destina
         raise Refused("kind", "blocks are not searched for addresses of this kind")
     if db.row(queries.IS_OURS, script=script.hex()):
         raise Refused("own", "this is an address of this service, not the payer's")
-    if amount_sats < (least := DUST_SATS[len(script)]):
+    if amount_sats < (least := DUST_LIMITS_SATS[len(script)]):
         message = f"{amount_sats} satoshis cannot be sent: wallets send at least {least} to it"
         raise Refused("dust", message)
     return Destination(address_of(script, network), script, _kind_of(script) or "")
@@ -61,9 +61,9 @@ def _script_of(address: str, network: Network) -> bytes:
     """Raises Refused (`malformed`, `other_network`)."""
     try:
         return script_of(address, network)
-    except Malformed as error:
+    except DecodeError as error:
         for other in NETWORKS.values():
-            with suppress(Malformed):
+            with suppress(DecodeError):
                 script_of(address, other)
                 message = f"this address is for {other.name}, not for {network.name}"
                 raise Refused("other_network", message) from None

@@ -6,8 +6,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from btcpay.bitcoin.header import build_header, merkle_root, target_of
-from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, read_tx
-from btcpay.bitcoin.wire import Reader, compact_size, hash256, txid_bytes, txid_hex
+from btcpay.bitcoin.tx import NULL_TXID, NULL_VOUT, Outpoint, Tx, TxIn, TxOut, read_tx
+from btcpay.bitcoin.wire import (
+    ByteReader,
+    hash256,
+    hash_from_hex,
+    hash_to_hex,
+    ser_compact_size,
+)
 
 BITS = 0x207FFFFF  # regtest's easiest target: every second hash meets it
 VERSION = 0x20000000  # BIP9, signalling nothing
@@ -44,27 +50,27 @@ class Block:
 
     @cached_property
     def hash(self) -> str:
-        return txid_hex(hash256(self.header))
+        return hash_to_hex(hash256(self.header))
 
     @cached_property
     def raw(self) -> bytes:
         return (
             self.header
-            + compact_size(len(self.txs))
+            + ser_compact_size(len(self.txs))
             + b"".join(tx.raw for tx in self.txs)
         )
 
 
 def parse_block(raw: bytes) -> Block:
-    """The block in `raw`, which must hold nothing else. Raises Malformed."""
-    reader = Reader(raw)
-    version = reader.number(4)
-    previous = txid_hex(reader.take(32))
-    root = txid_hex(reader.take(32))
-    time = reader.number(4)
-    bits = reader.number(4)
-    nonce = reader.number(4)
-    txs = tuple(read_tx(reader) for _ in range(reader.compact()))
+    """The block in `raw`, which must hold nothing else. Raises DecodeError."""
+    reader = ByteReader(raw)
+    version = reader.read_uint(4)
+    previous = hash_to_hex(reader.read(32))
+    root = hash_to_hex(reader.read(32))
+    time = reader.read_uint(4)
+    bits = reader.read_uint(4)
+    nonce = reader.read_uint(4)
+    txs = tuple(read_tx(reader) for _ in range(reader.read_compact_size()))
     reader.finish()
     return Block(version, previous, root, time, bits, nonce, txs)
 
@@ -74,7 +80,7 @@ def build_block(
 ) -> Block:
     """A block on `previous` with its work done: about two hashes."""
     contents = (coinbase, *txs)
-    root = txid_hex(merkle_root([txid_bytes(tx.txid) for tx in contents]))
+    root = hash_to_hex(merkle_root([hash_from_hex(tx.txid) for tx in contents]))
     block = Block(VERSION, previous, root, time, bits, 0, contents)
     while int(block.hash, 16) > target_of(bits):
         block = replace(block, nonce=block.nonce + 1)
@@ -85,7 +91,7 @@ def build_coinbase(height: int, fees_sats: int, script: bytes, txs: Sequence[Tx]
     """Reward to `script`, and the commitment to `txs`."""
     tag = os.urandom(8)  # keeps rival branches' coinbases of one height apart (BIP30)
     script_sig = push_height(height) + bytes([len(tag)]) + tag
-    origin = TxIn(Outpoint(NO_TXID, NO_VOUT), script_sig, 0xFFFFFFFF, (RESERVED,))
+    origin = TxIn(Outpoint(NULL_TXID, NULL_VOUT), script_sig, 0xFFFFFFFF, (RESERVED,))
     reward = TxOut(subsidy_sats(height) + fees_sats, script)
     # BIP141: over the wtxids of all but the coinbase, whose own counts as zero.
     root = merkle_root([bytes(32), *(hash256(tx.raw) for tx in txs)])

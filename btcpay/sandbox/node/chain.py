@@ -80,7 +80,7 @@ class Chain:
                 )
 
     def accept(self, raw: bytes, now: int) -> str:
-        """The txid; one that waits already is accepted again. Raises Malformed or BadRequest."""
+        """The txid; one that waits already is accepted again. Raises DecodeError or BadRequest."""
         tx = parse_tx(raw)
         with self.lock:
             if tx.txid not in self.mempool.entries:

@@ -1,7 +1,7 @@
 """Output scripts of regtest addresses."""
 
 from btcpay.bitcoin import address as addresses
-from btcpay.bitcoin.wire import Malformed
+from btcpay.bitcoin.wire import DecodeError
 from btcpay.sandbox.errors import BadRequest
 from btcpay.values.networks import NETWORKS
 
@@ -21,7 +21,7 @@ def script_of(address: str) -> bytes:
         raise BadRequest(f"{address} {why}")
     try:
         return addresses.script_of(address, REGTEST)
-    except Malformed as error:
+    except DecodeError as error:
         raise BadRequest(
             f"{address or 'an empty text'} is no Bitcoin address: {error}"
         ) from None

@@ -4,9 +4,9 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from btcpay.bitcoin.address import DUST_SATS
+from btcpay.bitcoin.address import DUST_LIMITS_SATS
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
-from btcpay.bitcoin.wire import hash256, prefixed, u32
+from btcpay.bitcoin.wire import hash256, ser_string, ser_uint32
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.ledger import Found
@@ -81,7 +81,9 @@ class Wallet:
             for address, value_sats in sats.items()
         ]
         for value_sats, script in outputs:
-            if value_sats < (least := DUST_SATS.get(len(script), MOST_DUST_SATS)):
+            if value_sats < (
+                least := DUST_LIMITS_SATS.get(len(script), MOST_DUST_SATS)
+            ):
                 raise BadRequest(
                     f"Amount: nodes relay at least {least} satoshis to this address"
                 )
@@ -152,11 +154,18 @@ def witness_preimage(tx: Tx, index: int, script_code: bytes, value_sats: int) ->
     """The bytes that are signed for input `index`, whose coin has `value_sats` (BIP143)."""
     spent = tx.inputs[index]
     outpoints = hash256(b"".join(i.outpoint.raw for i in tx.inputs))
-    sequences = hash256(b"".join(u32(i.sequence) for i in tx.inputs))
-    own = spent.outpoint.raw + prefixed(script_code) + value_sats.to_bytes(8, "little")
+    sequences = hash256(b"".join(ser_uint32(i.sequence) for i in tx.inputs))
+    own = (
+        spent.outpoint.raw + ser_string(script_code) + value_sats.to_bytes(8, "little")
+    )
     outputs = hash256(b"".join(output.raw for output in tx.outputs))
-    parts = (outpoints, sequences, own, u32(spent.sequence), outputs)
-    return u32(tx.version) + b"".join(parts) + u32(tx.locktime) + u32(SIGHASH_ALL)
+    parts = (outpoints, sequences, own, ser_uint32(spent.sequence), outputs)
+    return (
+        ser_uint32(tx.version)
+        + b"".join(parts)
+        + ser_uint32(tx.locktime)
+        + ser_uint32(SIGHASH_ALL)
+    )
 
 
 def replace(wallet: Wallet, now: int, txid: str = "", away: bool = False) -> str:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
-from btcpay.bitcoin.wire import compact_size, txid_bytes, txid_hex
+from btcpay.bitcoin.wire import hash_from_hex, hash_to_hex, ser_compact_size
 from btcpay.parts.peers import messages
 from btcpay.parts.peers.ear import MOST_KNOWN, Ear, is_outnumbered
 from btcpay.parts.peers.listener import (
@@ -46,7 +46,9 @@ class Hearing:
 
     def heard(self):
         self.listener.listen(self.is_wanted)
-        self._heard += [txid_hex(one.parts.txids[0]) for one in self.listener.take()]
+        self._heard += [
+            hash_to_hex(one.contents.txids[0]) for one in self.listener.take()
+        ]
         return self._heard
 
     def announced(self, tx, *by):
@@ -152,7 +154,7 @@ def test_a_transaction_stands_until_more_peers_announce_another(said, stands):
 
 def noted(hearing, tx):
     """The number of peers that have announced it."""
-    return sum(txid_bytes(tx.txid) in ear.said for ear in hearing.listener._ears)
+    return sum(hash_from_hex(tx.txid) in ear.said for ear in hearing.listener._ears)
 
 
 def test_what_was_announced_while_nobody_wanted_it_is_asked_for_as_soon_as_somebody_does(
@@ -238,7 +240,7 @@ def invents(peer, sock):
         number += 1
         made = transaction(number, outputs=10_000)
         peer.send(
-            sock, "inv", messages.getdata_body(messages.TX, [txid_bytes(made.txid)])
+            sock, "inv", messages.getdata_body(messages.TX, [hash_from_hex(made.txid)])
         )
         peer.send(sock, "tx", made.raw)
 
@@ -253,7 +255,7 @@ BAD: dict[str, Bad] = {
     "a transaction of a megabyte": sends("tx", transaction(1, 32_000).raw),
     "a transaction that is none": sends("tx", b"\x02\x00\x00\x00\x01"),
     "an inventory that is cut": sends("inv", INVENTORY[:-1]),
-    "an inventory of four billion": sends("inv", compact_size(2**32) + INVENTORY),
+    "an inventory of four billion": sends("inv", ser_compact_size(2**32) + INVENTORY),
     "nothing of what it announces": lambda peer, sock, command, body: (
         command == "getdata"
     ),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from btcpay import __version__
-from btcpay.bitcoin.wire import Malformed
+from btcpay.bitcoin.wire import DecodeError
 from btcpay.parts.peers import messages
 from btcpay.values.networks import NETWORKS
 from tests.support.paths import VECTORS
@@ -83,13 +83,13 @@ def test_our_version_has_the_fields_that_the_documentation_shows():
     ],
 )
 def test_headers_that_no_node_sends_are_malformed(body):
-    with pytest.raises(Malformed):
+    with pytest.raises(DecodeError):
         messages.parse_headers(body)
 
 
 @pytest.mark.parametrize("cut", [0, 4, 20, 80, 85, 99])
 def test_a_version_that_is_cut_is_malformed(cut):
-    with pytest.raises(Malformed):
+    with pytest.raises(DecodeError):
         messages.parse_version(VERSION[:cut])
 
 
@@ -101,8 +101,8 @@ def test_a_head_of_another_network_or_of_too_many_bytes_is_malformed():
 
     for command, size in [(b"block", 4_000_000), (b"verack", 0), (b"any", 4_000_000)]:
         assert messages.parse_head(MAGIC, head(MAGIC, command, size)).size == size
-        with pytest.raises(Malformed):
+        with pytest.raises(DecodeError):
             messages.parse_head(MAGIC, head(MAGIC, command, size + 1))
-    with pytest.raises(Malformed):
+    with pytest.raises(DecodeError):
         messages.parse_head(MAGIC, head(NETWORKS["regtest"].magic, b"verack", 0))
     assert len({network.magic for network in NETWORKS.values()}) == len(NETWORKS)

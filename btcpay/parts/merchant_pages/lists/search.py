@@ -8,7 +8,7 @@ from typing import cast
 
 from flask import Response
 
-from btcpay.bitcoin.pasted import bare, without_scheme
+from btcpay.bitcoin.bitcoin_uri import strip_scheme, strip_unseen
 from btcpay.languages.formats import symbol
 from btcpay.parts.merchant_pages import queries
 from btcpay.parts.merchant_pages.visit import Visit
@@ -64,7 +64,7 @@ def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[L
     It is found within copied texts, too, such as a page's link or a payment request.
     """
     asked: Values = {"merchant_id": listing.values["merchant_id"], "limit": MORE}
-    pasted = without_scheme(bare(typed))
+    pasted = strip_scheme(strip_unseen(typed))
     for name, pattern in _BEGINNINGS:
         if match := pattern.search(pasted if name == "address" else typed):
             begin = match[1].lower() if pattern.flags & re.I else match[1]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
-from btcpay.bitcoin.wire import txid_bytes
+from btcpay.bitcoin.wire import hash_from_hex
 from btcpay.parts.peers.messages import TX, getdata_body
 from tests.support.builders import clean_environ, until
 from tests.support.fake_peer import FakePeer, chain_of
@@ -49,7 +49,7 @@ def made_by(make):
     def sent(peer, sock):
         for number in range(10**6):
             made = make(number % 80)
-            peer.send(sock, "inv", getdata_body(TX, [txid_bytes(made.txid)]))
+            peer.send(sock, "inv", getdata_body(TX, [hash_from_hex(made.txid)]))
             yield peer.send(sock, "tx", made.raw)
 
     return sent

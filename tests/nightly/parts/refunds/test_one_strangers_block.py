@@ -14,7 +14,7 @@ from tests.support.shop_refunds import address, made, paid
 
 LIMIT_BYTES = 512 * 1024**2
 OUTPUTS = 3_200
-DUST_SATS = 294
+DUST_LIMITS_SATS = 294
 
 
 def check_with(environ, limit_bytes=LIMIT_BYTES):
@@ -32,7 +32,7 @@ def check_with(environ, limit_bytes=LIMIT_BYTES):
     return json.loads(ended.stdout)
 
 
-def fill(till, script, outputs=OUTPUTS, sats=DUST_SATS):
+def fill(till, script, outputs=OUTPUTS, sats=DUST_LIMITS_SATS):
     """One transaction of so many outputs to one script."""
     wallet = till.sandbox.wallet
     fee_sats = 250_000

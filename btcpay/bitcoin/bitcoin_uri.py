@@ -7,7 +7,7 @@ import re
 import unicodedata
 from urllib.parse import unquote
 
-from btcpay.bitcoin.wire import Malformed
+from btcpay.bitcoin.wire import DecodeError
 
 MAX_CHARACTERS = 2000  # of a `bitcoin:` URI, which may hold more than an address
 # Categories of Unicode: blanks, line ends, controls, and marks of format such as U+200B.
@@ -34,7 +34,7 @@ _KINDS = {
 }
 
 
-class NotAddress(Malformed):
+class InvalidAddress(DecodeError):
     """The text holds no address to use. `kind`: `malformed`, `demanding`, or a key of _KINDS."""
 
     def __init__(self, kind: str, message: str) -> None:
@@ -42,7 +42,7 @@ class NotAddress(Malformed):
         self.kind = kind
 
 
-def bare(text: str) -> str:
+def strip_unseen(text: str) -> str:
     """The text without all that cannot be seen, and without signs before its first letter or digit.
 
     Signs of full width become ASCII. The text's length is bounded by who calls.
@@ -65,7 +65,7 @@ def _is_dash(sign: str) -> bool:
     return unicodedata.category(sign) == "Pd"
 
 
-def without_scheme(text: str) -> str:
+def strip_scheme(text: str) -> str:
     """The text behind `bitcoin:` and slashes, in letters of any size."""
     if _SCHEME.match(text):
         return _SCHEME.sub("", text, count=1)
@@ -79,13 +79,15 @@ def addresses_of(text: str) -> list[str]:
     that demands what is not known here, and where something else than an address was copied.
     """
     if len(text) > MAX_CHARACTERS:
-        raise NotAddress("malformed", f"it has more than {MAX_CHARACTERS} characters")
-    path, _, query = without_scheme(bare(text)).partition("?")
+        raise InvalidAddress(
+            "malformed", f"it has more than {MAX_CHARACTERS} characters"
+        )
+    path, _, query = strip_scheme(strip_unseen(text)).partition("?")
     address = _alone(unquote(path))
     parameters = _parameters(query)
     for name, _ in parameters:
         if name.startswith("req-"):
-            raise NotAddress(
+            raise InvalidAddress(
                 "demanding", f"it demands {name[:40]!a}, which is not known here"
             )
     found = [address] if address else []
@@ -96,9 +98,9 @@ def addresses_of(text: str) -> list[str]:
         found = [value for name, value in parameters if name in _OTHER_WAYS]
     for kind, pattern in _KINDS.items():
         if any(pattern.match(each) for each in found):
-            raise NotAddress(kind, _SENTENCES[kind])
+            raise InvalidAddress(kind, _SENTENCES[kind])
     if not found:
-        raise NotAddress("malformed", "there is nothing in it")
+        raise InvalidAddress("malformed", "there is nothing in it")
     return found
 
 
