@@ -34,7 +34,7 @@ from storage.statement import as_dict
 def get_balance(call: Call) -> Response:
     """Confirmed and total satoshis, and what the confirmed ones are worth if there is a price."""
     balance = call.service.db.only(balances.OF_MERCHANT, merchant_id=call.merchant_id)
-    price_usd = call.service.prices.usd.current_or_none()
+    price_usd = call.service.prices.usd.current_price_or_none()
     usd = (
         None
         if price_usd is None

@@ -11,9 +11,9 @@ from datetime import datetime
 
 from btcpay.bitcoin.address import address_of
 from btcpay.bitcoin.keys import InvalidChild
-from btcpay.chain.begin import paid_since
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
+from btcpay.chain.first_header import scripts_paid_since
 from btcpay.merchants.account import derive, parse_account, stored_account
 from btcpay.merchants.merchants import gap_of_merchant
 from btcpay.settings.settings import Settings
@@ -106,7 +106,7 @@ def _is_in_blocks(
         for script in map(account.script, range(row.next_index, row.next_index + most)):
             watched[address_of(script, settings.network)] = script
     scripts = set(watched.values())
-    paid = paid_since(db, settings, clock, scripts, is_copy) if scripts else ()
+    paid = scripts_paid_since(db, settings, clock, scripts, is_copy) if scripts else ()
 
     def is_used(address: str) -> bool:
         if address not in watched:

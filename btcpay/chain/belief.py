@@ -4,7 +4,7 @@ from datetime import datetime
 
 import orjson
 
-from btcpay.chain.leap import Leap, Moment, doubt
+from btcpay.chain.leap import Leap, Moment, reason_to_doubt
 from btcpay.values.networks import Network
 from btcpay.values.times import elapsed, from_ms, from_ms_or_none, to_ms
 from storage.database import Database
@@ -12,17 +12,19 @@ from storage.queries import blocks, merchants, meta
 from storage.queries.meta import Key
 
 
-def doubt_now(
+def judge_clock(
     db: Database, network: Network, now: datetime, mark: str, is_agreed: bool
 ) -> str:
     """The reason not to believe the clock, which is noted; empty if it is believed from now on.
 
     `mark` is of the clock that nobody sets.
     """
-    seen = seen_at(db, now)
+    seen = current_moment(db, now)
     known = _known(db, now)
     leap = _leap(db, mark)
-    why = doubt(known, seen, leap, network.pow_limit_bits is not None, is_agreed)
+    why = reason_to_doubt(
+        known, seen, leap, network.pow_limit_bits is not None, is_agreed
+    )
     if not why:
         believe(db, seen)
     elif leap is None or not leap.goes_on(now):
@@ -30,7 +32,7 @@ def doubt_now(
     return why
 
 
-def seen_at(db: Database, now: datetime) -> Moment:
+def current_moment(db: Database, now: datetime) -> Moment:
     """What is to be seen now: the clock, and the newest block that we know."""
     top = db.row(blocks.TOP)
     if top:
@@ -49,7 +51,7 @@ def believe(db: Database, seen: Moment) -> None:
         meta.put(db, Key.TIME_LEAP, "")
 
 
-def doubted(db: Database) -> str:
+def noted_doubt(db: Database) -> str:
     """The reason for which the last check did not believe the clock; empty if it did."""
     found = meta.get(db, Key.TIME_LEAP)
     if found:

@@ -5,7 +5,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 from btcpay.bitcoin.header import Header, parse_header, required_bits
 from btcpay.chain.pool import Pool
-from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, LeftAlone
+from btcpay.chain.sources import (
+    FAILURES,
+    MAX_BLOCKS_BEHIND,
+    BlockSource,
+    SourceExcluded,
+)
 from btcpay.proofs.verify import check_header
 from btcpay.values.errors import FetchError, ProofFailed, Unreachable
 from btcpay.values.networks import Known, Network
@@ -111,14 +116,14 @@ class Follower:
         self._sources.expect(top, heights)
         return has_news()
 
-    def more_elsewhere(self, is_quiet: bool) -> str:
+    def unread_blocks_elsewhere(self, is_quiet: bool) -> str:
         """Names a source that failed and may know more blocks than we do; empty if none does.
 
         Its headers broke off; or, when no block has come for long, it merely says that it has more.
         """
         top = self._top().height
         for one, error in self._failed.items():
-            if isinstance(error, LeftAlone):
+            if isinstance(error, SourceExcluded):
                 continue
             if self._highest < top:
                 return f"{one.host} shows more blocks, which cannot be read: {error}"

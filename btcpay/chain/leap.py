@@ -57,7 +57,7 @@ class Leap(NamedTuple):
         return has_waited and self.goes_on(clock_at)
 
 
-def doubt(
+def reason_to_doubt(
     known: Moment, seen: Moment, leap: Leap | None, costs_work: bool, is_agreed: bool
 ) -> str:
     """The reason not to believe the clock of `seen`; empty if it is believed.

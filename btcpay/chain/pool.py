@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from btcpay import hooks
 from btcpay.chain import sources
 from btcpay.http.clock_skew import ClockSkew
-from btcpay.http.deadline import in_thread
+from btcpay.http.deadline import run_in_thread
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import (
     BadStatus,
@@ -36,7 +36,7 @@ FIRST_PAUSE_S = 0.25  # doubled at each failure in a row
 
 
 @dataclass(eq=False)
-class Place(Generic[Source]):
+class PoolEntry(Generic[Source]):
     """A source's place in the line, with its failures in this run."""
 
     one: Source
@@ -59,7 +59,7 @@ class Pool(Generic[Source]):
     # The same where nothing is urgent; and after an answer without news, when all are asked at
     # once, as the others may know of a block.
     late_s = 10.0
-    most_at_once = 1
+    max_concurrent = 1
     lag = (
         timedelta()
     )  # the time until every explorer knows of a transaction that these announce
@@ -76,7 +76,7 @@ class Pool(Generic[Source]):
             2, len(self.all)
         )  # sources that must show a tip before anything ends
         self._turns = count(1)
-        self._line = [Place(one) for one in self.all]
+        self._line = [PoolEntry(one) for one in self.all]
         self._after = after
         self._pause = pause
         self._lock = threading.Lock()
@@ -96,21 +96,21 @@ class Pool(Generic[Source]):
         """After a run: keeps its news for the next one. Most kinds have nothing to keep."""
 
     @property
-    def at_once(self) -> int:
+    def concurrency(self) -> int:
         """The number of questions that may be asked `by_turns` at a time."""
         return max(
-            1, min(self.most_at_once, sum(place.is_quick for place in self._places()))
+            1, min(self.max_concurrent, sum(place.is_quick for place in self._places()))
         )
 
-    def ask(self, question: Callable[[Source], T], by_turns: bool = False) -> T:
+    def ask(self, question: Callable[[Source], T], round_robin: bool = False) -> T:
         """The answer of the first source that has one.
 
         FetchError, ProofFailed and slowness turn the question to the next one. `by_turns` begins
         with another quick source each time, and is patient. Raises ExplorerError, or OutOfQuota if
         only calls or time are missing.
         """
-        every_s = self.late_s if by_turns else self.hedge_s
-        found, _ = self.ask_all(question, lambda: 0.0, every_s, by_turns)
+        every_s = self.late_s if round_robin else self.hedge_s
+        found, _ = self.ask_all(question, lambda: 0.0, every_s, round_robin)
         return next(iter(found.values()))
 
     def ask_all(
@@ -118,7 +118,7 @@ class Pool(Generic[Source]):
         question: Callable[[Source], T],
         patience_s: Callable[[], float] = lambda: LONGEST_S,
         every_s: float = 0.0,
-        by_turns: bool = False,
+        round_robin: bool = False,
     ) -> tuple[dict[Source, T], dict[Source, Exception]]:
         """The answers by source, and the errors of the others; raises as `ask`.
 
@@ -128,15 +128,15 @@ class Pool(Generic[Source]):
         """
         found: dict[Source, T] = {}
         errors: dict[Source, Exception] = {}
-        left = deque(self._places(by_turns))
-        running = dict[Future[T], Place[Source]]()
+        left = deque(self._places(round_robin))
+        running = dict[Future[T], PoolEntry[Source]]()
         next_s = 0.0
         end_s = time.monotonic() + LONGEST_S
         try:
             while (now_s := time.monotonic()) < end_s:
                 while left and (now_s >= next_s or not running):
                     place = left.popleft()
-                    running[in_thread(partial(self._ask, place, question))] = place
+                    running[run_in_thread(partial(self._ask, place, question))] = place
                     next_s = now_s + every_s
                 if not running:
                     break
@@ -161,7 +161,7 @@ class Pool(Generic[Source]):
         if not found:
             whys = [f"{one.host} {error}" for one, error in errors.items()]
             said = "; ".join(whys) or "none is known"
-            if all(isinstance(error, sources.Spent) for error in errors.values()):
+            if all(isinstance(error, sources.BudgetSpent) for error in errors.values()):
                 raise OutOfQuota(f"no source may be asked for now: {said}")
             raise ExplorerError(f"no source answered: {said}")
         return found, errors
@@ -178,23 +178,23 @@ class Pool(Generic[Source]):
             if heights.get(place.one, -1) < height:
                 place.turn = next(self._turns)
 
-    def _places(self, by_turns: bool = False) -> list[Place[Source]]:
+    def _places(self, round_robin: bool = False) -> list[PoolEntry[Source]]:
         places = sorted(self._line, key=lambda place: place.turn)
         quick = [place for place in places if place.is_quick]
-        if by_turns and quick:
+        if round_robin and quick:
             first = quick[next(self._turns) % len(quick)]
             places.sort(key=lambda place: place is not first)
         return places
 
-    def _to_the_end(self, place: Place[Source]) -> None:
+    def _to_the_end(self, place: PoolEntry[Source]) -> None:
         place.is_quick = False
         place.turn = next(self._turns)
 
-    def _ask(self, place: Place[Source], question: Callable[[Source], T]) -> T:
+    def _ask(self, place: PoolEntry[Source], question: Callable[[Source], T]) -> T:
         """Asks a source after its pause. Raises FetchError if it is behind or failed too often."""
         try:
             if place.in_a_row >= PATIENCE:
-                raise sources.LeftAlone(f"failed {PATIENCE} times in a row")
+                raise sources.SourceExcluded(f"failed {PATIENCE} times in a row")
             if (pause_s := place.not_before_s - time.monotonic()) > 0:
                 self._pause(pause_s)
             if place.must_reach:
@@ -206,12 +206,12 @@ class Pool(Generic[Source]):
         finally:
             self._after()
 
-    def _may_pass(self, place: Place[Source], error: Exception) -> bool:
+    def _may_pass(self, place: PoolEntry[Source], error: Exception) -> bool:
         """Notes a failure; True if the question is worth asking again a little later."""
         status = error.status if isinstance(error, BadStatus) else None
         if status not in (400, 404):
             self._to_the_end(place)
-        if isinstance(error, sources.LeftAlone | sources.Spent):
+        if isinstance(error, sources.SourceExcluded | sources.BudgetSpent):
             return False
         # The host alone: a URL may carry credentials.
         log.warning("source %s %s", place.one.host, error)

@@ -27,11 +27,11 @@ def progress_of(db: Database, now: datetime) -> Progress | None:
     """None until a first header is kept: when a merchant is made, or at the next check."""
     found = db.row(blocks.PROGRESS, finished_after=to_ms(now - LATELY))
     if found:
-        return progress_in(found)
+        return progress_from_row(found)
     return None
 
 
-def progress_in(found: blocks.Known | today.Shop) -> Progress | None:
+def progress_from_row(found: blocks.Known | today.Shop) -> Progress | None:
     if found.height is None or found.mined_at is None:
         return None
     behind = found.behind if found.is_at_stake else 0

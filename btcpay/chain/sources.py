@@ -23,15 +23,15 @@ MAX_INPUTS = 100  # inputs kept of a waiting transaction: enough to notice a rep
 MAX_BLOCKS_BEHIND = 2  # blocks come in bunches; a source three behind is stuck
 
 
-class LeftAlone(FetchError):
+class SourceExcluded(FetchError):
     """The source is not asked any more, since it refused or failed too often in this run."""
 
 
-class Spent(FetchError):
+class BudgetSpent(FetchError):
     """Its calls for the hour, or its time in this run, are spent."""
 
 
-class OtherNetwork(FetchError):
+class WrongNetwork(FetchError):
     """It shows the chain of another network."""
 
 
@@ -86,7 +86,7 @@ class BlockSource(Protocol):
         """The whole block of this hash; 4,000,000 bytes at most."""
 
 
-def proven_block(source: BlockSource, hash: str) -> ProvenBlock:
+def fetch_proven_block(source: BlockSource, hash: str) -> ProvenBlock:
     """The whole block, which its header proves. Raises FetchError, ProofFailed."""
     return prove_block(source.raw_block(hash), hash)
 
@@ -106,7 +106,7 @@ class Explorer(BlockSource, Protocol):
     """
 
     name: str
-    left_alone: str
+    exclusion_reason: str
 
     def block_hash(self, height: int) -> str:
         """The hash of its block at this height, by its own word."""
@@ -117,7 +117,7 @@ class Explorer(BlockSource, Protocol):
         Raises OtherNetwork unless it follows our network's chain.
         """
 
-    def waiting(self, address: str, script: bytes) -> Mempool:
+    def mempool(self, address: str, script: bytes) -> Mempool:
         """The waiting outputs that pay `script`, the address's scriptPubKey."""
 
     def is_used(self, address: str) -> bool:
@@ -125,7 +125,7 @@ class Explorer(BlockSource, Protocol):
 
 
 @dataclass(frozen=True)
-class Announced:
+class AnnouncedTx:
     """A waiting transaction, the last peer that announced it, and the time when it counted."""
 
     raw: bytes
@@ -144,10 +144,10 @@ class Listener(Protocol):
     def listen(self, is_wanted: bool) -> None:
         """Called again and again; `is_wanted`: transactions will be taken, late ones too."""
 
-    def take(self) -> Sequence[Announced]:
+    def take(self) -> Sequence[AnnouncedTx]:
         """The announced transactions that were not taken yet, each once."""
 
-    def takes_back(self, new: bytes, old: bytes) -> bool:
+    def replaces(self, new: bytes, old: bytes) -> bool:
         """True if more sources announce `new` than `old`, a transaction that spends the same coin.
 
         If not, `new` can be taken once more when another source announces it.

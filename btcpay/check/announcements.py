@@ -118,7 +118,7 @@ class Announcements:
             ]
             lost = {seen.txid for seen in others} - {seen.txid for seen in left}
             is_back = all(
-                self.listener.takes_back(internal, hash_from_hex(id)) for id in lost
+                self.listener.replaces(internal, hash_from_hex(id)) for id in lost
             )
             if not (new or lost) or not is_back:
                 continue

@@ -9,7 +9,7 @@ from btcpay.check.facts import is_late
 from btcpay.check.outcomes import InvoiceOutcome, history_of, news_of, settle_scans
 from btcpay.check.report import Report
 from btcpay.invoices.events import End, finish, update_attentions
-from btcpay.proofs.verify import extended
+from btcpay.proofs.verify import extend_document
 from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Output, Receipt, Scan
 from btcpay.values.errors import BeyondMoney
@@ -224,7 +224,7 @@ def _extend_proofs(
     longer: list[Values] = []
     for row in at_once.rows(db, payments.PROOF, keys):
         following = headers[missing[row.invoice_id, row.txid]]
-        document = json.dumps(extended(json.loads(row.document), following))
+        document = json.dumps(extend_document(json.loads(row.document), following))
         longer.append(
             {"invoice_id": row.invoice_id, "txid": row.txid, "document": document}
         )

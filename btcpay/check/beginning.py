@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 
-from btcpay.chain.begin import begin
-from btcpay.chain.belief import doubt_now
+from btcpay.chain.belief import judge_clock
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
+from btcpay.chain.first_header import keep_first_header
 from btcpay.chain.follow import Follower
 from btcpay.chain.pool import open_sources
 from btcpay.check.undo import undo_above
@@ -38,14 +38,14 @@ def begin_chain(db: Database, settings: Settings, now: Callable[[], datetime]) -
 
     def now_by_sources() -> datetime:
         at = now()
-        return at - sources.clock_skew.ahead(at, time.monotonic())
+        return at - sources.clock_skew.time_ahead(at, time.monotonic())
 
     def undo(height: int) -> None:
         undo_above(db, settings, height, now())
 
     sources.end_within(MOST_S)
     try:
-        begin(db, settings.network, sources, now_by_sources)
+        keep_first_header(db, settings.network, sources, now_by_sources)
         follower = Follower(db, settings.network, sources, undo)
         follower.follow()
     except ExplorerError as error:
@@ -55,5 +55,5 @@ def begin_chain(db: Database, settings: Settings, now: Callable[[], datetime]) -
         sources.close()
         sources.note(db, settings, now())
     # So the blocks that come until the first check witness the time until then.
-    doubt_now(db, settings.network, now(), boot_mark(), follower.is_agreed)
+    judge_clock(db, settings.network, now(), boot_mark(), follower.is_agreed)
     return True

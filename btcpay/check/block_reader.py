@@ -11,7 +11,7 @@ from functools import partial
 
 from btcpay.chain.pool import Pool
 from btcpay.chain.progress import KEPT_PART, hours_to_read
-from btcpay.chain.sources import BlockSource, proven_block
+from btcpay.chain.sources import BlockSource, fetch_proven_block
 from btcpay.check.apply import try_apply
 from btcpay.check.facts import (
     facts_of,
@@ -29,7 +29,7 @@ from btcpay.check.parts import (
     work_on_block,
 )
 from btcpay.check.report import Report
-from btcpay.http.deadline import in_thread
+from btcpay.http.deadline import run_in_thread
 from btcpay.invoices.part_work import Work, note_failure
 from btcpay.prices.price import Prices
 from btcpay.proofs.block import ProvenBlock
@@ -95,7 +95,7 @@ class BlockReader:
                     break
                 fetched = {
                     row.hash: fetched.get(row.hash)
-                    or self._fetch(row, by_turns=ahead > 1)
+                    or self._fetch(row, round_robin=ahead > 1)
                     for row in rows
                 }
                 try:
@@ -115,7 +115,7 @@ class BlockReader:
                     passed.add(row.hash)
                     failed_in_a_row += 1
                 order = blocks.NEWEST if passed else blocks.OLDEST
-                ahead = self.sources.at_once
+                ahead = self.sources.concurrency
         finally:
             report.blocks_behind = self.db.only(blocks.UNREAD)[0]
             per_hour = self.settings.explorer_calls_per_hour
@@ -130,13 +130,13 @@ class BlockReader:
         rows = self.db.rows(order, now=to_ms(self.now()), limit=len(passed) + most)
         return [row for row in rows if row.hash not in passed][:most]
 
-    def _fetch(self, row: Block, by_turns: bool = False) -> Future[Fetched]:
+    def _fetch(self, row: Block, round_robin: bool = False) -> Future[Fetched]:
         """The block, proven, and the host that showed it."""
 
         def shown(one: BlockSource) -> Fetched:
-            return proven_block(one, row.hash), one.host
+            return fetch_proven_block(one, row.hash), one.host
 
-        return in_thread(lambda: self.sources.ask(shown, by_turns))
+        return run_in_thread(lambda: self.sources.ask(shown, round_robin))
 
     def _pass_over(self, row: Block) -> None:
         now = self.now()

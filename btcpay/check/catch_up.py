@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from btcpay.chain.begin import begin
+from btcpay.chain.first_header import keep_first_header
 from btcpay.chain.follow import Follower
 from btcpay.chain.progress import is_at_stake
 from btcpay.check.apply import try_apply
@@ -54,7 +54,9 @@ class CatchUp(BlockReader):
         before = report.stuck
         report.stuck = ""
         try:
-            if not begin(self.db, self.settings.network, self.sources, self._now):
+            if not keep_first_header(
+                self.db, self.settings.network, self.sources, self._now
+            ):
                 return False
             asked_at = self.now()
             follower = Follower(
@@ -112,14 +114,14 @@ class CatchUp(BlockReader):
         return now - self._ahead(now)
 
     def _ahead(self, now: datetime) -> timedelta:
-        return self.sources.clock_skew.ahead(now, time.monotonic())
+        return self.sources.clock_skew.time_ahead(now, time.monotonic())
 
     def _why_stuck(self, follower: Follower) -> str:
         """The reason to believe that there are more blocks than we know; empty if there is none."""
         top = self.db.only(blocks.TOP)
         now = self.now()
         quiet = max(now - from_ms(top.mined_at), self._silence(top.hash))
-        if more := follower.more_elsewhere(quiet > QUIET):
+        if more := follower.unread_blocks_elsewhere(quiet > QUIET):
             return more
         if self.settings.network.stands_still(now - quiet, now):
             return f"no block has come for {quiet // timedelta(minutes=1)} minutes"

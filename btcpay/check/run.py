@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from btcpay.chain.belief import doubt_now
+from btcpay.chain.belief import judge_clock
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.pool import Pool
 from btcpay.chain.sources import BlockSource
@@ -162,8 +162,10 @@ class Checker(CatchUp):
     def _answer(self, row: Invoice) -> Look:
         at = self.now()
         read_s = time.monotonic()
-        mempool = self.explorers.waiting(row.deposit_address, bytes.fromhex(row.script))
-        return Look(row.id, mempool, at, self.explorers.clock_skew.ahead(at, read_s))
+        mempool = self.explorers.mempool(row.deposit_address, bytes.fromhex(row.script))
+        return Look(
+            row.id, mempool, at, self.explorers.clock_skew.time_ahead(at, read_s)
+        )
 
     def _apply(self, look: Look, report: Report) -> None:
         tip_at = report.ends_before
@@ -234,7 +236,7 @@ class Checker(CatchUp):
     def _take_turns_in_time(self, report: Report, now: datetime) -> None:
         network = self.settings.network
         mark = self.mark()
-        report.doubt = doubt_now(self.db, network, now, mark, report.is_agreed)
+        report.doubt = judge_clock(self.db, network, now, mark, report.is_agreed)
         if report.doubt:
             log.error(
                 "nothing is renewed or erased until the time is confirmed: %s",

@@ -118,9 +118,9 @@ def _read_answer(name: str, text: str) -> str:
 
 def rate_of(service: Service, link: PaymentLink) -> dict[str, Any]:
     """The `price` of a bitcoin in the link's currency, or null; it is none after `good_for_ms`."""
-    rate = service.prices.of(link.currency)
-    price = rate.current_or_none()
-    good_for_ms = int(rate.good_for_s() * 1000)
+    rate = service.prices.rate_for(link.currency)
+    price = rate.current_price_or_none()
+    good_for_ms = int(rate.valid_for_s() * 1000)
     return {"price": price and f"{price:f}", "good_for_ms": good_for_ms if price else 0}
 
 

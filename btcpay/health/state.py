@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from btcpay.chain.progress import Progress, progress_in, progress_of
+from btcpay.chain.progress import Progress, progress_from_row, progress_of
 from btcpay.settings.settings import Settings
 from btcpay.values.finding import GREEN, RED, YELLOW, Colour
 from btcpay.values.networks import Network
@@ -58,7 +58,7 @@ def state_in_row(shop: today.Shop, settings: Settings, now: datetime) -> State:
     return state_of(
         from_ms_or_none(shop.checked_at),
         shop.previews_late or 0,
-        progress_in(shop),
+        progress_from_row(shop),
         from_ms_or_none(shop.backed_up_at),
         settings,
         now,

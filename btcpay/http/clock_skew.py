@@ -32,7 +32,7 @@ def time_sent(headers: Mapping[str, str]) -> datetime | None:
         return None
 
 
-def agreed_ahead(aheads: Sequence[timedelta], asked: int) -> timedelta:
+def agreed_time_ahead(aheads: Sequence[timedelta], asked: int) -> timedelta:
     """The time by which our clock is ahead, if more than half of the `asked` servers agree.
 
     `aheads`: our time minus theirs, for each server that sent its time. Zero up to CLOCK_OFF, and
@@ -70,17 +70,17 @@ class ClockSkew:
             with self._lock:
                 self._began = max(began, self._began or began)
 
-    def ahead(self, now: datetime, read_s: float) -> timedelta:
+    def time_ahead(self, now: datetime, read_s: float) -> timedelta:
         """The time by which our clock was ahead at `now`, when `time.monotonic()` was `read_s`.
 
         Zero up to CLOCK_OFF, and when no server has sent its time.
         """
-        ahead = self.difference(now, read_s) or timedelta()
+        ahead = self.offset(now, read_s) or timedelta()
         if ahead > CLOCK_OFF:
             return ahead
         return timedelta()
 
-    def difference(self, now: datetime, read_s: float) -> timedelta | None:
+    def offset(self, now: datetime, read_s: float) -> timedelta | None:
         """Our clock minus that time, however small; None when no server has sent its time."""
         if self._began:
             return now - self._began - timedelta(seconds=read_s)

@@ -26,7 +26,9 @@ def connect(
     of the first address when none accepts, and TimeoutError.
     """
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return connect_first(by_turns(cast(list[Address], found)), timeout_s, options)
+    return connect_first(
+        interleave_families(cast(list[Address], found)), timeout_s, options
+    )
 
 
 def connect_first(
@@ -36,7 +38,7 @@ def connect_first(
     return _Race(addresses, timeout_s, options).run()
 
 
-def by_turns(addresses: Sequence[Address]) -> list[Address]:
+def interleave_families(addresses: Sequence[Address]) -> list[Address]:
     """The addresses of both families in turns, the resolver's first one first."""
     first = [one for one in addresses if one[0] == addresses[0][0]]
     others = [one for one in addresses if one[0] != addresses[0][0]]

@@ -114,13 +114,13 @@ def _new_connection(connection: Any) -> socket.socket:
         raise NewConnectionError(connection, "no connection") from error
 
 
-def in_time(timeout_s: float, read: Callable[[], T]) -> T:
+def run_within(timeout_s: float, read: Callable[[], T]) -> T:
     """The result of `read`. Raises TimedOut when it takes longer.
 
     It runs in a thread of its own, which is then left behind, since nothing can interrupt a
     look-up.
     """
-    found = in_thread(read)
+    found = run_in_thread(read)
     try:
         return found.result(timeout_s)
     except TimeoutError:
@@ -129,7 +129,7 @@ def in_time(timeout_s: float, read: Callable[[], T]) -> T:
         del found  # else it and the error's frames hold each other, and a whole body
 
 
-def in_thread(read: Callable[[], T]) -> Future[T]:
+def run_in_thread(read: Callable[[], T]) -> Future[T]:
     """The coming result of `read`, for which nobody has to wait; its log has the request's id."""
     found = Future[T]()
     threading.Thread(

@@ -16,7 +16,7 @@ import requests
 from urllib3.exceptions import HTTPError
 
 from btcpay import __version__
-from btcpay.http.deadline import Adapter, in_time
+from btcpay.http.deadline import Adapter, run_within
 from btcpay.values.errors import BadStatus, Compressed, FetchError, Unreachable, WebPage
 from btcpay.values.hosts import is_near
 
@@ -107,7 +107,7 @@ class Session:
                 _refuse_page(answer, body)
                 return response.parse(bytes(body))
 
-        return in_time(timeout_s, read)
+        return run_within(timeout_s, read)
 
     def post(
         self,
@@ -131,7 +131,7 @@ class Session:
                 return start[:kept_bytes]
 
         try:
-            start = in_time(timeout_s, read)
+            start = run_within(timeout_s, read)
         except Unreachable:
             if not status:
                 raise

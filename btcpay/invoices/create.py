@@ -125,8 +125,8 @@ def live_price(prices: Prices, now: datetime, currency: str) -> Price:
     Also raises it while most sources say that our clock is ahead: a block's payment could then look
     older than its invoice.
     """
-    price_usd = prices.usd.current()
-    if ahead := prices.usd.clock_ahead(now):
+    price_usd = prices.usd.current_price()
+    if ahead := prices.usd.time_ahead(now):
         message = f"the service's clock is {ahead // timedelta(seconds=1)} s ahead"
         log.error(
             "%s of most price sources, so no invoice is made; %s", message, SET_CLOCK
@@ -134,7 +134,9 @@ def live_price(prices: Prices, now: datetime, currency: str) -> Price:
         raise PriceUnavailable(f"{message}: no invoice is made until it is corrected")
     known = {"USD": price_usd, BTC: Decimal(1)}
     return Price(
-        price_usd, currency, known.get(currency) or prices.of(currency).current()
+        price_usd,
+        currency,
+        known.get(currency) or prices.rate_for(currency).current_price(),
     )
 
 
@@ -142,10 +144,10 @@ def _price_beside(prices: Prices, now: datetime, currency: str) -> Price:
     """The price for an order in dollars, beside which a currency is shown if it has a price."""
     if currency == "USD":
         return live_price(prices, now, "USD")
-    rate = prices.of(currency)
-    rate.ask()  # meanwhile the dollars are asked for
+    rate = prices.rate_for(currency)
+    rate.start_refresh()  # meanwhile the dollars are asked for
     price = live_price(prices, now, "USD")
-    beside = rate.known(PATIENCE_S)
+    beside = rate.cached_price(PATIENCE_S)
     if beside is None:
         return price
     return Price(price.usd, currency, beside)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from datetime import datetime
 
-from btcpay.http.deadline import in_thread
+from btcpay.http.deadline import run_in_thread
 from btcpay.http.http_client import Session
 from btcpay.notify.delivery_queue import (
     MAIL_PART,
@@ -214,7 +214,7 @@ class Outbox:
             self._db.run(deliveries.DROP, receiver_id=row.receiver_id, about=row.about)
             queue.skip()
         elif self._is_ours(row):
-            self._in_flight[in_thread(send)] = queue, receiver, row
+            self._in_flight[run_in_thread(send)] = queue, receiver, row
         else:
             queue.stop_line(receiver, row)
 

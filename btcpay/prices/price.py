@@ -12,9 +12,9 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from btcpay.http import http_client
-from btcpay.http.clock_skew import agreed_ahead
-from btcpay.http.deadline import in_thread
-from btcpay.prices.tickers import agree, read_price
+from btcpay.http.clock_skew import agreed_time_ahead
+from btcpay.http.deadline import run_in_thread
+from btcpay.prices.tickers import agreed_price, fetch_price
 from btcpay.settings.parsers import PriceSource
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import FetchError, PriceUnavailable
@@ -61,20 +61,20 @@ class Rate:
         # For each source, the time when the monotonic clock was 0, by its last answer.
         self._began: Mapping[PriceSource, datetime] = {}
 
-    def current(self) -> Decimal:
+    def current_price(self) -> Decimal:
         """The price of one bitcoin. Raises PriceUnavailable; waits for one refresh at most."""
-        price = self.current_or_none()
+        price = self.current_price_or_none()
         if price is None:
             raise PriceUnavailable(
                 f"the BTC/{self.currency} price is unavailable right now; retry shortly"
             )
         return price
 
-    def current_or_none(self) -> Decimal | None:
-        if started := self.ask():
+    def current_price_or_none(self) -> Decimal | None:
+        if started := self.start_refresh():
             started.result()
         elif (
-            not self.good_for_s()
+            not self.valid_for_s()
             and self._refreshing
             and _PLACES.acquire(blocking=False)
         ):
@@ -82,9 +82,9 @@ class Rate:
                 wait([self._refreshing])
             finally:
                 _PLACES.release()
-        return self.known()
+        return self.cached_price()
 
-    def ask(self) -> Future[None] | None:
+    def start_refresh(self) -> Future[None] | None:
         """Starts a refresh, and returns at once.
 
         None if one is under way, the price is fresh, or all failed a moment ago.
@@ -94,14 +94,14 @@ class Rate:
             now_s = self.monotonic()
             failed_s = self._failed_s
             rests = failed_s is not None and now_s - failed_s < RETRY_S
-            is_fresh = self.good_for_s() > max(0, self.max_age_s - FRESH_S)
+            is_fresh = self.valid_for_s() > max(0, self.max_age_s - FRESH_S)
             if is_under_way or rests or is_fresh:
                 return None
-            self._refreshing = in_thread(self._refresh)
+            self._refreshing = run_in_thread(self._refresh)
             return self._refreshing
 
-    def known(self, patience_s: float = 0) -> Decimal | None:
-        """The known price, else the one that `ask` brings within `patience_s`.
+    def cached_price(self, patience_s: float = 0) -> Decimal | None:
+        """The known price, else the one that `start_refresh` brings within `patience_s`.
 
         After a failed refresh nobody waits: dead tickers must not delay every caller.
         """
@@ -109,28 +109,28 @@ class Rate:
             patience_s
             and self._refreshing
             and self._failed_s is None
-            and not self.good_for_s()
+            and not self.valid_for_s()
         ):
             wait([self._refreshing], patience_s)
-        if self._good and self.good_for_s():
+        if self._good and self.valid_for_s():
             return self._good[0]
         return None
 
-    def good_for_s(self) -> float:
+    def valid_for_s(self) -> float:
         """Seconds until the known price is too old to be used; 0 without one."""
         good = self._good
         if good:
             return max(0, good[1] + self.max_age_s - self.monotonic())
         return 0
 
-    def clock_ahead(self, now: datetime) -> timedelta:
+    def time_ahead(self, now: datetime) -> timedelta:
         """The time by which `now` is ahead, if more than half of the sources agree; else zero.
 
         The monotonic clock carries their time on, so that a step of ours since then is noticed.
         """
         began = now - timedelta(seconds=self.monotonic())
         aheads = [began - theirs for theirs in self._began.values()]
-        return agreed_ahead(aheads, len(self.sources))
+        return agreed_time_ahead(aheads, len(self.sources))
 
     def _ask(self, source: PriceSource) -> Decimal | None:
         """One source's price; None, with a line in the log, when it has none."""
@@ -141,7 +141,7 @@ class Rate:
                 self._began = {**self._began, source: began}
 
         try:
-            return read_price(self._session, source, note_time)
+            return fetch_price(self._session, source, note_time)
         except (FetchError, LookupError, ValueError) as error:
             # The host alone: a URL may carry a key.
             host = urlsplit(source.url).hostname
@@ -152,7 +152,7 @@ class Rate:
         with ThreadPoolExecutor(max_workers=max(1, len(self.sources))) as pool:
             answers = list(pool.map(self._ask, self.sources))
         prices = [price for price in answers if price is not None]
-        price = agree(prices, self.quorum)
+        price = agreed_price(prices, self.quorum)
         at_s = self.monotonic()
         self.on_refresh(price is not None)
         if price is not None:
@@ -180,7 +180,7 @@ class Prices:
         self.usd.on_refresh = on_refresh
         self._rates = {"USD": self.usd}
 
-    def of(self, currency: str) -> Rate:
+    def rate_for(self, currency: str) -> Rate:
         if currency in self._rates:
             return self._rates[currency]
         sources = tuple(

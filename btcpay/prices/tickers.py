@@ -39,7 +39,7 @@ def resolve_pointer(document: Any, pointer: str) -> Any:
     return value
 
 
-def to_price(value: Any) -> Decimal:
+def parse_price(value: Any) -> Decimal:
     """A JSON number or numeric string above 0, as Decimal. Raises ValueError for anything else.
 
     It is written without a positive exponent. What has more than 50 digits is rounded to them.
@@ -55,7 +55,7 @@ def to_price(value: Any) -> Decimal:
     return Decimal(f"{_EXACT.create_decimal(price_usd):f}")
 
 
-def read_price(
+def fetch_price(
     session: http_client.Session,
     source: PriceSource,
     on_time: Callable[[datetime], None],
@@ -73,10 +73,10 @@ def read_price(
 
     timeout_s = PROXIED_TIMEOUT_S if session.proxy else SOURCE_TIMEOUT_S
     ticker = session.get(source.url, timeout_s, _TICKER, on_headers)
-    return to_price(resolve_pointer(ticker, source.pointer))
+    return parse_price(resolve_pointer(ticker, source.pointer))
 
 
-def agree(prices: Sequence[Decimal], quorum: int) -> Decimal | None:
+def agreed_price(prices: Sequence[Decimal], quorum: int) -> Decimal | None:
     """The median of the prices within 5 % of all prices' median; None when fewer than `quorum`."""
     if not prices:
         return None

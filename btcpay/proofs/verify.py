@@ -55,7 +55,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Proven:
+class ProvenPayment:
     """Facts that the evidence proves. `amounts_sats`: by output index, to the script asked for."""
 
     txid: str
@@ -70,7 +70,7 @@ def prove(
     script: bytes,
     max_target_bits: int,
     confirmations: int,
-) -> Proven:
+) -> ProvenPayment:
     """Checks the evidence that `txid` pays `script`. Raises ProofFailed with the first flaw.
 
     1. The raw transaction hashes to its id, is not as long as a Merkle node, and pays the script.
@@ -107,7 +107,9 @@ def prove(
     require(
         any(amounts_sats.values()), "the transaction does not pay the invoice's address"
     )
-    return Proven(txid, headers[0].hash, from_unix_s(headers[0].time), amounts_sats)
+    return ProvenPayment(
+        txid, headers[0].hash, from_unix_s(headers[0].time), amounts_sats
+    )
 
 
 def _check_branch(tx: Tx, branch: Branch, header: Header, name: str) -> None:
@@ -168,13 +170,15 @@ def to_document(
     }
 
 
-def extended(document: dict[str, Any], following: Sequence[bytes]) -> dict[str, Any]:
+def extend_document(
+    document: dict[str, Any], following: Sequence[bytes]
+) -> dict[str, Any]:
     """A document of one confirmation, with the headers that follow: one more confirmation each."""
     headers = [*document["headers"][:1], *(raw.hex() for raw in following)]
     return document | {"headers": headers, "confirmations": len(headers)}
 
 
-def check_document(document: Any) -> Proven:
+def check_document(document: Any) -> ProvenPayment:
     """Checks the proof again. Raises ProofFailed, or CommandError for any other document."""
     try:
         if document["format"] != FORMAT:

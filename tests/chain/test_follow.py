@@ -24,11 +24,11 @@ class Dying(Explorers):
 
     left = 0
 
-    def ask(self, question, by_turns=False):
+    def ask(self, question, round_robin=False):
         if not self.left:
             raise Killed
         self.left -= 1
-        return super().ask(question, by_turns)
+        return super().ask(question, round_robin)
 
 
 def hashes(till):

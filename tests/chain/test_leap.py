@@ -12,7 +12,7 @@ from btcpay.chain.leap import (
     NEAR_UNPROVEN,
     Leap,
     Moment,
-    doubt,
+    reason_to_doubt,
 )
 
 NOON = datetime(2026, 11, 28, 12, tzinfo=UTC)
@@ -89,9 +89,9 @@ DOUBTED = {
 
 @pytest.mark.parametrize("case", BELIEVED.values(), ids=BELIEVED)
 def test_a_clock_is_believed(case):
-    assert doubt(*case) == ""
+    assert reason_to_doubt(*case) == ""
 
 
 @pytest.mark.parametrize("case", DOUBTED.values(), ids=DOUBTED)
 def test_a_clock_is_doubted(case):
-    assert doubt(*case) != ""
+    assert reason_to_doubt(*case) != ""

@@ -178,7 +178,7 @@ class AskedBetween:
     def ask(self):
         pass
 
-    def current_or_none(self):
+    def current_price_or_none(self):
         happens = self.happens
         self.happens = lambda: None
         happens()

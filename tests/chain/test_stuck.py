@@ -121,7 +121,7 @@ def test_one_that_rests_is_not_said_to_know_more(till, open_liar):
     till.mine(2)
     assert till.check(till.liar.root, second.root).complete
     till.liar.instead = Rival(till, till.sandbox.chain.ledger.height - 2)
-    till.explorers()._quota.refused(second.root.removeprefix("http://"), 3600)
+    till.explorers()._quota.note_refusal(second.root.removeprefix("http://"), 3600)
     assert not till.check(till.liar.root, second.root).stuck
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.chain.explorers.pool import Explorers
-from btcpay.chain.sources import Announced
+from btcpay.chain.sources import AnnouncedTx
 from btcpay.check.announcements import Announcements
 from btcpay.check.report import Report
 from btcpay.sandbox.node.script import script_of
@@ -24,7 +24,7 @@ class NewEvent:
 
     def __init__(self):
         self.is_wanted = False
-        self.heard = list[Announced]()
+        self.heard = list[AnnouncedTx]()
 
     def listen(self, is_wanted):
         self.is_wanted = is_wanted
@@ -34,13 +34,13 @@ class NewEvent:
         self.heard = []
         return taken
 
-    def takes_back(self, new, old):
+    def replaces(self, new, old):
         return True
 
 
 def announce(till, *transactions):
     """Enough sources announce these, in this order."""
-    heard = [Announced(tx.raw, "a peer", till.clock()) for tx in transactions]
+    heard = [AnnouncedTx(tx.raw, "a peer", till.clock()) for tx in transactions]
     report = Report()
     told = NewEvent()
     told.heard = heard
@@ -133,7 +133,7 @@ def test_sources_are_heard_while_a_page_is_open_and_what_they_invent_fails_no_ru
     ):  # three are more than there is
         coin = TxIn(Outpoint(f"{number + 1:064x}", 0), b"", 0)
         tx = Tx(2, (coin,), (TxOut(sats, script),), 0)
-        told.heard.append(Announced(tx.raw, "a peer", till.clock()))
+        told.heard.append(AnnouncedTx(tx.raw, "a peer", till.clock()))
     assert listening.has_news()
     listening.apply(report)
     assert till.kinds(invoice) == ["seen"] * 3 and report == Report()

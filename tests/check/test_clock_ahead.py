@@ -241,18 +241,20 @@ def test_when_an_answer_was_sent(headers, sent_at):
 def test_two_minutes_are_forgiven_and_no_more():
     skew = ClockSkew()
     began_s = time.monotonic()
-    assert skew.ahead(NOON, began_s) == timedelta()
+    assert skew.time_ahead(NOON, began_s) == timedelta()
     skew.on_headers({"Date": SENT})
     heard_s = time.monotonic()
-    assert skew.ahead(NOON + CLOCK_OFF, heard_s) == timedelta()
+    assert skew.time_ahead(NOON + CLOCK_OFF, heard_s) == timedelta()
     assert (
-        skew.ahead(NOON + CLOCK_OFF + timedelta(seconds=heard_s - began_s), began_s)
+        skew.time_ahead(
+            NOON + CLOCK_OFF + timedelta(seconds=heard_s - began_s), began_s
+        )
         > CLOCK_OFF
     )
     late = NOON + CLOCK_OFF + timedelta(seconds=1)
-    assert skew.ahead(late, began_s) > CLOCK_OFF
+    assert skew.time_ahead(late, began_s) > CLOCK_OFF
     assert (
-        skew.ahead(late, heard_s + 5) == timedelta()
+        skew.time_ahead(late, heard_s + 5) == timedelta()
     )  # five seconds later it is later there too
 
 
@@ -262,4 +264,4 @@ def test_the_latest_that_was_told_counts():
         skew.on_headers(
             {"Date": format_datetime(NOON + timedelta(minutes=minutes), usegmt=True)}
         )
-    assert skew.ahead(NOON, time.monotonic()) == timedelta()
+    assert skew.time_ahead(NOON, time.monotonic()) == timedelta()

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from btcpay.http.connector import by_turns, connect_first
+from btcpay.http.connector import connect_first, interleave_families
 from tests.support.browser import lack
 from tests.support.builders import clean_environ
 from tests.support.paths import GONE, PROJECT
@@ -62,7 +62,7 @@ def test_families_are_tried_by_turns(case):
         address(f"2001:db8::{at}" if family == "6" else f"192.0.2.{at}", 1)
         for at, family in enumerate(found)
     ]
-    ordered = by_turns(addresses)
+    ordered = interleave_families(addresses)
     assert "".join("6" if one[0] == V6 else "4" for one in ordered) == tried
     for family in (V6, V4):
         own = [one for one in addresses if one[0] == family]
@@ -114,10 +114,10 @@ def test_connections_that_came_second_are_closed():
 WAYS_OUT = {
     "a price source": """
 from btcpay.http.http_client import Session
-from btcpay.prices.tickers import read_price
+from btcpay.prices.tickers import fetch_price
 from btcpay.settings.parsers import PriceSource
 source = PriceSource(f"http://both.example:{port}/price", "/usd")
-print(read_price(Session(), source, lambda _at: None))
+print(fetch_price(Session(), source, lambda _at: None))
 """,
     "a webhook": """
 from btcpay.http.http_client import Session

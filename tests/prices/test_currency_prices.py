@@ -40,13 +40,18 @@ def prices_of(server, sources=SOURCES):
 
 def test_each_currency_has_a_price_of_its_own_and_none_of_them_is_the_dollars(server):
     prices = prices_of(server)
-    assert prices.of("EUR").current_or_none() == 90
+    assert prices.rate_for("EUR").current_price_or_none() == 90
     assert sorted(server.asked) == ["/0/EUR", "/1", "/2"]
-    assert [prices.of(code).current_or_none() for code in ("JPY", "XPF")] == [
+    assert [
+        prices.rate_for(code).current_price_or_none() for code in ("JPY", "XPF")
+    ] == [
         15000,
         None,
     ]
-    assert prices.usd.current() == 100 and prices.of("EUR").known() == 90
+    assert (
+        prices.usd.current_price() == 100
+        and prices.rate_for("EUR").cached_price() == 90
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,7 +71,7 @@ def test_the_rules_are_those_of_the_dollar(server, euros, agreed):
         return say({"eur": euro}) if euro else say("Not Found", 404)
 
     server.instead = tell
-    price = prices_of(server).of("EUR").current_or_none()
+    price = prices_of(server).rate_for("EUR").current_price_or_none()
     assert price == (None if agreed is None else Decimal(agreed))
 
 
@@ -81,23 +86,26 @@ def test_nobody_waits_longer_for_a_silent_ticker_than_their_patience_and_only_on
 ):
     released = threading.Event()
     server.instead = lambda _: silent(released)
-    euro = prices_of(server).of("EUR")
+    euro = prices_of(server).rate_for("EUR")
     try:
         assert took_s(lambda: euro.ask()) < 20
-        assert euro.known(0.2) is None
+        assert euro.cached_price(0.2) is None
     finally:
         released.set()
-    assert euro.current_or_none() is None  # it has failed by now
+    assert euro.current_price_or_none() is None  # it has failed by now
     released.clear()
     try:
         euro.ask()
-        assert took_s(lambda: euro.known(60)) < 30
+        assert took_s(lambda: euro.cached_price(60)) < 30
     finally:
         released.set()
 
 
 def test_what_nobody_asked_for_is_not_known(server):
-    assert prices_of(server).of("EUR").known(60) is None and server.asked == []
+    assert (
+        prices_of(server).rate_for("EUR").cached_price(60) is None
+        and server.asked == []
+    )
 
 
 def test_every_public_ticker_has_a_place_for_the_currency():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from btcpay.http import http_client
-from btcpay.prices.tickers import agree, resolve_pointer, to_price
+from btcpay.prices.tickers import agreed_price, parse_price, resolve_pointer
 
 # RFC 6901, section 5.
 RFC_DOCUMENT = {"foo": ["bar", "baz"], "": 0, "a/b": 1, "c%d": 2, "e^f": 3, "g|h": 4}
@@ -78,7 +78,7 @@ PRICES = {
 
 def test_numbers_and_numeric_texts_are_prices():
     for case, (body, price) in PRICES.items():
-        assert str(to_price(http_client.parse_json(body))) == price, case
+        assert str(parse_price(http_client.parse_json(body))) == price, case
 
 
 NO_PRICES = {
@@ -117,7 +117,7 @@ NO_PRICES = {
 def test_everything_else_is_no_price():
     for name, body in NO_PRICES.items():
         with pytest.raises(ValueError, match="there"):
-            pytest.fail(f"{name}: {to_price(http_client.parse_json(body))}")
+            pytest.fail(f"{name}: {parse_price(http_client.parse_json(body))}")
 
 
 def usd(*prices):
@@ -191,7 +191,7 @@ def row(sentence, agreed, quorum, *prices):
 def test_sources_agree_within_5_percent_of_their_median_and_to_a_quorum(
     prices, quorum, agreed
 ):
-    assert agree(prices, quorum) == (None if agreed is None else Decimal(agreed))
+    assert agreed_price(prices, quorum) == (None if agreed is None else Decimal(agreed))
 
 
 honest = st.lists(st.decimals(99, 101, places=2), min_size=1, max_size=5)
@@ -204,7 +204,7 @@ def test_two_liars_never_move_the_price_out_of_the_honest_range_and_5_percent(
 ):
     prices = honest + lied
     random.shuffle(prices)
-    price = agree(prices, 3)
+    price = agreed_price(prices, 3)
     if price is not None:
         assert min(honest) / Decimal("1.05") <= price <= max(honest) / Decimal("0.95")
     assert price is not None or len(honest) < 3

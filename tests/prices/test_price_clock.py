@@ -6,7 +6,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from btcpay.http.clock_skew import agreed_ahead
+from btcpay.http.clock_skew import agreed_time_ahead
 from tests.support.fake_esplora import FakeEsplora, say
 
 MINUTE = timedelta(minutes=1)
@@ -34,7 +34,7 @@ MINUTE = timedelta(minutes=1)
     ],
 )
 def test_so_far_ahead_as_more_than_half_of_the_sources_say(minutes, asked, ahead):
-    assert agreed_ahead([n * MINUTE for n in minutes], asked) == ahead * MINUTE
+    assert agreed_time_ahead([n * MINUTE for n in minutes], asked) == ahead * MINUTE
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def fails(_path):
 )
 def test_a_source_without_a_number_has_failed(server, seconds, reply):
     server.instead = lambda _: reply
-    assert prices_of(server, seconds).current_or_none() is None
+    assert prices_of(server, seconds).current_price_or_none() is None
 
 
 def test_the_log_of_a_failed_source_holds_no_key_from_its_query(
@@ -62,7 +62,7 @@ def test_the_log_of_a_failed_source_holds_no_key_from_its_query(
 ):
     server.instead = fails
     source = PriceSource(f"{server.root}/?api_key=hunter2", "/usd")
-    assert Rate("USD", [source], 1, 120, seconds).current_or_none() is None
+    assert Rate("USD", [source], 1, 120, seconds).current_price_or_none() is None
     assert "503" in caplog.text and "hunter2" not in caplog.text
 
 
@@ -73,7 +73,7 @@ def test_a_source_that_never_answers_is_left_and_the_others_decide(
     server.instead = lambda path: (
         silent(released) if path == "/0" else say({"usd": "100"})
     )
-    assert prices_of(server, seconds, sources=3, quorum=2).current() == 100
+    assert prices_of(server, seconds, sources=3, quorum=2).current_price() == 100
 
 
 def test_all_sources_are_asked_at_the_same_time(server, seconds):
@@ -84,7 +84,7 @@ def test_all_sources_are_asked_at_the_same_time(server, seconds):
         return say({"usd": "100"})
 
     server.instead = together
-    assert prices_of(server, seconds, sources=5, quorum=5).current() == 100
+    assert prices_of(server, seconds, sources=5, quorum=5).current_price() == 100
 
 
 @pytest.mark.parametrize(("max_age_s", "fresh_s"), [(120, 30), (10, 10)])
@@ -92,36 +92,36 @@ def test_a_price_is_fresh_for_30_seconds_and_no_longer_than_the_age_limit(
     server, seconds, max_age_s, fresh_s
 ):
     prices = prices_of(server, seconds, max_age_s=max_age_s)
-    prices.current()
+    prices.current_price()
     server.instead = tells("200")
     seconds.at_s += fresh_s - 0.1
-    assert (prices.current(), len(server.asked)) == (100, 1)
+    assert (prices.current_price(), len(server.asked)) == (100, 1)
     seconds.at_s += 0.1
-    assert (prices.current(), len(server.asked)) == (200, 2)
+    assert (prices.current_price(), len(server.asked)) == (200, 2)
 
 
 def test_after_a_failure_the_old_price_serves_to_the_age_limit_and_then_nothing(
     server, seconds
 ):
     prices = prices_of(server, seconds)
-    prices.current()
+    prices.current_price()
     server.instead = fails
     seconds.at_s += 119.9
-    assert prices.current() == 100
+    assert prices.current_price() == 100
     seconds.at_s += 0.1
     with pytest.raises(PriceUnavailable, match="unavailable"):
-        prices.current()
+        prices.current_price()
 
 
 def test_a_failure_is_remembered_for_two_seconds(server, seconds):
     prices = prices_of(server, seconds)
     server.instead = fails
-    assert prices.current_or_none() is None
+    assert prices.current_price_or_none() is None
     server.instead = tells("100")
     seconds.at_s += 1.9
-    assert (prices.current_or_none(), len(server.asked)) == (None, 1)
+    assert (prices.current_price_or_none(), len(server.asked)) == (None, 1)
     seconds.at_s += 0.1
-    assert (prices.current_or_none(), len(server.asked)) == (100, 2)
+    assert (prices.current_price_or_none(), len(server.asked)) == (100, 2)
 
 
 @pytest.mark.parametrize("age_s", [1, 1.9, 2])
@@ -130,7 +130,7 @@ def test_after_an_answer_nobody_waits_however_short_the_age_limit(
 ):
     prices = prices_of(server, seconds, max_age_s=1)
     for asked in range(1, 5):
-        assert (prices.current(), len(server.asked)) == (100, asked)
+        assert (prices.current_price(), len(server.asked)) == (100, asked)
         seconds.at_s += age_s
 
 
@@ -153,13 +153,13 @@ def test_twenty_threads_ask_once_and_share_the_outcome(server, answer):
 
     server.instead = slow
     prices = prices_of(server, seconds)
-    assert at_once(20, lambda _: prices.current_or_none()) == [answer] * 20
+    assert at_once(20, lambda _: prices.current_price_or_none()) == [answer] * 20
     assert len(server.asked) == 1
 
 
 def test_while_one_thread_refreshes_the_others_take_the_old_price(server, seconds):
     prices = prices_of(server, seconds)
-    prices.current()
+    prices.current_price()
     seconds.at_s += price.FRESH_S
     served = threading.Event()
 
@@ -169,11 +169,13 @@ def test_while_one_thread_refreshes_the_others_take_the_old_price(server, second
 
     server.instead = waiting
     refreshed: list[Decimal] = []
-    refreshing = threading.Thread(target=lambda: refreshed.append(prices.current()))
+    refreshing = threading.Thread(
+        target=lambda: refreshed.append(prices.current_price())
+    )
     refreshing.start()
     while len(server.asked) < 2:  # until the refresh is under way
         refreshing.join(0.001)
-    assert at_once(5, lambda _: prices.current()) == [100] * 5
+    assert at_once(5, lambda _: prices.current_price()) == [100] * 5
     served.set()
     refreshing.join()
     assert refreshed == [200] and len(server.asked) == 2

@@ -40,7 +40,7 @@ from btcpay.proofs.verify import (
     Branch,
     Evidence,
     check_document,
-    extended,
+    extend_document,
     load,
     to_document,
 )
@@ -130,7 +130,7 @@ def of(evidence, txid=PAID.txid):
 MIRRORED = evidence_of(TXS, 6)
 HELD = {
     "one header": json.dumps(ALONE),
-    "headers that follow": json.dumps(extended(ALONE, FOLLOWING)),
+    "headers that follow": json.dumps(extend_document(ALONE, FOLLOWING)),
     "a witness": of(VALID),
 }
 REFUSED = {

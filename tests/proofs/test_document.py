@@ -10,7 +10,13 @@ from test_verify import PAID, SATS, SCRIPT, VALID, followers
 from btcpay.bitcoin.header import parse_header
 from btcpay.chain.follow import add_header
 from btcpay.check.apply import apply
-from btcpay.proofs.verify import Evidence, check_document, extended, load, to_document
+from btcpay.proofs.verify import (
+    Evidence,
+    check_document,
+    extend_document,
+    load,
+    to_document,
+)
 from btcpay.settlement.values import Block, Scan, SeenOutput
 from btcpay.values.errors import CommandError, ProofFailed
 from storage.queries import payments
@@ -25,7 +31,7 @@ ALONE = to_document(
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
 def test_each_header_that_follows_is_one_confirmation_more(count):
-    document = extended(ALONE, FOLLOWING[:count])
+    document = extend_document(ALONE, FOLLOWING[:count])
     assert document["confirmations"] == len(document["headers"]) == count + 1
     proven = check_document(document)
     assert (proven.txid, proven.amounts_sats) == (PAID.txid, {1: SATS})
@@ -37,15 +43,15 @@ def test_each_header_that_follows_is_one_confirmation_more(count):
 
 def test_extended_anew_it_has_the_new_headers_alone_and_stays_as_it_is():
     before = json.dumps(ALONE)
-    assert extended(extended(ALONE, FOLLOWING), FOLLOWING[:1]) == extended(
-        ALONE, FOLLOWING[:1]
-    )
+    assert extend_document(
+        extend_document(ALONE, FOLLOWING), FOLLOWING[:1]
+    ) == extend_document(ALONE, FOLLOWING[:1])
     assert json.dumps(ALONE) == before
 
 
 def test_more_headers_than_confirmations_are_no_such_proof():
     with pytest.raises(ProofFailed, match="more headers than confirmations"):
-        check_document(extended(ALONE, FOLLOWING) | {"confirmations": 3})
+        check_document(extend_document(ALONE, FOLLOWING) | {"confirmations": 3})
 
 
 def edit(keys, to):
@@ -146,6 +152,6 @@ def test_it_has_as_many_headers_as_were_asked_for_also_when_its_block_is_read_ag
     deepen(shop, invoice, HEIGHT + 1)
     assert kept(shop, invoice)["confirmations"] == 1
     deepen(shop, invoice, HEIGHT + 2)
-    assert kept(shop, invoice) == extended(ALONE, FOLLOWING[:2])
+    assert kept(shop, invoice) == extend_document(ALONE, FOLLOWING[:2])
     read(shop, invoice, HEIGHT + 3)
     assert kept(shop, invoice)["confirmations"] == 3

@@ -25,7 +25,7 @@ from btcpay.bitcoin.tx import (
     coinbase_height,
 )
 from btcpay.bitcoin.wire import hash256, hash_from_hex, hash_to_hex, ser_uint32
-from btcpay.proofs.verify import MAX_BRANCH, Branch, Evidence, Proven, prove
+from btcpay.proofs.verify import MAX_BRANCH, Branch, Evidence, ProvenPayment, prove
 from btcpay.sandbox.node.block import GENESIS
 from btcpay.values.errors import ProofFailed
 from btcpay.values.networks import NETWORKS
@@ -101,7 +101,7 @@ def check(evidence, txid=PAID.txid, script=SCRIPT, bits=EASY, confirmations=1):
 
 def test_what_is_proven_is_what_the_block_and_the_transaction_say():
     first = parse_header(VALID.headers[0])
-    expected = Proven(PAID.txid, first.hash, from_unix_s(NOW), {1: SATS})
+    expected = ProvenPayment(PAID.txid, first.hash, from_unix_s(NOW), {1: SATS})
     assert check(VALID) == expected
     assert check(VALID, confirmations=3) == expected
 

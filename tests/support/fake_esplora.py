@@ -21,15 +21,15 @@ from typing import Any, Self
 from flask import Flask
 
 from btcpay.bitcoin.tx import TxOut
-from btcpay.chain.begin import BELOW
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.explorers.quota import Quota
+from btcpay.chain.first_header import BELOW
 from btcpay.chain.follow import add_header
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.http import http_client
 from btcpay.prices.price import Prices
-from btcpay.proofs.verify import Proven, check_document
+from btcpay.proofs.verify import ProvenPayment, check_document
 from btcpay.sandbox.esplora import block_view
 from btcpay.sandbox.node.block import (
     GENESIS_RAW,
@@ -445,7 +445,7 @@ class Till:
         body = self.shop.get("/balance").json
         return body["confirmed_sats"], body["total_sats"]
 
-    def proof(self, invoice: Json) -> Proven:
+    def proof(self, invoice: Json) -> ProvenPayment:
         """Shown offline by the proof of the invoice's only payment."""
         rows = self.shop.service.db.rows(
             payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"]

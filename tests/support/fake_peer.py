@@ -17,7 +17,7 @@ from btcpay.bitcoin.wire import (
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.check.run import Checker
 from btcpay.http import http_client
-from btcpay.parts.peers.listener import Listener
+from btcpay.parts.peers.listener import PeerListener
 from btcpay.parts.peers.messages import (
     NODE_NETWORK,
     TX,
@@ -185,7 +185,7 @@ def false_block(peer: FakePeer, sock: socket.socket, command: str, body: bytes) 
     return True
 
 
-def deafen(listener: Listener) -> None:
+def deafen(listener: PeerListener) -> None:
     """Ends all connections and threads of a listener, which a command has until it ends."""
     for ear in listener._ears:
         ear.off.set()

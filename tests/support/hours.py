@@ -7,7 +7,7 @@ second, and stays for fifty seconds while somebody waits; a block comes every te
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from btcpay.chain.explorers.quota import lasting
+from btcpay.chain.explorers.quota import sustainable_per_minute
 from btcpay.chain.progress import KEPT_PART
 from btcpay.chain.sources import Allowance
 from btcpay.check.plan import (
@@ -188,7 +188,7 @@ class Simulation:
             minute: sum(self.spent[end - 60 : end]) for minute, end in enumerate(ends)
         }
         left = PER_HOUR - sum(used.values())
-        return Allowance(PER_HOUR, left, lasting(left, used))
+        return Allowance(PER_HOUR, left, sustainable_per_minute(left, used))
 
     def _plan(self, whole: bool) -> bool:
         """A run's looks, or those of a pass after it; whether anybody waits at a page."""

@@ -87,11 +87,11 @@ def sandbox(browser: Browser, folder: Path, shots: Path, file: Path) -> None:
             time.sleep(EVERY_MS / 1000)
         tab.until("document.querySelector('#story .end')")
         frames.append(tab.picture(whole=False))
-        lasting = [FIRST_MS, *[EVERY_MS] * (len(frames) - 2), LAST_MS]
+        sustainable_per_minute = [FIRST_MS, *[EVERY_MS] * (len(frames) - 2), LAST_MS]
         others = {
             "save_all": True,
             "append_images": frames[1:],
-            "duration": lasting,
+            "duration": sustainable_per_minute,
             "loop": 0,
         }
         frames[0].save(file, quality=70, method=6, minimize_size=True, **others)

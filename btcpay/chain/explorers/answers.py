@@ -61,7 +61,7 @@ def mempool_page(script: bytes) -> Response[Mempool]:
     return Response(partial(_parse, read), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES)
 
 
-def parts_in(mempool: Mempool) -> int:
+def count_coins(mempool: Mempool) -> int:
     inputs = {output.txid: len(output.inputs) for output in mempool.outputs}
     return len(mempool.outputs) + sum(inputs.values())
 
@@ -146,7 +146,8 @@ def _mempool(script: str, txs: list[Any]) -> Mempool:
     _require(sats <= MAX_MONEY_SATS, "more money than can exist")
     mempool = Mempool(outputs, len(txs) < WHOLE_BELOW)
     _require(
-        parts_in(mempool) <= MAX_PARTS, f"more than {MAX_PARTS} outputs for one address"
+        count_coins(mempool) <= MAX_PARTS,
+        f"more than {MAX_PARTS} outputs for one address",
     )
     return mempool
 

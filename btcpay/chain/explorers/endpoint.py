@@ -6,8 +6,8 @@ import time
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from btcpay.chain.explorers.quota import Quota, name_of
-from btcpay.chain.sources import LeftAlone, Spent
+from btcpay.chain.explorers.quota import Quota, endpoint_name
+from btcpay.chain.sources import BudgetSpent, SourceExcluded
 from btcpay.http import http_client
 from btcpay.values.errors import BadStatus, FetchError
 from btcpay.values.networks import Network
@@ -41,12 +41,12 @@ class Endpoint:
         on_headers: http_client.OnHeaders,
     ) -> None:
         self.network = network
-        self.name = name_of(url)
+        self.name = endpoint_name(url)
         self.host = str(urlsplit(url).hostname)
         self.calls = self.bytes_read = 0
         self.until_s = math.inf
         until = quota and quota.rests_until(self.name)
-        self.left_alone = (
+        self.exclusion_reason = (
             f"asked to be left alone, and is until {iso(until)}" if until else ""
         )
         self._url = url
@@ -70,15 +70,15 @@ class Endpoint:
         `is_look`: the question is about an address, and uses up no time of headers and blocks; a
         restore asks about hundreds.
         """
-        if self.left_alone:
-            raise LeftAlone(self.left_alone)
+        if self.exclusion_reason:
+            raise SourceExcluded(self.exclusion_reason)
         began_s = time.monotonic()
         left_s = min(
             self.until_s - began_s,
             math.inf if is_look else MOST_CHAIN_S - self._chain_s,
         )
         if left_s <= 0:
-            raise Spent("has used up its time in this run")
+            raise BudgetSpent("has used up its time in this run")
         if self._quota:
             self._quota.take(self.name)
         with self._lock:
@@ -100,10 +100,10 @@ class Endpoint:
     def _refused(self, error: BadStatus) -> None:
         """Notes a refusal, once for all calls that were under way."""
         with self._lock:
-            known = self.left_alone
-            self.left_alone = "asked to be left alone"
+            known = self.exclusion_reason
+            self.exclusion_reason = "asked to be left alone"
         if self._quota and not known:
-            self._quota.refused(self.name, error.retry_after_s)
+            self._quota.note_refusal(self.name, error.retry_after_s)
 
     def _count(self, size: int) -> None:
         with self._lock:

@@ -16,12 +16,12 @@ from btcpay.bitcoin.wire import hash256, hash_to_hex
 from btcpay.chain.explorers.answers import (
     HISTORY,
     ShownHeader,
+    count_coins,
     headers_to,
     mempool_page,
-    parts_in,
 )
 from btcpay.chain.explorers.endpoint import TEXT, Endpoint
-from btcpay.chain.sources import Explorer, Mempool, OtherNetwork
+from btcpay.chain.sources import Explorer, Mempool, WrongNetwork
 from btcpay.http import http_client
 from btcpay.proofs.verify import check_header
 from btcpay.values.errors import FetchError
@@ -79,7 +79,7 @@ class Esplora(Endpoint, Explorer):
         genesis_hash = self.block_hash(0)
         if genesis_hash != self.network.genesis_hash:
             name = self.network.name
-            raise OtherNetwork(
+            raise WrongNetwork(
                 f"shows another network than {name}: it begins {genesis_hash}"
             )
         self._is_of_network = True
@@ -126,7 +126,7 @@ class Esplora(Endpoint, Explorer):
         self.require_network()
         point = self.network.checkpoint
         if point and self.block_hash(point.height) != point.hash:
-            raise OtherNetwork(
+            raise WrongNetwork(
                 f"shows another block {point.height} than {self.network.name} has"
             )
         tip_height = self.tip_height()
@@ -160,11 +160,11 @@ class Esplora(Endpoint, Explorer):
             )
         return tip
 
-    def waiting(self, address: str, script: bytes) -> Mempool:
+    def mempool(self, address: str, script: bytes) -> Mempool:
         mempool = self.read(
             f"/address/{address}/txs/mempool", mempool_page(script), is_look=True
         )
-        self.weigh(parts_in(mempool))
+        self.weigh(count_coins(mempool))
         return mempool._replace(host=self.host)
 
     def is_used(self, address: str) -> bool:

@@ -37,8 +37,8 @@ class Explorers(Pool[Explorer]):
             pause,
         )
 
-    def waiting(self, address: str, script: bytes) -> Mempool:
-        return self.ask(lambda one: one.waiting(address, script))
+    def mempool(self, address: str, script: bytes) -> Mempool:
+        return self.ask(lambda one: one.mempool(address, script))
 
     def is_used(self, address: str) -> bool:
         return self.ask(lambda one: one.is_used(address))
@@ -75,7 +75,7 @@ class Explorers(Pool[Explorer]):
         super().close()
         if self._quota:
             self._quota.forget(
-                one.name for one in self.all if one.calls and not one.left_alone
+                one.name for one in self.all if one.calls and not one.exclusion_reason
             )
 
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from urllib.parse import urlsplit
 
-from btcpay.chain.sources import Allowance, Spent
+from btcpay.chain.sources import Allowance, BudgetSpent
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.models import ExplorerUse
@@ -23,13 +23,13 @@ FIRST_REST = timedelta(minutes=1)
 LONGEST_REST = HOUR  # public explorers count by the hour
 
 
-def lasting(left: int, used: Mapping[int, int]) -> float:
+def sustainable_per_minute(left: int, used: Mapping[int, int]) -> float:
     """Calls that each of the next sixty minutes may have; `used`: calls by minutes ago."""
     back = list(accumulate(used.get(OUT_AFTER_MIN - minute, 0) for minute in range(60)))
     return min((left + back[minute]) / (minute + 1) for minute in range(60))
 
 
-def name_of(url: str) -> str:
+def endpoint_name(url: str) -> str:
     """An endpoint's host, port and path: what may be stored and shown."""
     parts = urlsplit(url)
     return f"{parts.netloc.rpartition('@')[2]}{parts.path}"
@@ -51,7 +51,9 @@ class Quota:
             meta.lock(self.db)
             used = sum(row.calls for row in self._used(now_ms) if row.root == name)
             if used >= self.per_hour:
-                raise Spent(f"was asked {used} times in this hour, its budget is spent")
+                raise BudgetSpent(
+                    f"was asked {used} times in this hour, its budget is spent"
+                )
             self.db.run(sources.SPEND, root=name, minute_at=minute_ms, calls=1)
 
     def forget(self, answered: Iterable[str] = ()) -> None:
@@ -75,7 +77,7 @@ class Quota:
         return Allowance(
             per_hour=self.per_hour if awake else 0,
             left=max([0, *left]),
-            minutely=max([0.0, *map(lasting, left, awake)]),
+            minutely=max([0.0, *map(sustainable_per_minute, left, awake)]),
         )
 
     def rests_until(self, name: str) -> datetime | None:
@@ -88,7 +90,7 @@ class Quota:
             return until
         return None
 
-    def refused(self, name: str, retry_after_s: int) -> None:
+    def note_refusal(self, name: str, retry_after_s: int) -> None:
         """Lets an explorer that said "too many" rest, longer each time, or as long as it asked."""
         row = self.db.row(sources.REFUSAL, root=name)
         before = row.refusals if row else 0

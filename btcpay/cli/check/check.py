@@ -11,7 +11,7 @@ from contextlib import ExitStack
 import click
 from peewee import PeeweeException
 
-from btcpay.chain.belief import believe, seen_at
+from btcpay.chain.belief import believe, current_moment
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.pool import open_sources
@@ -77,7 +77,7 @@ def check(
     if new_peers:
         shell.db.run(sources.FORGET_ALL_PEERS)
     if clock_is_right:
-        believe(shell.db, seen_at(shell.db, shell.now))
+        believe(shell.db, current_moment(shell.db, shell.now))
     reporter = Reporter(shell, quiet)
     listening = open_announcements(shell.settings, shell.db, utc_now)
     if only is not None:

@@ -58,7 +58,7 @@ def currency(shell: Shell, merchant: str, code: str | None) -> None:
     if code is not None:
         kept = checked_currency(code)
         merchants.set_currency(shell.db, owner.id, kept)
-    price = Prices(shell.settings).of(kept).current_or_none()
+    price = Prices(shell.settings).rate_for(kept).current_price_or_none()
     if price is None:
         say(f"no price in {kept} now: nothing can be sold until enough sources agree")
     row = {"merchant": merchant, "currency": kept, "price": price and f"{price:f}"}

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from btcpay.health.doctor.shop import Shop
 from btcpay.http.connector import Address, connect_first
-from btcpay.http.deadline import in_time
+from btcpay.http.deadline import run_within
 from btcpay.values.errors import FetchError
 from btcpay.values.finding import YELLOW, Finding
 from btcpay.values.hosts import is_near
@@ -43,7 +43,7 @@ def ipv6(shop: Shop) -> Iterator[Finding]:
 def _addresses(host: str, port: int) -> tuple[list[Address], list[Address]]:
     """Those of IPv6 and of IPv4; none of a name that cannot be looked up in time."""
     try:
-        found = in_time(
+        found = run_within(
             TIMEOUT_S, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         )
     except (OSError, UnicodeError, FetchError):  # the source's own finding says so

@@ -11,10 +11,10 @@ from btcpay.chain.explorers.pool import Explorers, open_explorers
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.sources import (
     MAX_BLOCKS_BEHIND,
+    BudgetSpent,
     Explorer,
-    OtherNetwork,
-    Spent,
-    proven_block,
+    WrongNetwork,
+    fetch_proven_block,
 )
 from btcpay.health.doctor.remedies import remedy_for
 from btcpay.health.doctor.shop import Shop
@@ -107,14 +107,14 @@ def _probe(url: str, shop: Shop, quota: Quota | None, first: Known | None) -> Pr
     try:
         _ask(probe, explorer, first)
     except (FetchError, ProofFailed, DecodeError) as error:
-        probe.is_spent = isinstance(error, Spent)
-        if isinstance(error, OtherNetwork):
+        probe.is_spent = isinstance(error, BudgetSpent)
+        if isinstance(error, WrongNetwork):
             probe.is_foreign = True
             probe.remedy = "correct BLOCKTILL_EXPLORERS, or BLOCKTILL_NETWORK"
         elif not probe.trouble:
             probe.remedy = remedy_for(error, "BLOCKTILL_EXPLORERS", probe.remedy)
         probe.trouble = probe.trouble or str(error)
-    probe.ahead = explorers.clock_skew.difference(shop.now(), time.monotonic())
+    probe.ahead = explorers.clock_skew.offset(shop.now(), time.monotonic())
     return probe
 
 
@@ -125,8 +125,8 @@ def _ask(probe: Probe, explorer: Explorer, first: Known | None) -> None:
     probe.height = height
     probe.tip_at = from_unix_s(header.time)
     try:
-        proven_block(explorer, header.hash)
-    except Spent:
+        fetch_proven_block(explorer, header.hash)
+    except BudgetSpent:
         raise
     except (FetchError, ProofFailed) as error:
         probe.trouble = f"cannot show its last block, so it settles nothing: {error}"

@@ -10,7 +10,7 @@ from btcpay.health.doctor.remedies import remedy_for
 from btcpay.health.doctor.shop import Shop
 from btcpay.http import http_client
 from btcpay.prices.price import Prices
-from btcpay.prices.tickers import MAX_DEVIATION, agree, read_price
+from btcpay.prices.tickers import MAX_DEVIATION, agreed_price, fetch_price
 from btcpay.settings.parsers import PriceSource
 from btcpay.values.errors import FetchError
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
@@ -30,7 +30,7 @@ def findings(shop: Shop) -> Iterator[Finding]:
     settings = shop.settings
     answers = [_ask(source, settings.proxy) for source in settings.price_sources]
     prices = [answer for answer in answers if isinstance(answer, Decimal)]
-    price_usd = agree(prices, settings.price_quorum)
+    price_usd = agreed_price(prices, settings.price_quorum)
     bad = RED if price_usd is None else YELLOW
     for source, answer in zip(settings.price_sources, answers, strict=True):
         # Only the host: a URL may hold a key.
@@ -73,7 +73,7 @@ def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
     used |= {row.currency for row in db.rows(links.CURRENCIES)}
     for currency in sorted(used - {"USD"}):
         name = f"price in {currency}"
-        price = prices.of(currency).current_or_none()
+        price = prices.rate_for(currency).current_price_or_none()
         if price is None:
             sentence = "none: too few sources know one, or agree on it"
             yield Finding(
@@ -86,7 +86,7 @@ def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
 def _ask(source: PriceSource, proxy: str) -> Decimal | Exception:
     """The price, or its error."""
     try:
-        return read_price(
+        return fetch_price(
             http_client.Session(proxy=proxy), source, lambda sent_at: None
         )
     except (LookupError, FetchError, ValueError) as error:

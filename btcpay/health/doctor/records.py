@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from btcpay.chain.belief import doubted
+from btcpay.chain.belief import noted_doubt
 from btcpay.health.doctor.shop import Shop
 from btcpay.health.state import State, state_in
 from btcpay.merchants.merchants import MARGIN, gap_of_merchant
@@ -124,7 +124,7 @@ def _chain(found: State, now: datetime, not_begun: str) -> Finding:
 
 def time(_shop: Shop, db: Database) -> Iterator[Finding]:
     """What a check cannot take back waits until its clock is believed."""
-    if why := doubted(db):
+    if why := noted_doubt(db):
         sentence = f"no bill is renewed and nothing is erased: {why}"
         remedy = (
             f"if the clock is wrong, {SET_CLOCK}; after an outage it is believed within an hour, or"

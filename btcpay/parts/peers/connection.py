@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from btcpay.bitcoin.wire import DecodeError
 from btcpay.http.connector import connect as connect_to
-from btcpay.http.deadline import in_time
+from btcpay.http.deadline import run_within
 from btcpay.parts.peers import messages
 from btcpay.parts.peers.messages import Greeting
 from btcpay.values.errors import FetchError, ProofFailed, Unreachable
@@ -57,7 +57,7 @@ class Connection:
             return connect_to(host, port, CONNECT_TIMEOUT_S)
 
         try:
-            self._socket = in_time(
+            self._socket = run_within(
                 PROXIED_TIMEOUT_S if proxy else CONNECT_TIMEOUT_S, connect
             )
         except (
@@ -89,7 +89,7 @@ class Connection:
         beside = 0
         for _ in range(MOST_BESIDE):
             raw = self._receive(messages.HEAD_BYTES, end_s)
-            head = decoded(partial(messages.parse_head, self._magic), raw)
+            head = decode(partial(messages.parse_head, self._magic), raw)
             if head.command in wanted:
                 body = self._receive(head.size, end_s)
                 if messages.checksum(body) != head.checksum:
@@ -115,7 +115,7 @@ class Connection:
         end_s = time.monotonic() + GREETING_TIMEOUT_S
         self.send("version", messages.version_body(random.getrandbits(64), relay))
         _, body = self.next(("version",), GREETING_TIMEOUT_S)
-        greeting = decoded(messages.parse_version, body)
+        greeting = decode(messages.parse_version, body)
         if not greeting.services & (
             messages.NODE_NETWORK | messages.NODE_NETWORK_LIMITED
         ):
@@ -171,7 +171,7 @@ def _left_s(end_s: float) -> float:
     return left_s
 
 
-def decoded(parse: Callable[[bytes], T], raw: bytes) -> T:
+def decode(parse: Callable[[bytes], T], raw: bytes) -> T:
     """Raises ProofFailed in place of DecodeError: garbled data is a lie."""
     try:
         return parse(raw)

@@ -15,11 +15,11 @@ from datetime import datetime
 from functools import partial
 
 from btcpay.bitcoin.wire import DecodeError
-from btcpay.chain.sources import FAILURES, Announced
-from btcpay.http.deadline import in_thread
+from btcpay.chain.sources import FAILURES, AnnouncedTx
+from btcpay.http.deadline import run_in_thread
 from btcpay.parts.peers import messages
+from btcpay.parts.peers.announcing_peer import AnnouncingPeer, is_outnumbered
 from btcpay.parts.peers.connection import Connection
-from btcpay.parts.peers.ear import Ear, is_outnumbered
 from btcpay.values.networks import Network
 
 log = logging.getLogger(__name__)
@@ -35,11 +35,11 @@ UNTIL_TAKEN_S = 0.1
 MOST_PEERS = 8
 
 
-def size_of(announced: Announced) -> int:
+def size_of(announced: AnnouncedTx) -> int:
     return len(announced.raw) + BYTES_EACH
 
 
-class Listener:
+class PeerListener:
     """Hears peers in threads of their own, once it is told to `listen`.
 
     `choose` names peers (host:port), also in place of those that are gone; at least `needed` must
@@ -63,9 +63,9 @@ class Listener:
         self._needed = needed
         self._chooses_at_s = 0.0
         self._is_wanted = False
-        self._ears = list[Ear]()
-        self._unasked = list[Ear]()
-        self._found: deque[Announced] = deque()
+        self._ears = list[AnnouncingPeer]()
+        self._unasked = list[AnnouncingPeer]()
+        self._found: deque[AnnouncedTx] = deque()
         self._held_bytes = 0
         self._lock = threading.Lock()
 
@@ -77,17 +77,17 @@ class Listener:
         """
         if time.monotonic() >= self._chooses_at_s:
             self._chooses_at_s = time.monotonic() + self.chooses_every_s
-            in_thread(self._fill)
+            run_in_thread(self._fill)
         if is_wanted and not self._is_wanted:
             self._unasked = list(self._ears)
         self._is_wanted = is_wanted
         for ear in self._unasked[: self._needed] if is_wanted else ():
             self._unasked.remove(ear)
-            in_thread(partial(self._ask, ear))
+            run_in_thread(partial(self._ask, ear))
 
-    def take(self) -> list[Announced]:
+    def take(self) -> list[AnnouncedTx]:
         """The first 2 MB of the transactions that enough peers have announced, each once."""
-        taken = list[Announced]()
+        taken = list[AnnouncedTx]()
         with self._lock:
             end_bytes = self._held_bytes - MOST_TAKEN_BYTES
             while self._found and self._held_bytes > end_bytes:
@@ -95,7 +95,7 @@ class Listener:
                 self._held_bytes -= size_of(taken[-1])
         return taken
 
-    def takes_back(self, new: bytes, old: bytes) -> bool:
+    def replaces(self, new: bytes, old: bytes) -> bool:
         with self._lock:
             said = [ear.said for ear in self._ears]
             words = [{id: one[id] for id in (new, old) if id in one} for one in said]
@@ -110,7 +110,9 @@ class Listener:
         places = self._choose() if room else []
         self._needed = max(self._needed, min(NEEDED, len(places)))
         known = [ear.place for ear in self._ears]
-        for ear in [Ear(place) for place in places if place not in known][:room]:
+        for ear in [AnnouncingPeer(place) for place in places if place not in known][
+            :room
+        ]:
             if len(self._ears) >= MOST_PEERS:
                 gone = next(one for one in self._ears if one.connection is None)
                 gone.off.set()
@@ -118,7 +120,7 @@ class Listener:
             self._ears.append(ear)
             threading.Thread(target=self._run, args=(ear,), daemon=True).start()
 
-    def _run(self, ear: Ear) -> None:
+    def _run(self, ear: AnnouncingPeer) -> None:
         while not ear.off.wait(max(0.0, ear.rests_until_s - time.monotonic())):
             began_s = time.monotonic()
             try:
@@ -136,7 +138,7 @@ class Listener:
                     ear.rest(time.monotonic() - began_s)
             ear.connection = None
 
-    def _hear(self, ear: Ear, connection: Connection) -> None:
+    def _hear(self, ear: AnnouncingPeer, connection: Connection) -> None:
         """Raises FetchError, ProofFailed or DecodeError."""
         if connection.greeting.services & messages.NODE_BLOOM:
             connection.send("mempool")  # BIP35; others hang up
@@ -157,7 +159,9 @@ class Listener:
                 if self._is_wanted:
                     self._ask(ear, announced)
 
-    def _ask(self, ear: Ear, announced: Sequence[bytes] | None = None) -> None:
+    def _ask(
+        self, ear: AnnouncingPeer, announced: Sequence[bytes] | None = None
+    ) -> None:
         """Asks for what was announced, or for all that was noted, unless enough have sent it."""
         with self._lock:
             wanted = [
@@ -171,8 +175,8 @@ class Listener:
                 "getdata", messages.getdata_body(messages.WITNESS_TX, wanted)
             )
 
-    def _keep(self, ear: Ear, body: bytes) -> None:
-        new = Announced(body, ear.place, self._now())
+    def _keep(self, ear: AnnouncingPeer, body: bytes) -> None:
+        new = AnnouncedTx(body, ear.place, self._now())
         txid = new.contents.txids[0]
         with self._lock:
             if ear.has.get(txid) is not False:

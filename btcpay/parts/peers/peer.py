@@ -9,9 +9,9 @@ from functools import cached_property
 
 from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import hash_from_hex
-from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, Spent
+from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, BudgetSpent
 from btcpay.parts.peers import messages
-from btcpay.parts.peers.connection import Connection, decoded
+from btcpay.parts.peers.connection import Connection, decode
 from btcpay.proofs.verify import check_header
 from btcpay.values.errors import FetchError, ProofFailed, Unreachable
 from btcpay.values.networks import Known, Network
@@ -150,7 +150,7 @@ class Peer(BlockSource):
     def _headers(self, locator: Sequence[str], stop: str = "00" * 32) -> list[bytes]:
         asked = messages.getheaders_body(locator, stop)
         _, body = self._ask("getheaders", asked, ("headers",), ANSWER_TIMEOUT_S)
-        return decoded(messages.parse_headers, body)
+        return decode(messages.parse_headers, body)
 
     def _ask(
         self, command: str, body: bytes, wanted: Sequence[str], timeout_s: float
@@ -161,7 +161,7 @@ class Peer(BlockSource):
         try:
             left_s = min(self.until_s - time.monotonic(), MOST_CHAIN_S - self._spent_s)
             if left_s <= 0:
-                raise Spent("has used up its time in this run")
+                raise BudgetSpent("has used up its time in this run")
             self.calls += 1
             connection = self._greeted()
             connection.send(command, body)

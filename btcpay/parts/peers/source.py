@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from btcpay import hooks
-from btcpay.chain.pool import Place, Pool
-from btcpay.http.deadline import in_thread, in_time
-from btcpay.parts.peers.listener import NEEDED, Listener
+from btcpay.chain.pool import Pool, PoolEntry
+from btcpay.http.deadline import run_in_thread, run_within
+from btcpay.parts.peers.listener import NEEDED, PeerListener
 from btcpay.parts.peers.peer import Peer
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import ProofFailed, TimedOut
@@ -38,10 +38,10 @@ MOST_OF_SEED = 40  # addresses of one seed, so that naming more gives no greater
 LookUp = Callable[[str, int], Sequence[str]]
 
 
-def addresses_of(name: str, port: int) -> list[str]:
+def resolve_seed(name: str, port: int) -> list[str]:
     """Places (host:port) that a DNS seed names; none when it does not answer."""
     try:
-        found = in_time(
+        found = run_within(
             LOOKUP_TIMEOUT_S,
             lambda: socket.getaddrinfo(name, port, type=socket.SOCK_STREAM),
         )
@@ -52,8 +52,8 @@ def addresses_of(name: str, port: int) -> list[str]:
     return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host in hosts]
 
 
-def chosen(
-    db: Database, settings: Settings, now: datetime, look_up: LookUp = addresses_of
+def choose_peers(
+    db: Database, settings: Settings, now: datetime, look_up: LookUp = resolve_seed
 ) -> list[str]:
     """The peers of a run: those of the settings, or with `auto` eight of different networks.
 
@@ -75,7 +75,9 @@ def chosen(
     top = db.row(blocks.TOP)
     is_quiet = not top or to_ms(now - QUIET) > top.mined_at
     good = [row.place for row in rows if row.good_at and row.place not in left]
-    coming = [in_thread(partial(look_up, name, network.port)) for name in network.seeds]
+    coming = [
+        run_in_thread(partial(look_up, name, network.port)) for name in network.seeds
+    ]
     named = [
         one
         for seed in coming
@@ -84,10 +86,12 @@ def chosen(
     ]
     for places in (good, named):
         random.shuffle(places)
-    return spread([*([] if is_quiet else spread(good)[: MOST - FRESH]), *named, *good])
+    return one_per_network(
+        [*([] if is_quiet else one_per_network(good)[: MOST - FRESH]), *named, *good]
+    )
 
 
-def spread(places: Iterable[str]) -> list[str]:
+def one_per_network(places: Iterable[str]) -> list[str]:
     """The first of each network, so that an owner of many addresses is not many peers."""
     found: dict[str, str] = {}
     for place in places:
@@ -110,18 +114,18 @@ def network_of(place: str) -> str:
     )
 
 
-def note_good(db: Database, place: str, height: int | None, now: datetime) -> None:
+def note_good_peer(db: Database, place: str, height: int | None, now: datetime) -> None:
     db.run(sources.PEER_GOOD, place=place, height=height, good_at=to_ms(now))
 
 
-def leave(db: Database, place: str, now: datetime) -> None:
+def ban_peer(db: Database, place: str, now: datetime) -> None:
     db.run(sources.LEAVE_PEER, place=place, left_until=to_ms(now + LEFT_FOR))
 
 
 class Peers(Pool[Peer]):
     """`liars`: peers that have shown something false in this run."""
 
-    most_at_once = 4  # blocks of 4 MB are held, each with its parsed parts
+    max_concurrent = 4  # blocks of 4 MB are held, each with its parsed parts
     lag = timedelta(
         minutes=1
     )  # an explorer has the peers' announcements, too, but later
@@ -135,7 +139,7 @@ class Peers(Pool[Peer]):
     ) -> None:
         network = settings.network
         proxy = settings.proxy
-        places = chosen(db, settings, now())
+        places = choose_peers(db, settings, now())
         super().__init__(
             lambda skew: [
                 Peer(network, place, skew.on_time, proxy) for place in places
@@ -147,7 +151,7 @@ class Peers(Pool[Peer]):
             self.needed = NEEDED
         self.liars: set[Peer] = set()
 
-    def _may_pass(self, place: Place[Peer], error: Exception) -> bool:
+    def _may_pass(self, place: PoolEntry[Peer], error: Exception) -> bool:
         if isinstance(error, ProofFailed):
             self.liars.add(place.one)
         return super()._may_pass(place, error)
@@ -164,9 +168,9 @@ class Peers(Pool[Peer]):
                 is_auto and is_online and peer.has_failed and not peer.has_answered
             )
             if peer in self.liars or peer.has_wasted_its_time or is_silent:
-                leave(db, peer.host, now)
+                ban_peer(db, peer.host, now)
             elif peer.has_answered:
-                note_good(db, peer.host, peer.shown_height, now)
+                note_good_peer(db, peer.host, peer.shown_height, now)
         if (
             is_auto
         ):  # all but the eight that were good last, and those that are left alone
@@ -183,18 +187,18 @@ def open_pool(
 
 def open_listener(
     settings: Settings, db: Database, now: Callable[[], datetime]
-) -> Listener | None:
+) -> PeerListener | None:
     if not settings.peers:
         return None
 
     def choose() -> list[str]:
         try:
-            return chosen(db, settings, now())
+            return choose_peers(db, settings, now())
         finally:
             db.close()  # that of the listener's thread
 
     needed = NEEDED if settings.peers == (AUTO,) else 1
-    return Listener(settings.network, choose, now, settings.proxy, needed)
+    return PeerListener(settings.network, choose, now, settings.proxy, needed)
 
 
 HOOK = hooks.Sources(open_pool=open_pool, open_listener=open_listener)

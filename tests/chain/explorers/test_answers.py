@@ -315,14 +315,14 @@ def waiting_txs(number):
 def seen(explorer):
     """The numbers of the transactions that wait."""
     return [
-        int(output.txid, 16) for output in explorer.waiting(ADDRESS, SCRIPT).outputs
+        int(output.txid, 16) for output in explorer.mempool(ADDRESS, SCRIPT).outputs
     ]
 
 
 def test_what_waits_is_told_with_what_it_spends(first, explorer):
     spends = [{"txid": UNKNOWN, "vout": n, "is_coinbase": False} for n in (3, 0)]
     first.histories[ADDRESS] = [tx_of(1, SCRIPT, 1234, vin=spends)]
-    mempool = explorer.waiting(ADDRESS, SCRIPT)
+    mempool = explorer.mempool(ADDRESS, SCRIPT)
     inputs = (f"{UNKNOWN}:3", f"{UNKNOWN}:0")
     assert mempool.outputs == [SeenOutput(f"{1:064x}", 0, 1234, inputs=inputs)]
     assert mempool.is_whole and first.asked == [f"/address/{ADDRESS}/txs/mempool"]
@@ -333,7 +333,7 @@ def test_what_waits_is_told_with_what_it_spends(first, explorer):
 )
 def test_a_list_of_25_may_be_cut(first, explorer, txs, is_whole):
     first.histories[ADDRESS] = waiting_txs(txs)
-    mempool = explorer.waiting(ADDRESS, SCRIPT)
+    mempool = explorer.mempool(ADDRESS, SCRIPT)
     assert (len(mempool.outputs), mempool.is_whole) == (min(txs, 50), is_whole)
 
 
@@ -342,7 +342,7 @@ def test_what_is_in_a_block_meanwhile_waits_no_more_and_counts_for_the_lists_len
 ):
     page = [*waiting_txs(24), tx_of(25, SCRIPT, height=1000)]
     first.instead = lambda _: say(page)
-    mempool = explorer.waiting(ADDRESS, SCRIPT)
+    mempool = explorer.mempool(ADDRESS, SCRIPT)
     assert (len(mempool.outputs), mempool.is_whole) == (24, False)
 
 
@@ -357,7 +357,7 @@ def test_of_at_most_a_hundred_inputs_is_told_what_they_spend(
 ):
     spends = [{"txid": f"{n:064x}", "vout": n} for n in range(inputs)]
     first.histories[ADDRESS] = [tx_of(1, SCRIPT, vin=spends)]
-    (output,) = explorer.waiting(ADDRESS, SCRIPT).outputs
+    (output,) = explorer.mempool(ADDRESS, SCRIPT).outputs
     assert output.inputs == tuple(f"{n:064x}:{n}" for n in range(kept))
 
 
@@ -370,18 +370,18 @@ def test_only_outputs_to_the_script_count_and_none_of_zero_satoshis(first, explo
         {"scriptpubkey": HEX, "value": 8},
     ]
     first.histories[ADDRESS] = [tx_of(1, SCRIPT, vout=outputs), tx_of(2, OTHER)]
-    found = explorer.waiting(ADDRESS, SCRIPT).outputs
+    found = explorer.mempool(ADDRESS, SCRIPT).outputs
     assert [(output.vout, output.amount_sats) for output in found] == [(1, 6), (4, 8)]
 
 
 def test_amounts_up_to_all_the_bitcoin_there_can_be_are_believed(first, explorer):
     for sats in (1, 2_100_000_000_000_000):
         first.histories[ADDRESS] = [tx_of(1, SCRIPT, sats)]
-        (output,) = explorer.waiting(ADDRESS, SCRIPT).outputs
+        (output,) = explorer.mempool(ADDRESS, SCRIPT).outputs
         assert output.amount_sats == sats
     first.histories[ADDRESS] = [tx_of(n, SCRIPT, 1_100_000_000_000_000) for n in (1, 2)]
     with pytest.raises(FetchError, match="more money than can exist"):
-        explorer.waiting(ADDRESS, SCRIPT)
+        explorer.mempool(ADDRESS, SCRIPT)
 
 
 GOOD = tx_of(1, SCRIPT)
@@ -408,7 +408,7 @@ NO_MONEY = {name: damaged(**changes) for name, changes in PUBLISHED["no money"].
 @pytest.mark.parametrize("name", NO_TRANSACTIONS | NO_MONEY)
 def test_what_is_no_mempool_is_not_believed(first, explorer, name):
     answer = (NO_TRANSACTIONS | NO_MONEY)[name]
-    refused(first, answer, lambda: explorer.waiting(ADDRESS, SCRIPT))
+    refused(first, answer, lambda: explorer.mempool(ADDRESS, SCRIPT))
 
 
 @pytest.mark.parametrize("name", NO_TRANSACTIONS)
@@ -442,14 +442,14 @@ def test_a_value_that_was_cut_is_none_that_is_looked_for(first, explorer):
     )
     assert seen(explorer) == []
     number = b"[" + b"1" * 70_000 + b"]"
-    refused(first, number, lambda: explorer.waiting(ADDRESS, SCRIPT))
+    refused(first, number, lambda: explorer.mempool(ADDRESS, SCRIPT))
 
 
 def test_an_oversized_page_is_left_before_it_fills_the_memory(first, explorer):
     explorer.require_network()
     page = b"[" + b" " * MAX_PAGE_BYTES + b"]"
     for ask in (
-        lambda: explorer.waiting(ADDRESS, SCRIPT),
+        lambda: explorer.mempool(ADDRESS, SCRIPT),
         lambda: explorer.is_used(ADDRESS),
     ):
         refused(first, page, ask, "more than")
@@ -458,7 +458,7 @@ def test_an_oversized_page_is_left_before_it_fills_the_memory(first, explorer):
 def test_a_page_that_would_take_much_memory_is_not_read(first, explorer):
     page = "[" + "[]," * 150_000 + "[]]"
     why = "more values than one page can hold"
-    refused(first, page, lambda: explorer.waiting(ADDRESS, SCRIPT), why)
+    refused(first, page, lambda: explorer.mempool(ADDRESS, SCRIPT), why)
 
 
 def to_us(outputs, **fields):
@@ -472,7 +472,7 @@ def test_an_address_has_so_many_outputs_and_inputs_and_not_one_more(first, explo
     assert len(seen(explorer)) == MAX_PARTS - 1
     first.histories[ADDRESS] = to_us(MAX_PARTS)
     with pytest.raises(FetchError, match="more than 15000 outputs"):
-        explorer.waiting(ADDRESS, SCRIPT)
+        explorer.mempool(ADDRESS, SCRIPT)
 
 
 def test_in_one_run_an_explorer_tells_of_so_many_outputs_beyond_a_few_an_address(

@@ -36,7 +36,7 @@ def calls_of(explorers):
 
 def found(explorers):
     """The numbers of the transactions that wait and pay the address."""
-    outputs = explorers.waiting(ADDRESS, SCRIPT).outputs
+    outputs = explorers.mempool(ADDRESS, SCRIPT).outputs
     return [int(output.txid, 16) for output in outputs]
 
 
@@ -85,9 +85,9 @@ def test_who_asks_may_refuse_an_answer_and_the_next_explorer_is_asked(first, sec
 def test_who_answered_is_named(first, second):
     root = first.root.replace("127.0.0.1", "localhost")
     explorers = Explorers(REGTEST, [root, second.root], http_client.Session())
-    assert explorers.waiting(ADDRESS, SCRIPT).host == "localhost"
+    assert explorers.mempool(ADDRESS, SCRIPT).host == "localhost"
     first.instead = lambda _: say("no", 404)
-    assert explorers.waiting(ADDRESS, SCRIPT).host == "127.0.0.1"
+    assert explorers.mempool(ADDRESS, SCRIPT).host == "127.0.0.1"
 
 
 def test_when_all_fail_the_error_says_why_of_each(first, second):

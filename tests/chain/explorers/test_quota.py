@@ -8,8 +8,8 @@ from btcpay.chain import pool
 from btcpay.chain.explorers import endpoint
 from btcpay.chain.explorers.esplora import Esplora
 from btcpay.chain.explorers.pool import Explorers
-from btcpay.chain.explorers.quota import Quota, lasting, name_of
-from btcpay.chain.sources import Allowance, Spent
+from btcpay.chain.explorers.quota import Quota, endpoint_name, sustainable_per_minute
+from btcpay.chain.sources import Allowance, BudgetSpent
 from btcpay.http import http_client
 from btcpay.values.errors import ExplorerError, OutOfQuota
 from btcpay.values.networks import NETWORKS
@@ -39,7 +39,7 @@ def left(quota, *names):
 
 def test_a_call_beyond_the_hours_quota_is_refused(make):
     spend(make(), 100)
-    with pytest.raises(Spent, match="asked 100 times"):
+    with pytest.raises(BudgetSpent, match="asked 100 times"):
         make().take(NAME)
 
 
@@ -58,7 +58,7 @@ def test_processes_that_spend_at_the_same_time_share_one_quota(shop, clock):
         db = open_database(shop.service.settings.database_url)
         quota = Quota(db, 100, clock)
         calls = 0
-        with contextlib.suppress(Spent):
+        with contextlib.suppress(BudgetSpent):
             while True:
                 quota.take(NAME)
                 calls += 1
@@ -71,13 +71,13 @@ def test_processes_that_spend_at_the_same_time_share_one_quota(shop, clock):
 def test_what_a_clock_that_was_ahead_has_spent_binds_nobody(make, clock):
     clock.move(days=400)
     spend(make(), 100)
-    make().refused(NAME, 3600)
+    make().note_refusal(NAME, 3600)
     clock.move(days=-400)
     assert make().allowance([NAME]) == Allowance(100, 100, 100 / 60)
 
 
 def test_only_host_port_and_path_of_a_root_are_kept():
-    assert name_of("https://user:hunter2@explorer:3000/api?token=x#y") == NAME
+    assert endpoint_name("https://user:hunter2@explorer:3000/api?token=x#y") == NAME
 
 
 LASTING = {
@@ -93,7 +93,7 @@ LASTING = {
 def test_so_many_calls_a_minute_last_until_those_of_the_past_hour_come_back(
     left, used, minutely
 ):
-    assert lasting(left, used) == minutely
+    assert sustainable_per_minute(left, used) == minutely
 
 
 def test_what_lasts_is_that_of_the_explorer_with_the_most(make, clock):
@@ -120,7 +120,7 @@ def client(quota, *servers, paused=None):
 
 
 def test_when_the_quota_of_one_is_spent_the_next_is_asked(make, first, second):
-    spend(make(), 100, name_of(first.root))
+    spend(make(), 100, endpoint_name(first.root))
     second.tip = 7
     assert client(make(), first, second).ask(Esplora.tip_height) == 7
     assert first.asked == []
@@ -130,7 +130,7 @@ def test_a_question_that_meets_the_end_of_the_quota_is_not_answered_in_part(
     make, first
 ):
     first.histories["a"] = []
-    spend(make(), 99, name_of(first.root))
+    spend(make(), 99, endpoint_name(first.root))
     with pytest.raises(OutOfQuota):
         client(make(), first).ask(lambda one: (one.tip_height(), one.tip_hash()))
     assert len(first.asked) == 1

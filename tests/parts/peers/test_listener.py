@@ -10,11 +10,15 @@ import pytest
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import hash_from_hex, hash_to_hex, ser_compact_size
 from btcpay.parts.peers import messages
-from btcpay.parts.peers.ear import MOST_KNOWN, Ear, is_outnumbered
+from btcpay.parts.peers.announcing_peer import (
+    MOST_KNOWN,
+    AnnouncingPeer,
+    is_outnumbered,
+)
 from btcpay.parts.peers.listener import (
     MOST_HELD_BYTES,
     MOST_TAKEN_BYTES,
-    Listener,
+    PeerListener,
     size_of,
 )
 from tests.support.builders import REGTEST, until
@@ -28,10 +32,10 @@ def transaction(number, outputs=1):
     return Tx(2, (coin,), (TxOut(1000, b"\x00\x14" + bytes(20)),) * outputs, 0)
 
 
-class Quick(Listener):
+class Quick(PeerListener):
     """Chooses its peers a hundred times as often."""
 
-    chooses_every_s = Listener.chooses_every_s / 100
+    chooses_every_s = PeerListener.chooses_every_s / 100
 
 
 class Hearing:
@@ -191,7 +195,7 @@ def test_what_was_announced_while_nobody_wanted_it_is_asked_for_as_soon_as_someb
 
 
 def test_only_the_ids_of_a_quarter_of_an_hour_are_noted_and_not_too_many():
-    ear = Ear("127.0.0.1:8333")
+    ear = AnnouncingPeer("127.0.0.1:8333")
     ids = [number.to_bytes(32, "little") for number in range(MOST_KNOWN + 2)]
     ear.note(ids[:2], 0.0)
     ear.note(ids[1:2], 60.0)

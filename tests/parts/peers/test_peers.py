@@ -319,7 +319,7 @@ def found(shop):
     places = [f"{name}:{port}" for name, port in zip(NAMES, ports, strict=True)]
     till.shop.sql("DELETE FROM peer")
     for place in places:
-        source.note_good(db, place, 0, till.clock())
+        source.note_good_peer(db, place, 0, till.clock())
     return till, places
 
 
@@ -338,7 +338,7 @@ def test_whoever_nobody_waited_for_is_not_left_and_one_alone_is_no_agreement(fou
         True,
     ]
     till.shop.sql("DELETE FROM peer")
-    source.note_good(till.shop.service.db, good, 0, till.clock())
+    source.note_good_peer(till.shop.service.db, good, 0, till.clock())
     report = check(till, places=(AUTO,))
     assert report.complete and not report.is_agreed
 

@@ -97,7 +97,8 @@ def save(visit: Visit, part: str) -> Response:
     PARTS[part].store(visit, checked)
     currency = checked.get("currency")
     is_unpriced = (
-        currency and visit.service.prices.of(currency).current_or_none() is None
+        currency
+        and visit.service.prices.rate_for(currency).current_price_or_none() is None
     )
     return visit.redirect("/settings", done="no_price" if is_unpriced else "saved")
 

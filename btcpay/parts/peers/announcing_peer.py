@@ -30,7 +30,7 @@ def is_outnumbered(
     return last.count(new) > needed
 
 
-class Ear:
+class AnnouncingPeer:
     """One peer. `said`: by txid, oldest first, when it last announced it, in `time.monotonic()`.
 
     `has`: by txid, True once the peer has sent what it was asked for.

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from btcpay.chain.begin import BELOW, MOST_WALKED, begin
 from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.first_header import BELOW, MOST_WALKED, keep_first_header
 from btcpay.chain.progress import progress_of
 from btcpay.http import http_client
 from btcpay.values.errors import ExplorerError
@@ -85,7 +85,7 @@ def test_a_chain_that_is_younger_begins_at_its_first_block(till):
         till.sandbox.chain.ledger.blocks[till.settings.network.genesis_hash].time
     )
     since(till, genesis_at)
-    assert begin(
+    assert keep_first_header(
         till.shop.service.db, till.settings.network, till.explorers(), till.clock
     )
     assert first_of(till) == 0
@@ -99,7 +99,7 @@ def test_it_is_found_among_thousands_by_few_calls(till, count, part):
     since(till, from_unix_s(at + 7200))
     till.clock.move(hours=2)
     till.liar.instead = rival
-    assert begin(
+    assert keep_first_header(
         till.shop.service.db, till.settings.network, till.explorers(), till.clock
     )
     assert first_of(till) == last_before(rival, at)
@@ -204,7 +204,9 @@ def test_pages_of_two_chains_begin_nothing(till):
 
     till.liar.instead = answer
     with pytest.raises(ExplorerError, match="shows headers that do not form a chain"):
-        begin(till.shop.service.db, till.settings.network, till.explorers(), till.clock)
+        keep_first_header(
+            till.shop.service.db, till.settings.network, till.explorers(), till.clock
+        )
 
 
 def test_where_a_tip_has_an_age_an_older_one_begins_nothing(till):
@@ -214,9 +216,9 @@ def test_where_a_tip_has_an_age_an_older_one_begins_nothing(till):
     db = till.shop.service.db
     till.clock.move(hours=2, minutes=1)
     with pytest.raises(ExplorerError, match="shows no block that is younger"):
-        begin(db, mainly, till.explorers(), till.clock)
+        keep_first_header(db, mainly, till.explorers(), till.clock)
     till.mine()
-    assert begin(db, mainly, till.explorers(), till.clock)
+    assert keep_first_header(db, mainly, till.explorers(), till.clock)
 
 
 @pytest.mark.parametrize(
@@ -236,8 +238,8 @@ def test_a_chain_without_the_checkpoint_is_not_believed(till, height, is_right, 
     db = till.shop.service.db
     if error:
         with pytest.raises(ExplorerError, match=error):
-            begin(db, network, explorers, till.clock)
-    assert bool(error) or begin(db, network, explorers, till.clock)
+            keep_first_header(db, network, explorers, till.clock)
+    assert bool(error) or keep_first_header(db, network, explorers, till.clock)
 
 
 @pytest.mark.parametrize("status", [404, 429, 500])
@@ -277,9 +279,9 @@ def test_only_one_of_two_runs_at_once_keeps_it(till):
     def once():
         if not begun:
             begun.append(True)
-            begin(db, network, till.explorers(till.liar.honest), till.clock)
+            keep_first_header(db, network, till.explorers(till.liar.honest), till.clock)
 
-    assert begin(db, network, till.explorers(), till.clock) and begun
+    assert keep_first_header(db, network, till.explorers(), till.clock) and begun
     assert len(db.rows(blocks.ABOVE, height=-1)) == 1 + BELOW
 
 

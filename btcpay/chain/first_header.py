@@ -16,7 +16,7 @@ from btcpay.bitcoin.header import Header, parse_header
 from btcpay.bitcoin.tx import coinbase_height, parse_tx
 from btcpay.chain.follow import add_header, check_headers, work_of
 from btcpay.chain.pool import Pool, open_sources
-from btcpay.chain.sources import MAX_BLOCKS_BEHIND, BlockSource, proven_block
+from btcpay.chain.sources import MAX_BLOCKS_BEHIND, BlockSource, fetch_proven_block
 from btcpay.proofs.verify import check_header
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import ExplorerError, FetchError, OutOfQuota, ProofFailed
@@ -51,7 +51,7 @@ class _Claim(NamedTuple):
     headers: list[bytes]
 
 
-def begin(
+def keep_first_header(
     db: Database,
     network: Network,
     sources: Pool[BlockSource],
@@ -111,7 +111,7 @@ def _claim(network: Network, one: BlockSource, at: datetime, now: Clock) -> _Cla
     if any(above.previous != below.hash for below, above in pairwise(kept)):
         raise ProofFailed("shows headers that do not form a chain")
     first = kept[-1]
-    coinbase = proven_block(one, first.hash).contents.tx_without_witness(0)
+    coinbase = fetch_proven_block(one, first.hash).contents.tx_without_witness(0)
     said = coinbase_height(parse_tx(coinbase).inputs[0].script_sig)
     if height and said not in (None, height):
         raise ProofFailed(f"shows block {said} as number {height}")
@@ -149,7 +149,7 @@ def headers_above(
     return headers
 
 
-def paid_since(
+def scripts_paid_since(
     db: Database, settings: Settings, now: Clock, scripts: Set[bytes], is_copy: bool
 ) -> set[bytes]:
     """The scripts among these that are paid by blocks newer than the database's newest.
@@ -166,11 +166,11 @@ def paid_since(
         before = done
         with (
             _asked(db, settings, now) as sources,
-            ThreadPoolExecutor(sources.at_once) as threads,
+            ThreadPoolExecutor(sources.concurrency) as threads,
         ):
 
             def paid_by(hash: str, sources: Pool[BlockSource] = sources) -> Set[bytes]:
-                block = sources.ask(lambda one: proven_block(one, hash), True)
+                block = sources.ask(lambda one: fetch_proven_block(one, hash), True)
                 return block.contents.outputs_by_script.keys() & scripts
 
             try:
@@ -205,7 +205,7 @@ def _newer(
     """The headers of the blocks to read, from the chain that shows the most work."""
     network = settings.network
     made_ms = min(row.created_at for row in db.rows(merchants.ALL))
-    begin(db, network, sources, now, made_ms)
+    keep_first_header(db, network, sources, now, made_ms)
     top = db.only(blocks.TOP).height
     height = db.only(blocks.FIRST).height
     since = from_ms(db.only(blocks.LAST_INVOICE)[0] or made_ms) - BEFORE
