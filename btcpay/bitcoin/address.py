@@ -1,34 +1,43 @@
-"""Addresses and the output scripts behind them: Base58Check, Bech32 (BIP173), Bech32m (BIP350)."""
+"""Addresses and their scripts: Base58Check, Bech32 (BIP173) and Bech32m (BIP350)."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from btcpay.bitcoin.wire import DecodeError, hash256
 
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 CHECKSUM_BYTES = 4
-MAX_BASE58_CHARS = (
-    120  # characters; an extended key has 111, and nothing that is read has more
-)
+# An extended key, the longest text that is decoded, has 111 characters.
+MAX_BASE58_CHARS = 120
 
 BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 CHECKSUM_CHARS = 6
-MAX_CHARS = 90
+MAX_CHARS = 90  # of a Bech32 address
 BECH32_CONST = 1
 BECH32M_CONST = 0x2BC830A3
-_REMAINDERS = [
-    0
-]  # the XOR of BIP173's generators of the five bits that leave at the top
-for _generator in (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3):
-    _REMAINDERS += [each ^ _generator for each in _REMAINDERS]
+GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
+MAX_WITNESS_VERSION = 16
 
-# The least that nodes relay to a script, by its length in bytes: Bitcoin Core's dust limit
-# (policy/policy.cpp, GetDustThreshold), 3 satoshis for each virtual byte of the output and of the
-# input that spends it.
+# BIP173's polymod shifts five bits out and XORs the generator of each that is set. These are the 32
+# sums of generators, by the five bits.
+_GENERATOR_SUMS = [0]
+for _generator in GENERATOR:
+    _GENERATOR_SUMS += [before ^ _generator for before in _GENERATOR_SUMS]
+
+OP_1 = 0x51
+_P2PKH_START = b"\x76\xa9\x14"  # OP_DUP OP_HASH160, 20 bytes
+_P2PKH_END = b"\x88\xac"  # OP_EQUALVERIFY OP_CHECKSIG
+_P2SH_START = b"\xa9\x14"  # OP_HASH160, 20 bytes
+_P2SH_END = b"\x87"  # OP_EQUAL
+
+# Nodes relay no output below Bitcoin Core's dust limit (policy/policy.cpp, GetDustThreshold): 3
+# satoshis for each virtual byte of the output and of the input that spends it. By the length of
+# the script in bytes.
 DUST_LIMITS_SATS = {22: 294, 23: 540, 25: 546, 34: 330}
 
 
 class Prefixes(Protocol):
-    """A network's human-readable part (BIP173), and its version bytes of Base58Check."""
+    """A network's human-readable part (BIP173) and its version bytes of Base58Check."""
 
     @property
     def bech32_hrp(self) -> str: ...
@@ -40,11 +49,15 @@ class Prefixes(Protocol):
 
 def address_of(script: bytes, network: Prefixes) -> str:
     """The address of a script as `script_of` makes it: P2PKH, P2SH or a witness program."""
-    if script.startswith(b"\x76\xa9"):
+    if script.startswith(_P2PKH_START):
         return b58check_encode(network.p2pkh + script[3:23])
-    if script.startswith(b"\xa9"):
+    if script.startswith(_P2SH_START):
         return b58check_encode(network.p2sh + script[2:22])
-    return segwit_encode(network.bech32_hrp, max(0, script[0] - 0x50), script[2:])
+    opcode = script[0]
+    version = 0
+    if opcode >= OP_1:
+        version = opcode - OP_1 + 1
+    return segwit_encode(network.bech32_hrp, version, script[2:])
 
 
 def script_of(address: str, network: Prefixes) -> bytes:
@@ -53,25 +66,31 @@ def script_of(address: str, network: Prefixes) -> bytes:
         _, version, program = segwit_decode(address)
         return witness_script(version, program)
     payload = b58check_decode(address)
-    makers = {network.p2pkh: p2pkh, network.p2sh: p2sh}
-    if len(payload) != 21 or payload[:1] not in makers:
-        raise DecodeError("no address of this network")
-    return makers[payload[:1]](payload[1:])
+    prefix = payload[:1]
+    digest = payload[1:]
+    if len(payload) == 21 and prefix == network.p2pkh:
+        return p2pkh(digest)
+    if len(payload) == 21 and prefix == network.p2sh:
+        return p2sh(digest)
+    raise DecodeError("no address of this network")
 
 
 def p2pkh(key_hash: bytes) -> bytes:
     """The script that pays the HASH160 of a public key."""
-    return b"\x76\xa9\x14" + key_hash + b"\x88\xac"
+    return _P2PKH_START + key_hash + _P2PKH_END
 
 
 def p2sh(script_hash: bytes) -> bytes:
     """The script that pays the HASH160 of a script (BIP16)."""
-    return b"\xa9\x14" + script_hash + b"\x87"
+    return _P2SH_START + script_hash + _P2SH_END
 
 
 def witness_script(version: int, program: bytes) -> bytes:
     """The script that pays a witness program of 2 to 40 bytes (BIP141)."""
-    return bytes([version + 0x50 if version else 0, len(program)]) + program
+    opcode = 0
+    if version > 0:
+        opcode = OP_1 + version - 1
+    return bytes([opcode, len(program)]) + program
 
 
 def b58check_encode(payload: bytes) -> str:
@@ -82,12 +101,14 @@ def b58check_encode(payload: bytes) -> str:
     while number:
         number, digit = divmod(number, 58)
         text = BASE58[digit] + text
-    return BASE58[0] * (len(data) - len(data.lstrip(b"\x00"))) + text
+    zeros = len(data) - len(data.lstrip(b"\x00"))
+    return BASE58[0] * zeros + text
 
 
 def b58check_decode(text: str) -> bytes:
     """The inverse of `b58check_encode`. Raises DecodeError."""
-    if len(text) > MAX_BASE58_CHARS:  # the time grows with the square of the length
+    # The time grows with the square of the length.
+    if len(text) > MAX_BASE58_CHARS:
         raise DecodeError("more characters than an extended key has")
     number = 0
     for char in text:
@@ -96,7 +117,8 @@ def b58check_decode(text: str) -> bytes:
             raise DecodeError("a character that Base58 lacks")
         number = number * 58 + digit
     zeros = len(text) - len(text.lstrip(BASE58[0]))
-    data = bytes(zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")
+    size = (number.bit_length() + 7) // 8
+    data = bytes(zeros) + number.to_bytes(size, "big")
     payload = data[:-CHECKSUM_BYTES]
     checksum = data[-CHECKSUM_BYTES:]
     if hash256(payload)[:CHECKSUM_BYTES] != checksum:
@@ -106,46 +128,69 @@ def b58check_decode(text: str) -> bytes:
 
 def segwit_encode(hrp: str, version: int, program: bytes) -> str:
     """The address of a witness program; `hrp` is the network's human-readable part."""
-    chars = -(-8 * len(program) // 5)
-    number = int.from_bytes(program, "big") << 5 * chars - 8 * len(program)
-    values = [version, *(number >> 5 * place & 31 for place in reversed(range(chars)))]
-    check = _polymod(hrp, values + [0] * CHECKSUM_CHARS)
-    values += [check >> 5 * place & 31 for place in reversed(range(CHECKSUM_CHARS))]
-    return f"{hrp}1{''.join(BECH32[value] for value in values)}"
+    bits = 8 * len(program)
+    chars = -(-bits // 5)
+    padding_bits = 5 * chars - bits
+    number = int.from_bytes(program, "big") << padding_bits
+    values = [version, *_five_bit_values(number, chars)]
+    checksum = _polymod(hrp, values + [0] * CHECKSUM_CHARS) ^ _constant(version)
+    values += _five_bit_values(checksum, CHECKSUM_CHARS)
+    data = "".join(BECH32[value] for value in values)
+    return f"{hrp}1{data}"
 
 
 def segwit_decode(address: str) -> tuple[str, int, bytes]:
     """Human-readable part, version and witness program. Raises DecodeError, saying why."""
-    hrp, _, data = address.lower().rpartition("1")
     if address not in (address.lower(), address.upper()):
         raise DecodeError("upper and lower case are mixed")
-    if not hrp or len(address) > MAX_CHARS or min(address) < "!" or max(address) > "~":
+    hrp, _, data = address.lower().rpartition("1")
+    is_printable = all("!" <= char <= "~" for char in address)
+    if not hrp or len(address) > MAX_CHARS or not is_printable:
         raise DecodeError("no human-readable part, or more than 90 characters")
     values = [BECH32.find(char) for char in data]
     if len(values) <= CHECKSUM_CHARS or -1 in values:
         raise DecodeError("no data, or a character that Bech32 lacks")
-    version, *program = values[:-CHECKSUM_CHARS]
-    if _polymod(hrp, values):
+    version = values[0]
+    if _polymod(hrp, values) != _constant(version):
         raise DecodeError("a wrong checksum")
-    return hrp, version, _program(version, program)
+    program = _program(version, values[1:-CHECKSUM_CHARS])
+    return hrp, version, program
 
 
-def _program(version: int, values: list[int]) -> bytes:
-    """The bytes of a program whose values have 5 bits each, the last ones zeros that fill up."""
+def _five_bit_values(number: int, count: int) -> list[int]:
+    """The last `count` groups of five bits, the highest first."""
+    return [number >> 5 * place & 31 for place in reversed(range(count))]
+
+
+def _program(version: int, values: Sequence[int]) -> bytes:
+    """The bytes of a witness program from values of 5 bits, padded with zeros at the end."""
     number = 0
     for value in values:
         number = number << 5 | value
-    size, filled = divmod(5 * len(values), 8)
-    if filled > 4 or number & (1 << filled) - 1:
+    size, padding_bits = divmod(5 * len(values), 8)
+    padding = number & (1 << padding_bits) - 1
+    if padding_bits > 4 or padding:
         raise DecodeError("wrong padding")
-    if version > 16 or not (2 <= size <= 40 if version else size in (20, 32)):
+    sizes: Sequence[int] = range(2, 41)
+    if version == 0:
+        sizes = (20, 32)
+    if version > MAX_WITNESS_VERSION or size not in sizes:
         raise DecodeError("no such witness program")
-    return (number >> filled).to_bytes(size, "big")
+    return (number >> padding_bits).to_bytes(size, "big")
 
 
-def _polymod(hrp: str, values: list[int]) -> int:
-    """The checksum of these values, of which the first is the version; 0 if they end in theirs."""
+def _constant(version: int) -> int:
+    """The `polymod` of a correct address: Bech32 for version 0, Bech32m for the others."""
+    if version == 0:
+        return BECH32_CONST
+    return BECH32M_CONST
+
+
+def _polymod(hrp: str, values: Sequence[int]) -> int:
+    """BIP173's `bech32_polymod` of the expanded human-readable part and the values."""
+    high_bits = [ord(char) >> 5 for char in hrp]
+    low_bits = [ord(char) & 31 for char in hrp]
     check = 1
-    for value in [*(ord(c) >> 5 for c in hrp), 0, *(ord(c) & 31 for c in hrp), *values]:
-        check = (check & 0x1FFFFFF) << 5 ^ value ^ _REMAINDERS[check >> 25]
-    return check ^ (BECH32M_CONST if values[0] else BECH32_CONST)
+    for value in (*high_bits, 0, *low_bits, *values):
+        check = (check & 0x1FFFFFF) << 5 ^ value ^ _GENERATOR_SUMS[check >> 25]
+    return check

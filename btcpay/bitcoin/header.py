@@ -1,7 +1,4 @@
-"""Block headers: 80 bytes that commit to the block before, the Merkle root and the work.
-
-In a Merkle tree of Bitcoin the last node of an odd row is paired with itself.
-"""
+"""Block headers: 80 bytes that commit to the block before, the Merkle root and the work."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,8 +15,10 @@ from btcpay.bitcoin.wire import (
 
 HEADER_BYTES = 80
 RETARGET_INTERVAL = 2016  # blocks between two difficulties of mainnet
-_PERIOD_S = 14 * 24 * 60 * 60  # the time that these blocks should take
-_read = Struct("<4x32s32sII4x").unpack  # a proof needs neither version nor nonce
+RETARGET_TIMESPAN_S = 14 * 24 * 60 * 60  # the time that so many blocks should take
+# Version and nonce are passed over: a proof needs neither.
+_unpack = Struct("<4x32s32sII4x").unpack
+_SIGN_BIT = 0x00800000  # of the mantissa in a compact target
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,10 @@ class Header:
 
     @property
     def work(self) -> int:
-        """Hashes that such a block takes on average: Bitcoin Core's GetBlockProof; 0 for none."""
+        """The hashes that such a block takes on average; 0 for a target of 0.
+
+        Source: Bitcoin Core's GetBlockProof.
+        """
         target = self.target
         if target:
             return (1 << 256) // (target + 1)
@@ -47,27 +49,40 @@ class Header:
 
     @property
     def has_work(self) -> bool:
-        """True where the hash meets the header's own target."""
+        """True if the hash meets the header's own target."""
         return int(self.hash, 16) <= self.target
 
 
 def target_of(bits: int) -> int:
-    """The target of compact `bits`, as Bitcoin Core's arith_uint256::SetCompact; 0 for none."""
+    """The target in its compact form `bits`; 0 if it is negative or too large.
+
+    Source: Bitcoin Core's arith_uint256::SetCompact.
+    """
+    if bits & _SIGN_BIT:
+        return 0
     size = bits >> 24
     mantissa = bits & 0x007FFFFF
-    if bits & 0x00800000:
-        return 0
-    target = mantissa >> 8 * (3 - size) if size <= 3 else mantissa << 8 * (size - 3)
+    if size <= 3:
+        target = mantissa >> 8 * (3 - size)
+    else:
+        target = mantissa << 8 * (size - 3)
     if target < 1 << 256:
         return target
     return 0
 
 
 def bits_of(target: int) -> int:
-    """The compact form of a target of 0 to 2**256 - 1, rounded down: arith_uint256::GetCompact."""
+    """The compact form of a target of 0 to 2**256 - 1, rounded down.
+
+    Source: Bitcoin Core's arith_uint256::GetCompact.
+    """
     size = (target.bit_length() + 7) // 8
-    mantissa = target << 8 * (3 - size) if size <= 3 else target >> 8 * (size - 3)
-    if mantissa & 0x00800000:  # the mantissa's sign: one more byte keeps it off
+    if size <= 3:
+        mantissa = target << 8 * (3 - size)
+    else:
+        mantissa = target >> 8 * (size - 3)
+    # The mantissa must not look negative: one more byte of size keeps its first bit 0.
+    if mantissa & _SIGN_BIT:
         mantissa = mantissa >> 8
         size = size + 1
     return size << 24 | mantissa
@@ -78,17 +93,19 @@ def build_header(
 ) -> bytes:
     """The 80 bytes of a header; hashes in reversed hex. Raises DecodeError if out of range.
 
-    `version` is signed or unsigned, since explorers differ; the others are unsigned; 32 bits each.
+    Each number has 32 bits. `version` may be signed or unsigned, since explorers differ; the others
+    are unsigned.
     """
     try:
-        links = hash_from_hex(previous) + hash_from_hex(merkle_root)
-        signed = version.to_bytes(4, "little", signed=version < 0)
-        header = (
-            signed + links + ser_uint32(time) + ser_uint32(bits) + ser_uint32(nonce)
-        )
+        hashes = hash_from_hex(previous) + hash_from_hex(merkle_root)
+        start = version.to_bytes(4, "little", signed=version < 0)
+        end = ser_uint32(time) + ser_uint32(bits) + ser_uint32(nonce)
     except (ValueError, OverflowError) as error:
-        raise DecodeError(f"a header of these does not exist: {error}") from error
-    if (len(previous), len(merkle_root), len(header)) != (64, 64, HEADER_BYTES):
+        raise DecodeError(f"no header has these values: {error}") from error
+    # `bytes.fromhex` ignores blanks, so the lengths of the texts count too.
+    header = start + hashes + end
+    lengths = (len(previous), len(merkle_root), len(header))
+    if lengths != (64, 64, HEADER_BYTES):
         raise DecodeError("a hash in a header has 32 bytes")
     return header
 
@@ -97,13 +114,13 @@ def parse_header(raw: bytes) -> Header:
     """The header in exactly 80 bytes. Raises DecodeError."""
     if len(raw) != HEADER_BYTES:
         raise DecodeError(f"a header has {HEADER_BYTES} bytes, not {len(raw)}")
-    previous, merkle_root, time, bits = _read(raw)
+    previous, merkle_root, time, bits = _unpack(raw)
     return Header(
-        hash_to_hex(hash256(raw)),
-        hash_to_hex(previous),
-        hash_to_hex(merkle_root),
-        time,
-        bits,
+        hash=hash_to_hex(hash256(raw)),
+        previous=hash_to_hex(previous),
+        merkle_root=hash_to_hex(merkle_root),
+        time=time,
+        bits=bits,
     )
 
 
@@ -115,26 +132,36 @@ def required_bits(
 ) -> int:
     """The compact target that the block at `height` on top of `last` must have, on mainnet.
 
-    `header_at` is asked for the one at `height` - 2016, where `height` is a multiple of 2016.
-    `max_target_bits_of_consensus`: mainnet's powLimit, 0x1d00ffff; not the easiest target that we
-    accept in a proof. Source: Bitcoin Core's CalculateNextWorkRequired.
+    `header_at` is called for the header at `height` - 2016 if `height` is a multiple of 2016.
+    `max_target_bits_of_consensus` is mainnet's powLimit, 0x1d00ffff, and not the easiest target
+    that we accept in a proof. Source: Bitcoin Core's CalculateNextWorkRequired.
     """
     if height % RETARGET_INTERVAL:
         return last.bits
-    # Consensus measures one interval too few: from the first block's time, not its predecessor's.
-    took_s = last.time - header_at(height - RETARGET_INTERVAL).time
-    took_s = min(max(took_s, _PERIOD_S // 4), _PERIOD_S * 4)
-    target = last.target * took_s // _PERIOD_S
-    return bits_of(min(target, target_of(max_target_bits_of_consensus)))
+    # Consensus measures one interval too few: it begins at the period's first block, and not at
+    # the block before that.
+    first = header_at(height - RETARGET_INTERVAL)
+    timespan_s = last.time - first.time
+    timespan_s = max(timespan_s, RETARGET_TIMESPAN_S // 4)
+    timespan_s = min(timespan_s, RETARGET_TIMESPAN_S * 4)
+    target = last.target * timespan_s // RETARGET_TIMESPAN_S
+    max_target = target_of(max_target_bits_of_consensus)
+    return bits_of(min(target, max_target))
 
 
 def merkle_rows(leaves: Sequence[bytes]) -> list[Sequence[bytes]]:
-    """Every row of the tree over 32-byte leaves, at least one, from the leaves up to the root."""
-    rows = [leaves]
-    while len(row := rows[-1]) > 1:
-        paired = [*row, row[-1]] if len(row) % 2 else row
-        pairs = zip(paired[::2], paired[1::2], strict=True)
-        rows.append([hash256(left + right) for left, right in pairs])
+    """Every row of the Merkle tree over 32-byte leaves (at least one), from the leaves to the root.
+
+    The last node of an odd row is paired with itself.
+    """
+    row = leaves
+    rows = [row]
+    while len(row) > 1:
+        if len(row) % 2:
+            row = [*row, row[-1]]
+        pairs = zip(row[::2], row[1::2], strict=True)
+        row = [hash256(left + right) for left, right in pairs]
+        rows.append(row)
     return rows
 
 
@@ -145,16 +172,19 @@ def merkle_root(leaves: Sequence[bytes]) -> bytes:
 
 def merkle_branch(rows: Sequence[Sequence[bytes]], position: int) -> list[bytes]:
     """The siblings of the leaf at `position`, from the leaves up; empty for a single leaf."""
-    return [
-        row[min(position >> level ^ 1, len(row) - 1)]
-        for level, row in enumerate(rows[:-1])
-    ]
+    branch = []
+    for row in rows[:-1]:
+        sibling = position ^ 1
+        last = len(row) - 1
+        branch.append(row[min(sibling, last)])
+        position = position >> 1
+    return branch
 
 
 def is_mutated(rows: Sequence[Sequence[bytes]]) -> bool:
-    """True where two neighbours that are hashed together are equal, in any row.
+    """True if two nodes that are hashed together are equal, in any row (CVE-2012-2459).
 
-    A block whose last transactions are repeated has such a tree, and the same root (CVE-2012-2459).
+    A block whose last transactions are repeated has such a tree, and the same root.
     """
     return any(any(map(eq, row[::2], row[1::2])) for row in rows)
 
@@ -162,9 +192,13 @@ def is_mutated(rows: Sequence[Sequence[bytes]]) -> bool:
 def merkle_root_from_branch(
     leaf: bytes, branch: Sequence[bytes], position: int
 ) -> bytes:
-    """The root that a leaf at `position` has with these siblings, given from the leaves up."""
+    """The root over a leaf at `position`; `branch` has its siblings, from the leaves up."""
     node = leaf
-    for level, sibling in enumerate(branch):
-        right = position >> level & 1
-        node = hash256(sibling + node if right else node + sibling)
+    for sibling in branch:
+        is_right = position & 1
+        if is_right:
+            node = hash256(sibling + node)
+        else:
+            node = hash256(node + sibling)
+        position = position >> 1
     return node

@@ -1,4 +1,4 @@
-"""Transactions: the values and their serialisation with and without witness (BIP144)."""
+"""Transactions: their values, and their serialization with and without witness (BIP144)."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,8 +16,12 @@ from btcpay.bitcoin.wire import (
 )
 
 SEGWIT_MARKER = b"\x00\x01"
+# The outpoint in the input of a coinbase, which spends nothing.
 NULL_TXID = "00" * 32
 NULL_VOUT = 0xFFFFFFFF
+OP_1 = 0x51
+OP_16 = 0x60
+MAX_HEIGHT_BYTES = 5  # of the height in a coinbase; four last for 40,000 years
 
 
 class Outpoint(NamedTuple):
@@ -37,6 +41,17 @@ class TxIn(NamedTuple):
     sequence: int
     witness: tuple[bytes, ...] = ()
 
+    @property
+    def raw(self) -> bytes:
+        """The input without its witness, which stands apart (BIP144)."""
+        script_sig = ser_string(self.script_sig)
+        return self.outpoint.raw + script_sig + ser_uint32(self.sequence)
+
+    @property
+    def raw_witness(self) -> bytes:
+        items = [ser_string(item) for item in self.witness]
+        return ser_compact_size(len(items)) + b"".join(items)
+
 
 class TxOut(NamedTuple):
     value_sats: int
@@ -49,7 +64,7 @@ class TxOut(NamedTuple):
 
 @dataclass(frozen=True)
 class Tx:
-    """A transaction: everything else about it follows from these four fields."""
+    """A transaction. These four fields are all of it; everything else is computed from them."""
 
     version: int
     inputs: tuple[TxIn, ...]
@@ -57,37 +72,28 @@ class Tx:
     locktime: int
 
     @cached_property
-    def _body(self) -> bytes:
+    def _inputs_and_outputs(self) -> bytes:
         parts = [ser_compact_size(len(self.inputs))]
-        parts += [
-            i.outpoint.raw + ser_string(i.script_sig) + ser_uint32(i.sequence)
-            for i in self.inputs
-        ]
+        parts += [tx_in.raw for tx_in in self.inputs]
         parts.append(ser_compact_size(len(self.outputs)))
         parts += [output.raw for output in self.outputs]
         return b"".join(parts)
 
     @cached_property
     def without_witness(self) -> bytes:
-        """Serialised without witness, as its txid commits to it."""
-        return ser_uint32(self.version) + self._body + ser_uint32(self.locktime)
+        """The serialization whose hash is the txid."""
+        version = ser_uint32(self.version)
+        return version + self._inputs_and_outputs + ser_uint32(self.locktime)
 
     @cached_property
     def raw(self) -> bytes:
-        """Serialised as it travels (BIP144)."""
-        if not any(i.witness for i in self.inputs):
+        """The serialization that nodes send (BIP144)."""
+        if not any(tx_in.witness for tx_in in self.inputs):
             return self.without_witness
-        witness = b"".join(
-            ser_compact_size(len(i.witness)) + b"".join(map(ser_string, i.witness))
-            for i in self.inputs
-        )
-        return (
-            ser_uint32(self.version)
-            + SEGWIT_MARKER
-            + self._body
-            + witness
-            + ser_uint32(self.locktime)
-        )
+        parts = [ser_uint32(self.version), SEGWIT_MARKER, self._inputs_and_outputs]
+        parts += [tx_in.raw_witness for tx_in in self.inputs]
+        parts.append(ser_uint32(self.locktime))
+        return b"".join(parts)
 
     @cached_property
     def txid(self) -> str:
@@ -95,29 +101,32 @@ class Tx:
 
     @property
     def is_coinbase(self) -> bool:
-        return len(self.inputs) == 1 and self.inputs[0].outpoint == (
-            NULL_TXID,
-            NULL_VOUT,
-        )
+        if len(self.inputs) != 1:
+            return False
+        return self.inputs[0].outpoint == (NULL_TXID, NULL_VOUT)
 
     @property
     def vsize(self) -> int:
-        """Virtual bytes: a quarter of the weight units, rounded up (BIP141)."""
-        return -(-(3 * len(self.without_witness) + len(self.raw)) // 4)
+        """Virtual bytes: a quarter of the weight, rounded up (BIP141)."""
+        weight = 3 * len(self.without_witness) + len(self.raw)
+        return -(-weight // 4)
 
 
 def coinbase_height(script_sig: bytes) -> int | None:
-    """The height with which a coinbase's input begins (BIP34); None for an input without one.
+    """The block's height, with which the input of a coinbase begins (BIP34); None without one.
 
     Every block on mainnet has one since height 227,931.
     """
     if not script_sig:
         return None
     opcode = script_sig[0]
-    if 0x51 <= opcode <= 0x60:  # OP_1 to OP_16
-        return opcode - 0x50
+    if OP_1 <= opcode <= OP_16:
+        return opcode - OP_1 + 1
     number = script_sig[1 : 1 + opcode]
-    if not 1 <= opcode <= 5 or len(number) != opcode or number[-1] & 0x80:
+    if not 1 <= opcode <= MAX_HEIGHT_BYTES or len(number) != opcode:
+        return None
+    is_negative = number[-1] & 0x80
+    if is_negative:
         return None
     return int.from_bytes(number, "little")
 
@@ -133,27 +142,36 @@ def parse_tx(raw: bytes) -> Tx:
 def read_tx(reader: ByteReader) -> Tx:
     """The next transaction of a block. Raises DecodeError."""
     version = reader.read_uint(4)
-    segwit = reader.starts_with(SEGWIT_MARKER)
-    if segwit:
+    has_witness = reader.starts_with(SEGWIT_MARKER)
+    if has_witness:
         reader.read(len(SEGWIT_MARKER))
     inputs = [_read_input(reader) for _ in range(reader.read_compact_size())]
-    outputs = [
-        TxOut(reader.read_uint(8), reader.read_string())
-        for _ in range(reader.read_compact_size())
-    ]
-    if segwit:
-        witnesses = [
-            tuple(reader.read_string() for _ in range(reader.read_compact_size()))
-            for _ in inputs
-        ]
+    outputs = [_read_output(reader) for _ in range(reader.read_compact_size())]
+    if has_witness:
+        witnesses = [_read_witness(reader) for _ in inputs]
         if not any(witnesses):
             raise DecodeError("a witness is announced, but there is none")
         inputs = [
-            i._replace(witness=own) for i, own in zip(inputs, witnesses, strict=True)
+            tx_in._replace(witness=witness)
+            for tx_in, witness in zip(inputs, witnesses, strict=True)
         ]
-    return Tx(version, tuple(inputs), tuple(outputs), reader.read_uint(4))
+    locktime = reader.read_uint(4)
+    return Tx(version, tuple(inputs), tuple(outputs), locktime)
 
 
 def _read_input(reader: ByteReader) -> TxIn:
-    outpoint = Outpoint(hash_to_hex(reader.read(32)), reader.read_uint(4))
-    return TxIn(outpoint, reader.read_string(), reader.read_uint(4))
+    txid = hash_to_hex(reader.read(32))
+    vout = reader.read_uint(4)
+    script_sig = reader.read_string()
+    sequence = reader.read_uint(4)
+    return TxIn(Outpoint(txid, vout), script_sig, sequence)
+
+
+def _read_output(reader: ByteReader) -> TxOut:
+    value_sats = reader.read_uint(8)
+    return TxOut(value_sats, reader.read_string())
+
+
+def _read_witness(reader: ByteReader) -> tuple[bytes, ...]:
+    count = reader.read_compact_size()
+    return tuple(reader.read_string() for _ in range(count))

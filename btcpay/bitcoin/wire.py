@@ -1,25 +1,31 @@
-"""The bytes of the Bitcoin protocol: compact sizes, hashes, a reader that never overruns."""
+"""Bitcoin's serialization: integers, lengths, strings and hashes, written and read."""
 
 import hashlib
 
+# How many bytes follow the first byte of a CompactSize from 0xFD on.
+_COMPACT_SIZE_BYTES = {0xFD: 2, 0xFE: 4, 0xFF: 8}
+
 
 class DecodeError(ValueError):
-    """Bytes that do not decode."""
+    """Bytes or a text that do not decode."""
 
 
 def hash256(data: bytes) -> bytes:
-    """Double SHA-256: transaction ids, block hashes, merkle nodes."""
+    """Double SHA-256: transaction ids, block hashes, Merkle nodes."""
     return hashlib.sha256(hashlib.sha256(data).digest()).digest()
 
 
 def hash160(data: bytes) -> bytes:
-    """RIPEMD-160 of SHA-256: key and script hashes. OpenSSL 3.0.0 to 3.0.6 lacks the former."""
+    """RIPEMD-160 of SHA-256: key and script hashes.
+
+    OpenSSL 3.0.0 to 3.0.6 has no RIPEMD-160.
+    """
     digest = hashlib.sha256(data).digest()
     return hashlib.new("ripemd160", digest, usedforsecurity=False).digest()
 
 
 def hash_to_hex(digest: bytes) -> str:
-    """A hash of Bitcoin (a transaction's, a block's) as people write it: reversed, in hex."""
+    """The id of a transaction or a block as people write it: its bytes reversed, in hex."""
     return digest[::-1].hex()
 
 
@@ -33,7 +39,7 @@ def ser_uint32(number: int) -> bytes:
 
 
 def ser_compact_size(number: int) -> bytes:
-    """A length as Bitcoin prefixes it: 1, 3, 5 or 9 bytes."""
+    """A CompactSize, which stands before every list and string: 1, 3, 5 or 9 bytes."""
     if number < 0xFD:
         return number.to_bytes(1, "little")
     if number <= 0xFFFF:
@@ -44,37 +50,38 @@ def ser_compact_size(number: int) -> bytes:
 
 
 def ser_string(data: bytes) -> bytes:
+    """The bytes with their length before them."""
     return ser_compact_size(len(data)) + data
 
 
 class ByteReader:
-    """Reads forward through bytes, from `at`; raises DecodeError where they end too early."""
+    """Reads bytes in order; `position` is the next one. Raises DecodeError if too few are left."""
 
     def __init__(self, data: bytes):
         self._data = data
-        self.at = 0
+        self.position = 0
 
     def read(self, count: int) -> bytes:
-        start = self.at
-        self.at = self.at + count
-        if self.at > len(self._data):
-            raise DecodeError(
-                f"the data ends {self.at - len(self._data)} bytes too early"
-            )
-        return self._data[start : self.at]
+        start = self.position
+        end = start + count
+        if end > len(self._data):
+            missing = end - len(self._data)
+            raise DecodeError(f"the data ends {missing} bytes too early")
+        self.position = end
+        return self._data[start:end]
 
     def read_uint(self, size: int) -> int:
         """An unsigned little-endian integer of `size` bytes."""
         return int.from_bytes(self.read(size), "little")
 
     def read_compact_size(self) -> int:
-        """A compact size; a longer form than needed is refused, as Bitcoin Core does."""
+        """A CompactSize; one that is longer than needed is refused, as by Bitcoin Core."""
         first = self.read_uint(1)
         if first < 0xFD:
             return first
-        size = {0xFD: 2, 0xFE: 4, 0xFF: 8}[first]
+        size = _COMPACT_SIZE_BYTES[first]
         number = self.read_uint(size)
-        if len(ser_compact_size(number)) != size + 1:
+        if len(ser_compact_size(number)) != 1 + size:
             raise DecodeError("a length is not in its shortest form")
         return number
 
@@ -82,9 +89,11 @@ class ByteReader:
         return self.read(self.read_compact_size())
 
     def starts_with(self, prefix: bytes) -> bool:
-        """Looks at the bytes ahead without reading them."""
-        return self._data.startswith(prefix, self.at)
+        """True if the bytes ahead are `prefix`; reads none of them."""
+        return self._data.startswith(prefix, self.position)
 
     def finish(self) -> None:
-        if self.at != len(self._data):
-            raise DecodeError(f"{len(self._data) - self.at} bytes follow the end")
+        """Raises DecodeError if bytes are left."""
+        left = len(self._data) - self.position
+        if left:
+            raise DecodeError(f"{left} bytes follow the end")
