@@ -6,9 +6,11 @@ the key path alone) and 389 (the first branch). A descriptor that is no account 
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from btcpay.bitcoin.address import BECH32, p2pkh, p2sh, witness_script
+from btcpay.bitcoin.address import p2pkh, p2sh, witness_script
+from btcpay.bitcoin.descriptor_checksum import has_valid_checksum
 from btcpay.bitcoin.keys import (
     ExtendedKey,
     InvalidChild,
@@ -20,37 +22,28 @@ from btcpay.bitcoin.secp256k1 import Point
 from btcpay.bitcoin.wire import hash160
 
 MAX_CHARS = 8_000  # 20 keys with their origins have 4,000
-MOST_KEYS = {
-    ("sh",): 15,
-    ("wsh",): 20,
-    ("sh", "wsh"): 20,
-}  # BIP383: a P2SH script has 520 bytes
+# The most keys in a script, by the functions around `multi`. A P2SH script has at most 520 bytes
+# (BIP383).
+MAX_KEYS = {("sh",): 15, ("wsh",): 20, ("sh", "wsh"): 20}
 _MULTI = ("multi", "sortedmulti")
 FORMS = {
-    *[("pkh",), ("wpkh",), ("sh", "wpkh"), ("tr",)],
-    *((*outer, inner) for outer in MOST_KEYS for inner in _MULTI),
+    ("pkh",),
+    ("wpkh",),
+    ("sh", "wpkh"),
+    ("tr",),
+    *((*outer, multi) for outer in MAX_KEYS for multi in _MULTI),
 }
-# The checksum (BIP380): its characters in groups of 32; its symbols are those of Bech32.
-_INPUT = (
-    "0123456789()[],'/*abcdefgh@:$%{}"
-    "IJKLMNOPQRSTUVWXYZ&+-.;<=>?!^_|~"
-    'ijklmnopqrstuvwxyzABCDEFGH`#"\\ '
-)
-_REMAINDERS = [0]  # of the division by the generator, a polynomial over GF(32)
-for _generator in (
-    0xF5DEE51989,
-    0xA9FDCA3312,
-    0x1BAB10E32D,
-    0x3706B1677A,
-    0x644D626FFD,
-):
-    _REMAINDERS += [each ^ _generator for each in _REMAINDERS]
-_CHECKSUM_SYMBOLS = 8
+OP_1 = 0x51
+OP_CHECKMULTISIG = b"\xae"
+PUSH_33_BYTES = b"\x21"
 
 
 @dataclass(frozen=True)
 class Descriptor:
-    """`form`: the names around the keys, the outermost first; `threshold` of the keys sign."""
+    """`form`: the functions around the keys, the outermost first, as ("sh", "wpkh").
+
+    `threshold` of the keys must sign.
+    """
 
     form: tuple[str, ...]
     threshold: int
@@ -66,19 +59,23 @@ class Descriptor:
 
     @property
     def script_type(self) -> str:
-        """Such as p2wpkh, p2sh-p2wpkh, p2wsh."""
+        """The kind of addresses, as p2wpkh, p2sh-p2wpkh or p2wsh."""
         return "-".join(f"p2{name}" for name in self.form if name not in _MULTI)
 
     @property
     def identity(self) -> str:
-        """A hash of the keys in any order and form: the same keys may have the same scripts."""
-        nodes = sorted(key.chain.chain_code + key.chain.public_key for key in self.keys)
-        return hashlib.sha256(b"".join(nodes)).hexdigest()
+        """A hash of the keys, whatever their order and form.
+
+        Two accounts with the same keys may have the same scripts.
+        """
+        chains = [key.chain for key in self.keys]
+        keys = sorted(chain.chain_code + chain.public_key for chain in chains)
+        return hashlib.sha256(b"".join(keys)).hexdigest()
 
     def script(self, index: int) -> bytes:
         """The scriptPubKey at `index` of the range. Raises InvalidChild as `ExtendedKey.child`."""
         keys = [key.chain.child(index) for key in self.keys]
-        script = self._innermost(keys)
+        script = self._innermost_script(keys)
         for name in reversed(self.form[:-1]):
             if name == "sh":
                 script = p2sh(hash160(script))
@@ -86,44 +83,56 @@ class Descriptor:
                 script = witness_script(0, hashlib.sha256(script).digest())
         return script
 
-    def _innermost(self, keys: list[ExtendedKey]) -> bytes:
-        if self.form[-1] == "pkh":
+    def _innermost_script(self, keys: list[ExtendedKey]) -> bytes:
+        name = self.form[-1]
+        if name == "pkh":
             return p2pkh(hash160(keys[0].public_key))
-        if self.form[-1] == "wpkh":
+        if name == "wpkh":
             return witness_script(0, hash160(keys[0].public_key))
-        if self.form[-1] == "tr":
+        if name == "tr":
             return witness_script(1, taproot_output_key(keys[0].point))
-        points = [key.public_key for key in keys]
-        if self.form[-1] == "sortedmulti":
-            points.sort()
-        pushed = b"".join(b"\x21" + point for point in points)
-        return _number(self.threshold) + pushed + _number(len(points)) + b"\xae"
+        public_keys = [key.public_key for key in keys]
+        if name == "sortedmulti":
+            public_keys.sort()
+        return multisig_script(self.threshold, public_keys)
 
     def __str__(self) -> str:
         """Without the checksum."""
-        threshold = [str(self.threshold)] if self.is_multi else []
-        inner = ",".join([*threshold, *map(str, self.keys)])
-        return f"{'('.join(self.form)}({inner}{')' * len(self.form)}"
+        arguments = [str(key) for key in self.keys]
+        if self.is_multi:
+            arguments.insert(0, str(self.threshold))
+        calls = "(".join(self.form)
+        return f"{calls}({','.join(arguments)}{')' * len(self.form)}"
 
 
-def _number(number: int) -> bytes:
+def multisig_script(threshold: int, public_keys: Sequence[bytes]) -> bytes:
+    """The script that `threshold` of these keys must sign, in their order (BIP11)."""
+    pushes = [_push_number(threshold)]
+    pushes += [PUSH_33_BYTES + key for key in public_keys]
+    pushes.append(_push_number(len(public_keys)))
+    return b"".join(pushes) + OP_CHECKMULTISIG
+
+
+def _push_number(number: int) -> bytes:
     """The bytes that push a number of 1 to 20 in a script."""
     if number <= 16:
-        return bytes([0x50 + number])
+        return bytes([OP_1 + number - 1])
     return bytes([1, number])
 
 
 def taproot_output_key(internal: Point) -> bytes:
-    """x of the key that a P2TR output shows, for the key path alone (BIP341, BIP86): 32 bytes."""
+    """The key of a P2TR output without scripts, by its x: 32 bytes (BIP341, BIP86)."""
     x = internal.x.to_bytes(32, "big")
     tag = hashlib.sha256(b"TapTweak").digest()
-    tweak = int.from_bytes(hashlib.sha256(tag + tag + x).digest(), "big")
+    digest = hashlib.sha256(tag + tag + x).digest()
+    tweak = int.from_bytes(digest, "big")
     try:
-        return internal.even().add(tweak).x.to_bytes(32, "big")
+        output = internal.even().add(tweak)
     except ValueError:
         raise InvalidChild(
             "this index has no valid taproot key: use the next"
         ) from None
+    return output.x.to_bytes(32, "big")
 
 
 def parse(text: str) -> Descriptor:
@@ -135,18 +144,18 @@ def parse(text: str) -> Descriptor:
         raise InvalidDescriptor(
             "its checksum is wrong: check that all of it was copied"
         )
-    form, inner = _peeled(script)
+    form, arguments = _split_form(script)
     if form not in FORMS:
         raise InvalidDescriptor(_why_not(form))
     threshold = "1"
-    keys = [inner]
+    keys = [arguments]
     if form[-1] in _MULTI:
-        threshold, *keys = inner.split(",")
-    elif "," in inner:
+        threshold, *keys = arguments.split(",")
+    elif "," in arguments:
         raise InvalidDescriptor(
             "a script tree is not supported, only taproot with a single key"
         )
-    most = MOST_KEYS.get(form[:-1], 1)
+    most = MAX_KEYS.get(form[:-1], 1)
     if len(keys) > most:
         raise InvalidDescriptor(
             f"it has {len(keys)} keys, and such a script at most {most}"
@@ -155,17 +164,19 @@ def parse(text: str) -> Descriptor:
         raise InvalidDescriptor(
             "the number of keys that must sign is from 1 to the number of keys"
         )
-    descriptor = Descriptor(form, int(threshold), tuple(map(parse_key, keys)))
-    _require_agreement(descriptor.keys)
-    return descriptor
+    expressions = tuple(map(parse_key, keys))
+    _require_agreement(expressions)
+    return Descriptor(form, int(threshold), expressions)
 
 
-def _peeled(script: str) -> tuple[tuple[str, ...], str]:
-    names = []
-    while call := re.fullmatch(r"([a-z_:0-9]+)\((.*)\)", script, re.DOTALL):
-        names.append(call[1])
-        script = call[2]
-    return tuple(names), script
+def _split_form(script: str) -> tuple[tuple[str, ...], str]:
+    """The functions, the outermost first, and the arguments of the innermost."""
+    names: list[str] = []
+    arguments = script
+    while call := re.fullmatch(r"([a-z_:0-9]+)\((.*)\)", arguments, re.DOTALL):
+        name, arguments = call.groups()
+        names.append(name)
+    return tuple(names), arguments
 
 
 def _why_not(form: tuple[str, ...]) -> str:
@@ -180,47 +191,16 @@ def _why_not(form: tuple[str, ...]) -> str:
 
 
 def _require_agreement(keys: tuple[KeyExpression, ...]) -> None:
+    """Raises InvalidDescriptor unless all keys fit together."""
     if len({key.is_main for key in keys}) > 1:
         raise InvalidDescriptor("some keys are of mainnet, others of a test network")
-    if len({key.branches for key in keys} - {1}) > 1:
+    branch_counts = {key.branches for key in keys if key.branches > 1}
+    if len(branch_counts) > 1:
         raise InvalidDescriptor(
             "the keys have different numbers of branches, as <0;1> (BIP389)"
         )
-    if len({(key.chain.chain_code, key.chain.public_key) for key in keys}) < len(keys):
+    chains = {(key.chain.chain_code, key.chain.public_key) for key in keys}
+    if len(chains) < len(keys):
         raise InvalidDescriptor(
             "the same key appears twice: one signer would sign for two"
         )
-
-
-def checksum(script: str) -> str:
-    """The eight symbols that follow `#` (BIP380). Raises ValueError for a foreign character."""
-    remainder = 1
-    for symbol in [*_symbols(script), *[0] * _CHECKSUM_SYMBOLS]:
-        remainder = (
-            (remainder & 0x7FFFFFFFF) << 5 ^ symbol ^ _REMAINDERS[remainder >> 35]
-        )
-    remainder ^= 1
-    return "".join(BECH32[remainder >> 5 * place & 31] for place in reversed(range(8)))
-
-
-def _symbols(script: str) -> list[int]:
-    """Each character's place in its group of 32; after each third one, its groups as one symbol."""
-    places = [_INPUT.index(character) for character in script]
-    symbols: list[int] = []
-    for start in range(0, len(places), 3):
-        three = places[start : start + 3]
-        symbols += [place & 31 for place in three]
-        groups = 0
-        for place in three:
-            groups = groups * 3 + (place >> 5)
-        symbols.append(groups)
-    return symbols
-
-
-def has_valid_checksum(text: str) -> bool:
-    """True where the text behind the first `#` is the checksum of the text before it."""
-    script, _, given = text.partition("#")
-    try:
-        return checksum(script) == given
-    except ValueError:
-        return False

@@ -1,11 +1,12 @@
-"""Extended public keys and the keys below them (BIP32), and how output descriptors write them.
+"""Extended public keys (BIP32), and how output descriptors write them (BIP380).
 
-Key expressions are those of BIP380; of several branches (BIP389) the first counts. Nothing here
-knows a private key.
+If a key expression has several branches (BIP389), only the first counts. Nothing here knows a
+private key.
 """
 
 import hmac
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -16,10 +17,25 @@ from btcpay.bitcoin.wire import DecodeError
 
 HARDENED = 0x80000000  # BIP32: the first of the indexes that need the private key
 SERIALIZED_SIZE = 78
+MAX_DEPTH = 255
+MAX_STEPS = 10
+_IS_MAIN_BY_VERSION = {
+    bytes.fromhex("0488b21e"): True,
+    bytes.fromhex("043587cf"): False,
+}
+# Where the key begins among the 78 bytes. A private key has a 0 there, whatever the version says.
+_KEY_AT = 45
+_WIF_VERSIONS = (b"\x80", b"\xef")
+_STEP = re.compile("[0-9]{1,10}|<[0-9]{1,10}(;[0-9]{1,10})+>")
+_ORIGIN = re.compile(r"\[([0-9a-fA-F]{8})((?:/[0-9]{1,10}['h]?)*)\](.*)", re.DOTALL)
 
 
 class InvalidChild(ValueError):
     """An index that has no key, or whose key needs the private one."""
+
+
+class InvalidDescriptor(ValueError):
+    """The text is no descriptor of an account; the message says why, and never repeats a key."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +55,16 @@ class ExtendedKey:
         if len(payload) != SERIALIZED_SIZE:
             raise DecodeError(f"it has {len(payload)} bytes, not {SERIALIZED_SIZE}")
         depth = payload[4]
-        if depth == 0 and any(payload[5:13]):
+        parent_and_number = payload[5:13]
+        if depth == 0 and any(parent_and_number):
             raise DecodeError(
                 "its depth is 0, and yet it has a parent or a child number"
             )
         try:
-            point = Point.parse(payload[45:])
+            point = Point.parse(payload[_KEY_AT:])
         except ValueError:
             raise DecodeError("its public key is no point of the curve") from None
-        return cls(point, payload[13:45], depth)
+        return cls(point, payload[13:_KEY_AT], depth)
 
     @cached_property
     def public_key(self) -> bytes:
@@ -55,18 +72,18 @@ class ExtendedKey:
         return self.point.format()
 
     def child(self, index: int) -> Self:
-        """CKDpub: the key at `index`, from 0 to 2**31 - 1.
+        """BIP32's CKDpub: the key at `index`, from 0 to 2**31 - 1.
 
-        Raises InvalidChild for any other index, and for one that BIP32 says to skip because its
-        tweak is no scalar or its point is at infinity (one index in 2**127).
+        Raises InvalidChild for any other index. Also for one that BIP32 says to skip, as its tweak
+        is no scalar or its point is at infinity (one index in 2**127).
         """
         if not 0 <= index < HARDENED:
             raise InvalidChild(f"index {index} is not from 0 to 2**31 - 1")
-        digest = hmac.digest(
-            self.chain_code, self.public_key + index.to_bytes(4, "big"), "sha512"
-        )
+        data = self.public_key + index.to_bytes(4, "big")
+        digest = hmac.digest(self.chain_code, data, "sha512")
+        tweak = int.from_bytes(digest[:32], "big")
         try:
-            point = self.point.add(int.from_bytes(digest[:32], "big"))
+            point = self.point.add(tweak)
         except ValueError:
             raise InvalidChild(
                 f"index {index} has no valid key: use the next"
@@ -74,23 +91,12 @@ class ExtendedKey:
         return type(self)(point, digest[32:], self.depth + 1)
 
 
-MAX_STEPS = 10
-_MAIN_BY_VERSION = {bytes.fromhex("0488b21e"): True, bytes.fromhex("043587cf"): False}
-_KEY_AT = 45  # a 0 stands before a private key, whatever the version says (BIP32)
-_WIF = (b"\x80", b"\xef")
-_STEP = re.compile("[0-9]{1,10}|<[0-9]{1,10}(;[0-9]{1,10})+>")
-_ORIGIN = re.compile(r"\[([0-9a-fA-F]{8})((?:/[0-9]{1,10}['h]?)*)\](.*)", re.DOTALL)
-
-
-class InvalidDescriptor(ValueError):
-    """The text is no descriptor of an account; the message says why, and never repeats a key."""
-
-
 @dataclass(frozen=True)
 class KeyExpression:
-    """An extended key and the steps from it to the range, with the first of its branches.
+    """An extended key, and the steps from it to the range (of the first branch).
 
     `origin` is the master key's fingerprint and the path from it, as 73c5da0a/84'/0'/0', or empty.
+    `branches` is the number of branches, 1 for a path without <0;1>.
     """
 
     origin: str
@@ -98,50 +104,62 @@ class KeyExpression:
     key: ExtendedKey
     is_main: bool
     steps: tuple[int, ...]
-    branches: int  # 1 where the path has no <0;1>
+    branches: int
 
     @cached_property
     def chain(self) -> ExtendedKey:
         """The key whose children are the keys of the addresses."""
-        node = self.key
+        key = self.key
         for step in self.steps:
-            node = node.child(step)
-        return node
+            key = key.child(step)
+        return key
 
     def __str__(self) -> str:
-        origin = f"[{self.origin}]" if self.origin else ""
-        return f"{origin}{self.text}{''.join(f'/{step}' for step in self.steps)}/*"
+        path = "".join(f"/{step}" for step in self.steps)
+        if self.origin:
+            return f"[{self.origin}]{self.text}{path}/*"
+        return f"{self.text}{path}/*"
 
 
 def parse_key(text: str) -> KeyExpression:
-    """Raises InvalidDescriptor."""
+    """The key expression. Raises InvalidDescriptor."""
     origin = ""
     if text.startswith("["):
-        found = _ORIGIN.fullmatch(text)
-        numbers = re.findall("[0-9]+", found[2]) if found else ()
-        if not found or any(int(number) >= HARDENED for number in numbers):
-            raise InvalidDescriptor("a key's origin looks like [73c5da0a/84h/0h/0h]")
-        origin = found[1].lower() + found[2].replace("h", "'")
-        text = found[3]
-    xpub, *steps = text.split("/")
-    key, is_main = _extended(xpub)
-    taken, branches = _steps(steps)
-    if key.depth + len(taken) + 1 > 255:
+        origin, text = _split_origin(text)
+    xpub, *path = text.split("/")
+    key, is_main = _parse_extended_key(xpub)
+    branches_by_step = _parse_path(path)
+    steps = tuple(branches[0] for branches in branches_by_step)
+    if key.depth + len(steps) + 1 > MAX_DEPTH:
         raise InvalidDescriptor("its path is deeper than 255 steps (BIP32)")
-    return KeyExpression(origin, xpub, key, is_main, taken, branches)
+    branches = max(map(len, branches_by_step), default=1)
+    return KeyExpression(origin, xpub, key, is_main, steps, branches)
 
 
 def is_private(text: str) -> bool:
-    """True for an extended private key, whatever its version says, and for a lone one (WIF)."""
+    """True for an extended private key, whatever its version, and for a single one (WIF)."""
     try:
         payload = b58check_decode(text)
     except DecodeError:
         return False
-    is_extended = len(payload) == SERIALIZED_SIZE and payload[_KEY_AT] == 0
-    return is_extended or (payload[:1] in _WIF and len(payload) in (33, 34))
+    if len(payload) == SERIALIZED_SIZE:
+        return payload[_KEY_AT] == 0
+    return payload[:1] in _WIF_VERSIONS and len(payload) in (33, 34)
 
 
-def _extended(text: str) -> tuple[ExtendedKey, bool]:
+def _split_origin(text: str) -> tuple[str, str]:
+    """The origin as `KeyExpression` writes it, and the text behind it."""
+    match = _ORIGIN.fullmatch(text)
+    if not match:
+        raise InvalidDescriptor("a key's origin looks like [73c5da0a/84h/0h/0h]")
+    fingerprint, path, rest = match.groups()
+    if any(int(number) >= HARDENED for number in re.findall("[0-9]+", path)):
+        raise InvalidDescriptor("a key's origin looks like [73c5da0a/84h/0h/0h]")
+    return fingerprint.lower() + path.replace("h", "'"), rest
+
+
+def _parse_extended_key(text: str) -> tuple[ExtendedKey, bool]:
+    """The key, and whether it is for mainnet."""
     if re.fullmatch("[0-9a-fA-F]{64,130}", text):
         raise InvalidDescriptor(
             "a single public key has one address: give an extended one, xpub"
@@ -157,30 +175,38 @@ def _extended(text: str) -> tuple[ExtendedKey, bool]:
             "it holds a private key: never give one to a server; export the PUBLIC descriptor, and"
             " treat this key as seen by others"
         )
-    if payload[:4] not in _MAIN_BY_VERSION:
+    version = payload[:4]
+    if version not in _IS_MAIN_BY_VERSION:
         raise InvalidDescriptor("a descriptor's keys begin with xpub or tpub (BIP380)")
     try:
-        return ExtendedKey.parse(payload), _MAIN_BY_VERSION[payload[:4]]
+        key = ExtendedKey.parse(payload)
     except DecodeError as error:
         raise InvalidDescriptor(f"a key in it is invalid: {error}") from None
+    return key, _IS_MAIN_BY_VERSION[version]
 
 
-def _steps(steps: list[str]) -> tuple[tuple[int, ...], int]:
-    """The steps before the range, with the first of the branches; and the number of branches."""
-    if re.search("[h']", "".join(steps)):
+def _parse_path(path: Sequence[str]) -> list[list[int]]:
+    """The steps before the range, each with its branches; one of them at most has several."""
+    if re.search("[h']", "".join(path)):
         raise InvalidDescriptor("a hardened step after a key needs the private key")
-    if not steps or steps[-1] != "*":
+    if not path or path[-1] != "*":
         raise InvalidDescriptor(
             "its range is missing: each key ends in /0/* or /<0;1>/*"
         )
-    found = [[int(n) for n in re.findall("[0-9]+", step)] for step in steps[:-1]]
-    for step, numbers in zip(steps, found, strict=False):
-        is_known = _STEP.fullmatch(step) and max(numbers) < HARDENED
-        if not is_known or len(set(numbers)) < len(numbers):
-            raise InvalidDescriptor(
-                "a step after a key is a number below 2**31, or branches such as <0;1> (BIP389)"
-            )
-    several = [len(numbers) for numbers in found if len(numbers) > 1]
-    if len(several) > 1 or len(steps) > MAX_STEPS:
+    steps = [_parse_step(text) for text in path[:-1]]
+    branching_steps = [branches for branches in steps if len(branches) > 1]
+    if len(branching_steps) > 1 or len(path) > MAX_STEPS:
         raise InvalidDescriptor("a key has branches once, and at most ten steps")
-    return tuple(numbers[0] for numbers in found), max(several, default=1)
+    return steps
+
+
+def _parse_step(text: str) -> list[int]:
+    """The index of each branch; of most steps there is one."""
+    indexes = [int(number) for number in re.findall("[0-9]+", text)]
+    is_valid = bool(_STEP.fullmatch(text)) and max(indexes) < HARDENED
+    is_unique = len(set(indexes)) == len(indexes)
+    if not is_valid or not is_unique:
+        raise InvalidDescriptor(
+            "a step after a key is a number below 2**31, or branches such as <0;1> (BIP389)"
+        )
+    return indexes

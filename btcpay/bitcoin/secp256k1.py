@@ -1,39 +1,43 @@
 """Points of secp256k1 (SEC 2), and the one sum that BIP32 needs: a point and tweak * G.
 
-Nothing here takes constant time: everything is public, and no secret may come into this module.
+The time of a sum depends on its numbers. All of them are public, and no secret may be used here.
 """
 
 from collections.abc import Iterator, Sequence
 from functools import cache, reduce
-from itertools import accumulate
 from typing import NamedTuple, Self
 
-FIELD = 2**256 - 2**32 - 977  # SEC 2: p, coordinates are below it
-ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141  # SEC 2: n
+# SEC 2's p: coordinates are below it.
+FIELD = 2**256 - 2**32 - 977
+# SEC 2's n: n * G is the point at infinity.
+ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 
-# Bits of a tweak's digit. With 8 a sum takes 33 additions, and the table of 4,224 points costs some
-# 30 ms and 0.8 MB at the first sum; 7 bits would halve both, and make every sum an eighth slower.
+# A tweak is split into digits of 8 bits. So a sum takes 33 additions, and the table of 4,224 points
+# costs some 30 ms and 0.8 MB at the first sum. 7 bits would halve both costs, and make every sum an
+# eighth slower.
 DIGIT_BITS = 8
 DIGITS = 33
 HALF = 1 << DIGIT_BITS - 1
-# Added to a tweak, it makes each digit d of the sum stand for d - HALF.
+# The digits of tweak + OFFSET are from 0 to 255. A digit d of it stands for d - HALF, so that a
+# table of the positive multiples is enough.
 OFFSET = sum(HALF << DIGIT_BITS * place for place in range(DIGITS))
 
-# x, y, zz, zzz for the point x / zz, y / zzz, where zz**3 = zzz**2 ("XYZZ" of the Explicit-Formulas
-# Database): the fewest products for a sum with an affine point. At infinity zz = 0.
-_Fraction = tuple[int, int, int, int]
+# x, y, zz, zzz for the point (x / zz, y / zzz), where zz**3 = zzz**2. At infinity zz = 0. Sums with
+# an affine point take the fewest products so. Source: "XYZZ" of the Explicit-Formulas Database.
+_Xyzz = tuple[int, int, int, int]
+_Affine = tuple[int, int]
 _INFINITY = (1, 1, 0, 0)
 
 
 class Point(NamedTuple):
-    """A point of the curve that is not at infinity: both coordinates from 0 to FIELD - 1."""
+    """A point that is not at infinity; both coordinates are from 0 to FIELD - 1."""
 
     x: int
     y: int
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
-        """From 33 bytes: 02 or 03 for an even or odd y, and x (SEC 1, 2.3.4).
+        """The point in 33 bytes: 02 if y is even or 03 if it is odd, and x (SEC 1, 2.3.4).
 
         Raises ValueError for anything else.
         """
@@ -43,7 +47,10 @@ class Point(NamedTuple):
         y = pow(x**3 + 7, (FIELD + 1) // 4, FIELD)
         if (y * y - x**3 - 7) % FIELD:
             raise ValueError("the curve has no point with this x")
-        return cls(x, y if y & 1 == data[0] & 1 else FIELD - y)
+        is_odd = data[0] == 3
+        if y % 2 != is_odd:
+            y = FIELD - y
+        return cls(x, y)
 
     def format(self) -> bytes:
         """The inverse of `parse`."""
@@ -56,13 +63,18 @@ class Point(NamedTuple):
         return type(self)(self.x, FIELD - self.y)
 
     def add(self, tweak: int) -> Self:
-        """This point + tweak * G. Raises ValueError for a tweak from ORDER on, and at infinity."""
+        """This point + tweak * G.
+
+        Raises ValueError if the tweak is not below ORDER, or the sum is the point at infinity.
+        """
         if not 0 <= tweak < ORDER:
             raise ValueError("the tweak is no number below the curve's order")
-        total = reduce(_add, _terms(tweak), (*self, 1, 1))
-        if not total[2]:
+        total = reduce(_add, _terms(tweak), _xyzz(self))
+        _, _, zz, _ = total
+        if zz == 0:
             raise ValueError("the sum is the point at infinity")
-        return type(self)(*_affine([total])[0])
+        [(x, y)] = _affine([total])
+        return type(self)(x, y)
 
 
 G = Point(
@@ -71,8 +83,13 @@ G = Point(
 )
 
 
-def _terms(tweak: int) -> Iterator[tuple[int, int]]:
-    """Points whose sum is tweak * G, from the table; for a negative digit with a negative y."""
+def _xyzz(point: _Affine) -> _Xyzz:
+    x, y = point
+    return x, y, 1, 1
+
+
+def _terms(tweak: int) -> Iterator[_Affine]:
+    """Points whose sum is tweak * G: for each digit one of the table, or its negative."""
     digits = (tweak + OFFSET).to_bytes(DIGITS, "little")
     for multiples, digit in zip(_table(), digits, strict=True):
         if digit > HALF:
@@ -82,8 +99,8 @@ def _terms(tweak: int) -> Iterator[tuple[int, int]]:
             yield x, -y
 
 
-def _add(total: _Fraction, term: tuple[int, int]) -> _Fraction:
-    """The sum of two points; they may be equal or opposite, and the first at infinity."""
+def _add(total: _Xyzz, term: _Affine) -> _Xyzz:
+    """The sum of two points, which may be equal or opposite; the first may be at infinity."""
     x1, y1, zz, zzz = total
     x, y = term
     if not zz:
@@ -98,52 +115,55 @@ def _add(total: _Fraction, term: tuple[int, int]) -> _Fraction:
     run3 = run2 * run % FIELD
     middle = x1 * run2 % FIELD
     x3 = (rise * rise - run3 - 2 * middle) % FIELD
-    return (
-        x3,
-        (rise * (middle - x3) - y1 * run3) % FIELD,
-        zz * run2 % FIELD,
-        zzz * run3 % FIELD,
-    )
+    y3 = (rise * (middle - x3) - y1 * run3) % FIELD
+    return x3, y3, zz * run2 % FIELD, zzz * run3 % FIELD
 
 
-def _double(point: _Fraction) -> _Fraction:
-    """Twice a point that is not at infinity. No point has y = 0: the order is odd."""
+def _double(point: _Xyzz) -> _Xyzz:
+    """Twice a point that is not at infinity. No point has y = 0, since the order is odd."""
     x, y, zz, zzz = point
     run2 = 4 * y * y % FIELD
     run3 = 2 * y * run2 % FIELD
     rise = 3 * x * x % FIELD
     middle = x * run2 % FIELD
     x3 = (rise * rise - 2 * middle) % FIELD
-    return (
-        x3,
-        (rise * (middle - x3) - y * run3) % FIELD,
-        zz * run2 % FIELD,
-        zzz * run3 % FIELD,
-    )
+    y3 = (rise * (middle - x3) - y * run3) % FIELD
+    return x3, y3, zz * run2 % FIELD, zzz * run3 % FIELD
 
 
-def _affine(points: Sequence[_Fraction]) -> list[tuple[int, int]]:
-    """With one inversion for all, of the product of their zzz (Montgomery's trick)."""
-    zzzs = (point[3] for point in points)
-    products = list(accumulate(zzzs, lambda a, b: a * b % FIELD, initial=1))
-    inverse = pow(products.pop(), -1, FIELD)
-    found = []
+def _affine(points: Sequence[_Xyzz]) -> list[_Affine]:
+    """The points by x and y; none may be at infinity.
+
+    It inverts only the product of all zzz, and computes the inverse of each from it (Montgomery's
+    trick).
+    """
+    # products[n] is the product of the first n zzz.
+    products = [1]
+    for _, _, _, zzz in points:
+        products.append(products[-1] * zzz % FIELD)
+    inverse_of_product = pow(products.pop(), -1, FIELD)
+    affine = []
     for x, y, zz, zzz in reversed(points):
-        own = inverse * products.pop() % FIELD
-        found.append((x * (zz * own) ** 2 % FIELD, y * own % FIELD))
-        inverse = inverse * zzz % FIELD
-    return found[::-1]
+        inverse = inverse_of_product * products.pop() % FIELD
+        inverse_of_product = inverse_of_product * zzz % FIELD
+        # 1 / zz is (zz / zzz)**2, since zz**3 = zzz**2.
+        affine.append((x * (zz * inverse) ** 2 % FIELD, y * inverse % FIELD))
+    affine.reverse()
+    return affine
 
 
 @cache
-def _table() -> list[list[tuple[int, int]]]:
+def _table() -> list[list[_Affine]]:
     """For each digit's place the multiples 1 to HALF of 256**place * G; made at the first sum."""
-    doubled: list[_Fraction] = [(*G, 1, 1)]
+    doubles = [_xyzz(G)]
     for _ in range(DIGIT_BITS * (DIGITS - 1)):
-        doubled.append(_double(doubled[-1]))
-    bases = _affine(doubled[::DIGIT_BITS])
-    rows = [
-        accumulate([base] * (HALF - 1), _add, initial=(*base, 1, 1)) for base in bases
-    ]
-    points = _affine([point for row in rows for point in row])
-    return [points[at : at + HALF] for at in range(0, len(points), HALF)]
+        doubles.append(_double(doubles[-1]))
+    multiples: list[_Xyzz] = []
+    for base in _affine(doubles[::DIGIT_BITS]):
+        multiple = _xyzz(base)
+        multiples.append(multiple)
+        for _ in range(HALF - 1):
+            multiple = _add(multiple, base)
+            multiples.append(multiple)
+    points = _affine(multiples)
+    return [points[start : start + HALF] for start in range(0, len(points), HALF)]

@@ -144,7 +144,7 @@ def read_tx(reader: ByteReader) -> Tx:
     version = reader.read_uint(4)
     has_witness = reader.starts_with(SEGWIT_MARKER)
     if has_witness:
-        reader.read(len(SEGWIT_MARKER))
+        reader.read_bytes(len(SEGWIT_MARKER))
     inputs = [_read_input(reader) for _ in range(reader.read_compact_size())]
     outputs = [_read_output(reader) for _ in range(reader.read_compact_size())]
     if has_witness:
@@ -160,7 +160,7 @@ def read_tx(reader: ByteReader) -> Tx:
 
 
 def _read_input(reader: ByteReader) -> TxIn:
-    txid = hash_to_hex(reader.read(32))
+    txid = hash_to_hex(reader.read_bytes(32))
     vout = reader.read_uint(4)
     script_sig = reader.read_string()
     sequence = reader.read_uint(4)

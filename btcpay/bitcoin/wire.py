@@ -61,7 +61,7 @@ class ByteReader:
         self._data = data
         self.position = 0
 
-    def read(self, count: int) -> bytes:
+    def read_bytes(self, count: int) -> bytes:
         start = self.position
         end = start + count
         if end > len(self._data):
@@ -72,7 +72,7 @@ class ByteReader:
 
     def read_uint(self, size: int) -> int:
         """An unsigned little-endian integer of `size` bytes."""
-        return int.from_bytes(self.read(size), "little")
+        return int.from_bytes(self.read_bytes(size), "little")
 
     def read_compact_size(self) -> int:
         """A CompactSize; one that is longer than needed is refused, as by Bitcoin Core."""
@@ -86,7 +86,7 @@ class ByteReader:
         return number
 
     def read_string(self) -> bytes:
-        return self.read(self.read_compact_size())
+        return self.read_bytes(self.read_compact_size())
 
     def starts_with(self, prefix: bytes) -> bool:
         """True if the bytes ahead are `prefix`; reads none of them."""

@@ -13,7 +13,8 @@ from btcpay.bitcoin.address import (
     b58check_decode,
     b58check_encode,
 )
-from btcpay.bitcoin.descriptor import Descriptor, checksum, parse
+from btcpay.bitcoin.descriptor import Descriptor, parse
+from btcpay.bitcoin.descriptor_checksum import checksum
 from btcpay.bitcoin.keys import (
     SERIALIZED_SIZE,
     ExtendedKey,

@@ -14,11 +14,10 @@ from btcpay.bitcoin.address import (
     witness_script,
 )
 from btcpay.bitcoin.descriptor import (
-    checksum,
-    has_valid_checksum,
     parse,
     taproot_output_key,
 )
+from btcpay.bitcoin.descriptor_checksum import checksum, has_valid_checksum
 from btcpay.bitcoin.keys import HARDENED, InvalidDescriptor
 from btcpay.bitcoin.secp256k1 import ORDER, Point
 from btcpay.bitcoin.wire import hash160

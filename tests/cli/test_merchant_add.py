@@ -6,7 +6,7 @@ from io import StringIO
 
 import pytest
 
-from btcpay.bitcoin.descriptor import checksum
+from btcpay.bitcoin.descriptor_checksum import checksum
 from btcpay.cli.merchant.merchant import key_of, show_first_addresses
 from btcpay.merchants.account import are_seed_words, parse_account
 from btcpay.values.errors import CommandError

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from btcpay.bitcoin.address import b58check_decode, b58check_encode
-from btcpay.bitcoin.descriptor import has_valid_checksum
+from btcpay.bitcoin.descriptor_checksum import has_valid_checksum
 from btcpay.merchants.account import derive, import_request, parse_account
 from btcpay.merchants.merchants import gap_of
 from btcpay.values.errors import CommandError

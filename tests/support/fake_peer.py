@@ -118,19 +118,20 @@ class FakePeer(Listening):
         elif command == "mempool":
             self.send(sock, "inv", getdata_body(TX, list(self.waits)))
         elif command == "getheaders":
-            reader.read(4)
+            reader.read_bytes(4)
             locator = [
-                hash_to_hex(reader.read(32)) for _ in range(reader.read_compact_size())
+                hash_to_hex(reader.read_bytes(32))
+                for _ in range(reader.read_compact_size())
             ]
             self.send(
                 sock,
                 "headers",
-                headers_body(self.after(locator, hash_to_hex(reader.read(32)))),
+                headers_body(self.after(locator, hash_to_hex(reader.read_bytes(32)))),
             )
         elif command == "getdata":
             for _ in range(reader.read_compact_size()):
                 kind = reader.read_uint(4)
-                wanted = reader.read(32)
+                wanted = reader.read_bytes(32)
                 raw = self.waits.get(wanted)
                 if kind == WITNESS_BLOCK:
                     blocks = self.blocks()

@@ -96,8 +96,8 @@ def version_body(nonce: int, relay: bool = False) -> bytes:
 def parse_version(body: bytes) -> Greeting:
     """Raises DecodeError. Later additions to the protocol, at the end, are not read."""
     reader = ByteReader(body)
-    _, services, time = _version_begins.unpack(reader.read(_version_begins.size))
-    reader.read(2 * len(_NOWHERE) + 8)
+    _, services, time = _version_begins.unpack(reader.read_bytes(_version_begins.size))
+    reader.read_bytes(2 * len(_NOWHERE) + 8)
     reader.read_string()  # its name
     return Greeting(services, time, reader.read_uint(4))
 
@@ -124,7 +124,7 @@ def parse_headers(body: bytes) -> list[bytes]:
         raise DecodeError(f"{count} headers are too many")
     headers = []
     for _ in range(count):
-        headers.append(reader.read(HEADER_BYTES))
+        headers.append(reader.read_bytes(HEADER_BYTES))
         if reader.read_compact_size():
             raise DecodeError("a header has transactions")
     reader.finish()
@@ -141,7 +141,7 @@ def parse_inv(body: bytes) -> list[bytes]:
     """The txids that it announces; other kinds are left out. Raises DecodeError."""
     reader = ByteReader(body)
     found = [
-        (reader.read_uint(4), reader.read(32))
+        (reader.read_uint(4), reader.read_bytes(32))
         for _ in range(reader.read_compact_size())
     ]
     reader.finish()

@@ -65,8 +65,8 @@ def parse_block(raw: bytes) -> Block:
     """The block in `raw`, which must hold nothing else. Raises DecodeError."""
     reader = ByteReader(raw)
     version = reader.read_uint(4)
-    previous = hash_to_hex(reader.read(32))
-    root = hash_to_hex(reader.read(32))
+    previous = hash_to_hex(reader.read_bytes(32))
+    root = hash_to_hex(reader.read_bytes(32))
     time = reader.read_uint(4)
     bits = reader.read_uint(4)
     nonce = reader.read_uint(4)
