@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from itertools import chain, zip_longest
 from typing import Any, cast
 
-# RFC 8305, section 5: after as long without an answer the next address is tried beside this one.
+# RFC 8305, section 5: if an address has not answered by then, the next is tried beside it.
 NEXT_AFTER_S = 0.25
-# The family, type and protocol of a socket, a name that is empty here, and the address.
+# The family, type and protocol of a socket, a name that is empty here, and the address: as
+# `socket.getaddrinfo` gives them.
 Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
 Options = Sequence[tuple[int, int, int | bytes]]
 
@@ -20,30 +21,33 @@ Options = Sequence[tuple[int, int, int | bytes]]
 def connect(
     host: str, port: int, timeout_s: float, options: Options = ()
 ) -> socket.socket:
-    """A connection to the host within that time, the looking up of its name not counted.
+    """A connection to the host within `timeout_s`, to which the look-up of its name does not count.
 
-    A network that swallows what goes to IPv6 costs NEXT_AFTER_S. Raises OSError, such as the error
-    of the first address when none accepts, and TimeoutError.
+    A network that swallows packets of IPv6 costs NEXT_AFTER_S. Raises the OSError of the first
+    address if none accepts, that of the look-up if it fails, and TimeoutError.
     """
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return connect_first(
-        interleave_families(cast(list[Address], found)), timeout_s, options
-    )
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    ordered = interleave_families(cast(list[Address], addresses))
+    return connect_first(ordered, timeout_s, options)
 
 
 def connect_first(
     addresses: Sequence[Address], timeout_s: float, options: Options = ()
 ) -> socket.socket:
-    """A connection to the first of the addresses that accepts, as `connect` makes it."""
+    """A connection to the first of these addresses that accepts; raises as `connect`."""
     return _Race(addresses, timeout_s, options).run()
 
 
 def interleave_families(addresses: Sequence[Address]) -> list[Address]:
-    """The addresses of both families in turns, the resolver's first one first."""
-    first = [one for one in addresses if one[0] == addresses[0][0]]
-    others = [one for one in addresses if one[0] != addresses[0][0]]
+    """IPv6 and IPv4 addresses by turns, beginning with the resolver's first one."""
+    if not addresses:
+        return []
+    first_family = addresses[0][0]
+    first = [address for address in addresses if address[0] == first_family]
+    others = [address for address in addresses if address[0] != first_family]
     pairs = zip_longest(first, others)
-    return [one for one in chain.from_iterable(pairs) if one is not None]
+    interleaved = chain.from_iterable(pairs)
+    return [address for address in interleaved if address is not None]
 
 
 class _Race:
@@ -56,32 +60,33 @@ class _Race:
         self._options = options
         self._until_s = time.monotonic() + timeout_s
         self._next_s = 0.0
-        self._under_way = selectors.DefaultSelector()
+        self._pending = selectors.DefaultSelector()
         self._error: OSError | None = None
 
     def run(self) -> socket.socket:
         try:
-            while self._addresses or self._sockets():
-                if time.monotonic() >= self._until_s:
+            while self._addresses or self._pending_sockets():
+                now_s = time.monotonic()
+                if now_s >= self._until_s:
                     raise TimeoutError("timed out")
-                if self._addresses and time.monotonic() >= self._next_s:
-                    self._begin(self._addresses.popleft())
-                elif winner := self._wait():
+                if self._addresses and now_s >= self._next_s:
+                    self._start(self._addresses.popleft())
+                    continue
+                winner = self._wait()
+                if winner:
                     return winner
             raise self._error or OSError("the host has no address")
         finally:
-            for loser in self._sockets():
+            for loser in self._pending_sockets():
                 loser.close()
-            self._under_way.close()
+            self._pending.close()
 
-    def _sockets(self) -> list[socket.socket]:
-        return [
-            cast(socket.socket, key.fileobj)
-            for key in self._under_way.get_map().values()
-        ]
+    def _pending_sockets(self) -> list[socket.socket]:
+        keys = self._pending.get_map().values()
+        return [cast(socket.socket, key.fileobj) for key in keys]
 
-    def _begin(self, address: Address) -> None:
-        family, kind, protocol, _, place = address
+    def _start(self, address: Address) -> None:
+        family, kind, protocol, _, peer = address
         try:
             sock = socket.socket(family, kind, protocol)
         except OSError as error:  # a machine without IPv6
@@ -91,7 +96,7 @@ class _Race:
             sock.setsockopt(*option)
         sock.setblocking(False)
         try:
-            code = sock.connect_ex(place)
+            code = sock.connect_ex(peer)
         except OSError as error:
             sock.close()
             self._fail(error)
@@ -100,22 +105,27 @@ class _Race:
             sock.close()
             self._fail(OSError(code, os.strerror(code)))
             return
-        self._under_way.register(sock, selectors.EVENT_WRITE)
+        self._pending.register(sock, selectors.EVENT_WRITE)
         self._next_s = time.monotonic() + NEXT_AFTER_S
 
     def _fail(self, error: OSError) -> None:
+        """Keeps the first error, and lets the next address be tried at once."""
         self._error = self._error or error
         self._next_s = 0.0
 
     def _wait(self) -> socket.socket | None:
-        """The connection that was accepted, if there is one by the time for the next address."""
-        end_s = min(self._next_s, self._until_s) if self._addresses else self._until_s
-        for key, _ in self._under_way.select(max(0.0, end_s - time.monotonic())):
+        """The connection that was accepted; None if it is time for the next address."""
+        end_s = self._until_s
+        if self._addresses:
+            end_s = min(self._next_s, self._until_s)
+        timeout_s = max(0.0, end_s - time.monotonic())
+        for key, _ in self._pending.select(timeout_s):
             sock = cast(socket.socket, key.fileobj)
-            self._under_way.unregister(sock)
+            self._pending.unregister(sock)
             code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if code == 0:
-                sock.settimeout(max(0.001, self._until_s - time.monotonic()))
+                left_s = self._until_s - time.monotonic()
+                sock.settimeout(max(0.001, left_s))
                 return sock
             sock.close()
             self._fail(OSError(code, os.strerror(code)))

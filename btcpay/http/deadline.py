@@ -1,11 +1,11 @@
-"""A deadline for a whole call, from the look-up of its name to its last byte, and a bounded head.
+"""A deadline for a whole call, from the look-up of its name to its last byte; a bounded head.
 
-Both need the two classes below, through attributes that urllib3 and http.client document
-(`ConnectionCls`, `response_class`), since measured without them:
+Both need the two classes below. They are set by attributes that urllib3 and http.client document
+(`ConnectionCls`, `response_class`). Measured without them:
 
 - Python bounds a head by 100 lines of 64 kB. Sixteen such heads at once took 700 MB to 1 GB of
-  memory and up to 16 s of processor time, four took 170 MB; by these classes sixteen take 3 MB.
-- A time-out begins again with each byte. A server that sends one every ten seconds would hold a
+  memory and up to 16 s of processor time, four took 170 MB. With these classes sixteen take 3 MB.
+- A time-out begins again with each byte. A server that sends one every ten seconds could hold a
   thread and a socket of every call for years.
 """
 
@@ -37,12 +37,12 @@ MAX_HEAD_BYTES = 65536  # honest servers send a few kB
 
 
 class _Stream(io.RawIOBase):
-    """The bytes of an answer, all of them within the time-out that its socket has at the beginning.
+    """The bytes of an answer, all of them within the time-out that its socket has at first.
 
-    Raises HTTPException once more than `may_come` bytes are wanted.
+    `bytes_left` may still come; after them it raises HTTPException.
     """
 
-    may_come = MAX_HEAD_BYTES
+    bytes_left = MAX_HEAD_BYTES
 
     def __init__(self, sock: socket.socket, raw: Any) -> None:
         self._sock = sock
@@ -56,11 +56,11 @@ class _Stream(io.RawIOBase):
         left_s = self._end_s - time.monotonic()
         if left_s <= 0:
             raise TimeoutError("timed out")
-        if self.may_come <= 0:
+        if self.bytes_left <= 0:
             raise http.client.HTTPException("the head is too long")
         self._sock.settimeout(left_s)
         size: int = self._raw.readinto(buffer)
-        self.may_come -= size
+        self.bytes_left -= size
         return size
 
     def close(self) -> None:
@@ -69,9 +69,9 @@ class _Stream(io.RawIOBase):
 
 
 class _Response(http.client.HTTPResponse):
-    """An answer whose bytes, and those of its head above all, are bounded."""
+    """An answer whose head is bounded in bytes, and which is bounded in time."""
 
-    fp: Any  # None once it is closed
+    fp: Any  # None once the answer is closed
 
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
@@ -79,27 +79,27 @@ class _Response(http.client.HTTPResponse):
 
     def begin(self) -> None:
         super().begin()
-        self.fp.raw.may_come = sys.maxsize
+        self.fp.raw.bytes_left = sys.maxsize
 
 
 class Adapter(HTTPAdapter):
-    """Makes `requests` read such answers, whatever kind of connection it chooses."""
+    """Lets `requests` read such answers, whatever kind of connection it chooses."""
 
     def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
         pool: Any = super().get_connection_with_tls_context(*args, **kwargs)
         kind = pool.ConnectionCls
-        if kind.response_class is not _Response:
-            own: dict[str, Any] = {"response_class": _Response}
-            if (
-                kind._new_conn is HTTPConnection._new_conn
-            ):  # else it is PySocks's, to a proxy
-                own["_new_conn"] = _new_connection
-            pool.ConnectionCls = type("Bounded", (kind,), own)
+        if kind.response_class is _Response:
+            return pool
+        attributes: dict[str, Any] = {"response_class": _Response}
+        # PySocks has a way of its own to connect to a proxy, which stays.
+        if kind._new_conn is HTTPConnection._new_conn:
+            attributes["_new_conn"] = _new_connection
+        pool.ConnectionCls = type("Bounded", (kind,), attributes)
         return pool
 
 
 def _new_connection(connection: Any) -> socket.socket:
-    """In place of urllib3's, which gives all of the time to the first address of a host."""
+    """Replaces urllib3's function, which spends the whole time on a host's first address."""
     host = connection._dns_host
     timeout_s = connection.timeout
     try:
@@ -115,33 +115,36 @@ def _new_connection(connection: Any) -> socket.socket:
 
 
 def run_within(timeout_s: float, read: Callable[[], T]) -> T:
-    """The result of `read`. Raises TimedOut when it takes longer.
+    """The result of `read`. Raises TimedOut if it takes longer.
 
-    It runs in a thread of its own, which is then left behind, since nothing can interrupt a
-    look-up.
+    It runs in a thread of its own. After a time-out the thread is left to itself, since nothing can
+    interrupt a look-up.
     """
-    found = run_in_thread(read)
+    future = run_in_thread(read)
     try:
-        return found.result(timeout_s)
+        return future.result(timeout_s)
     except TimeoutError:
         raise TimedOut(f"took longer than {timeout_s:.3g} s") from None
     finally:
-        del found  # else it and the error's frames hold each other, and a whole body
+        # Else it and the error's frames would hold each other, and a whole body.
+        del future
 
 
 def run_in_thread(read: Callable[[], T]) -> Future[T]:
-    """The coming result of `read`, for which nobody has to wait; its log has the request's id."""
-    found = Future[T]()
-    threading.Thread(
-        target=copy_context().run, args=(_run, read, found), daemon=True
-    ).start()
-    return found
+    """The future result of `read`, for which nobody has to wait; its log has the request's id."""
+    future = Future[T]()
+    context = copy_context()
+    thread = threading.Thread(
+        target=context.run, args=(_run, read, future), daemon=True
+    )
+    thread.start()
+    return future
 
 
-def _run(read: Callable[[], T], found: Future[T]) -> None:
+def _run(read: Callable[[], T], future: Future[T]) -> None:
     try:
-        found.set_result(read())
+        future.set_result(read())
     except BaseException as error:  # noqa: BLE001  it is raised again where it is waited for
-        found.set_exception(error)
+        future.set_exception(error)
     finally:
-        del found
+        del future

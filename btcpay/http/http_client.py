@@ -23,31 +23,31 @@ from btcpay.values.hosts import is_near
 OnHeaders = Callable[[Mapping[str, str]], None]
 T = TypeVar("T")
 
-# To all addresses of a server, and the part of the whole time that it may take at most. A proxy may
-# use all of the time: Tor's new circuits are slow.
+# Connecting may take so long, for all addresses of a server together, and this part of the call's
+# time. Through a proxy it may take all of the time, since Tor's new circuits are slow.
 CONNECT_TIMEOUT_S = 3
 CONNECT_PART = 2 / 3
-# Answers up to this size are read at once; longer ones one at a time.
+# Answers up to this size are read side by side; longer ones one at a time.
 SMALL_BYTES = 65536
-# A compressed answer has no honest size.
+# The size of a compressed answer says nothing about what it becomes, so none is asked for.
 HEADERS = {
     "User-Agent": f"btcpay/{__version__}",
     "Accept": "*/*",
     "Accept-Encoding": "identity",
 }
 _PIECE_BYTES = 65536
-_LONGEST_RUN = 128  # characters of one JSON value; all that we use are shorter
+_LONGEST_RUN = 128  # characters of one JSON value; those that we use are shorter
 _PLAIN = rb'[^"\\,:\[\]{}]'
-# It matches only at the start of a run, so that no byte is read twice.
+# It matches only at the start of a run, so that no byte is looked at twice.
 _LONG_RUN = re.compile(rb"(?<!%b)(%b{%d})%b+" % (_PLAIN, _PLAIN, _LONGEST_RUN, _PLAIN))
 
 
 @dataclass(frozen=True)
 class Response(Generic[T]):
-    """The parser of an answer, and the most bytes that are read of it.
+    """How an answer is parsed, and how many bytes of it are read at most.
 
     With `max_kept`, values that are too long to be of use (scripts, witnesses and their texts) are
-    cut as they come, and at most that many bytes may be left.
+    cut while they arrive, and at most so many bytes may be left.
     """
 
     parse: Callable[[bytes], T]
@@ -56,11 +56,11 @@ class Response(Generic[T]):
 
 
 class Session:
-    """Asks hosts, with up to `connections` connections kept open to each. Thread safe.
+    """Calls servers, with up to `connections` connections kept open to each. Thread-safe.
 
-    Hosts beyond this machine and its network are asked through the `proxy` (a URL), if there is
-    one. Of the environment only the certificates are read: no proxies, no passwords (.netrc). No
-    redirect is followed, since a configured URL answers itself; no cookie is kept.
+    Hosts beyond this machine and its network are called through `proxy` (a URL), if there is one.
+    The environment gives the certificates alone: no proxies, no passwords (.netrc). No redirect is
+    followed, since a configured URL must answer itself. No cookie is kept.
     """
 
     def __init__(self, connections: int = 1, proxy: str = "") -> None:
@@ -74,40 +74,36 @@ class Session:
         timeout_s: float,
         response: Response[T],
         on_headers: OnHeaders = lambda _headers: None,
-        turn: "threading.Lock | None" = None,  # a type from Python 3.13 on
-        count: Callable[[int], None] = lambda _size: None,
+        # `threading.Lock` is a type from Python 3.13 on.
+        long_answers: "threading.Lock | None" = None,
+        on_piece: Callable[[int], None] = lambda _size: None,
     ) -> T:
-        """The parsed body of a 200 answer that is complete within `timeout_s`.
+        """The parsed body of an answer with status 200 that is complete within `timeout_s`.
 
-        `on_headers` gets the headers of any answer, `count` the size of each piece of its body.
-        Long answers with one `turn` are held one at a time, from their first bytes until they are
-        parsed, so that memory does not grow with the number of calls. Raises BadStatus,
-        Unreachable, Compressed, WebPage, FetchError for an oversized body, and the errors of
-        `response.parse`. No message has a part of the URL, which may hold secrets.
+        `on_headers` gets the headers of any answer, `on_piece` the size of each piece of its body.
+        Calls that share the lock `long_answers` hold one long answer at a time, from its first
+        bytes until it is parsed. So memory does not grow with the number of calls. Raises
+        BadStatus, Unreachable, Compressed, WebPage, FetchError if the body is too large, and the
+        errors of `response.parse`. No message has a part of the URL, which may hold secrets.
         """
-        until_s = time.monotonic() + timeout_s
+        end_s = time.monotonic() + timeout_s
 
-        def read() -> T:
-            nonlocal turn
+        def fetch() -> T:
             body = bytearray()
-            with ExitStack() as held:
+            is_locked = False
+            with ExitStack() as locks:
                 with self._send("GET", url, timeout_s) as answer:
                     on_headers(answer.headers)
-                    for piece in _pieces(answer, response.max_bytes, count):
-                        if turn and len(body) <= SMALL_BYTES < len(body) + len(piece):
-                            if not turn.acquire(
-                                timeout=max(0.0, until_s - time.monotonic())
-                            ):
-                                raise Unreachable(
-                                    "answered at length while others did the same"
-                                )
-                            held.callback(turn.release)
-                            turn = None
-                        _add(body, piece, response.max_kept)
+                    for piece in _pieces(answer, response.max_bytes, on_piece):
+                        is_long = len(body) + len(piece) > SMALL_BYTES
+                        if long_answers and is_long and not is_locked:
+                            locks.enter_context(_hold(long_answers, end_s))
+                            is_locked = True
+                        _append(body, piece, response.max_kept)
                 _refuse_page(answer, body)
                 return response.parse(bytes(body))
 
-        return run_within(timeout_s, read)
+        return run_within(timeout_s, fetch)
 
     def post(
         self,
@@ -117,21 +113,21 @@ class Session:
         headers: Mapping[str, str],
         kept_bytes: int,
     ) -> tuple[int, bytes]:
-        """The status of the answer and its first bytes, at most `kept_bytes`; no more is read.
+        """The status of the answer, and its first bytes, at most `kept_bytes`; no more is read.
 
-        The bytes are empty when they do not come within `timeout_s`. Raises Unreachable when the
-        head does not; its message has no part of the URL.
+        The bytes are empty if they do not come within `timeout_s`. Raises Unreachable if the head
+        does not; the message has no part of the URL.
         """
         status: list[int] = []
 
-        def read() -> bytes:
+        def fetch() -> bytes:
             with self._send("POST", url, timeout_s, body, headers) as answer:
                 status.append(answer.status_code)
                 start: bytes = answer.raw.read1(kept_bytes, decode_content=False)
                 return start[:kept_bytes]
 
         try:
-            start = run_within(timeout_s, read)
+            start = run_within(timeout_s, fetch)
         except Unreachable:
             if not status:
                 raise
@@ -147,49 +143,66 @@ class Session:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Iterator[requests.Response]:
-        """The answer, its body still unread. Raises Unreachable for every failure."""
-        proxy = "" if is_near(urlsplit(url).hostname) else self.proxy
-        # The call itself ends sooner; this timeout ends the thread that it leaves behind.
+        """The answer, its body not read yet. Raises Unreachable for every failure."""
+        proxy = self.proxy
+        if is_near(urlsplit(url).hostname):
+            proxy = ""
+        # `run_within` ends the call sooner; this time-out ends the thread that it leaves behind.
         late_s = timeout_s + 1
-        connect_s = (
-            late_s if proxy else min(CONNECT_TIMEOUT_S, timeout_s * CONNECT_PART)
-        )
+        connect_s: float = min(CONNECT_TIMEOUT_S, timeout_s * CONNECT_PART)
+        proxies: dict[str, str] = {}
+        if proxy:
+            connect_s = late_s
+            proxies["all"] = proxy
+        all_headers = {**HEADERS, **(headers or {})}
         try:
-            request = requests.Request(
-                method, url, {**HEADERS, **(headers or {})}, data=body
-            )
+            request = requests.Request(method, url, all_headers, data=body)
             with self._adapter.send(
                 request.prepare(),
                 stream=True,
                 timeout=(connect_s, late_s),
                 verify=self._verify,
-                proxies={"all": proxy} if proxy else {},
+                proxies=proxies,
             ) as answer:
                 yield answer
         except (requests.RequestException, HTTPError, OSError, ValueError) as error:
-            way = " through the proxy" if proxy else ""
+            way = ""
+            if proxy:
+                way = " through the proxy"
             raise Unreachable(f"could not be asked{way}: {_cause(error)}") from error
 
 
 def _cause(error: BaseException) -> str:
-    """The system's words, such as "Connection refused", else a class: texts may hold the URL."""
+    """The system's words, as "Connection refused"; else a class, as a text may hold the URL."""
     deepest = error
-    while below := deepest.__cause__ or deepest.__context__:
-        deepest = below
+    while cause := deepest.__cause__ or deepest.__context__:
+        deepest = cause
     return getattr(deepest, "strerror", None) or type(error).__name__
 
 
+@contextmanager
+def _hold(lock: "threading.Lock", end_s: float) -> Iterator[None]:
+    """Holds the lock. Raises Unreachable if it is not free by `end_s`."""
+    left_s = end_s - time.monotonic()
+    if not lock.acquire(timeout=max(0.0, left_s)):
+        raise Unreachable("answered at length while others did the same")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def _pieces(
-    answer: requests.Response, max_bytes: int, count: Callable[[int], None]
+    answer: requests.Response, max_bytes: int, on_piece: Callable[[int], None]
 ) -> Iterator[bytes]:
-    """The body, piece by piece. Raises BadStatus, and FetchError for a long or compressed one."""
+    """The body, piece by piece. Raises BadStatus, and FetchError if it is long or compressed."""
     if answer.status_code != 200:
         raise BadStatus(answer.status_code, answer.headers.get("Retry-After", ""))
     if answer.headers.get("Content-Encoding", "identity") != "identity":
         raise Compressed
     size = 0
     while piece := answer.raw.read1(_PIECE_BYTES, decode_content=False):
-        count(len(piece))
+        on_piece(len(piece))
         size += len(piece)
         if size > max_bytes:
             raise FetchError(f"answered more than {max_bytes} bytes")
@@ -197,25 +210,29 @@ def _pieces(
 
 
 def _refuse_page(answer: requests.Response, body: bytes | bytearray) -> None:
-    """Raises WebPage for HTML. Some servers call JSON so too: it does not begin with a tag."""
-    is_named_so = "html" in answer.headers.get("Content-Type", "").lower()
-    if is_named_so and body.lstrip().startswith(b"<"):
+    """Raises WebPage for HTML.
+
+    Some servers send JSON with the content type of HTML; it does not begin with a tag.
+    """
+    is_html = "html" in answer.headers.get("Content-Type", "").lower()
+    if is_html and body.lstrip().startswith(b"<"):
         raise WebPage
 
 
-def _add(body: bytearray, piece: bytes, max_kept: int | None) -> None:
-    """Adds a piece. With `max_kept` it cuts long values, which may begin in the piece before."""
+def _append(body: bytearray, piece: bytes, max_kept: int | None) -> None:
+    """Appends a piece. With `max_kept` it cuts long values, which may begin in earlier pieces."""
     if max_kept is None:
         body += piece
         return
     start = max(0, len(body) - _LONGEST_RUN)
-    body[start:] = _LONG_RUN.sub(rb"\1", bytes(body[start:]) + piece)
+    end = bytes(body[start:]) + piece
+    body[start:] = _LONG_RUN.sub(rb"\1", end)
     if len(body) > max_kept:
         raise FetchError(f"answered more than {max_kept} bytes of short values")
 
 
 def parse_json(body: bytes) -> Any:
-    """The JSON value, with exact numbers. Raises FetchError when the body is no JSON."""
+    """The JSON value, with exact numbers. Raises FetchError if the body is no JSON."""
     try:
         return json.loads(body, parse_float=Decimal)
     except (ValueError, ArithmeticError, RecursionError) as error:

@@ -23,13 +23,12 @@ log = logging.getLogger(__name__)
 
 FRESH_S = 30  # a price younger than this is used without asking again
 RETRY_S = 2  # pause after a failure, so that not every request asks a dead source
-# Threads that may wait for another's refresh. Even with those that wait for the database they are
-# fewer than a service has, so that some are left to answer.
-_PLACES = threading.Semaphore(20)
+# How many threads may wait for another thread's refresh. Together with those that wait for the
+# database they are fewer than a service has, so that some are left to answer.
+_WAITERS = threading.Semaphore(20)
 # The plain monotonic clock stops while a machine is suspended: an old price would seem fresh.
-_steady_s = partial(
-    time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-)
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_monotonic_s = partial(time.clock_gettime, _CLOCK)
 
 
 @dataclass(eq=False)
@@ -45,21 +44,20 @@ class Rate:
     quorum: int
     max_age_s: int
     monotonic: Callable[[], float]
-    on_refresh: Callable[[bool], None] = lambda good: None
+    on_refresh: Callable[[bool], None] = lambda is_good: None
     proxy: str = ""
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
-        self._session = http_client.Session(max(1, len(self.sources)), self.proxy)
-        self._good: tuple[Decimal, float] | None = (
-            None  # the last price, and when it came
-        )
-        self._failed_s: float | None = (
-            None  # when the last refresh failed, unless it did not
-        )
-        self._refreshing: Future[None] | None = None
-        # For each source, the time when the monotonic clock was 0, by its last answer.
-        self._began: Mapping[PriceSource, datetime] = {}
+        connections = max(1, len(self.sources))
+        self._session = http_client.Session(connections, self.proxy)
+        # The last price, and when it came.
+        self._cached: tuple[Decimal, float] | None = None
+        # When the last refresh failed; None if it did not.
+        self._failed_s: float | None = None
+        self._refresh_future: Future[None] | None = None
+        # By each source's last answer, the time when the monotonic clock was 0.
+        self._monotonic_zero_at: Mapping[PriceSource, datetime] = {}
 
     def current_price(self) -> Decimal:
         """The price of one bitcoin. Raises PriceUnavailable; waits for one refresh at most."""
@@ -71,77 +69,77 @@ class Rate:
         return price
 
     def current_price_or_none(self) -> Decimal | None:
-        if started := self.start_refresh():
-            started.result()
-        elif (
-            not self.valid_for_s()
-            and self._refreshing
-            and _PLACES.acquire(blocking=False)
-        ):
-            try:
-                wait([self._refreshing])
-            finally:
-                _PLACES.release()
+        """The price of one bitcoin; waits for one refresh at most."""
+        own_refresh = self.start_refresh()
+        others_refresh = self._refresh_future
+        if own_refresh:
+            own_refresh.result()
+        elif others_refresh and not self.valid_for_s():
+            may_wait = _WAITERS.acquire(blocking=False)
+            if may_wait:
+                try:
+                    wait([others_refresh])
+                finally:
+                    _WAITERS.release()
         return self.cached_price()
 
     def start_refresh(self) -> Future[None] | None:
         """Starts a refresh, and returns at once.
 
-        None if one is under way, the price is fresh, or all failed a moment ago.
+        None if one is under way, if the price is fresh, or if all sources failed a moment ago.
         """
         with self._lock:
-            is_under_way = self._refreshing is not None and not self._refreshing.done()
-            now_s = self.monotonic()
-            failed_s = self._failed_s
-            rests = failed_s is not None and now_s - failed_s < RETRY_S
-            is_fresh = self.valid_for_s() > max(0, self.max_age_s - FRESH_S)
-            if is_under_way or rests or is_fresh:
+            if self._refresh_future and not self._refresh_future.done():
                 return None
-            self._refreshing = run_in_thread(self._refresh)
-            return self._refreshing
+            failed_s = self._failed_s
+            if failed_s is not None and self.monotonic() - failed_s < RETRY_S:
+                return None
+            if self.valid_for_s() > max(0, self.max_age_s - FRESH_S):
+                return None
+            self._refresh_future = run_in_thread(self._refresh)
+            return self._refresh_future
 
     def cached_price(self, patience_s: float = 0) -> Decimal | None:
-        """The known price, else the one that `start_refresh` brings within `patience_s`.
+        """The known price, else that of a refresh under way if it ends within `patience_s`.
 
         After a failed refresh nobody waits: dead tickers must not delay every caller.
         """
-        if (
-            patience_s
-            and self._refreshing
-            and self._failed_s is None
-            and not self.valid_for_s()
-        ):
-            wait([self._refreshing], patience_s)
-        if self._good and self.valid_for_s():
-            return self._good[0]
+        future = self._refresh_future
+        if patience_s and future and self._failed_s is None and not self.valid_for_s():
+            wait([future], patience_s)
+        cached = self._cached
+        if cached and self.valid_for_s():
+            price, _ = cached
+            return price
         return None
 
     def valid_for_s(self) -> float:
         """Seconds until the known price is too old to be used; 0 without one."""
-        good = self._good
-        if good:
-            return max(0, good[1] + self.max_age_s - self.monotonic())
-        return 0
+        cached = self._cached
+        if not cached:
+            return 0
+        _, came_s = cached
+        return max(0, came_s + self.max_age_s - self.monotonic())
 
     def time_ahead(self, now: datetime) -> timedelta:
         """The time by which `now` is ahead, if more than half of the sources agree; else zero.
 
         The monotonic clock carries their time on, so that a step of ours since then is noticed.
         """
-        began = now - timedelta(seconds=self.monotonic())
-        aheads = [began - theirs for theirs in self._began.values()]
-        return agreed_time_ahead(aheads, len(self.sources))
+        zero_at = now - timedelta(seconds=self.monotonic())
+        times_ahead = [zero_at - theirs for theirs in self._monotonic_zero_at.values()]
+        return agreed_time_ahead(times_ahead, len(self.sources))
 
-    def _ask(self, source: PriceSource) -> Decimal | None:
-        """One source's price; None, with a line in the log, when it has none."""
+    def _fetch(self, source: PriceSource) -> Decimal | None:
+        """One source's price; None, with a line in the log, if it has none."""
 
-        def note_time(sent_at: datetime) -> None:
-            began = sent_at - timedelta(seconds=self.monotonic())
+        def on_time(sent_at: datetime) -> None:
+            zero_at = sent_at - timedelta(seconds=self.monotonic())
             with self._lock:
-                self._began = {**self._began, source: began}
+                self._monotonic_zero_at = {**self._monotonic_zero_at, source: zero_at}
 
         try:
-            return fetch_price(self._session, source, note_time)
+            return fetch_price(self._session, source, on_time)
         except (FetchError, LookupError, ValueError) as error:
             # The host alone: a URL may carry a key.
             host = urlsplit(source.url).hostname
@@ -150,30 +148,35 @@ class Rate:
 
     def _refresh(self) -> None:
         with ThreadPoolExecutor(max_workers=max(1, len(self.sources))) as pool:
-            answers = list(pool.map(self._ask, self.sources))
+            answers = list(pool.map(self._fetch, self.sources))
         prices = [price for price in answers if price is not None]
         price = agreed_price(prices, self.quorum)
-        at_s = self.monotonic()
+        now_s = self.monotonic()
         self.on_refresh(price is not None)
         if price is not None:
-            self._good = (price, at_s)
+            self._cached = (price, now_s)
             self._failed_s = None
             return
-        self._failed_s = at_s
-        counts = len(prices), len(self.sources)
-        message = "no price in %s: %d of %d sources answered; `blocktill doctor` says what to do"
-        log.error(message, self.currency, *counts)
+        self._failed_s = now_s
+        log.error(
+            "no price in %s: %d of %d sources answered; `blocktill doctor` says what to do",
+            self.currency,
+            len(prices),
+            len(self.sources),
+        )
 
 
 class Prices:
-    """The price in each currency by the settings; its sources are asked once somebody wants it.
+    """The price in each currency of the settings; its sources are asked once somebody needs it.
 
-    On a clock that never steps and runs while the machine sleeps. `on_refresh` is called for the
-    price in dollars alone.
+    Its clock never steps, and runs while the machine sleeps. `on_refresh` is called for the price
+    in dollars alone.
     """
 
     def __init__(
-        self, settings: Settings, on_refresh: Callable[[bool], None] = lambda good: None
+        self,
+        settings: Settings,
+        on_refresh: Callable[[bool], None] = lambda is_good: None,
     ) -> None:
         self._settings = settings
         self.usd = self._rate("USD", settings.price_sources, settings.price_quorum)
@@ -183,15 +186,19 @@ class Prices:
     def rate_for(self, currency: str) -> Rate:
         if currency in self._rates:
             return self._rates[currency]
-        sources = tuple(
-            source.of(currency) for source in self._settings.currency_sources
-        )
-        new = self._rate(
-            currency, sources, len(sources) // 2 + 1
-        )  # most, as of the dollar's
-        return self._rates.setdefault(currency, new)
+        templates = self._settings.currency_sources
+        sources = tuple(template.of(currency) for template in templates)
+        # More than half must agree, as by default for dollars.
+        quorum = len(sources) // 2 + 1
+        rate = self._rate(currency, sources, quorum)
+        return self._rates.setdefault(currency, rate)
 
     def _rate(self, currency: str, sources: Sequence[PriceSource], quorum: int) -> Rate:
-        max_age_s = self._settings.price_max_age_s
-        proxy = self._settings.proxy
-        return Rate(currency, sources, quorum, max_age_s, _steady_s, proxy=proxy)
+        return Rate(
+            currency,
+            sources,
+            quorum,
+            self._settings.price_max_age_s,
+            _monotonic_s,
+            proxy=self._settings.proxy,
+        )

@@ -156,16 +156,20 @@ def test_long_answers_are_held_one_at_a_time_and_short_ones_do_not_wait(server):
     turn = threading.Lock()
 
     def make(body):
-        short = http_client.Session().get(f"{server.root}/short", 5, text, turn=turn)
+        short = http_client.Session().get(
+            f"{server.root}/short", 5, text, long_answers=turn
+        )
         with pytest.raises(Unreachable):
-            http_client.Session().get(f"{server.root}/long", 0.3, text, turn=turn)
+            http_client.Session().get(
+                f"{server.root}/long", 0.3, text, long_answers=turn
+            )
         return len(body) + len(short)
 
     text = http_client.Response(bytes, 2_000_000)
     url = f"{server.root}/long"
     longest = http_client.Response(make, 2_000_000)
-    assert http_client.Session().get(url, 20, longest, turn=turn) == 1_001_000
-    assert len(http_client.Session().get(url, 20, text, turn=turn)) == 1_000_000
+    assert http_client.Session().get(url, 20, longest, long_answers=turn) == 1_001_000
+    assert len(http_client.Session().get(url, 20, text, long_answers=turn)) == 1_000_000
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(certified):

@@ -88,14 +88,14 @@ def test_nobody_waits_longer_for_a_silent_ticker_than_their_patience_and_only_on
     server.instead = lambda _: silent(released)
     euro = prices_of(server).rate_for("EUR")
     try:
-        assert took_s(lambda: euro.ask()) < 20
+        assert took_s(lambda: euro.start_refresh()) < 20
         assert euro.cached_price(0.2) is None
     finally:
         released.set()
     assert euro.current_price_or_none() is None  # it has failed by now
     released.clear()
     try:
-        euro.ask()
+        euro.start_refresh()
         assert took_s(lambda: euro.cached_price(60)) < 30
     finally:
         released.set()
