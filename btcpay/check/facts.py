@@ -132,11 +132,11 @@ def is_late(mined_at: datetime, now: datetime) -> bool:
 def receipt_prices(db: Database, prices: Prices) -> Mapping[str, Decimal]:
     """The current prices of one bitcoin by currency, as far as they are known."""
     currencies = {"USD", *(row.currency for row in db.rows(merchants.CURRENCIES))}
+    # All are asked at once, so that waiting for all takes as long as for one.
     for currency in currencies:
-        prices.rate_for(
-            currency
-        ).ask()  # all at once, so that waiting for all takes as long as for one
+        prices.rate_for(currency).start_refresh()
     known = {
-        currency: prices.rate_for(currency).current_or_none() for currency in currencies
+        currency: prices.rate_for(currency).current_price_or_none()
+        for currency in currencies
     }
     return {currency: price for currency, price in known.items() if price is not None}
