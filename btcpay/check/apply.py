@@ -9,7 +9,7 @@ from btcpay.check.facts import is_late
 from btcpay.check.outcomes import InvoiceOutcome, history_of, news_of, settle_scans
 from btcpay.check.report import Report
 from btcpay.invoices.events import End, finish, update_attentions
-from btcpay.proofs.verify import extend_document
+from btcpay.proofs.document import extend_document
 from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Output, Receipt, Scan
 from btcpay.values.errors import BeyondMoney

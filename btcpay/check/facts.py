@@ -12,7 +12,7 @@ from btcpay.bitcoin.wire import hash_from_hex, hash_to_hex, ser_uint32
 from btcpay.invoices.status import inputs_of
 from btcpay.prices.price import Prices
 from btcpay.proofs.block import ProvenBlock
-from btcpay.proofs.verify import to_document
+from btcpay.proofs.document import to_document
 from btcpay.settlement.values import Block, Scan, SeenOutput
 from btcpay.values.errors import BadRow
 from storage.database import Database

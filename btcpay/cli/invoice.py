@@ -30,7 +30,7 @@ from btcpay.invoices.links import most
 from btcpay.invoices.status import Story, find_invoice, find_story
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import Prices
-from btcpay.proofs.verify import check_document, load
+from btcpay.proofs.document import check_document, parse_documents
 from btcpay.values.errors import CommandError, ProofFailed
 from btcpay.values.times import iso
 from schemas.requests import NEW_INVOICE, STATUSES
@@ -220,7 +220,7 @@ def verify_proof(file: BinaryIO, as_json: bool) -> None:
     Exit status 1 when anything in it is wrong.
     """
     rows = []
-    for document in load(file.read()):
+    for document in parse_documents(file.read()):
         try:
             proven = check_document(document)
         except ProofFailed as error:

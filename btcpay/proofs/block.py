@@ -1,6 +1,6 @@
 """A whole block, proven by its header: all its payments and spends, with none left out.
 
-Witnesses are not proven: neither an id nor a payment depends on one.
+Witnesses are not proven, since neither an id nor a payment depends on one.
 """
 
 from collections.abc import Sequence
@@ -35,20 +35,23 @@ class ProvenBlock:
     rows: Sequence[Sequence[bytes]]
 
     def txid(self, position: int) -> str:
-        """The id of the transaction at `position`, in reversed hex; 0 is the coinbase's."""
+        """The id of the transaction at `position`, in reversed hex; position 0 is the coinbase."""
         return hash_to_hex(self.contents.txids[position])
 
     def evidence(self, position: int) -> Evidence:
         """The proof of the transaction at `position`, with this block's header alone.
 
-        A block may have transactions of 64 bytes, and `verify.prove` refuses the evidence of one.
-        None of them pays us: one with an output of ours has at least 82.
+        `verify.prove` refuses the evidence of a transaction of 64 bytes, which a block may have.
+        None of these pays us: a transaction with an output of ours has at least 82.
         """
-        return Evidence(self._branch(position), self._branch(0), [self.contents.header])
+        payment = self._branch(position)
+        coinbase = self._branch(0)
+        return Evidence(payment, coinbase, [self.contents.header])
 
     def _branch(self, position: int) -> Branch:
+        raw_tx = self.contents.tx_without_witness(position)
         siblings = [hash_to_hex(node) for node in merkle_branch(self.rows, position)]
-        return Branch(self.contents.tx_without_witness(position), position, siblings)
+        return Branch(raw_tx, position, siblings)
 
 
 def prove_block(raw: bytes, hash: str) -> ProvenBlock:
@@ -60,36 +63,39 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
     2. Their ids, in this order, lead to the root in the header. The last ones are not repeated,
        which would lead to the same root (CVE-2012-2459).
     3. The first, and no other, is a coinbase, and is not 64 bytes long. Inner nodes of the tree
-    could pose as transactions of 64 bytes (CVE-2017-12842). Checking the first one is enough: it
-    would be a node too, and no node can be made to begin like a coinbase. 4. No output pays more
-    than there is: on a test network anybody may make such a block.
+       could pose as transactions of 64 bytes (CVE-2017-12842). Checking the first one is enough: it
+       would be a node too, and no node can be made to begin like a coinbase.
+    4. No output pays more than there is. On a test network anybody may mine such a block.
     """
-    require(
-        hash_to_hex(hash256(raw[:HEADER_BYTES])) == hash, "the block has another header"
-    )
+    raw_header = raw[:HEADER_BYTES]
+    is_header = hash_to_hex(hash256(raw_header)) == hash
+    require(is_header, "the block has another header")
     try:
-        header = parse_header(raw[:HEADER_BYTES])
-        parts = scan_block(raw)
+        header = parse_header(raw_header)
+        contents = scan_block(raw)
     except DecodeError as error:
         raise ProofFailed(f"the block does not decode: {error}") from error
-    rows = merkle_rows(parts.txids)
+    rows = merkle_rows(contents.txids)
     is_root = hash_to_hex(rows[-1][0]) == header.merkle_root
     require(is_root, "the block's transactions do not lead to the header's root")
     require(not is_mutated(rows), "the block's last transactions are duplicated")
-    first = parts.tx_without_witness(0)
-    is_coinbase = (
-        first[4:41] == b"\x01" + NULL_OUTPOINT
-    )  # one input, which spends nothing
+    _check_coinbase(contents)
+    amounts_sats = [
+        sats
+        for outputs in contents.outputs_by_script.values()
+        for _, _, sats in outputs
+    ]
+    is_possible = max(amounts_sats, default=0) <= MAX_MONEY_SATS
+    require(is_possible, "the block pays more than there is")
+    return ProvenBlock(hash, from_unix_s(header.time), contents, rows)
+
+
+def _check_coinbase(contents: BlockContents) -> None:
+    """Raises ProofFailed unless the first transaction, and no other, is a coinbase."""
+    first = contents.tx_without_witness(0)
+    # One input, which spends nothing.
+    is_coinbase = first[4:41] == b"\x01" + NULL_OUTPOINT
     require(is_coinbase, "the block's first transaction is not a coinbase")
     require(len(first) != NODE_BYTES, "the coinbase is as long as a Merkle node")
-    require(
-        NULL_OUTPOINT not in parts.spent_outpoints, "the block has a second coinbase"
-    )
-    amounts_sats = (
-        sats for paid in parts.outputs_by_script.values() for _, _, sats in paid
-    )
-    require(
-        max(amounts_sats, default=0) <= MAX_MONEY_SATS,
-        "the block pays more than there is",
-    )
-    return ProvenBlock(hash, from_unix_s(header.time), parts, rows)
+    is_alone = NULL_OUTPOINT not in contents.spent_outpoints
+    require(is_alone, "the block has a second coinbase")

@@ -6,7 +6,7 @@ from html import unescape
 
 import pytest
 
-from btcpay.proofs.verify import check_document
+from btcpay.proofs.document import check_document
 from storage.queries import payments
 from tests.support.builders import pay
 from tests.support.fake_esplora import Terminal

@@ -36,14 +36,13 @@ from btcpay.bitcoin.header import merkle_root, merkle_root_from_branch, parse_he
 from btcpay.bitcoin.tx import NULL_TXID, NULL_VOUT, Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.bitcoin.wire import hash256, hash_from_hex, hash_to_hex, ser_uint32
 from btcpay.proofs.block import prove_block
-from btcpay.proofs.verify import (
-    Branch,
-    Evidence,
+from btcpay.proofs.document import (
     check_document,
     extend_document,
-    load,
+    parse_documents,
     to_document,
 )
+from btcpay.proofs.verify import Branch, Evidence
 from btcpay.values.errors import CommandError, ProofFailed
 from btcpay.values.networks import NETWORKS
 from tests.support.blocks import REAL, real_block
@@ -108,7 +107,7 @@ def browser_says(tab, *cases):
 
 def command_says(text):
     try:
-        for document in load(text.encode()):
+        for document in parse_documents(text.encode()):
             check_document(document)
     except (ProofFailed, CommandError):
         return False

@@ -10,13 +10,13 @@ from test_verify import PAID, SATS, SCRIPT, VALID, followers
 from btcpay.bitcoin.header import parse_header
 from btcpay.chain.follow import add_header
 from btcpay.check.apply import apply
-from btcpay.proofs.verify import (
-    Evidence,
+from btcpay.proofs.document import (
     check_document,
     extend_document,
-    load,
+    parse_documents,
     to_document,
 )
+from btcpay.proofs.verify import Evidence
 from btcpay.settlement.values import Block, Scan, SeenOutput
 from btcpay.values.errors import CommandError, ProofFailed
 from storage.queries import payments
@@ -36,9 +36,9 @@ def test_each_header_that_follows_is_one_confirmation_more(count):
     proven = check_document(document)
     assert (proven.txid, proven.amounts_sats) == (PAID.txid, {1: SATS})
     assert proven == check_document(ALONE)
-    assert check_document(load(json.dumps(document).encode())[0]) == check_document(
-        ALONE
-    )
+    assert check_document(
+        parse_documents(json.dumps(document).encode())[0]
+    ) == check_document(ALONE)
 
 
 def test_extended_anew_it_has_the_new_headers_alone_and_stays_as_it_is():
@@ -109,7 +109,7 @@ GARBAGE["many brackets"] = b"[" * 100_000
 @pytest.mark.parametrize("text", GARBAGE.values(), ids=GARBAGE)
 def test_a_file_that_is_no_proof_is_refused(text):
     with pytest.raises(CommandError):
-        [check_document(one) for one in load(text)]
+        [check_document(one) for one in parse_documents(text)]
 
 
 HEIGHT = 100

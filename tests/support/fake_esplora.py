@@ -29,7 +29,8 @@ from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.http import http_client
 from btcpay.prices.price import Prices
-from btcpay.proofs.verify import ProvenPayment, check_document
+from btcpay.proofs.document import check_document
+from btcpay.proofs.verify import ProvenPayment
 from btcpay.sandbox.esplora import block_view
 from btcpay.sandbox.node.block import (
     GENESIS_RAW,

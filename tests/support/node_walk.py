@@ -24,7 +24,7 @@ from btcpay.chain.pool import open_sources
 from btcpay.check.run import Checker
 from btcpay.http.clock_skew import ClockSkew
 from btcpay.prices.price import Prices
-from btcpay.proofs.verify import check_document
+from btcpay.proofs.document import check_document
 from btcpay.sandbox.node.script import script_of
 from btcpay.settings import settings
 from storage.database import open_database

@@ -15,7 +15,7 @@ from btcpay.parts.refunds import queries
 from btcpay.parts.refunds.acts import SENT, UNDONE, note, step
 from btcpay.parts.refunds.decide import WATCHED_BLOCKS, decide, worth_keeping
 from btcpay.proofs.block import ProvenBlock
-from btcpay.proofs.verify import to_document
+from btcpay.proofs.document import to_document
 from btcpay.settings.settings import Settings
 from btcpay.values.money import value_of
 from btcpay.values.times import to_ms

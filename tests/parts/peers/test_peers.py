@@ -14,7 +14,7 @@ from btcpay.cli.check.report import summary_lines
 from btcpay.parts.peers import source
 from btcpay.parts.peers.findings import findings
 from btcpay.parts.peers.source import Peers
-from btcpay.proofs.verify import check_document
+from btcpay.proofs.document import check_document
 from btcpay.values.finding import GREEN, YELLOW
 from btcpay.values.networks import AUTO
 from storage.queries import blocks, payments, sources

@@ -6,7 +6,7 @@ import pytest
 
 from btcpay.check.undo import begin_anew
 from btcpay.parts.refunds import acts, by_hand
-from btcpay.proofs.verify import check_document
+from btcpay.proofs.document import check_document
 from btcpay.sandbox.payer.wallet import double_spends
 from btcpay.values.errors import Refused
 from storage.models import RefundOutput

@@ -14,7 +14,7 @@ import pytest
 from btcpay.bitcoin.address import p2pkh, p2sh, witness_script
 from btcpay.bitcoin.tx import TxOut, parse_tx
 from btcpay.parts.refunds import queries
-from btcpay.proofs.verify import check_document
+from btcpay.proofs.document import check_document
 from btcpay.sandbox.node.script import address_of
 from btcpay.sandbox.payer.key import Key
 from tests.support import node_walk

@@ -1,0 +1,95 @@
+"""Proofs of payment as JSON documents, each of which can be checked offline from itself alone."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from btcpay.proofs.verify import Branch, Evidence, ProvenPayment, prove, require
+from btcpay.values.errors import CommandError
+from btcpay.values.networks import NETWORKS
+
+FORMAT = "btcpay payment proof 1"
+
+
+def to_document(
+    evidence: Evidence, txid: str, script: bytes, network: str, confirmations: int
+) -> dict[str, Any]:
+    """The evidence and what it proves. Hashes are in reversed hex, all other bytes in hex."""
+    return {
+        "format": FORMAT,
+        "network": network,
+        "txid": txid,
+        "script": script.hex(),
+        "confirmations": confirmations,
+        "payment": _branch_to_json(evidence.payment),
+        "coinbase": _branch_to_json(evidence.coinbase),
+        "headers": [raw.hex() for raw in evidence.headers],
+    }
+
+
+def extend_document(
+    document: dict[str, Any], following: Sequence[bytes]
+) -> dict[str, Any]:
+    """The document with these headers above its block's own: one more confirmation for each."""
+    headers = document["headers"][:1]
+    headers += [raw.hex() for raw in following]
+    return document | {"headers": headers, "confirmations": len(headers)}
+
+
+def check_document(document: Any) -> ProvenPayment:
+    """Checks the proof again. Raises ProofFailed, and CommandError for any other document."""
+    try:
+        if document["format"] != FORMAT:
+            raise CommandError(f"this is no {FORMAT!r}")
+        evidence = Evidence(
+            _branch_from_json(document["payment"]),
+            _branch_from_json(document["coinbase"]),
+            [bytes.fromhex(raw) for raw in document["headers"]],
+        )
+        network = NETWORKS[document["network"]]
+        script = bytes.fromhex(document["script"])
+        confirmations = _whole_number(document["confirmations"])
+        txid = str(document["txid"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CommandError(f"this is not a payment proof: {error}") from error
+    require(confirmations >= 1, "at least one confirmation must be proved")
+    require(len(evidence.headers) <= confirmations, "more headers than confirmations")
+    return prove(evidence, txid, script, network.max_target_bits, confirmations)
+
+
+def parse_documents(text: bytes) -> list[Any]:
+    """The documents of a file that holds one, or a list of them. Raises CommandError."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CommandError(
+            "this is not a file of `blocktill invoice show ID --proof`"
+        ) from error
+    if not isinstance(value, list):
+        return [value]
+    if not value:
+        raise CommandError("there is no proof in this file")
+    return value
+
+
+def _whole_number(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError(f"{value!r} is not a whole number")
+    return value
+
+
+def _branch_to_json(branch: Branch) -> dict[str, Any]:
+    return {
+        "raw_tx": branch.raw_tx.hex(),
+        "position": branch.position,
+        "merkle": list(branch.merkle),
+    }
+
+
+def _branch_from_json(document: Any) -> Branch:
+    siblings = [bytes.fromhex(node).hex() for node in document["merkle"]]
+    if any(len(node) != 64 for node in siblings):
+        raise ValueError("a Merkle node is not 32 bytes")
+    raw_tx = bytes.fromhex(document["raw_tx"])
+    position = _whole_number(document["position"])
+    return Branch(raw_tx, position, siblings)
