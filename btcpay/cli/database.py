@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
-from btcpay.backup.address_counters import Move
+from btcpay.backup.address_counters import Agree, Move
 from btcpay.backup.restore import carry_over, move_counters
 from btcpay.backup.restore import restore as put_back
 from btcpay.backup.write import DOCS, note_backup, write_backup
 from btcpay.check.undo import begin_anew
-from btcpay.cli.context import Shell, plain, printable, say, with_json_shell, with_shell
+from btcpay.cli.output import json_object, printable, say
+from btcpay.cli.shell import Shell, with_json_shell, with_shell
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
@@ -25,20 +26,21 @@ from storage.versions import migrate as run_steps
 @with_json_shell
 def migrate(shell: Shell) -> None:
     """Bring the database to this version."""
-    shell.answer(*run_migrations(shell.settings))
+    facts, text = run_migrations(shell.settings)
+    shell.answer(facts, text)
 
 
 def run_migrations(settings: Settings, folder: Path = STEPS) -> tuple[Row, str]:
-    """Migrates; what was done, for a program and for a person."""
+    """Runs the steps that the database lacks: which these are, for a program and for a person."""
     url = settings.database_url
     network = settings.network.name
-    done = run_steps(url, network, folder)
+    applied = run_steps(url, network, folder)
     newest = len(steps(folder))
-    is_new = len(done) == newest
-    text = f"at version {newest}, applied: {', '.join(done) or 'nothing to do'}"
+    is_new = len(applied) == newest
+    text = f"at version {newest}, applied: {', '.join(applied) or 'nothing to do'}"
     if is_new:
         text = f"made a new database for {network}, {place_of(url)}\n{text}"
-    return {"version": newest, "applied": done, "new": is_new}, text
+    return {"version": newest, "applied": applied, "new": is_new}, text
 
 
 @click.command()
@@ -51,7 +53,8 @@ def run_migrations(settings: Settings, folder: Path = STEPS) -> tuple[Row, str]:
 def backup(shell: Shell, file: Path, force: bool, quiet: bool) -> None:
     """Write a complete copy of the database to FILE, even while the service runs."""
     version, network = write_backup(shell.settings.database_url, file, force)
-    if problem := note_backup(shell.settings.database_url, shell.now):
+    problem = note_backup(shell.settings.database_url, shell.now)
+    if problem:
         say(f"the backup is complete, but its time could not be noted: {problem}")
     size = file.stat().st_size
     if shell.as_json or not quiet:
@@ -100,32 +103,42 @@ def restore(
     """
     if (file is None) != in_place:
         raise click.UsageError("name the FILE of a backup, or say --in-place")
-    settings = shell.settings
     path = sqlite_path(shell.settings.database_url)
-    agree = partial(_agree, settings.network.name, yes)
+    agree = partial(_agree, shell.settings.network.name, yes)
     if file is None:
-        agree = partial(agree, "Move the counters?")
-        moves = move_counters(shell.db, settings, skip, agree, utc_now)
+        agree_to_move = partial(agree, "Move the counters?")
+        moves = move_counters(shell.db, shell.settings, skip, agree_to_move, utc_now)
         shell.answer(_counters(moves), "moved the counters")
-        return
-    answer: Row = {"file": str(file)}
-    if path:
-        agree = partial(agree, f"Replace {path} with {file}?")
-        restored = put_back(path, settings, file, skip, agree, utc_now)
-        aside = restored.aside
-        say(
-            f"The old database is kept as {aside}."
-            if aside
-            else "There was no database before."
+    elif path is None:
+        _carry_over(
+            shell, file, skip, partial(agree, f"Carry {file} over to PostgreSQL?")
         )
-        say(f"{UNKNOWN} {REVOKED}")
-        answer["aside"] = str(aside) if aside else None
     else:
-        agree = partial(agree, f"Carry {file} over to PostgreSQL?")
-        restored = carry_over(shell.db, settings, file, skip, agree, utc_now)
-        say(f"{UNKNOWN} {NEVER_AGAIN}")
-    answer |= {"migrated": restored.migrated} | _counters(restored.moves)
-    shell.answer(answer, f"restored {file}")
+        _replace(
+            shell, path, file, skip, partial(agree, f"Replace {path} with {file}?")
+        )
+
+
+def _replace(shell: Shell, path: Path, file: Path, skip: int, agree: Agree) -> None:
+    """Puts the backup in the place of the SQLite file, which is kept beside it."""
+    restored = put_back(path, shell.settings, file, skip, agree, utc_now)
+    old_file = None
+    if restored.aside:
+        old_file = str(restored.aside)
+        say(f"The old database is kept as {old_file}.")
+    else:
+        say("There was no database before.")
+    say(f"{UNKNOWN} {REVOKED}")
+    facts: Row = {"file": str(file), "aside": old_file, "migrated": restored.migrated}
+    shell.answer(facts | _counters(restored.moves), f"restored {file}")
+
+
+def _carry_over(shell: Shell, file: Path, skip: int, agree: Agree) -> None:
+    """Puts an SQLite backup into the new PostgreSQL database."""
+    restored = carry_over(shell.db, shell.settings, file, skip, agree, utc_now)
+    say(f"{UNKNOWN} {NEVER_AGAIN}")
+    facts: Row = {"file": str(file), "migrated": restored.migrated}
+    shell.answer(facts | _counters(restored.moves), f"restored {file}")
 
 
 def _agree(
@@ -141,22 +154,17 @@ def _agree(
     Merchants who would be lost need a considered answer, which `--yes` is not.
     """
     if lost:
-        warning = (
-            f"{', '.join(lost)} of this database {'is' if len(lost) == 1 else 'are'}"
-        )
-        if yes:
-            raise CommandError(
-                f"{warning} not in this backup: run it without --yes to be asked"
-            )
-        say(f"{warning} not in this backup, and will be gone.")
-    s = "" if len(moves) == 1 else "s"
-    say(
-        f"This is a shop on {network} with {len(moves)} merchant{s}; compare with their wallets:"
-    )
+        _warn_of_lost(lost, yes)
+    merchants = f"{len(moves)} merchants"
+    if len(moves) == 1:
+        merchants = "1 merchant"
+    say(f"This is a shop on {network} with {merchants}; compare with their wallets:")
     for move in moves:
         merchant = printable(move.merchant)  # somebody may have changed the backup
         say(f"{merchant}: the first addresses are {', '.join(move.addresses)}")
-        seen = f"seen up to {move.used[-1]}" if move.used else "nothing seen beyond it"
+        seen = "nothing seen beyond it"
+        if move.used:
+            seen = f"seen up to {move.used[-1]}"
         say(
             f"{merchant}: the address counter is {move.before}, {seen} on the chain;"
             f" it will be {move.next_index}. The wallet needs a gap limit of {move.gap_limit}."
@@ -167,8 +175,21 @@ def _agree(
         click.confirm(question, abort=True, err=True)
 
 
+def _warn_of_lost(merchants: list[str], yes: bool) -> None:
+    """Raises CommandError if `yes`, since the owner must be asked about lost merchants."""
+    verb = "are"
+    if len(merchants) == 1:
+        verb = "is"
+    warning = f"{', '.join(merchants)} of this database {verb}"
+    if yes:
+        raise CommandError(
+            f"{warning} not in this backup: run it without --yes to be asked"
+        )
+    say(f"{warning} not in this backup, and will be gone.")
+
+
 def _counters(moves: Sequence[Move]) -> Row:
-    return {"merchants": [plain(vars(move), COUNTERS) for move in moves]}
+    return {"merchants": [json_object(vars(move), COUNTERS) for move in moves]}
 
 
 GIVES_UP = (

@@ -5,7 +5,8 @@ import sys
 
 import click
 
-from btcpay.cli.context import Shell, printable, with_json_shell
+from btcpay.cli.output import printable
+from btcpay.cli.shell import Shell, with_json_shell
 from btcpay.health.doctor.run import examine
 from btcpay.values.finding import RED, Finding
 from btcpay.values.times import utc_now
@@ -34,6 +35,8 @@ def doctor(shell: Shell, integrity: bool) -> None:
 
 
 def line_of(finding: Finding) -> str:
-    remedy = f" -> {finding.remedy}" if finding.remedy else ""
-    line = f"{finding.name}: {finding.sentence}{remedy}"
+    """The finding in one line, without control characters."""
+    line = f"{finding.name}: {finding.sentence}"
+    if finding.remedy:
+        line += f" -> {finding.remedy}"
     return f"{finding.colour:<6} {printable(line)}"

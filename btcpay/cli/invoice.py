@@ -1,38 +1,27 @@
-"""`invoice`: invoices made, listed, explained, and decided on; `verify-proof`: their proofs."""
+"""`invoice`: invoices made, listed, explained, and decided on."""
 
 import json
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 
 from btcpay.check.mempool import next_look
-from btcpay.cli.context import (
-    Shell,
-    json_option,
-    limit_option,
-    plain,
-    printable,
-    say,
-    show,
-    with_json_shell,
-    with_shell,
-)
 from btcpay.cli.operation_options import (
     currency_of,
-    number,
     order_fields,
     parse_amount_option,
+    parse_number,
     validate,
 )
+from btcpay.cli.output import answer_json, json_object, printable, say
+from btcpay.cli.shell import Shell, limit_option, with_json_shell, with_shell
 from btcpay.invoices import create, manual
 from btcpay.invoices.explain import WAYS_OUT, explanation
 from btcpay.invoices.links import most
 from btcpay.invoices.status import Story, find_invoice, find_story
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import Prices
-from btcpay.proofs.document import check_document, parse_documents
-from btcpay.values.errors import CommandError, ProofFailed
-from btcpay.values.times import iso
+from btcpay.values.errors import CommandError
 from schemas.requests import NEW_INVOICE, STATUSES
 from schemas.resources import Resources
 from storage.models import Payment
@@ -51,22 +40,31 @@ SHOW_COLUMNS = (
     " description deposit_address address_index payment_link_id return_url tx_hash settled_reason"
     " expires_at paid_at checked_at created_at"
 )
-STANDING = "reason received_sats unconfirmed_sats missing_sats confirmations"
+STANDING_COLUMNS = "reason received_sats unconfirmed_sats missing_sats confirmations"
 PAYMENT_COLUMNS = " ".join(field.name for field in Payment.PUBLIC)
 OUTPUT_COLUMNS = (
     "txid vout amount_sats first_seen_at block_height block_hash block_time_at spent_height"
     " vanished_at payment_id"
 )
+# Fields of an order that no schema of its amount validates.
+UNPRICED_FIELDS = ("reference", "return_url")
 invoice = click.Group("invoice", help="Invoices of all merchants.")
 
 
 @invoice.command("create")
 @click.argument("merchant")
 @click.option(
-    "--usd", "amount_usd", metavar="AMOUNT", callback=number, help="In US dollars."
+    "--usd",
+    "amount_usd",
+    metavar="AMOUNT",
+    callback=parse_number,
+    help="In US dollars.",
 )
 @click.option(
-    "--amount", metavar="AMOUNT", callback=number, help="In the merchant's currency."
+    "--amount",
+    metavar="AMOUNT",
+    callback=parse_number,
+    help="In the merchant's currency.",
 )
 @click.option(
     "--currency", metavar="EUR", help="Of --amount [default: the merchant's]."
@@ -81,29 +79,31 @@ invoice = click.Group("invoice", help="Invoices of all merchants.")
 )
 @click.option("--email", "customer_email", metavar="ADDRESS", help="The customer's.")
 @click.option(
-    "--expires-in-hours", metavar="H", callback=number, help="[default: it never does]"
+    "--expires-in-hours",
+    metavar="H",
+    callback=parse_number,
+    help="[default: it never does]",
 )
 @with_json_shell
 def invoice_create(
-    shell: Shell, merchant: str, currency: str | None, **fields: Any
+    shell: Shell, merchant: str, currency: str | None, **options: Any
 ) -> None:
     """Make an invoice, as create-invoice does; prints its id and its page."""
     owner = find_merchant(shell.db, merchant)
-    beside = {name: fields.pop(name) for name in ("reference", "return_url")}
-    currency = currency_of(owner, currency, fields)
+    unpriced = {name: options.pop(name) for name in UNPRICED_FIELDS}
+    currency = currency_of(owner, currency, options)
     if currency:
-        wanted = order_fields(currency, fields)
+        fields = order_fields(currency, options)
     else:
-        usd = parse_amount_option("USD", fields["amount_usd"], "--usd")
-        wanted = validate(NEW_INVOICE, fields | {"amount_usd": usd})
-    order = create.order_of(
-        owner.id, wanted | beside, currency, most(currency or "USD")
-    )
+        usd = parse_amount_option("USD", options["amount_usd"], "--usd")
+        fields = validate(NEW_INVOICE, options | {"amount_usd": usd})
+    most_worth = most(currency or "USD")
+    order = create.order_of(owner.id, fields | unpriced, currency, most_worth)
     quote = create.quote(shell.db, Prices(shell.settings), shell.now, order)
     with shell.db.write():
         row = create.new_invoice(shell.db, shell.settings.network, shell.now, quote)
-    made = Resources(shell.settings.base_url).invoice.dump(row)
-    shell.answer(made, f"{made['id']}\n{made['pay_url']}")
+    answer = Resources(shell.settings.base_url).invoice.dump(row)
+    shell.answer(answer, f"{answer['id']}\n{answer['pay_url']}")
 
 
 @invoice.command("list")
@@ -119,17 +119,26 @@ def invoice_list(shell: Shell, status: str | None, attention: bool, limit: int) 
     """The newest invoices, and what their addresses received, confirmed or not."""
     if attention and status:
         raise click.UsageError("--attention lists invoices of every status")
-    if not attention:
-        shell.show(listings.newest_invoices(shell.db, status, limit), LIST_COLUMNS)
-        return
-    rows = shell.db.rows(listings.WANTING, limit=limit)
-    if rows or shell.as_json:
-        shell.show(rows, ATTENTION_COLUMNS)
+    if attention:
+        _list_attention(shell, limit)
     else:
+        shell.show(listings.newest_invoices(shell.db, status, limit), LIST_COLUMNS)
+
+
+def _list_attention(shell: Shell, limit: int) -> None:
+    """Shows the invoices that need attention, and what can be done for each reason."""
+    rows = shell.db.rows(listings.WANTING, limit=limit)
+    if shell.as_json:
+        shell.show(rows, ATTENTION_COLUMNS)
+        return
+    if not rows:
         say("no invoice needs attention")
-    reasons = set() if shell.as_json else {row.reason for row in rows}
-    for reason in filter(reasons.__contains__, WAYS_OUT):
-        say(f"{reason}: {WAYS_OUT[reason]}")
+        return
+    shell.show(rows, ATTENTION_COLUMNS)
+    reasons = {row.reason for row in rows}
+    for reason, ways_out in WAYS_OUT.items():
+        if reason in reasons:
+            say(f"{reason}: {ways_out}")
 
 
 @invoice.command("show")
@@ -141,40 +150,48 @@ def invoice_list(shell: Shell, status: str | None, attention: bool, limit: int) 
 def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
     """Show all that is known of an invoice: what was received, its status, and why."""
     if proof:
-        find_invoice(shell.db, invoice_id)
-        kept = shell.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice_id)
-        if not kept:
-            raise CommandError("no payment of this invoice has been proven")
-        Shell(shell.settings, True).answer(
-            [json.loads(proven.document) for proven in kept], None
-        )
+        _show_proofs(shell, invoice_id)
         return
     story = find_story(shell.db, shell.settings, invoice_id, shell.now)
-    then = next_look(shell.db, shell.settings, story.row, shell.now)
+    next_look_at = next_look(shell.db, shell.settings, story.row, shell.now)
     if shell.as_json:
-        received = shell.db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
+        rows = shell.db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
         owner = shell.db.only(merchants.BY_ID, id=story.row.merchant_id)
-        facts = _all_facts(story, owner.name, received)
-        shell.answer(facts | {"next_look": then}, None)
+        facts = _facts(story, owner.name, rows)
+        answer_json(facts | {"next_look": next_look_at})
         return
-    for heading, sentence in explanation(story, then):
+    for heading, sentence in explanation(story, next_look_at):
         click.echo(f"{heading:<11} {printable(sentence)}")
 
 
-def _all_facts(story: Story, merchant: str, received: list[Payment]) -> dict[str, Any]:
+def _show_proofs(shell: Shell, invoice_id: str) -> None:
+    """Answers with JSON, with or without --json. Raises CommandError if there are none."""
+    find_invoice(shell.db, invoice_id)
+    proofs = shell.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice_id)
+    if not proofs:
+        raise CommandError("no payment of this invoice has been proven")
+    answer_json([json.loads(proof.document) for proof in proofs])
+
+
+def _facts(story: Story, merchant: str, rows: list[Payment]) -> dict[str, Any]:
+    """All that is known of the invoice, as JSON has it."""
     row = story.row
-    attention = {"reason": row.attention, "since_at": row.attention_since_at}
+    attention = None
+    if row.attention:
+        cells = {"reason": row.attention, "since_at": row.attention_since_at}
+        attention = json_object(cells, "reason since_at")
+    events = []
+    for event in story.events:
+        detail = {"detail": json.loads(event.detail)}
+        events.append(json_object(event, "happened_at kind") | detail)
     return {
-        "invoice": {"merchant": merchant} | plain(row, SHOW_COLUMNS),
-        "standing": plain(vars(story.verdict), STANDING)
+        "invoice": {"merchant": merchant} | json_object(row, SHOW_COLUMNS),
+        "standing": json_object(vars(story.verdict), STANDING_COLUMNS)
         | {"confirmations_needed": story.needed},
-        "attention": plain(attention, "reason since_at") if row.attention else None,
-        "payments": [plain(payment, PAYMENT_COLUMNS) for payment in received],
-        "outputs": [plain(output, OUTPUT_COLUMNS) for output in story.outputs],
-        "events": [
-            plain(event, "happened_at kind") | {"detail": json.loads(event.detail)}
-            for event in story.events
-        ],
+        "attention": attention,
+        "payments": [json_object(payment, PAYMENT_COLUMNS) for payment in rows],
+        "outputs": [json_object(output, OUTPUT_COLUMNS) for output in story.outputs],
+        "events": events,
     }
 
 
@@ -204,28 +221,5 @@ def invoice_settle(shell: Shell, invoice_id: str, reason: str) -> None:
 @with_shell
 def invoice_dismiss(shell: Shell, invoice_id: str, reason: str) -> None:
     """Take an invoice off the attention list until something new happens to it."""
-    was_wanted = manual.dismiss(shell.db, shell.settings, invoice_id, reason, shell.now)
-    say(f"dismissed {invoice_id}: {was_wanted}")
-
-
-PROOF_COLUMNS = "txid vout amount_sats script block_hash mined_at network"
-
-
-@click.command("verify-proof")
-@click.argument("file", type=click.File("rb"))
-@json_option
-def verify_proof(file: BinaryIO, as_json: bool) -> None:
-    """Check a file of `invoice show --proof` offline, from the file alone.
-
-    Exit status 1 when anything in it is wrong.
-    """
-    rows = []
-    for document in parse_documents(file.read()):
-        try:
-            proven = check_document(document)
-        except ProofFailed as error:
-            raise CommandError(f"the proof fails: {error}") from error
-        found = document | vars(proven) | {"mined_at": iso(proven.mined_at)}
-        for vout, amount_sats in proven.amounts_sats.items():
-            rows.append(found | {"vout": vout, "amount_sats": amount_sats})
-    show(rows, PROOF_COLUMNS, as_json)
+    attention = manual.dismiss(shell.db, shell.settings, invoice_id, reason, shell.now)
+    say(f"dismissed {invoice_id}: {attention}")

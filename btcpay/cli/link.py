@@ -6,20 +6,15 @@ from typing import Any
 
 import click
 
-from btcpay.cli.context import (
-    Shell,
-    limit_option,
-    merchant_names,
-    say,
-    with_json_shell,
-    with_shell,
-)
 from btcpay.cli.operation_options import (
-    number,
     parse_amount_option,
+    parse_number,
     require_units,
     validate,
 )
+from btcpay.cli.output import say
+from btcpay.cli.resource_commands import merchant_names
+from btcpay.cli.shell import Shell, limit_option, with_json_shell, with_shell
 from btcpay.invoices import links
 from btcpay.invoices.create import live_price
 from btcpay.merchants.merchants import find_merchant
@@ -33,27 +28,29 @@ from storage.queries.lists import listings
 from storage.statement import as_dict
 
 LINK_COLUMNS = "id merchant status title amount_mode currency amount created_at"
+SUGGESTED = re.compile(r"(0|[1-9][0-9]{0,10})(\.[0-9]{1,3})?")
+# A lone comma without a blank may be meant as a decimal mark or before thousands.
+AMBIGUOUS = re.compile(r"[0-9]+,[0-9]{1,3}")
 link = click.Group("link", help="Payment links.")
 
 
 def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
-    """`5,10,20` as amounts, with a point before decimals; none for nothing. Raises UsageError.
+    """`5,10,20` as amounts, with a point before decimals. Raises UsageError.
 
-    A lone comma without a blank may be meant as a decimal mark or before thousands: it is refused,
-    and so is a zero before other digits, with which `1,000` would be two amounts.
+    A text that can be read as one amount is refused, and so is a zero before other digits, with
+    which `1,000` would be two amounts.
     """
     if text is None:
         return []
     words = text.replace(",", " ").split()
-    if not words or not all(
-        re.fullmatch(r"(0|[1-9][0-9]{0,10})(\.[0-9]{1,3})?", word) for word in words
-    ):
+    if not words or not all(map(SUGGESTED.fullmatch, words)):
         raise click.UsageError(
             "separate suggested amounts by commas, such as 5,10,19.90"
         )
-    if re.fullmatch(r"[0-9]+,[0-9]{1,3}", text.strip()):
+    if AMBIGUOUS.fullmatch(text.strip()):
+        apart = ", ".join(words)
         both = " and ".join(words)
-        message = f"{text.strip()} can be read as one amount: write {', '.join(words)} for {both}"
+        message = f"{text.strip()} can be read as one amount: write {apart} for {both}"
         raise click.UsageError(f"--suggest: {message}")
     return [Decimal(word) for word in words]
 
@@ -61,10 +58,14 @@ def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
 @link.command("create")
 @click.argument("merchant")
 @click.option(
-    "--amount", "amount_usd", metavar="AMOUNT", callback=number, help="A fixed price."
+    "--amount",
+    "amount_usd",
+    metavar="AMOUNT",
+    callback=parse_number,
+    help="A fixed price.",
 )
-@click.option("--min", "min_amount_usd", metavar="AMOUNT", callback=number)
-@click.option("--max", "max_amount_usd", metavar="AMOUNT", callback=number)
+@click.option("--min", "min_amount_usd", metavar="AMOUNT", callback=parse_number)
+@click.option("--max", "max_amount_usd", metavar="AMOUNT", callback=parse_number)
 @click.option(
     "--currency", metavar="EUR", help="Of all amounts [default: the merchant's]."
 )
@@ -81,7 +82,7 @@ def link_create(
     merchant: str,
     suggest: list[Decimal],
     currency: str | None,
-    **fields: Any,
+    **options: Any,
 ) -> None:
     """Make a payment link, as create-payment-link does; prints its id and its page.
 
@@ -90,25 +91,22 @@ def link_create(
     owner = find_merchant(shell.db, merchant)
     now = shell.now
     currency = checked_currency(currency or owner.currency)
-    amounts = {
-        f"{name}_usd": parse_amount_option(
-            currency, fields[f"{name}_usd"], f"--{name.partition('_')[0]}"
-        )
-        for name in links.AMOUNTS
-    }
-    wanted = typed_texts(validate(NEW_PRICED_LINK, fields | amounts)) | {
-        "suggested": suggest
-    }
-    require_units(currency, [wanted.get(f"{name}_usd") for name in links.AMOUNTS])
-    if links.is_nameless(wanted):
+    for name in links.AMOUNTS:
+        option = f"--{name.partition('_')[0]}"
+        amount = options[f"{name}_usd"]
+        options[f"{name}_usd"] = parse_amount_option(currency, amount, option)
+    fields = typed_texts(validate(NEW_PRICED_LINK, options))
+    fields["suggested"] = suggest
+    require_units(currency, [fields.get(f"{name}_usd") for name in links.AMOUNTS])
+    if links.is_nameless(fields):
         raise click.UsageError(
             "give --title or an amount, so that customers know the link"
         )
     price = live_price(Prices(shell.settings), now, currency)
     with shell.db.write():
-        row = links.new_link(shell.db, now, owner.id, wanted, price)
-    made = Resources(shell.settings.base_url).payment_link.dump(row)
-    shell.answer(made, f"{made['id']}\n{made['link_url']}")
+        row = links.new_link(shell.db, now, owner.id, fields, price)
+    answer = Resources(shell.settings.base_url).payment_link.dump(row)
+    shell.answer(answer, f"{answer['id']}\n{answer['link_url']}")
 
 
 @link.command("list")
@@ -117,9 +115,10 @@ def link_create(
 def link_list(shell: Shell, limit: int) -> None:
     """The newest payment links of all merchants."""
     names = merchant_names(shell.db)
-    rows = listings.newest(shell.db, stored_links.LIST, limit)
-    shown = [as_dict(row) | {"merchant": names[row.merchant_id]} for row in rows]
-    shell.show(shown, LINK_COLUMNS)
+    rows = []
+    for row in listings.newest(shell.db, stored_links.LIST, limit):
+        rows.append(as_dict(row) | {"merchant": names[row.merchant_id]})
+    shell.show(rows, LINK_COLUMNS)
 
 
 @link.command("deactivate")

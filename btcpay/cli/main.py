@@ -17,7 +17,8 @@ import click
 from peewee import PeeweeException
 
 from btcpay import __version__, hooks
-from btcpay.cli.context import Shell, escape_output, say, with_shell
+from btcpay.cli.output import escape_output, say
+from btcpay.cli.shell import Shell, with_shell
 from btcpay.merchants.sessions import start_url
 from btcpay.settings.env_file import VARIABLE
 from btcpay.settings.logs import to_json
@@ -41,20 +42,19 @@ COMMANDS = {
     "invoice": "btcpay.cli.invoice",
     "key": "btcpay.cli.merchant.access",
     "link": "btcpay.cli.link",
-    "listen": "btcpay.cli.notify",
+    "listen": "btcpay.cli.listen",
     "merchant": "btcpay.cli.merchant.merchant",
     "migrate": "btcpay.cli.database",
     "restore": "btcpay.cli.database",
     "run": "btcpay.cli.run",
     "serve": "btcpay.cli.main",
     "setup": "btcpay.cli.setup.setup",
-    "verify-proof": "btcpay.cli.invoice",
-    "wallet": "btcpay.cli.merchant.merchant",
-    "webhook": "btcpay.cli.notify",
+    "verify-proof": "btcpay.cli.proof",
+    "wallet": "btcpay.cli.merchant.wallet",
+    "webhook": "btcpay.cli.webhook",
 }
-PROJECT = (
-    Path(__file__).resolve().parents[2]
-)  # a checkout, or the site-packages of a wheel
+# A checkout, or the site-packages of a wheel.
+PROJECT = Path(__file__).resolve().parents[2]
 GUNICORN = ["-c", "python:btcpay.web.gunicorn_conf", "wsgi:app"]
 VERSIONS = (
     f"%(prog)s, version %(version)s\nPython {platform.python_version()},"
@@ -67,33 +67,32 @@ class Commands(click.Group):
     """Our commands, and those that parts bring in a module `commands`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*COMMANDS, *_of_parts()])
+        return sorted([*COMMANDS, *_commands_of_parts()])
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
-            return _of_parts().get(name)
-        command: click.Command = getattr(
-            import_module(COMMANDS[name]), name.replace("-", "_")
-        )
+            return _commands_of_parts().get(name)
+        module = import_module(COMMANDS[name])
+        command: click.Command = getattr(module, name.replace("-", "_"))
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuses an option with an empty value, such as that of a variable that is not set."""
-        own = args[
-            : [*args, "--"].index("--")
-        ]  # behind it is another program's command line
-        for word, following in pairwise([*own, "--"]):
-            if (found := OPTION.fullmatch(word)) and (found[2] == "=" or not following):
-                raise click.UsageError(f"{found[1]} is followed by an empty value")
+        own = [*args, "--"]
+        # Behind the first -- is another program's command line.
+        own = own[: own.index("--") + 1]
+        for word, following in pairwise(own):
+            option = OPTION.fullmatch(word)
+            if option and (option[2] == "=" or not following):
+                raise click.UsageError(f"{option[1]} is followed by an empty value")
         return super().parse_args(ctx, args)
 
 
-def _of_parts() -> dict[str, click.Command]:
-    return {
-        name: command
-        for part in hooks.of(hooks.Commands)
-        for name, command in part.commands.items()
-    }
+def _commands_of_parts() -> dict[str, click.Command]:
+    commands: dict[str, click.Command] = {}
+    for part in hooks.of(hooks.Commands):
+        commands |= part.commands
+    return commands
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -119,18 +118,23 @@ def serve(shell: Shell) -> None:
 
     While there is no merchant, and the merchant's pages are on, it says which page makes one.
     """
-    wanted = shell.settings
-    token = wanted.setup_token
-    begin = wanted.merchant_pages and start_url(shell.db, wanted.base_url, token)
-    if begin and token:  # whoever set it knows it; whoever reads the log should not
-        begin = f"{begin.removesuffix(token)}{HIDDEN} ({HIDDEN}: BLOCKTILL_SETUP_TOKEN)"
-    if begin:
-        say(f"To begin, open {begin}")
+    if shell.settings.merchant_pages:
+        _show_start(shell)
     # Unless it is on the path gunicorn puts this folder first, whose `app.py` may be another's.
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [str(PROJECT), os.environ.get("PYTHONPATH"), os.getcwd()])
-    )
+    path = [str(PROJECT), os.environ.get("PYTHONPATH"), os.getcwd()]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     os.execv(sys.executable, [sys.executable, "-P", "-m", "gunicorn", *GUNICORN])
+
+
+def _show_start(shell: Shell) -> None:
+    """Shows the page that makes the first merchant, if there is none yet."""
+    token = shell.settings.setup_token
+    url = start_url(shell.db, shell.settings.base_url, token)
+    if not url:
+        return
+    if token:  # whoever set it knows it; whoever reads the log should not
+        url = f"{url.removesuffix(token)}{HIDDEN} ({HIDDEN}: BLOCKTILL_SETUP_TOKEN)"
+    say(f"To begin, open {url}")
 
 
 def main() -> None:
@@ -145,17 +149,17 @@ def main() -> None:
     try:
         cli()  # which ends the process by itself when nothing is wrong
     except SettingsError as error:  # in a file that `setup` reads in order to change it
-        said = error.mistakes
+        messages = error.mistakes
         status = 2
     except PeeweeException as error:
-        said = [f"the database cannot be used: {in_one_line(error)}"]
+        messages = [f"the database cannot be used: {in_one_line(error)}"]
         status = 1
     except CommandError as error:
-        said = [str(error)]
+        messages = [str(error)]
         status = error.exit_status
     except (InvalidRequest, PriceUnavailable, OSError) as error:
-        said = [str(error)]
+        messages = [str(error)]
         status = 1
-    for message in said:
+    for message in messages:
         say(f"blocktill: {message}", logging.ERROR)
     sys.exit(status)

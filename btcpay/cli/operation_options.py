@@ -1,4 +1,4 @@
-"""Options that stand for the fields of an operation's body: the same schema judges them."""
+"""Options that stand for the fields of an operation's body: the same schema validates them."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -16,10 +16,11 @@ from schemas import requests as accepts
 from storage.models import Merchant
 
 _JSON_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_MOST_ECHOED = 40  # characters of a wrong amount
 
 
-def number(_context: Any, _option: Any, text: str | None) -> Decimal | str | None:
-    """The option's text as a JSON number; any other text stays, for the schema to refuse."""
+def parse_number(_context: Any, _option: Any, text: str | None) -> Decimal | str | None:
+    """The option's text as a JSON number. Any other text stays: the schema refuses it."""
     if text is None or not _JSON_NUMBER.fullmatch(text):
         return text
     try:
@@ -31,68 +32,74 @@ def number(_context: Any, _option: Any, text: str | None) -> Decimal | str | Non
 def validate(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
     """The values that the schema makes of options with its fields' names.
 
-    Raises UsageError with the operation's own words, with options in place of fields.
+    Raises UsageError with the operation's own words, in which options replace the fields.
     """
     try:
         return accepts.load(schema, dict(options))
     except InvalidRequest as error:
-        shown = str(error)
-        for parameter in click.get_current_context().command.params:
-            shown = re.sub(rf"\b{parameter.name}\b", parameter.opts[0], shown)
-        raise click.UsageError(shown) from None
+        message = str(error)
+    for parameter in click.get_current_context().command.params:
+        message = re.sub(rf"\b{parameter.name}\b", parameter.opts[0], message)
+    raise click.UsageError(message)
 
 
 def parse_amount_option(
-    currency: str, given: Decimal | str | None, option: str = "--amount"
+    currency: str, amount: Decimal | str | None, option: str = "--amount"
 ) -> Decimal | None:
     """An amount of this currency, which may have its sign, its code or groups. Raises UsageError.
 
-    A JSON number is the number that it is, as programs give it.
+    A JSON number keeps its value, since programs write one.
     """
-    if not isinstance(given, str):
-        return given
+    if not isinstance(amount, str):
+        return amount
     try:
-        return parse_amount(given, currency)
+        return parse_amount(amount, currency)
     except NotAnAmount as error:
-        typed = f"{given[:40]!a}"
-        if error.readings:
-            one, other = error.readings
-            message = (
-                f"{typed} can be read as {one:f} or {other:f}: use a point, no groups"
-            )
-        elif error.foreign:
-            message = f"the amount is in {currency}, and {error.foreign!a} is another currency's"
-        else:
-            message = f"{typed} is no amount of {currency} such as 25 or 1234.50"
+        message = _problem(error, amount[:_MOST_ECHOED], currency)
         raise click.UsageError(f"{option}: {message}") from None
+
+
+def _problem(error: NotAnAmount, text: str, currency: str) -> str:
+    if error.readings:
+        first, second = error.readings
+        return (
+            f"{text!a} can be read as {first:f} or {second:f}: use a point, no groups"
+        )
+    if error.foreign:
+        return (
+            f"the amount is in {currency}, and {error.foreign!a} is another currency's"
+        )
+    return f"{text!a} is no amount of {currency} such as 25 or 1234.50"
 
 
 def order_fields(currency: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of an order for an --amount of this currency. Raises UsageError, TooMuch."""
     amount = parse_amount_option(currency, options["amount"])
-    wanted = validate(accepts.NEW_PRICED_INVOICE, {**options, "amount": amount})
-    require_units(currency, [wanted["amount"]])
-    if wanted["amount"] > most(currency):
+    fields = validate(accepts.NEW_PRICED_INVOICE, {**options, "amount": amount})
+    require_units(currency, [fields["amount"]])
+    if fields["amount"] > most(currency):
         raise TooMuch(f"the amount is worth more than {most(currency):,} {currency}")
-    return wanted
+    return fields
 
 
 def currency_of(
     merchant: Merchant, currency: str | None, fields: Mapping[str, Any]
 ) -> str | None:
-    """The currency of --amount; None where --usd is given. Raises UsageError, CommandError."""
-    if (fields["amount_usd"] is None) == (fields["amount"] is None):
+    """The currency of --amount; None if --usd is given. Raises UsageError, CommandError."""
+    has_usd = fields["amount_usd"] is not None
+    has_amount = fields["amount"] is not None
+    if has_usd == has_amount:
         raise click.UsageError("say --usd or --amount")
-    if fields["amount"] is None and currency:
+    if has_amount:
+        return checked_currency(currency or merchant.currency)
+    if currency:
         raise click.UsageError("--currency goes with --amount")
-    if fields["amount"] is None:
-        return None
-    return checked_currency(currency or merchant.currency)
+    return None
 
 
 def require_units(currency: str, amounts: Iterable[Decimal | None]) -> None:
-    """Raises UsageError for more decimals than the currency has; `amounts` are validated."""
-    if any(amount and amount != rounded(amount, currency) for amount in amounts):
-        raise click.UsageError(
-            f"amounts in {currency} have {places_of(currency)} decimals"
-        )
+    """Raises UsageError for more decimals than the currency has. `amounts` must be valid."""
+    for amount in amounts:
+        if amount and amount != rounded(amount, currency):
+            places = places_of(currency)
+            raise click.UsageError(f"amounts in {currency} have {places} decimals")

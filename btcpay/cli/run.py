@@ -9,9 +9,11 @@ from pathlib import Path
 import click
 
 from btcpay.cli.children import Children
-from btcpay.cli.context import Shell, Stop, say, with_shell
 from btcpay.cli.database import run_migrations
-from btcpay.cli.merchant.access import KEY_FILE, kept_key
+from btcpay.cli.merchant.access import KEY_FILE, play_money_key
+from btcpay.cli.output import say
+from btcpay.cli.shell import Shell, with_shell
+from btcpay.cli.stop import Stop
 from btcpay.merchants.sessions import login_url
 from btcpay.settings.logs import is_json
 from btcpay.settings.settings import Settings, is_said
@@ -44,40 +46,52 @@ def run(shell: Shell, every: int) -> None:
         os.environ[PAGES] = "on"
     prepare(shell.settings)
     _show_program_key(shell)
+    service = ["btcpay", "serve"]
+    if is_json(logging.root):
+        service = ["btcpay", "--log-json", "serve"]
+    # The service logs JSON lines; so does the check, since their logs are one.
+    check = ["btcpay", "--log-json", "check", "--watch", str(every)]
     stop = Stop(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     with Children(os.environ, STOP_TIMEOUT_S) as children:
-        as_asked = ["--log-json"] if is_json(logging.root) else []
-        children.start("service", "btcpay", *as_asked, "serve")
-        # The service logs JSON lines; so does the check, since their logs are one.
-        children.start("check", "btcpay", "--log-json", "check", "--watch", str(every))
+        children.start("service", *service)
+        children.start("check", *check)
         children.watch(stop)
 
 
 def _show_program_key(shell: Shell) -> None:
-    """Shows a way in and a key where `setup --here` left a file for it: never on mainnet."""
+    """Shows a login link and a key if `setup --here` left a file for the key: never on mainnet."""
     path = sqlite_path(shell.settings.database_url)
-    now = shell.now
-    file = path and path.with_name(KEY_FILE)
+    if path is None:
+        return
+    file = path.with_name(KEY_FILE)
     owners = shell.db.rows(merchants.ALL)
-    if file and file.exists() and owners:
-        base_url = shell.settings.base_url
-        owner_id = owners[0].id
-        secret = kept_key(shell.db, shell.settings.network, owner_id, file)
-        say(f"The shop's pages: {login_url(shell.db, base_url, owner_id, now)}")
-        call = f"curl {base_url}/api/v1/invoices -H 'Authorization: Bearer {secret}'"
-        say(f"An invoice:\n{call} {ORDER}")
+    if not file.exists() or not owners:
+        return
+    base_url = shell.settings.base_url
+    owner_id = owners[0].id
+    secret = play_money_key(shell.db, shell.settings.network, owner_id, file)
+    say(f"The shop's pages: {login_url(shell.db, base_url, owner_id, shell.now)}")
+    call = f"curl {base_url}/api/v1/invoices -H 'Authorization: Bearer {secret}'"
+    say(f"An invoice:\n{call} {ORDER}")
 
 
 def prepare(settings: Settings, folder: Path = STEPS) -> None:
-    """Makes the database, or brings it to this version, a SQLite file after a copy beside it."""
+    """Makes the database, or brings it to the version of `folder`'s last step.
+
+    An older SQLite file is first copied to a file beside it.
+    """
     path = sqlite_path(settings.database_url)
-    wanted = len(steps(folder))
     if path and path.exists() and path.stat().st_size:
-        with closing(open_database(settings.database_url)) as db:
-            found = version(db)
-        if found and 0 < found < wanted:
-            copy(path, beside := path.with_name(f"{path.name}.version-{found}"))
-            say(f"copied the database of version {found} to {beside}")
+        _copy_older_file(settings.database_url, path, len(steps(folder)))
     done, text = run_migrations(settings, folder)
     if done["applied"]:
         say(text)
+
+
+def _copy_older_file(database_url: str, path: Path, newest: int) -> None:
+    with closing(open_database(database_url)) as db:
+        old = version(db)
+    if old and 0 < old < newest:
+        target = path.with_name(f"{path.name}.version-{old}")
+        copy(path, target)
+        say(f"copied the database of version {old} to {target}")

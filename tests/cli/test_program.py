@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from btcpay import __version__
-from btcpay.cli.context import Stop
 from btcpay.cli.main import COMMANDS
+from btcpay.cli.stop import Stop
 from tests.support.forge import forge
 from tests.support.paths import PROJECT
 from tests.support.programs import done, tool

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from btcpay.cli.setup.answers import QUESTIONS, answered, default_of
 from btcpay.cli.setup.machine import make_folder, this_user, write_settings
+from btcpay.cli.setup.questions import QUESTIONS, default_of, validate_answer
 from btcpay.cli.setup.units import template, units, write
 from btcpay.settings.env_file import changed
 from btcpay.values.errors import CommandError, SettingsError
@@ -145,13 +145,13 @@ def test_a_wrong_answer_is_refused_at_its_question():
         ("database_url", relative),
     ):
         with pytest.raises(ValueError):
-            answered(BY_NAME[name], text, GOOD)
+            validate_answer(BY_NAME[name], text, GOOD)
 
 
 def test_a_mistake_elsewhere_in_the_file_is_not_this_answers():
     wrong = GOOD | {"BLOCKTILL_CONFIRMATIONS": "many"}
-    assert answered(BY_NAME["proxy"], " none ", wrong) == ""
-    assert answered(BY_NAME["trusted_proxies"], "1", wrong) == "1"
+    assert validate_answer(BY_NAME["proxy"], " none ", wrong) == ""
+    assert validate_answer(BY_NAME["trusted_proxies"], "1", wrong) == "1"
 
 
 def test_another_network_gets_another_file_and_what_is_there_stays_otherwise():

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from btcpay.cli.notify import readable
+from btcpay.cli.listen import readable_line
 from btcpay.notify.events import sample_event
 from schemas.resources import Resources
 from tests.support.builders import until
@@ -119,7 +119,7 @@ def test_on_a_terminal_a_line_says_what_happened_to_what():
     event = sample_event(Resources(""), 1, datetime(2026, 1, 1, tzinfo=UTC))
     event.data["reference"] = "10442"
     event.data["attention"] = "\x9b2J\u202e"  # which a terminal would obey
-    words = readable(event).split()
+    words = readable_line(event).split()
     assert words[:3] == ["0", "2026-01-01T00:00:00.000Z", "invoice.paid"]
     sats = str(event.data["invoice"]["amount_sats"])
     assert words[4:] == ["10442", "paid", "\\x9b2J\\u202e", sats, "sats"]

@@ -3,10 +3,9 @@
 import logging
 import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable
+from typing import NoReturn
 
 import click
 from peewee import PeeweeException
@@ -18,12 +17,12 @@ from btcpay.chain.pool import open_sources
 from btcpay.check.announcements import open_announcements
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
+from btcpay.cli.check.deliveries import Deliveries
 from btcpay.cli.check.report import Reporter
-from btcpay.cli.context import Shell, Stop, with_json_shell
+from btcpay.cli.shell import Shell, with_json_shell
+from btcpay.cli.stop import Stop
 from btcpay.http import http_client
 from btcpay.invoices.status import find_invoice
-from btcpay.notify.delivery_queue import MAIL_PART, PROGRAM_PARTS
-from btcpay.notify.outbox import Outbox, new_send
 from btcpay.prices.price import Prices
 from btcpay.values.errors import CommandError
 from btcpay.values.times import boot_mark, utc_now
@@ -37,16 +36,23 @@ HOURLY_FOR_ONE = 150
 # While somebody waits at a page the mempool is asked again so often, until cron's minute ends.
 LOOKS_EVERY_S = 5
 STAYS_S = 50
+LEAST_PAUSE_S = 1.0  # between two runs of --watch, however long the first one took
 
 log = logging.getLogger(__name__)
 
 
 @click.command()
 @click.option(
-    "--watch", type=click.IntRange(1, 86_400), metavar="SECONDS", help="Repeat it."
+    "--watch",
+    "every_s",
+    type=click.IntRange(1, 86_400),
+    metavar="SECONDS",
+    help="Repeat it.",
 )
 @click.option("--once", is_flag=True, help="Do not stay for payers who wait: one look.")
-@click.option("--invoice", "only", metavar="ID", help="Look only for this invoice.")
+@click.option(
+    "--invoice", "invoice_id", metavar="ID", help="Look only for this invoice."
+)
 @click.option(
     "--quiet", is_flag=True, help="Print nothing while all is well, for cron."
 )
@@ -61,9 +67,9 @@ log = logging.getLogger(__name__)
 @with_json_shell
 def check(
     shell: Shell,
-    watch: int | None,
+    every_s: int | None,
     once: bool,
-    only: str | None,
+    invoice_id: str | None,
     quiet: bool,
     clock_is_right: bool,
     new_peers: bool,
@@ -72,116 +78,81 @@ def check(
 
     Exit status 0 when every block is read and nothing failed, else 1.
     """
-    if watch is not None and (once or only is not None):
+    if every_s is not None and (once or invoice_id is not None):
         raise click.UsageError("--watch goes neither with --once nor with --invoice")
     if new_peers:
         shell.db.run(sources.FORGET_ALL_PEERS)
     if clock_is_right:
         believe(shell.db, current_moment(shell.db, shell.now))
     reporter = Reporter(shell, quiet)
-    listening = open_announcements(shell.settings, shell.db, utc_now)
-    if only is not None:
-        find_invoice(shell.db, only)
-        # A look by hand is always made: it counts against the quota, but is never refused.
-        with locks.only_one(shell.db, shell.settings.database_url, "check", wait=True):
-            reporter.end(_checkers(shell, sys.maxsize)().run([only]))
-    outward = Outward(shell)
-    if watch is None:
-        new = _checkers(shell)
-        until_s = time.monotonic() + (0 if once else STAYS_S)
-        try:
-            report = _run_alone(shell, new, outward, until_s, time.sleep)
-        finally:  # a check that fails still notifies merchants
-            outward.start()
-            outward.wait()
-        reporter.end(report)
+    if invoice_id is not None:
+        _check_invoice(shell, reporter, invoice_id)
+    if every_s is not None:
+        _watch(shell, reporter, every_s)
+    elif once:
+        _check_once(shell, reporter, 0)
+    else:
+        _check_once(shell, reporter, STAYS_S)
+
+
+def _check_invoice(shell: Shell, reporter: Reporter, invoice_id: str) -> NoReturn:
+    find_invoice(shell.db, invoice_id)
+    # A look by hand is always made: it counts against the quota, but is never refused.
+    new_checker = _checker_factory(shell, per_hour=sys.maxsize)
+    with locks.only_one(shell.db, shell.settings.database_url, "check", wait=True):
+        reporter.end(new_checker().run([invoice_id]))
+
+
+def _check_once(shell: Shell, reporter: Reporter, stays_s: int) -> NoReturn:
+    """One run, which stays for so long while somebody waits at a page."""
+    deliveries = Deliveries(shell)
+    new_checker = _checker_factory(shell)
+    end_s = time.monotonic() + stays_s
+    try:
+        report = _run_alone(shell, new_checker, deliveries, end_s, time.sleep)
+    finally:  # a check that fails still notifies merchants
+        deliveries.start()
+        deliveries.wait()
+    reporter.end(report)
+
+
+def _watch(shell: Shell, reporter: Reporter, every_s: int) -> None:
+    """A run every so many seconds, until a signal; between them it listens to sources."""
+    announcements = open_announcements(shell.settings, shell.db, utc_now)
+    deliveries = Deliveries(shell)
     stop = Stop(signal.SIGTERM, signal.SIGINT)
-    new = _checkers(shell, hear=listening.apply if listening else None)
+    new_checker = _checker_factory(shell)
+    if announcements:
+        new_checker = _checker_factory(shell, hear=announcements.apply)
 
     def pause(seconds: float) -> bool:
-        if listening:
-            return listening.pause(seconds, stop.wait, outward.start)
+        if announcements:
+            return announcements.pause(seconds, stop.wait, deliveries.start)
         return stop.wait(seconds)
 
-    def rest(until_s: float) -> None:
-        outward.start()
-        stop.wait(max(1.0, until_s - time.monotonic()))
+    def rest(end_s: float) -> None:
+        deliveries.start()
+        stop.wait(max(LEAST_PAUSE_S, end_s - time.monotonic()))
 
     while not stop.wait():
-        until_s = time.monotonic() + watch
+        end_s = time.monotonic() + every_s
         try:
-            reporter.show(_run_alone(shell, new, outward, until_s, pause), brief=True)
-            outward.start()
-            pause(max(1.0, until_s - time.monotonic()))
+            report = _run_alone(shell, new_checker, deliveries, end_s, pause)
+            reporter.show(report, brief=True)
+            deliveries.start()
+            pause(max(LEAST_PAUSE_S, end_s - time.monotonic()))
         except (PeeweeException, CommandError) as error:
             log.error("the check failed: %s", in_one_line(error))
-            rest(until_s)
+            rest(end_s)
         except Exception:  # the outermost edge: payments are found in the next run
             log.exception("the check failed")
-            rest(until_s)
+            rest(end_s)
 
 
-class Outward:
-    """The outboxes beside the check: no check waits for a receiver, and no program for the mail."""
-
-    def __init__(self, shell: Shell) -> None:
-        programs = PROGRAM_PARTS[shell.db.is_server]
-        self._all = (Outgoing(shell, programs), Outgoing(shell, [MAIL_PART]))
-
-    def start(self) -> None:
-        """Delivers what is due, unless the last runs are still at it."""
-        for outgoing in self._all:
-            outgoing.start()
-
-    def wait(self) -> None:
-        """Waits until that is done, for as long as a run may take."""
-        for outgoing in self._all:
-            outgoing.wait()
-
-
-class Outgoing:
-    """An outbox of some parts of the receivers, in a thread of its own."""
-
-    def __init__(self, shell: Shell, parts: Sequence[str]) -> None:
-        self._shell = shell
-        self._parts = parts
-        self._outbox = Outbox(
-            shell.db, shell.settings, utc_now, new_send(shell.settings)
-        )
-        self._thread = threading.Thread()
-
-    def start(self) -> None:
-        if not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._run, daemon=True)
-            self._thread.start()
-
-    def wait(self) -> None:
-        self._thread.join()
-
-    def _run(self) -> None:
-        db = self._shell.db
-        try:
-            with ExitStack() as held:
-                url = self._shell.settings.database_url
-                result = self._outbox.run(
-                    take=lambda part: held.enter_context(locks.only_one(db, url, part)),
-                    only=self._parts,
-                )
-        except PeeweeException as error:
-            log.error("nothing could be delivered: %s", in_one_line(error))
-            return
-        finally:
-            db.close()
-        if result.delivered or result.failed:
-            log.info(
-                "notifications: %d delivered, %d not", result.delivered, result.failed
-            )
-
-
-def _checkers(
+def _checker_factory(
     shell: Shell, per_hour: int = 0, hear: Callable[[Report], None] | None = None
 ) -> Callable[[], Checker]:
-    """Makes a checker for each run: explorers in their first order, connections and price kept.
+    """A function that makes the checker of a run. All share one set of connections and one price.
 
     `per_hour` replaces the quota of the settings.
     """
@@ -191,40 +162,47 @@ def _checkers(
     in_flight = max(1, min(MOST_IN_FLIGHT, per_hour // HOURLY_FOR_ONE))
     session = http_client.Session(in_flight, settings.proxy)
 
-    def new() -> Checker:
+    def new_checker() -> Checker:
         quota = Quota(shell.db, per_hour, utc_now)
         explorers = open_explorers(settings, quota, session)
-        sources = open_sources(settings, shell.db, utc_now) or explorers
-        means = shell.db, settings, sources, prices, utc_now
-        return Checker(*means, explorers=explorers, in_flight=in_flight, hear=hear)
+        return Checker(
+            shell.db,
+            settings,
+            open_sources(settings, shell.db, utc_now) or explorers,
+            prices,
+            utc_now,
+            explorers=explorers,
+            in_flight=in_flight,
+            hear=hear,
+        )
 
-    return new
+    return new_checker
 
 
 def _run_alone(
     shell: Shell,
-    new: Callable[[], Checker],
-    outward: Outward,
-    until_s: float,
+    new_checker: Callable[[], Checker],
+    deliveries: Deliveries,
+    end_s: float,
     pause: Callable[[float], bool | None],
 ) -> Report | None:
-    """A run over all that is due; None when another one is at it. Raises CommandError.
+    """A run over all that is due; None if another process makes one. Raises CommandError.
 
-    While somebody waits at a page it looks again until then, unless a `pause` ends it; other runs
-    may come in between.
+    While somebody waits at a page it looks again until `end_s` on the monotonic clock, unless a
+    `pause` ends it. Other runs may come in between.
     """
-    checker = new()
+    checker = new_checker()
     report = None
     while True:
-        with locks.only_one(shell.db, shell.settings.database_url, "check") as alone:
-            if not alone:
+        with locks.only_one(shell.db, shell.settings.database_url, "check") as is_alone:
+            if not is_alone:
                 return report
             meta.put(shell.db, meta.Key.RUN_SINCE, boot_mark())
             if report is None:
                 report = checker.run()
                 checker.finish(report)
-            if time.monotonic() > until_s or not checker.look_again(report):
+            if time.monotonic() > end_s or not checker.look_again(report):
                 return report
-        outward.start()
-        if time.monotonic() + LOOKS_EVERY_S > until_s or pause(LOOKS_EVERY_S):
+        deliveries.start()
+        if time.monotonic() + LOOKS_EVERY_S > end_s or pause(LOOKS_EVERY_S):
             return report

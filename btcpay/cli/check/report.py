@@ -10,22 +10,23 @@ import click
 
 from btcpay.check.report import Report
 from btcpay.check.run import MOST_RUN_S
-from btcpay.cli.context import Shell, answer_json, plain, say
+from btcpay.cli.check.summary import summary_lines
+from btcpay.cli.output import answer_json, json_object, say
+from btcpay.cli.shell import Shell
 from btcpay.settings.logs import is_json
 from btcpay.values.errors import CommandError
-from btcpay.values.times import SET_CLOCK, boot_mark, elapsed
+from btcpay.values.times import boot_mark, elapsed
 from storage.database import place_of
 from storage.queries import merchants, meta, sources
 
 log = logging.getLogger(__name__)
 
-MORE_CALLS = "see BLOCKTILL_EXPLORER_CALLS_PER_HOUR"
-# Fields of a report that its summary has.
-SHOWN = (
+# Fields of a report that stand in its JSON as they are.
+REPORT_FIELDS = (
     "blocks_read blocks_behind hours_behind looked_at failed unreached put_off chain_failed stuck"
     " clock_ahead_s doubt set_aside parts_behind changed calls"
 )
-PEER = "place height good_at"
+PEER_COLUMNS = "place height good_at"
 MOST_HELD = 1000  # log lines; a run with more of them is printed as it comes
 
 
@@ -35,18 +36,18 @@ class Reporter:
     def __init__(self, shell: Shell, quiet: bool) -> None:
         self._quiet = quiet
         self._as_json = shell.as_json
-        self._held = list[MemoryHandler]()
+        self._buffers = list[MemoryHandler]()
         self._db = shell.db
         self._merchants = len(shell.db.rows(merchants.ALL))
         if not self._merchants:
             place = place_of(shell.settings.database_url)
-            said = f"there is no merchant in {place} yet: until there is, nothing can be paid"
             say(
-                f"{said} (`blocktill merchant add`); or is BLOCKTILL_DATABASE_URL wrong?"
+                f"there is no merchant in {place} yet: until there is, nothing can be paid"
+                " (`blocktill merchant add`); or is BLOCKTILL_DATABASE_URL wrong?"
             )
         if quiet:
-            self._held = [_holding(handler) for handler in logging.root.handlers]
-            logging.root.handlers = list(self._held)
+            self._buffers = [_buffer(handler) for handler in logging.root.handlers]
+            logging.root.handlers = list(self._buffers)
 
     def show(self, report: Report | None, brief: bool = False) -> None:
         """Shows a run, or a skipped one (None); `brief`: only if something has changed.
@@ -54,100 +55,67 @@ class Reporter:
         Raises CommandError when it was skipped for a run that takes longer than one may.
         """
         if report is None:
-            age = elapsed(meta.get(self._db, meta.Key.RUN_SINCE) or "", boot_mark())
-            if age and age > timedelta(seconds=MOST_RUN_S):
-                minutes = age // timedelta(minutes=1)
-                raise CommandError(
-                    f"another check has been running for {minutes} minutes: look at it"
-                )
-            if not self._quiet:
-                say("another check is running; this one does nothing")
-        well = report is None or report.complete
-        for held in self._held:
-            held.buffer.clear() if well else held.flush()
-        if well and (self._quiet or (brief and not (report and report.changed))):
+            self._show_skipped(brief)
+            return
+        self._release_log(report.complete)
+        is_news = not brief or report.changed
+        if report.complete and (self._quiet or not is_news):
             return
         if self._as_json:
             answer_json(self._summary(report))
-        elif report and is_json(logging.root):
-            level = logging.INFO if well else logging.ERROR
-            log.log(level, "check", extra={"fields": self._summary(report)})
-        elif report:
+        elif not is_json(logging.root):
             click.echo("\n".join(summary_lines(report)))
+        elif report.complete:
+            log.info("check", extra={"fields": self._summary(report)})
+        else:
+            log.error("check", extra={"fields": self._summary(report)})
+
+    def _show_skipped(self, brief: bool) -> None:
+        """Says that another run is under way. Raises CommandError if it takes too long."""
+        since = meta.get(self._db, meta.Key.RUN_SINCE) or ""
+        age = elapsed(since, boot_mark())
+        if age and age > timedelta(seconds=MOST_RUN_S):
+            minutes = age // timedelta(minutes=1)
+            raise CommandError(
+                f"another check has been running for {minutes} minutes: look at it"
+            )
+        if not self._quiet:
+            say("another check is running; this one does nothing")
+        self._release_log(is_well=True)
+        if self._as_json and not self._quiet and not brief:
+            answer_json({"skipped": True})
+
+    def _release_log(self, is_well: bool) -> None:
+        """Forgets the log lines that were held back, or prints them if the run failed."""
+        for buffer in self._buffers:
+            if is_well:
+                buffer.buffer.clear()
+            else:
+                buffer.flush()
 
     def end(self, report: Report | None) -> NoReturn:
+        """Shows the run, and ends the program: with status 1 if it was not complete."""
         self.show(report)
-        sys.exit(0 if report is None or report.complete else 1)
+        if report is None or report.complete:
+            sys.exit(0)
+        sys.exit(1)
 
-    def _summary(self, report: Report | None) -> dict[str, Any]:
-        if report is None:
-            return {"skipped": True}
-        return {name: getattr(report, name) for name in SHOWN.split()} | {
+    def _summary(self, report: Report) -> dict[str, Any]:
+        summary = {name: getattr(report, name) for name in REPORT_FIELDS.split()}
+        peers = self._db.rows(sources.PEERS)
+        return summary | {
             "stuck": report.stuck or None,
             "doubt": report.doubt or None,
             "bytes": report.read_bytes,
             "merchants": self._merchants,
             "listens": bool(meta.get(self._db, meta.Key.LISTENS)),
-            "peers": [plain(row, PEER) for row in self._db.rows(sources.PEERS)],
+            "peers": [json_object(peer, PEER_COLUMNS) for peer in peers],
         }
 
 
-def _holding(handler: logging.Handler) -> MemoryHandler:
-    held = MemoryHandler(MOST_HELD, logging.ERROR, handler, flushOnClose=False)
-    held.setFormatter(
-        handler.formatter
-    )  # it formats nothing, but tells how lines are written
-    return held
-
-
-def _heights(report: Report) -> str:
-    return ", ".join(map(str, report.set_aside))
-
-
-def summary_lines(report: Report) -> list[str]:
-    behind = report.blocks_behind
-    looked_at = report.looked_at
-    ahead_s = report.clock_ahead_s
-    blocks = "1 block is" if behind == 1 else f"{behind} blocks are"
-    hours = "an hour" if report.hours_behind == 1 else f"{report.hours_behind} hours"
-    said = [
-        (behind, f"{blocks} still to be read, which takes about {hours}: {MORE_CALLS}"),
-        (report.failed, f"invoices that could not be looked for: {len(report.failed)}"),
-        (
-            report.set_aside,
-            f"blocks that could not be read, for now: {_heights(report)}",
-        ),
-        (
-            report.chain_failed,
-            "the chain could not be read: `blocktill doctor` says what to do",
-        ),
-        (
-            report.stuck,
-            f"the chain may not be whole, and nothing expires: {report.stuck}",
-        ),
-        (ahead_s, f"this machine's clock is {ahead_s} s ahead: {SET_CLOCK}"),
-    ]
-    parts = "parts could not do their work, and do it later; payments are found: `blocktill doctor`"
-    doubt = "nothing is renewed or erased until the time is confirmed: " + report.doubt
-    late = [  # and no failure
-        (
-            report.unreached,
-            f"previews are late for {len(report.unreached)} of the invoices whose page is open;"
-            f" their payments are found in blocks: read the warnings, or {MORE_CALLS}",
-        ),
-        (report.put_off, f"invoices left for the next run: {report.put_off}"),
-        (
-            report.answered and not report.is_agreed,
-            "only one of the sources shows the newest blocks: invoices end a day after their"
-            " deadline; `blocktill doctor` says which",
-        ),
-    ]
-    return [
-        f"blocks read: {report.blocks_read}, invoices looked for in the mempool: {looked_at},"
-        f" calls: {report.calls}, MB: {report.read_bytes / 1e6:.1f}",
-        *(line for is_so, line in said if is_so),
-        *([click.style(parts, fg="red")] if report.parts_behind else []),
-        *([click.style(doubt, fg="red")] if report.doubt else []),
-        *(click.style(line, fg="yellow") for is_so, line in late if is_so),
-        *(f"{invoice_id} is {status}" for invoice_id, status in report.changed.items()),
-    ]
+def _buffer(handler: logging.Handler) -> MemoryHandler:
+    """Holds log lines back for this handler until an error comes."""
+    buffer = MemoryHandler(MOST_HELD, logging.ERROR, handler, flushOnClose=False)
+    # The buffer formats nothing, but its formatter tells how lines are written.
+    buffer.setFormatter(handler.formatter)
+    return buffer

@@ -1,5 +1,7 @@
 """`key`: API keys, and `merchant login`: browsers that may open the merchant's pages."""
 
+import stat
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -7,7 +9,8 @@ from typing import Any
 import click
 
 from btcpay import hooks
-from btcpay.cli.context import Shell, say, with_json_shell, with_shell
+from btcpay.cli.output import say
+from btcpay.cli.shell import Shell, with_json_shell, with_shell
 from btcpay.merchants import keys
 from btcpay.merchants import sessions as merchant_sessions
 from btcpay.merchants.merchants import find_merchant
@@ -24,6 +27,7 @@ KEY_COLUMNS = (
 )
 
 KEY_FILE = "write_key"  # beside the database of a shop with play money
+OWNER_READS_WRITES = stat.S_IRUSR | stat.S_IWUSR
 OTHER_KINDS = hooks.of(hooks.ApiKeys)
 key = click.Group("key", help="API keys: issued once, stored as a hash.")
 
@@ -39,42 +43,58 @@ def key_issue(
     shell: Shell, merchant: str, scope: str | None, name: str, **options: Any
 ) -> None:
     """Issue a key; its secret is shown once."""
-    network = shell.settings.network
     owner = find_merchant(shell.db, merchant)
-    now = shell.now
-    for part in OTHER_KINDS:
-        if found := part.issue(shell.db, shell.settings, owner.id, now, scope, options):
-            issued, known, hints = found
-            shell.answer(
-                known | issued._asdict(), "\n".join([*known.values(), issued.secret])
-            )
-            for hint in hints:
-                say(hint)
-            return
+    if _issue_by_parts(shell, owner.id, scope, options):
+        return
     if scope is None:
         raise click.UsageError(
             "give --scope, or the options of another kind of key: see --help"
         )
-    issued = keys.issue(
-        shell.db, network, owner.id, scope, keys.checked_name(name), now
-    )
+    network = shell.settings.network
+    checked = keys.checked_name(name)
+    issued = keys.issue(shell.db, network, owner.id, scope, checked, shell.now)
     shell.answer(issued._asdict(), issued.secret)
 
 
-def kept_key(db: Database, network: Network, merchant_id: int, file: Path) -> str:
-    """A write key of a shop with play money, named after the file that keeps it."""
-    secret = file.read_text(encoding="ascii").strip() if file.exists() else ""
-    if secret and keys.caller_of(db, secret, utc_now()):
-        return secret
-    secret = keys.issue(db, network, merchant_id, "write", file.name, utc_now()).secret
-    keep(file, secret)
-    return secret
+def _issue_by_parts(
+    shell: Shell, owner_id: int, scope: str | None, options: Mapping[str, Any]
+) -> bool:
+    """True if a part issued a key, since one of its options was given."""
+    for part in OTHER_KINDS:
+        answer = part.issue(
+            shell.db, shell.settings, owner_id, shell.now, scope, options
+        )
+        if answer is not None:
+            issued, facts, hints = answer
+            text = "\n".join([*facts.values(), issued.secret])
+            shell.answer(facts | issued._asdict(), text)
+            for hint in hints:
+                say(hint)
+            return True
+    return False
 
 
-def keep(file: Path, secret: str = "") -> None:
-    """Writes a file that only its owner reads."""
-    file.touch(mode=0o600)
-    file.write_text(secret and secret + "\n", encoding="ascii")
+def play_money_key(db: Database, network: Network, merchant_id: int, file: Path) -> str:
+    """The write key in the file, named after it; a new one if the file has none that works.
+
+    Only for a shop with play money: no other one keeps a secret in a file.
+    """
+    if file.exists():
+        secret = file.read_text(encoding="ascii").strip()
+        if secret and keys.caller_of(db, secret, utc_now()):
+            return secret
+    issued = keys.issue(db, network, merchant_id, "write", file.name, utc_now())
+    write_secret(file, issued.secret)
+    return issued.secret
+
+
+def write_secret(file: Path, secret: str = "") -> None:
+    """Writes the secret, or nothing, to a file that only its owner reads."""
+    text = ""
+    if secret:
+        text = f"{secret}\n"
+    file.touch(mode=OWNER_READS_WRITES)
+    file.write_text(text, encoding="ascii")
 
 
 @key.command("list")
@@ -108,8 +128,8 @@ def key_rotate(shell: Shell, key_id: str, grace: int) -> None:
     say(f"the old key {key_id} works for {grace} more hours")
 
 
-COLUMNS = "id opens browser created_at last_used_at"
-OPENS = ("everything", "till")
+SESSION_COLUMNS = "id opens browser created_at last_used_at"
+OPENS = ("everything", "till")  # by whether the session is for the till alone
 MAYBE_OFF = (
     "`blocktill run` and the sandbox have these pages;"
     " `serve` wants BLOCKTILL_MERCHANT_PAGES=on"
@@ -128,15 +148,13 @@ def login(shell: Shell, merchant: str, till: bool) -> None:
         say(MAYBE_OFF)
     owner = find_merchant(shell.db, merchant)
     now = shell.now
-    url = merchant_sessions.login_url(
-        shell.db, shell.settings.base_url, owner.id, now, till
-    )
-    expires_at = iso_ms(to_ms(now + merchant_sessions.LINK_LIFE))
+    base_url = shell.settings.base_url
+    url = merchant_sessions.login_url(shell.db, base_url, owner.id, now, till)
     answer = {
         "merchant": merchant,
         "opens": OPENS[till],
         "url": url,
-        "expires_at": expires_at,
+        "expires_at": iso_ms(to_ms(now + merchant_sessions.LINK_LIFE)),
     }
     shell.answer(answer, url)
 
@@ -147,15 +165,12 @@ def login(shell: Shell, merchant: str, till: bool) -> None:
 def sessions(shell: Shell, merchant: str) -> None:
     """The browsers that are logged in to a merchant's pages, the newest first."""
     owner = find_merchant(shell.db, merchant)
-    rows = [
-        as_dict(row)
-        | {
-            "opens": OPENS[row.till_only],
-            "browser": " on ".join(filter(None, browser_and_system(row.browser))),
-        }
-        for row in merchant_sessions.sessions_of(shell.db, owner.id, shell.now)
-    ]
-    shell.show(rows, COLUMNS)
+    rows = []
+    for row in merchant_sessions.sessions_of(shell.db, owner.id, shell.now):
+        browser = " on ".join(filter(None, browser_and_system(row.browser)))
+        cells = {"opens": OPENS[row.till_only], "browser": browser}
+        rows.append(as_dict(row) | cells)
+    shell.show(rows, SESSION_COLUMNS)
 
 
 @click.command("logout")
@@ -172,5 +187,8 @@ def logout(shell: Shell, merchant: str, session: str | None) -> None:
             raise CommandError(f"there is no session {session!r}")
         say(f"logged out {session}")
         return
-    ended = merchant_sessions.end_all(shell.db, owner.id)
-    say(f"logged out {ended} browser{'' if ended == 1 else 's'}")
+    count = merchant_sessions.end_all(shell.db, owner.id)
+    if count == 1:
+        say("logged out 1 browser")
+    else:
+        say(f"logged out {count} browsers")

@@ -4,7 +4,8 @@ from typing import BinaryIO, cast
 
 import click
 
-from btcpay.cli.context import Shell, printable, say, with_json_shell
+from btcpay.cli.output import printable, say
+from btcpay.cli.shell import Shell, with_json_shell
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants import branding, merchants
 from btcpay.prices.price import Prices
@@ -17,6 +18,7 @@ from storage.values import Values
 
 BRAND_COLUMNS = "merchant name accent contact logo_type logo_sha256"
 LOGO_KIB = branding.MAX_LOGO_BYTES // 1024
+NO_MAIL: Values = {"address": None, "receipts": 0, "evening": 0}
 
 
 @click.command("brand")
@@ -37,7 +39,10 @@ def brand(
     shell: Shell, merchant: str, logo: BinaryIO | None, clear: bool, **texts: str | None
 ) -> None:
     """Show or set what a merchant's pages look like."""
-    content = logo.read(branding.MAX_LOGO_BYTES + 1) if logo else None
+    content = None
+    if logo:
+        # One byte more than is allowed, to see that it is too much.
+        content = logo.read(branding.MAX_LOGO_BYTES + 1)
     owner = merchants.find_merchant(shell.db, merchant)
     change = branding.brand_columns(content, **texts)
     row = merchants.set_brand(shell.db, owner.id, cast(Values, change), clear)
@@ -54,14 +59,18 @@ def currency(shell: Shell, merchant: str, code: str | None) -> None:
     Prints what a bitcoin costs in it. Past payments keep their value in the former one.
     """
     owner = merchants.find_merchant(shell.db, merchant)
-    kept = owner.currency
+    current = owner.currency
     if code is not None:
-        kept = checked_currency(code)
-        merchants.set_currency(shell.db, owner.id, kept)
-    price = Prices(shell.settings).rate_for(kept).current_price_or_none()
+        current = checked_currency(code)
+        merchants.set_currency(shell.db, owner.id, current)
+    price = Prices(shell.settings).rate_for(current).current_price_or_none()
+    row = {"merchant": merchant, "currency": current, "price": None}
     if price is None:
-        say(f"no price in {kept} now: nothing can be sold until enough sources agree")
-    row = {"merchant": merchant, "currency": kept, "price": price and f"{price:f}"}
+        say(
+            f"no price in {current} now: nothing can be sold until enough sources agree"
+        )
+    else:
+        row["price"] = f"{price:f}"
     shell.show([row], "merchant currency price")
 
 
@@ -72,11 +81,11 @@ def currency(shell: Shell, merchant: str, code: str | None) -> None:
 def timezone(shell: Shell, merchant: str, name: str | None) -> None:
     """Show or set the time zone that divides a merchant's days, past ones too."""
     owner = merchants.find_merchant(shell.db, merchant)
-    kept = owner.timezone
+    zone = owner.timezone
     if name is not None:
-        kept = checked_zone(name)
-        merchants.set_timezone(shell.db, owner.id, kept)
-    shell.show([{"merchant": merchant, "timezone": kept}], "merchant timezone")
+        zone = checked_zone(name)
+        merchants.set_timezone(shell.db, owner.id, zone)
+    shell.show([{"merchant": merchant, "timezone": zone}], "merchant timezone")
 
 
 @click.command("mail")
@@ -99,27 +108,39 @@ def mail(
     merchant: str,
     address: str | None,
     language: str | None,
-    **switches: bool | None,
+    receipts: bool | None,
+    evening: bool | None,
 ) -> None:
     """Show or set where a merchant gets mail about payments; `off`: no mail, no receipts."""
     owner = merchants.find_merchant(shell.db, merchant)
-    asked = {name: int(is_on) for name, is_on in switches.items() if is_on is not None}
-    change = cast(Values, asked)
+    change: Values = {}
+    if address == "off":
+        change |= NO_MAIL
+    elif address is not None:
+        change["address"] = _mail_address(address)
+    if receipts is not None:
+        change["receipts"] = int(receipts)
+    if evening is not None:
+        change["evening"] = int(evening)
     if language:
         change["language"] = language
-    if address == "off":
-        change = {"address": None, "receipts": 0, "evening": 0, **change}
-    elif address is not None:
-        try:
-            change["address"] = checked_address(address.strip())
-        except ValueError as error:
-            raise CommandError(f"{printable(address)} is not {error}") from None
     row = merchants.set_mail(shell.db, owner.id, change, shell.now)
     if change and not shell.settings.has_mail:
         say("nothing is sent until BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM are set")
-    switched = {name: bool(getattr(row, name)) for name in switches}
-    shown = as_dict(row) | {"merchant": merchant} | switched
-    shell.show([shown], "merchant address receipts evening language")
+    cells = as_dict(row) | {
+        "merchant": merchant,
+        "receipts": bool(row.receipts),
+        "evening": bool(row.evening),
+    }
+    shell.show([cells], "merchant address receipts evening language")
+
+
+def _mail_address(text: str) -> str:
+    """Raises CommandError for a text that is no address."""
+    try:
+        return checked_address(text.strip())
+    except ValueError as error:
+        raise CommandError(f"{printable(text)} is not {error}") from None
 
 
 @click.command("return")
@@ -128,7 +149,7 @@ def mail(
 @click.option("--paid", metavar="URL", help="Where the page of a paid invoice leads.")
 @click.option("--unpaid", metavar="URL", help="Where the page of an unpaid one leads.")
 @with_json_shell
-def way_back(
+def return_(
     shell: Shell, merchant: str, off: str | None, paid: str | None, unpaid: str | None
 ) -> None:
     """Show or set the pages' link back to the shop; {invoice} is replaced by the id."""
@@ -137,13 +158,17 @@ def way_back(
             "either --paid URL and maybe --unpaid URL, or off, or nothing"
         )
     owner = merchants.find_merchant(shell.db, merchant)
-    change = Values()
+    change: Values = {}
     if off or paid:
-        urls = [
-            None if url is None else branding.checked_url(url) for url in (paid, unpaid)
-        ]
-        change = {"return_paid": urls[0], "return_unpaid": urls[1]}
+        change["return_paid"] = _url_or_none(paid)
+        change["return_unpaid"] = _url_or_none(unpaid)
     row = merchants.set_brand(shell.db, owner.id, change)
-    shell.show(
-        [as_dict(row) | {"merchant": merchant}], "merchant return_paid return_unpaid"
-    )
+    cells = as_dict(row) | {"merchant": merchant}
+    shell.show([cells], "merchant return_paid return_unpaid")
+
+
+def _url_or_none(text: str | None) -> str | None:
+    """Raises CommandError for a text that is no URL."""
+    if text is None:
+        return None
+    return branding.checked_url(text)

@@ -14,41 +14,44 @@ from btcpay.cli.setup.machine import STATE
 from btcpay.values.errors import CommandError
 
 BACKUPS = Path("/var/backups/blocktill")
-KINDS = (
-    "run",
-    "cron",
-)  # the whole shop in one process, or a service and a check every minute
+# The whole shop in one process, or a service and a check every minute.
+KINDS = ("run", "cron")
 NONE = "none"
-OF_CRON = ("blocktill-check.service", "blocktill-check.timer")
-STARTED = ("blocktill.service", "blocktill-check.timer", "blocktill-backup.timer")
-SYSTEMD = Path(
-    "/run/systemd/system"
-)  # sd_booted(3): there when systemd runs the machine
+CRON_UNITS = ("blocktill-check.service", "blocktill-check.timer")
+STARTING_UNITS = (
+    "blocktill.service",
+    "blocktill-check.timer",
+    "blocktill-backup.timer",
+)
+# sd_booted(3): the folder exists if systemd runs the machine.
+SYSTEMD = Path("/run/systemd/system")
 SYSTEMCTL = "systemctl"
 OWN = Path("/etc/systemd/system")
 PACKAGED = Path("/usr/lib/systemd/system")
 _FILES = resources.files("btcpay.cli.setup") / "files"
-_ONE_WORD = re.compile(r"[^\s%$\"'\\;]+")
+_PLAIN_WORD = re.compile(r"[^\s%$\"'\\;]+")
 
 
-def chosen_kind(kind: str | None, is_started: bool | None, command: str) -> str:
-    """One of KINDS, by default where root has a systemd, or NONE.
+def choose_kind(kind: str | None, is_started: bool | None, command: str) -> str:
+    """One of KINDS, or NONE. By default root gets units if systemd runs this machine.
 
     Raises CommandError for units that nothing here would start, and UsageError for a start of none.
     """
-    usual = KINDS[0] if os.geteuid() == 0 and SYSTEMD.is_dir() else NONE
-    chosen = kind or usual
-    is_systemd_needed = chosen != NONE or is_started
+    if not kind:
+        kind = NONE
+        if os.geteuid() == 0 and SYSTEMD.is_dir():
+            kind = KINDS[0]
+    is_systemd_needed = kind != NONE or is_started
     if is_systemd_needed and shutil.which(SYSTEMCTL) is None:
         raise CommandError(
             "this machine has no systemd (no systemctl): say --units none --no-start, and start the"
             f" shop by {command} run"
         )
-    if chosen == NONE and is_started:
+    if kind == NONE and is_started:
         raise click.UsageError(
             "--start needs units: say --units run, or start the shop yourself"
         )
-    return chosen
+    return kind
 
 
 def template(name: str) -> str:
@@ -68,45 +71,51 @@ def units(
     Raises CommandError for a path that a unit cannot hold.
     """
     for text in (str(program), str(env_file), user, str(state or ""), str(backups)):
-        if text and not _ONE_WORD.fullmatch(text):
+        if text and not _PLAIN_WORD.fullmatch(text):
             raise CommandError(
                 f"a unit cannot name {text!r}: choose a path without blanks or special characters"
             )
-    elsewhere = state if state and not state.is_relative_to(STATE) else None
     changes = {
         "/opt/blocktill/bin/blocktill": str(program),
         "/etc/blocktill.env": str(env_file),
         str(BACKUPS): str(backups),
         "User=blocktill\n": f"User={user}\n",
         "Group=blocktill\n": "",  # the user's own
-        "\nUMask=": f"\nReadWritePaths={elsewhere}\nUMask="
-        if elsewhere
-        else "\nUMask=",
-        " run\n": " run\n" if kind == "run" else " serve\n",
     }
-    names = {
-        file.name
-        for file in _FILES.iterdir()
-        if file.name.endswith((".service", ".timer"))
-    }
-    found = {
-        name: template(name)
-        for name in names.difference(() if kind == "cron" else OF_CRON)
-    }
-    for old, new in changes.items():
-        found = {name: text.replace(old, new) for name, text in found.items()}
-    return found
+    if state and not state.is_relative_to(STATE):
+        changes["\nUMask="] = f"\nReadWritePaths={state}\nUMask="
+    if kind != "run":
+        changes[" run\n"] = " serve\n"
+    texts = {}
+    for name in _names(kind):
+        text = template(name)
+        for old, new in changes.items():
+            text = text.replace(old, new)
+        texts[name] = text
+    return texts
+
+
+def _names(kind: str) -> list[str]:
+    """The names of the units of this kind."""
+    names = [file.name for file in _FILES.iterdir()]
+    names = [name for name in names if name.endswith((".service", ".timer"))]
+    if kind == "cron":
+        return names
+    return [name for name in names if name not in CRON_UNITS]
 
 
 def install(folder: Path, texts: Mapping[str, str]) -> list[str]:
     """Has systemd read these units, and no others of ours; the names of those written."""
-    for name in OF_CRON:
+    for name in CRON_UNITS:
         if name not in texts and (folder / name).exists():
             systemctl("disable", "--now", name)
             (folder / name).unlink()
-    written = write(folder, texts, PACKAGED if folder == OWN else None)
+    packaged = None
+    if folder == OWN:
+        packaged = PACKAGED
+    names = write(folder, texts, packaged)
     systemctl("daemon-reload")
-    return written
+    return names
 
 
 def write(
@@ -114,30 +123,32 @@ def write(
 ) -> list[str]:
     """Writes the units that differ from these texts; the names of those written.
 
-    What is not in `folder` systemd reads from `packaged`, where a package has put it.
+    A unit that is missing in `folder` is compared with the one in `packaged`: systemd reads it from
+    there.
     """
-    changed = []
+    names = []
     for name, text in sorted(texts.items()):
-        place = there = folder / name
-        if packaged and not place.exists():
-            there = packaged / name
-        if not there.exists() or there.read_text(encoding="utf-8") != text:
-            place.write_text(text, encoding="utf-8")
-            changed.append(name)
-    return changed
+        target = folder / name
+        present = target
+        if packaged and not target.exists():
+            present = packaged / name
+        if not present.exists() or present.read_text(encoding="utf-8") != text:
+            target.write_text(text, encoding="utf-8")
+            names.append(name)
+    return names
 
 
 def start(texts: Mapping[str, str]) -> None:
     """Starts the units, now and at each boot."""
-    started = [name for name in STARTED if name in texts]
-    systemctl("enable", "--now", *started)
-    systemctl("restart", started[0])  # it reads its settings once
+    names = [name for name in STARTING_UNITS if name in texts]
+    systemctl("enable", "--now", *names)
+    systemctl("restart", names[0])  # it reads its settings once
 
 
 def systemctl(*words: str) -> None:
-    """Raises CommandError with its error output."""
-    ended = subprocess.run(
+    """Runs systemctl. Raises CommandError with its error output."""
+    result = subprocess.run(
         [SYSTEMCTL, *words], capture_output=True, encoding="utf-8", errors="replace"
     )
-    if ended.returncode:
-        raise CommandError(f"systemctl {' '.join(words)}: {ended.stderr.strip()}")
+    if result.returncode:
+        raise CommandError(f"systemctl {' '.join(words)}: {result.stderr.strip()}")

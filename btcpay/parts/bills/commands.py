@@ -6,15 +6,10 @@ from typing import Any
 import click
 
 from btcpay import hooks
-from btcpay.cli.context import (
-    Shell,
-    add_list_and_show,
-    facts_of,
-    say,
-    with_json_shell,
-    with_shell,
-)
-from btcpay.cli.operation_options import number, order_fields
+from btcpay.cli.operation_options import order_fields, parse_number
+from btcpay.cli.output import say
+from btcpay.cli.resource_commands import add_list_and_show, facts_of
+from btcpay.cli.shell import Shell, with_json_shell, with_shell
 from btcpay.invoices.create import order_of
 from btcpay.invoices.links import most
 from btcpay.merchants.merchants import find_merchant
@@ -37,7 +32,11 @@ bill = click.Group("bill", help="Bills, which are priced when they are paid.")
 @bill.command("create")
 @click.argument("merchant")
 @click.option(
-    "--amount", required=True, callback=number, metavar="A", help="The amount owed."
+    "--amount",
+    required=True,
+    callback=parse_number,
+    metavar="A",
+    help="The amount owed.",
 )
 @click.option("--currency", metavar="EUR", help="[default: the merchant's]")
 @click.option(

@@ -6,8 +6,10 @@ from typing import Any
 import click
 
 from btcpay import hooks
-from btcpay.cli.context import Shell, add_list_and_show, say, with_json_shell
-from btcpay.cli.operation_options import number, order_fields
+from btcpay.cli.operation_options import order_fields, parse_number
+from btcpay.cli.output import say
+from btcpay.cli.resource_commands import add_list_and_show
+from btcpay.cli.shell import Shell, with_json_shell
 from btcpay.invoices.create import live_price
 from btcpay.invoices.status import find_invoice
 from btcpay.parts.refunds import acts, by_hand, queries, sums
@@ -27,7 +29,7 @@ refund = click.Group("refund", help="Refunds, which the merchant's own wallet se
 @click.option("--sats", "amount_sats", type=click.IntRange(1), help=_SATS)
 @click.option(
     "--amount",
-    callback=number,
+    callback=parse_number,
     metavar="A",
     help="An amount of money, at its worth now.",
 )

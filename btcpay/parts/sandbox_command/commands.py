@@ -21,8 +21,10 @@ import requests
 from btcpay import hooks
 from btcpay.check.beginning import begin_chain
 from btcpay.cli.children import LOOKS_EVERY_S, Children, exit_status
-from btcpay.cli.context import Shell, Stop, write_data
-from btcpay.cli.merchant.access import kept_key
+from btcpay.cli.merchant.access import play_money_key
+from btcpay.cli.output import write_data
+from btcpay.cli.shell import Shell
+from btcpay.cli.stop import Stop
 from btcpay.merchants.sessions import login_url
 from btcpay.parts.sandbox_command.demo import MERCHANT, add_webhook, merchant_id, pages
 from btcpay.parts.sandbox_command.place import Place, command_line
@@ -108,9 +110,9 @@ def _started(place: Place, db: Database, stop: Stop) -> Iterator[tuple[str, Chil
     """
     network = place.settings.network
     owner_id = merchant_id(db, place.settings)
-    key = kept_key(db, network, owner_id, place.state / "write_key")
+    key = play_money_key(db, network, owner_id, place.state / "write_key")
     # The workbench has a key of its own, since limits count by key.
-    kept_key(db, network, owner_id, place.state / "workbench_key")
+    play_money_key(db, network, owner_id, place.state / "workbench_key")
     add_webhook(db, owner_id, place.chain_url, place.state / "webhook_secret")
     with Children(place.programs_environ, STOP_TIMEOUT_S, place.log) as children:
         where = ("--port", str(place.port), "--state", str(place.state))

@@ -6,7 +6,7 @@ from typing import Any
 
 import requests
 
-from btcpay.cli.merchant.access import keep
+from btcpay.cli.merchant.access import write_secret
 from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
 from btcpay.notify import receivers
@@ -37,7 +37,9 @@ def add_webhook(db: Database, owner_id: int, chain_url: str, file: Path) -> None
         if row.url and row.url.endswith(WEBHOOK_PATH):
             receivers.remove(db, row.id)
     url = chain_url + WEBHOOK_PATH
-    keep(file, str(receivers.add(db, owner_id, url, None, [], utc_now()).secret))
+    write_secret(
+        file, str(receivers.add(db, owner_id, url, None, [], utc_now()).secret)
+    )
 
 
 def merchant_id(db: Database, settings: Settings) -> int:

@@ -1,0 +1,81 @@
+"""Deliveries beside a check: no check waits for a receiver, and no program for the mail."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from peewee import PeeweeException
+
+from btcpay.cli.shell import Shell
+from btcpay.notify.delivery_queue import MAIL_PART, PROGRAM_PARTS, Delivered
+from btcpay.notify.outbox import Outbox, new_send
+from btcpay.values.times import utc_now
+from storage import locks
+from storage.database import in_one_line
+
+log = logging.getLogger(__name__)
+
+
+class Deliveries:
+    """All deliveries, in two threads: one for mail, one for everything else."""
+
+    def __init__(self, shell: Shell) -> None:
+        programs = PROGRAM_PARTS[shell.db.is_server]
+        self._threads = (
+            DeliveryThread(shell, programs),
+            DeliveryThread(shell, [MAIL_PART]),
+        )
+
+    def start(self) -> None:
+        """Delivers what is due, unless the last run is still under way."""
+        for thread in self._threads:
+            thread.start()
+
+    def wait(self) -> None:
+        """Waits until the runs have ended."""
+        for thread in self._threads:
+            thread.wait()
+
+
+class DeliveryThread:
+    """An outbox of some parts of the receivers, in a thread of its own."""
+
+    def __init__(self, shell: Shell, parts: Sequence[str]) -> None:
+        send = new_send(shell.settings)
+        self._shell = shell
+        self._parts = parts
+        self._outbox = Outbox(shell.db, shell.settings, utc_now, send)
+        self._thread = threading.Thread()
+
+    def start(self) -> None:
+        if not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
+
+    def wait(self) -> None:
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            result = self._deliver()
+        except PeeweeException as error:
+            log.error("nothing could be delivered: %s", in_one_line(error))
+            return
+        finally:
+            self._shell.db.close()  # this thread's connection
+        if result.delivered or result.failed:
+            log.info(
+                "notifications: %d delivered, %d not", result.delivered, result.failed
+            )
+
+    def _deliver(self) -> Delivered:
+        """Delivers what is due for the parts that no other process has taken."""
+        db = self._shell.db
+        url = self._shell.settings.database_url
+        with ExitStack() as held_locks:
+
+            def take(part: str) -> bool:
+                return held_locks.enter_context(locks.only_one(db, url, part))
+
+            return self._outbox.run(take=take, only=self._parts)

@@ -1,0 +1,77 @@
+"""`wallet`: the facts that a merchant's wallet needs."""
+
+import click
+import orjson
+
+from btcpay.cli.output import json_lines, write_data
+from btcpay.cli.shell import Shell, with_json_shell
+from btcpay.merchants.account import MOST_IN_RANGE, derive, import_request
+from btcpay.merchants.merchants import MARGIN, find_merchant, gap_of_merchant
+from storage.queries import merchants
+from storage.statement import changed
+
+A_COUNT = click.IntRange(1, MOST_IN_RANGE)
+wallet = click.Group("wallet", help="The facts that a merchant's wallet needs.")
+
+
+@wallet.command("export")
+@click.argument("merchant")
+@click.option(
+    "--count", type=A_COUNT, help=f"[default: all given out, and {MARGIN} more]"
+)
+@click.option(
+    "--addresses",
+    "as_addresses",
+    is_flag=True,
+    help="A plain list of addresses instead.",
+)
+@with_json_shell
+def wallet_export(
+    shell: Shell, merchant: str, count: int | None, as_addresses: bool
+) -> None:
+    """Write the descriptor for Bitcoin Core's importdescriptors, with its range.
+
+    For a wallet without private keys:
+    bitcoin-cli -rpcwallet=NAME importdescriptors "$(blocktill wallet export MERCHANT)".
+    """
+    row = find_merchant(shell.db, merchant)
+    indexes = range(count or row.next_index + MARGIN + 1)
+    if as_addresses:
+        _write_addresses(shell, row.descriptor, indexes)
+        return
+    request = import_request(row, indexes[-MOST_IN_RANGE:])
+    # One line, so that the shell passes it on as one word.
+    shell.answer([request], orjson.dumps([request]).decode())
+
+
+def _write_addresses(shell: Shell, descriptor: str, indexes: range) -> None:
+    """Writes each address once it is derived: there may be a million."""
+    network = shell.settings.network
+    addresses = (derive(descriptor, index, network) for index in indexes)
+    if shell.as_json:
+        for line in json_lines(addresses):
+            write_data(line.encode())
+        return
+    for address in addresses:
+        write_data(f"{address}\n".encode())
+
+
+@wallet.command("gap")
+@click.argument("merchant")
+@click.argument("limit", type=A_COUNT, required=False)
+@with_json_shell
+def wallet_gap(shell: Shell, merchant: str, limit: int | None) -> None:
+    """Note the gap limit that the wallet has now; without LIMIT, show the last one noted.
+
+    It is 20 until you set it. `blocktill doctor` warns when three quarters of it are used.
+    """
+    row = find_merchant(shell.db, merchant)
+    if limit is not None:
+        shell.db.run(merchants.SAY_GAP, id=row.id, wallet_gap_limit=limit)
+        row = changed(row, wallet_gap_limit=limit)
+    needed = gap_of_merchant(shell.db, row).limit
+    noted = row.wallet_gap_limit
+    shell.answer(
+        {"needed": needed, "said": noted},
+        f"the wallet needs a gap limit of {needed}; it is taken to have {noted}",
+    )

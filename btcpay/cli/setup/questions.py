@@ -1,0 +1,131 @@
+"""The questions of `setup` about settings, and what each accepts as an answer."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from btcpay.settings.settings import PREFIX, read
+from btcpay.values.errors import SettingsError
+
+NONE = "none"  # typed for a setting that is to stay unset
+SQLITE = "sqlite:///"
+Answers = dict[str, str]
+
+
+class Question(NamedTuple):
+    """A setting that `setup` asks for.
+
+    `usual` is the answer if none is given, or None if one must be given. If `is_asked` is False,
+    the setting has an option alone. If `is_written`, the file has it even if it is the usual one.
+    """
+
+    name: str
+    text: str
+    usual: str | None = ""
+    is_asked: bool = True
+    is_written: bool = False
+
+    @property
+    def option(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + self.name.upper()
+
+
+QUESTIONS = (
+    Question("network", "Network (testnet4 to try, mainnet for real money)", None),
+    Question("base_url", "Public address, such as https://pay.example.com", None),
+    Question("database_url", "Database"),
+    Question(
+        "proxy",
+        "Proxy for explorers and tickers, such as socks5h://127.0.0.1:9050 for Tor",
+    ),
+    Question(
+        "trusted_proxies", "How many reverse proxies are in front (nginx, Caddy)", "0"
+    ),
+    Question(
+        "email_retention_days",
+        "Days until customers' addresses are erased (0: never)",
+        "0",
+    ),
+    Question(
+        "smtp_url",
+        "Mail server, such as smtps://user:password@mail.example.com (or none)",
+    ),
+    Question(
+        "mail_from", "Sender of that mail, such as shop@example.com (none: no mail)"
+    ),
+    Question(
+        "merchant_pages",
+        "The merchant's pages in a browser (on or off)",
+        "on",
+        is_written=True,
+    ),
+    Question(
+        "peers", "Nodes to read blocks from, such as 10.0.0.5:8333.", is_asked=False
+    ),
+    Question("bind", "Where the service listens, as host:port.", is_asked=False),
+)
+
+
+def default_of(
+    question: Question,
+    answers: Mapping[str, str],
+    present: Mapping[str, str],
+    state: Path,
+) -> str | None:
+    """The setting's present value, or the default that follows from the earlier `answers`.
+
+    None if there is neither. `state`: the folder of a new database.
+    """
+    value = present.get(question.variable, "").strip()
+    if question.name == "database_url":  # it belongs to one network
+        network = answers["BLOCKTILL_NETWORK"]
+        has_other_network = network != present.get("BLOCKTILL_NETWORK")
+        if not value or (has_other_network and value.startswith(SQLITE)):
+            return f"{SQLITE}{state}/{network}.db"
+    if question.name == "trusted_proxies" and not value:
+        # The service itself speaks no TLS.
+        if urlsplit(answers["BLOCKTILL_BASE_URL"]).scheme == "https":
+            return "1"
+        return "0"
+    return value or question.usual
+
+
+def validate_answer(question: Question, text: str, answers: Mapping[str, str]) -> str:
+    """The setting's text, "" for none. Raises ValueError, which says what is accepted."""
+    text = text.strip()
+    if text == NONE:
+        text = ""
+    if not text and question.usual is None:
+        raise ValueError(f"{question.option} is needed")
+    is_sqlite = question.name == "database_url" and text.startswith(SQLITE)
+    if is_sqlite and not text.removeprefix(SQLITE).startswith("/"):
+        raise ValueError(
+            "an absolute path: sqlite:// and then /path, with four slashes in all"
+        )
+    try:
+        read({**answers, question.variable: text})
+    except SettingsError as error:
+        # Mistakes in other settings are those settings' own.
+        beginnings = (f"{question.variable} ", f"{question.variable}_FILE")
+        for mistake in error.mistakes:
+            if mistake.startswith(beginnings):
+                raise ValueError(mistake) from None
+    return text
+
+
+def worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:
+    """The answers that differ from the file, or from the default if the file says nothing."""
+    changes = {}
+    for question in QUESTIONS:
+        text = answers.get(question.variable, "")
+        unwritten = question.usual or ""
+        if question.is_written:
+            unwritten = ""
+        if text != present.get(question.variable, unwritten):
+            changes[question.variable] = text
+    return changes

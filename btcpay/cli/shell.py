@@ -1,0 +1,86 @@
+"""The shell that commands get: the settings, the database, and the way to answer."""
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property, update_wrapper
+from typing import Any
+
+import click
+
+from btcpay.cli.output import answer_json, say, show
+from btcpay.settings.settings import Settings, is_said, read_or_exit
+from btcpay.values.times import utc_now
+from storage.database import Database, place_of
+from storage.versions import open_ready
+
+# Settings whose defaults are rarely wanted: a command says which ones it uses.
+NOTABLE_DEFAULTS = ("BLOCKTILL_NETWORK", "BLOCKTILL_DATABASE_URL")
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+json_option = click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+limit_option = click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True
+)
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The settings of this invocation, its database and its way to answer."""
+
+    settings: Settings
+    as_json: bool = False
+
+    @cached_property
+    def db(self) -> Database:
+        """The database, closed when the command ends. Raises DatabaseNotReady."""
+        db = open_ready(self.settings.database_url, self.settings.network.name)
+        click.get_current_context().call_on_close(db.close)
+        return db
+
+    @property
+    def now(self) -> datetime:
+        """The time: only entry points read the clock."""
+        return utc_now()
+
+    def answer(self, value: Any, text: str | None) -> None:
+        """Answers with `value` if JSON is wanted, else with `text` unless it is None."""
+        if self.as_json:
+            answer_json(value)
+        elif text is not None:
+            click.echo(text)
+
+    def show(self, rows: Iterable[object], columns: str) -> None:
+        """Answers with these columns of the rows, which are divided by blanks."""
+        show(rows, columns, self.as_json)
+
+
+def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command its Shell. Mistakes in words or settings end it first, with status 2."""
+
+    def command(*args: Any, as_json: bool = False, **kwargs: Any) -> Any:
+        require_text(kwargs.values())
+        settings = read_or_exit(os.environ)
+        defaults = [name for name in NOTABLE_DEFAULTS if not is_said(os.environ, name)]
+        if defaults:
+            place = f"{settings.network.name}, {place_of(settings.database_url)}"
+            say(f"{' and '.join(defaults)} not set: this is {place}")
+        return function(Shell(settings, as_json), *args, **kwargs)
+
+    return update_wrapper(command, function)
+
+
+def with_json_shell(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`with_shell`, and the option --json."""
+    return json_option(with_shell(function))
+
+
+def require_text(values: Iterable[Any]) -> None:
+    """Refuses words with lone surrogates (bytes that are no UTF-8), which no database stores.
+
+    A path may have them.
+    """
+    for value in values:
+        if isinstance(value, str) and LONE_SURROGATE.search(value):
+            raise click.UsageError(f"{value!a} is not UTF-8")

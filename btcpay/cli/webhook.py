@@ -1,0 +1,144 @@
+"""`webhook`: the receivers of events, and what was delivered to them."""
+
+import json
+import sys
+
+import click
+
+from btcpay.cli.output import say
+from btcpay.cli.shell import Shell, limit_option, with_json_shell, with_shell
+from btcpay.merchants.merchants import find_merchant
+from btcpay.notify import receivers
+from btcpay.notify.events import KINDS, sample_event
+from btcpay.notify.outbox import new_send
+from btcpay.values.errors import CommandError
+from schemas.resources import Resources
+from storage.queries import deliveries
+from storage.queries.receivers import LIST
+from storage.statement import as_dict
+
+LIST_COLUMNS = (
+    "id merchant url command kinds pending failing_since_at"
+    " disabled_at disabled_reason created_at"
+)
+DELIVERY_COLUMNS = "number event_id kind state attempts status tried_at next_at answer"
+TEST_COLUMNS = "kind event_id is_taken status answer"
+KIND = click.Choice([*KINDS])  # docs/developers/events.md
+webhook = click.Group(
+    "webhook", help="Receivers of events: a URL, signed, or a command."
+)
+
+
+@webhook.command("add")
+@click.argument("merchant")
+@click.argument("url", required=False)
+@click.option(
+    "--exec",
+    "command",
+    metavar="COMMAND",
+    help="A program that reads the event's body.",
+)
+@click.option(
+    "--kinds", multiple=True, type=KIND, metavar="KIND", help="Only this, or these."
+)
+@with_json_shell
+def webhook_add(
+    shell: Shell,
+    merchant: str,
+    url: str | None,
+    command: str | None,
+    kinds: tuple[str, ...],
+) -> None:
+    """Send events from now on to a URL or a command; the secret is shown only once."""
+    if (url is None) == (command is None):
+        raise click.UsageError("give a URL, or --exec COMMAND")
+    owner = find_merchant(shell.db, merchant)
+    if url is not None:
+        url = receivers.webhook_url(url, shell.settings.network)
+    wanted_kinds = [KINDS[kind] for kind in kinds]
+    row = receivers.add(shell.db, owner.id, url, command, wanted_kinds, shell.now)
+    shell.answer({"id": row.id, "secret": row.secret}, row.secret)
+    say(
+        f"added {row.id}; `blocktill webhook test {row.id}` tries it,"
+        " `blocktill check` delivers"
+    )
+
+
+@webhook.command("list")
+@with_json_shell
+def webhook_list(shell: Shell) -> None:
+    """All endpoints, how much waits for each, and why one is disabled."""
+    rows = []
+    for row in shell.db.rows(LIST):
+        kinds = json.loads(row.kinds or "null")
+        if not shell.as_json:
+            kinds = ", ".join(kinds or ["all"])
+        rows.append(as_dict(row) | {"kinds": kinds})
+    shell.show(rows, LIST_COLUMNS)
+
+
+@webhook.command("remove")
+@click.argument("webhook_id", metavar="ID")
+@with_shell
+def webhook_remove(shell: Shell, webhook_id: str) -> None:
+    """Remove an endpoint, and what waits for it."""
+    receivers.remove(shell.db, webhook_id)
+    say(f"removed {webhook_id}")
+
+
+@webhook.command("rotate")
+@click.argument("webhook_id", metavar="ID")
+@with_json_shell
+def webhook_rotate(shell: Shell, webhook_id: str) -> None:
+    """Make a new secret; for a day everything is signed with the old one too."""
+    row = receivers.rotate(shell.db, webhook_id, shell.now)
+    shell.answer({"id": row.id, "secret": row.secret}, row.secret)
+    say("for 24 more hours the old secret signs too")
+
+
+@webhook.command("test")
+@click.argument("webhook_id", metavar="ID")
+@with_json_shell
+def webhook_test(shell: Shell, webhook_id: str) -> None:
+    """Send a made-up `invoice.paid` now; exit status 1 if it was not accepted."""
+    endpoint = receivers.find_own(shell.db, webhook_id)
+    event = sample_event(
+        Resources(shell.settings.base_url), endpoint.merchant_id, shell.now
+    )
+    answer = new_send(shell.settings)(endpoint, event, shell.now)
+    cells = {"kind": event.kind.value, "event_id": event.id, "answer": answer.text}
+    shell.show([cells | answer._asdict()], TEST_COLUMNS)
+    sys.exit(not answer.is_taken)
+
+
+@webhook.command("deliveries")
+@click.argument("webhook_id", metavar="ID")
+@limit_option
+@with_json_shell
+def webhook_deliveries(shell: Shell, webhook_id: str, limit: int) -> None:
+    """The newest deliveries: how often each was tried, and what was answered."""
+    receivers.find(shell.db, webhook_id)
+    rows = shell.db.rows(deliveries.LIST, receiver_id=webhook_id, limit=limit)
+    shell.show(rows, DELIVERY_COLUMNS)
+
+
+@webhook.command("resend")
+@click.argument("webhook_id", metavar="ID")
+@click.option("--failed", is_flag=True, help="All that were given up.")
+@click.option(
+    "--since", type=click.IntRange(0), metavar="NUMBER", help="All after this number."
+)
+@with_shell
+def webhook_resend(
+    shell: Shell, webhook_id: str, failed: bool, since: int | None
+) -> None:
+    """Have the next check send events again, with the same ids; enables a disabled endpoint."""
+    if failed == (since is not None):
+        raise click.UsageError("give --failed or --since NUMBER")
+    if since is not None:
+        count = receivers.resend_since(shell.db, webhook_id, since, shell.now)
+    else:
+        count = receivers.resend_failed(shell.db, webhook_id, shell.now)
+    if not count and failed:
+        raise CommandError("nothing was given up")
+    say(f"the next check sends {count} again")
