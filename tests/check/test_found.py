@@ -7,7 +7,8 @@ from click import Context, style, unstyle
 
 from btcpay.check.report import Report
 from btcpay.cli.check.check import check
-from btcpay.cli.check.report import Reporter, summary_lines
+from btcpay.cli.check.report import Reporter
+from btcpay.cli.check.summary import summary_lines
 from btcpay.cli.shell import Shell
 from btcpay.merchants.merchants import set_mail
 from btcpay.notify.mail.transport import add_timed

@@ -6,7 +6,7 @@ import threading
 
 from btcpay.chain.progress import hours_to_read
 from btcpay.check.report import Report
-from btcpay.cli.check.report import lines_of
+from btcpay.cli.check.summary import summary_lines
 from tests.support.builders import until
 from tests.support.fake_esplora import FakeEsplora, Terminal
 
@@ -38,7 +38,7 @@ def test_a_check_says_how_many_blocks_are_left_and_in_how_many_hours_they_are_re
         (1_008, 3, "1008 blocks are still to be read, which takes about 3 hours"),
     ):
         assert said in "\n".join(
-            lines_of(Report(blocks_behind=behind, hours_behind=behind_h))
+            summary_lines(Report(blocks_behind=behind, hours_behind=behind_h))
         )
     assert [hours_to_read(blocks, 600) for blocks in (0, 1, 400, 401)] == [0, 1, 1, 2]
 

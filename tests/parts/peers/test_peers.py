@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from btcpay.cli.check.report import summary_lines
+from btcpay.cli.check.summary import summary_lines
 from btcpay.parts.peers import source
 from btcpay.parts.peers.findings import findings
 from btcpay.parts.peers.source import Peers
