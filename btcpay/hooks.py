@@ -12,12 +12,12 @@ no web pages. Parts are asked in the order of their names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 if (
     TYPE_CHECKING
@@ -28,6 +28,7 @@ if (
 
     import click
     from flask import Blueprint, Response
+    from peewee import Select
 
     from btcpay.chain.pool import Pool
     from btcpay.chain.sources import BlockSource, Listener
@@ -40,8 +41,8 @@ if (
     from btcpay.values.finding import Finding
     from btcpay.web.pages.visit import Line, Visit
     from btcpay.web.service import Service
-    from storage.database import Database
-    from storage.models import Invoice
+    from storage.database import Database, Row
+    from storage.models import Invoice, Merchant
     from storage.queries.invoices import InvoiceWith
     from storage.statement import Typed
 
@@ -91,6 +92,27 @@ class InvoiceFrame(Hook):
     frame_of: FrameOf
 
 
+class ReceiptLine(NamedTuple):
+    """A line of a receipt: its term, what the term stands for, and the text's class in the page."""
+
+    term: str
+    text: str
+    css_class: str
+
+
+class ReceiptLines(Protocol):
+    def __call__(self, db: Database, invoice_id: str) -> Iterable[ReceiptLine]:
+        """What the part adds to a paid invoice's receipt, in the language of the request."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipts(Hook):
+    """Asked by `checkout/snapshot.py`, for the page of a paid invoice."""
+
+    module = "receipt"
+    receipt_lines: ReceiptLines
+
+
 class ViewsOf(Protocol):
     def __call__(
         self, settings: Settings
@@ -104,8 +126,13 @@ class MenuEntry(Protocol):
 
 
 class TodayLines(Protocol):
-    def __call__(self, visit: Visit, shop: Any) -> list[Line]:
-        """Sentences on *Today*; `shop` is the row from which that page is made."""
+    def __call__(self, counts: Mapping[str, int]) -> list[Line]:
+        """Sentences on *Today*; `counts` are the numbers that `today_counts` has found."""
+
+
+class InboxLines(Protocol):
+    def __call__(self, visit: Visit) -> list[Line]:
+        """Sentences above the list of what needs the merchant's attention."""
 
 
 class MonthLines(Protocol):
@@ -125,14 +152,32 @@ class InvoiceCard(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class MerchantViews(Hook):
-    """Asked by the part `merchant_pages`, if there is one; `views` when the service starts."""
+    """Asked by the part `merchant_pages`, if there is one; `views` when the service starts.
+
+    Queries are parts of its own statements, asked for when it is imported, and are about the
+    `Merchant` of the outer query. `inbox` finds the ids of what waits for the merchant, on every
+    page: the invoice's if it is about one. `today_counts`: queries of one number each, by names
+    that no other part has; the slots `now` and `until` have the present and a week from now.
+    """
 
     module = "merchant_views"
     views: ViewsOf
     menu_entry: MenuEntry | None = None
+    inbox: Select | None = None
+    inbox_lines: InboxLines | None = None
+    today_counts: Mapping[str, Select] = field(default_factory=dict)
     today_lines: TodayLines | None = None
     month_lines: MonthLines | None = None
     invoice_card: InvoiceCard | None = None
+
+
+class PlugInShop(Protocol):
+    """The first argument of a view, after the service: the shop whose key asks."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def merchant_id(self) -> int: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,9 +253,21 @@ class KeepBlocks(Protocol):
         """For a chain that is given up: gives `height` to what must not be taken back."""
 
 
+class NeedsBlocks(Protocol):
+    def __call__(self, db: Database) -> bool:
+        """True while the part waits for blocks. If nobody does, the check reads none."""
+
+
+class FirstNeededMs(Protocol):
+    def __call__(self, db: Database) -> int | None:
+        """When the part first had something that blocks may concern; None before that."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Blocks(Hook):
     """Asked by `check/parts.py` for each block and each reorganisation.
+
+    `chain/progress.py` asks which blocks are needed at all.
 
     `matches` is asked before the block is stored, the others after it, each in a transaction of the
     part's own; what fails is tried again by itself.
@@ -221,6 +278,8 @@ class Blocks(Hook):
     connect_block: ConnectBlock
     disconnect_blocks: DisconnectBlocks
     keep_blocks: KeepBlocks
+    needs_blocks: NeedsBlocks
+    first_needed_ms: FirstNeededMs
 
 
 class RelatedIds(Protocol):
@@ -295,6 +354,33 @@ class Mails(Hook):
     module = "mail"
     name: str
     compose: ComposeMail
+
+
+# What an accountant reads
+
+
+class ExportLines(Protocol):
+    def __call__(
+        self, db: Database, merchant: Merchant, from_ms: int, before_ms: int, page: int
+    ) -> Iterator[Row]:
+        """Lines of the file of payments, oldest first, by `exports/payments.COLUMNS`.
+
+        Each is of what moved at from_ms <= `received_at` < before_ms; `page` rows are read at once.
+        """
+
+
+class WalletLabels(Protocol):
+    def __call__(self, db: Database, merchant: Merchant) -> Iterator[Row]:
+        """Labels for the merchant's wallet (BIP329), after those of invoices."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exports(Hook):
+    """Asked by `exports/payments.py`, for each file."""
+
+    module = "exports"
+    lines: ExportLines
+    labels: WalletLabels
 
 
 # What an operator types and reads

@@ -23,7 +23,8 @@ greenfield: api health http invoices merchants notify schemas settings settlemen
     web
 merchant_pages: bitcoin check checkout exports health invoices languages merchants notify schemas
     settings storage values web
-refunds: bitcoin cli invoices languages notify prices proofs schemas settings storage values web
+refunds: bitcoin cli exports invoices languages notify prices proofs schemas settings storage
+    values web
 bills: checkout cli invoices languages merchants notify prices settings storage values web
 peers: bitcoin chain http proofs settings storage values
 sandbox_command: check cli merchants notify settings storage values
@@ -37,7 +38,7 @@ backup: bitcoin chain merchants settings storage values
 health: bitcoin chain http merchants notify prices settings settlement storage values
 invoices: merchants notify prices schemas settings settlement storage values
 chain: bitcoin http proofs settings settlement storage values
-exports: bitcoin languages storage values
+exports: languages storage values
 merchants: bitcoin storage values
 notify: http languages schemas settings storage values
 prices: http settings values

@@ -16,6 +16,7 @@ from btcpay.bitcoin.header import Header, parse_header
 from btcpay.bitcoin.tx import coinbase_height, parse_tx
 from btcpay.chain.follow import add_header, check_headers, work_of
 from btcpay.chain.pool import Pool, open_sources
+from btcpay.chain.progress import first_needed_ms
 from btcpay.chain.sources import MAX_BLOCKS_BEHIND, BlockSource, fetch_proven_block
 from btcpay.proofs.verify import check_header
 from btcpay.settings.settings import Settings
@@ -69,7 +70,7 @@ def keep_first_header(
         return True
     if not db.rows(merchants.ALL):
         return False
-    made_at = from_ms(blocks.first_made_ms(db) or made_ms or to_ms(now()))
+    made_at = from_ms(first_needed_ms(db) or made_ms or to_ms(now()))
 
     def ask(
         at: datetime,

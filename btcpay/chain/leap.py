@@ -1,6 +1,6 @@
 """Whether this machine's clock may be believed, after all that the last runs saw. Pure.
 
-What a check makes or deletes by the clock cannot be taken back: bills of the next period with their
+What a check makes or deletes by the clock cannot be taken back: what parts make for a new period,
 mails, addresses that are erased. A clock that has leapt is believed when something else confirms
 it; a step back makes nothing, and is believed at once.
 

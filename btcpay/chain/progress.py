@@ -3,12 +3,13 @@
 import math
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
+from btcpay import hooks
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.queries import blocks
 from storage.queries.invoices import LATELY
-from storage.queries.lists import today
 
 # Of the hour's calls: kept for headers and the mempool while many blocks are to be read.
 KEPT_PART = 3
@@ -23,19 +24,35 @@ class Progress:
     behind: int
 
 
+class KnownBlocks(Protocol):
+    """The columns of `blocks.KNOWN`, in whatever row they were read."""
+
+    @property
+    def height(self) -> int | None: ...
+    @property
+    def mined_at(self) -> int | None: ...
+    @property
+    def behind(self) -> int: ...
+    @property
+    def is_at_stake(self) -> bool: ...
+
+
 def progress_of(db: Database, now: datetime) -> Progress | None:
     """None until a first header is kept: when a merchant is made, or at the next check."""
-    found = db.row(blocks.PROGRESS, finished_after=to_ms(now - LATELY))
-    if found:
-        return progress_from_row(found)
-    return None
-
-
-def progress_from_row(found: blocks.Known | today.Shop) -> Progress | None:
-    if found.height is None or found.mined_at is None:
+    row = db.row(blocks.PROGRESS, finished_after=to_ms(now - LATELY))
+    if row is None:
         return None
-    behind = found.behind if found.is_at_stake else 0
-    return Progress(found.height, from_ms(found.mined_at), behind)
+    return progress_from_row(db, row)
+
+
+def progress_from_row(db: Database, row: KnownBlocks) -> Progress | None:
+    """The progress that a row says; None before the first header."""
+    if row.height is None or row.mined_at is None:
+        return None
+    behind = row.behind
+    if behind and not (row.is_at_stake or _is_needed_by_parts(db)):
+        behind = 0
+    return Progress(row.height, from_ms(row.mined_at), behind)
 
 
 def hours_to_read(behind: int, per_hour: int) -> int:
@@ -45,4 +62,16 @@ def hours_to_read(behind: int, per_hour: int) -> int:
 
 def is_at_stake(db: Database, now: datetime) -> bool:
     """True if any money may come, go, or go back; otherwise no block is read."""
-    return bool(db.only(blocks.AT_STAKE, finished_after=to_ms(now - LATELY))[0])
+    of_invoices = db.only(blocks.AT_STAKE, finished_after=to_ms(now - LATELY))[0]
+    return bool(of_invoices) or _is_needed_by_parts(db)
+
+
+def _is_needed_by_parts(db: Database) -> bool:
+    return any(part.needs_blocks(db) for part in hooks.of(hooks.Blocks))
+
+
+def first_needed_ms(db: Database) -> int | None:
+    """When the first block could be needed: money was asked for, or a part began; None before."""
+    times = [db.only(blocks.FIRST_INVOICE)[0]]
+    times += [part.first_needed_ms(db) for part in hooks.of(hooks.Blocks)]
+    return min((ms for ms in times if ms is not None), default=None)

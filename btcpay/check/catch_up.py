@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from btcpay.chain.first_header import keep_first_header
 from btcpay.chain.follow import Follower
-from btcpay.chain.progress import is_at_stake
+from btcpay.chain.progress import first_needed_ms, is_at_stake
 from btcpay.check.apply import try_apply
 from btcpay.check.block_reader import BlockReader
 from btcpay.check.facts import receipt_prices
@@ -102,7 +102,7 @@ class CatchUp(BlockReader):
 
         By a clock that is ahead of the first invoice none is.
         """
-        first_ms = blocks.first_made_ms(self.db)
+        first_ms = first_needed_ms(self.db)
         if first_ms is not None and from_ms(first_ms) <= now:
             self.db.run(
                 blocks.SKIP, mined_before=to_ms(from_ms(first_ms) - BEFORE_THE_FIRST)

@@ -227,8 +227,8 @@ class Checker(CatchUp):
                 ("blocks", "", report.blocks_read),
             ):
                 self.db.run(tallies.ADD, name=name, label=label, total=total)
-        # Neither erasing nor a bill can be taken back, so the sources must confirm the time first:
-        # after a start without a network the clock may be years off.
+        # What is made or erased by the clock cannot be taken back, so the sources must confirm the
+        # time first: after a start without a network the clock may be years off.
         if report.answered and not report.clock_ahead_s and not report.stuck:
             self._take_turns_in_time(report, now)
         report.parts_behind = self.db.only(part_work.FAILED_COUNT)[0]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from btcpay import hooks
 from btcpay.chain.progress import hours_to_read, progress_of
 from btcpay.invoices.status import checked_ms, rules_for
 from btcpay.merchants.account import dust_limit_of
@@ -16,8 +17,8 @@ from btcpay.values.ids import is_id
 from btcpay.values.statuses import CheckoutState, InvoiceStatus, LinkStatus
 from btcpay.values.times import iso, iso_ms, to_ms
 from btcpay.web.service import Service
-from storage.models import Invoice, Refund
-from storage.queries import attentions, invoices, links, refunds
+from storage.models import Invoice
+from storage.queries import attentions, invoices, links
 from storage.statement import changed
 
 # What comes now is late, or on top.
@@ -41,7 +42,7 @@ class Notices:
     link_is_active: bool = False  # its payment link makes another one
     blocks_behind: int = 0  # that are still to be read, when there are many
     hours_behind: int = 0  # to read them, roughly
-    sent_back: Sequence[Refund] = ()  # on a receipt
+    receipt_lines: Sequence[hooks.ReceiptLine] = ()  # of parts
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,12 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
     db = service.db
     state = snapshot.state
     if state == CheckoutState.PAID:
-        return Notices(sent_back=db.rows(refunds.SENT_OF_INVOICE, invoice_id=row.id))
+        lines = [
+            line
+            for part in hooks.of(hooks.Receipts)
+            for line in part.receipt_lines(db, row.id)
+        ]
+        return Notices(receipt_lines=lines)
     if state == CheckoutState.CANCELED:
         return Notices()
     attention = db.row(attentions.OF_INVOICE, invoice_id=row.id)

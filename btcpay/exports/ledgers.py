@@ -51,7 +51,7 @@ def spreadsheet(records: Iterable[Row], language: str, zone: tzinfo) -> Iterator
             record[name] or "" for name in ("value_at_receipt", "tip", "amount_btc")
         ]
         value, tip, btc = (text.replace(".", mark) for text in sums)
-        status = record["invoice_status"]  # a refund without an invoice has none
+        status = record["invoice_status"]  # what is of no invoice has none
         texts += [status and gettext(status.capitalize()), record["currency"]]
         began = [record["day"], f"{at:%H:%M}", record["invoice_id"]]
         return [*began, *texts, value, tip, btc, _txid(record)]

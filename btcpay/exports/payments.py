@@ -5,23 +5,22 @@ import io
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from heapq import merge
 from itertools import chain, pairwise
+from typing import Protocol
 
 import orjson
 
-from btcpay.bitcoin.tx import parse_tx
+from btcpay import hooks
 from btcpay.values.money import SATS_PER_BTC, value_of
 from btcpay.values.texts import is_unseen
 from btcpay.values.times import date_of, day_of, iso_ms, zone_of
 from storage.database import Database, Row, Values, grouped
-from storage.models import Invoice, Merchant, Output, Refund
-from storage.queries import refunds
+from storage.models import Invoice, Merchant, Output
 from storage.queries.lists import exports, keyset
 from storage.queries.payments import PaymentWith
-from storage.queries.refunds import SentRefund
 from storage.statement import as_dict, blank
 
 COLUMNS = (
@@ -91,34 +90,25 @@ def payment_records(
 ) -> Iterator[Row]:
     """The merchant's payments with from_ms <= received < before_ms, oldest first, by COLUMNS.
 
-    Among them the refunds that were sent then, their sums negative.
+    Among them is what parts say was moved then.
     """
-    of: Values = {"merchant_id": merchant.id, "before": before_ms}
-    sent = chain.from_iterable(keyset.pages(db, refunds.SENT, page, from_ms, **of))
-    both = (
-        _came(db, merchant, from_ms, before_ms, page),
-        (_refund(merchant, row) for row in sent),
-    )
-    return merge(*both, key=lambda record: str(record["received_at"]))
+    sources = [_came(db, merchant, from_ms, before_ms, page)]
+    for part in hooks.of(hooks.Exports):
+        sources.append(part.lines(db, merchant, from_ms, before_ms, page))
+    return merge(*sources, key=lambda record: str(record["received_at"]))
 
 
-def _refund(merchant: Merchant, row: SentRefund) -> Row:
-    """The line of a refund that was sent, at its worth then; `payment_id` is the refund's."""
-    sats = row.sent_sats or row.amount_sats
-    quote = row.price_usd and value_of(sats, Decimal(row.price_usd), "USD")
-    return _moved(merchant, row, -sats) | {
-        "settled": False,
-        "description": row.reason,
-        "value_at_receipt": row.value_at_sending and f"-{row.value_at_sending}",
-        "usd_at_receipt": row.usd_at_sending and f"-{row.usd_at_sending}",
-        "usd_at_quote": quote and f"-{quote}",
-        "outputs": [f"{row.tx_hash}:{row.vout}"],
-        "block_height": row.sent_height,
-    }
+class Moved(Protocol):
+    """A row of money that came or went."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def created_at(self) -> int: ...
 
 
-def _moved(merchant: Merchant, row: SentRefund | PaymentWith, amount_sats: int) -> Row:
-    """All COLUMNS: the row's own of that name, and values that both kinds have in the same way."""
+def line_of(merchant: Merchant, row: Moved, amount_sats: int) -> Row:
+    """All COLUMNS: the row's own of that name, and values that all kinds have in the same way."""
     own = as_dict(row)
     return {name: own.get(name) for name in COLUMNS.split()} | {
         "day": date_of(day_of(row.created_at, zone_of(merchant.timezone))).isoformat(),
@@ -152,7 +142,7 @@ def _record(
     block = outputs[0] if outputs else blank(Output)
     # With the payment that completed the invoice alone: a sum has each tip once.
     has_tip = Decimal(row.tip or 0) and row.tx_hash == row.completed_by
-    return _moved(merchant, row, row.amount_sats) | {
+    return line_of(merchant, row, row.amount_sats) | {
         "recorded_at": None if recorded_at is None else iso_ms(recorded_at),
         "invoice_id": row.address_invoice_id,
         "invoice_status": row.status,
@@ -200,7 +190,7 @@ def _cell(value: object, is_sum: bool) -> str:
 
 
 def labels(db: Database, merchant: Merchant, page: int = PAGE) -> Iterator[Row]:
-    """A merchant's labels: for each invoice its address, then what was paid to it; then refunds.
+    """A merchant's labels: for each invoice its address, then what was paid to it; then parts'.
 
     There is no `origin`: an account key does not have the fingerprint of its wallet's master key.
     """
@@ -211,19 +201,8 @@ def labels(db: Database, merchant: Merchant, page: int = PAGE) -> Iterator[Row]:
         paid = grouped(outputs, lambda output: output.invoice_id)
         for row in rows:
             yield from _of_invoice(row, paid[row.id])
-    sent = grouped(db.rows(refunds.LABELED, **of), lambda row: row.tx_hash or "")
-    for txid, together in sent.items():
-        yield from _of_refunds(db, txid, together)
-
-
-def _of_refunds(db: Database, txid: str, sent: Sequence[Refund]) -> Iterator[Row]:
-    """The transaction that sent refunds, and each coin that it spent for them."""
-    text = "; ".join(f"Refund {row.reason or row.id}" for row in sent)
-    yield _label("tx", txid, text)
-    proof = json.loads(db.only(refunds.DOCUMENT, txid=txid).document)
-    raw = bytes.fromhex(proof["payment"]["raw_tx"])
-    for place, _ in enumerate(parse_tx(raw).inputs):
-        yield _label("input", f"{txid}:{place}", text)
+    for part in hooks.of(hooks.Exports):
+        yield from part.labels(db, merchant)
 
 
 def label_lines(db: Database, merchant: Merchant) -> Iterator[str]:
@@ -234,12 +213,12 @@ def label_lines(db: Database, merchant: Merchant) -> Iterator[str]:
 def _of_invoice(row: Invoice, outputs: list[Output]) -> Iterator[Row]:
     # Reference and description in one line, or the id: a label must say something.
     text = " ".join(f"{row.reference or ''} {row.description or ''}".split()) or row.id
-    yield _label("addr", row.deposit_address, text)
+    yield label_of("addr", row.deposit_address, text)
     for txid in dict.fromkeys(output.txid for output in outputs):
-        yield _label("tx", txid, text)
+        yield label_of("tx", txid, text)
     for output in outputs:
-        yield _label("output", f"{output.txid}:{output.vout}", text)
+        yield label_of("output", f"{output.txid}:{output.vout}", text)
 
 
-def _label(kind: str, ref: str, text: str) -> Row:
+def label_of(kind: str, ref: str, text: str) -> Row:
     return {"type": kind, "ref": ref, "label": text[:MAX_LABEL_LENGTH]}

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Protocol
 
-from btcpay.chain.progress import Progress, progress_from_row, progress_of
+from btcpay.chain.progress import KnownBlocks, Progress, progress_from_row, progress_of
 from btcpay.settings.settings import Settings
 from btcpay.values.finding import GREEN, RED, YELLOW, Colour
 from btcpay.values.networks import Network
 from btcpay.values.times import from_ms_or_none
 from storage.database import Database
 from storage.queries import meta
-from storage.queries.lists import today
 
 # Long enough for a shop with nightly backups to have missed two.
 BACKUP_AGE = timedelta(days=3)
@@ -53,13 +53,26 @@ def state_in(db: Database, settings: Settings, now: datetime) -> State:
     )
 
 
-def state_in_row(shop: today.Shop, settings: Settings, now: datetime) -> State:
-    """The state, by the facts that a merchant's first page reads with its shop."""
+class RowOfFacts(KnownBlocks, Protocol):
+    """The facts in one row, as a merchant's first page reads them with its shop."""
+
+    @property
+    def checked_at(self) -> int | None: ...
+    @property
+    def previews_late(self) -> int | None: ...
+    @property
+    def backed_up_at(self) -> int | None: ...
+
+
+def state_in_row(
+    db: Database, row: RowOfFacts, settings: Settings, now: datetime
+) -> State:
+    """The state, by the facts that are in this row."""
     return state_of(
-        from_ms_or_none(shop.checked_at),
-        shop.previews_late or 0,
-        progress_from_row(shop),
-        from_ms_or_none(shop.backed_up_at),
+        from_ms_or_none(row.checked_at),
+        row.previews_late or 0,
+        progress_from_row(db, row),
+        from_ms_or_none(row.backed_up_at),
         settings,
         now,
     )

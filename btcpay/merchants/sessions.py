@@ -8,6 +8,7 @@ link lets a browser make one: the first run. BLOCKTILL_SETUP_TOKEN may name the 
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.merchants.merchants import (
@@ -29,6 +30,9 @@ from storage.database import Database
 from storage.models import MerchantSession
 from storage.queries import merchants, meta, sessions
 from storage.queries.sessions import new_login
+from storage.statement import Typed
+
+S = TypeVar("S", bound=sessions.Session)
 
 LINK_LIFE = timedelta(milliseconds=sessions.LINK_LIFE_MS)
 LIFE = timedelta(days=30)  # after its last use
@@ -98,10 +102,13 @@ def open_session(
     return secret
 
 
-def session_of(db: Database, secret: str, now: datetime) -> sessions.Session | None:
-    """The session of this secret; None for an unknown, ended or old one."""
+def session_of(db: Database, query: Typed[S], secret: str, now: datetime) -> S | None:
+    """The session of this secret; None for an unknown, ended or old one.
+
+    `query`: `sessions.BY_SECRET`, or one that is made from it.
+    """
     return db.row(
-        sessions.BY_SECRET,
+        query,
         secret_sha256=sha256_of(secret),
         used_after=to_ms(now - LIFE),
     )

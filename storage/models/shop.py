@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from peewee import BigIntegerField, BlobField, Model, TextField
 
-from btcpay.values.statuses import BillStatus, InvoiceStatus, LinkStatus
+from btcpay.values.statuses import InvoiceStatus, LinkStatus
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -64,13 +64,6 @@ class ApiKey(Table):
     permissions = TextField(null=True)
 
 
-class Store(Table):
-    id = TextField()
-    merchant_id = BigIntegerField()
-    shop_url = TextField()
-    created_at = BigIntegerField()
-
-
 class PaymentLink(Table):
     seq = BigIntegerField()
     id = TextField()
@@ -92,33 +85,6 @@ class PaymentLink(Table):
     ask_email = TextField()
     ask_name = TextField()
     ask_note = TextField()
-
-
-class Bill(Table):
-    seq = BigIntegerField()
-    id = TextField()
-    merchant_id = BigIntegerField()
-    status = word_field(BillStatus)
-    amount = TextField()
-    currency = TextField()
-    paid = TextField()
-    description = TextField(null=True)
-    reference = TextField(null=True)
-    customer_email = TextField(null=True)
-    created_at = BigIntegerField()
-    due_days = BigIntegerField()
-    due_at = BigIntegerField()
-    paid_at = BigIntegerField(null=True)
-    every = TextField(null=True)
-    series_id = TextField(null=True)
-    number = BigIntegerField()
-    first_local = TextField(null=True)
-    until_day = BigIntegerField(null=True)
-    renews = BigIntegerField(null=True)
-    renews_at = BigIntegerField(null=True)
-    stopped_at = BigIntegerField(null=True)
-    held_at = BigIntegerField(null=True)
-    undone_at = BigIntegerField(null=True)
 
 
 class Invoice(Table):

@@ -7,7 +7,7 @@ import orjson
 from peewee import SQL, Case, ColumnBase, Expression, Select, fn
 
 from storage.database import Database
-from storage.models import Balance, Block, Invoice, Output, Refund
+from storage.models import Balance, Block, Invoice, Output
 from storage.queries import pauses
 from storage.queries.invoices import MAY_BE_PAID
 from storage.statement import every, same, shaped, slot
@@ -143,15 +143,10 @@ KEEP_PROVEN = Output.update(
     }
 ).where(Output.payment_id.is_null(False))
 
-# Anything is at stake: an invoice open or lately finished, money on its way, a coin, a refund.
+# Anything is at stake: an invoice open or lately finished, money on its way, a coin.
 _AT_STAKE = (
     fn.EXISTS(Invoice.select(Invoice.id).where(MAY_BE_PAID))
     | fn.EXISTS(Balance.select(Balance.merchant_id).where(Balance.total_sats > 0))
-    | fn.EXISTS(
-        Refund.select(Refund.id).where(
-            Refund.script.is_null(False), Refund.sent_height.is_null()
-        )
-    )
 ).alias("is_at_stake")
 AT_STAKE = shaped(tuple[bool], Select(columns=[_AT_STAKE]))
 # The best block that we know, with the answers of UNREAD and AT_STAKE.
@@ -173,15 +168,5 @@ KNOWN = (
     _AT_STAKE,
 )
 PROGRESS = shaped(Known, BEST.select(*KNOWN).where(IS_BEST))
-_FIRST_MADE = shaped(
-    tuple[int | None, int | None],
-    Invoice.select(
-        fn.MIN(Invoice.created_at), Refund.select(fn.MIN(Refund.created_at))
-    ),
-)
+FIRST_INVOICE = shaped(tuple[int | None], Invoice.select(fn.MIN(Invoice.created_at)))
 LAST_INVOICE = shaped(tuple[int | None], Invoice.select(fn.MAX(Invoice.created_at)))
-
-
-def first_made_ms(db: Database) -> int | None:
-    """When money was first asked for, or a refund made; None before that."""
-    return min(filter(None, db.only(_FIRST_MADE)), default=None)

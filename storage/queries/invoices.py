@@ -122,14 +122,13 @@ _OF_PAGE = (Invoice.payment_link_id == slot("through")) | (
 UNTOUCHED = _UNTOUCHED.where(same(Invoice.id), _OF_PAGE)
 PAID_TO = Invoice.select(Invoice.id).where(same(Invoice.id), _OF_PAGE, fn.EXISTS(_CAME))
 # The number that somebody may be about to pay; their earliest last look, and expiry.
-_WAITED_FOR = shaped(
+WAITED_FOR = shaped(
     tuple[int, int | None, int | None],
     Invoice.select(
         fn.COUNT(Invoice.seq), fn.MIN(_LAST_LOOK), fn.MIN(Invoice.expires_at)
     ).where(_UNPAID, Invoice.expires_at > slot("now"), slot("since") < _LAST_LOOK),
 )
-WAITED_FOR_OF_LINK = _WAITED_FOR.where(Invoice.payment_link_id == slot("through"))
-WAITED_FOR_OF_BILL = _WAITED_FOR.where(Invoice.bill_id == slot("through"))
+WAITED_FOR_OF_LINK = WAITED_FOR.where(Invoice.payment_link_id == slot("through"))
 
 # Changes the status only from the one that was read.
 _END = (Invoice.tx_hash, Invoice.paid_at, Invoice.settled_reason, Invoice.finished_at)

@@ -9,15 +9,13 @@ from btcpay.values.ids import ID_CHARACTERS, random_base62, sha256_of
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.models import (
-    Attention,
     Brand,
     FileLink,
     Merchant,
     MerchantLogin,
     MerchantSession,
-    Refund,
 )
-from storage.statement import counted, needed, same, shaped, slot
+from storage.statement import needed, same, shaped, slot
 
 LINK_LIFE_MS = 600_000
 ADD_LOGIN = MerchantLogin.insert(needed(MerchantLogin))
@@ -50,36 +48,16 @@ OLD_LOGINS = MerchantLogin.delete().where(MerchantLogin.expires_at <= slot("now"
 LOGINS_OF_MERCHANT = MerchantLogin.delete().where(same(MerchantLogin.merchant_id))
 
 ADD = MerchantSession.insert(needed(MerchantSession))
-MOST_COUNTED = 100
-
-_READY = Refund.alias()  # refunds to be sent
-_IS_READY = (
-    (_READY.merchant_id == Merchant.id)
-    & _READY.script.is_null(False)
-    & _READY.sent_height.is_null()
-)
-# On every page's menu.
-_REFUNDS = counted(_READY.select(_READY.id).where(_IS_READY), MOST_COUNTED).alias(
-    "refunds"
-)
-_WANTING = counted(
-    Attention.select(Attention.invoice_id).where(Attention.merchant_id == Merchant.id)
-    | _READY.select(fn.COALESCE(_READY.invoice_id, _READY.id)).where(_IS_READY),
-    MOST_COUNTED,
-).alias("wanting")
 
 
 class Session(MerchantSession, Merchant):  # type: ignore[misc]  # `id` is the session's
     """A browser's merchant: `merchant` is the name on the command line, `seller` the name that
-    customers see, `wanting` the number of invoices that need attention, or a refund to be
-    sent, `refunds` that of refunds to be sent: each MOST_COUNTED at most.
+    customers see.
     """
 
     key_id: str  # a session stands for a key where requests are counted and logged
     merchant: str
     seller: str
-    wanting: int
-    refunds: int
 
 
 BY_SECRET = shaped(
@@ -102,7 +80,6 @@ BY_SECRET = shaped(
             Merchant.tip_percents,
             Merchant.cashier_tips,
         ),
-        *(_WANTING, _REFUNDS),
     )
     .join(Merchant, on=(MerchantSession.merchant_id == Merchant.id))
     .join(Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))

@@ -103,7 +103,11 @@ class Later:
         self._environ = environ
         for name in ("btcpay", "schemas", "storage"):
             shutil.copytree(PROJECT / name, folder / name)
-        for path in (folder / "storage/models").glob("*.py"):
+        models = [
+            *(folder / "storage/models").glob("*.py"),
+            *(folder / "btcpay/parts").glob("*/models.py"),
+        ]
+        for path in models:
             field = r"\g<0>    later_column = TextField(null=True)\n"
             path.write_text(re.sub(r"class \w+\(Table\):\n", field, path.read_text()))
         statement = folder / "storage/statement.py"

@@ -8,7 +8,7 @@ from flask.testing import FlaskClient
 
 from btcpay.invoices.create import order_of
 from btcpay.parts.bills import acts, queries
-from storage.models import Bill
+from btcpay.parts.bills.models import Bill
 from tests.support.builders import Shop
 from tests.support.payer import Page
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any
@@ -138,9 +137,8 @@ def _found(name: str, value: Any) -> Iterator[tuple[str, Query]]:
 
 
 _OF_PARTS = [
-    import_module(f"btcpay.parts.{part}.queries")
-    for part in hooks.parts()
-    if find_spec(f"btcpay.parts.{part}.queries")
+    import_module(f"btcpay.parts.{file.parent.name}.{file.stem}")
+    for file in sorted(hooks.PARTS_FOLDER.glob("*/*queries.py"))
 ]
 _NAMES = (one.name for one in walk_packages(queries.__path__, "storage.queries."))
 # Every query by its name, such as `invoices.BY_ID`.

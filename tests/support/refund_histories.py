@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from btcpay.parts.refunds import acts, by_hand, sums
+from btcpay.parts.refunds.models import Refund
 from btcpay.values.errors import Refused
-from storage.models import Refund
 from storage.queries import attentions
 from tests.support.refund_model import Output, Refusal, outputs
 from tests.support.refund_world import SUMS, World

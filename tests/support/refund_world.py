@@ -8,10 +8,10 @@ from typing import Any
 
 from btcpay.bitcoin.tx import TxOut
 from btcpay.parts.refunds.kinds import RESOURCE
+from btcpay.parts.refunds.models import Refund
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.wallet import choose, double_spends, replace
-from storage.models import Refund
 from storage.queries import invoices
 from tests.support.fake_esplora import NOT_FOUND, LiedTo
 from tests.support.refund_model import Block, Model, Tx, outputs

@@ -5,8 +5,8 @@ from typing import Any
 from btcpay.bitcoin.address import witness_script
 from btcpay.parts.refunds import acts
 from btcpay.parts.refunds.kinds import RESOURCE
+from btcpay.parts.refunds.models import Refund
 from btcpay.sandbox.node.script import address_of
-from storage.models import Refund
 from storage.queries import invoices
 from tests.support.fake_esplora import Till
 

@@ -12,6 +12,7 @@ from btcpay.parts.bills import queries
 from btcpay.parts.bills.calendar import MOST_AT_ONCE, due_ms, recalls, renewal_ms
 from btcpay.parts.bills.kinds import RESOURCE, BillKind
 from btcpay.parts.bills.mail import send_later
+from btcpay.parts.bills.models import Bill
 from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import PriceUnavailable, Refused
@@ -19,7 +20,6 @@ from btcpay.values.ids import new_id
 from btcpay.values.statuses import BillStatus, InvoiceStatus
 from btcpay.values.times import date_of, number_of, to_ms, zone_of
 from storage.database import Database, Values
-from storage.models import Bill
 from storage.queries import merchants
 from storage.queries.totals import balances
 from storage.statement import as_dict, blank, changed

@@ -13,6 +13,7 @@ from btcpay.invoices.create import Order
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.acts import zone_at
 from btcpay.parts.bills.kinds import RESOURCE
+from btcpay.parts.bills.models import Bill
 from btcpay.parts.bills.money import due_of
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.statuses import BillStatus
@@ -22,8 +23,6 @@ from btcpay.web.pages.forms import error_message, new_form_id, read_form
 from btcpay.web.pages.languages import gettext, language_query
 from btcpay.web.pages.render import Pages, View
 from btcpay.web.service import Service
-from storage.models import Bill
-from storage.queries import invoices
 from storage.statement import Typed
 
 CONFLICT = 409
@@ -34,7 +33,7 @@ class OfBill:
     """A bill's page, where invoices for what is missing are made."""
 
     id: str
-    unpaid_counts = invoices.WAITED_FOR_OF_BILL
+    unpaid_counts = queries.UNPAID_COUNTS
     is_for_one = True
 
     def order(

@@ -7,9 +7,9 @@ import orjson
 from btcpay import hooks
 from btcpay.notify.kinds import Kind, PartResource, properties_beside
 from btcpay.parts.bills import queries
+from btcpay.parts.bills.models import Bill
 from btcpay.values.money import rounded, stored_amount
 from btcpay.values.statuses import BillStatus
-from storage.models import Bill
 
 
 class BillKind(Kind):

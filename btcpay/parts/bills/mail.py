@@ -9,11 +9,11 @@ from btcpay.languages.catalogs import catalog
 from btcpay.notify.mail.texts import MailText
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.kinds import RESOURCE
+from btcpay.parts.bills.models import Bill
 from btcpay.values.money import Money, stored_amount
 from btcpay.values.statuses import BillStatus
 from btcpay.values.times import to_ms
 from storage.database import Database
-from storage.models import Bill
 from storage.queries import deliveries, merchants, receivers
 
 NAME = receivers.BILL

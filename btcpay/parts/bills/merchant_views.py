@@ -1,6 +1,6 @@
 """The merchant's bills: their list, a form to make one, the page of one, its end; their lines."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -16,6 +16,7 @@ from btcpay.parts.bills import acts, queries
 from btcpay.parts.bills.calendar import EVERY
 from btcpay.parts.bills.kinds import RESOURCE
 from btcpay.parts.bills.mail import text_of
+from btcpay.parts.bills.models import Bill
 from btcpay.parts.bills.money import due_of
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import (
@@ -36,8 +37,6 @@ from btcpay.web.pages.qr import qr_svg
 from btcpay.web.pages.render import View
 from btcpay.web.pages.visit import Line, Visit
 from storage.database import grouped
-from storage.models import Bill
-from storage.queries.lists.today import MOST_BILLS
 from storage.values import Values
 
 OF_SERIES = 120  # the newest of a series: ten years of months
@@ -200,10 +199,10 @@ def menu_entry() -> dict[str, Any]:
     }
 
 
-def today_lines(visit: Visit, shop: Any) -> list[Line]:
+def today_lines(counts: Mapping[str, int]) -> list[Line]:
     """The numbers of bills that are overdue, and that are due within a week."""
-    counts = {"overdue": shop.bills_overdue, "due": shop.bills_due}
-    return [_line(kind, number) for kind, number in counts.items() if number]
+    numbers = {"overdue": counts["bills_overdue"], "due": counts["bills_due"]}
+    return [_line(kind, number) for kind, number in numbers.items() if number]
 
 
 def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
@@ -213,7 +212,7 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
         "since": since_ms,
         "before": before_ms,
     }
-    of["limit"] = MOST_BILLS
+    of["limit"] = queries.MOST_COUNTED
     found = grouped(
         visit.service.db.rows(queries.OPEN, **of),
         lambda one: "overdue" if one.due_at < to_ms(visit.now) else "due",
@@ -224,7 +223,7 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
 
 
 def _line(kind: str, number: int, sums: str = "") -> Line:
-    more = "+" if number == MOST_BILLS else ""
+    more = "+" if number == queries.MOST_COUNTED else ""
     shown = f"{formats.whole(number, current_language())}{more}{sums}"
     texts = {
         "overdue": gettext("Overdue bills: %(number)s", number=shown),
@@ -245,5 +244,12 @@ def _sums(bills: Sequence[Bill]) -> str:
 
 
 HOOK = hooks.MerchantViews(
-    views=views, menu_entry=menu_entry, today_lines=today_lines, month_lines=month_lines
+    views=views,
+    menu_entry=menu_entry,
+    today_counts={
+        "bills_overdue": queries.OVERDUE_OF_OUTER,
+        "bills_due": queries.DUE_OF_OUTER,
+    },
+    today_lines=today_lines,
+    month_lines=month_lines,
 )

@@ -11,6 +11,7 @@ from btcpay.notify.publish import publish_resource
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.kinds import RESOURCE, BillKind
 from btcpay.parts.bills.mail import send_later
+from btcpay.parts.bills.models import Bill
 from btcpay.values.money import (
     asked_of,
     of_minor,
@@ -22,7 +23,7 @@ from btcpay.values.money import (
 from btcpay.values.statuses import BillStatus, InvoiceStatus
 from btcpay.values.times import to_ms
 from storage.database import Database
-from storage.models import Bill, Invoice
+from storage.models import Invoice
 
 
 class Part(NamedTuple):

@@ -1,12 +1,14 @@
 """Bills, their invoices and the series of those that are renewed."""
 
-from peewee import Case, fn
+from peewee import Case, Expression, Select, fn
 
+from btcpay.parts.bills.models import Bill
 from btcpay.values.statuses import BillStatus, InvoiceStatus
-from storage.models import Bill, Event, Invoice
+from storage.models import Event, Invoice, Merchant
+from storage.queries import invoices
 from storage.queries.events import Kind
 from storage.queries.lists import keyset
-from storage.statement import every, same, shaped, slot, slots
+from storage.statement import counted, every, same, shaped, slot, slots
 
 _THIS = same(Bill.id)
 _OWN = same(Bill.merchant_id)
@@ -28,6 +30,17 @@ OPEN = (
     .order_by(Bill.due_at, Bill.seq)
     .limit(slot("limit"))
 )
+MOST_COUNTED = 100
+
+
+def _open_of_outer(*due: Expression) -> Select:
+    """The number of such open bills of the merchant of an outer query, at most MOST_COUNTED."""
+    own = Bill.select(Bill.id).where(Bill.merchant_id == Merchant.id, _IS_OPEN)
+    return counted(own.where(*due), MOST_COUNTED)
+
+
+OVERDUE_OF_OUTER = _open_of_outer(Bill.due_at < slot("now"))
+DUE_OF_OUTER = _open_of_outer(Bill.due_at.between(slot("now"), slot("until")))
 # Its invoices that something has come to, or may come: the others only fill the page.
 _OF_BILL = Invoice.bill_id == slot("id")
 _CAME = (Invoice.received_sats > 0) | (Invoice.beside_sats > 0)
@@ -44,6 +57,7 @@ INVOICES = (
         Invoice.seq,
     )
 )
+UNPAID_COUNTS = invoices.WAITED_FOR.where(Invoice.bill_id == slot("through"))
 PAID_INVOICES = Invoice.select(Invoice.id).where(
     _OF_BILL, Invoice.status == InvoiceStatus.PAID
 )

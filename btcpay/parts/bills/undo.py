@@ -9,11 +9,11 @@ from btcpay.notify.publish import publish_resource
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.acts import period_ms, zone_at
 from btcpay.parts.bills.kinds import RESOURCE, BillKind
+from btcpay.parts.bills.models import Bill
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import Refused
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
-from storage.models import Bill
 from storage.queries import deliveries, receivers
 from storage.queries.totals import balances
 

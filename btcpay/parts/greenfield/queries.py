@@ -2,8 +2,9 @@
 
 from peewee import Case, fn
 
+from btcpay.parts.greenfield.models import Store
 from btcpay.values.statuses import InvoiceStatus
-from storage.models import Invoice, Merchant, Receiver, Store
+from storage.models import Invoice, Merchant, Receiver
 from storage.queries.blocks import is_given
 from storage.queries.receivers import WELL
 from storage.statement import needed, same, shaped, slot, slots

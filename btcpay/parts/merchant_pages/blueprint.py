@@ -6,7 +6,14 @@ from flask import Blueprint, Response, g, request
 
 from btcpay import hooks
 from btcpay.merchants import sessions
-from btcpay.parts.merchant_pages import home, invoice, links, sales_report, till
+from btcpay.parts.merchant_pages import (
+    home,
+    invoice,
+    links,
+    queries,
+    sales_report,
+    till,
+)
 from btcpay.parts.merchant_pages.lists import downloads, search
 from btcpay.parts.merchant_pages.login import LoginViews
 from btcpay.parts.merchant_pages.settings import programs, shop
@@ -165,13 +172,16 @@ def _answered(service: Service, pages: Pages, view: View, **values: str) -> Resp
     return response
 
 
-def _session(service: Service) -> stored.Session:
+def _session(service: Service) -> queries.Session:
     """The session of the browser; a form must come from this site. Raises Unauthorized."""
     if request.method == "POST":
         refuse_other_sites(service)
     secret = presented(service)
     now = service.now()
-    if session := sessions.session_of(service.db, secret, now) if secret else None:
+    session = None
+    if secret:
+        session = sessions.session_of(service.db, queries.SESSION, secret, now)
+    if session:
         service.notes.note(stored.USED, session.id, now)
         return session
     count_request(service, failed_auth_windows() if secret else visit_windows(service))

@@ -20,12 +20,25 @@ from storage.queries.invoices import LATELY
 from storage.queries.lists import today
 from storage.queries.sessions import Session
 from storage.queries.totals import days
+from storage.statement import as_dict, shaped
 
-SOON = timedelta(days=7)  # until a bill is due
+SOON = timedelta(days=7)  # `until`, for what parts count as due soon
 DAYS = 30  # in the chart; they are compared with as many before
 LISTED = 5  # invoices of each kind on the page; the full lists have them all
 NEW = timedelta(days=30)  # a shop counts as new, and is told what is left to do
 MOST_COMING = 100  # invoices to which money is on its way, at most, that are summed
+
+# One statement, whatever the parts count.
+SHOP = shaped(
+    today.Shop,
+    today.SHOP.select_extend(
+        *(
+            number.alias(name)
+            for part in hooks.of(hooks.MerchantViews)
+            for name, number in part.today_counts.items()
+        )
+    ),
+)
 
 
 def show(visit: Visit) -> Response:
@@ -42,7 +55,8 @@ def show(visit: Visit) -> Response:
     took = sales_reports(rows, first, today_number, currency)
     coming = db.rows(today.ON_ITS_WAY, limit=MOST_COMING + 1, merchant_id=own)
     of: Values = {"merchant_id": own, "now": to_ms(now), "until": to_ms(now + SOON)}
-    shop = db.only(today.SHOP, **of | {"finished_after": to_ms(now - LATELY)})
+    shop = db.only(SHOP, **of | {"finished_after": to_ms(now - LATELY)})
+    counts = as_dict(shop)
     gap = gap_of(shop.last_paid, shop.widest, shop.next_index)
     return visit.page(
         "home.html",
@@ -50,7 +64,9 @@ def show(visit: Visit) -> Response:
             line
             for part in hooks.of(hooks.MerchantViews)
             if part.today_lines
-            for line in part.today_lines(visit, shop)
+            for line in part.today_lines(
+                {name: counts[name] for name in part.today_counts}
+            )
         ],
         to_do=to_do(shop, visit.session, settings.has_mail, not db.is_server, now),
         today_took=amounts(took, lambda one: one.by_day[today_number]),
@@ -66,7 +82,7 @@ def show(visit: Visit) -> Response:
         listed=LISTED,
         of_minor=of_minor,
         shop=shop,
-        state=state_in_row(shop, settings, now),
+        state=state_in_row(db, shop, settings, now),
         gap=gap,
         advised_gap_limit=gap.limit + MARGIN,
         has_own_backup=not db.is_server,

@@ -152,6 +152,12 @@ def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
         mailtos=mailtos,
         only_set_aside=ONLY_SET_ASIDE,
         owes_nothing=OWES_NOTHING,
+        lines=[
+            line
+            for part in hooks.of(hooks.MerchantViews)
+            if part.inbox_lines
+            for line in part.inbox_lines(visit)
+        ],
         has_cards=any(part.invoice_card for part in hooks.of(hooks.MerchantViews)),
         wrong=wrong,
         typed=visit.form if wrong else {},

@@ -1,11 +1,13 @@
 """A merchant's invoices, payments and links, as their own pages list and find them."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from peewee import JOIN, ColumnBase, Expression, Select, fn
 
+from btcpay import hooks
 from btcpay.values.statuses import InvoiceStatus
-from storage.models import Attention, Invoice, Output, Payment, PaymentLink
+from storage.models import Attention, Invoice, Merchant, Output, Payment, PaymentLink
+from storage.queries import sessions
 from storage.queries.invoices import CAME_SATS, InvoiceWith
 from storage.queries.lists import keyset
 from storage.queries.payments import PaymentWith
@@ -82,6 +84,34 @@ PAYMENTS = keyset.older(_PAYMENTS.where(_OWN_PAYMENT), Payment)
 LOOSE_PAYMENTS = PAYMENTS.where(Payment.invoice_id.is_null())
 PAYMENT_PLACE = keyset.place_of(Payment).where(_OWN_PAYMENT)
 
+
+MOST_IN_INBOX = 100
+
+
+class Session(sessions.Session):
+    """`wanting`: how many invoices, or things of parts, wait for the merchant; at most
+    MOST_IN_INBOX.
+    """
+
+    wanting: int
+
+
+def _inbox() -> Any:
+    """The ids of what waits for the merchant of the outer query."""
+    ids: Any = Attention.select(Attention.invoice_id).where(
+        Attention.merchant_id == Merchant.id
+    )
+    for part in hooks.of(hooks.MerchantViews):
+        if part.inbox is not None:
+            ids = ids | part.inbox
+    return ids
+
+
+# One statement for what each page needs, whatever the parts count.
+SESSION = shaped(
+    Session,
+    sessions.BY_SECRET.select_extend(counted(_inbox(), MOST_IN_INBOX).alias("wanting")),
+)
 
 # Invoices that need a human, the highest stake first.
 WANTING = shaped(

@@ -18,6 +18,7 @@ from btcpay import hooks
 from btcpay.invoices.create import Order, order_of
 from btcpay.invoices.links import most
 from btcpay.merchants.sessions import LIFE
+from btcpay.parts.merchant_pages.queries import Session
 from btcpay.values.errors import InvalidRequest, NotFound
 from btcpay.values.ids import derived_base62, derived_id, is_id
 from btcpay.values.money import CODES, asked_of
@@ -28,7 +29,6 @@ from btcpay.web.pages.render import Pages, path_to_root
 from btcpay.web.service import Service
 from schemas.requests import NEW_PRICED_INVOICE, load
 from storage.queries import merchants
-from storage.queries.sessions import Session
 from storage.statement import Typed
 from storage.values import Values
 
@@ -211,7 +211,6 @@ class Visit:
                 for part in hooks.of(hooks.MerchantViews)
                 if part.menu_entry
             ],
-            refunds=self.session.refunds,
             till_only=self.session.till_only,
             address=address,
             token=self._token,

@@ -6,7 +6,9 @@ HOOKS = (
     hooks.Blocks,
     hooks.Commands,
     hooks.EventKinds,
+    hooks.Exports,
     hooks.MerchantViews,
     hooks.Pages,
     hooks.PlugInOperations,
+    hooks.Receipts,
 )

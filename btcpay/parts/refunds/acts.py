@@ -14,6 +14,7 @@ from btcpay.invoices.events import record
 from btcpay.notify.publish import publish_resource
 from btcpay.parts.refunds import destination, queries, sums
 from btcpay.parts.refunds.kinds import RESOURCE, RefundKind
+from btcpay.parts.refunds.models import Refund
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import Refused
 from btcpay.values.ids import new_id
@@ -22,7 +23,6 @@ from btcpay.values.statuses import RefundStatus
 from btcpay.values.texts import checked_line
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
-from storage.models import Refund
 from storage.queries import blocks, invoices, meta
 from storage.queries.events import Kind
 from storage.queries.totals import balances

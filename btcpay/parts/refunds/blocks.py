@@ -14,6 +14,7 @@ from btcpay.invoices.events import try_update_attention
 from btcpay.parts.refunds import queries
 from btcpay.parts.refunds.acts import SENT, UNDONE, note, step
 from btcpay.parts.refunds.decide import WATCHED_BLOCKS, decide, worth_keeping
+from btcpay.parts.refunds.models import Refund, RefundOutput
 from btcpay.proofs.block import ProvenBlock
 from btcpay.proofs.document import to_document
 from btcpay.settings.settings import Settings
@@ -21,7 +22,6 @@ from btcpay.values.money import value_of
 from btcpay.values.times import to_ms
 from storage import at_once
 from storage.database import Database, Values, grouped
-from storage.models import Refund, RefundOutput
 from storage.queries import merchants
 from storage.queries.events import Kind
 from storage.queries.totals import balances
@@ -200,9 +200,21 @@ def _worth(
     return f"{value_of(output.amount_sats, Decimal(price), currency):f}"
 
 
+def needs_blocks(db: Database) -> bool:
+    """True while a refund has an address and was not sent."""
+    return db.row(queries.WAITS) is not None
+
+
+def first_needed_ms(db: Database) -> int | None:
+    """When the first refund was made."""
+    return db.only(queries.FIRST_MADE)[0]
+
+
 HOOK = hooks.Blocks(
     matches=matches,
     connect_block=connect_block,
     disconnect_blocks=disconnect_blocks,
     keep_blocks=keep_blocks,
+    needs_blocks=needs_blocks,
+    first_needed_ms=first_needed_ms,
 )

@@ -7,13 +7,13 @@ from flask import Blueprint, Response, request
 from btcpay import hooks
 from btcpay.parts.refunds import acts, destination
 from btcpay.parts.refunds.kinds import RESOURCE
+from btcpay.parts.refunds.models import Refund
 from btcpay.values.errors import Refused
 from btcpay.values.statuses import RefundStatus
 from btcpay.web.pages import languages
 from btcpay.web.pages.forms import read_form
 from btcpay.web.pages.render import Pages
 from btcpay.web.service import Service
-from storage.models import Refund
 
 
 def blueprint(service: Service) -> Blueprint:

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 from btcpay.parts.refunds import acts, blocks, queries
 from btcpay.parts.refunds.kinds import RESOURCE
+from btcpay.parts.refunds.models import Refund, RefundOutput
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import Refused
 from btcpay.values.statuses import RefundStatus
 from storage.database import Database
-from storage.models import Refund, RefundOutput
 
 MOST_SHOWN = 5  # outputs beside a refund: its sum, less a fee or rounded by a wallet, is among them
 

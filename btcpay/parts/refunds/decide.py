@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from storage.models import Refund, RefundOutput
+from btcpay.parts.refunds.models import Refund, RefundOutput
 
 WATCHED_BLOCKS = (
     1008  # a week: for so long after a refund was sent, a second one is noticed

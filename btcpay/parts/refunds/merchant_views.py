@@ -1,6 +1,7 @@
 """The merchant's side: a refund is made on an invoice's page, and sent from the list of refunds."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -133,16 +134,22 @@ def menu_entry() -> dict[str, Any]:
     return {"path": "/refunds", "name": gettext("Refunds"), "drawn": drawn}
 
 
-def today_lines(visit: Visit, shop: Any) -> list[Line]:
-    """The refunds that the merchant's wallet is to send."""
-    waiting = visit.session.refunds
-    text = gettext(
-        "Refunds to be sent: %(number)s",
-        number=formats.whole(waiting, current_language()),
-    )
-    if waiting:
-        return [(text, "/refunds", {})]
-    return []
+def today_lines(counts: Mapping[str, int]) -> list[Line]:
+    """The number of refunds that the merchant's wallet is to send."""
+    return _lines_of(counts["refunds_to_send"])
+
+
+def inbox_lines(visit: Visit) -> list[Line]:
+    own: Values = {"merchant_id": visit.merchant_id}
+    return _lines_of(visit.service.db.only(queries.TO_SEND_COUNT, **own)[0])
+
+
+def _lines_of(to_send: int) -> list[Line]:
+    if not to_send:
+        return []
+    number = formats.whole(to_send, current_language())
+    text = gettext("Refunds to be sent: %(number)s", number=number)
+    return [(text, "/refunds", {})]
 
 
 def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
@@ -200,6 +207,9 @@ def _sentence(visit: Visit) -> str:
 HOOK = hooks.MerchantViews(
     views=views,
     menu_entry=menu_entry,
+    inbox=queries.TO_SEND,
+    inbox_lines=inbox_lines,
+    today_counts={"refunds_to_send": queries.TO_SEND_OF_OUTER},
     today_lines=today_lines,
     month_lines=month_lines,
     invoice_card=invoice_card,

@@ -5,16 +5,10 @@ from typing import Any
 
 from peewee import JOIN, Field, Query, fn
 
+from btcpay.parts.refunds.models import Refund, RefundOutput, RefundTransaction
 from btcpay.values.statuses import RefundStatus
-from storage.models import (
-    Invoice,
-    Output,
-    Payment,
-    Refund,
-    RefundOutput,
-    RefundTransaction,
-)
-from storage.statement import every, needed, same, shaped, slot, slots
+from storage.models import Invoice, Merchant, Output, Payment
+from storage.statement import counted, every, needed, same, shaped, slot, slots
 
 _OLDEST = Refund.seq
 _READY = Refund.script.is_null(False) & Refund.sent_height.is_null()
@@ -42,6 +36,16 @@ OTHERS_OF_MERCHANT = (
     .order_by(Refund.seq.desc())
     .limit(slot("limit"))
 )
+MOST_COUNTED = 100
+TO_SEND_COUNT = shaped(
+    tuple[int], counted(Refund.select(Refund.id).where(_OWN & _READY), MOST_COUNTED)
+)
+# Of the merchant of an outer query: what waits, by the invoice's id if it has one; their number.
+_OF_OUTER = (Refund.merchant_id == Merchant.id) & _READY
+TO_SEND = Refund.select(fn.COALESCE(Refund.invoice_id, Refund.id)).where(_OF_OUTER)
+TO_SEND_OF_OUTER = counted(Refund.select(Refund.id).where(_OF_OUTER), MOST_COUNTED)
+WAITS = Refund.select(Refund.id).where(_READY).limit(1)
+FIRST_MADE = shaped(tuple[int | None], Refund.select(fn.MIN(Refund.created_at)))
 NEWEST = Refund.select().order_by(Refund.seq.desc()).limit(slot("limit"))
 _GIVEN = (
     Refund.invoice_id,

@@ -14,6 +14,7 @@ from btcpay import hooks
 from btcpay.invoices.create import BTC, live_price, worth_usd
 from btcpay.parts.refunds import acts, queries, sums
 from btcpay.parts.refunds.kinds import RESOURCE
+from btcpay.parts.refunds.models import Refund
 from btcpay.values.errors import CommandError, Refused, TooMuch
 from btcpay.values.money import (
     SATS_PER_BTC,
@@ -28,7 +29,7 @@ from btcpay.web.body import parse, read_body
 from btcpay.web.service import Service
 from schemas.any_case import AnyCase, Word, Words
 from schemas.requests import MAX_AMOUNT
-from storage.models import Invoice, Refund, Store
+from storage.models import Invoice
 
 Json = dict[str, Any]
 PERMISSION = "cancreatenonapprovedpullpayments"
@@ -72,7 +73,7 @@ class NewPullPayment(_Asked):
     )
 
 
-def refund_order(service: Service, store: Store, order: Invoice) -> Json:
+def refund_order(service: Service, store: hooks.PlugInShop, order: Invoice) -> Json:
     """Makes a refund of what came to an order, or of a part of it."""
     asked = NewRefund().load(parse(read_body()))
     came_sats = sums.came_to(service.db, order.id)
@@ -108,7 +109,7 @@ def _sats_of_variant(
     )
 
 
-def create_pull_payment(service: Service, store: Store) -> Json:
+def create_pull_payment(service: Service, store: hooks.PlugInShop) -> Json:
     """Makes a refund of a sum that the shop names; no invoice is known here."""
     asked = NewPullPayment().load(parse(read_body()))
     sats = _sats(service, asked["amount"], asked["currency"])
@@ -132,7 +133,11 @@ def _sats(service: Service, amount: Decimal, currency: str) -> int:
 
 
 def _made(
-    service: Service, store: Store, asked: Json, wanted: acts.Order, field: str
+    service: Service,
+    store: hooks.PlugInShop,
+    asked: Json,
+    wanted: acts.Order,
+    field: str,
 ) -> Json:
     texts = {
         name: one_line(asked[name], MAX_CHARACTERS["reason"]) or "" for name in TEXTS
@@ -147,7 +152,7 @@ def _made(
     return show(service, store, row)
 
 
-def show(service: Service, _store: Store, row: Refund) -> Json:
+def show(service: Service, _store: hooks.PlugInShop, row: Refund) -> Json:
     texts = json.loads(row.shop_texts or "{}")
     return {
         "id": row.id,

@@ -5,11 +5,12 @@ from decimal import ROUND_DOWN, Decimal
 from typing import Literal, NamedTuple, cast
 
 from btcpay.parts.refunds import queries
+from btcpay.parts.refunds.models import Refund
 from btcpay.values.errors import Refused
 from btcpay.values.money import MAX_MONEY_SATS, SATS_PER_BTC
 from btcpay.values.statuses import InvoiceStatus, RefundStatus
 from storage.database import Database
-from storage.models import Invoice, Refund
+from storage.models import Invoice
 from storage.queries import attentions
 
 # An invoice's need of attention: nothing goes back meanwhile, unless its sum is said.

@@ -2,31 +2,20 @@
 
 from typing import NamedTuple
 
-from peewee import JOIN, Expression, Select, fn
+from peewee import JOIN, Select, fn
 
-from btcpay.values.statuses import BillStatus
-from storage.models import Balance, Bill, Fact, Invoice, Merchant, MerchantMail, Output
+from storage.models import Balance, Fact, Invoice, Merchant, MerchantMail, Output
 from storage.queries import blocks
 from storage.queries.meta import Key
 from storage.queries.payments import OutputWith
 from storage.queries.totals import gaps
-from storage.statement import counted, same, shaped, slot
-
-MOST_BILLS = 100
+from storage.statement import same, shaped, slot
 
 
 def _fact(key: Key) -> Select:
     """A number that is kept by its name: a time, or a count."""
     number = Fact.select(Fact.value.cast("BIGINT")).where(Fact.name == key.value)
     return number.alias(key.value)
-
-
-def _open_bills(*due: Expression) -> Select:
-    """The number of the merchant's open bills that are due then, at most MOST_BILLS."""
-    own = Bill.select(Bill.id).where(
-        Bill.merchant_id == Merchant.id, Bill.status == BillStatus.OPEN
-    )
-    return counted(own.where(*due), MOST_BILLS)
 
 
 class Shop(NamedTuple):
@@ -44,8 +33,6 @@ class Shop(NamedTuple):
     mined_at: int | None
     behind: int
     is_at_stake: bool
-    bills_overdue: int
-    bills_due: int
 
 
 SHOP = shaped(
@@ -58,8 +45,6 @@ SHOP = shaped(
         _fact(Key.PREVIEWS_LATE),
         _fact(Key.BACKED_UP_AT),
         *blocks.KNOWN,
-        _open_bills(Bill.due_at < slot("now")).alias("bills_overdue"),
-        _open_bills(Bill.due_at.between(slot("now"), slot("until"))).alias("bills_due"),
     )
     .join(Balance, on=(Balance.merchant_id == Merchant.id))
     .join(MerchantMail, JOIN.LEFT_OUTER, on=(MerchantMail.merchant_id == Merchant.id))

@@ -16,6 +16,7 @@ from btcpay.merchants.sessions import log_in, new_login, session_of
 from storage import locks
 from storage.database import open_database
 from storage.queries import merchants
+from storage.queries.sessions import BY_SECRET
 from tests.support import postgres
 from tests.support.databases import raw
 from tests.support.fake_esplora import Terminal, open_till
@@ -238,7 +239,7 @@ def test_in_place_the_counters_are_moved_and_nobody_stays_logged_in(
             output, said = Terminal(till).run(*words)
         assert "moved the counters" in output and "it will be 4" in said
         assert next_index(till) == 4
-        assert session_of(db, session, now) is None
+        assert session_of(db, BY_SECRET, session, now) is None
 
 
 def test_from_sqlite_to_postgresql_by_the_commands_of_backup_md(

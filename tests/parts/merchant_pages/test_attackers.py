@@ -12,6 +12,7 @@ from btcpay.merchants import sessions as merchant_sessions
 from btcpay.merchants.sessions import new_login, session_of
 from btcpay.values.times import to_ms
 from btcpay.web import rate_limits
+from storage.queries.sessions import BY_SECRET
 from tests.support.builders import Live, at_once, dump, pay, until
 from tests.support.merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
 from tests.support.merchant_paths import filled, rules
@@ -163,7 +164,10 @@ def test_each_login_has_a_new_cookie_and_the_one_before_is_worth_nothing(shop):
     for _ in range(2):
         browser.log_in()
         new = browser.client.get_cookie("merchant").value
-        assert new != old and session_of(shop.service.db, old, shop.clock()) is None
+        assert (
+            new != old
+            and session_of(shop.service.db, BY_SECRET, old, shop.clock()) is None
+        )
         old = new
     assert len(sessions(shop)) == 1
 

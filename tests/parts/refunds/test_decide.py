@@ -10,7 +10,7 @@ from btcpay.parts.refunds.decide import (
     decide,
     worth_keeping,
 )
-from storage.models import Refund, RefundOutput
+from btcpay.parts.refunds.models import Refund, RefundOutput
 from storage.statement import blank
 
 

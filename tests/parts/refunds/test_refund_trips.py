@@ -6,10 +6,10 @@ import pytest
 
 from btcpay.check.undo import begin_anew
 from btcpay.parts.refunds import acts, by_hand
+from btcpay.parts.refunds.models import RefundOutput
 from btcpay.proofs.document import check_document
 from btcpay.sandbox.payer.wallet import double_spends
 from btcpay.values.errors import Refused
-from storage.models import RefundOutput
 from storage.statement import blank
 from tests.support.attention_cases import (
     after_cancellation,

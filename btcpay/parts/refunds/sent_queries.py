@@ -1,10 +1,11 @@
-"""Refunds that were sent, for receipts and exports; the part has the queries of their life."""
+"""Refunds that were sent, as receipts and exports show them."""
 
 from types import SimpleNamespace
 
 from peewee import JOIN
 
-from storage.models import Invoice, Refund, RefundTransaction
+from btcpay.parts.refunds.models import Refund, RefundTransaction
+from storage.models import Invoice
 from storage.queries.lists import keyset
 from storage.statement import same, shaped, slot
 

@@ -1,0 +1,33 @@
+"""The table of bills."""
+
+from peewee import BigIntegerField, TextField
+
+from btcpay.values.statuses import BillStatus
+from storage.models import Table, word_field
+
+
+class Bill(Table):
+    seq = BigIntegerField()
+    id = TextField()
+    merchant_id = BigIntegerField()
+    status = word_field(BillStatus)
+    amount = TextField()
+    currency = TextField()
+    paid = TextField()
+    description = TextField(null=True)
+    reference = TextField(null=True)
+    customer_email = TextField(null=True)
+    created_at = BigIntegerField()
+    due_days = BigIntegerField()
+    due_at = BigIntegerField()
+    paid_at = BigIntegerField(null=True)
+    every = TextField(null=True)
+    series_id = TextField(null=True)
+    number = BigIntegerField()
+    first_local = TextField(null=True)
+    until_day = BigIntegerField(null=True)
+    renews = BigIntegerField(null=True)
+    renews_at = BigIntegerField(null=True)
+    stopped_at = BigIntegerField(null=True)
+    held_at = BigIntegerField(null=True)
+    undone_at = BigIntegerField(null=True)

@@ -1,0 +1,60 @@
+"""Refunds that were sent, in the files for bookkeepers and in the labels for wallets."""
+
+import json
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from itertools import chain
+
+from btcpay import hooks
+from btcpay.bitcoin.tx import parse_tx
+from btcpay.exports.payments import label_of, line_of
+from btcpay.parts.refunds import sent_queries
+from btcpay.parts.refunds.models import Refund
+from btcpay.parts.refunds.sent_queries import SentRefund
+from btcpay.values.money import value_of
+from storage.database import Database, Row, Values, grouped
+from storage.models import Merchant
+from storage.queries.lists import keyset
+
+
+def lines(
+    db: Database, merchant: Merchant, from_ms: int, before_ms: int, page: int
+) -> Iterator[Row]:
+    """The refunds that were sent in this time, their sums negative."""
+    own: Values = {"merchant_id": merchant.id, "before": before_ms}
+    pages = keyset.pages(db, sent_queries.SENT, page, from_ms, **own)
+    return (_line(merchant, row) for row in chain.from_iterable(pages))
+
+
+def _line(merchant: Merchant, row: SentRefund) -> Row:
+    """The line of a refund that was sent, at its worth then; `payment_id` is the refund's."""
+    sats = row.sent_sats or row.amount_sats
+    quote = row.price_usd and value_of(sats, Decimal(row.price_usd), "USD")
+    return line_of(merchant, row, -sats) | {
+        "settled": False,
+        "description": row.reason,
+        "value_at_receipt": row.value_at_sending and f"-{row.value_at_sending}",
+        "usd_at_receipt": row.usd_at_sending and f"-{row.usd_at_sending}",
+        "usd_at_quote": quote and f"-{quote}",
+        "outputs": [f"{row.tx_hash}:{row.vout}"],
+        "block_height": row.sent_height,
+    }
+
+
+def labels(db: Database, merchant: Merchant) -> Iterator[Row]:
+    """The transactions that sent refunds, each with the coins that it spent for them."""
+    rows = db.rows(sent_queries.LABELED, merchant_id=merchant.id)
+    for txid, refunds in grouped(rows, lambda row: row.tx_hash or "").items():
+        yield from _labels_of(db, txid, refunds)
+
+
+def _labels_of(db: Database, txid: str, refunds: Sequence[Refund]) -> Iterator[Row]:
+    text = "; ".join(f"Refund {row.reason or row.id}" for row in refunds)
+    yield label_of("tx", txid, text)
+    proof = json.loads(db.only(sent_queries.DOCUMENT, txid=txid).document)
+    raw_tx = bytes.fromhex(proof["payment"]["raw_tx"])
+    for number, _ in enumerate(parse_tx(raw_tx).inputs):
+        yield label_of("input", f"{txid}:{number}", text)
+
+
+HOOK = hooks.Exports(lines=lines, labels=labels)

@@ -1,0 +1,23 @@
+"""The lines of an invoice's receipt that say what was sent back."""
+
+from markupsafe import Markup
+
+from btcpay import hooks
+from btcpay.languages import formats
+from btcpay.parts.refunds import sent_queries
+from btcpay.web.pages.languages import bitcoin, current_language, gettext
+from storage.database import Database
+
+
+def receipt_lines(db: Database, invoice_id: str) -> list[hooks.ReceiptLine]:
+    """One line for each refund that a block has, in the order of the blocks."""
+    lines: list[hooks.ReceiptLine] = []
+    for row in db.rows(sent_queries.SENT_OF_INVOICE, invoice_id=invoice_id):
+        height = formats.whole(row.sent_height or 0, current_language())
+        amount = bitcoin(row.sent_sats or 0)
+        text = gettext("%(amount)s in block %(height)s", amount=amount, height=height)
+        lines.append(hooks.ReceiptLine(gettext("Sent back"), Markup(text), "refund"))
+    return lines
+
+
+HOOK = hooks.Receipts(receipt_lines=receipt_lines)
