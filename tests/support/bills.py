@@ -7,7 +7,7 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from btcpay.invoices.create import order_of
-from btcpay.parts.bills import acts, queries
+from btcpay.parts.bills import actions, queries
 from btcpay.parts.bills.models import Bill
 from tests.support.builders import Shop
 from tests.support.payer import Page
@@ -25,8 +25,8 @@ def new_bill(
 ) -> Bill:
     order = order_of(shop.merchant_id, {"amount": Decimal(amount), **details}, "USD")
     with shop.service.db.write():
-        return acts.make(
-            shop.service.db, order, acts.Terms(due_days, every, until), shop.clock()
+        return actions.make(
+            shop.service.db, order, actions.Terms(due_days, every, until), shop.clock()
         )
 
 

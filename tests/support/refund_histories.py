@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from btcpay.parts.refunds import acts, by_hand, sums
+from btcpay.parts.refunds import actions, manual, sums
 from btcpay.parts.refunds.models import Refund
 from btcpay.values.errors import Refused
 from storage.queries import attentions
@@ -18,7 +18,7 @@ MUST_HAPPEN = (
     "said",
     "refused",
 )
-SEEN_OF_A_REFUND = by_hand.MOST_SHOWN
+SEEN_OF_A_REFUND = manual.MOST_SHOWN
 LEAST_SATS = 294  # an invoice's address gets no less
 
 
@@ -31,12 +31,12 @@ class History(World):
         invoice = self.dice.choice(self.invoices)
         sats = self.dice.choice([*SUMS, None, None])
         to = self.dice.choice([*self.addresses, None])
-        order = acts.Order(
+        order = actions.RefundRequest(
             self.merchants[invoice["id"]], invoice["id"], sats, "returned", to
         )
         is_sent_twice = sums.is_sent_twice(self.db, invoice["id"])
         ours = self._try(
-            lambda: acts.make(self.db, self.till.settings, order, self.till.clock())
+            lambda: actions.make(self.db, self.till.settings, order, self.till.clock())
         )
         if is_sent_twice and sats is None:  # of which the model knows nothing
             assert ours is None
@@ -52,23 +52,25 @@ class History(World):
             name = self.dice.choice(list(self.names))
             to = self.dice.choice(self.addresses)
             ours = self._try(
-                lambda: acts.give(
+                lambda: actions.give_address(
                     self.db, self.till.settings, self.names[name], to, self.till.clock()
                 )
             )
             self._same(self.model.give(name, to), ours)
 
     def clear(self) -> None:
-        self._drop(self.model.clear, acts.CLEARED)
+        self._drop(self.model.clear, actions.CLEARED)
 
     def cancel(self) -> None:
-        self._drop(self.model.cancel, acts.CANCELED)
+        self._drop(self.model.cancel, actions.CANCELED)
 
-    def _drop(self, theirs: Callable[[str], Refusal | None], step: acts.Step) -> None:
+    def _drop(
+        self, theirs: Callable[[str], Refusal | None], step: actions.Step
+    ) -> None:
         if self.names:
             name = self.dice.choice(list(self.names))
             now = self.till.clock()
-            ours = self._try(lambda: acts.drop(self.db, self.names[name], step, now))
+            ours = self._try(lambda: actions.drop(self.db, self.names[name], step, now))
             self._same(theirs(name), ours)
 
     def say(self) -> None:
@@ -81,10 +83,10 @@ class History(World):
             return
         name = self.dice.choice(ready)
         out = self.dice.choice(self.model.shown(name) or there)
-        outpoint = by_hand.Outpoint(out.txid, out.vout)
+        outpoint = manual.Outpoint(out.txid, out.vout)
         now = self.till.clock()
         ours = self._try(
-            lambda: by_hand.confirm_sent(
+            lambda: manual.confirm_sent(
                 self.db, self.till.settings, self.names[name], outpoint, now
             )
         )
@@ -110,7 +112,7 @@ class History(World):
             ours = (row.tx_hash, row.vout, row.sent_height, row.sent_sats)
             theirs = (by.txid, by.vout, by.height, by.sats) if by else (None,) * 4
             assert ours == theirs, name
-            shown = by_hand.candidates(self.db, row)
+            shown = manual.candidates(self.db, row)
             far = [distance(row, one.amount_sats) for one in shown]
             assert far == self.nearest(row, name), (name, far, self.nearest(row, name))
             possible = {(out.txid, out.vout) for out in self.model.shown(name)}

@@ -3,7 +3,7 @@
 from typing import Any
 
 from btcpay.bitcoin.address import witness_script
-from btcpay.parts.refunds import acts
+from btcpay.parts.refunds import actions
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.parts.refunds.models import Refund
 from btcpay.sandbox.node.script import address_of
@@ -31,8 +31,8 @@ def made(
     db = till.shop.service.db
     now = till.clock()
     row = db.only(invoices.WHOLE, id=invoice["id"])
-    order = acts.Order(row.merchant_id, row.id, sats, "returned", to or None)
-    return acts.make(db, till.settings, order, now)
+    order = actions.RefundRequest(row.merchant_id, row.id, sats, "returned", to or None)
+    return actions.make(db, till.settings, order, now)
 
 
 def send(till: Till, refund: Refund, sats: int | None = None) -> str:
@@ -49,7 +49,9 @@ def sent(till: Till, refund: Refund) -> str:
 
 
 def give(till: Till, refund: Refund, text: str) -> Refund:
-    return acts.give(till.shop.service.db, till.settings, refund.id, text, till.clock())
+    return actions.give_address(
+        till.shop.service.db, till.settings, refund.id, text, till.clock()
+    )
 
 
 def found(till: Till, refund: Refund) -> Refund:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from btcpay import hooks
 from btcpay.parts.bills import queries
-from btcpay.parts.bills.acts import make_up_for
+from btcpay.parts.bills.actions import make_up_for
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import BadRow
 from btcpay.values.times import to_ms

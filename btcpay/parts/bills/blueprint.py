@@ -11,7 +11,7 @@ from btcpay.checkout.link_order import redirect_to_invoice
 from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused
 from btcpay.invoices.create import Order
 from btcpay.parts.bills import queries
-from btcpay.parts.bills.acts import zone_at
+from btcpay.parts.bills.actions import zone_at
 from btcpay.parts.bills.kinds import RESOURCE
 from btcpay.parts.bills.models import Bill
 from btcpay.parts.bills.money import due_of

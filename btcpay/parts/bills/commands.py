@@ -13,7 +13,7 @@ from btcpay.cli.shell import Shell, with_json_shell, with_shell
 from btcpay.invoices.create import order_of
 from btcpay.invoices.links import most
 from btcpay.merchants.merchants import find_merchant
-from btcpay.parts.bills import acts, queries
+from btcpay.parts.bills import actions, queries
 from btcpay.parts.bills import undo as undoing
 from btcpay.parts.bills.calendar import EVERY
 from btcpay.parts.bills.kinds import RESOURCE
@@ -22,7 +22,7 @@ from btcpay.values.money import checked_currency
 from btcpay.values.times import iso, iso_ms
 from storage.database import Database
 
-DAYS = click.IntRange(0, acts.MOST_DAYS)
+DAYS = click.IntRange(0, actions.MOST_DAYS)
 LIST_COLUMNS = (
     "id merchant status amount paid currency reference every due_at created_at"
 )
@@ -50,7 +50,7 @@ bill = click.Group("bill", help="Bills, which are priced when they are paid.")
     "--due",
     "due_days",
     type=DAYS,
-    default=acts.DUE_DAYS,
+    default=actions.DUE_DAYS,
     metavar="DAYS",
     show_default=True,
 )
@@ -80,10 +80,10 @@ def create(
     code = checked_currency(currency or owner.currency)
     wanted = order_fields(code, fields) | {"reference": reference}
     order = order_of(owner.id, wanted, code, most(code))
-    acts.refuse_unpayable(shell.db, Prices(shell.settings), now, order)
+    actions.refuse_unpayable(shell.db, Prices(shell.settings), now, order)
     with shell.db.write():
-        row = acts.make(
-            shell.db, order, acts.Terms(due_days, every, until and until.date()), now
+        row = actions.make(
+            shell.db, order, actions.Terms(due_days, every, until and until.date()), now
         )
     made = facts_of(RESOURCE, shell.settings.base_url, owner.name, row)
     shell.answer(made, f"{made['id']}\n{made['bill_url']}")
@@ -94,7 +94,7 @@ def create(
 @with_shell
 def end(shell: Shell, bill_id: str) -> None:
     """End an open bill and its series: nothing more is asked for."""
-    acts.end(shell.db, shell.settings, bill_id, shell.now)
+    actions.end(shell.db, shell.settings, bill_id, shell.now)
     say(f"{bill_id} has ended")
 
 
@@ -140,7 +140,7 @@ def undo(shell: Shell, since: datetime, series: str | None, yes: bool) -> None:
     They end without a mail, and each series goes back to the first of their periods. Bills that
     something has come to stay.
     """
-    counts = undoing.made_since(shell.db, since)
+    counts = undoing.count_made_since(shell.db, since)
     if series is not None:
         id = RESOURCE.find(shell.db, series).series_id
         counts = {of: count for of, count in counts.items() if of == id}

@@ -12,7 +12,7 @@ from btcpay import hooks
 from btcpay.invoices.create import checked_email
 from btcpay.languages import formats
 from btcpay.notify.mail.texts import mail_link
-from btcpay.parts.bills import acts, queries
+from btcpay.parts.bills import actions, queries
 from btcpay.parts.bills.calendar import EVERY
 from btcpay.parts.bills.kinds import RESOURCE
 from btcpay.parts.bills.mail import text_of
@@ -85,7 +85,7 @@ def show_form(
 ) -> Response:
     """`wrong`: a sentence by the name of the field."""
     values = {"typed": visit.form, "wrong": wrong or {}, "problem": problem}
-    return visit.page("new_bill.html", status, **values, due_days=acts.DUE_DAYS)
+    return visit.page("new_bill.html", status, **values, due_days=actions.DUE_DAYS)
 
 
 def make(visit: Visit) -> Response:
@@ -101,7 +101,7 @@ def make(visit: Visit) -> Response:
     wanted["description"] = description and description.replace("\r\n", "\n")
     try:
         order = visit.order(wanted, reference=form.get("reference"))
-        acts.refuse_unpayable(service.db, service.prices, visit.now, order)
+        actions.refuse_unpayable(service.db, service.prices, visit.now, order)
     except (TooLittle, TooMuch) as refused:
         return show_form(visit, 400, wrong={"amount": error_message(refused)})
     except TextRefused as refused:
@@ -110,11 +110,11 @@ def make(visit: Visit) -> Response:
         return show_form(visit, 400, error_message(refused))
     with visit.create_once("bil", queries.BY_ID) as (id, is_made):
         if not is_made:
-            acts.make(service.db, order, terms, visit.now, id)
+            actions.make(service.db, order, terms, visit.now, id)
     return visit.redirect(f"/bills/{id}", done="made")
 
 
-def _read(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, acts.Terms]:
+def _read(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, actions.Terms]:
     """The amount and the terms; `wrong` gets a sentence for each field that cannot be read."""
     form = visit.form
     amount = Decimal(0)
@@ -128,9 +128,9 @@ def _read(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, acts.Terms]:
             checked_email(form["email"])
     except CommandError:
         wrong["email"] = gettext("Enter an e-mail address such as name@example.com.")
-    days = form.get("due", str(acts.DUE_DAYS))
+    days = form.get("due", str(actions.DUE_DAYS))
     is_number = days.isascii() and days.isdecimal() and len(days) < 5
-    if not is_number or int(days) > acts.MOST_DAYS:
+    if not is_number or int(days) > actions.MOST_DAYS:
         wrong["due"] = gettext("Enter a number of days from 0 to 3650.")
         days = "0"
     every = form.get("every") if form.get("every") in EVERY else None
@@ -140,7 +140,7 @@ def _read(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, acts.Terms]:
             raise ValueError("it is over")
     except ValueError:
         wrong["until"] = gettext("Enter a date such as 2036-12-31, today or later.")
-    return amount, acts.Terms(int(days), every, until)
+    return amount, actions.Terms(int(days), every, until)
 
 
 def show(visit: Visit, id: str) -> Response:
@@ -183,7 +183,7 @@ def end(visit: Visit, id: str) -> Response:
     visit.get_or_404(queries.BY_ID, "bil", id)
     done = "ended"
     try:
-        acts.end(visit.service.db, visit.service.settings, id, visit.now)
+        actions.end(visit.service.db, visit.service.settings, id, visit.now)
     except Refused as refused:
         done = refused.code
     return visit.redirect(f"/bills/{id}", done=done)

@@ -26,7 +26,7 @@ from storage.database import Database
 from storage.models import Invoice
 
 
-class Part(NamedTuple):
+class Share(NamedTuple):
     """An invoice of the bill, at its own price; `received_sats` is what settlement counts."""
 
     amount: Decimal
@@ -35,7 +35,7 @@ class Part(NamedTuple):
     price: Decimal
 
 
-class Standing(NamedTuple):
+class Totals(NamedTuple):
     """The state of a bill's sums. `beyond_sats`: what each part brought beyond the bill."""
 
     paid: Decimal
@@ -58,7 +58,7 @@ class Due(NamedTuple):
     parts: list[tuple[Invoice, Decimal]]
 
 
-def counts(part: Part, currency: str) -> Decimal:
+def worth_of(part: Share, currency: str) -> Decimal:
     """The part's worth: amount x received / asked, at most the amount, rounded down."""
     received_sats = min(part.received_sats, part.asked_sats)
     return of_minor(
@@ -66,30 +66,30 @@ def counts(part: Part, currency: str) -> Decimal:
     )
 
 
-def standing(
-    amount: Decimal, currency: str, parts: Sequence[Part], dust_limit_sats: int
-) -> Standing:
+def totals_of(
+    amount: Decimal, currency: str, parts: Sequence[Share], dust_limit_sats: int
+) -> Totals:
     """The state of a bill with these parts, of which the last one came last. Pure.
 
     It is paid when nothing is missing, or less than a wallet can send (`dust_limit_sats`) at the
     price of the invoice that brought the last part.
     """
-    worths = [counts(part, currency) for part in parts]
+    worths = [worth_of(part, currency) for part in parts]
     paid = sum(worths, of_minor(0, currency))
     missing = amount - paid
     beyond_sats = _beyond_sats(-missing, parts, worths)
     brought = [part for part in parts if part.received_sats]
     if not brought:
-        return Standing(paid, False, beyond_sats)
+        return Totals(paid, False, beyond_sats)
     is_paid = (
         missing <= 0
         or (sats_for(missing, brought[-1].price) or dust_limit_sats) < dust_limit_sats
     )
-    return Standing(paid, is_paid, beyond_sats)
+    return Totals(paid, is_paid, beyond_sats)
 
 
 def _beyond_sats(
-    excess: Decimal, parts: Sequence[Part], worths: Sequence[Decimal]
+    excess: Decimal, parts: Sequence[Share], worths: Sequence[Decimal]
 ) -> list[int]:
     """Each part's satoshis of the excess, at its own price: it is the last parts', from the last
     back, of each at most its worth.
@@ -120,8 +120,8 @@ def recount(db: Database, row: Invoice, now: datetime) -> int:
     rows = db.rows(queries.INVOICES, id=row.bill_id)
     if bill.status == BillStatus.ENDED:
         return 0
-    parts = [_part(one) for one in rows]
-    found = standing(
+    parts = [_share_of(one) for one in rows]
+    found = totals_of(
         stored_amount(bill.amount), bill.currency, parts, dust_limit_of(row.script)
     )
     status = BillStatus.PAID if found.is_paid else BillStatus.OPEN
@@ -147,27 +147,27 @@ def due_of(db: Database, bill: Bill, now: datetime) -> Due:
     amount = stored_amount(bill.amount)
     paid = stored_amount(bill.paid)
     rows = db.rows(queries.INVOICES, id=bill.id)
-    parts = [(row, counts(_part(row), bill.currency)) for row in rows]
+    parts = [(row, worth_of(_share_of(row), bill.currency)) for row in rows]
     coming = of_minor(0, bill.currency)
     coming_to = None
     for row, worth in parts:
         if row.status == InvoiceStatus.OPEN and row.unconfirmed_sats:
-            whole = _part(row)._replace(received_sats=row.received_sats)
-            coming += counts(whole, bill.currency) - worth
+            whole = _share_of(row)._replace(received_sats=row.received_sats)
+            coming += worth_of(whole, bill.currency) - worth
             coming_to = row.id
     missing = max(amount - paid - coming, Decimal(0))
     is_overdue = bill.due_at < to_ms(now)
     return Due(amount, paid, missing, coming, coming_to, is_overdue, parts)
 
 
-def _part(row: Invoice) -> Part:
+def _share_of(row: Invoice) -> Share:
     """Its confirmed satoshis count; those of a canceled invoice only once they are accepted."""
     sats = (
         0
         if row.status == InvoiceStatus.CANCELED
         else row.received_sats - row.unconfirmed_sats
     )
-    return Part(asked_of(row).amount, row.amount_sats, sats, price_of(row))
+    return Share(asked_of(row).amount, row.amount_sats, sats, price_of(row))
 
 
 HOOK = hooks.InvoiceSums(related_ids=related_ids, recount=recount)

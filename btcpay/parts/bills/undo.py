@@ -7,7 +7,7 @@ from typing import NamedTuple
 from btcpay.invoices import manual
 from btcpay.notify.publish import publish_resource
 from btcpay.parts.bills import queries
-from btcpay.parts.bills.acts import period_ms, zone_at
+from btcpay.parts.bills.actions import period_ms, zone_at
 from btcpay.parts.bills.kinds import RESOURCE, BillKind
 from btcpay.parts.bills.models import Bill
 from btcpay.settings.settings import Settings
@@ -54,7 +54,7 @@ def _number_after(db: Database, first: Bill, now: datetime) -> int:
     return number
 
 
-def made_since(db: Database, since: datetime) -> dict[str, int]:
+def count_made_since(db: Database, since: datetime) -> dict[str, int]:
     """How many bills each series has made since then that are open; by the series' id."""
     counts: dict[str, int] = {}
     for row in db.rows(queries.MADE_SINCE, since=to_ms(since)):

@@ -12,7 +12,7 @@ from decimal import Decimal
 from btcpay import hooks
 from btcpay.invoices.events import try_update_attention
 from btcpay.parts.refunds import queries
-from btcpay.parts.refunds.acts import SENT, UNDONE, note, step
+from btcpay.parts.refunds.actions import SENT, UNDONE, note, step
 from btcpay.parts.refunds.decide import WATCHED_BLOCKS, decide, worth_keeping
 from btcpay.parts.refunds.models import Refund, RefundOutput
 from btcpay.proofs.block import ProvenBlock

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response, request
 
 from btcpay import hooks
-from btcpay.parts.refunds import acts, destination
+from btcpay.parts.refunds import actions, destination
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.parts.refunds.models import Refund
 from btcpay.values.errors import Refused
@@ -33,7 +33,7 @@ class RefundPage(Pages):
             return self._shown(row)
         network = self.service.settings.network
         try:
-            to = destination.read(self.service.db, network, text, row.amount_sats)
+            to = destination.parse(self.service.db, network, text, row.amount_sats)
         except Refused as refused:
             return self._shown(row, 400, wrong=refused.code, typed=text[:100])
         return self._shown(row, to=to)
@@ -47,12 +47,12 @@ class RefundPage(Pages):
         text = fields.get("address", "")
         try:
             if "keep" in fields:
-                acts.give(db, settings, id, text, self.service.now())
+                actions.give_address(db, settings, id, text, self.service.now())
                 return Response(
                     status=303,
                     headers={"Location": f"{id}{languages.language_query()}"},
                 )
-            to = destination.read(db, settings.network, text, row.amount_sats)
+            to = destination.parse(db, settings.network, text, row.amount_sats)
         except Refused as refused:
             return self._shown(
                 RESOURCE.get_or_404(db, id), 400, wrong=refused.code, typed=text[:100]

@@ -12,7 +12,7 @@ from btcpay.cli.resource_commands import add_list_and_show
 from btcpay.cli.shell import Shell, with_json_shell
 from btcpay.invoices.create import live_price
 from btcpay.invoices.status import find_invoice
-from btcpay.parts.refunds import acts, by_hand, queries, sums
+from btcpay.parts.refunds import actions, manual, queries, sums
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.prices.price import Prices
 from btcpay.values.errors import CommandError
@@ -59,8 +59,10 @@ def create(
         wanted = order_fields(code, {"amount": amount})["amount"]
         price = live_price(Prices(shell.settings), shell.now, code).in_currency
         amount_sats = sums.sats_at(wanted, price)
-    order = acts.Order(invoice.merchant_id, invoice.id, amount_sats, reason, address)
-    row = acts.make(shell.db, shell.settings, order, shell.now)
+    order = actions.RefundRequest(
+        invoice.merchant_id, invoice.id, amount_sats, reason, address
+    )
+    row = actions.make(shell.db, shell.settings, order, shell.now)
     made = RESOURCE.serialize(shell.settings.base_url, row)
     amount_text = f"{btc_shown(row.amount_sats)} BTC ({row.amount_sats} sat)"
     shell.answer(made, f"{row.id}\n{made['refund_url']}\n{amount_text}")
@@ -77,10 +79,10 @@ def confirm_sent(shell: Shell, refund_id: str, output: str | None) -> None:
     """
     row = RESOURCE.find(shell.db, refund_id)
     if output is None:
-        shell.show(by_hand.candidates(shell.db, row), CANDIDATE_COLUMNS)
+        shell.show(manual.candidates(shell.db, row), CANDIDATE_COLUMNS)
         return
-    outpoint = by_hand.read_outpoint(output)
-    row = by_hand.confirm_sent(shell.db, shell.settings, refund_id, outpoint, shell.now)
+    outpoint = manual.read_outpoint(output)
+    row = manual.confirm_sent(shell.db, shell.settings, refund_id, outpoint, shell.now)
     shown = RESOURCE.serialize(shell.settings.base_url, row)
     shell.answer(shown, f"{row.id} is sent by {row.tx_hash}:{row.vout}")
 
@@ -90,7 +92,7 @@ def confirm_sent(shell: Shell, refund_id: str, output: str | None) -> None:
 @with_json_shell
 def cancel(shell: Shell, refund_id: str) -> None:
     """Cancel a refund that is not sent; what a wallet has sent already cannot be stopped."""
-    acts.drop(shell.db, refund_id, acts.CANCELED, shell.now)
+    actions.drop(shell.db, refund_id, actions.CANCELED, shell.now)
     say(f"canceled {refund_id}")
 
 

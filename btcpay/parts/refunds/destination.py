@@ -29,7 +29,7 @@ class Destination(NamedTuple):
     kind: str
 
 
-def read(db: Database, network: Network, text: str, amount_sats: int) -> Destination:
+def parse(db: Database, network: Network, text: str, amount_sats: int) -> Destination:
     """The address in a payer's text, which may be a `bitcoin:` URI (BIP21, BIP321).
 
     Raises Refused: `malformed`, `demanding`, `lightning`, `silent`, `payment_code`,

@@ -11,7 +11,7 @@ from flask import Response
 from btcpay import hooks
 from btcpay.invoices.create import live_price
 from btcpay.languages import formats
-from btcpay.parts.refunds import acts, by_hand, queries, sums
+from btcpay.parts.refunds import actions, manual, queries, sums
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.settings.settings import Settings
 from btcpay.values.amounts import LONGEST_AMOUNT
@@ -41,12 +41,12 @@ def views(settings: Settings) -> list[tuple[str, str, View]]:
         (
             "POST",
             "/merchant/refunds/<id>/clear",
-            partial(_drop, acts.CLEARED, "cleared"),
+            partial(_drop, actions.CLEARED, "cleared"),
         ),
         (
             "POST",
             "/merchant/refunds/<id>/cancel",
-            partial(_drop, acts.CANCELED, "canceled"),
+            partial(_drop, actions.CANCELED, "canceled"),
         ),
     ]
 
@@ -64,7 +64,7 @@ def show(visit: Visit) -> Response:
     return visit.page(
         "refunds.html",
         ready=ready,
-        candidates={row.id: by_hand.candidates(db, row) for row in ready},
+        candidates={row.id: manual.candidates(db, row) for row in ready},
         uris=uris,
         urls=urls,
         codes={id: qr_svg(text) for id, text in (uris | urls).items()},
@@ -80,7 +80,7 @@ def make(visit: Visit, id: str) -> Response:
         return visit.redirect(f"/invoices/{id}", done="refund_changed")
     service = visit.service
     form = visit.form
-    order = acts.Order(
+    order = actions.RefundRequest(
         visit.merchant_id,
         id,
         reason=form.get("reason", "").strip() or None,
@@ -92,7 +92,7 @@ def make(visit: Visit, id: str) -> Response:
         if text := form.get("amount", "").strip():
             price = live_price(service.prices, visit.now, visit.currency).in_currency
             order = order._replace(amount_sats=sums.sats_at(visit.amount(text), price))
-        acts.make(service.db, service.settings, order, visit.now)
+        actions.make(service.db, service.settings, order, visit.now)
     except AmountRefused as error:
         typed = text[:LONGEST_AMOUNT]
         return visit.redirect(
@@ -112,17 +112,17 @@ def confirm_sent(visit: Visit, id: str, output: str) -> Response:
     service = visit.service
     done = "sent"
     try:
-        outpoint = by_hand.read_outpoint(output)
-        by_hand.confirm_sent(service.db, service.settings, id, outpoint, visit.now)
+        outpoint = manual.read_outpoint(output)
+        manual.confirm_sent(service.db, service.settings, id, outpoint, visit.now)
     except Refused:
         done = "changed"
     return visit.redirect("/refunds", done=done)
 
 
-def _drop(to: acts.Step, done: str, visit: Visit, id: str) -> Response:
+def _drop(to: actions.Step, done: str, visit: Visit, id: str) -> Response:
     visit.get_or_404(queries.BY_ID, "rfd", id)
     try:
-        acts.drop(visit.service.db, id, to, visit.now)
+        actions.drop(visit.service.db, id, to, visit.now)
     except Refused as refused:
         done = refused.code
     return visit.redirect("/refunds", done=done)

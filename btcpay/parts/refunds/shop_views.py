@@ -12,7 +12,7 @@ from marshmallow import ValidationError, fields, validate
 
 from btcpay import hooks
 from btcpay.invoices.create import BTC, live_price, worth_usd
-from btcpay.parts.refunds import acts, queries, sums
+from btcpay.parts.refunds import actions, queries, sums
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.parts.refunds.models import Refund
 from btcpay.values.errors import CommandError, Refused, TooMuch
@@ -76,11 +76,11 @@ class NewPullPayment(_Asked):
 def refund_order(service: Service, store: hooks.PlugInShop, order: Invoice) -> Json:
     """Makes a refund of what came to an order, or of a part of it."""
     asked = NewRefund().load(parse(read_body()))
-    came_sats = sums.came_to(service.db, order.id)
-    made_sats = sums.made_of(sums.refunds_of(service.db, order.id))
+    came_sats = sums.came_sats_of(service.db, order.id)
+    made_sats = sums.total_sats_of(sums.refunds_of(service.db, order.id))
     whole_sats = _sats_of_variant(service, order, asked, came_sats)
     sats = int(whole_sats * (100 - asked["subtractPercentage"]) / 100)
-    wanted = acts.Order(store.merchant_id, order.id, sats)
+    wanted = actions.RefundRequest(store.merchant_id, order.id, sats)
     # Only a sum that was said is made once more: a shop whose request ran out of time asks again.
     if asked["refundVariant"] != "Custom":
         wanted = wanted._replace(
@@ -113,7 +113,7 @@ def create_pull_payment(service: Service, store: hooks.PlugInShop) -> Json:
     """Makes a refund of a sum that the shop names; no invoice is known here."""
     asked = NewPullPayment().load(parse(read_body()))
     sats = _sats(service, asked["amount"], asked["currency"])
-    wanted = acts.Order(store.merchant_id, None, sats)
+    wanted = actions.RefundRequest(store.merchant_id, None, sats)
     return _made(service, store, asked, wanted, "amount")
 
 
@@ -136,7 +136,7 @@ def _made(
     service: Service,
     store: hooks.PlugInShop,
     asked: Json,
-    wanted: acts.Order,
+    wanted: actions.RefundRequest,
     field: str,
 ) -> Json:
     texts = {
@@ -146,7 +146,7 @@ def _made(
     said = json.dumps(texts)
     order = wanted._replace(reason=reason, store_id=store.id, shop_texts=said)
     try:
-        row = acts.make(service.db, service.settings, order, service.now())
+        row = actions.make(service.db, service.settings, order, service.now())
     except Refused as refused:
         raise ValidationError(str(refused), field) from None
     return show(service, store, row)

@@ -42,10 +42,10 @@ def default_of(invoice: Invoice, came_sats: int, refunds: Sequence[Refund]) -> D
     first = next((row.basis for row in refunds if row.basis), None)
     basis = cast(Basis, first or ("excess" if excess_sats else "all"))
     owed_sats = excess_sats if basis == "excess" else came_sats
-    return Default(basis, max(0, owed_sats - made_of(refunds)))
+    return Default(basis, max(0, owed_sats - total_sats_of(refunds)))
 
 
-def came_to(db: Database, invoice_id: str) -> int:
+def came_sats_of(db: Database, invoice_id: str) -> int:
     """Satoshis that blocks have brought."""
     return db.only(queries.CAME, invoice_id=invoice_id)[0]
 
@@ -55,7 +55,7 @@ def refunds_of(db: Database, invoice_id: str) -> list[Refund]:
     return db.rows(queries.OF_INVOICE, invoice_id=invoice_id)
 
 
-def made_of(refunds: Sequence[Refund]) -> int:
+def total_sats_of(refunds: Sequence[Refund]) -> int:
     """Satoshis of those that are not canceled."""
     return sum(
         row.amount_sats for row in refunds if row.status != RefundStatus.CANCELED

@@ -5,7 +5,7 @@ import pytest
 from btcpay.check import block_reader
 from btcpay.check.apply import try_apply
 from btcpay.invoices import manual
-from btcpay.parts.bills import acts
+from btcpay.parts.bills import actions
 from btcpay.values.errors import Refused
 from storage.queries import attentions
 from tests.support.attention_cases import reason_of
@@ -167,7 +167,7 @@ def test_a_bill_that_ends_ends_its_invoices_and_what_comes_then_needs_attention(
     bill = new_bill(till.shop)
     shop = till.shop
     invoice = pay_now(shop, bill)
-    acts.end(shop.service.db, till.settings, bill.id, till.clock())
+    actions.end(shop.service.db, till.settings, bill.id, till.clock())
     assert stands(shop, bill) == ("ended", "0")
     assert till.look(invoice)["status"] == "canceled"
     till.confirm(invoice)
@@ -176,6 +176,6 @@ def test_a_bill_that_ends_ends_its_invoices_and_what_comes_then_needs_attention(
         and reason_of(till, invoice) == "after_cancellation"
     )
     with pytest.raises(Refused, match="nothing to end"):
-        acts.end(shop.service.db, till.settings, bill.id, till.clock())
+        actions.end(shop.service.db, till.settings, bill.id, till.clock())
     answer = shop.client.post(f"/bill/{bill.id}")
     assert answer.status_code == 410 and "nothing to pay" in answer.text

@@ -7,7 +7,7 @@ import pytest
 
 from btcpay.check.beginning import begin_chain
 from btcpay.notify.outbox import Outbox, new_send
-from btcpay.parts.bills import acts
+from btcpay.parts.bills import actions
 from btcpay.parts.bills.after_check import on_check
 from btcpay.settings.settings import read
 from btcpay.values.times import from_ms, to_ms
@@ -137,7 +137,7 @@ def test_the_merchant_ends_a_series_with_its_open_bill(shop, clock):
     clock.move(days=8)
     turn(shop)
     first, second = all_bills(shop)
-    acts.end(shop.service.db, shop.service.settings, second.id, clock())
+    actions.end(shop.service.db, shop.service.settings, second.id, clock())
     clock.move(days=30)
     turn(shop)
     assert [(bill.number, bill.status) for bill in all_bills(shop)] == [

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from btcpay.parts.bills.money import Part, counts, standing
+from btcpay.parts.bills.money import Share, totals_of, worth_of
 from btcpay.values.money import sats_for
 
 DUST = 294
@@ -17,7 +17,7 @@ def part(amount, price, received=None):
     """An invoice for that amount; `received` is a share of what it asks, or satoshis."""
     asked = sats_for(Decimal(amount), Decimal(price))
     sats = asked if received is None else received
-    return Part(Decimal(amount), asked, sats, Decimal(price))
+    return Share(Decimal(amount), asked, sats, Decimal(price))
 
 
 def half(amount, price):
@@ -71,14 +71,14 @@ STANDING = {
     ("invoice", "currency", "worth"), COUNTED.values(), ids=COUNTED
 )
 def test_an_invoice_counts_toward_its_bill(invoice, currency, worth):
-    assert str(counts(invoice, currency)) == worth
+    assert str(worth_of(invoice, currency)) == worth
 
 
 @pytest.mark.parametrize(
     ("parts", "paid", "is_paid", "beyond_sats"), STANDING.values(), ids=STANDING
 )
 def test_a_bill_stands_by_its_parts(parts, paid, is_paid, beyond_sats):
-    found = standing(Decimal(100), "EUR", parts, DUST)
+    found = totals_of(Decimal(100), "EUR", parts, DUST)
     assert (str(found.paid), found.is_paid, found.beyond_sats) == (
         paid,
         is_paid,
@@ -123,7 +123,7 @@ def test_the_excess_of_any_history_is_what_came_last(seed):
             price = random.choice(["48000", "61234.56", "99999.99"])
             cents = random.randint(1, amount_cents)
             parts.append(part(Decimal(cents) / 100, price))
-        found = standing(Decimal(amount_cents) / 100, "EUR", parts, DUST)
+        found = totals_of(Decimal(amount_cents) / 100, "EUR", parts, DUST)
         assert found.beyond_sats == beyond_by_cents(amount_cents, parts)
         for one, beyond_sats in zip(parts, found.beyond_sats, strict=True):
             assert beyond_sats <= one.received_sats

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from btcpay.parts.bills import acts, undo
+from btcpay.parts.bills import actions, undo
 from btcpay.parts.bills.after_check import on_check
 from btcpay.parts.bills.findings import findings
 from btcpay.values.errors import Refused
@@ -94,7 +94,7 @@ def test_a_series_that_is_held_can_be_ended(shop, clock):
     series = new_bill(shop, every="week")
     clock.move(days=800)
     turn(shop)
-    acts.end(shop.service.db, shop.service.settings, series.id, clock())
+    actions.end(shop.service.db, shop.service.settings, series.id, clock())
     assert red(shop) == []
 
 
@@ -136,7 +136,7 @@ def test_a_series_whose_last_day_was_passed_goes_back_and_one_that_was_ended_doe
     clock.move(days=3000)
     turn(shop)
     clock.at = NOON + timedelta(days=1)
-    acts.end(shop.service.db, shop.service.settings, ended.id, clock())
+    actions.end(shop.service.db, shop.service.settings, ended.id, clock())
     for series in (over, ended):
         assert len(undo_since(shop, series, NOON + timedelta(hours=1)).ids) == 3
     assert bill_now(shop, over).renews_at == to_ms(

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from btcpay.chain.follow import add_header
-from btcpay.parts.refunds import acts, blocks, by_hand, queries
+from btcpay.parts.refunds import actions, blocks, manual, queries
 from btcpay.parts.refunds.decide import WATCHED_BLOCKS
 from btcpay.proofs.verify import Branch, Evidence
 from btcpay.sandbox.node.script import script_of
@@ -139,7 +139,7 @@ class History:
             assert {(one.txid, one.vout) for one in exact if one.again_of} == again
             for row in rows:
                 shown = [
-                    (one.txid, one.vout) for one in by_hand.candidates(self.db, row)
+                    (one.txid, one.vout) for one in manual.candidates(self.db, row)
                 ]
                 expected = others.get(row.id, set())
                 assert set(shown) <= expected and len(shown) == min(len(expected), 5)
@@ -154,7 +154,7 @@ class History:
     def cancel(self):
         ready = [one for one in self.refunds if found(self.till, one).status == "ready"]
         for one in ready[:1]:
-            acts.drop(self.db, one.id, acts.CANCELED, self.till.clock())
+            actions.drop(self.db, one.id, actions.CANCELED, self.till.clock())
             one.is_canceled = True
             one.named = None
 
@@ -205,10 +205,10 @@ class History:
     def say(self):
         """The merchant says that some other money was the refund."""
         for one in self.refunds:
-            for output in by_hand.candidates(self.db, found(self.till, one))[:1]:
-                outpoint = by_hand.Outpoint(output.txid, output.vout)
+            for output in manual.candidates(self.db, found(self.till, one))[:1]:
+                outpoint = manual.Outpoint(output.txid, output.vout)
                 now = self.till.clock()
-                by_hand.confirm_sent(self.db, self.till.settings, one.id, outpoint, now)
+                manual.confirm_sent(self.db, self.till.settings, one.id, outpoint, now)
                 one.named = tuple(outpoint)
                 self.did.add("said")
                 return

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from btcpay.check.undo import begin_anew
-from btcpay.parts.refunds import acts, by_hand
+from btcpay.parts.refunds import actions, manual
 from btcpay.parts.refunds.models import RefundOutput
 from btcpay.proofs.document import check_document
 from btcpay.sandbox.payer.wallet import double_spends
@@ -138,21 +138,21 @@ def test_what_the_merchant_has_named_may_be_spent_otherwise_and_sent_anew(till):
     refund = made(till, paid(till), 10_000, address(1))
     send(till, refund, 9_700)
     till.mine_and_check()
-    (output,) = by_hand.candidates(till.shop.service.db, refund)
+    (output,) = manual.candidates(till.shop.service.db, refund)
     say_it_was(till, refund, output)
     instead = double_spends(till.sandbox.wallet, 1)
     till.sandbox.chain.reorganise(1, till.now, instead)
     till.check()
     assert status(till, refund) == ("ready", None)
-    assert by_hand.candidates(till.shop.service.db, found(till, refund)) == []
+    assert manual.candidates(till.shop.service.db, found(till, refund)) == []
     txid = sent(till, refund)
     assert status(till, refund) == ("sent", txid)
 
 
 def say_it_was(till, refund, output):
-    outpoint = by_hand.Outpoint(output.txid, output.vout)
+    outpoint = manual.Outpoint(output.txid, output.vout)
     db = till.shop.service.db
-    return by_hand.confirm_sent(db, till.settings, refund.id, outpoint, till.clock())
+    return manual.confirm_sent(db, till.settings, refund.id, outpoint, till.clock())
 
 
 def test_one_output_is_one_refund_whatever_the_merchant_says(till):
@@ -162,7 +162,7 @@ def test_one_output_is_one_refund_whatever_the_merchant_says(till):
     send(till, first)
     send(till, first, 9_700)
     till.mine_and_check()
-    (other,) = by_hand.candidates(db, second)
+    (other,) = manual.candidates(db, second)
     (exact,) = till.shop.sql(
         "SELECT txid, vout FROM refund_output WHERE amount_sats = 10000"
     ).fetchall()
@@ -180,7 +180,7 @@ def test_one_output_is_one_refund_whatever_the_merchant_says(till):
 )
 def test_what_is_no_output_is_refused(till, text):
     with pytest.raises(Refused, match="TXID:VOUT"):
-        by_hand.read_outpoint(text)
+        manual.read_outpoint(text)
 
 
 @pytest.mark.parametrize("story", [late, too_much, after_cancellation, short])
@@ -207,7 +207,7 @@ def test_unsaid_it_is_the_excess_and_never_the_price_afterwards(till):
     assert excess.amount_sats == 294
     with pytest.raises(Refused, match="nothing to send back"):
         made(till, invoice)
-    acts.drop(till.shop.service.db, excess.id, acts.CANCELED, till.clock())
+    actions.drop(till.shop.service.db, excess.id, actions.CANCELED, till.clock())
     assert made(till, invoice, 200).amount_sats == 200
     assert made(till, invoice).amount_sats == 94
     made(till, invoice, 2 * came - 294)
@@ -231,7 +231,7 @@ def test_unsaid_it_means_what_it_meant_the_first_time_though_the_excess_leaves_t
     till.confirm(invoice, 5_000)
     excess = made(till, invoice)
     assert excess.amount_sats == 5_000
-    acts.drop(till.shop.service.db, excess.id, acts.CANCELED, till.clock())
+    actions.drop(till.shop.service.db, excess.id, actions.CANCELED, till.clock())
     till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
     till.check()
     with pytest.raises(Refused, match="nothing to send back"):
@@ -281,13 +281,13 @@ def test_only_one_address_is_taken_until_the_merchant_clears_it(till):
     give(till, refund, f"bitcoin:{address(1)}?amount=1")
     with pytest.raises(Refused, match="already"):
         give(till, refund, address(2))
-    acts.drop(db, refund.id, acts.CLEARED, now)
+    actions.drop(db, refund.id, actions.CLEARED, now)
     given = give(till, refund, address(2).upper())
     assert given.address == address(2)
     sent(till, given)
-    for to in (acts.CLEARED, acts.CANCELED):
+    for to in (actions.CLEARED, actions.CANCELED):
         with pytest.raises(Refused, match="sent"):
-            acts.drop(db, refund.id, to, now)
+            actions.drop(db, refund.id, to, now)
 
 
 def test_nobody_makes_a_refund_that_another_merchants_wallet_sends(till):

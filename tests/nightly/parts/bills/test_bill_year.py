@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from btcpay.parts.bills import acts, queries
+from btcpay.parts.bills import actions, queries
 from btcpay.parts.bills.after_check import on_check
 from btcpay.values.times import to_ms
 from tests.support.bills import all_bills, new_bill
@@ -91,7 +91,7 @@ def turn(shop):
 def killed_turn(shop, chance, monkeypatch):
     """A turn that dies after some bills, between what a renewal writes."""
     left = [chance.randrange(1, 4)]
-    add = acts._add
+    add = actions._add
 
     def dying(*args):
         left[0] -= 1
@@ -100,7 +100,7 @@ def killed_turn(shop, chance, monkeypatch):
         return add(*args)
 
     with monkeypatch.context() as patched:
-        patched.setattr(acts, "_add", dying)
+        patched.setattr(actions, "_add", dying)
         try:
             turn(shop)
         except Killed:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from btcpay.parts.refunds import acts, blocks, queries
+from btcpay.parts.refunds import actions, blocks, queries
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.parts.refunds.models import Refund, RefundOutput
 from btcpay.settings.settings import Settings
@@ -54,7 +54,7 @@ def confirm_sent(
 
     Raises Refused: `changed`, `output`.
     """
-    with acts.locked(db, refund_id) as row:
+    with actions.lock_refund(db, refund_id) as row:
         if (row.tx_hash, row.vout) == outpoint:
             return row
         if row.status != RefundStatus.READY:

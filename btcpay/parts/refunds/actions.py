@@ -31,7 +31,7 @@ MOST_TIMES = 2  # of what came: a refund may be more than was paid, at another p
 Outpoint = tuple[str | None, int | None]
 
 
-class Order(NamedTuple):
+class RefundRequest(NamedTuple):
     """A refund to be made; without `amount_sats` it is of what `left_sats` says.
 
     `invoice_id` is None where only a shop's plug-in knows what was paid: then the sum is said.
@@ -52,7 +52,7 @@ class Order(NamedTuple):
     made_sats: int | None = None
 
     @property
-    def is_said(self) -> bool:
+    def has_fixed_sum(self) -> bool:
         """False where the sum follows from what came, by our default or by a plug-in's rule."""
         return self.amount_sats is not None and self.made_sats is None
 
@@ -72,7 +72,9 @@ SENT = Step(queries.SEND, Kind.REFUND_SENT, RefundKind.SENT)
 UNDONE = Step(queries.UNDO, Kind.REFUND_UNDONE, RefundKind.UNDONE)
 
 
-def make(db: Database, settings: Settings, order: Order, now: datetime) -> Refund:
+def make(
+    db: Database, settings: Settings, order: RefundRequest, now: datetime
+) -> Refund:
     """Stores a refund, and tells of it; a form's second copy finds the first's.
 
     Raises Refused: `nothing_came`, `amount`, `too_much`, `changed`, and what `give` raises.
@@ -99,7 +101,7 @@ def make(db: Database, settings: Settings, order: Order, now: datetime) -> Refun
         )
         note(db, row, Kind.REFUND_MADE, now)
         if order.address:
-            return _give(db, settings, row, order.address, now)
+            return _give_address(db, settings, row, order.address, now)
         return publish_resource(db, RESOURCE, row.id, RefundKind.REQUESTED, now)
 
 
@@ -110,7 +112,7 @@ class _Sum(NamedTuple):
     basis: sums.Basis | None
 
 
-def _sum(db: Database, order: Order) -> _Sum:
+def _sum(db: Database, order: RefundRequest) -> _Sum:
     found = _Sum(order.amount_sats or 0, None)
     if order.invoice_id:
         found = _sum_of_invoice(db, order, order.invoice_id)
@@ -119,15 +121,15 @@ def _sum(db: Database, order: Order) -> _Sum:
     return found
 
 
-def _sum_of_invoice(db: Database, order: Order, invoice_id: str) -> _Sum:
-    came_sats = sums.came_to(db, invoice_id)
+def _sum_of_invoice(db: Database, order: RefundRequest, invoice_id: str) -> _Sum:
+    came_sats = sums.came_sats_of(db, invoice_id)
     if not came_sats:
         raise Refused("nothing_came", "no confirmed payment has come to this invoice")
     refunds = sums.refunds_of(db, invoice_id)
-    made_sats = sums.made_of(refunds)
+    made_sats = sums.total_sats_of(refunds)
     if order.made_sats not in (None, made_sats):
         raise Refused("changed", f"refunds of {made_sats} satoshis were made meanwhile")
-    if not order.is_said and sums.is_sent_twice(db, invoice_id):
+    if not order.has_fixed_sum and sums.is_sent_twice(db, invoice_id):
         raise Refused(
             "changed", "a refund of this invoice was sent twice: say how much"
         )
@@ -149,25 +151,25 @@ def _sum_of_invoice(db: Database, order: Order, invoice_id: str) -> _Sum:
     return found
 
 
-def give(
+def give_address(
     db: Database, settings: Settings, refund_id: str, text: str, now: datetime
 ) -> Refund:
     """Keeps the payer's address.
 
-    Raises Refused: `changed`, `taken`, and what `destination.read` raises.
+    Raises Refused: `changed`, `taken`, and what `destination.parse` raises.
     """
-    with locked(db, refund_id) as row:
-        return _give(db, settings, row, text, now)
+    with lock_refund(db, refund_id) as row:
+        return _give_address(db, settings, row, text, now)
 
 
-def _give(
+def _give_address(
     db: Database, settings: Settings, row: Refund, text: str, now: datetime
 ) -> Refund:
     """Behind the lock of facts: of two merchants whose refunds name one address, one comes first.
 
     Else what one of them sends would send the refund of the other, who may have made it for that.
     """
-    to = destination.read(db, settings.network, text, row.amount_sats)
+    to = destination.parse(db, settings.network, text, row.amount_sats)
     others: Values = {"script": to.script.hex(), "merchant_id": row.merchant_id}
     if db.row(queries.WAITS_FOR_OTHERS, **others):
         raise Refused(
@@ -181,12 +183,12 @@ def _give(
 
 def drop(db: Database, refund_id: str, to: Step, now: datetime) -> Refund:
     """CLEARED of its address, so that another can be given, or CANCELED. Raises Refused."""
-    with locked(db, refund_id) as row:
+    with lock_refund(db, refund_id) as row:
         return step(db, row, to, now)
 
 
 @contextmanager
-def locked(db: Database, refund_id: str) -> Iterator[Refund]:
+def lock_refund(db: Database, refund_id: str) -> Iterator[Refund]:
     """The refund in a transaction behind the locks of facts and of its merchant's balance."""
     with db.write():
         meta.lock(db)
