@@ -13,7 +13,7 @@ from btcpay.api.call import Call, Operation
 from btcpay.checkout import views as checkout
 from btcpay.health.metrics import Figures
 from btcpay.health.scrape import MetricsServer
-from btcpay.invoices import create
+from btcpay.invoices import create, orders, quotes
 from btcpay.invoices.links import new_link
 from btcpay.settings.settings import Settings
 from btcpay.values.ids import is_id
@@ -48,10 +48,15 @@ def get_balance(call: Call) -> Response:
 def create_invoice(call: Call) -> Response:
     """Converts dollars to satoshis at the live price, with a deposit address of its own."""
     service = call.service
-    order = create.order_of(call.merchant_id, call.body(accepts.NEW_INVOICE))
+    caller = call.caller
+    order = orders.order_of(
+        caller.merchant_id,
+        call.body(accepts.NEW_INVOICE),
+        shown_currency=caller.currency,
+    )
     return call.create_once(
-        prepare=lambda: create.quote(service.db, service.prices, service.now(), order),
-        make=lambda quote: call.resources.invoice.dump(
+        prepare=lambda: quotes.quote(service.prices, service.now(), order),
+        make=lambda quote: service.resources.invoice.dump(
             create.new_invoice(
                 service.db, service.settings.network, service.now(), quote
             )

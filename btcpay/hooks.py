@@ -294,7 +294,7 @@ class Recount(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class InvoiceSums(Hook):
-    """Asked by `invoices/events.py`, in each transaction that changes what an invoice received."""
+    """Asked by `invoices/attention.py` whenever what an invoice received changes."""
 
     module = "money"
     related_ids: RelatedIds

@@ -8,7 +8,8 @@ from datetime import datetime
 from btcpay.check.facts import is_late
 from btcpay.check.outcomes import InvoiceOutcome, history_of, news_of, settle_scans
 from btcpay.check.report import Report
-from btcpay.invoices.events import End, finish, update_attentions
+from btcpay.invoices.attention import update_attentions
+from btcpay.invoices.history import End, finish
 from btcpay.proofs.document import extend_document
 from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Output, Receipt, Scan

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from btcpay.invoices.events import history_entry
+from btcpay.invoices.history import history_entry
 from btcpay.invoices.status import invoice_of, known_outputs, rules_for
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News

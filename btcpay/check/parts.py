@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from btcpay import hooks
-from btcpay.invoices.events import update_attention
+from btcpay.invoices.attention import update_attention
 from btcpay.invoices.part_work import Work, attempt, note_failure, plan, work_of
 from btcpay.proofs.block import ProvenBlock
 from btcpay.settings.settings import Settings

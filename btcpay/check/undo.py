@@ -6,7 +6,8 @@ from datetime import datetime
 from btcpay import hooks
 from btcpay.check.outcomes import payment_news
 from btcpay.check.parts import plan_undo, undo_planned
-from btcpay.invoices.events import record, try_update_attention
+from btcpay.invoices.attention import try_update_attention
+from btcpay.invoices.history import record
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings

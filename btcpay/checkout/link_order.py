@@ -9,7 +9,7 @@ from typing import Protocol
 from flask import Response, request
 
 from btcpay.checkout.link_page import LinkCookie, LinkRefused
-from btcpay.invoices import create
+from btcpay.invoices import create, orders, quotes
 from btcpay.values.money import asked_of
 from btcpay.values.times import to_ms
 from btcpay.web.admission import is_from_another_site, visitor_key
@@ -38,10 +38,10 @@ class Page(Protocol):
     def id(self) -> str: ...
     @property
     def unpaid_counts(self) -> Typed[tuple[int, int | None, int | None]]: ...
-    def order(self, service: Service, text: str) -> create.Order:
+    def order(self, service: Service, text: str) -> orders.Order:
         """An invoice of the page's amount, or of the typed one. Raises AmountRefused."""
 
-    def lock(self, service: Service, order: create.Order) -> None:
+    def lock(self, service: Service, order: orders.Order) -> None:
         """Locks the page's row, under which its invoices are counted, in the transaction."""
 
 
@@ -107,7 +107,7 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
         address = None
     _refuse_full(service, address, mark, counts=False)
     _refuse_crowded(service, page)
-    quote = create.quote(service.db, service.prices, service.now(), order)
+    quote = quotes.quote(service.prices, service.now(), order)
     _refuse_full(service, address, mark)
     with service.db.write():
         page.lock(service, order)
@@ -142,7 +142,7 @@ def _is_made(service: Service, invoice_id: str | None) -> bool:
 
 
 def _made_before(
-    service: Service, page: Page, order: create.Order, visitor: Visitor
+    service: Service, page: Page, order: orders.Order, visitor: Visitor
 ) -> str | None:
     """The id of an invoice that this press has made, of that order and still to be paid."""
     last_id = visitor.last_id if page.is_for_one else None
@@ -168,7 +168,7 @@ def still_to_pay(service: Service, page: Page, invoice_id: str) -> Invoice | Non
     return service.db.row(invoices.UNTOUCHED, **of)
 
 
-def _mark(order: create.Order, visitor: Visitor) -> str:
+def _mark(order: orders.Order, visitor: Visitor) -> str:
     """Names the press that makes this invoice: a second copy of it, sent meanwhile, is no other.
 
     Empty without a form of ours. A form that was changed is another press.

@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 from flask import Response, request
 from itsdangerous import BadData, URLSafeSerializer
 
-from btcpay.invoices import create
+from btcpay.invoices import orders
 from btcpay.invoices.links import bounds
+from btcpay.merchants.account import dust_limit_of_account
 from btcpay.settings.mail_settings import checked_address
 from btcpay.settings.settings import Settings
 from btcpay.values.ids import (
@@ -128,7 +129,7 @@ def rate_of(service: Service, link: PaymentLink) -> dict[str, Any]:
 class OfLink:
     """A payment link's page; `answers` has what it asked of the payer, as columns."""
 
-    link: PaymentLink
+    link: links.LinkToPay
     answers: Mapping[str, str | None] = field(default_factory=dict)
     unpaid_counts = invoices.WAITED_FOR_OF_LINK
     is_for_one = False
@@ -137,27 +138,35 @@ class OfLink:
     def id(self) -> str:
         return self.link.id
 
-    def order(self, service: Service, text: str) -> create.Order:
+    def order(self, service: Service, text: str) -> orders.Order:
         """An invoice of the link's price, or of the amount in this text. Raises AmountRefused."""
         link = self.link
         high = None
+        dust_limit_sats = 0
         _refuse_inactive(link)
         if link.amount is not None:
             amount = Decimal(link.amount)
         else:
             low, high = bounds(link)
             amount = read_amount(text, link.currency, low, high)
+            dust_limit_sats = dust_limit_of_account(link.descriptor)
         said = {
             "description": link.description or link.title,
             "payment_link_id": link.id,
         }
         life = timedelta(minutes=service.settings.link_invoice_expiry_min)
         details = {**said, **self.answers}
-        return create.Order(
-            link.merchant_id, amount, life, details, link.currency, high
+        return orders.Order(
+            link.merchant_id,
+            amount,
+            life,
+            details,
+            link.currency,
+            high,
+            dust_limit_sats,
         )
 
-    def lock(self, service: Service, order: create.Order) -> None:
+    def lock(self, service: Service, order: orders.Order) -> None:
         _refuse_inactive(service.db.only(links.LOCKED, id=self.link.id))
 
 

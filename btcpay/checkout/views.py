@@ -38,7 +38,6 @@ from btcpay.web.pages.render import Pages, View, cached_file
 from btcpay.web.paths import json_response
 from btcpay.web.rate_limits import LOOKS
 from btcpay.web.service import Service
-from storage.models import PaymentLink
 from storage.queries import links, merchants
 from storage.queries.payments import MAX_SHOWN
 
@@ -212,15 +211,15 @@ class Checkout:
             response.headers["Content-Encoding"] = "gzip"
         return response
 
-    def _link(self, id: str) -> PaymentLink:
-        row = self.service.db.row(links.ANY_BY_ID, id=id) if is_id("lnk", id) else None
+    def _link(self, id: str) -> links.LinkToPay:
+        row = self.service.db.row(links.TO_PAY, id=id) if is_id("lnk", id) else None
         if row is None:
             raise NotFound("there is no such payment link")
         return row
 
     def _link_page(
         self,
-        link: PaymentLink,
+        link: links.LinkToPay,
         refused: LinkRefused | None = None,
         typed: Mapping[str, str] | None = None,
     ) -> Response:

@@ -15,10 +15,11 @@ from btcpay.cli.operation_options import (
 )
 from btcpay.cli.output import answer_json, json_object, printable, say
 from btcpay.cli.shell import Shell, limit_option, with_json_shell, with_shell
-from btcpay.invoices import create, manual
+from btcpay.invoices import create, manual, orders, quotes
 from btcpay.invoices.explain import WAYS_OUT, explanation
 from btcpay.invoices.links import most
 from btcpay.invoices.status import Story, find_invoice, find_story
+from btcpay.merchants.account import dust_limit_of_account
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import Prices
 from btcpay.values.errors import CommandError
@@ -97,9 +98,15 @@ def invoice_create(
     else:
         usd = parse_amount_option("USD", options["amount_usd"], "--usd")
         fields = validate(NEW_INVOICE, options | {"amount_usd": usd})
-    most_worth = most(currency or "USD")
-    order = create.order_of(owner.id, fields | unpriced, currency, most_worth)
-    quote = create.quote(shell.db, Prices(shell.settings), shell.now, order)
+    order = orders.order_of(
+        owner.id,
+        fields | unpriced,
+        currency,
+        most(currency or "USD"),
+        dust_limit_of_account(owner.descriptor),
+        owner.currency,
+    )
+    quote = quotes.quote(Prices(shell.settings), shell.now, order)
     with shell.db.write():
         row = create.new_invoice(shell.db, shell.settings.network, shell.now, quote)
     answer = Resources(shell.settings.base_url).invoice.dump(row)

@@ -16,7 +16,8 @@ from btcpay.cli.output import say
 from btcpay.cli.resource_commands import merchant_names
 from btcpay.cli.shell import Shell, limit_option, with_json_shell, with_shell
 from btcpay.invoices import links
-from btcpay.invoices.create import live_price
+from btcpay.invoices.quotes import live_price
+from btcpay.merchants.account import dust_limit_of_account
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import Prices
 from btcpay.values.money import checked_currency
@@ -103,8 +104,9 @@ def link_create(
             "give --title or an amount, so that customers know the link"
         )
     price = live_price(Prices(shell.settings), now, currency)
+    dust_limit_sats = dust_limit_of_account(owner.descriptor)
     with shell.db.write():
-        row = links.new_link(shell.db, now, owner.id, fields, price)
+        row = links.new_link(shell.db, now, owner.id, fields, price, dust_limit_sats)
     answer = Resources(shell.settings.base_url).payment_link.dump(row)
     shell.answer(answer, f"{answer['id']}\n{answer['link_url']}")
 

@@ -19,15 +19,16 @@ _EMAIL = re.compile(r'"customer_email":"(?:[^"\\]|\\.)*"')
 
 
 def may_ask(settings: Settings, row: Invoice, now: datetime) -> bool:
-    """True where mail is set up, for a paid invoice that has no address and would keep one."""
+    """True if mail is set up, and the invoice is paid, has no address, and would keep one."""
     if (
         row.status != InvoiceStatus.PAID
         or row.customer_email is not None
         or not settings.has_mail
     ):
         return False
-    kept = timedelta(days=settings.email_retention_days)
-    return not kept or now < from_ms(row.finished_at or 0) + kept
+    retention = timedelta(days=settings.email_retention_days)
+    is_kept_for_ever = not retention
+    return is_kept_for_ever or now < from_ms(row.finished_at or 0) + retention
 
 
 def store_address(db: Database, row: Invoice, address: str, now: datetime) -> None:
@@ -62,7 +63,7 @@ def _erase(db: Database, invoice_id: str, before: int) -> int:
     with db.write():
         erased = db.run(invoices.ERASE_PERSONAL, id=invoice_id, before=before)
         if erased:
-            for kept in db.rows(idempotency.OF_RESOURCE, resource_id=invoice_id):
-                answer = _EMAIL.sub('"customer_email":null', kept.response or "")
-                db.run(idempotency.REWRITE, **as_dict(changed(kept, response=answer)))
+            for row in db.rows(idempotency.OF_RESOURCE, resource_id=invoice_id):
+                answer = _EMAIL.sub('"customer_email":null', row.response or "")
+                db.run(idempotency.REWRITE, **as_dict(changed(row, response=answer)))
     return erased

@@ -15,13 +15,18 @@ Lines = Iterator[tuple[str, str]]
 
 _SETTLE = "`blocktill invoice settle ID --reason TEXT` accepts what came"
 _DISMISS = "`blocktill invoice dismiss ID --reason TEXT` takes it off the list"
+_SETTLE_OR_DISMISS = f"{_SETTLE}; {_DISMISS}"
 # Commands that are not refused: `settle` refuses a paid invoice, and one without any money.
-WAYS_OUT = dict.fromkeys(REASONS, f"{_SETTLE}; {_DISMISS}") | {
+WAYS_OUT = {
     "reorganised": f"it counts again once it is in a block again; {_DISMISS}",
+    "paid_late": _SETTLE_OR_DISMISS,
+    "short": _SETTLE_OR_DISMISS,
     "too_much": f"the invoice is paid; {_DISMISS}",
+    "after_cancellation": _SETTLE_OR_DISMISS,
+    "dust_missing": _SETTLE_OR_DISMISS,
     "vanished": f"nothing came that could be accepted: ask the payer; {_DISMISS}",
-    "older_coin": f"see whether the customer sent it, or it was there before the order; {_DISMISS}",
     "refunded_twice": f"ask the payer for what was sent a second time; {_DISMISS}",
+    "older_coin": f"see whether the customer sent it, or it was there before the order; {_DISMISS}",
 }
 
 
@@ -41,10 +46,14 @@ def explanation(story: Story, next_look: str) -> Lines:
     yield "why", verdict.reason
     if row.settled_reason:
         yield "", f"settled by hand: {row.settled_reason}"
-    if reason := row.attention:
+    reason = row.attention
+    if reason:
         yield "attention", f"{REASONS[reason]}, since {iso_ms(row.attention_since_at)}"
         yield "", WAYS_OUT[reason]
-    yield "checked", iso_ms(story.checked_at) if story.checked_at else "never"
+    checked = "never"
+    if story.checked_at:
+        checked = iso_ms(story.checked_at)
+    yield "checked", checked
     yield "mempool", next_look
     yield "history", f"made {iso_ms(row.created_at)}"
     for event in story.events:
@@ -74,12 +83,16 @@ def _output(output: Output) -> str:
         where = f"gone since {iso_ms(output.vanished_at)}: replaced or dropped"
     elif output.block_height is not None:
         where = f"in block {output.block_height}"
-    counted = f", counted as {output.payment_id}" if output.payment_id else ""
-    moved = f", spent in block {output.spent_height}" if output.spent_height else ""
-    return (
-        f"{output.amount_sats} satoshis by {output.txid}:{output.vout},"
-        f" first seen {iso_ms(output.first_seen_at)}, {where}{counted}{moved}"
-    )
+    facts = [
+        f"{output.amount_sats} satoshis by {output.txid}:{output.vout}",
+        f"first seen {iso_ms(output.first_seen_at)}",
+        where,
+    ]
+    if output.payment_id:
+        facts.append(f"counted as {output.payment_id}")
+    if output.spent_height:
+        facts.append(f"spent in block {output.spent_height}")
+    return ", ".join(facts)
 
 
 def _facts(kind: str, detail: str) -> str:
@@ -87,9 +100,12 @@ def _facts(kind: str, detail: str) -> str:
     parts = []
     if "amount_sats" in facts:
         parts.append(f"{facts['amount_sats']} satoshis")
-    if "txid" in facts:
-        parts.append(facts["txid"] + (f":{facts['vout']}" if "vout" in facts else ""))
-    if block := facts.get("block"):
+    if "vout" in facts:
+        parts.append(f"{facts['txid']}:{facts['vout']}")
+    elif "txid" in facts:
+        parts.append(facts["txid"])
+    block = facts.get("block")
+    if block:
         parts.append(f"block {block['height']} {block['hash']}")
     if "height" in facts:
         parts.append(f"block {facts['height']}")

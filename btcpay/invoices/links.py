@@ -5,7 +5,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from btcpay.invoices.create import Price, dust_limit_of, least_amount, worth_usd
+from btcpay.invoices.orders import USD
+from btcpay.invoices.quotes import Price, least_amount, worth_usd
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import NewEvent, News, publish
 from btcpay.values.errors import CommandError, TooLittle
@@ -23,11 +24,8 @@ MOST_SUGGESTED = 6  # buttons, of which a phone shows two rows
 AMOUNTS = ("amount", "min_amount", "max_amount")
 TEXTS = ("title", "description")
 ASKS = ("ask_email", "ask_name", "ask_note")
-HOW = (
-    "no",
-    "may",
-    "must",
-)  # a link asks its payer, who may leave it out or must give it
+# Whether a link asks its payer, who may leave the answer out or must give it.
+HOW = ("no", "may", "must")
 
 
 def is_nameless(wanted: Mapping[str, Any]) -> bool:
@@ -42,34 +40,43 @@ def new_link(
     merchant_id: int,
     wanted: Mapping[str, Any],
     price: Price | None = None,
+    dust_limit_sats: int = 0,
 ) -> PaymentLink:
     """Stores an active link, publishes its event, and returns its row. Call it in `db.write()`.
 
     `wanted` is the loaded body of create-payment-link, perhaps with `suggested` amounts, a
-    `goal_usd`, and ASKS.
-    Amounts are in the currency of the price, in dollars without one. Raises CommandError for
-    suggested amounts that do not fit the link, TooMuch for more than MAX_USD, and with a price,
-    which a person's link has, TooLittle for less than a wallet can send.
+    `goal_usd`, and ASKS. Amounts are in the currency of the price, in dollars without one.
+
+    Raises CommandError for suggested amounts that do not fit the link, and TooMuch for more than
+    MAX_USD. A person's link has a price: then it raises TooLittle for less than `dust_limit_sats`,
+    the least that a wallet can send to the merchant's account.
     """
+    currency = USD
+    if price:
+        currency = price.currency
     new = blank(
         PaymentLink,
         **_texts(wanted),
-        **_amounts(db, merchant_id, wanted, price),
-        currency=price.currency if price else "USD",
+        **_amounts(wanted, price, dust_limit_sats),
+        currency=currency,
         amount_mode=wanted["amount_mode"],
         id=wanted.get("id") or new_id("lnk"),  # a form determines one
         merchant_id=merchant_id,
         status=LinkStatus.ACTIVE,
         created_at=to_ms(now),
     )
-    new = changed(new, suggested=_checked(wanted.get("suggested", ()), new))
+    new = changed(new, suggested=_suggestions(wanted.get("suggested", ()), new))
     row = db.only(links.ADD, **as_dict(new))
     publish(db, [NewEvent(row, News(EventKind.PAYMENT_LINK_CREATED))], now)
     return row
 
 
 def edit(
-    db: Database, link: PaymentLink, wanted: Mapping[str, Any], price: Price | None
+    db: Database,
+    link: PaymentLink,
+    wanted: Mapping[str, Any],
+    price: Price | None,
+    dust_limit_sats: int,
 ) -> None:
     """Changes a link's texts and ASKS, and at a price its limits and suggested amounts too.
 
@@ -77,74 +84,80 @@ def edit(
     """
     new = changed(link, **_texts(wanted))
     if price:
-        new = changed(new, **_amounts(db, link.merchant_id, wanted, price))
-        new = changed(new, suggested=_checked(wanted.get("suggested", ()), new))
+        new = changed(new, **_amounts(wanted, price, dust_limit_sats))
+        new = changed(new, suggested=_suggestions(wanted.get("suggested", ()), new))
     with db.write():
         db.run(links.EDIT, **as_dict(new))
 
 
 def _texts(wanted: Mapping[str, Any]) -> Any:
+    texts = {name: wanted.get(name) for name in TEXTS}
     asks = {name: wanted.get(name, HOW[0]) for name in ASKS}
     goal = wanted.get("goal_usd")
-    return (
-        {name: wanted.get(name) for name in TEXTS} | asks | {"goal": goal and str(goal)}
-    )
+    return texts | asks | {"goal": _text_of(goal)}
+
+
+def _text_of(amount: Decimal | None) -> str | None:
+    if amount is None:
+        return None
+    return str(amount)
 
 
 def sum_raised(db: Database, link: PaymentLink) -> Decimal:
     """The sum that a link with a goal has brought: of what its paid invoices asked for."""
     minor = 10 ** places_of(link.currency)
-    return of_minor(
-        db.only(links.RAISED, through=link.id, minor=minor)[0], link.currency
-    )
+    sum_minor = db.only(links.RAISED, through=link.id, minor=minor)[0]
+    return of_minor(sum_minor, link.currency)
 
 
 def _amounts(
-    db: Database, merchant_id: int, wanted: Mapping[str, Any], price: Price | None
+    wanted: Mapping[str, Any], price: Price | None, dust_limit_sats: int
 ) -> Any:
     """The wanted amounts as columns, each with its worth in dollars. Raises TooLittle, TooMuch."""
-    typed = {name: wanted.get(f"{name}_usd") for name in AMOUNTS}
+    amounts: dict[str, Decimal | None] = {
+        name: wanted.get(f"{name}_usd") for name in AMOUNTS
+    }
     if price:
-        least = least_amount(
-            dust_limit_of(db, merchant_id), price.in_currency, price.currency
-        )
-        said = [*typed.values(), *wanted.get("suggested", ())]
-        if any(amount and amount < least for amount in said):
-            raise TooLittle(least, price.currency)
-    worth = {
-        name: amount and worth_usd(amount, price) for name, amount in typed.items()
-    }
-    columns = typed | {f"{name}_usd": usd for name, usd in worth.items()}
-    return {
-        name: None if amount is None else str(amount)
-        for name, amount in columns.items()
-    }
+        least = least_amount(dust_limit_sats, price.in_currency, price.currency)
+        suggested = wanted.get("suggested", ())
+        for amount in (*amounts.values(), *suggested):
+            if amount and amount < least:
+                raise TooLittle(least, price.currency)
+    columns = {}
+    for name, amount in amounts.items():
+        usd = amount
+        if amount:
+            usd = worth_usd(amount, price)
+        columns[name] = _text_of(amount)
+        columns[f"{name}_usd"] = _text_of(usd)
+    return columns
 
 
 def bounds(link: PaymentLink) -> tuple[Decimal, Decimal]:
     """The least and the greatest amount of a flexible link; 0 means anything above 0."""
-    return Decimal(link.min_amount or 0), Decimal(
-        link.max_amount or most(link.currency)
-    )
+    low = Decimal(link.min_amount or 0)
+    high = Decimal(link.max_amount or most(link.currency))
+    return low, high
 
 
 def most(currency: str) -> Decimal:
     """The greatest amount that can be typed; its worth in dollars is checked with the price."""
-    return Decimal(MAX_USD if currency == "USD" else MAX_AMOUNT)
+    if currency == USD:
+        return Decimal(MAX_USD)
+    return Decimal(MAX_AMOUNT)
 
 
-def _checked(amounts: Sequence[Decimal], link: PaymentLink) -> str | None:
-    """The amounts as they are stored; None for none."""
+def _suggestions(amounts: Sequence[Decimal], link: PaymentLink) -> str | None:
+    """The suggested amounts as they are stored; None for none. Raises CommandError."""
     if not amounts:
         return None
     if link.amount_mode != "flexible":
         raise CommandError("a link with a fixed price suggests no amounts")
-    (low, high) = bounds(link)
+    low, high = bounds(link)
     currency = link.currency
     for amount in amounts:
-        if not (
-            amount > 0 and low <= amount <= high and amount == rounded(amount, currency)
-        ):
+        is_within = amount > 0 and low <= amount <= high
+        if not is_within or amount != rounded(amount, currency):
             raise CommandError(
                 f"{amount} {currency} cannot be paid by this link: see its bounds"
             )
@@ -156,8 +169,10 @@ def _checked(amounts: Sequence[Decimal], link: PaymentLink) -> str | None:
 
 
 def set_active(db: Database, link_id: str, active: bool, now: datetime) -> None:
-    """Lets a link make invoices, or stops it. Raises CommandError when there is no such link."""
-    status = LinkStatus.ACTIVE if active else LinkStatus.INACTIVE
+    """Lets a link make invoices, or stops it. Raises CommandError if there is no such link."""
+    status = LinkStatus.INACTIVE
+    if active:
+        status = LinkStatus.ACTIVE
     with db.write():
         row = db.named(links.LOCKED, f"payment link {link_id!r}", id=link_id)
         db.run(links.SET_STATUS, id=link_id, status=status)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from btcpay.invoices.events import End, finish, record, update_attention
+from btcpay.invoices.attention import update_attention
+from btcpay.invoices.history import End, finish, record
 from btcpay.invoices.status import find_invoice
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
@@ -34,15 +35,15 @@ def cancel(
     where: str = "on the command line",
 ) -> None:
     """Ends an open invoice. Raises Refused: `not_open`, or `on_its_way` unless `force`."""
-    with _locked(db, settings, invoice_id, now, EventKind.INVOICE_CANCELED) as row:
+    with _lock(db, settings, invoice_id, now, EventKind.INVOICE_CANCELED) as row:
         if row.status != InvoiceStatus.OPEN:
             raise Refused(
                 "not_open",
                 f"the invoice is {row.status}; only an open one can be canceled",
             )
         if row.received_sats and not force:
-            said = f"{row.received_sats} satoshis are on their way to this invoice"
-            raise Refused("on_its_way", f"{said}; --force cancels it")
+            message = f"{row.received_sats} satoshis are on their way to this invoice"
+            raise Refused("on_its_way", f"{message}; --force cancels it")
         finish(
             db, [End(row, InvoiceStatus.CANCELED, {"reason": f"canceled {where}"})], now
         )
@@ -56,7 +57,7 @@ def settle(
     Raises TextRefused, and Refused: `no_reason`, `paid`, `nothing_came`.
     """
     reason = _checked_reason(reason)
-    with _locked(db, settings, invoice_id, now, EventKind.INVOICE_PAID) as row:
+    with _lock(db, settings, invoice_id, now, EventKind.INVOICE_PAID) as row:
         if row.status == InvoiceStatus.PAID:
             raise Refused("paid", "the invoice is paid already")
         received = db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
@@ -91,7 +92,7 @@ def dismiss(
     TextRefused, and Refused: `no_reason`, `nothing_wanted`, `at_stake`.
     """
     reason = _checked_reason(reason)
-    with _locked(db, settings, invoice_id, now):
+    with _lock(db, settings, invoice_id, now):
         attention = db.row(attentions.OF_INVOICE, invoice_id=invoice_id)
         if attention is None:
             raise Refused(
@@ -105,7 +106,7 @@ def dismiss(
 
 
 def read_reason(text: str) -> str:
-    """The typed reason in one line, "" where there is none. Raises TextRefused."""
+    """The typed reason in one line, "" if there is none. Raises TextRefused."""
     return line_of("reason", text, MAX_REASON_CHARACTERS)
 
 
@@ -118,15 +119,18 @@ def _checked_reason(text: str) -> str:
 
 
 @contextmanager
-def _locked(
+def _lock(
     db: Database,
     settings: Settings,
     invoice_id: str,
     now: datetime,
     kind: EventKind | None = None,
 ) -> Iterator[Invoice]:
-    """The row, read under the lock; at the end attention is decided again and published."""
+    """Locks the balance and yields the row; at the end decides and publishes attention again."""
     with db.write():
         balances.lock(db, find_invoice(db, invoice_id).merchant_id)
         yield find_invoice(db, invoice_id)
-        update_attention(db, settings, invoice_id, now, [News(kind)] if kind else [])
+        news = []
+        if kind:
+            news.append(News(kind))
+        update_attention(db, settings, invoice_id, now, news)

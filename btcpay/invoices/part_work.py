@@ -52,7 +52,7 @@ def work_of(row: PartWork) -> Work:
 
 
 def plan(db: Database, work: Work, now: datetime) -> None:
-    """Keeps work that is to be done, in the transaction of its cause."""
+    """Stores work that is to be done, in the transaction of its cause."""
     new: Values = {"failures": 0, "next_at": to_ms(now), "reason": ""}
     db.run(part_work.ADD, **work.key | new)
 
@@ -65,7 +65,10 @@ def attempt(db: Database, work: Work, now: datetime, do: Callable[[], None]) -> 
     """
     row = db.row(part_work.OF, **work.key)
     is_first = row is None or row.failures == 0
-    _count(db, work, INTERRUPTED, now, timedelta(0) if is_first else None)
+    pause = None
+    if is_first:
+        pause = timedelta(0)
+    _count(db, work, INTERRUPTED, now, pause)
     try:
         with db.write():
             do()
@@ -114,10 +117,13 @@ def pause_after(failures: int) -> timedelta:
 def _count(
     db: Database, work: Work, reason: str, now: datetime, pause: timedelta | None = None
 ) -> None:
-    """Counts one more failure; without a `pause` that of so many."""
+    """Counts one more failure. Without a `pause`, it follows from the number of failures."""
     row = db.row(part_work.OF, **work.key)
     if pause is None:
-        pause = pause_after(row.failures if row else 0)
+        failures_before = 0
+        if row:
+            failures_before = row.failures
+        pause = pause_after(failures_before)
     new: Values = {"failures": 1, "next_at": to_ms(now + pause), "reason": reason}
     db.run(part_work.FAIL, **work.key | new)
 

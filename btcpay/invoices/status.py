@@ -82,14 +82,16 @@ def output_of(row: payments.OutputWith) -> Output:
 
 def inputs_of(row: models.Output) -> tuple[str, ...]:
     """The coins that the output's transaction spends, each as `txid:vout`. Raises BadRow."""
+    refusal = f"the inputs of {row.txid} are no outpoints"
     try:
         inputs = json.loads(row.inputs or "[]")
     except ValueError:
-        inputs = None
-    if not isinstance(inputs, list) or not all(
-        map(_OUTPOINT.fullmatch, map(str, inputs))
-    ):
-        raise BadRow(f"the inputs of {row.txid} are no outpoints")
+        raise BadRow(refusal) from None
+    if not isinstance(inputs, list):
+        raise BadRow(refusal)
+    for outpoint in inputs:
+        if not _OUTPOINT.fullmatch(str(outpoint)):
+            raise BadRow(refusal)
     return tuple(inputs)
 
 
@@ -98,32 +100,38 @@ def known_outputs(db: Database, scans: Mapping[str, Scan]) -> dict[str, list[Out
 
     Raises BadRow.
     """
-    since_ms = {
-        id: to_ms(scan.asked_at - HISTORY_AFTER) - 1 for id, scan in scans.items()
-    }
-    asked: list[Values] = [
-        {"invoice_id": id, "vanished_after": ms} for id, ms in since_ms.items()
-    ]
-    rows = at_once.rows(db, payments.KNOWN, asked)
-    found = {(row.invoice_id, row.txid) for row in rows}
-    again: list[Values] = [
-        {"invoice_id": id, "txid": txid}
-        for id, scan in scans.items()
-        for shown in [(*(scan.waiting or ()), *scan.confirmed)]
-        for txid in sorted({seen.txid for seen in shown} | set(scan.replaced))
-        if (id, txid) not in found
-    ]
+    of_scans: list[Values] = []
+    for id, scan in scans.items():
+        since_ms = to_ms(scan.asked_at - HISTORY_AFTER) - 1
+        of_scans.append({"invoice_id": id, "vanished_after": since_ms})
+    rows = at_once.rows(db, payments.KNOWN, of_scans)
+    keys = {(row.invoice_id, row.txid) for row in rows}
+    shown_again: list[Values] = []
+    for id, scan in scans.items():
+        for txid in sorted(_txids_of(scan)):
+            if (id, txid) not in keys:
+                shown_again.append({"invoice_id": id, "txid": txid})
+    rows += at_once.rows(db, payments.VANISHED, shown_again)
     known: dict[str, list[Output]] = {id: [] for id in scans}
-    for row in rows + at_once.rows(db, payments.VANISHED, again):
+    for row in rows:
         known[row.invoice_id].append(output_of(row))
     return known
+
+
+def _txids_of(scan: Scan) -> set[str]:
+    """The transactions that a scan shows, or says to be replaced."""
+    waiting = scan.waiting or ()
+    seen = [*waiting, *scan.confirmed]
+    return {output.txid for output in seen} | set(scan.replaced)
 
 
 def checked_ms(row: invoices.InvoiceWith) -> int | None:
     """The last time, in ms, when every block was read or the mempool was asked; None for none."""
     read_ms = int(row.read_at or 0)
-    known = [row.checked_at, read_ms if read_ms >= row.created_at else None]
-    return max((ms for ms in known if ms is not None), default=None)
+    has_read_since = read_ms >= row.created_at
+    if not has_read_since:
+        return row.checked_at
+    return max(read_ms, row.checked_at or 0)
 
 
 def verdict_on(
@@ -134,30 +142,36 @@ def verdict_on(
     tip_height: int | None,
 ) -> Verdict:
     """The verdict on these outputs, some of which may have vanished. Raises BadRow."""
-    known = [output_of(output) for output in outputs]
+    invoice = invoice_of(row)
+    values = [output_of(output) for output in outputs]
     rules = rules_for(settings, row)
     return decide(
-        invoice_of(row), known, tip_height or 0, None, rules, now, credited_only=True
+        invoice, values, tip_height or 0, None, rules, now, credited_only=True
     )
 
 
-def beside_sats(verdict: Verdict) -> int:
+def unapplied_sats(verdict: Verdict) -> int:
     """The confirmed satoshis that settle nothing, without those that are older than the invoice."""
-    beside = [one for one in verdict.receipts if one.came_for_it and not one.settles]
-    return sum(one.amount_sats for one in beside)
+    unapplied = [
+        receipt
+        for receipt in verdict.receipts
+        if receipt.came_for_it and not receipt.settles
+    ]
+    return sum(receipt.amount_sats for receipt in unapplied)
 
 
 def figures(row: models.Invoice, verdict: Verdict, tip_height: int) -> Values:
     """The figures that pages show, for `invoices.KEEP` in the transaction of the change."""
+    newest_height = None
+    if verdict.confirmations:
+        newest_height = tip_height + 1 - verdict.confirmations
     return {
         "id": row.id,
         "received_sats": verdict.received_sats,
         "unconfirmed_sats": verdict.unconfirmed_sats,
-        "beside_sats": beside_sats(verdict),
+        "beside_sats": unapplied_sats(verdict),
         "coming_beside_sats": verdict.coming_unapplied_sats,
-        "newest_height": tip_height + 1 - verdict.confirmations
-        if verdict.confirmations
-        else None,
+        "newest_height": newest_height,
     }
 
 

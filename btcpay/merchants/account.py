@@ -36,6 +36,8 @@ _FORMS = {
     "p2tr": "tr({}/0/*)",  # BIP86
 }
 SCRIPT_TYPES = tuple(_FORMS)
+# The length of an account's scripts, by the outermost name of its descriptor.
+_SCRIPT_BYTES = {"wpkh": 22, "sh": 23, "pkh": 25, "tr": 34, "wsh": 34}
 # Code points of a seed word with its number: 16 letters, each of up to four parts (Korean, NFD).
 MAX_WORD = 70
 
@@ -166,6 +168,12 @@ def dust_limit_of(script: str) -> int:
     if len(script) // 2 not in DUST_LIMITS_SATS:
         raise BadRow(f"{script!r} is no script of ours")
     return DUST_LIMITS_SATS[len(script) // 2]
+
+
+def dust_limit_of_account(descriptor: str) -> int:
+    """The least that can be sent to any address of the account. Raises CommandError."""
+    outermost = stored_account(descriptor).form[0]
+    return DUST_LIMITS_SATS[_SCRIPT_BYTES[outermost]]
 
 
 def import_request(merchant: Merchant, indexes: range) -> Row:

@@ -18,13 +18,12 @@ from storage.database import Database, Values, grouped
 from storage.models import PublicEvent, Receiver
 from storage.queries import deliveries, events, receivers
 
-# By a kind's resource, the column that names what the event is about.
+# By a kind's resource, the column that names what the event is about; `resource_id` for a part's.
 _COLUMNS = {
     "invoice": "invoice_id",
     "payment": "invoice_id",
     "payment_link": "payment_link_id",
 }
-_OF_PART = "resource_id"
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,8 @@ class News:
 class NewEvent(NamedTuple):
     """News of an invoice, a link or a part's own row, for its merchant's receivers.
 
-    `state` has the values that may change later, such as status and amounts; None for a new one,
-    and for a link, of which the kind says all.
+    `state` has the values that may change later, such as status and amounts. It is None for a new
+    invoice or link, and for a link that was switched off: there the kind says all.
     """
 
     row: EventSubject
@@ -50,30 +49,42 @@ class NewEvent(NamedTuple):
     state: Mapping[str, Any] | None = None
 
     @property
-    def known(self) -> dict[str, Any]:
+    def whole_state(self) -> dict[str, Any]:
         return {**(self.state or {}), **self.news.detail}
 
 
-def publish(db: Database, told: Sequence[NewEvent], now: datetime) -> None:
+def publish(db: Database, new_events: Sequence[NewEvent], now: datetime) -> None:
     """Adds events in this order, and their deliveries. Call it within `db.write()`."""
-    new = [_columns(one, now) for one in told]
-    stored = {row.id: row for row in at_once.rows(db, events.ADD, new)}
-    ids = sorted({one.row.merchant_id for one in told})
-    rows = at_once.rows(db, receivers.OF_MERCHANT, [{"merchant_id": id} for id in ids])
-    wanting = grouped(rows, lambda row: row.merchant_id)
-    found: list[Values] = []
-    for one, columns in zip(told, new, strict=True):
+    new_rows = [_columns(new_event, now) for new_event in new_events]
+    stored = {row.id: row for row in at_once.rows(db, events.ADD, new_rows)}
+    merchant_ids = sorted({new_event.row.merchant_id for new_event in new_events})
+    of_merchants: list[Values] = [{"merchant_id": id} for id in merchant_ids]
+    rows = at_once.rows(db, receivers.OF_MERCHANT, of_merchants)
+    by_merchant = grouped(rows, lambda row: row.merchant_id)
+    new_deliveries: list[Values] = []
+    for new_event, columns in zip(new_events, new_rows, strict=True):
         event = stored[str(columns["id"])]
-        for receiver in wanting[one.row.merchant_id]:
-            transport = TRANSPORTS.get(receiver.transport)  # None: its part was deleted
-            for new_delivery in (
-                transport.deliveries_for(receiver, event, one.row, one.known)
-                if transport
-                else ()
-            ):
-                if wants(receiver, new_delivery.name):
-                    found.append(delivery_columns(receiver, event, new_delivery, now))
-    at_once.run(db, deliveries.ADD, found)
+        for receiver in by_merchant[new_event.row.merchant_id]:
+            new_deliveries += _deliveries_to(receiver, event, new_event, now)
+    if new_deliveries:
+        at_once.run(db, deliveries.ADD, new_deliveries)
+
+
+def _deliveries_to(
+    receiver: Receiver, event: PublicEvent, new_event: NewEvent, now: datetime
+) -> list[Values]:
+    """The deliveries of an event that this receiver wants; none if its part was deleted."""
+    transport = TRANSPORTS.get(receiver.transport)
+    if transport is None:
+        return []
+    state = new_event.whole_state
+    return [
+        delivery_columns(receiver, event, new_delivery, now)
+        for new_delivery in transport.deliveries_for(
+            receiver, event, new_event.row, state
+        )
+        if wants(receiver, new_delivery.name)
+    ]
 
 
 def publish_resource(
@@ -86,14 +97,25 @@ def publish_resource(
     return row
 
 
-def _columns(told: NewEvent, now: datetime) -> Values:
-    kind = told.news.kind
-    row = told.row
-    new: dict[str, Any] = dict.fromkeys((*_COLUMNS.values(), _OF_PART, "number"))
-    new[_COLUMNS.get(kind.resource, _OF_PART)] = row.id
-    new |= {"id": new_id("evt"), "merchant_id": row.merchant_id, "kind": kind.value}
-    state = None if told.state is None else orjson.dumps(told.known).decode()
-    return cast(Values, new | {"state": state, "happened_at": to_ms(now)})
+def _columns(new_event: NewEvent, now: datetime) -> Values:
+    kind = new_event.news.kind
+    row = new_event.row
+    state = None
+    if new_event.state is not None:
+        state = orjson.dumps(new_event.whole_state).decode()
+    columns: dict[str, Any] = {
+        "number": None,
+        "id": new_id("evt"),
+        "merchant_id": row.merchant_id,
+        "invoice_id": None,
+        "payment_link_id": None,
+        "resource_id": None,
+        "kind": kind.value,
+        "state": state,
+        "happened_at": to_ms(now),
+    }
+    columns[_COLUMNS.get(kind.resource, "resource_id")] = row.id
+    return cast(Values, columns)
 
 
 def wants(receiver: Receiver, name: str) -> bool:

@@ -7,17 +7,23 @@ from storage.statement import needed, same, shaped, slot, slots
 
 
 class Caller(ApiKey):
-    """A request's key; a plug-in's has a store and permissions there."""
+    """A request's key; a plug-in's has a store and permissions there.
+
+    `currency` is the merchant's, which is shown beside the amount of an order in dollars.
+    """
 
     key_id: str
+    currency: str
 
 
 BY_SECRET = shaped(
     Caller,
     ApiKey.select(
         *(ApiKey.id.alias("key_id"), ApiKey.merchant_id, ApiKey.scope, ApiKey.store_id),
-        ApiKey.permissions,
-    ).where(
+        *(ApiKey.permissions, Merchant.currency),
+    )
+    .join(Merchant, on=(ApiKey.merchant_id == Merchant.id))
+    .where(
         same(ApiKey.secret_sha256),
         ApiKey.revoked_at.is_null(),
         ApiKey.expires_at.is_null() | (ApiKey.expires_at > slot("now")),

@@ -3,11 +3,25 @@
 from peewee import fn
 
 from btcpay.values.statuses import InvoiceStatus, LinkStatus
-from storage.models import Invoice, PaymentLink
+from storage.models import Invoice, Merchant, PaymentLink
 from storage.statement import every, same, shaped, slot, slots
 
 BY_ID = PaymentLink.select().where(same(PaymentLink.merchant_id, PaymentLink.id))
 ANY_BY_ID = PaymentLink.select().where(same(PaymentLink.id))
+
+
+class LinkToPay(PaymentLink):
+    """A link with the descriptor of its merchant's account."""
+
+    descriptor: str
+
+
+TO_PAY = shaped(
+    LinkToPay,
+    PaymentLink.select(*PaymentLink._meta.sorted_fields, Merchant.descriptor)
+    .join(Merchant, on=(PaymentLink.merchant_id == Merchant.id))
+    .where(same(PaymentLink.id)),
+)
 # Locks the link's row: its invoices are counted under this lock.
 LOCKED = ANY_BY_ID.for_update()
 LIST = (

@@ -13,7 +13,9 @@ BY_NAME = Merchant.select().where(same(Merchant.name))
 BY_ACCOUNT_KEY = Merchant.select().where(same(Merchant.account_key))
 BY_ID = Merchant.select().where(same(Merchant.id))
 # Locks the merchant's row, so that a thing that must exist once can be looked for and made.
-LOCKED = BY_ID.for_update()
+LOCKED = shaped(
+    tuple[int], Merchant.select(Merchant.id).where(same(Merchant.id)).for_update()
+)
 
 ADD = Merchant.insert(
     slots(

@@ -76,6 +76,7 @@ BY_SECRET = shaped(
         fn.COALESCE(Brand.name, Merchant.name).alias("seller"),
         *(
             Merchant.currency,
+            Merchant.descriptor,
             Merchant.timezone,
             Merchant.tip_percents,
             Merchant.cashier_tips,

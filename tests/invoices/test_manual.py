@@ -3,8 +3,9 @@
 import pytest
 
 from btcpay.invoices import manual
-from btcpay.invoices.events import record, update_attention
+from btcpay.invoices.attention import update_attention
 from btcpay.invoices.explain import WAYS_OUT, explanation
+from btcpay.invoices.history import record
 from btcpay.invoices.status import find_story
 from btcpay.values.errors import CommandError
 from storage.queries import attentions, events, meta

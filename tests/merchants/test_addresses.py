@@ -8,12 +8,20 @@ import pytest
 
 from btcpay.bitcoin.address import b58check_decode, b58check_encode
 from btcpay.bitcoin.descriptor_checksum import has_valid_checksum
-from btcpay.merchants.account import derive, import_request, parse_account
+from btcpay.merchants.account import (
+    derive,
+    dust_limit_of,
+    dust_limit_of_account,
+    import_request,
+    parse_account,
+    stored_account,
+)
 from btcpay.merchants.merchants import gap_of
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS
 from storage.models import Merchant
 from storage.statement import blank
+from tests.support.accounts import ACCOUNTS as ACCOUNTS_OF_FORMS
 from tests.support.fake_esplora import Terminal
 from tests.support.hd_wallet import HdWallet
 from tests.support.paths import VECTORS
@@ -323,3 +331,12 @@ def test_the_gap_is_listed_and_what_a_wallet_is_said_to_have_is_kept_for_that_me
     assert "is taken to have 120" in terminal.run("wallet", "gap", "shop")[0]
     for wrong in ("0", "-1", "1000001", "many"):
         terminal.run("wallet", "gap", "shop", "--", wrong, status=2)
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "least_sats"), ACCOUNTS_OF_FORMS.values(), ids=ACCOUNTS_OF_FORMS
+)
+def test_an_accounts_dust_limit_is_that_of_its_scripts(descriptor, least_sats):
+    script = stored_account(descriptor).script(0)
+    assert dust_limit_of_account(descriptor) == least_sats
+    assert dust_limit_of(script.hex()) == least_sats

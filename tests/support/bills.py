@@ -6,7 +6,7 @@ from typing import Any
 
 from flask.testing import FlaskClient
 
-from btcpay.invoices.create import order_of
+from btcpay.invoices.orders import order_of
 from btcpay.parts.bills import actions, queries
 from btcpay.parts.bills.models import Bill
 from tests.support.builders import Shop

@@ -25,7 +25,7 @@ from werkzeug.test import TestResponse
 
 from app import create_app
 from btcpay.check.apply import apply
-from btcpay.invoices import events
+from btcpay.invoices import history
 from btcpay.merchants import keys
 from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
@@ -265,7 +265,7 @@ def vanish(shop: Shop, invoice: dict[str, Any]) -> None:
 def finish(shop: Shop, invoice: dict[str, Any], status: str) -> None:
     """Ends an open invoice without a payment: expired, canceled."""
     row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
-    events.finish(shop.service.db, [events.End(row, status, {})], shop.clock())
+    history.finish(shop.service.db, [history.End(row, status, {})], shop.clock())
 
 
 def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:

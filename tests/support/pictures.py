@@ -16,7 +16,9 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
-from btcpay.invoices.create import new_invoice, order_of, quote
+from btcpay.invoices.create import new_invoice
+from btcpay.invoices.orders import order_of
+from btcpay.invoices.quotes import quote
 from btcpay.merchants.branding import brand_columns
 from btcpay.merchants.merchants import set_brand, set_currency, set_timezone
 from schemas.requests import NEW_PRICED_INVOICE, load
@@ -116,7 +118,7 @@ def sell(hosted: Hosted, amount: str, what: str) -> dict[str, Any]:
     }
     details = load(NEW_PRICED_INVOICE, wanted) | {"tip": "0"}
     order = order_of(hosted.shop.merchant_id, details, "EUR")
-    quoted = quote(service.db, service.prices, now, order)
+    quoted = quote(service.prices, now, order)
     with service.db.write():
         return as_dict(new_invoice(service.db, service.settings.network, now, quoted))
 

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from btcpay.invoices import create, manual
+from btcpay.invoices import manual, orders, quotes
 from btcpay.notify.publish import publish_resource
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.calendar import MOST_AT_ONCE, due_ms, recalls, renewal_ms
@@ -38,17 +38,15 @@ class Terms(NamedTuple):
     until: date | None = None
 
 
-def refuse_unpayable(
-    db: Database, prices: Prices, now: datetime, order: create.Order
-) -> None:
+def refuse_unpayable(prices: Prices, now: datetime, order: orders.Order) -> None:
     """Raises TooLittle and TooMuch at today's price; without a price it raises nothing."""
     with suppress(PriceUnavailable):
-        create.quote(db, prices, now, order)
+        quotes.quote(prices, now, order)
 
 
 def make(
     db: Database,
-    order: create.Order,
+    order: orders.Order,
     terms: Terms,
     now: datetime,
     id: str | None = None,

@@ -9,7 +9,7 @@ from flask import Blueprint, Response
 from btcpay import hooks
 from btcpay.checkout.link_order import redirect_to_invoice
 from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused
-from btcpay.invoices.create import Order
+from btcpay.invoices.orders import Order
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.actions import zone_at
 from btcpay.parts.bills.kinds import RESOURCE

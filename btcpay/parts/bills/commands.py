@@ -10,8 +10,9 @@ from btcpay.cli.operation_options import order_fields, parse_number
 from btcpay.cli.output import say
 from btcpay.cli.resource_commands import add_list_and_show, facts_of
 from btcpay.cli.shell import Shell, with_json_shell, with_shell
-from btcpay.invoices.create import order_of
 from btcpay.invoices.links import most
+from btcpay.invoices.orders import order_of
+from btcpay.merchants.account import dust_limit_of_account
 from btcpay.merchants.merchants import find_merchant
 from btcpay.parts.bills import actions, queries
 from btcpay.parts.bills import undo as undoing
@@ -79,8 +80,9 @@ def create(
     now = shell.now
     code = checked_currency(currency or owner.currency)
     wanted = order_fields(code, fields) | {"reference": reference}
-    order = order_of(owner.id, wanted, code, most(code))
-    actions.refuse_unpayable(shell.db, Prices(shell.settings), now, order)
+    dust_limit_sats = dust_limit_of_account(owner.descriptor)
+    order = order_of(owner.id, wanted, code, most(code), dust_limit_sats)
+    actions.refuse_unpayable(Prices(shell.settings), now, order)
     with shell.db.write():
         row = actions.make(
             shell.db, order, actions.Terms(due_days, every, until and until.date()), now

@@ -9,7 +9,7 @@ from flask import Response
 from peewee import Query
 
 from btcpay import hooks
-from btcpay.invoices.create import checked_email
+from btcpay.invoices.orders import checked_email
 from btcpay.languages import formats
 from btcpay.notify.mail.texts import mail_link
 from btcpay.parts.bills import actions, queries
@@ -101,7 +101,7 @@ def make(visit: Visit) -> Response:
     wanted["description"] = description and description.replace("\r\n", "\n")
     try:
         order = visit.order(wanted, reference=form.get("reference"))
-        actions.refuse_unpayable(service.db, service.prices, visit.now, order)
+        actions.refuse_unpayable(service.prices, visit.now, order)
     except (TooLittle, TooMuch) as refused:
         return show_form(visit, 400, wrong={"amount": error_message(refused)})
     except TextRefused as refused:

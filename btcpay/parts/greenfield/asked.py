@@ -13,7 +13,7 @@ from urllib.parse import quote
 import orjson
 from marshmallow import Schema, ValidationError, fields, validate
 
-from btcpay.invoices.create import BTC, Order
+from btcpay.invoices.orders import BTC, Order
 from btcpay.merchants.branding import INVOICE
 from btcpay.parts.greenfield import queries
 from btcpay.parts.greenfield.keys import own_url

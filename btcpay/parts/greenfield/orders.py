@@ -7,7 +7,7 @@ from flask import request
 from marshmallow import ValidationError
 from orjson import Fragment
 
-from btcpay.invoices import create, manual
+from btcpay.invoices import create, manual, orders, quotes
 from btcpay.invoices.status import rules_for
 from btcpay.parts.greenfield import asked, queries
 from btcpay.settlement.decide import missing_sats
@@ -33,9 +33,7 @@ def create_order(service: Service, store: queries.OfMerchant) -> Json:
     settings = service.settings
     wanted, metadata = asked.body_of(asked.NewOrder())
     order = asked.order_of(store, wanted, metadata, settings.link_invoice_expiry_min)
-    quote = asked.checked(
-        "amount", create.quote, db, service.prices, service.now(), order
-    )
+    quote = asked.checked("amount", quotes.quote, service.prices, service.now(), order)
     with db.write():
         made = create.new_invoice(db, settings.network, service.now(), quote)
     return get_order(service, store, db.only(invoices.WHOLE, id=made.id))
@@ -163,7 +161,7 @@ def order_methods(
         missing_sats(order.status, order.amount_sats, order.received_sats, percent)
     )
     is_in_btc = json.loads(order.shop_order or "{}")["currency"] in (
-        create.BTC,
+        orders.BTC,
         asked.SATS,
     )
     address = order.deposit_address

@@ -8,7 +8,7 @@ from orjson import Fragment
 
 from btcpay import __version__
 from btcpay.health.state import state_in
-from btcpay.invoices.create import live_price
+from btcpay.invoices.quotes import live_price
 from btcpay.notify.receivers import require_room, webhook_url
 from btcpay.parts.greenfield import asked, queries
 from btcpay.parts.greenfield.keys import OF_STORE, own_url

@@ -6,7 +6,6 @@ from typing import Any
 
 from flask import Response
 
-from btcpay.invoices.create import live_price
 from btcpay.invoices.links import (
     AMOUNTS,
     ASKS,
@@ -19,6 +18,7 @@ from btcpay.invoices.links import (
     set_active,
     sum_raised,
 )
+from btcpay.invoices.quotes import live_price
 from btcpay.languages import formats
 from btcpay.parts.merchant_pages import queries
 from btcpay.parts.merchant_pages.visit import Visit
@@ -206,7 +206,12 @@ def _made(visit: Visit, wanted: dict[str, Any]) -> str:
     with visit.create_once("lnk", links.ANY_BY_ID) as (id, is_made):
         if not is_made:
             new_link(
-                service.db, visit.now, visit.merchant_id, wanted | {"id": id}, price
+                service.db,
+                visit.now,
+                visit.merchant_id,
+                wanted | {"id": id},
+                price,
+                visit.dust_limit_sats,
             )
     return id
 
@@ -222,5 +227,5 @@ def _changed(visit: Visit, link: PaymentLink, wanted: dict[str, Any]) -> str:
     is_same = named == [amount and Decimal(amount) for amount in stored]
     prices = visit.service.prices
     price = None if is_same else live_price(prices, visit.now, link.currency)
-    edit(visit.service.db, link, wanted, price)
+    edit(visit.service.db, link, wanted, price, visit.dust_limit_sats)
     return link.id

@@ -9,7 +9,7 @@ from flask import Response
 
 from btcpay.checkout.invoice_page import invoice_values
 from btcpay.checkout.snapshot import Notices, is_taken_back, snapshot_of
-from btcpay.invoices import create
+from btcpay.invoices import create, orders, quotes
 from btcpay.merchants import branding
 from btcpay.parts.merchant_pages import queries
 from btcpay.parts.merchant_pages.visit import Visit
@@ -38,9 +38,7 @@ def press(visit: Visit) -> Response:
     form = visit.form
     try:
         amount, note = _typed(visit)
-        quote = create.quote(
-            service.db, service.prices, visit.now, _order(visit, amount, note)
-        )
+        quote = quotes.quote(service.prices, visit.now, _order(visit, amount, note))
     except AmountRefused as refused:
         return show_form(
             visit, 400, wrong=error_message(refused), readings=refused.readings
@@ -66,7 +64,7 @@ def _typed(visit: Visit) -> tuple[Decimal, str]:
     )
 
 
-def _order(visit: Visit, amount: Decimal, note: str) -> create.Order:
+def _order(visit: Visit, amount: Decimal, note: str) -> orders.Order:
     """An order of the amount and its tip. Raises InvalidRequest."""
     tip = _tip(visit, amount, visit.form.get("tip", ""))
     wanted = {
@@ -165,7 +163,7 @@ def show_form(visit: Visit, status: int = 200, **refused: Any) -> Response:
     )
 
 
-def _made(visit: Visit, quote: create.Quote) -> str:
+def _made(visit: Visit, quote: quotes.Quote) -> str:
     """The id of the invoice of this press: one that it made before, or a new one.
 
     An invoice is not shown again once money has come to it: a page reopened by going back is for
@@ -173,13 +171,15 @@ def _made(visit: Visit, quote: create.Quote) -> str:
     """
     service = visit.service
     with visit.create_once("inv", invoices.WHOLE) as (id, is_made):
-        own: Values = {
-            "id": id,
-            "merchant_id": visit.merchant_id,
-            "now": to_ms(visit.now),
-        }
-        if service.db.row(invoices.UNTOUCHED_OF_MERCHANT, **own):
-            return id
+        if is_made:
+            own: Values = {
+                "id": id,
+                "merchant_id": visit.merchant_id,
+                "now": to_ms(visit.now),
+            }
+            untouched = service.db.row(invoices.UNTOUCHED_OF_MERCHANT, **own)
+            if untouched:
+                return id
         network = service.settings.network
         new_id = None if is_made else id
         return create.new_invoice(service.db, network, visit.now, quote, new_id).id

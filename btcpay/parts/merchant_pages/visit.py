@@ -15,8 +15,9 @@ from zoneinfo import ZoneInfo
 from flask import Response, request
 
 from btcpay import hooks
-from btcpay.invoices.create import Order, order_of
 from btcpay.invoices.links import most
+from btcpay.invoices.orders import Order, order_of
+from btcpay.merchants.account import dust_limit_of_account
 from btcpay.merchants.sessions import LIFE
 from btcpay.parts.merchant_pages.queries import Session
 from btcpay.values.errors import InvalidRequest, NotFound
@@ -122,6 +123,11 @@ class Visit:
             raise InvalidRequest("the form names no currency")
         return named
 
+    @property
+    def dust_limit_sats(self) -> int:
+        """The least that a wallet can send to the merchant's account."""
+        return dust_limit_of_account(self.session.descriptor)
+
     def amount(self, text: str) -> Decimal:
         """An amount that was typed, in the form's currency. Raises AmountRefused."""
         return read_amount(text, self.currency, Decimal(0), most(self.currency))
@@ -129,7 +135,10 @@ class Visit:
     def order(self, wanted: Mapping[str, Any], **more: str | None) -> Order:
         """An order in the form's currency. Raises InvalidRequest, CommandError."""
         details = load(NEW_PRICED_INVOICE, wanted) | more
-        return order_of(self.merchant_id, details, self.currency, most(self.currency))
+        currency = self.currency
+        dust_limit_sats = self.dust_limit_sats
+        high = most(currency)
+        return order_of(self.merchant_id, details, currency, high, dust_limit_sats)
 
     @property
     def query(self) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from peewee import Query
 
-from btcpay.invoices.events import record
+from btcpay.invoices.history import record
 from btcpay.notify.publish import publish_resource
 from btcpay.parts.refunds import destination, queries, sums
 from btcpay.parts.refunds.kinds import RESOURCE, RefundKind

@@ -10,7 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from btcpay import hooks
-from btcpay.invoices.events import try_update_attention
+from btcpay.invoices.attention import try_update_attention
 from btcpay.parts.refunds import queries
 from btcpay.parts.refunds.actions import SENT, UNDONE, note, step
 from btcpay.parts.refunds.decide import WATCHED_BLOCKS, decide, worth_keeping

@@ -10,7 +10,7 @@ from btcpay.cli.operation_options import order_fields, parse_number
 from btcpay.cli.output import say
 from btcpay.cli.resource_commands import add_list_and_show
 from btcpay.cli.shell import Shell, with_json_shell
-from btcpay.invoices.create import live_price
+from btcpay.invoices.quotes import live_price
 from btcpay.invoices.status import find_invoice
 from btcpay.parts.refunds import actions, manual, queries, sums
 from btcpay.parts.refunds.kinds import RESOURCE

@@ -9,7 +9,7 @@ from typing import Any
 from flask import Response
 
 from btcpay import hooks
-from btcpay.invoices.create import live_price
+from btcpay.invoices.quotes import live_price
 from btcpay.languages import formats
 from btcpay.parts.refunds import actions, manual, queries, sums
 from btcpay.parts.refunds.kinds import RESOURCE

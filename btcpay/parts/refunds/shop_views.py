@@ -11,7 +11,8 @@ from typing import Any
 from marshmallow import ValidationError, fields, validate
 
 from btcpay import hooks
-from btcpay.invoices.create import BTC, live_price, worth_usd
+from btcpay.invoices.orders import BTC
+from btcpay.invoices.quotes import live_price, worth_usd
 from btcpay.parts.refunds import actions, queries, sums
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.parts.refunds.models import Refund

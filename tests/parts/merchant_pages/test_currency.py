@@ -7,7 +7,8 @@ from math import ceil
 
 import pytest
 
-from btcpay.invoices.create import Order, Price, quote_at
+from btcpay.invoices.orders import Order
+from btcpay.invoices.quotes import Price, quote_at
 from btcpay.values.money import CODES, places_of
 from tests.support.fake_esplora import Terminal
 from tests.support.merchant_browser import ON, MerchantBrowser

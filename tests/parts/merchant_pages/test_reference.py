@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from btcpay.exports.payments import csv_lines, defuse, labels, payment_records
-from btcpay.invoices import create
+from btcpay.invoices import create, orders, quotes
 from btcpay.notify.events import events_after
 from btcpay.values.errors import CommandError
 from btcpay.values.texts import checked_line
@@ -58,7 +58,7 @@ def order(shop, reference, merchant_id=None):
     now = shop.clock()
     merchant_id = merchant_id or shop.merchant_id
     wanted = {"amount_usd": Decimal(5), "description": "Tea", "reference": reference}
-    quote = create.quote(db, service.prices, now, create.order_of(merchant_id, wanted))
+    quote = quotes.quote(service.prices, now, orders.order_of(merchant_id, wanted))
     with db.write():
         return as_dict(create.new_invoice(db, service.settings.network, now, quote))
 

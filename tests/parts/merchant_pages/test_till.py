@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 import pytest
 
 from btcpay.check.undo import undo_above
-from btcpay.invoices.events import update_attention
+from btcpay.invoices.attention import update_attention
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.values.times import to_ms
 from tests.support.builders import at_once, finish, pay, until, vanish

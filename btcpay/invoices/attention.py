@@ -1,0 +1,233 @@
+"""Invoices' need for attention, decided again whenever what they received changes."""
+
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from btcpay import hooks
+from btcpay.invoices.part_work import Work, guard
+from btcpay.invoices.status import figures, invoice_of, unapplied_sats, verdict_on
+from btcpay.merchants.account import dust_limit_of
+from btcpay.notify.kinds import EventKind
+from btcpay.notify.publish import NewEvent, News, publish
+from btcpay.settings.settings import Settings
+from btcpay.settlement.attention import Happening, reason_for, stake_sats
+from btcpay.settlement.values import Verdict
+from btcpay.values.errors import BadRow
+from btcpay.values.money import stored_amount, to_minor, value_of
+from btcpay.values.times import to_ms
+from storage import at_once
+from storage.database import Database, Values, grouped
+from storage.models import Event, Invoice
+from storage.queries import attentions, blocks, events, invoices, payments
+from storage.queries.events import Kind
+
+log = logging.getLogger(__name__)
+
+_ATTENTION = News(EventKind.INVOICE_ATTENTION)
+_REFUNDED = (Kind.REFUND_SENT, Kind.REFUND_AGAIN, Kind.REFUND_UNDONE)
+Reasons = dict[str, str | None]
+
+
+class _Case(NamedTuple):
+    """An invoice with the verdict on its outputs, and its history that concerns money."""
+
+    row: Invoice
+    verdict: Verdict
+    history: list[Event]
+
+
+def update_attention(
+    db: Database,
+    settings: Settings,
+    invoice_id: str,
+    now: datetime,
+    news: Sequence[News] = (),
+) -> str | None:
+    """`update_attentions` of one invoice; returns the reason, or None."""
+    return update_attentions(db, settings, {invoice_id: news}, now)[invoice_id]
+
+
+def try_update_attention(
+    db: Database,
+    settings: Settings,
+    invoice_id: str,
+    now: datetime,
+    news: Sequence[News],
+) -> None:
+    """`update_attention` for a loop over invoices: a spoiled row stops none of the others."""
+    try:
+        update_attention(db, settings, invoice_id, now, news)
+    except BadRow:
+        log.exception(
+            "the state of invoice %s is unknown: a row is damaged", invoice_id
+        )
+
+
+def update_attentions(
+    db: Database, settings: Settings, news: Mapping[str, Sequence[News]], now: datetime
+) -> Reasons:
+    """Decides again whether invoices need attention; the reasons by their ids, None for no reason.
+
+    Also decides again those whose excess depends on these. Stores the amounts received for pages,
+    and publishes each invoice's `news` and a new reason with the final state. Call it in the
+    transaction of the change, behind the balance's lock. Raises BadRow.
+    """
+    named = at_once.rows(db, invoices.WHOLE, [{"id": id} for id in news])
+    rows = _with_related(db, named)
+    ids: list[Values] = [{"invoice_id": row.id} for row in rows]
+    former = at_once.rows(db, attentions.OF_INVOICE, ids)
+    former_reasons = {attention.invoice_id: attention.reason for attention in former}
+    tip_height = blocks.tip_height(db) or 0
+    cases = _read_cases(db, settings, rows, now, tip_height)
+    shown = [figures(case.row, case.verdict, tip_height) for case in cases]
+    at_once.run(db, invoices.KEEP, shown)
+    reasons: Reasons = {}
+    needs: list[Values] = []
+    for case in cases:
+        reason, at_stake_sats = _decide(db, case, now, is_alone=len(cases) == 1)
+        reasons[case.row.id] = reason
+        if reason:
+            needs.append(_columns(case.row, reason, at_stake_sats, now))
+    cleared: list[Values] = [
+        {"invoice_id": id} for id in former_reasons if reasons[id] is None
+    ]
+    at_once.run(db, attentions.CLEAR, cleared)
+    at_once.run(db, attentions.WANT, needs)
+    new_events: list[NewEvent] = []
+    for case in cases:
+        id = case.row.id
+        case_news = list(news.get(id, ()))
+        if reasons[id] is not None and reasons[id] != former_reasons.get(id):
+            case_news.append(_ATTENTION)
+        state = _state_of(case, reasons[id])
+        new_events += [NewEvent(case.row, item, state) for item in case_news]
+    publish(db, new_events, now)
+    return reasons
+
+
+def _with_related(db: Database, rows: Sequence[Invoice]) -> list[Invoice]:
+    """These invoices, and those whose attention depends on what came to them."""
+    related: set[str] = set()
+    for hook in hooks.of(hooks.InvoiceSums):
+        related |= hook.related_ids(db, rows)
+    other_ids = related - {row.id for row in rows}
+    others: list[Values] = [{"id": id} for id in sorted(other_ids)]
+    return [*rows, *at_once.rows(db, invoices.WHOLE, others)]
+
+
+def _read_cases(
+    db: Database,
+    settings: Settings,
+    rows: Sequence[Invoice],
+    now: datetime,
+    tip_height: int,
+) -> list[_Case]:
+    """Raises BadRow."""
+    ids: list[Values] = [{"invoice_id": row.id} for row in rows]
+    all_outputs = at_once.rows(db, payments.ALIVE, ids)
+    outputs = grouped(all_outputs, lambda output: output.invoice_id)
+    all_entries = at_once.rows(db, events.OF_MONEY, ids)
+    histories = grouped(all_entries, lambda entry: entry.invoice_id)
+    cases = []
+    for row in rows:
+        verdict = verdict_on(outputs[row.id], settings, row, now, tip_height)
+        cases.append(_Case(row, verdict, histories[row.id]))
+    return cases
+
+
+def _decide(
+    db: Database, case: _Case, now: datetime, is_alone: bool
+) -> tuple[str | None, int]:
+    """The reason, and the satoshis at stake, after the parts have counted what was received."""
+    row = case.row
+    verdict = case.verdict
+    overpaid_sats = 0
+    for part, hook in hooks.by_part(hooks.InvoiceSums).items():
+        overpaid_sats += _recount_sats(db, part, hook, row, now, is_alone)
+    invoice = replace(invoice_of(row), overpaid_sats=overpaid_sats)
+    history = _happenings(case.history)
+    reason = reason_for(invoice, verdict, history, dust_limit_of(row.script))
+    if reason is None:
+        return None, 0
+    return reason, stake_sats(reason, invoice, verdict, history)
+
+
+def _recount_sats(
+    db: Database,
+    part: str,
+    hook: hooks.InvoiceSums,
+    row: Invoice,
+    now: datetime,
+    is_alone: bool,
+) -> int:
+    """The satoshis beyond what a part asked for, after it has counted what the invoice received.
+
+    A part that fails keeps no invoice from its money: it counts again later. Among many invoices
+    its error is raised, and the caller settles each half of them by itself, down to one alone.
+    """
+
+    def count() -> int:
+        return hook.recount(db, row, now)
+
+    work = Work(part, "money", invoice_id=row.id)
+    if is_alone:
+        return guard(db, work, now, count, 0)
+    return count()
+
+
+def _columns(row: Invoice, reason: str, at_stake_sats: int, now: datetime) -> Values:
+    value = value_of(at_stake_sats, stored_amount(row.price), row.currency)
+    return {
+        "invoice_id": row.id,
+        "merchant_id": row.merchant_id,
+        "reason": reason,
+        "since_at": to_ms(now),
+        "stake_minor": to_minor(value, row.currency),
+    }
+
+
+def _state_of(case: _Case, reason: str | None) -> dict[str, Any]:
+    row = case.row
+    verdict = case.verdict
+    return {
+        "status": row.status,
+        "tx_hash": row.tx_hash,
+        "paid_at": row.paid_at,
+        "received_sats": verdict.received_sats,
+        "unconfirmed_sats": verdict.unconfirmed_sats,
+        "missing_sats": verdict.missing_sats,
+        "beside_sats": unapplied_sats(verdict),
+        "attention": reason,
+    }
+
+
+def _happenings(history: Iterable[Event]) -> list[Happening]:
+    happenings = []
+    for entry in history:
+        happening = _happening(entry)
+        if happening is not None:
+            happenings.append(happening)
+    return happenings
+
+
+def _happening(entry: Event) -> Happening | None:
+    """None if a reorganisation took back an output that was no payment yet. Raises BadRow."""
+    try:
+        kind = entry.kind
+        detail = json.loads(entry.detail)
+    except ValueError:
+        raise BadRow(f"{entry.detail!r} is no detail of an event") from None
+    if kind == Kind.REORGANISED:
+        if "id" in detail:
+            return Happening("undone", detail["txid"])
+        return None
+    if kind == Kind.PAID and "settled_reason" in detail:
+        return Happening("settled")
+    if kind in _REFUNDED:
+        outpoint = f"{detail['txid']}:{detail['vout']}"
+        return Happening(kind, outpoint, detail["amount_sats"])
+    return Happening(kind, detail.get("txid", ""))

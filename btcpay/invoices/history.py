@@ -1,0 +1,76 @@
+"""Invoices' history and their end."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from btcpay.values.errors import Refused
+from btcpay.values.statuses import InvoiceStatus
+from btcpay.values.times import to_ms
+from storage import at_once
+from storage.database import Database, Values
+from storage.models import Invoice
+from storage.queries import events, invoices
+from storage.queries.events import Kind
+
+
+class End(NamedTuple):
+    """An invoice's end: `tx_hash` and `paid_at` of a paid one.
+
+    `detail`, for the history, has the `reason`, and as `settled_reason` the owner's.
+    """
+
+    row: Invoice
+    status: InvoiceStatus
+    detail: dict[str, Any]
+    tx_hash: str | None = None
+    paid_at: int | None = None
+
+
+def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
+    """Ends invoices that still have the status of their rows, and records why.
+
+    Raises Refused (`changed`), which undoes the transaction, if a status has changed since.
+    """
+    changes = [_change_of(end, now) for end in ends]
+    if at_once.run(db, invoices.FINISH, changes) != len(changes):
+        row = ends[0].row  # of several, any
+        raise Refused(
+            "changed", f"invoice {row.id} is not {row.status} any more; try again"
+        )
+    entries = [
+        history_entry(end.row.id, Kind(end.status), end.detail, now) for end in ends
+    ]
+    at_once.run(db, events.RECORD, entries)
+
+
+def _change_of(end: End, now: datetime) -> Values:
+    return {
+        "tx_hash": end.tx_hash,
+        "paid_at": end.paid_at,
+        "settled_reason": end.detail.get("settled_reason"),
+        "status": end.status,
+        "finished_at": to_ms(now),
+        "id": end.row.id,
+        "from_status": end.row.status,
+    }
+
+
+def history_entry(
+    invoice_id: str, kind: Kind, detail: dict[str, Any], now: datetime
+) -> Values:
+    """An entry for `events.RECORD`. Raises ValueError for a kind that is not declared."""
+    return {
+        "invoice_id": invoice_id,
+        "kind": Kind(kind).value,
+        "detail": json.dumps(detail),
+        "happened_at": to_ms(now),
+    }
+
+
+def record(
+    db: Database, invoice_id: str, kind: Kind, detail: dict[str, Any], now: datetime
+) -> None:
+    """Adds to the invoice's history. Raises ValueError for a kind that is not declared."""
+    db.run(events.RECORD, **history_entry(invoice_id, kind, detail, now))

@@ -1,0 +1,93 @@
+"""An order: a request for an invoice, validated, before it has a price."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from btcpay.merchants.branding import checked_url
+from btcpay.settings.mail_settings import checked_address
+from btcpay.values.errors import CommandError
+from btcpay.values.texts import checked_line, typed_texts
+
+MS_PER_HOUR = 3_600_000
+USD = "USD"
+# An order in bitcoin has its satoshis without a price; its page shows dollars beside them.
+BTC = "BTC"
+MAX_SHOWN = 100  # characters of a text that is refused
+
+
+class Order(NamedTuple):
+    """A request for an invoice, validated; without a `life` it never expires.
+
+    The amount is in `currency`, or in dollars if that is None, as the interface has it; then
+    `shown_currency`, the merchant's, is shown beside it. `details` are columns that are stored
+    unchanged. `high` is the most that a person could have typed, None if no person chose the
+    amount: only a person is told that it is below `dust_limit_sats`, the least that a wallet can
+    send to the merchant's account.
+    """
+
+    merchant_id: int
+    amount: Decimal
+    life: timedelta | None
+    details: Mapping[str, Any]
+    currency: str | None = None
+    high: Decimal | None = None
+    dust_limit_sats: int = 0
+    shown_currency: str = USD
+
+
+def order_of(
+    merchant_id: int,
+    body: Mapping[str, Any],
+    currency: str | None = None,
+    high: Decimal | None = None,
+    dust_limit_sats: int = 0,
+    shown_currency: str = USD,
+) -> Order:
+    """A merchant's order from the loaded body of create-invoice, or of its form for any currency.
+
+    `body` may have other columns too. Raises CommandError for a reference or a return_url that no
+    page may show, and for what a person has typed: a description with signs that cannot be seen, or
+    an address that no mail can be sent to.
+    """
+    details = dict(body)
+    is_typed = high is not None
+    if is_typed:
+        details = typed_texts(body)
+    email = details.get("customer_email")
+    reference = details.get("reference")
+    return_url = details.get("return_url")
+    if is_typed and email is not None:
+        details["customer_email"] = checked_email(email)
+    if reference is not None:
+        details["reference"] = checked_line("reference", reference)
+    if return_url is not None:
+        details["return_url"] = checked_url(return_url)
+    amount_field = "amount" if currency else "amount_usd"
+    return Order(
+        merchant_id=merchant_id,
+        amount=details.pop(amount_field),
+        life=_life_of(details.pop("expires_in_hours", None)),
+        details=details,
+        currency=currency,
+        high=high,
+        dust_limit_sats=dust_limit_sats,
+        shown_currency=shown_currency,
+    )
+
+
+def _life_of(hours: Decimal | None) -> timedelta | None:
+    if hours is None:
+        return None
+    return timedelta(milliseconds=int(hours * MS_PER_HOUR))
+
+
+def checked_email(text: str) -> str:
+    """A customer's address as it was typed, which mail can be sent to. Raises CommandError."""
+    email = text.strip()
+    try:
+        checked_address(email)
+    except ValueError as error:
+        raise CommandError(f"{email[:MAX_SHOWN]!a} is not {error}") from None
+    return email
