@@ -14,7 +14,8 @@ from btcpay.merchants.account import dust_limit_of
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import NewEvent, News, publish
 from btcpay.settings.settings import Settings
-from btcpay.settlement.attention import Happening, reason_for, stake_sats
+from btcpay.settlement.attention import reason_for, stake_sats
+from btcpay.settlement.history import Happening
 from btcpay.settlement.values import Verdict
 from btcpay.values.errors import BadRow
 from btcpay.values.money import stored_amount, to_minor, value_of

@@ -6,7 +6,7 @@ from typing import Any
 
 from btcpay.invoices.status import Story
 from btcpay.settlement.attention import REASONS
-from btcpay.settlement.decide import confirmations_text
+from btcpay.settlement.reason import confirmations_text
 from btcpay.values.money import asked_of, btc_shown, money_text, price_of
 from btcpay.values.times import iso_ms
 from storage.models import Invoice, Output

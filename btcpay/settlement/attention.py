@@ -4,13 +4,23 @@ docs/developers/settlement.md has the reasons in full.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import dropwhile, takewhile
+from dataclasses import replace
+from itertools import dropwhile
 
+from btcpay.settlement.history import (
+    SENT_AGAIN,
+    SENT_BACK,
+    Happening,
+    events_since,
+    payment_txids,
+    sum_of,
+    undone_txids,
+    without_undone_refunds,
+)
 from btcpay.settlement.values import Invoice, Receipt, Verdict
 from btcpay.values.statuses import InvoiceStatus
 
-# By its name in metrics, JSON and database, each reason as part of a sentence.
+# Each reason as part of a sentence, by its name in metrics, JSON and database.
 REASONS = {
     "reorganised": "taken back by a reorganisation",
     "paid_late": "paid late",
@@ -22,24 +32,6 @@ REASONS = {
     "refunded_twice": "sent back twice",
     "older_coin": "paid by a coin that may be older than the invoice",
 }
-# A human's decisions; each deals with everything that happened before it.
-LAST_WORDS = ("settled", "dismissed", "canceled")
-SENT_BACK = "refund sent"
-SENT_AGAIN = "refund sent again"
-TAKEN_BACK = "refund undone"
-
-
-@dataclass(frozen=True)
-class Happening:
-    """An event that may call for a human; `txid` is a payment's, or txid and vout of a refund's.
-
-    `kind`: payment, undone (a payment, by a reorganisation), paid, expired, one of LAST_WORDS, or
-    SENT_BACK, SENT_AGAIN, and TAKEN_BACK for either, of `amount_sats`.
-    """
-
-    kind: str
-    txid: str = ""
-    amount_sats: int = 0
 
 
 def reason_for(
@@ -50,70 +42,86 @@ def reason_for(
 ) -> str | None:
     """The key in REASONS; None when the invoice needs no human.
 
-    1. Only what has happened since a human's last word counts: a settlement by hand, a dismissal,
-       a cancellation.
+    1. Only events since a human's last word count: a settlement by hand, a dismissal, a
+       cancellation.
     2. A payment that a reorganisation took back needs attention until it counts again, or until the
        invoice is paid.
     3. Otherwise confirmed money needs attention when it is not the sum that the invoice asks for. A
        difference below `dust_limit_sats`, the least that can be sent to the address, is ignored.
-    4. Money that came before a refund was sent needs none: of too much, the part that was sent
-       back; of an unpaid invoice, all. What was sent back twice needs attention.
+    4. A refund deals with money that came before it: with the part of too much that it sent back,
+       and with all that came to an unpaid invoice. Money that was sent back twice needs attention.
     5. So does an invoice that ended unpaid although the whole sum was once seen: somebody may
        have handed goods over. At a till they have, so there it does so at once, until dismissed.
-    6. Of a bill's invoice only what came late and what came beyond the bill needs one: the bill
+    6. A bill's invoice needs attention only for money that came late or beyond the bill: the bill
        itself asks for the rest.
-    7. A paid invoice needs attention when money that may be older than it has settled it, until a
-       refund is sent: it may have come before the invoice was made, and the customer sent nothing.
-    8. Money that is older than the invoice is nobody's answer to it, and needs none.
+    7. A paid invoice needs attention if money that may be older has settled it, until a refund is
+       sent: it may have come before the invoice was made, and the customer sent nothing.
+    8. Money that is older than the invoice does not answer it, and needs no attention.
     """
     verdict, history = _without_older(verdict, history)
-    since = _since(history)
-    if _taken_back(since):
+    since = events_since(history)
+    if undone_txids(since):
         return "reorganised"
-    if any(one.kind == SENT_AGAIN for one in since):
+    if any(happening.kind == SENT_AGAIN for happening in since):
         return "refunded_twice"
-    if invoice.status == InvoiceStatus.PAID and _older(
-        verdict, _since(since, SENT_BACK)
-    ):
-        return "older_coin"
-    if invoice.status != InvoiceStatus.PAID:
-        since = _since(since, SENT_BACK)
-    happened = {happening.kind for happening in since}
     if invoice.status == InvoiceStatus.PAID:
-        if _overpaid_sats(invoice, verdict, since) >= dust_limit_sats:
-            return "too_much"
-        return None
+        return _reason_if_paid(invoice, verdict, since, dust_limit_sats)
+    since = events_since(since, SENT_BACK)
+    kinds = {happening.kind for happening in since}
     if invoice.status == InvoiceStatus.CANCELED:
-        if "payment" in happened:
+        if "payment" in kinds:
             return "after_cancellation"
         return None
-    is_dismissed = invoice.at_till and any(one.kind == "dismissed" for one in history)
-    was_whole = invoice.covered_at and not is_dismissed
-    if (
-        was_whole
-        and invoice.at_till
-        and invoice.status == InvoiceStatus.OPEN
-        and verdict.missing_sats
-    ):
+    was_covered = _was_covered(invoice, history)
+    is_open_at_till = invoice.at_till and invoice.status == InvoiceStatus.OPEN
+    if was_covered and is_open_at_till and verdict.missing_sats:
         return "vanished"
-    if not happened & {"payment", "expired"}:
+    if not kinds & {"payment", "expired"}:
         return None
     if not verdict.receipts:
-        if invoice.status == InvoiceStatus.EXPIRED and was_whole:
+        if invoice.status == InvoiceStatus.EXPIRED and was_covered:
             return "vanished"
         return None
+    return _reason_if_unpaid(invoice, verdict, dust_limit_sats)
+
+
+def _reason_if_paid(
+    invoice: Invoice,
+    verdict: Verdict,
+    since: Sequence[Happening],
+    dust_limit_sats: int,
+) -> str | None:
+    since_refund = events_since(since, SENT_BACK)
+    if _older_receipts(verdict, since_refund):
+        return "older_coin"
+    if _overpaid_sats(invoice, verdict, since) >= dust_limit_sats:
+        return "too_much"
+    return None
+
+
+def _reason_if_unpaid(
+    invoice: Invoice, verdict: Verdict, dust_limit_sats: int
+) -> str | None:
+    """For an open or expired invoice to which money came since a human's last word."""
     if invoice.status == InvoiceStatus.EXPIRED and _came_late(verdict):
         return "paid_late"
     if invoice.of_bill and invoice.overpaid_sats < dust_limit_sats:
         return None
     if invoice.status == InvoiceStatus.EXPIRED:
         return "short"
-    is_stuck = (
-        0 < verdict.missing_sats < dust_limit_sats and not verdict.unconfirmed_sats
-    )
-    if is_stuck:
+    is_dust_missing = 0 < verdict.missing_sats < dust_limit_sats
+    if is_dust_missing and not verdict.unconfirmed_sats:
         return "dust_missing"
     return None
+
+
+def _was_covered(invoice: Invoice, history: Sequence[Happening]) -> bool:
+    """True if the whole sum was once seen; at a till, until somebody dismisses the invoice."""
+    if not invoice.covered_at:
+        return False
+    if not invoice.at_till:
+        return True
+    return all(happening.kind != "dismissed" for happening in history)
 
 
 def stake_sats(
@@ -121,18 +129,18 @@ def stake_sats(
 ) -> int:
     """The satoshis to decide about: the excess, the sum that is gone, or all that came."""
     verdict, history = _without_older(verdict, history)
+    since = events_since(history)
     if reason == "too_much":
-        return _overpaid_sats(invoice, verdict, _since(history))
+        return _overpaid_sats(invoice, verdict, since)
     if reason == "older_coin":
-        return sum(receipt.amount_sats for receipt in _older(verdict, _since(history)))
+        older = _older_receipts(verdict, since)
+        return sum(receipt.amount_sats for receipt in older)
     if reason in ("vanished", "reorganised"):
         return invoice.amount_sats
     if reason == "refunded_twice":
-        return sum(one.amount_sats for one in _since(history) if one.kind == SENT_AGAIN)
+        return sum_of(SENT_AGAIN, since)
     came_sats = sum(receipt.amount_sats for receipt in verdict.receipts)
-    sent_sats = sum(
-        one.amount_sats for one in _standing(history) if one.kind == SENT_BACK
-    )
+    sent_sats = sum_of(SENT_BACK, without_undone_refunds(history))
     return max(0, came_sats - sent_sats)
 
 
@@ -140,34 +148,14 @@ def _without_older(
     verdict: Verdict, history: Sequence[Happening]
 ) -> tuple[Verdict, Sequence[Happening]]:
     """Both without the money that is older than the invoice, unless a human has accepted it."""
-    older = {one.txid for one in verdict.receipts if not one.came_for_it}
-    receipts = tuple(one for one in verdict.receipts if one.came_for_it)
-    happenings = [one for one in history if one.txid not in older]
+    receipts = tuple(receipt for receipt in verdict.receipts if receipt.came_for_it)
+    older = {receipt.txid for receipt in verdict.receipts if not receipt.came_for_it}
+    happenings = [happening for happening in history if happening.txid not in older]
     return replace(verdict, receipts=receipts), happenings
 
 
-def _since(history: Sequence[Happening], *words: str) -> list[Happening]:
-    """The events that still count, oldest first: since a human's last word, or one of `words`."""
-    standing = reversed(_standing(history))
-    latest_first = takewhile(
-        lambda each: each.kind not in (words or LAST_WORDS), standing
-    )
-    return list(latest_first)[::-1]
-
-
-def _standing(history: Sequence[Happening]) -> list[Happening]:
-    """The history without refunds that a reorganisation took back."""
-    found: list[Happening] = []
-    for one in history:
-        if one.kind == TAKEN_BACK:
-            found = [each for each in found if each.txid != one.txid]
-        else:
-            found.append(one)
-    return found
-
-
 def _came_late(verdict: Verdict) -> bool:
-    """True where an expired invoice has money that came late, or the whole sum.
+    """True if an expired invoice has money that came late, or the whole sum.
 
     If the whole sum came in time, it was unknown when the invoice ended: no mempool showed it.
     """
@@ -177,49 +165,32 @@ def _came_late(verdict: Verdict) -> bool:
     return came_sats > in_time_sats or is_enough
 
 
-def _older(verdict: Verdict, since: Sequence[Happening]) -> list[Receipt]:
+def _older_receipts(verdict: Verdict, since: Sequence[Happening]) -> list[Receipt]:
     """The receipts among these events that settle the invoice, and may be older than it."""
-    came = {happening.txid for happening in since if happening.kind == "payment"}
+    txids = payment_txids(since)
     return [
         receipt
         for receipt in verdict.receipts
-        if receipt.settles and receipt.may_be_older and receipt.txid in came
+        if receipt.settles and receipt.may_be_older and receipt.txid in txids
     ]
-
-
-def _taken_back(since: Sequence[Happening]) -> set[str]:
-    """The transactions that were undone, and have neither come back nor been replaced."""
-    gone: set[str] = set()
-    for happening in since:
-        if happening.kind == "undone":
-            gone.add(happening.txid)
-        elif happening.kind == "paid":
-            gone.clear()
-        elif happening.kind == "payment":
-            gone.discard(happening.txid)
-    return gone
 
 
 def _overpaid_sats(
     invoice: Invoice, verdict: Verdict, since: Sequence[Happening]
 ) -> int:
     """Satoshis beyond the amount of a paid invoice that came since a human's last word."""
-    came = {happening.txid for happening in since if happening.kind == "payment"}
-    unapplied_sats = sum(
+    txids = payment_txids(since)
+    excess_sats = sum(
         receipt.amount_sats
         for receipt in verdict.receipts
-        if receipt.txid in came and not receipt.settles
+        if receipt.txid in txids and not receipt.settles
     )
     if any(happening.kind == "paid" for happening in since):
         settled_sats = sum(
             receipt.amount_sats for receipt in verdict.receipts if receipt.settles
         )
-        unapplied_sats += (
-            max(0, settled_sats - invoice.amount_sats) + invoice.overpaid_sats
-        )
-    # A refund before any money that came since sent back what had come earlier.
-    after = dropwhile(lambda one: one.kind != "payment", since)
-    return max(
-        0,
-        unapplied_sats - sum(one.amount_sats for one in after if one.kind == SENT_BACK),
-    )
+        excess_sats += max(0, settled_sats - invoice.amount_sats)
+        excess_sats += invoice.overpaid_sats
+    # A refund that was sent before the first of these payments sent back earlier money.
+    from_first_payment = dropwhile(lambda event: event.kind != "payment", since)
+    return max(0, excess_sats - sum_of(SENT_BACK, from_first_payment))

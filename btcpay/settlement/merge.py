@@ -1,4 +1,4 @@
-"""The known outputs of an address merged with a scan's, and a bound on invented ones. Pure."""
+"""Merges the known outputs of an address with those of a scan, and bounds invented ones. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 
 from btcpay.settlement.values import Output, Scan, SeenOutput
 
-MOST_KEPT = 100  # outputs that wait, and as many that have vanished lately
+# Outputs that wait, and as many that have vanished lately.
+MOST_KEPT = 100
 # After this time a vanished output is mere history, and its replacement is not looked for.
 HISTORY_AFTER = timedelta(hours=1)
 
@@ -24,42 +25,57 @@ def merge(known: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
        shows, until it is in a block itself, or the block with the spend is undone.
     5. A transaction that spends a coin of an earlier one, and pays the address no less, replaces
        it, and counts as seen at the same time: raising a fee makes nobody late.
-    6. No time is later than now. If our clock was ahead and has been set right, nothing is late
-       because of it, and nothing is held open.
+    6. No time is later than now. If our clock was ahead and has been set right, that makes nothing
+       late, and holds nothing open.
     """
-    found = {output.outpoint: output for output in known}
-    missing = set(found) if scan.absent_is_gone and scan.waiting is not None else set()
-    missing -= {seen.outpoint for seen in scan.waiting or ()}
+    outputs = {output.outpoint: output for output in known}
+    missing = _missing(known, scan)
     for seen in scan.waiting or ():
-        found[seen.outpoint] = _waiting(found.get(seen.outpoint), seen, scan)
-    for outpoint, output in found.items():
-        if not output.block and (outpoint in missing or output.txid in scan.replaced):
-            found[outpoint] = replace(
-                output,
-                vanished_at=output.vanished_at or scan.asked_at,
-                replaced_height=scan.replaced.get(output.txid, output.replaced_height),
-            )
+        outputs[seen.outpoint] = _merge_waiting(outputs.get(seen.outpoint), seen, scan)
+    for outpoint, output in outputs.items():
+        is_gone = outpoint in missing or output.txid in scan.replaced
+        if is_gone and not output.block:
+            outputs[outpoint] = _vanish(output, scan)
     for seen in scan.confirmed:
-        found[seen.outpoint] = _confirmed(found.get(seen.outpoint), seen, scan)
-    replaces_at = _replaces_at(known, scan)
+        outputs[seen.outpoint] = _merge_confirmed(
+            outputs.get(seen.outpoint), seen, scan
+        )
+    replaced_times = _replaced_times(known, scan)
     return [
         replace(
             output,
             first_seen_at=min(
-                output.first_seen_at, replaces_at.get(output.txid, now), now
+                output.first_seen_at, replaced_times.get(output.txid, now), now
             ),
             vanished_at=output.vanished_at and min(output.vanished_at, now),
             spent_height=scan.spent.get(outpoint, output.spent_height),
         )
-        for outpoint, output in found.items()
+        for outpoint, output in outputs.items()
     ]
+
+
+def _missing(known: Sequence[Output], scan: Scan) -> set[tuple[str, int]]:
+    """The outpoints of known outputs that the mempool does not show, if that says anything."""
+    if scan.waiting is None or not scan.absent_is_gone:
+        return set()
+    missing = {output.outpoint for output in known}
+    return missing - {seen.outpoint for seen in scan.waiting}
+
+
+def _vanish(output: Output, scan: Scan) -> Output:
+    return replace(
+        output,
+        vanished_at=output.vanished_at or scan.asked_at,
+        replaced_height=scan.replaced.get(output.txid, output.replaced_height),
+    )
 
 
 def _new(seen: SeenOutput, scan: Scan) -> Output:
     return Output(seen.txid, seen.vout, seen.amount_sats, first_seen_at=scan.asked_at)
 
 
-def _waiting(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
+def _merge_waiting(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
+    """The output, which the mempool shows."""
     if old is None:
         return replace(_new(seen, scan), inputs=seen.inputs, seen_waiting=True)
     # The output's block may have been read while the mempool was asked.
@@ -71,7 +87,8 @@ def _waiting(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
     )
 
 
-def _confirmed(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
+def _merge_confirmed(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
+    """The output, which a block has."""
     return replace(
         old or _new(seen, scan),
         amount_sats=seen.amount_sats,
@@ -83,55 +100,64 @@ def _confirmed(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
     )
 
 
-def _replaces_at(known: Sequence[Output], scan: Scan) -> dict[str, datetime]:
+def _replaced_times(known: Sequence[Output], scan: Scan) -> dict[str, datetime]:
     """For each shown transaction (by txid), when the first one that it replaces was seen."""
     old = [output for output in known if output.inputs and not output.block]
-    shown = (*(scan.waiting or ()), *scan.confirmed)
-    first_at: dict[str, datetime] = {}
+    shown = [*(scan.waiting or ()), *scan.confirmed]
+    first_seen: dict[str, datetime] = {}
     spenders: dict[str, set[str]] = {}
-    for was in old:
-        first_at[was.txid] = min(
-            first_at.get(was.txid, was.first_seen_at), was.first_seen_at
-        )
-        for coin in was.inputs:
-            spenders.setdefault(coin, set()).add(was.txid)
-    old_sats = _sats(old)
-    sats = _sats(shown)
-    found = {}
-    for txid, inputs in {seen.txid: seen.inputs for seen in shown}.items():
-        replaced = set[str]().union(*(spenders.get(coin, ()) for coin in inputs)) - {
-            txid
-        }
-        times = [first_at[each] for each in replaced if old_sats[each] <= sats[txid]]
+    for output in old:
+        earliest = first_seen.get(output.txid, output.first_seen_at)
+        first_seen[output.txid] = min(earliest, output.first_seen_at)
+        for coin in output.inputs:
+            spenders.setdefault(coin, set()).add(output.txid)
+    old_sats = _sats_by_txid(old)
+    new_sats = _sats_by_txid(shown)
+    inputs_by_txid = {output.txid: output.inputs for output in shown}
+    replaced_times: dict[str, datetime] = {}
+    for txid, inputs in inputs_by_txid.items():
+        replaced: set[str] = set()
+        for coin in inputs:
+            replaced |= spenders.get(coin, set())
+        replaced.discard(txid)
+        times = [
+            first_seen[old_txid]
+            for old_txid in replaced
+            if old_sats[old_txid] <= new_sats[txid]
+        ]
         if times:
-            found[txid] = min(times)
-    return found
+            replaced_times[txid] = min(times)
+    return replaced_times
 
 
-def _sats(outputs: Sequence[SeenOutput]) -> Counter[str]:
+def _sats_by_txid(outputs: Sequence[SeenOutput]) -> Counter[str]:
     """The satoshis that each transaction pays to the address, by its txid."""
-    found: Counter[str] = Counter()
+    sats: Counter[str] = Counter()
     for output in outputs:
-        found[output.txid] += output.amount_sats
-    return found
+        sats[output.txid] += output.amount_sats
+    return sats
 
 
 def bound_outputs(outputs: Sequence[Output], amount_sats: int) -> list[Output]:
     """All outputs that are in a block, and the first of the others in this order.
 
-    So there is a bound on the sightings that a liar can invent.
+    This bounds the sightings that a liar can invent.
 
     1. Outputs of at least a hundredth of the amount: to fill all places with these costs the
-    amount. 2. Outputs that were seen earlier: later inventions push none of them out. 3. Of those
-    seen at the same time, the nearest to the amount.
+       amount.
+    2. Outputs that were seen earlier: later inventions push none of them out.
+    3. If two were seen at the same time, the one nearer to the amount.
     """
 
     def order(output: Output) -> tuple[bool, datetime, int]:
-        matters = output.amount_sats * MOST_KEPT >= amount_sats
-        return not matters, output.first_seen_at, abs(output.amount_sats - amount_sats)
+        is_small = output.amount_sats * MOST_KEPT < amount_sats
+        difference_sats = abs(output.amount_sats - amount_sats)
+        return (is_small, output.first_seen_at, difference_sats)
 
-    seen = sorted((output for output in outputs if not output.block), key=order)
-    waiting = [output for output in seen if not output.vanished_at][:MOST_KEPT]
-    vanished = [output for output in seen if output.vanished_at][:MOST_KEPT]
-    kept = {output.outpoint for output in (*waiting, *vanished)}
+    unconfirmed = [output for output in outputs if not output.block]
+    unconfirmed.sort(key=order)
+    waiting = [output for output in unconfirmed if not output.vanished_at]
+    vanished = [output for output in unconfirmed if output.vanished_at]
+    first = [*waiting[:MOST_KEPT], *vanished[:MOST_KEPT]]
+    kept = {output.outpoint for output in first}
     return [output for output in outputs if output.block or output.outpoint in kept]

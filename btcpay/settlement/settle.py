@@ -5,11 +5,12 @@ on the stored outputs, which makes no payment and ends nothing. docs/developers/
 the rules in words.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from btcpay.settlement.decide import came_in_time, decide, required_sats
+from btcpay.settlement.age import came_in_time
+from btcpay.settlement.decide import decide, required_sats
 from btcpay.settlement.merge import bound_outputs, merge
 from btcpay.settlement.values import Invoice, Output, Receipt, Rules, Scan, Verdict
 
@@ -20,7 +21,7 @@ HELD_AT_MOST = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Change:
-    """An output as it was known, None for a new one, and as it is known now."""
+    """An output before a scan (None if it is new) and after it."""
 
     before: Output | None
     after: Output
@@ -63,62 +64,80 @@ def settle(
 ) -> Outcome:
     """All that follows from news of an invoice's address.
 
-    1. Where the mempool's list may be cut, an output that it does not show is not gone, and the
+    1. If the mempool's list may be cut, an output that it does not show is not gone, and the
        invoice does not end, up to a day after its deadline.
     2. The known outputs are merged with the scan.
-    3. Of the outputs in no block a bounded number is kept.
+    3. A bounded number of the outputs in no block is kept.
     4. The invoice stays open while the outputs that came in time would be enough if those of them
        that vanished lately came back.
     """
-    ended_at = invoice.expires_at
-    if scan.is_cut and not (ended_at and scan.asked_at - HELD_AT_MOST >= ended_at):
+    if scan.is_cut and not _was_held_long_enough(invoice, scan):
         scan = replace(scan, absent_is_gone=False, ends_at=None)
     merged = merge(known, scan, now)
     outputs = bound_outputs(merged, invoice.amount_sats)
-    kept = {output.outpoint for output in outputs}
-    ends_at = None if _is_held(invoice, outputs, scan, rules) else scan.ends_at
+    ends_at = scan.ends_at
+    if _is_held(invoice, outputs, scan, rules):
+        ends_at = None
     verdict = decide(invoice, outputs, scan.tip_height, ends_at, rules, now)
+    kept = {output.outpoint for output in outputs}
+    # Whether a payment that was made already settles the invoice, by its txid.
+    settles = {output.txid: output.settles for output in known if output.credited}
+    new_payments = [
+        receipt for receipt in verdict.receipts if receipt.txid not in settles
+    ]
+    now_settling = [
+        receipt.txid
+        for receipt in verdict.receipts
+        if receipt.settles and not settles.get(receipt.txid, True)
+    ]
+    return Outcome(
+        verdict=verdict,
+        changes=_changes(known, merged, kept),
+        forgotten=[output for output in known if output.outpoint not in kept],
+        payments=new_payments,
+        settling=now_settling,
+    )
+
+
+def _was_held_long_enough(invoice: Invoice, scan: Scan) -> bool:
+    """True if the invoice has waited for a complete list as long as it may."""
+    if invoice.expires_at is None:
+        return False
+    return scan.asked_at - HELD_AT_MOST >= invoice.expires_at
+
+
+def _changes(
+    known: Sequence[Output], merged: Sequence[Output], kept: Set[tuple[str, int]]
+) -> list[Change]:
+    """The outputs that changed, and the new ones that are kept (by their outpoints)."""
     before = {output.outpoint: output for output in known}
     changes = [
         Change(before.get(output.outpoint), output)
         for output in merged
         if output.outpoint in kept or output.outpoint in before
     ]
-    settles = {output.txid: output.settles for output in known if output.credited}
-    return Outcome(
-        verdict=verdict,
-        changes=[change for change in changes if change.after != change.before],
-        forgotten=[output for output in known if output.outpoint not in kept],
-        payments=[
-            receipt for receipt in verdict.receipts if receipt.txid not in settles
-        ],
-        settling=[
-            r.txid
-            for r in verdict.receipts
-            if r.settles and not settles.get(r.txid, True)
-        ],
-    )
+    return [change for change in changes if change.after != change.before]
 
 
 def _is_held(
     invoice: Invoice, outputs: Sequence[Output], scan: Scan, rules: Rules
 ) -> bool:
     """True if enough came in time, counting vanished outputs that may come back."""
-    in_time = [
-        one
-        for one in outputs
-        if came_in_time(one, invoice) and _may_pay(one, scan, rules)
-    ]
-    sum_sats = sum(output.amount_sats for output in in_time)
+    in_time = [output for output in outputs if came_in_time(output, invoice)]
+    sum_sats = sum(
+        output.amount_sats for output in in_time if _may_pay(output, scan, rules)
+    )
     return sum_sats >= required_sats(invoice.amount_sats, rules.tolerance_percent)
 
 
 def _may_pay(output: Output, scan: Scan, rules: Rules) -> bool:
-    """True while at most one look at the mempool, or looks too close together, missed it.
+    """True unless several looks at the mempool, far enough apart, missed it.
 
     An explorer may have dropped a transaction that other nodes keep and miners will mine.
     """
-    if (gone_at := output.vanished_at) is None:
+    if output.vanished_at is None:
         return True
-    is_recent = scan.asked_at <= gone_at or scan.asked_at - gone_at < rules.gone_after
-    return is_recent and output.replaced_height is None
+    if output.replaced_height is not None:
+        return False
+    absent_for = scan.asked_at - output.vanished_at
+    return absent_for <= timedelta() or absent_for < rules.gone_after

@@ -42,14 +42,14 @@ class Scan:
     """News of an invoice's address, and the time by our clock when we learned it.
 
     `confirmed`: outputs of blocks to the address; `proofs`: the documents that prove them, by txid.
-    `spent`: the heights at which its coins were spent, by outpoint. `replaced`: for waiting
-    transactions whose inputs another one has spent, the height of that spend, by txid.
+    `spent`: the heights at which its coins were spent, by outpoint. `replaced`: the heights at
+    which other transactions spent the inputs of waiting ones, by the waiting ones' txid.
     `waiting`: the mempool's outputs to the address; None if the mempool was not asked.
     `absent_is_gone`: true if every block is read, so that an output which neither a block nor the
     mempool shows is gone. `is_cut`: true if the mempool's list may be incomplete.
     `ends_at`: deadlines up to this time may have passed; None while a block up to the tip is not
     read, or the mempool was not asked.
-    `prices`: of a bitcoin, by currency. `explorer`: the host that was asked.
+    `prices`: the price of a bitcoin, by currency. `explorer`: the host that was asked.
     """
 
     asked_at: datetime
@@ -70,8 +70,8 @@ class Scan:
 class Rules:
     """The merchant's conditions: confirmations, and the percentage that may be missing.
 
-    `gone_after`: for so long, and at least until another look at the mempool, an invoice stays open
-    whose whole sum was seen in time and has vanished.
+    `gone_after`: if the whole sum was seen in time and has vanished, the invoice stays open for
+    this long, and at least until another look at the mempool.
     """
 
     confirmations: int
@@ -83,10 +83,11 @@ class Rules:
 class Invoice:
     """A request for money. `covered_at`: the time when the whole sum was first seen.
 
-    `at_till`: goods go over the counter as soon as that is so. `of_bill`: it asks for what a bill
-    lacks, which asks again for the rest; `overpaid_sats` came to it when the bill lacked less.
-    `above_height`: we had the headers of our chain up to it when the invoice was made, so what is
-    in a block up to there is older; None where no header was known. A reorganisation lowers it.
+    `at_till`: goods go over the counter as soon as that is so. `of_bill`: it asks for the rest of a
+    bill, which will ask again if this is too little. `overpaid_sats`: what came to it beyond what
+    its bill lacked. `above_height`: we had the headers of our chain up to this height when the
+    invoice was made, so outputs in blocks up to there are older; None if no header was known. A
+    reorganisation lowers it.
     """
 
     id: str
@@ -107,10 +108,10 @@ class Invoice:
 class Output(SeenOutput):
     """An output to the invoice's address, as we know it.
 
-    `seen_waiting`: we saw it before it was in any block. `vanished_at`: the time from which no
-    mempool shows it, so that it is not money. `replaced_height`: the height at which another
-    transaction has spent its inputs. `credited`: it is part of a payment already. `settles`: that
-    payment carries the invoice's id.
+    `seen_waiting`: we saw it before it was in any block. `vanished_at`: no mempool shows it since
+    then, so that it is not money. `replaced_height`: the height at which another transaction has
+    spent its inputs. `credited`: it is part of a payment already. `settles`: that payment carries
+    the invoice's id.
     """
 
     first_seen_at: datetime
@@ -132,9 +133,9 @@ class Receipt:
     """A payment that should exist: one transaction's confirmed money to this address.
 
     `received_at`: its block's time, but not before the invoice was made, nor in the future.
-    `settles`: true for a payment that carries the invoice's id. `may_be_older`: nothing that we
-    know says that the money was sent after the invoice was made. `is_older`: its block was known
-    before, so nobody sent it for this invoice.
+    `settles`: true if the payment carries the invoice's id. `may_be_older`: by all that we know,
+    the money may have been sent before the invoice was made. `is_older`: its block was known
+    before the invoice, so nobody sent it for this invoice.
     """
 
     txid: str
@@ -157,7 +158,8 @@ class Verdict:
 
     `received_sats`: all that counts towards the amount; `unconfirmed_sats`: the part of this sum
     that lacks confirmations. `confirmations`: the fewest of any output that counts.
-    `coming_unapplied_sats`: on its way, and counts for nothing: late, after a cancellation, on top.
+    `coming_unapplied_sats`: money on its way that will count for nothing, as it is late, comes
+    after a cancellation, or exceeds the amount.
     """
 
     status: InvoiceStatus

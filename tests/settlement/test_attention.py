@@ -7,15 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from btcpay.settlement.attention import (
-    REASONS,
-    SENT_AGAIN,
-    SENT_BACK,
-    TAKEN_BACK,
-    Happening,
-    reason_for,
-    stake_sats,
-)
+from btcpay.settlement.attention import REASONS, reason_for, stake_sats
+from btcpay.settlement.history import SENT_AGAIN, SENT_BACK, TAKEN_BACK, Happening
 from btcpay.settlement.values import Invoice, Receipt, Verdict
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)

@@ -1,0 +1,60 @@
+"""The payments that an invoice's deep outputs make. Pure."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from btcpay.settlement.age import may_be_older, was_known
+from btcpay.settlement.values import Invoice, Output, Receipt
+from btcpay.values.statuses import InvoiceStatus
+
+
+def settling_outputs(
+    invoice: Invoice, confirmed: Sequence[Output], needed_sats: int
+) -> list[Output]:
+    """The outputs that pay the invoice: in the chain's order, until the sum is reached.
+
+    `confirmed`: its deep outputs that came in time, in that order.
+    """
+    if invoice.status != InvoiceStatus.OPEN:
+        return [output for output in confirmed if output.settles]
+    settling: list[Output] = []
+    sum_sats = 0
+    for output in confirmed:
+        if sum_sats >= needed_sats:
+            break
+        settling.append(output)
+        sum_sats += output.amount_sats
+    return settling
+
+
+def make_receipts(
+    invoice: Invoice, deep: Sequence[Output], settling: Sequence[Output], now: datetime
+) -> tuple[Receipt, ...]:
+    """A receipt for each transaction, in the chain's order."""
+    settling_txids = {output.txid for output in settling}
+    by_txid: dict[str, list[Output]] = {}
+    for output in deep:
+        by_txid.setdefault(output.txid, []).append(output)
+    receipts = []
+    for txid, outputs in by_txid.items():
+        first = outputs[0]
+        if first.block is None:
+            continue
+        receipt = Receipt(
+            txid=txid,
+            amount_sats=sum(output.amount_sats for output in outputs),
+            block=first.block,
+            received_at=receipt_time(first, invoice, now),
+            settles=txid in settling_txids,
+            may_be_older=any(may_be_older(output, invoice) for output in outputs),
+            is_older=was_known(first, invoice),
+        )
+        receipts.append(receipt)
+    return tuple(receipts)
+
+
+def receipt_time(output: Output, invoice: Invoice, now: datetime) -> datetime:
+    """The block's time, but not before the invoice's creation, and not after now."""
+    if output.block is None:
+        return now
+    return min(max(output.block.mined_at, invoice.created_at), now)
