@@ -1,6 +1,6 @@
 """The first look at the chain, when the first merchant is made: the headers up to the tip.
 
-So the tip is known before the first invoice, and a coin that is older than an invoice pays none.
+The tip must be known before the first invoice, so that no coin that is older pays it.
 """
 
 import logging
@@ -23,13 +23,14 @@ from storage.queries import blocks
 
 log = logging.getLogger(__name__)
 
-MOST_S = 10.0  # somebody waits; what is missing by then the next check asks for
+# Somebody waits; the next check asks for what is missing by then.
+MOST_S = 10.0
 
 
 def begin_chain(db: Database, settings: Settings, now: Callable[[], datetime]) -> bool:
-    """Keeps the headers up to the tip, unless some are kept already; True if they are known.
+    """Stores the headers up to the tip, unless some are stored already; True if they are known.
 
-    No block is read. Where no source answers in time nothing is lost, and the next check begins.
+    No block is read. If no source answers in time nothing is lost, and the next check begins.
     """
     if db.row(blocks.TOP):
         return True
@@ -37,8 +38,8 @@ def begin_chain(db: Database, settings: Settings, now: Callable[[], datetime]) -
     sources = open_sources(settings, db, now) or open_explorers(settings, quota)
 
     def now_by_sources() -> datetime:
-        at = now()
-        return at - sources.clock_skew.time_ahead(at, time.monotonic())
+        own_time = now()
+        return own_time - sources.clock_skew.time_ahead(own_time, time.monotonic())
 
     def undo(height: int) -> None:
         undo_above(db, settings, height, now())
@@ -54,6 +55,6 @@ def begin_chain(db: Database, settings: Settings, now: Callable[[], datetime]) -
     finally:
         sources.close()
         sources.note(db, settings, now())
-    # So the blocks that come until the first check witness the time until then.
+    # The blocks that come until the first check then witness the time until then.
     judge_clock(db, settings.network, now(), boot_mark(), follower.is_agreed)
     return True

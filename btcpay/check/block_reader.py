@@ -2,44 +2,33 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
-from functools import partial
 
 from btcpay.chain.pool import Pool
 from btcpay.chain.progress import KEPT_PART, hours_to_read
 from btcpay.chain.sources import BlockSource, fetch_proven_block
-from btcpay.check.apply import try_apply
-from btcpay.check.facts import (
-    facts_of,
-    is_late,
-    paid_invoices,
-    read_spends_again,
-    receipt_prices,
-    spends_of,
-)
+from btcpay.check.facts import is_late, paid_invoices, receipt_prices
 from btcpay.check.parts import (
     blocks_due,
     concerns_of,
     forget_others,
-    plan_block,
     work_on_block,
 )
 from btcpay.check.report import Report
+from btcpay.check.store_block import FetchedBlock, store_block
 from btcpay.http.deadline import run_in_thread
 from btcpay.invoices.part_work import Work, note_failure
 from btcpay.prices.price import Prices
-from btcpay.proofs.block import ProvenBlock
 from btcpay.settings.settings import Settings
-from btcpay.settlement.values import Scan
 from btcpay.values.errors import ExplorerError, OutOfQuota
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.models import Block
-from storage.queries import blocks, meta, part_work
+from storage.queries import blocks, part_work
 from storage.queries.pauses import LONGEST_MS
 from storage.statement import Typed
 
@@ -47,24 +36,34 @@ log = logging.getLogger(__name__)
 
 # Afterwards the mempool is asked for those who wait; the next run goes on.
 MOST_S = 40
-MOST_PASSED = (
-    3  # blocks in a row that could not be read; the fault is then not the blocks'
-)
-MOST_WORKED_OFF = (
-    10  # blocks that a run asks for again, since a part could not do its work
-)
+# Blocks in a row that could not be read; the fault is then not the blocks'.
+MOST_PASSED = 3
+# Blocks that a run asks for again, since a part could not do its work.
+MOST_WORKED_OFF = 10
 # A block that no source could show is passed over for a minute, later for as long as its age, up to
 # an hour. A new block is asked for in each run: its payments must not wait because the explorers
 # were away for a moment.
 NEW = timedelta(minutes=10)
 FIRST_PAUSE = timedelta(minutes=1)
 LONGEST_PAUSE = timedelta(milliseconds=LONGEST_MS)
-Fetched = tuple[ProvenBlock, str]
+
+
+@dataclass
+class PassedBlocks:
+    """The blocks that a run could not read, and has passed over."""
+
+    hashes: set[str] = field(default_factory=set)
+    errors: list[ExplorerError] = field(default_factory=list)
+    in_a_row: int = 0
+
+    def add(self, row: Block) -> None:
+        self.hashes.add(row.hash)
+        self.in_a_row += 1
 
 
 @dataclass(frozen=True)
 class BlockReader:
-    """`now` reads the wall clock."""
+    """Reads blocks from the sources; `now` reads the wall clock."""
 
     db: Database
     settings: Settings
@@ -75,53 +74,61 @@ class BlockReader:
     def read_all(self, report: Report) -> None:
         """Reads blocks while there are any, and time and calls for it. Raises ExplorerError.
 
-        The newest first, so that a new payment never waits for history; then the oldest. The
+        The newest comes first, so that a new payment never waits for history; then the oldest. The
         result does not depend on the order. After a block that no source could show, the others are
         read, the newest first: old ones may be gone everywhere.
         """
-        until_s = time.monotonic() + MOST_S
-        passed: set[str] = set()
-        errors: list[ExplorerError] = []
-        failed_in_a_row = 0
+        end_s = time.monotonic() + MOST_S
+        passed = PassedBlocks()
         order = blocks.NEWEST
         ahead = 1
-        fetched = dict[str, Future[Fetched]]()
+        fetches: dict[str, Future[FetchedBlock]] = {}
         try:
-            while failed_in_a_row < MOST_PASSED and (
-                rows := self._due(order, passed, ahead)
-            ):
-                row = rows[0]
-                if time.monotonic() > until_s or not self._may_read(row):
+            while passed.in_a_row < MOST_PASSED:
+                rows = self._due(order, passed.hashes, ahead)
+                if not rows or time.monotonic() > end_s or not self._may_read(rows[0]):
                     break
-                fetched = {
-                    row.hash: fetched.get(row.hash)
-                    or self._fetch(row, round_robin=ahead > 1)
-                    for row in rows
-                }
+                fetches = self._fetch_ahead(rows, fetches, round_robin=ahead > 1)
+                fetch = fetches.pop(rows[0].hash)
                 try:
-                    if not self._read(row, report, fetched.pop(row.hash)):
-                        passed.add(row.hash)
-                    failed_in_a_row = 0
+                    self._read_or_pass(rows[0], fetch, passed, report)
                 except OutOfQuota as error:
                     log.warning("not every block is read: %s", error)
                     break
-                except ExplorerError as error:
-                    errors.append(error)
-                    passed.add(row.hash)
-                    self._pass_over(row)
-                    failed_in_a_row += 1
-                except Exception as error:  # noqa: BLE001 - one stranger's block, and all others
-                    self._set_aside(row, error, report)
-                    passed.add(row.hash)
-                    failed_in_a_row += 1
-                order = blocks.NEWEST if passed else blocks.OLDEST
+                order = blocks.OLDEST
+                if passed.hashes:
+                    order = blocks.NEWEST
                 ahead = self.sources.concurrency
         finally:
             report.blocks_behind = self.db.only(blocks.UNREAD)[0]
             per_hour = self.settings.explorer_calls_per_hour
             report.hours_behind = hours_to_read(report.blocks_behind, per_hour)
-        if errors:
-            raise errors[0]
+        if passed.errors:
+            raise passed.errors[0]
+
+    def _read_or_pass(
+        self,
+        row: Block,
+        fetch: Future[FetchedBlock],
+        passed: PassedBlocks,
+        report: Report,
+    ) -> None:
+        """Reads the block, or passes it over in this run. Raises OutOfQuota."""
+        try:
+            is_done = self._read(row, report, fetch)
+        except OutOfQuota:
+            raise
+        except ExplorerError as error:
+            passed.errors.append(error)
+            passed.add(row)
+            self._pass_over(row)
+        except Exception as error:  # noqa: BLE001 - one stranger's block, and all others
+            self._set_aside(row, error, report)
+            passed.add(row)
+        else:
+            passed.in_a_row = 0
+            if not is_done:
+                passed.hashes.add(row.hash)
 
     def _due(
         self, order: Typed[Block], passed: Collection[str], most: int
@@ -130,23 +137,36 @@ class BlockReader:
         rows = self.db.rows(order, now=to_ms(self.now()), limit=len(passed) + most)
         return [row for row in rows if row.hash not in passed][:most]
 
-    def _fetch(self, row: Block, round_robin: bool = False) -> Future[Fetched]:
-        """The block, proven, and the host that showed it."""
+    def _fetch_ahead(
+        self,
+        rows: Sequence[Block],
+        fetches: Mapping[str, Future[FetchedBlock]],
+        round_robin: bool,
+    ) -> dict[str, Future[FetchedBlock]]:
+        """The fetches of these blocks, by hash; those that were not begun yet begin now."""
+        ahead: dict[str, Future[FetchedBlock]] = {}
+        for row in rows:
+            ahead[row.hash] = fetches.get(row.hash) or self._fetch(row, round_robin)
+        return ahead
 
-        def shown(one: BlockSource) -> Fetched:
-            return fetch_proven_block(one, row.hash), one.host
+    def _fetch(self, row: Block, round_robin: bool = False) -> Future[FetchedBlock]:
+        def fetch_from(source: BlockSource) -> FetchedBlock:
+            return FetchedBlock(fetch_proven_block(source, row.hash), source.host)
 
-        return run_in_thread(lambda: self.sources.ask(shown, round_robin))
+        return run_in_thread(lambda: self.sources.ask(fetch_from, round_robin))
 
     def _pass_over(self, row: Block) -> None:
         now = self.now()
         age = now - from_ms(row.mined_at)
-        if age > NEW:
-            pause = FIRST_PAUSE if row.not_before is None else min(age, LONGEST_PAUSE)
-            self.db.run(blocks.PASS_OVER, hash=row.hash, until=to_ms(now + pause))
+        if age <= NEW:
+            return
+        pause = min(age, LONGEST_PAUSE)
+        if row.not_before is None:
+            pause = FIRST_PAUSE
+        self.db.run(blocks.PASS_OVER, hash=row.hash, until=to_ms(now + pause))
 
     def _set_aside(self, row: Block, error: Exception, report: Report) -> None:
-        """For a block that cannot be read, as when memory does not suffice: asked for again later.
+        """Asks later again for a block that cannot be read, as when memory does not suffice.
 
         Until then payments in it are not found, and no run is complete.
         """
@@ -157,13 +177,13 @@ class BlockReader:
 
     def work_off(self) -> None:
         """Asks for blocks again in which a part could not do its work; what fails again waits."""
-        until_s = time.monotonic() + MOST_S
+        end_s = time.monotonic() + MOST_S
         for height, works in blocks_due(self.db, self.now(), MOST_WORKED_OFF).items():
             row = self.db.row(blocks.AT, height=height)
-            if row is None or time.monotonic() > until_s or not self._may_read(row):
+            if row is None or time.monotonic() > end_s or not self._may_read(row):
                 return
             try:
-                block, _ = self._fetch(row).result()
+                block = self._fetch(row).result().block
             except OutOfQuota:
                 return
             except (ExplorerError, MemoryError) as error:
@@ -171,16 +191,16 @@ class BlockReader:
                     note_failure(self.db, work, error, self.now())
                 continue
             now = self.now()
-            concerned = concerns_of(self.db, height, block, now)
-            prices = self._prices(row, bool(concerned))
-            work_on_block(self.db, self.settings, concerned, height, block, prices, now)
-            forget_others(self.db, works, concerned)
+            concerns = concerns_of(self.db, height, block, now)
+            prices = self._prices(row, are_needed=bool(concerns))
+            work_on_block(self.db, self.settings, concerns, height, block, prices, now)
+            forget_others(self.db, works, concerns)
 
-    def _prices(self, row: Block, is_asked: bool) -> Mapping[str, Decimal]:
-        is_new = not is_late(from_ms(row.mined_at), self.now())
-        if is_new and is_asked:
-            return receipt_prices(self.db, self.prices)
-        return {}
+    def _prices(self, row: Block, are_needed: bool) -> Mapping[str, Decimal]:
+        """The prices of a bitcoin by currency, if the block is new enough for them."""
+        if is_late(from_ms(row.mined_at), self.now()) or not are_needed:
+            return {}
+        return receipt_prices(self.db, self.prices)
 
     def _may_read(self, row: Block) -> bool:
         """True for the newest block, always; for others while each minute keeps its calls."""
@@ -189,43 +209,22 @@ class BlockReader:
         return is_newest or allowance.minutely > allowance.per_hour / 60 / KEPT_PART
 
     def _read(
-        self, row: Block, report: Report, fetched: Future[Fetched] | None = None
+        self, row: Block, report: Report, fetch: Future[FetchedBlock] | None = None
     ) -> bool:
-        """False if it has to be read again. Without `fetched` the block is asked for now."""
-        block, host = (fetched or self._fetch(row)).result()
+        """False if it has to be read again. Without `fetch` the block is asked for now."""
+        if fetch is None:
+            fetch = self._fetch(row)
+        fetched = fetch.result()
+        block = fetched.block
         now = self.now()
-        concerned = concerns_of(self.db, row.height, block, now)
-        prices = self._prices(row, bool(concerned or paid_invoices(self.db, block)))
-        with self.db.write():
-            # Blocks fetched together are read in turn, so each sees the results of the one before.
-            meta.lock(self.db)
-            first = self.db.only(blocks.UNREAD)[1]  # the lowest that is not read
-            spends = (
-                spends_of(block) if first is not None and first < row.height else None
-            )
-            if (
-                self.db.run(blocks.READ, hash=row.hash, at=to_ms(now), spends=spends)
-                != 1
-            ):
-                return True  # another run has read it
-            tip_height = blocks.tip_height(self.db) or row.height
-            new = partial(Scan, now, tip_height, prices=prices, explorer=host)
-            scans = facts_of(
-                self.db, self.settings.network.name, row.height, block, new
-            )
-            failed = try_apply(self.db, self.settings, scans, now, report)
-            applied = (scan for id, scan in scans.items() if id not in failed)
-            read_spends_again(
-                self.db, [coin for scan in applied for coin in scan.confirmed]
-            )
-            plan_block(self.db, concerned, row.height, now)
-            self.db.run(part_work.DONE, **Work(part_work.CORE, "block", row.height).key)
-            if failed:
-                self.db.run(blocks.READ_AGAIN, height=row.height)
-            if first == row.height:
-                lowest = self.db.only(blocks.UNREAD)[1]
-                height = tip_height + 1 if lowest is None else lowest
-                self.db.run(blocks.FORGET_SPENDS, height=height)
+        concerns = concerns_of(self.db, row.height, block, now)
+        is_paying = bool(concerns or paid_invoices(self.db, block))
+        prices = self._prices(row, are_needed=is_paying)
+        failed = store_block(
+            self.db, self.settings, row, fetched, concerns, prices, now, report
+        )
+        if failed is None:
+            return True
         report.blocks_read += 1
-        work_on_block(self.db, self.settings, concerned, row.height, block, prices, now)
+        work_on_block(self.db, self.settings, concerns, row.height, block, prices, now)
         return not failed

@@ -1,6 +1,6 @@
-"""Brings headers and blocks up to the chain's tip, and decides on the grounds of blocks alone.
+"""Brings headers and blocks up to the chain's tip, and decides by blocks alone.
 
-So payments become deep enough, unpaid invoices end without a mempool, and a stuck chain is noticed.
+This makes payments deep enough, ends unpaid invoices without a mempool, and notices a stuck chain.
 """
 
 import logging
@@ -30,17 +30,18 @@ from storage.queries.meta import Key
 
 log = logging.getLogger(__name__)
 
-QUIET = timedelta(
-    minutes=30
-)  # without a block, after which a source's mere claim of more counts
+# After so long without a block, a source's mere claim of more blocks counts.
+QUIET = timedelta(minutes=30)
 # Without a mempool a deadline has passed once a block's time is later by this much.
 ENDS_AFTER = timedelta(hours=1)
-ENDED_AT_ONCE = (
-    500  # in a transaction, so that others wait less than a second for its locks
-)
-IDLE_KEPT = timedelta(hours=2)  # as far back as the reading for a new invoice begins
-MANY = 144  # unread blocks, a day of them
-BEFORE_THE_FIRST = timedelta(days=1)  # our clock may have been ahead when it was made
+# Invoices in one transaction, so that others wait less than a second for its locks.
+ENDED_AT_ONCE = 500
+# How far back the reading for a new invoice begins.
+IDLE_KEPT = timedelta(hours=2)
+# Unread blocks: a day of them.
+MANY = 144
+# Our clock may have been ahead by this much when the first invoice was made.
+BEFORE_THE_FIRST = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class CatchUp(BlockReader):
 
     def follow(self, report: Report) -> bool:
         """Takes over new headers and reads their blocks; True if the tip is known."""
-        before = report.stuck
+        stuck_before = report.stuck
         report.stuck = ""
         try:
             if not keep_first_header(
@@ -67,8 +68,10 @@ class CatchUp(BlockReader):
             report.tip_asked_at = asked_at
             report.is_agreed = follower.is_agreed
             undo_planned(self.db, self.settings, self.now())
-            # The explorer that showed more earlier in this run may be resting by now.
-            report.stuck = self._why_stuck(follower) or ("" if has_changed else before)
+            report.stuck = self._why_stuck(follower)
+            if not report.stuck and not has_changed:
+                # The explorer that showed more earlier in this run may be resting by now.
+                report.stuck = stuck_before
             self._catch_up(report)
         except ExplorerError as error:
             log.error("the check could not follow the chain: %s", error)
@@ -86,7 +89,7 @@ class CatchUp(BlockReader):
         undo_above(self.db, self.settings, height, self.now())
 
     def _catch_up(self, report: Report) -> None:
-        # Skipped blocks are never read, so a clock that is ahead must not make blocks look old.
+        # Skipped blocks are never read, so blocks must not look old by a clock that is ahead.
         now = self._now()
         if is_at_stake(self.db, now):
             if self.db.only(blocks.UNREAD)[0] > MANY:
@@ -100,13 +103,13 @@ class CatchUp(BlockReader):
     def _skip_before_the_first_invoice(self, now: datetime) -> None:
         """Passes over blocks from before anybody was asked for money, when no check ran for long.
 
-        By a clock that is ahead of the first invoice none is.
+        If the first invoice is later than now, the clock was wrong, and no block is passed over.
         """
         first_ms = first_needed_ms(self.db)
-        if first_ms is not None and from_ms(first_ms) <= now:
-            self.db.run(
-                blocks.SKIP, mined_before=to_ms(from_ms(first_ms) - BEFORE_THE_FIRST)
-            )
+        if first_ms is None or from_ms(first_ms) > now:
+            return
+        mined_before = from_ms(first_ms) - BEFORE_THE_FIRST
+        self.db.run(blocks.SKIP, mined_before=to_ms(mined_before))
 
     def _now(self) -> datetime:
         """The time, by the sources' clock if ours is ahead of it."""
@@ -121,8 +124,9 @@ class CatchUp(BlockReader):
         top = self.db.only(blocks.TOP)
         now = self.now()
         quiet = max(now - from_ms(top.mined_at), self._silence(top.hash))
-        if more := follower.unread_blocks_elsewhere(quiet > QUIET):
-            return more
+        claim = follower.unread_blocks_elsewhere(quiet > QUIET)
+        if claim:
+            return claim
         if self.settings.network.stands_still(now - quiet, now):
             return f"no block has come for {quiet // timedelta(minutes=1)} minutes"
         return ""
@@ -130,27 +134,30 @@ class CatchUp(BlockReader):
     def _silence(self, tip: str) -> timedelta:
         """The time that `tip` has been ours, by a clock that does not step; 0 if unknown."""
         mark = self.mark()
-        known, _, since = (meta.get(self.db, Key.TIP_SINCE) or "").partition(" ")
-        silence = elapsed(since, mark) if known == tip else None
-        if silence is None:
-            meta.put(self.db, Key.TIP_SINCE, f"{tip} {mark}")
-        return silence or timedelta()
+        stored = meta.get(self.db, Key.TIP_SINCE) or ""
+        stored_tip, _, since_mark = stored.partition(" ")
+        if stored_tip == tip:
+            silence = elapsed(since_mark, mark)
+            if silence is not None:
+                return silence
+        meta.put(self.db, Key.TIP_SINCE, f"{tip} {mark}")
+        return timedelta()
 
     def settle_deep(self, report: Report) -> None:
         """Makes payments of outputs that have become deep enough."""
         now = self.now()
         tip_height = blocks.tip_height(self.db) or 0
-        deepening = self.db.rows(mempool_watch.DEEPENING)
-        ready = {
+        invoice_ids = {
             row.invoice_id
-            for row in deepening
+            for row in self.db.rows(mempool_watch.DEEPENING)
             if self._is_ready(row, tip_height, report)
         }
-        at_receipt = receipt_prices(self.db, self.prices) if ready else {}
-        scan = Scan(now, tip_height, prices=at_receipt)
-        try_apply(
-            self.db, self.settings, dict.fromkeys(sorted(ready), scan), now, report
-        )
+        if not invoice_ids:
+            return
+        prices = receipt_prices(self.db, self.prices)
+        scan = Scan(now, tip_height, prices=prices)
+        scans = dict.fromkeys(sorted(invoice_ids), scan)
+        try_apply(self.db, self.settings, scans, now, report)
 
     def _is_ready(
         self, row: payments.OutputWith, tip_height: int, report: Report
@@ -165,8 +172,8 @@ class CatchUp(BlockReader):
     def end_by_blocks(self, report: Report) -> None:
         """Ends invoices that no block pays.
 
-        A block's time may be ahead, so the deadline must have passed by our clock, too, or by the
-        sources' if ours is ahead of it.
+        A block's time may be ahead, so the deadline must have passed by our clock as well, or by
+        the sources' clock if ours is ahead of it.
         """
         if report.ends_before is None:
             return
@@ -177,10 +184,9 @@ class CatchUp(BlockReader):
         )
         if not report.is_agreed:
             ends_at -= HELD_AT_MOST
-        ending = [
-            row.id for row in self.db.rows(mempool_watch.ENDING, before=to_ms(ends_at))
-        ]
+        rows = self.db.rows(mempool_watch.ENDING, before=to_ms(ends_at))
+        ids = [row.id for row in rows]
         scan = Scan(asked_at=now, tip_height=top.height, ends_at=ends_at)
-        for at in range(0, len(ending), ENDED_AT_ONCE):
-            scans = dict.fromkeys(ending[at : at + ENDED_AT_ONCE], scan)
+        for start in range(0, len(ids), ENDED_AT_ONCE):
+            scans = dict.fromkeys(ids[start : start + ENDED_AT_ONCE], scan)
             try_apply(self.db, self.settings, scans, now, report)

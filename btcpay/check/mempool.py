@@ -1,17 +1,17 @@
-"""What is known of those who wait, for the plan; and what a look at the mempool shows of one."""
+"""The invoices that wait, as the plan reads them, and a look at the mempool for one of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from btcpay.chain.sources import Mempool
-from btcpay.check.plan import (
+from btcpay.check.due import (
     BEFORE_DEADLINE,
     CLOSED_LATELY,
     MINUTE,
     NEVER,
     WatchedInvoice,
-    due,
+    due_look,
 )
 from btcpay.settings.settings import Settings
 from btcpay.values.statuses import InvoiceStatus
@@ -21,8 +21,10 @@ from storage.database import Database, Values, grouped
 from storage.models import Invoice, Output
 from storage.queries.lists import mempool_watch
 
-AHEAD_MS = 60_000  # the clocks of two machines may differ by this much
-AHEAD_MIN = 60  # minutes in which the next look is worked out
+# The clocks of two machines may differ by this much.
+AHEAD_MS = 60_000
+# The next look is worked out for this many minutes ahead.
+AHEAD_MIN = 60
 
 
 @dataclass(frozen=True)
@@ -42,34 +44,40 @@ def watched_invoices(
     rows: Sequence[Invoice] | None = None,
 ) -> list[WatchedInvoice]:
     """Invoices for which the mempool may be asked, or those of the rows alone."""
-    since: Values = {"vanished_after": to_ms(now - 2 * settings.network.gone_after) - 1}
     if rows is None:
         rows = db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))
         rows += db.rows(mempool_watch.ENDING, before=to_ms(now + BEFORE_DEADLINE))
         rows += db.rows(mempool_watch.EXPECTING)
-    each = {row.id: row for row in rows}
-    outputs = at_once.rows(
-        db, mempool_watch.UNSETTLED, [{"id": id} | since for id in each]
-    )
+    by_id = {row.id: row for row in rows}
+    vanished_after = to_ms(now - 2 * settings.network.gone_after) - 1
+    keys: list[Values] = [{"id": id, "vanished_after": vanished_after} for id in by_id]
+    outputs = at_once.rows(db, mempool_watch.UNSETTLED, keys)
     unsettled = grouped(outputs, lambda output: output.invoice_id)
-    return [_watched(row, unsettled[id], now) for id, row in each.items()]
+    return [_watched_invoice(row, unsettled[id], now) for id, row in by_id.items()]
 
 
-def _watched(row: Invoice, outputs: Sequence[Output], now: datetime) -> WatchedInvoice:
-    waiting = [
-        one for one in outputs if one.vanished_at is None and one.block_height is None
+def _watched_invoice(
+    row: Invoice, outputs: Sequence[Output], now: datetime
+) -> WatchedInvoice:
+    present = [output for output in outputs if output.vanished_at is None]
+    present_sats = sum(output.amount_sats for output in present)
+    waiting_since = [
+        from_ms(output.first_seen_at)
+        for output in present
+        if output.block_height is None
     ]
-    alive_sats = sum(one.amount_sats for one in outputs if one.vanished_at is None)
-    vanished = [one.vanished_at for one in outputs if one.vanished_at is not None]
+    vanished_ms = [
+        output.vanished_at for output in outputs if output.vanished_at is not None
+    ]
     return WatchedInvoice(
         id=row.id,
         status=row.status,
         checked_at=_past(row.checked_at, now),
         asked_at=_past(row.asked_at, now),
         opened_at=_past(row.asked_since, now),
-        came_at=max((from_ms(one.first_seen_at) for one in waiting), default=None),
-        is_covered=alive_sats >= row.amount_sats,
-        vanished_at=_past(max(vanished, default=None), now),
+        came_at=max(waiting_since, default=None),
+        is_covered=present_sats >= row.amount_sats,
+        vanished_at=_past(max(vanished_ms, default=None), now),
         expires_at=from_ms_or_none(row.expires_at),
         failures=row.failures,
         failed_at=_past(row.failed_at, now),
@@ -77,20 +85,24 @@ def _watched(row: Invoice, outputs: Sequence[Output], now: datetime) -> WatchedI
 
 
 def _past(ms: int | None, now: datetime) -> datetime:
-    """The stored time; NEVER also for a future one, written while the clock was ahead."""
+    """The stored time; NEVER if there is none, or if it was written while the clock was ahead."""
     if ms is None or ms > to_ms(now) + AHEAD_MS:
         return NEVER
     return from_ms(ms)
 
 
 def next_look(db: Database, settings: Settings, row: Invoice, now: datetime) -> str:
-    """When, and why, the mempool is asked next for an invoice; a block shows money in any case."""
-    (one,) = watched_invoices(db, settings, now, [row])
-    known = settings.network.gone_after, settings.explorer_calls_per_hour
+    """When and why the mempool is asked next for an invoice; a block shows money in any case."""
+    (invoice,) = watched_invoices(db, settings, now, [row])
+    gone_after = settings.network.gone_after
+    per_hour = settings.explorer_calls_per_hour
     for minutes in range(AHEAD_MIN):
-        if found := due(one, *known, now + minutes * MINUTE):
-            return f"{f'in {minutes} min' if minutes else 'the next check'}: {found.reason}"
-    if one.status != InvoiceStatus.OPEN or one.is_covered:
+        look = due_look(invoice, gone_after, per_hour, now + minutes * MINUTE)
+        if look and minutes:
+            return f"in {minutes} min: {look.reason}"
+        if look:
+            return f"the next check: {look.reason}"
+    if invoice.status != InvoiceStatus.OPEN or invoice.is_covered:
         return "not until more money comes"
     return "when somebody opens its page, or its deadline is near"
 

@@ -1,11 +1,11 @@
-"""The parts' work on blocks: planned with the core's facts, done after them, each by itself.
+"""The optional parts' work on blocks: planned with the core's facts, done after them, by itself.
 
-1. A part says what of a block concerns it. If it fails to say, all of the block may.
+1. A part says what in a block concerns it. If it fails to say, the whole block may concern it.
 2. In the transaction that reads the block, or that takes blocks back, the work is planned.
 3. Afterwards it is done, in a transaction of each part's own, and tried again if that fails.
 
-The result does not depend on the order: only what a reorganisation has taken back must be undone
-before the part's work on any block.
+The result does not depend on the order, with one exception: a part must undo what a reorganisation
+has taken back before it works on any block.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,11 +23,12 @@ from storage.database import Database, Values
 from storage.queries import invoices, part_work
 from storage.queries.totals import balances
 
-MOST_AT_ONCE = 100  # of each kind, in a run
+# Pieces of work of each kind in a run.
+MOST_AT_ONCE = 100
 
 
 class Concern(NamedTuple):
-    """What of a block concerns a part; None if the part could not say."""
+    """What in a block concerns a part; `matches` is None if the part could not say."""
 
     part: str
     matches: Any
@@ -36,26 +37,26 @@ class Concern(NamedTuple):
 def concerns_of(
     db: Database, height: int, block: ProvenBlock, now: datetime
 ) -> list[Concern]:
-    """The parts that a block concerns."""
-    concerned: list[Concern] = []
+    """What in the block concerns the parts, for each part that it concerns."""
+    concerns: list[Concern] = []
     for part, hook in hooks.by_part(hooks.Blocks).items():
         try:
             matches = hook.matches(db, height, block)
         except Exception as error:  # noqa: BLE001 - the edge of a part
             note_failure(db, Work(part, "block", height), error, now)
-            concerned.append(Concern(part, None))
+            concerns.append(Concern(part, None))
             continue
         if matches:
-            concerned.append(Concern(part, matches))
-    return concerned
+            concerns.append(Concern(part, matches))
+    return concerns
 
 
 def plan_block(
-    db: Database, concerned: Sequence[Concern], height: int, now: datetime
+    db: Database, concerns: Sequence[Concern], height: int, now: datetime
 ) -> None:
     """Plans the parts' work on a block, in the transaction that reads it."""
-    for one in concerned:
-        plan(db, Work(one.part, "block", height), now)
+    for concern in concerns:
+        plan(db, Work(concern.part, "block", height), now)
 
 
 def plan_undo(db: Database, height: int, now: datetime) -> None:
@@ -68,15 +69,15 @@ def plan_undo(db: Database, height: int, now: datetime) -> None:
 def work_on_block(
     db: Database,
     settings: Settings,
-    concerned: Sequence[Concern],
+    concerns: Sequence[Concern],
     height: int,
     block: ProvenBlock,
     prices: Mapping[str, Decimal],
     now: datetime,
 ) -> None:
-    """Does what was planned for a block. A part that must undo something first waits."""
+    """Does what was planned for a block, unless the part must undo something first."""
     by_part = hooks.by_part(hooks.Blocks)
-    for part, matches in concerned:
+    for part, matches in concerns:
         must_undo = db.row(part_work.OF_KIND, part=part, kind="undo")
         if matches is None or must_undo:
             continue
@@ -88,7 +89,7 @@ def work_on_block(
 
 
 def undo_planned(db: Database, settings: Settings, now: datetime) -> None:
-    """Has the parts undo what blocks did that left the chain, the lowest first."""
+    """Has the parts undo the work of blocks that left the chain, the lowest first."""
     by_part = hooks.by_part(hooks.Blocks)
     for row in db.rows(part_work.DUE, kind="undo", now=to_ms(now), limit=MOST_AT_ONCE):
         work = work_of(row)
@@ -118,29 +119,31 @@ def run_parts(db: Database, settings: Settings, now: datetime) -> None:
 def blocks_due(db: Database, now: datetime, most: int) -> dict[int, list[Work]]:
     """The parts' work on blocks that is due, by height; not of a part that must undo first."""
     rows = db.rows(part_work.DUE, kind="block", now=to_ms(now), limit=MOST_AT_ONCE)
-    names = set(hooks.by_part(hooks.Blocks))
-    waiting = {
-        name for name in names if db.row(part_work.OF_KIND, part=name, kind="undo")
+    parts = set(hooks.by_part(hooks.Blocks))
+    undoing = {
+        part for part in parts if db.row(part_work.OF_KIND, part=part, kind="undo")
     }
     due: dict[int, list[Work]] = {}
     for row in rows:
-        if row.part in names - waiting and (row.height in due or len(due) < most):
+        if row.part not in parts - undoing:
+            continue
+        if row.height in due or len(due) < most:
             due.setdefault(row.height, []).append(work_of(row))
     return due
 
 
 def forget_others(
-    db: Database, works: Sequence[Work], concerned: Sequence[Concern]
+    db: Database, works: Sequence[Work], concerns: Sequence[Concern]
 ) -> None:
-    """Ends the work of parts that a block, now that they could say, does not concern."""
-    names = {one.part for one in concerned}
+    """Ends the work of parts that, as they say by now, the block does not concern."""
+    parts = {concern.part for concern in concerns}
     for work in works:
-        if work.part not in names:
+        if work.part not in parts:
             db.run(part_work.DONE, **work.key)
 
 
 def count_again(db: Database, settings: Settings, now: datetime) -> None:
-    """Has the parts count the money of invoices again for which they have failed."""
+    """Has the parts count again the money of invoices for which they have failed."""
     for row in db.rows(part_work.DUE, kind="money", now=to_ms(now), limit=MOST_AT_ONCE):
         with db.write():
             invoice = db.row(invoices.WHOLE, id=row.invoice_id)

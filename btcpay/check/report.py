@@ -9,27 +9,37 @@ class Report:
     """The work of a run, its failures and its costs; invoices by their ids."""
 
     blocks_read: int = 0
-    blocks_behind: int = 0  # still to be read, within about `hours_behind`
+    # Blocks still to be read, within about `hours_behind`.
+    blocks_behind: int = 0
     hours_behind: int = 0
-    set_aside: list[int] = field(
-        default_factory=list
-    )  # blocks that could not be read, by height
-    parts_behind: int = 0  # what parts could not do yet: no payment depends on it
-    looked_at: int = 0  # invoices for which the mempool was asked
-    failed: list[str] = field(default_factory=list)  # whose results could not be stored
-    unreached: list[str] = field(
-        default_factory=list
-    )  # a payer waits, and no mempool was asked
-    put_off: int = 0  # deadlines and other money that wait for the next run
-    changed: dict[str, str] = field(default_factory=dict)  # new statuses
-    stuck: str = ""  # the reason not to believe that the chain is whole
+    # Heights of blocks that could not be read.
+    set_aside: list[int] = field(default_factory=list)
+    # Work that parts could not do yet: no payment depends on it.
+    parts_behind: int = 0
+    # Invoices for which the mempool was asked.
+    looked_at: int = 0
+    # Invoices whose results could not be stored.
+    failed: list[str] = field(default_factory=list)
+    # Invoices whose payer waits, and for which no mempool was asked.
+    unreached: list[str] = field(default_factory=list)
+    # Deadlines and other money that wait for the next run.
+    put_off: int = 0
+    # New statuses, by invoice.
+    changed: dict[str, str] = field(default_factory=dict)
+    # The reason not to believe that the chain is whole.
+    stuck: str = ""
     chain_failed: bool = False
-    answered: bool = False  # a source showed the tip
-    tip_asked_at: datetime | None = None  # by our clock
-    is_agreed: bool = False  # two sources showed the tip, where two are set
-    clock_ahead_s: int = 0  # of the sources' clocks; 0 up to CLOCK_OFF
-    doubt: str = ""  # the reason not to believe the clock: nothing is renewed or erased
-    began_at: datetime | None = None  # by our clock
+    # Whether a source showed the tip, and when it was asked, by our clock.
+    answered: bool = False
+    tip_asked_at: datetime | None = None
+    # Whether two sources showed the tip, if two are set.
+    is_agreed: bool = False
+    # How far our clock is ahead of the sources' clocks; 0 up to CLOCK_OFF.
+    clock_ahead_s: int = 0
+    # The reason not to believe the clock: nothing is renewed or erased.
+    doubt: str = ""
+    # By our clock.
+    began_at: datetime | None = None
     calls: int = 0
     read_bytes: int = 0
     took_ms: int = 0

@@ -1,4 +1,4 @@
-"""The consequences of scans: all rows are read at once, and each invoice is decided by itself."""
+"""The consequences of scans: all rows are read at once, and each invoice is settled by itself."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -18,15 +18,16 @@ from storage.models import Invoice, Payment
 from storage.queries import events, invoices
 from storage.queries.events import Kind
 
-LONG_HISTORY = 1000  # of one invoice; receivers may be sent each of them
+# Entries in the history of one invoice; receivers may be sent each of them.
+LONG_HISTORY = 1000
 _SEEN = ("seen", "seen again")
 _VANISHED = ("vanished",)
 
 
-class InvoiceOutcome(NamedTuple):
-    """An invoice's row, the scan of its address, and what follows from it.
+class Settlement(NamedTuple):
+    """An invoice's row, the scan of its address, and its consequences.
 
-    `noted`: the changes for history and receivers; of a long history, only those in a block.
+    `noted`: the changes for history and receivers; if the history is long, only those in a block.
     """
 
     row: Invoice
@@ -47,87 +48,113 @@ class InvoiceOutcome(NamedTuple):
 
     @property
     def has_changed(self) -> bool:
-        out = self.outcome
-        came = out.changes or out.forgotten or out.payments or out.settling
-        return self.has_ended or bool(came)
+        outcome = self.outcome
+        has_changed_outputs = bool(outcome.changes or outcome.forgotten)
+        has_changed_payments = bool(outcome.payments or outcome.settling)
+        return self.has_ended or has_changed_outputs or has_changed_payments
 
 
 def settle_scans(
     db: Database, settings: Settings, scans: Mapping[str, Scan], now: datetime
-) -> list[InvoiceOutcome]:
+) -> list[Settlement]:
     """The consequences of each scan, by rows that are read behind the locks. Raises BadRow."""
     rows = at_once.rows(db, invoices.WHOLE, [{"id": id} for id in scans])
-    known = known_outputs(db, scans)
+    outputs = known_outputs(db, scans)
     lengths = dict(
         at_once.rows(db, events.LENGTH, [{"invoice_id": id} for id in scans])
     )
-    found = []
+    settlements = []
     for row in rows:
         scan = scans[row.id]
         rules = rules_for(settings, row)
-        is_long = lengths.get(row.id, 0) >= LONG_HISTORY
-        outcome = settle(invoice_of(row), known[row.id], scan, rules, now)
-        noted = [one for one in outcome.changes if one.after.block or not is_long]
-        found.append(InvoiceOutcome(row, scan, rules, outcome, noted))
-    return found
+        outcome = settle(invoice_of(row), outputs[row.id], scan, rules, now)
+        noted = outcome.changes
+        if lengths.get(row.id, 0) >= LONG_HISTORY:
+            noted = [change for change in noted if change.after.block]
+        settlements.append(Settlement(row, scan, rules, outcome, noted))
+    return settlements
 
 
 def history_of(
-    case: InvoiceOutcome, made: Sequence[Payment], now: datetime
+    settlement: Settlement, payments: Sequence[Payment], now: datetime
 ) -> Iterator[Values]:
-    """The entries for a scan that `made` payments: its outputs, then these."""
-    explorer = {"explorer": case.scan.explorer}
-    for change in case.noted:
+    """The history's entries for a scan that made these payments: its outputs, then these."""
+    invoice_id = settlement.row.id
+    explorer = {"explorer": settlement.scan.explorer}
+    for change in settlement.noted:
         if change.kind:
             detail = _detail(change) | explorer
-            yield history_entry(case.row.id, Kind(change.kind), detail, now)
-    blocks = {receipt.txid: _place(receipt.block) for receipt in case.outcome.payments}
-    for row in made:
-        detail = {"id": row.id, "txid": row.tx_hash, "amount_sats": row.amount_sats}
-        detail |= {"block": blocks[row.tx_hash]} | explorer
-        yield history_entry(case.row.id, Kind.PAYMENT, detail, now)
+            yield history_entry(invoice_id, Kind(change.kind), detail, now)
+    blocks = {
+        receipt.txid: _block_detail(receipt.block)
+        for receipt in settlement.outcome.payments
+    }
+    for payment in payments:
+        detail = {
+            "id": payment.id,
+            "txid": payment.tx_hash,
+            "amount_sats": payment.amount_sats,
+            "block": blocks[payment.tx_hash],
+        }
+        yield history_entry(invoice_id, Kind.PAYMENT, detail | explorer, now)
 
 
 def _detail(change: Change) -> dict[str, Any]:
     output = change.after
-    key = {"txid": output.txid, "vout": output.vout, "amount_sats": output.amount_sats}
+    detail: dict[str, Any] = {
+        "txid": output.txid,
+        "vout": output.vout,
+        "amount_sats": output.amount_sats,
+    }
     if change.kind in (Kind.SEEN, Kind.SEEN_AGAIN, Kind.MOVED):
-        return key | {"block": output.block and _place(output.block)}
+        detail["block"] = None
+        if output.block:
+            detail["block"] = _block_detail(output.block)
     if change.kind == Kind.SPENT:
-        return key | {"height": output.spent_height}
-    return key
+        detail["height"] = output.spent_height
+    return detail
 
 
-def _place(block: Block) -> dict[str, Any]:
+def _block_detail(block: Block) -> dict[str, Any]:
     return {"height": block.height, "hash": block.hash}
 
 
-def news_of(case: InvoiceOutcome, made: Sequence[Payment]) -> list[News]:
-    """The events of a scan that `made` payments, in order.
+def news_of(settlement: Settlement, payments: Sequence[Payment]) -> list[News]:
+    """The events of a scan that made these payments, in order.
 
     An output that counts at once is not first announced as on its way.
     """
-    counted = {payment.tx_hash for payment in made}
-    on_its_way = [one for one in case.noted if one.after.txid not in counted]
+    counted = {payment.tx_hash for payment in payments}
+    on_its_way = [
+        change for change in settlement.noted if change.after.txid not in counted
+    ]
     news = _of_transactions(EventKind.INVOICE_PAYMENT_SEEN, on_its_way, _SEEN)
-    news += _of_transactions(EventKind.INVOICE_PAYMENT_VANISHED, case.noted, _VANISHED)
-    found = {one.after.txid for one in case.noted if one.kind in _SEEN}
-    for payment in made:
-        is_first = payment.tx_hash in found
+    news += _of_transactions(
+        EventKind.INVOICE_PAYMENT_VANISHED, settlement.noted, _VANISHED
+    )
+    seen_now = {
+        change.after.txid for change in settlement.noted if change.kind in _SEEN
+    }
+    for payment in payments:
+        is_first_seen = payment.tx_hash in seen_now
         news.append(
-            payment_news(EventKind.PAYMENT_RECEIVED, payment, is_first_seen=is_first)
+            payment_news(
+                EventKind.PAYMENT_RECEIVED, payment, is_first_seen=is_first_seen
+            )
         )
-    ended = f"invoice.{case.outcome.verdict.status}"
-    return news + ([News(EventKind(ended))] if case.has_ended else [])
+    if settlement.has_ended:
+        status = settlement.outcome.verdict.status
+        news.append(News(EventKind(f"invoice.{status}")))
+    return news
 
 
 def _of_transactions(
-    kind: EventKind, changes: Iterable[Change], words: Sequence[str]
+    kind: EventKind, changes: Iterable[Change], change_kinds: Sequence[str]
 ) -> list[News]:
     """News of each transaction, with the sum of its outputs to the address."""
     sums: dict[str, int] = {}
     for change in changes:
-        if change.kind in words:
+        if change.kind in change_kinds:
             txid = change.after.txid
             sums[txid] = sums.get(txid, 0) + change.after.amount_sats
     return [
@@ -137,5 +164,6 @@ def _of_transactions(
 
 
 def payment_news(kind: EventKind, row: Payment, **more: bool) -> News:
-    payment = {one.name: getattr(row, one.name) for one in Payment.PUBLIC}
+    """News of a payment, with its public columns."""
+    payment = {field.name: getattr(row, field.name) for field in Payment.PUBLIC}
     return News(kind, {"payment": payment, **more})

@@ -1,11 +1,12 @@
 """Undoes the payments and the spends of coins in blocks that left the best chain."""
 
 import logging
+from collections.abc import Sequence
 from datetime import datetime
 
 from btcpay import hooks
-from btcpay.check.outcomes import payment_news
 from btcpay.check.parts import plan_undo, undo_planned
+from btcpay.check.settlements import payment_news
 from btcpay.invoices.attention import try_update_attention
 from btcpay.invoices.history import record
 from btcpay.notify.kinds import EventKind
@@ -19,14 +20,14 @@ from storage.queries.totals import balances, days, tallies
 
 log = logging.getLogger(__name__)
 
-# Replaces heights of a chain that is given up; no reorganisation reaches below block 1.
+# This replaces heights of a chain that is given up; no reorganisation reaches below block 1.
 PROVEN = 0
 
 
 def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
     """Forgets the chain and its outputs that are no payment yet; the next check begins again.
 
-    Payments stay; a block of the new chain that has one, too, gives it its new place.
+    Payments stay. If a block of the new chain has one of them too, the payment moves there.
     """
     with db.write():
         meta.lock(db)
@@ -45,8 +46,8 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     """Takes back every payment and every spend in blocks above `height`, which left the chain.
 
     Call it in the transaction in which they leave, and have the parts undo theirs afterwards
-    (`parts.undo_planned`). Invoices that the payments settled are open
-    again, and outputs wait again. A coin that comes back is added even beyond the money bound.
+    (`parts.undo_planned`). Invoices that the payments settled are open again, and outputs wait
+    again. A coin that comes back is added even beyond the money bound.
     """
     db.rows(balances.LOCK_ALL)
     db.run(tallies.ADD, name="reorganisations", label="", total=1)
@@ -54,46 +55,52 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     db.run(invoices.LOWER, height=height)
     outputs = db.rows(blocks.PAID_ABOVE, height=height)
     spent = db.rows(blocks.SPENT_ABOVE, height=height)
-    of_payments = {one.payment_id: one for one in outputs if one.payment_id}
-    taken = [db.only(payments.OF_ID, payment_id=id) for id in of_payments]
-    with balances.kept(
-        db, {one.invoice_id for one in (*outputs, *spent)}, bounded=False
-    ):
+    by_payment = {output.payment_id: output for output in outputs if output.payment_id}
+    undone = [db.only(payments.OF_ID, payment_id=id) for id in by_payment]
+    changed_ids = {output.invoice_id for output in (*outputs, *spent)}
+    reopened: set[str] = set()
+    with balances.kept(db, changed_ids, bounded=False):
         db.run(blocks.UNSPEND, height=height)
         db.run(blocks.WAITS_AGAIN, height=height)
-        for coin in spent:
-            record(
-                db,
-                coin.invoice_id,
-                Kind.UNSPENT,
-                {"txid": coin.txid, "vout": coin.vout},
-                now,
-            )
-        for id, txid in {(one.invoice_id, one.txid) for one in outputs}:
-            db.run(payments.DELETE_PROOF, invoice_id=id, txid=txid)
-        for output in outputs:
-            if output.payment_id is None:
-                detail = {
-                    "txid": output.txid,
-                    "vout": output.vout,
-                    "block": _block(output),
-                }
-                record(db, output.invoice_id, Kind.REORGANISED, detail, now)
-        reopened = {
-            one.invoice_id for one in taken if _undo(db, one, of_payments[one.id], now)
-        }
-    undone = grouped(taken, lambda payment: payment.address_invoice_id)
-    for id in dict.fromkeys(output.invoice_id for output in outputs):
+        _record_unspent(db, spent, now)
+        _take_back_waiting(db, outputs, now)
+        for payment in undone:
+            if _undo(db, payment, by_payment[payment.id], now):
+                reopened.add(payment.address_invoice_id)
+    by_invoice = grouped(undone, lambda payment: payment.address_invoice_id)
+    for invoice_id in dict.fromkeys(output.invoice_id for output in outputs):
         news = [
-            payment_news(EventKind.PAYMENT_UNDONE, payment) for payment in undone[id]
+            payment_news(EventKind.PAYMENT_UNDONE, payment)
+            for payment in by_invoice[invoice_id]
         ]
-        news += [News(EventKind.INVOICE_REOPENED)] * (id in reopened)
-        try_update_attention(db, settings, id, now, news)
-    days.take(db, taken)
+        if invoice_id in reopened:
+            news.append(News(EventKind.INVOICE_REOPENED))
+        try_update_attention(db, settings, invoice_id, now, news)
+    days.take(db, undone)
     plan_undo(db, height, now)
 
 
-def _block(output: Output) -> Row:
+def _record_unspent(db: Database, coins: Sequence[Output], now: datetime) -> None:
+    for coin in coins:
+        detail = {"txid": coin.txid, "vout": coin.vout}
+        record(db, coin.invoice_id, Kind.UNSPENT, detail, now)
+
+
+def _take_back_waiting(db: Database, outputs: Sequence[Output], now: datetime) -> None:
+    """Deletes the outputs' proofs, and records those that were no payment yet."""
+    for invoice_id, txid in {(output.invoice_id, output.txid) for output in outputs}:
+        db.run(payments.DELETE_PROOF, invoice_id=invoice_id, txid=txid)
+    for output in outputs:
+        if output.payment_id is None:
+            detail = {
+                "txid": output.txid,
+                "vout": output.vout,
+                "block": _block_detail(output),
+            }
+            record(db, output.invoice_id, Kind.REORGANISED, detail, now)
+
+
+def _block_detail(output: Output) -> Row:
     return {"height": output.block_height, "hash": output.block_hash}
 
 
@@ -102,16 +109,26 @@ def _undo(db: Database, payment: Payment, output: Output, now: datetime) -> bool
     invoice_id = payment.address_invoice_id
     db.run(payments.DELETE, payment_id=payment.id)
     db.run(tallies.ADD, name="payments_undone", label="", total=1)
-    reopened = bool(payment.invoice_id and db.run(invoices.REOPEN, id=invoice_id))
-    if reopened:
+    has_reopened = False
+    if payment.invoice_id:
+        has_reopened = db.run(invoices.REOPEN, id=invoice_id) > 0
+    if has_reopened:
         db.run(payments.UNSETTLE, invoice_id=invoice_id)
-    detail = {"id": payment.id, "txid": payment.tx_hash, "reopened": reopened}
-    record(db, invoice_id, Kind.REORGANISED, detail | {"block": _block(output)}, now)
+    detail = {
+        "id": payment.id,
+        "txid": payment.tx_hash,
+        "reopened": has_reopened,
+        "block": _block_detail(output),
+    }
+    record(db, invoice_id, Kind.REORGANISED, detail, now)
+    consequence = ""
+    if has_reopened:
+        consequence = ", the invoice is open again"
     log.error(
         "reorganised: payment %s of %s satoshis to invoice %s is undone%s",
         payment.id,
         payment.amount_sats,
         invoice_id,
-        ", the invoice is open again" if reopened else "",
+        consequence,
     )
-    return reopened
+    return has_reopened

@@ -2,7 +2,7 @@
 
 import pytest
 
-from btcpay.check import outcomes
+from btcpay.check import settlements
 from btcpay.check.apply import apply
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.wallet import replace
@@ -36,7 +36,7 @@ def rows(shop, invoice):
 @pytest.fixture
 def long_after(monkeypatch):
     """As if a thousand lines were three hundred."""
-    monkeypatch.setattr(outcomes, "LONG_HISTORY", 300)
+    monkeypatch.setattr(settlements, "LONG_HISTORY", 300)
     yield
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from btcpay.check import block_reader
+from btcpay.check import store_block
 from tests.support.fake_esplora import Terminal
 
 pytestmark = pytest.mark.both_databases
@@ -183,14 +183,14 @@ def test_a_block_that_cannot_be_read_is_set_aside_and_the_others_are_read(
     till.pay(odd)
     till.mine()
     height = till.sandbox.chain.ledger.height
-    real = block_reader.facts_of
+    real = store_block.facts_of
 
     def facts_of(db, network, at, *others):
         if at == height and function.error:
             raise function.error
         return real(db, network, at, *others)
 
-    function = broken(block_reader, "facts_of", error)
+    function = broken(store_block, "facts_of", error)
     function.__class__ = type(
         "At", (Broken,), {"__call__": lambda _, *args: facts_of(*args)}
     )

@@ -6,7 +6,8 @@ from statistics import fmean
 import pytest
 
 from btcpay.chain.sources import UNLIMITED, Allowance
-from btcpay.check.plan import NEVER, OWN_PER_HOUR, WatchedInvoice, due, plan, shares
+from btcpay.check.due import NEVER, OWN_PER_HOUR, WatchedInvoice, due_look
+from btcpay.check.plan import plan, shares
 from tests.support.hours import SLOW_PATIENCES_S, Hours, Simulation
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -122,13 +123,15 @@ DUE = {
 
 @pytest.mark.parametrize(("watched", "reason"), DUE.values(), ids=DUE)
 def test_whether_the_mempool_is_asked_now_and_why(watched, reason):
-    found = due(watched, HOUR, PER_HOUR, NOW)
+    found = due_look(watched, HOUR, PER_HOUR, NOW)
     assert (found and found.reason) == reason
 
 
 def test_without_patience_what_vanished_ends_with_the_next_look():
     gone = passed(50 * SECOND, vanished_at=ago(seconds=50))
-    assert due(gone, timedelta(), PER_HOUR, NOW) and not due(gone, HOUR, PER_HOUR, NOW)
+    assert due_look(gone, timedelta(), PER_HOUR, NOW) and not due_look(
+        gone, HOUR, PER_HOUR, NOW
+    )
 
 
 @pytest.mark.parametrize(
@@ -147,8 +150,8 @@ def test_without_patience_what_vanished_ends_with_the_next_look():
 def test_with_an_explorer_of_ones_own_who_waits_is_looked_for_in_every_run(
     watched, reason
 ):
-    assert not due(watched, HOUR, OWN_PER_HOUR - 1, NOW)
-    found = due(watched, HOUR, OWN_PER_HOUR, NOW)
+    assert not due_look(watched, HOUR, OWN_PER_HOUR - 1, NOW)
+    found = due_look(watched, HOUR, OWN_PER_HOUR, NOW)
     assert (found and found.reason) == reason
 
 

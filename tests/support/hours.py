@@ -10,15 +10,15 @@ from datetime import UTC, datetime, timedelta
 from btcpay.chain.explorers.quota import sustainable_per_minute
 from btcpay.chain.progress import KEPT_PART
 from btcpay.chain.sources import Allowance
-from btcpay.check.plan import (
+from btcpay.check.due import (
     CLOSED_LATELY,
     NEVER,
     Reason,
     WatchedInvoice,
-    due,
+    due_look,
     is_waiting,
-    plan,
 )
+from btcpay.check.plan import plan
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -210,7 +210,7 @@ class Simulation:
     def _look(self, order: Order, allowance: Allowance) -> None:
         known = order.known
         now = at(self.second)
-        why = due(known, HOUR, allowance.per_hour, now)
+        why = due_look(known, HOUR, allowance.per_hour, now)
         if why and why.reason is Reason.ENDED and not known.is_covered:
             del self.orders[known.id]
             return

@@ -2,7 +2,7 @@
 
 import pytest
 
-from btcpay.check import block_reader
+from btcpay.check import store_block
 from btcpay.check.apply import try_apply
 from btcpay.invoices import manual
 from btcpay.parts.bills import actions
@@ -123,7 +123,7 @@ def test_two_who_pay_it_at_once_are_told_apart(till, monkeypatch, how):
         return set()
 
     if how != "together":
-        monkeypatch.setattr(block_reader, "try_apply", one_by_one)
+        monkeypatch.setattr(store_block, "try_apply", one_by_one)
     till.pay(both[0]), till.pay(both[1])
     till.mine_and_check()
     assert stands(shop, bill) == ("paid", "200.00")

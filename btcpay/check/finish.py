@@ -1,0 +1,61 @@
+"""The end of a run over everything due: notes its results, then renews and erases by the clock."""
+
+import logging
+from datetime import datetime, timedelta
+
+from btcpay.chain.belief import judge_clock
+from btcpay.check.parts import run_parts
+from btcpay.check.report import Report
+from btcpay.invoices.emails import erase_emails
+from btcpay.notify.events import delete_old_events
+from btcpay.settings.settings import Settings
+from btcpay.settlement.merge import HISTORY_AFTER
+from btcpay.values.times import to_ms
+from storage.database import Database
+from storage.queries import idempotency, meta, payments
+from storage.queries.meta import Key
+from storage.queries.totals import tallies
+
+log = logging.getLogger(__name__)
+
+
+def note_run(db: Database, report: Report, listens: bool, now: datetime) -> None:
+    """Notes the run's time and totals, for the pages, the doctor and the metrics."""
+    result = "incomplete"
+    if report.complete:
+        result = "complete"
+    with db.write():
+        if report.answered:
+            meta.put(db, Key.PREVIEWS_LATE, str(len(report.unreached)))
+        meta.put(db, Key.LISTENS, "yes" if listens else "")
+        meta.put_time(db, Key.RAN_AT, report.began_at or now)
+        if report.complete:
+            meta.put_time(db, Key.CHECKED_AT, now)
+        db.run(tallies.ADD, name="checks", label=result, total=1)
+        db.run(tallies.ADD, name="check_ms", label="", total=report.took_ms)
+        db.run(tallies.ADD, name="blocks", label="", total=report.blocks_read)
+
+
+def renew_and_erase(
+    db: Database, settings: Settings, report: Report, mark: str, now: datetime
+) -> None:
+    """Does by the clock what cannot be taken back, if the sources confirm the time.
+
+    After a start without a network the clock may be years off. `mark`: of the clock that does not
+    step.
+    """
+    if not report.answered or report.clock_ahead_s or report.stuck:
+        return
+    report.doubt = judge_clock(db, settings.network, now, mark, report.is_agreed)
+    if report.doubt:
+        log.error(
+            "nothing is renewed or erased until the time is confirmed: %s",
+            report.doubt,
+        )
+        return
+    idempotency_life = timedelta(hours=settings.idempotency_ttl_h)
+    db.run(idempotency.FORGET, before=to_ms(now - idempotency_life))
+    erase_emails(db, settings.email_retention_days, now)
+    db.run(payments.FORGET_INPUTS, before=to_ms(now - HISTORY_AFTER))
+    delete_old_events(db, now)
+    run_parts(db, settings, now)

@@ -1,0 +1,172 @@
+"""Stores the outputs, the payments and the proofs that follow from scans of addresses."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from btcpay.check.facts import is_late
+from btcpay.check.settlements import Settlement
+from btcpay.proofs.document import extend_document
+from btcpay.settlement.values import Output, Receipt
+from btcpay.values.ids import new_id
+from btcpay.values.money import value_of
+from btcpay.values.times import to_ms
+from storage import at_once
+from storage.database import Database, Values
+from storage.models import Invoice, Payment
+from storage.queries import blocks, merchants, payments
+from storage.queries.totals import days
+
+
+def store_outputs(db: Database, settlements: Sequence[Settlement]) -> None:
+    """Stores the outputs and their proofs."""
+    changed: list[Values] = []
+    forgotten: list[Values] = []
+    proofs: list[Values] = []
+    for settlement in settlements:
+        row = settlement.row
+        for change in settlement.outcome.changes:
+            changed.append(_output_columns(change.after, row))
+        for output in settlement.outcome.forgotten:
+            forgotten.append(_output_key(output, row))
+        for txid, document in settlement.scan.proofs.items():
+            proof: Values = {"invoice_id": row.id, "txid": txid, "document": document}
+            proofs.append(proof)
+    at_once.run(db, payments.PUT_OUTPUT, changed)
+    at_once.run(db, payments.FORGET_OUTPUT, forgotten)
+    at_once.run(db, payments.ADD_PROOF, proofs)
+
+
+def _output_key(output: Output, row: Invoice) -> Values:
+    return {"txid": output.txid, "vout": output.vout, "invoice_id": row.id}
+
+
+def _output_columns(output: Output, row: Invoice) -> Values:
+    columns = _output_key(output, row) | {
+        "merchant_id": row.merchant_id,
+        "amount_sats": output.amount_sats,
+        "coinbase": int(output.coinbase),
+        "first_seen_at": to_ms(output.first_seen_at),
+        "seen_waiting": int(output.seen_waiting),
+        "inputs": None,
+        "vanished_at": None,
+        "replaced_height": output.replaced_height,
+        "block_height": None,
+        "block_hash": None,
+        "block_time_at": None,
+        "position": output.position,
+        "spent_height": output.spent_height,
+    }
+    if output.inputs:
+        columns["inputs"] = json.dumps(output.inputs)
+    if output.vanished_at:
+        columns["vanished_at"] = to_ms(output.vanished_at)
+    if output.block:
+        columns["block_height"] = output.block.height
+        columns["block_hash"] = output.block.hash
+        columns["block_time_at"] = to_ms(output.block.mined_at)
+    return columns
+
+
+def add_payments(
+    db: Database, settlements: Sequence[Settlement], now: datetime
+) -> list[Payment]:
+    """Adds the payments, with whole proofs, and returns their rows.
+
+    Earlier payments that settle their invoice only now are marked as well.
+    """
+    receipts = [
+        (settlement, receipt)
+        for settlement in settlements
+        for receipt in settlement.outcome.payments
+    ]
+    merchant_ids = {settlement.row.merchant_id for settlement, _ in receipts}
+    keys: list[Values] = [{"merchant_id": id} for id in merchant_ids]
+    owners = {row.id: row for row in at_once.rows(db, merchants.COUNTING, keys)}
+    new: list[Values] = []
+    for settlement, receipt in receipts:
+        currency = owners[settlement.row.merchant_id].currency
+        new.append(_payment_columns(settlement, receipt, currency, now))
+    added = at_once.rows(db, payments.ADD, new)
+    days.add(db, added, {id: row.timezone for id, row in owners.items()})
+    _extend_proofs(db, receipts)
+    credited: list[Values] = [
+        {
+            "txid": row.tx_hash,
+            "invoice_id": row.address_invoice_id,
+            "payment_id": row.id,
+        }
+        for row in added
+    ]
+    at_once.run(db, payments.CREDIT_OUTPUTS, credited)
+    settling: list[Values] = [
+        {"invoice_id": settlement.row.id, "tx_hash": txid}
+        for settlement in settlements
+        for txid in settlement.outcome.settling
+    ]
+    at_once.run(db, payments.SETTLE, settling)
+    return added
+
+
+def _payment_columns(
+    settlement: Settlement, receipt: Receipt, currency: str, now: datetime
+) -> Values:
+    """Its columns; its values are rounded to the nearest smallest unit of the currency."""
+    invoice_id = None
+    if receipt.settles:
+        invoice_id = settlement.row.id
+    values = _values_at_receipt(settlement, receipt, {"USD", currency}, now)
+    return {
+        "id": new_id("pay"),
+        "merchant_id": settlement.row.merchant_id,
+        "address_invoice_id": settlement.row.id,
+        "invoice_id": invoice_id,
+        "amount_sats": receipt.amount_sats,
+        "amount_usd_at_receipt": values.get("USD"),
+        "currency": currency,
+        "value_at_receipt": values.get(currency),
+        "tx_hash": receipt.txid,
+        "created_at": to_ms(receipt.received_at),
+    }
+
+
+def _values_at_receipt(
+    settlement: Settlement, receipt: Receipt, currencies: set[str], now: datetime
+) -> Mapping[str, str]:
+    """The payment's value by currency, if its price then is known."""
+    if is_late(receipt.block.mined_at, now):
+        return {}
+    prices = settlement.scan.prices
+    values: dict[str, str] = {}
+    for currency in currencies & prices.keys():
+        value = value_of(receipt.amount_sats, prices[currency], currency)
+        values[currency] = f"{value:f}"
+    return values
+
+
+def _extend_proofs(
+    db: Database, receipts: Sequence[tuple[Settlement, Receipt]]
+) -> None:
+    """Adds the headers of later confirmations to proofs that have the block's alone."""
+    # The block's height, and how many headers follow it in the proof.
+    following: dict[tuple[str, str], tuple[int, int]] = {}
+    for settlement, receipt in receipts:
+        more = settlement.rules.confirmations - 1
+        if more > 0:
+            key = (settlement.row.id, receipt.txid)
+            following[key] = (receipt.block.height, more)
+    headers: dict[tuple[int, int], list[bytes]] = {}
+    for height, limit in set(following.values()):
+        rows = db.rows(blocks.FOLLOWING, height=height, limit=limit)
+        headers[height, limit] = [bytes(row.header) for row in rows]
+    keys: list[Values] = [
+        {"invoice_id": invoice_id, "txid": txid} for invoice_id, txid in following
+    ]
+    longer: list[Values] = []
+    for row in at_once.rows(db, payments.PROOF, keys):
+        later = headers[following[row.invoice_id, row.txid]]
+        document = json.dumps(extend_document(json.loads(row.document), later))
+        longer.append(
+            {"invoice_id": row.invoice_id, "txid": row.txid, "document": document}
+        )
+    at_once.run(db, payments.EXTEND_PROOF, longer)

@@ -1,0 +1,83 @@
+"""Stores a block as read, with all that follows from it, in one transaction."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import NamedTuple
+
+from btcpay.check.apply import try_apply
+from btcpay.check.facts import facts_of, read_spends_again, spends_of
+from btcpay.check.parts import Concern, plan_block
+from btcpay.check.report import Report
+from btcpay.invoices.part_work import Work
+from btcpay.proofs.block import ProvenBlock
+from btcpay.settings.settings import Settings
+from btcpay.settlement.values import Scan
+from btcpay.values.times import to_ms
+from storage.database import Database
+from storage.models import Block
+from storage.queries import blocks, meta, part_work
+
+
+class FetchedBlock(NamedTuple):
+    """A proven block, and the host that showed it."""
+
+    block: ProvenBlock
+    host: str
+
+
+def store_block(
+    db: Database,
+    settings: Settings,
+    row: Block,
+    fetched: FetchedBlock,
+    concerns: Sequence[Concern],
+    prices: Mapping[str, Decimal],
+    now: datetime,
+    report: Report,
+) -> set[str] | None:
+    """The ids of the invoices that failed; None if another run has read the block meanwhile.
+
+    If an invoice failed, the block is to be read again.
+    """
+    block = fetched.block
+    with db.write():
+        # Blocks that were fetched together come one after another: each sees the results of the
+        # one before.
+        meta.lock(db)
+        lowest_unread = db.only(blocks.UNREAD)[1]
+        spends = None
+        if lowest_unread is not None and lowest_unread < row.height:
+            spends = spends_of(block)
+        stored = db.run(blocks.READ, hash=row.hash, at=to_ms(now), spends=spends)
+        if stored != 1:
+            return None
+        tip_height = blocks.tip_height(db) or row.height
+
+        def new_scan() -> Scan:
+            return Scan(now, tip_height, prices=prices, explorer=fetched.host)
+
+        scans = facts_of(db, settings.network.name, row.height, block, new_scan)
+        failed = try_apply(db, settings, scans, now, report)
+        coins = [
+            coin
+            for invoice_id, scan in scans.items()
+            if invoice_id not in failed
+            for coin in scan.confirmed
+        ]
+        read_spends_again(db, coins)
+        plan_block(db, concerns, row.height, now)
+        db.run(part_work.DONE, **Work(part_work.CORE, "block", row.height).key)
+        if failed:
+            db.run(blocks.READ_AGAIN, height=row.height)
+        if lowest_unread == row.height:
+            _forget_spends(db, tip_height)
+    return failed
+
+
+def _forget_spends(db: Database, tip_height: int) -> None:
+    """Forgets the spends of blocks below which every block is read."""
+    lowest_unread = db.only(blocks.UNREAD)[1]
+    if lowest_unread is None:
+        lowest_unread = tip_height + 1
+    db.run(blocks.FORGET_SPENDS, height=lowest_unread)
