@@ -172,10 +172,10 @@ class AskedBetween:
 
     happens: Callable[[], Any]
 
-    def of(self, _):
+    def rate_for(self, _):
         return self
 
-    def ask(self):
+    def start_refresh(self):
         pass
 
     def current_price_or_none(self):
