@@ -19,7 +19,7 @@ run: $(VENV)/.installed  ## sandbox, service and check on this machine
 
 # Compiled here, since a service may not write into its program's folder: else each check does it.
 install: $(VENV)/.installed  ## leaves .venv/bin/blocktill
-	@$(BIN)/python -m compileall -q app.py wsgi.py gunicorn.conf.py btcpay schemas storage
+	@$(BIN)/python -m compileall -q app.py wsgi.py btcpay schemas storage
 
 test: $(VENV)/.installed-dev  ## the suite, but for what needs minutes
 	$(PYTEST)
@@ -54,10 +54,10 @@ scale: $(VENV)/.installed-dev  ## a thousand shops on PostgreSQL, with faults: s
 	$(BIN)/python -m tests.scale.run
 
 lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes, for every Python and machine
-	$(LOCK) requirements.in -o requirements.txt
-	for name in build lint site; do $(LOCK) requirements-$$name.in -o requirements-$$name.txt || exit 1; done
+	$(LOCK) requirements/service.in -o requirements.txt
+	for name in build lint site; do $(LOCK) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 	for name in postgres redis socks dev; do \
-	  $(LOCK) -c requirements.txt requirements-$$name.in -o requirements-$$name.txt || exit 1; \
+	  $(LOCK) -c requirements.txt requirements/$$name.in -o requirements/$$name.txt || exit 1; \
 	done
 
 checkpoint: $(VENV)/.installed-dev  ## a newer checkpoint for the next release, from the explorers of BLOCKTILL_NETWORK
@@ -78,7 +78,7 @@ site: build/home/.installed  ## README and docs/ as a searchable site, into buil
 	@rm -rf build/documents build/site
 	@mkdir build/documents
 	@cp -rL *.md LICENSE docs deploy examples build/documents
-	@build/home/bin/zensical build --strict
+	@build/home/bin/zensical build --strict --config-file docs/zensical.toml
 
 release: $(VENV)/.installed-dev  ## wheel and sdist of the commit into dist/, checked; prints what to upload
 	@$(BIN)/python .ci/release.py
@@ -97,20 +97,20 @@ $(VENV)/bin/python build/wheel/bin/python build/home/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "blocktill needs Python 3.11 or newer: make PYTHON=python3.13 ...")'
 	@$(PYTHON) -m venv $(@:/bin/python=)
 
-build/wheel/.installed: requirements-build.txt | build/wheel/bin/python
-build/home/.installed: requirements-site.txt | build/home/bin/python
+build/wheel/.installed: requirements/build.txt | build/wheel/bin/python
+build/home/.installed: requirements/site.txt | build/home/bin/python
 build/%/.installed:
 	@$(@D)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r $<
 	@touch $@
 
-$(VENV)/.installed: requirements.txt requirements-build.txt setup.cfg pyproject.toml | $(VENV)/bin/python
+$(VENV)/.installed: requirements.txt requirements/build.txt setup.cfg pyproject.toml | $(VENV)/bin/python
 	@echo "installing into $(VENV), about a minute..."
-	@$(PIP) install --require-hashes -r requirements.txt -r requirements-build.txt
+	@$(PIP) install --require-hashes -r requirements.txt -r requirements/build.txt
 	@$(PIP) install --no-index --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.installed-dev: requirements-dev.txt requirements-postgres.txt requirements-redis.txt requirements-socks.txt $(VENV)/.installed
+$(VENV)/.installed-dev: requirements/dev.txt requirements/postgres.txt requirements/redis.txt requirements/socks.txt $(VENV)/.installed
 	@echo "installing what the tests need into $(VENV), about a minute..."
-	@$(PIP) install --require-hashes -r requirements-dev.txt
-	@$(PIP) install --require-hashes -r requirements-postgres.txt -r requirements-redis.txt -r requirements-socks.txt
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@$(PIP) install --require-hashes -r requirements/postgres.txt -r requirements/redis.txt -r requirements/socks.txt
 	@touch $@

@@ -3,7 +3,8 @@
 The same commit leads to the same bytes, whoever builds it, wherever and when.
 
 1. The commit's files go into a folder of their own: nothing that lies about gets in.
-2. The sdist is packed with the commit's time, in order, without owners; the wheel is built from it.
+2. The sdist has all of them, packed in order with the commit's time and without owners; the wheel is
+   built from it.
 3. A bill of materials names every requirement with its hashes; SHA256SUMS has the sums of all.
 4. What a release must fulfil is checked; every mistake is told, and the exit status is 1.
 5. Files, sums and the line that uploads them are printed. Nothing leaves this machine.
@@ -32,6 +33,13 @@ PROJECT = Path(__file__).resolve().parents[1]
 WORK = PROJECT / "build" / "release"
 DIST = PROJECT / "dist"
 MODES = {True: 0o755, False: 0o644}  # by whether its owner may execute it
+# What every shop installs, then what its extras do.
+LOCKS = (
+    "requirements.txt",
+    "requirements/postgres.txt",
+    "requirements/redis.txt",
+    "requirements/socks.txt",
+)
 # A requirement with its version and hashes, as `make lock` writes them.
 PINNED = re.compile(
     r"^([\w.-]+)==([^\s;\\]+)[^\n]*((?:\n    --hash=\S+(?: \\)?)+)", re.M
@@ -46,14 +54,13 @@ def git(*words: str) -> str:
     return done.stdout.decode().strip()
 
 
-def export(commit: str, time: int) -> Path:
-    """The commit's files, each with its time and with modes that no umask has touched."""
+def export(commit: str) -> Path:
+    """The folder of the commit's files."""
     shutil.rmtree(WORK, ignore_errors=True)
     source = WORK / "source"
     source.mkdir(parents=True)
     git("archive", "--output", str(WORK / "source.tar"), commit)
     unpack(WORK / "source.tar", source)
-    settle(source, time)
     return source
 
 
@@ -65,10 +72,16 @@ def unpack(file: Path, folder: Path) -> None:
 
 
 def settle(folder: Path, time: int) -> None:
+    """Gives each file one time, and modes that no umask has touched."""
     for path in folder.rglob("*"):
         if path.is_file():
             path.chmod(MODES[bool(path.stat().st_mode & 0o100)])
         os.utime(path, (time, time))
+
+
+def list_all(source: Path) -> None:
+    """Has the sdist of a folder take all that lies there: it can be read, tested and released."""
+    (source / "MANIFEST.in").write_text("graft .\nglobal-exclude *.pyc\n")
 
 
 def build(kind: str, source: Path, folder: Path, time: int) -> Path:
@@ -133,12 +146,13 @@ def bill(sources: Path, files: Sequence[Path], time: int) -> Path:
         [hashlib.sha256(f.read_bytes()).hexdigest() for f in files],
     )
     needed: dict[str, dict[str, object]] = {}
-    for name in ("", "-postgres", "-redis", "-socks"):
-        text = (sources / f"requirements{name}.txt").read_text()
+    for name in LOCKS:
+        text = (sources / name).read_text()
         for package, pinned, hashes in PINNED.findall(text):
             found = component(package, pinned, re.findall(r"sha256:(\w+)", hashes))
             needed.setdefault(
-                package, found | {"scope": "optional" if name else "required"}
+                package,
+                found | {"scope": "required" if name == LOCKS[0] else "optional"},
             )
     made = {
         "bomFormat": "CycloneDX",
@@ -198,7 +212,9 @@ def main() -> int:
     os.umask(0o022)  # what setuptools makes has the modes that it leaves
     time = int(git("log", "-1", "--format=%ct"))
     DIST.mkdir(exist_ok=True)
-    source = export("HEAD", time)
+    source = export("HEAD")
+    list_all(source)
+    settle(source, time)
     sources = unpacked(build("--sdist", source, WORK, time), time)
     files = [pack(sources, time), build("--wheel", sources, WORK, time)]
     files[1] = Path(shutil.copy(files[1], DIST))

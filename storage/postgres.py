@@ -97,7 +97,7 @@ def open_pool(url: str) -> Pool:
     """
     if find_spec("psycopg") is None:
         raise DatabaseNotReady(
-            "PostgreSQL needs a driver: pip install --require-hashes -r requirements-postgres.txt,"
+            "PostgreSQL needs a driver: pip install --require-hashes -r requirements/postgres.txt,"
             " in a clone of the sources"
         )
     place, _, parameters = url.partition("?")

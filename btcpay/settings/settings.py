@@ -186,7 +186,7 @@ def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
 def _contradictions(above: SimpleNamespace) -> Iterator[str]:
     """Mistakes that lie in a combination of settings."""
     if above.proxy.startswith("socks5h:") and find_spec("socks") is None:
-        extra = "pip install --require-hashes -r requirements-socks.txt"
+        extra = "pip install --require-hashes -r requirements/socks.txt"
         yield f"{VARIABLES['proxy']} accepts socks5h:// only with PySocks: {extra}"
     is_auto = above.peers == (AUTO,)
     is_far = is_auto or not all(

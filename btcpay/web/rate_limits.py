@@ -76,7 +76,7 @@ def missing_driver(store: str) -> str:
         return ""
     return (
         "BLOCKTILL_RATE_LIMIT_STORE needs a driver for Redis: pip install --require-hashes"
-        " -r requirements-redis.txt, in a clone of the sources"
+        " -r requirements/redis.txt, in a clone of the sources"
     )
 
 

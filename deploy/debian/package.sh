@@ -12,7 +12,7 @@ pip() {
     install --no-compile "$@"
 }
 pip --only-binary :all: --require-hashes -r requirements.txt \
-  -r requirements-postgres.txt -r requirements-redis.txt -r requirements-socks.txt
+  -r requirements/postgres.txt -r requirements/redis.txt -r requirements/socks.txt
 pip --no-index --no-deps dist/blocktill-*.whl
 # Nothing may name the folder that it was made in, and of the programs only ours are for users.
 find "$opt/bin" -type f ! -name blocktill -delete

@@ -1,4 +1,4 @@
-"""The project's public home: workflows, licences, the API's description, a site of documents."""
+"""The project's public home: workflows, the API's description, a site of documents."""
 
 import json
 import re
@@ -77,14 +77,6 @@ def test_spectral_has_not_even_a_hint_about_the_description(lints, document):
         document,
     ]
     assert "No results" in done(words)
-
-
-def test_every_file_has_a_licence_and_its_text_is_there():
-    made("build/home/.installed")
-    done([PROJECT / "build/home/bin/reuse", "--root", PROJECT, "lint"])
-    assert (PROJECT / "LICENSES/MIT.txt").read_text() == (
-        PROJECT / "LICENSE"
-    ).read_text()
 
 
 def links(page):

@@ -11,17 +11,21 @@ from tests.support.project import METADATA, PYTHONS
 
 DEBIANS = ["3.11.2", "3.12.3", "3.13.5"]  # Debian 12, Ubuntu 24.04, Debian 13
 LIBCS = ["manylinux_2_28", "unknown-linux-musl"]
-LOCKS = sorted(path.stem for path in PROJECT.glob("requirements*.in"))
+FOLDER = PROJECT / "requirements"
+LOCKS = sorted(path.stem for path in FOLDER.glob("*.in"))
 # The tools of the project's home have an environment of their own.
-TOGETHER = [lock for lock in LOCKS if lock != "requirements-site"]
-SERVED = [
-    lock for lock in TOGETHER if lock not in ("requirements-dev", "requirements-lint")
-]
+TOGETHER = [lock for lock in LOCKS if lock != "site"]
+SERVED = [lock for lock in TOGETHER if lock not in ("dev", "lint")]
+
+
+def pins_file(lock):
+    """What every shop installs stands in the root, where one looks for it."""
+    return PROJECT / "requirements.txt" if lock == "service" else FOLDER / f"{lock}.txt"
 
 
 def lines(name):
     """The requirements of a file, without what is a comment alone."""
-    written = (PROJECT / f"{name}.in").read_text().splitlines()
+    written = (FOLDER / f"{name}.in").read_text().splitlines()
     return [line for line in written if line and not line.startswith("#")]
 
 
@@ -34,9 +38,7 @@ def test_each_requirement_says_why_it_is_there(lock):
 BOUNDED = {"gunicorn", "peewee", "requests", "urllib3"}
 
 
-@pytest.mark.parametrize(
-    "lock", [lock for lock in SERVED if lock != "requirements-build"]
-)
+@pytest.mark.parametrize("lock", [lock for lock in SERVED if lock != "build"])
 def test_no_later_version_is_shut_out_but_of_libraries_whose_insides_are_used(lock):
     for line in lines(lock):
         name, bound = re.match(r"([\w.\[\]-]+)>=[\d.]+(,<\d+)?( ;.*)?  # ", line).group(
@@ -100,7 +102,7 @@ def resolved(python, platform, locks):
         "--python-platform",
         platform,
     ]
-    ended = asked([*words, *(f"-r{lock}.txt" for lock in locks)], cwd=PROJECT)
+    ended = asked([*words, *(f"-r{pins_file(lock)}" for lock in locks)], cwd=PROJECT)
     return ended.stderr if ended.returncode else ""
 
 
@@ -118,7 +120,7 @@ def test_every_pin_is_to_be_had_for_the_pythons_of_debian_and_ubuntu(python):
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_the_lock_has_a_pin_for_each_requirement(lock):
-    pins = re.findall(r"^([\w.-]+)==", (PROJECT / f"{lock}.txt").read_text(), re.M)
+    pins = re.findall(r"^([\w.-]+)==", pins_file(lock).read_text(), re.M)
     names = [
         re.match(r"[\w.-]+", line)[0].lower().replace("_", "-") for line in lines(lock)
     ]

@@ -243,7 +243,7 @@ def test_gunicorn_without_the_command_line_reads_the_file_too(file, tmp_path):
     text = file.read_text() + "BLOCKTILL_BIND=127.0.0.1:0\nBLOCKTILL_METRICS_BIND=\n"
     file.write_text(text)
     environ = {"PATH": os.environ["PATH"], "BLOCKTILL_ENV_FILE": str(file)}
-    words = ["-c", str(PROJECT / "gunicorn.conf.py"), "wsgi:app"]
+    words = ["-c", str(PROJECT / "deploy/gunicorn.conf.py"), "wsgi:app"]
     ended = forge().run(environ, words, program="gunicorn", folder=str(tmp_path))
     assert (
         ended.status == 1 and f"there is no database at {tmp_path}/x.db" in ended.errors

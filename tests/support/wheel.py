@@ -6,6 +6,8 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import release
+
 from tests.support.paths import PROJECT
 from tests.support.programs import done
 
@@ -31,10 +33,9 @@ def copy_sources(folder: Path) -> Path:
 
 def build(folder: Path) -> tuple[Path, Path]:
     """The sdist, and the wheel that is made from it."""
-    done(
-        [*BUILD, "--outdir", folder, copy_sources(folder / "source")],
-        timeout=BUILT_WITHIN_S,
-    )
+    source = copy_sources(folder / "source")
+    release.list_all(source)
+    done([*BUILD, "--outdir", folder, source], timeout=BUILT_WITHIN_S)
     (sdist,) = folder.glob("*.tar.gz")
     (wheel,) = folder.glob("*.whl")
     return sdist, wheel

@@ -62,7 +62,7 @@ def test_more_clients_than_files_end_no_worker(shop, tmp_path):
 
 
 def test_a_wrong_setting_ends_gunicorn_wherever_it_was_started(tmp_path):
-    """gunicorn.conf.py, which would end it sooner, lies in another folder then."""
+    """Without deploy/gunicorn.conf.py, which would end it sooner."""
     words = ["-m", "gunicorn", "-b", "127.0.0.1:0", "--chdir", str(PROJECT), "wsgi:app"]
     ended = subprocess.run(
         [sys.executable, *words],

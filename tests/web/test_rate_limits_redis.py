@@ -321,7 +321,7 @@ def without_driver(code, **environ):
 
 
 SERVE = (
-    "import runpy; sys.argv = ['gunicorn', '-c', 'gunicorn.conf.py', 'wsgi:app'];"
+    "import runpy; sys.argv = ['gunicorn', '-c', 'deploy/gunicorn.conf.py', 'wsgi:app'];"
     " runpy.run_module('gunicorn', run_name='__main__')"
 )
 
@@ -334,4 +334,4 @@ def test_a_driver_that_is_missing_is_named_before_anything_starts(shop):
     ended = without_driver(SERVE, **(shop.environ | asked))
     assert ended.returncode == 2
     _, *lines = ended.stderr.splitlines()  # the first is gunicorn's own
-    assert len(lines) == 1 and "-r requirements-redis.txt" in lines[0]
+    assert len(lines) == 1 and "-r requirements/redis.txt" in lines[0]

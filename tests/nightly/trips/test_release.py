@@ -66,8 +66,8 @@ def assert_names_every_requirement(bill):
     """Of the files that `pip install --require-hashes` reads, each with all of its hashes."""
     pinned = set[str]()
     hashes = set[str]()
-    for extra in ("", "-postgres", "-redis", "-socks"):
-        text = (PROJECT / f"requirements{extra}.txt").read_text()
+    for lock in ("", "/postgres", "/redis", "/socks"):
+        text = (PROJECT / f"requirements{lock}.txt").read_text()
         pinned |= set(re.findall(r"^([\w.-]+==[^\s;]+)", text, re.M))
         hashes |= set(re.findall(r"sha256:([0-9a-f]{64})", text))
     components = bill["components"]

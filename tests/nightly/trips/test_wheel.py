@@ -66,7 +66,8 @@ def test_the_sdist_can_be_read_tested_and_released(built):
         "LICENSE",
         "Makefile",
         "setup.cfg",
-        "gunicorn.conf.py",
+        ".editorconfig",
+        "deploy/gunicorn.conf.py",
     }
     wanted |= {
         "docs/developers/settlement.md",

@@ -20,7 +20,7 @@ from tests.support.builders import clean_environ
 from tests.support.paths import PROJECT
 from tests.support.pooler import Pooler
 
-# As where requirements-postgres.txt was never installed.
+# As where requirements/postgres.txt was never installed.
 WITHOUT_DRIVER = "import sys; sys.modules['psycopg'] = None; "
 
 
@@ -126,7 +126,7 @@ def test_a_shop_on_sqlite_needs_no_driver(tmp_path):
 
 def test_a_driver_that_is_missing_is_named(url):
     done = without_driver("merchant list", url)
-    assert done.returncode == 1 and "-r requirements-postgres.txt" in done.stderr
+    assert done.returncode == 1 and "-r requirements/postgres.txt" in done.stderr
     assert "Traceback" not in done.stderr
     (finding,) = json.loads(without_driver("doctor --json", url).stdout)[:1]
     assert finding["colour"] == "red" and finding["remedy"].startswith("pip install ")
