@@ -3,8 +3,8 @@
 The same commit leads to the same bytes, whoever builds it, wherever and when.
 
 1. The commit's files go into a folder of their own: nothing that lies about gets in.
-2. The sdist has all of them, packed in order with the commit's time and without owners; the wheel is
-   built from it.
+2. The sdist has all of them, packed in order with the commit's time and without owners; the wheel
+   is built from it.
 3. A bill of materials names every requirement with its hashes; SHA256SUMS has the sums of all.
 4. What a release must fulfil is checked; every mistake is told, and the exit status is 1.
 5. Files, sums and the line that uploads them are printed. Nothing leaves this machine.
