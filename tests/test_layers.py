@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
@@ -203,6 +204,18 @@ RULES = {
     ],
     "every private function is used in its module": unused,
 }
+
+
+def test_no_two_tests_share_a_name():
+    """A name is a sentence that says what holds; one that fails is found by it."""
+    names = [
+        node.name
+        for path in sorted((PROJECT / "tests").rglob("test_*.py"))
+        if "node_modules" not in path.parts
+        for node in of_kind(ast.FunctionDef, path)
+        if node.name.startswith("test_")
+    ]
+    assert [name for name, count in Counter(names).items() if count > 1] == []
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)

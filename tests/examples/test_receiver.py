@@ -83,7 +83,7 @@ def test_it_has_at_most_thirty_lines():
     assert sum(bool(line.strip()) for line in program().splitlines()) <= 30
 
 
-def test_a_test_event_is_accepted_and_delivers_nothing(till, receiver):
+def test_the_receiver_accepts_a_test_event_and_delivers_nothing(till, receiver):
     Terminal(till).run("webhook", "test", receiver.id)
     assert receiver.said == []
 

@@ -125,7 +125,7 @@ def test_a_check_tells_it_by_a_webhook(till, example):
     until(lambda: example.said == [f"deliver {invoice}"], "the webhook")
 
 
-def test_a_test_event_is_accepted_and_delivers_nothing(till, example):
+def test_the_shop_accepts_a_test_event_and_sells_nothing(till, example):
     """Were it believed, or asked about, it would fail: nothing has its invoice."""
     (hook,) = Terminal(till).json("webhook", "list")
     Terminal(till).run("webhook", "test", hook["id"])

@@ -83,7 +83,7 @@ def test_an_amount_in_bitcoin_has_eight_places_in_the_languages_own_marks(
 
 @in_each_language
 @given(number=st.integers(0, 999))
-def test_hundredths(language, number):
+def test_a_percentage_is_written_as_unicode_has_it(language, number):
     expected = with_digits(
         format_percent(Decimal(number) / 100, locale=language), language
     )
@@ -151,7 +151,7 @@ def test_no_two_currencies_look_alike():
 
 @in_each_language
 @given(at_ms=st.integers(FIRST, LAST))
-def test_any_day(language, at_ms):
+def test_a_day_is_written_as_unicode_has_it(language, at_ms):
     at = from_ms(at_ms)
     for skeleton, written in (
         ("MMMd", formats.day(at.date(), language)),

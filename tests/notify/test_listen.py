@@ -111,7 +111,7 @@ def test_what_is_forwarded_is_signed_with_the_secret_that_was_printed(till):
         (["--forward-to", "file:///etc/passwd"], "https://"),
     ],
 )
-def test_what_cannot_be_is_refused(till, words, message):
+def test_listen_refuses_what_cannot_be(till, words, message):
     assert message in Terminal(till).run("listen", *words, status=1)[1]
 
 

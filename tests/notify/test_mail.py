@@ -365,7 +365,9 @@ KINDS = {
 
 
 @pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
-def test_ways_in(options, offices, monkeypatch):
+def test_a_mail_is_delivered_by_every_way_into_the_server(
+    options, offices, monkeypatch
+):
     office = offices(**options)
     monkeypatch.setenv("SSL_CERT_FILE", str(office.server.ca))
     office.paid()

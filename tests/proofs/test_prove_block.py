@@ -125,7 +125,7 @@ def outcome(raw):
         return None
 
 
-def test_no_single_bit_of_it_changes_what_is_proven():
+def test_no_single_bit_of_a_block_changes_what_is_proven():
     proven = outcome(SMALL)
     for bit in range(8 * len(SMALL)):
         found = outcome(flipped(SMALL, bit))
@@ -263,7 +263,7 @@ def test_the_coinbases_script_may_be_anything_it_wants():
 
 @given(st.binary(max_size=300))
 @settings(max_examples=300)
-def test_bytes_of_any_kind_are_refused_and_never_an_error_of_another_kind(raw):
+def test_blocks_of_any_bytes_are_refused_and_never_an_error_of_another_kind(raw):
     for block in (raw, header_over([bytes(32)]) + raw, block_of_raw([raw])):
         with pytest.raises(ProofFailed):
             prove_block(block, hash_of(block))

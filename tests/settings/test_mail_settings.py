@@ -82,7 +82,7 @@ SENDERS = {
 
 
 @pytest.mark.parametrize(("text", "expected"), SENDERS.values(), ids=SENDERS)
-def test_a_sender(text, expected):
+def test_a_sender_is_read_as_name_and_address(text, expected):
     assert sender(text) == expected
 
 

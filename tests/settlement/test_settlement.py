@@ -263,7 +263,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("outputs", "given", "expected"), CASES.values(), ids=CASES)
-def test_decide(outputs, given, expected):
+def test_outputs_lead_to_the_decision_of_the_table(outputs, given, expected):
     found = shown(judge(outputs, **given))
     assert {name: found[name] for name in expected} == expected
 

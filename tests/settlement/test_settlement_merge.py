@@ -122,7 +122,7 @@ def row(sentence, known, scan, *expected):
             CONFIRMED, replace(GONE_NOW, txid="bb", replaced_height=1000)),
     ],
 )  # fmt: skip
-def test_merge(known, scan, expected):
+def test_a_scan_merged_once_or_twice_leaves_the_same_outputs(known, scan, expected):
     before = list(known)
     assert merge(known, scan, NOW) == expected
     assert known == before

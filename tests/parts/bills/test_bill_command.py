@@ -88,6 +88,8 @@ def test_without_words_it_is_due_in_a_fortnight_and_its_page_is_printed(
         (("end", "bil_x"), 1, "no bill"),
     ],
 )
-def test_what_cannot_be_is_refused(blocktill, ticker, words, status, said):
+def test_the_bill_command_refuses_what_cannot_be(
+    blocktill, ticker, words, status, said
+):
     ticker.price("60000.00", eur="50000.00")
     assert said in blocktill.run("bill", *words, status=status)[1]

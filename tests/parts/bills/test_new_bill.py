@@ -197,7 +197,9 @@ def test_another_merchants_bill_is_not_found(browser):
 
 
 @about_sqlite
-def test_a_page_runs_at_most_five_statements_and_writes_nothing(browser, three):
+def test_a_page_of_bills_runs_at_most_five_statements_and_writes_nothing(
+    browser, three
+):
     shop = browser.shop
     series = new_bill(shop, every="week", customer_email="ada@example.com")
     pay(shop, pay_now(shop, series))

@@ -611,7 +611,7 @@ def test_a_filter_is_understood_however_php_writes_it(greenfield, two_orders, qu
         ("filter=x&orderId=7", "filter"),
     ],
 )
-def test_a_filter_that_is_not_understood_lists_nothing(greenfield, two_orders, query, path):
+def test_a_plug_ins_filter_not_understood_lists_nothing(greenfield, two_orders, query, path):
     answer = greenfield.ask("GET", f"{INVOICES}?{query}")
     assert answer.status_code == 422, answer.text
     assert [one["path"] for one in answer.json] == [path]

@@ -65,7 +65,7 @@ SEARCHES = (
 
 
 @about_sqlite
-def test_a_page_runs_at_most_five_statements_and_writes_nothing(browser):
+def test_a_merchants_page_runs_at_most_five_statements_and_writes_nothing(browser):
     """A file is read in pieces: it writes nothing either."""
     shown = paths(browser)
     older = f"/invoices?older={shown[-1].rpartition('/')[2]}"

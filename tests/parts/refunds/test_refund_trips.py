@@ -57,7 +57,7 @@ def test_from_the_payers_address_to_the_block_and_back_and_to_another(till):
     assert kinds(till)[-5:] == told
 
 
-def test_the_order_in_which_blocks_are_read_changes_nothing(till):
+def test_a_newer_block_that_is_read_first_changes_nothing(till):
     """Three blocks at once: the newest is read first, and seems to have sent it."""
     refund = made(till, paid(till), to=address(1))
     first = send(till, refund)

@@ -27,7 +27,7 @@ def bills(counter):
 
 
 @pytest.mark.parametrize("language", ["en", "ar"])
-def test_every_page_fits_in_both_themes_and_axe_finds_nothing(
+def test_every_page_of_bills_fits_in_both_themes_and_axe_finds_nothing(
     open_tab, counter, bills, language
 ):
     tab = log_in(open_tab(counter.root), counter)

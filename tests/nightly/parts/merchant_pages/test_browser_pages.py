@@ -66,7 +66,7 @@ def pages(counter):
 
 
 @pytest.mark.parametrize("language", ["en", "ar"])
-def test_every_page_fits_in_both_themes_and_axe_finds_nothing(
+def test_every_merchants_page_fits_in_both_themes_and_axe_finds_nothing(
     open_tab, counter, pages, language
 ):
     """Arabic runs from right to left."""

@@ -11,5 +11,5 @@ STEPS = 500
 
 
 @pytest.mark.parametrize("seed", range(10, 16))
-def test_what_is_sent_and_shown_is_what_the_model_says(lied_to, seed):
+def test_in_a_long_history_what_is_sent_and_shown_is_what_the_model_says(lied_to, seed):
     History(lied_to(), random.Random(seed)).run(STEPS)
