@@ -67,6 +67,23 @@ def pytest_collection_modifyitems(
     items[:] = [item for item in items if item in chosen]
 
 
+class RuleCompiledOnce(Rule):
+    """A route that takes what was compiled of the same route of an earlier service."""
+
+    _compiled: dict[str, dict[str, Any]] = {}
+
+    def compile(self) -> None:
+        route = repr(self._without_map())
+        if route in self._compiled:
+            vars(self).update(self._compiled[route])
+            return
+        super().compile()
+        self._compiled[route] = self._without_map()
+
+    def _without_map(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "map"}
+
+
 @pytest.fixture(autouse=True, scope="session")
 def templates_and_routes_are_compiled_once(
     tmp_path_factory: pytest.TempPathFactory,
@@ -74,18 +91,7 @@ def templates_and_routes_are_compiled_once(
     """Not by each of a thousand services, of which half the time would go into routes."""
     compiled = FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates")))
     Flask.jinja_options = {"bytecode_cache": compiled}
-    builders: dict[
-        Any, Any
-    ] = {}  # functions that find all but the route's form in the route
-    compile_builder = Rule._compile_builder
-
-    def builder(rule: Rule, append_unknown: bool = True) -> Any:
-        form = (*rule._trace, str(rule.defaults), append_unknown)
-        if form not in builders:
-            builders[form] = compile_builder(rule, append_unknown)
-        return builders[form]
-
-    Rule._compile_builder = builder
+    Flask.url_rule_class = RuleCompiledOnce
 
 
 def pytest_collection_finish() -> None:
