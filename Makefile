@@ -78,7 +78,8 @@ site: build/home/.installed  ## README and docs/ as a searchable site, into buil
 	@rm -rf build/documents build/site
 	@mkdir build/documents
 	@cp -rL *.md LICENSE docs deploy examples build/documents
-	@build/home/bin/zensical build --strict --config-file docs/zensical.toml
+	@mv build/documents/docs/zensical.toml build
+	@build/home/bin/zensical build --strict --config-file build/zensical.toml
 
 release: $(VENV)/.installed-dev  ## wheel and sdist of the commit into dist/, checked; prints what to upload
 	@$(BIN)/python .ci/release.py

@@ -44,13 +44,20 @@ def pytest_configure() -> None:
         tempfile.tempdir = os.environ["TMPDIR"] = folder
 
 
+# What starts a browser, a service beside it, or a chain of its own takes a second and more.
+SLOW = {"open_tab", "counter", "new_counter", "playground", "open_tills", "lied_to"}
+
+
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """On PostgreSQL runs what a second database can break: the tests marked `both_databases`.
+    """Marks as slow what uses SLOW; on PostgreSQL runs what a second database can break: the tests marked `both_databases`.
 
     A shop without a part takes a minute: each worker's share begins with some of those.
     """
+    for item in items:
+        if SLOW & set(getattr(item, "fixturenames", ())):
+            item.add_marker("slow")
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
     long = [item for item in items if item.path.name == "test_parts.py"]
     others = [item for item in items if item not in long]
