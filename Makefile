@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.1
   --custom-compile-command "make lock"
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: run install test test-nightly test-postgres check format formats screenshots bench scale lock checkpoint wheel deb site release image-test deb-test clean
+.PHONY: run install test test-all test-sqlite test-postgres check format formats screenshots bench scale lock checkpoint wheel deb site release image-test deb-test clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/blocktill sandbox
@@ -21,11 +21,13 @@ run: $(VENV)/.installed  ## sandbox, service and check on this machine
 install: $(VENV)/.installed  ## leaves .venv/bin/blocktill
 	@$(BIN)/python -m compileall -q app.py wsgi.py btcpay schemas storage
 
-test: $(VENV)/.installed-dev  ## the suite, but for what needs minutes
-	$(PYTEST)
+test: $(VENV)/.installed-dev  ## what needs no browser, no other server and no simulation
+	$(PYTEST) -m "not slow"
 
-test-nightly: $(VENV)/.installed-dev  ## walks, kills, looks, registries, proxies
-	$(PYTEST) tests/nightly
+test-all: test-sqlite test-postgres  ## everything but tests/release
+
+test-sqlite: $(VENV)/.installed-dev  ## everything once, with walks, kills, looks, registries, proxies
+	$(PYTEST) -o norecursedirs=".* node_modules release"
 
 test-postgres: $(VENV)/.installed-dev  ## what meets a database, on a PostgreSQL of the tests' own
 	TESTS_ON=postgresql $(PYTEST)

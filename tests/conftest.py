@@ -22,7 +22,7 @@ from tests.support.builders import Clock, Shop, TickerServer, open_shop
 from tests.support.databases import ON_POSTGRES
 from tests.support.fake_esplora import LiedTo, Terminal, Till, open_lied_to, open_till
 from tests.support.hosted import Counter, open_counter
-from tests.support.paths import GONE
+from tests.support.paths import GONE, TESTS
 from tests.support.playground import Playground, start_playground
 from tests.support.receiver import Receiver
 
@@ -44,19 +44,37 @@ def pytest_configure() -> None:
         tempfile.tempdir = os.environ["TMPDIR"] = folder
 
 
-# What starts a browser, a service beside it, or a chain of its own takes a second and more.
-SLOW = {"open_tab", "counter", "new_counter", "playground", "open_tills", "lied_to"}
+# Left out of `make test`: what starts a browser, a service beside it or a chain of its own, and
+# the folders of what needs another's server, a simulation or minutes.
+SLOW_FIXTURES = {
+    "open_tab",
+    "counter",
+    "new_counter",
+    "playground",
+    "open_tills",
+    "lied_to",
+}
+SLOW_FOLDERS = ("nightly", "node", "sandbox", "storage/server", "trips")
+
+
+def is_slow(item: pytest.Item) -> bool:
+    """By what it starts, or where it lies; a module may say so of itself too."""
+    folder = item.path.parent.relative_to(TESTS)
+    if any(folder.is_relative_to(slow) for slow in SLOW_FOLDERS):
+        return True
+    fixtures = item.fixturenames if isinstance(item, pytest.Function) else ()
+    return not SLOW_FIXTURES.isdisjoint(fixtures)
 
 
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Marks as slow what uses SLOW; on PostgreSQL runs what a second database can break: the tests marked `both_databases`.
+    """Marks the slow tests; on PostgreSQL chooses those marked `both_databases`.
 
     A shop without a part takes a minute: each worker's share begins with some of those.
     """
     for item in items:
-        if SLOW & set(getattr(item, "fixturenames", ())):
+        if is_slow(item):
             item.add_marker("slow")
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
     long = [item for item in items if item.path.name == "test_parts.py"]

@@ -206,6 +206,33 @@ RULES = {
 }
 
 
+# What one looks for in the root of a project; everything else has a folder.
+ROOT = {
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "LICENSE",
+    "Makefile",
+    "pyproject.toml",
+    "setup.cfg",
+    "requirements.txt",
+    "app.py",
+    "wsgi.py",
+    ".gitignore",
+    ".editorconfig",
+    ".pre-commit-config.yaml",
+    ".git-blame-ignore-revs",
+}
+
+
+@pytest.mark.skipif(not (PROJECT / ".git").exists(), reason="no checkout")
+def test_the_root_has_the_files_that_one_looks_for_there_and_no_other():
+    words = ["git", "ls-files", "--", ":(glob)*"]
+    listed = subprocess.run(words, cwd=PROJECT, capture_output=True, check=True)
+    assert set(listed.stdout.decode().split()) == ROOT
+
+
 def test_no_two_tests_share_a_name():
     """A name is a sentence that says what holds; one that fails is found by it."""
     names = [

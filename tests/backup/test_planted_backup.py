@@ -15,6 +15,8 @@ from tests.support.databases import raw
 from tests.support.fake_esplora import Terminal
 from tests.support.other_database import backed_up, change
 
+pytestmark = pytest.mark.slow
+
 RUNS = "writefile_or_whatever(1)"  # no such function: whoever runs it is told so
 
 

@@ -25,7 +25,7 @@ from tests.support.other_database import (
     rows_of,
 )
 
-pytestmark = pytest.mark.both_databases
+pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 
 
 @pytest.fixture

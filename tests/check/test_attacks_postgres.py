@@ -27,6 +27,8 @@ from tests.support.accounts import Sweeper
 from tests.support.builders import at_once, pay, until
 from tests.support.fake_esplora import open_till
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def till(tmp_path, ticker, clock):

@@ -6,7 +6,11 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from tests.support.paths import PROJECT
+
+pytestmark = pytest.mark.slow
 
 FAILING = """
 from btcpay.check import run as checks

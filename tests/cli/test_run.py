@@ -18,6 +18,8 @@ from storage.database import sqlite_path
 from tests.support.builders import Live, clean_environ, until
 from tests.support.playground import children_of, is_alive
 
+pytestmark = pytest.mark.slow
+
 RUN = ("run", "--every", "1")
 
 

@@ -24,6 +24,8 @@ from tests.support.ports import free_port
 from tests.support.programs import done
 from tests.support.terminal import InTerminal
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = Path(sys.executable).with_name("blocktill")
 ME = pwd.getpwuid(os.geteuid()).pw_name
 # No explorer and no ticker is asked for long: nobody listens there.

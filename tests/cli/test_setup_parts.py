@@ -17,6 +17,8 @@ from btcpay.values.errors import CommandError, SettingsError
 from tests.support.paths import PROJECT
 from tests.support.programs import done, tool
 
+pytestmark = pytest.mark.slow
+
 BY_NAME = {question.name: question for question in QUESTIONS}
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user")
 

@@ -15,6 +15,8 @@ from tests.support.fake_esplora import Terminal
 from tests.support.paths import PROJECT
 from tests.support.ports import free_port
 
+pytestmark = pytest.mark.slow
+
 
 def program():
     text = (PROJECT / "docs/developers/webhooks.md").read_text(encoding="utf-8")

@@ -17,6 +17,8 @@ from tests.support.fake_esplora import Terminal
 from tests.support.paths import PROJECT
 from tests.support.ports import free_port
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = PROJECT / "examples" / "shop" / "shop.py"
 
 

@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 import requests
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -19,6 +20,8 @@ from tests.support.playground import children_of
 from tests.support.ports import free_port
 from tests.support.redis_server import RedisServer, needs_redis
 from tests.support.samples import by_name, figures
+
+pytestmark = pytest.mark.slow
 
 
 def scrape(port, path="/metrics"):

@@ -18,6 +18,8 @@ from tests.support.paths import PROJECT
 from tests.support.receiver import Receiver
 from tests.support.tunnels import Http, Proxy, Socks
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("socks")
 NAME = "explorer.invalid"  # RFC 2606: in no DNS
 looked_up: list[str] = []

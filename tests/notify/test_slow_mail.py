@@ -16,7 +16,7 @@ from tests.support.builders import pay, until
 from tests.support.fake_esplora import Terminal
 from tests.support.slow_mail import SlowMail
 
-pytestmark = pytest.mark.both_databases
+pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 OLD_BOUND_S = 5.5  # what was too long before
 MAIL_FROM = {"BLOCKTILL_MAIL_FROM": "pay@shop.example"}
 

@@ -27,7 +27,7 @@ from tests.support.fake_esplora import Terminal
 from tests.support.other_database import backed_up, lived_in
 from tests.support.paths import PROJECT
 
-pytestmark = pytest.mark.both_databases
+pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 
 # The steps that were published, and what their statements hash to: they are never edited.
 RELEASED = {

@@ -13,6 +13,8 @@ from tests.support.builders import Live, clean_environ
 from tests.support.paths import PROJECT
 from tests.support.playground import children_of
 
+pytestmark = pytest.mark.slow
+
 FEW_FILES = ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh"]
 
 

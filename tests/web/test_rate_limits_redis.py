@@ -19,6 +19,8 @@ from tests.support.forge import forge
 from tests.support.paths import PROJECT
 from tests.support.redis_server import RedisServer, needs_redis
 
+pytestmark = pytest.mark.slow
+
 NOBODY = "sk_test_" + "0" * 43
 
 

@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
+import pytest
 import requests
 
 from storage.database import sqlite_path
@@ -17,6 +18,8 @@ from tests.support import flood
 from tests.support.builders import Live, at_once, until
 from tests.support.no_writes import counts
 from tests.support.playground import children_of, is_alive
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_request_under_way_is_answered(shop, tmp_path, ticker):

@@ -13,6 +13,8 @@ from tests.support.browser import lack
 from tests.support.builders import clean_environ
 from tests.support.paths import PROJECT
 
+pytestmark = pytest.mark.slow
+
 # A host with both addresses, of which that of IPv6 swallows or accepts.
 SCRIPT = """
 import sys

@@ -19,7 +19,7 @@ from tests.support.hosted import Watch
 from tests.support.paths import GONE, TESTS
 from tests.support.plug_in import GreenfieldShop
 
-pytestmark = pytest.mark.both_databases
+pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 ID = itemgetter("id")
 
 

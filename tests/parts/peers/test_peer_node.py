@@ -10,6 +10,8 @@ from tests.support.builders import until
 from tests.support.fake_peer import deafen, over_peers
 from tests.support.node_till import open_chain, open_node_till
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def chain():

@@ -8,6 +8,8 @@ import pytest
 from tests.support.builders import Live
 from tests.support.wire import answered, chunked
 
+pytestmark = pytest.mark.slow
+
 MAXIMUM_BODY = 65_536
 ORDER = b'{"amount_usd": 5}'
 NOBODY = "sk_test_" + "0" * 43

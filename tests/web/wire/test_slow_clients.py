@@ -10,6 +10,8 @@ import pytest
 
 from tests.support.wire import answered, chunked
 
+pytestmark = pytest.mark.slow
+
 CLIENTS = 60  # the service has 64 threads
 POST = (
     b"POST /api/v1/invoices HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"

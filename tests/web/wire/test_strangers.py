@@ -11,6 +11,8 @@ import requests
 from tests.support.builders import until
 from tests.support.strangers import KEPT, NEW, strangers, visits
 
+pytestmark = pytest.mark.slow
+
 STRANGERS = 200
 WORST_S = 1
 
