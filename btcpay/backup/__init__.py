@@ -1,1 +1,1 @@
-"""Whole copies of the database, and their return without giving out an address twice."""
+"""Whole copies of the database, and how to restore one without giving out an address twice."""

@@ -1,11 +1,11 @@
-"""Address counters after a restore: planned with the chain, moved once the owner agrees.
+"""Moves the address counters after a restore: planned by the chain, if the owner agrees.
 
-Address discovery (BIP44): addresses may have been given out after the backup was made, and no used
-one is given again.
+Addresses may have been given out after the backup was made, and none of those that were used may be
+given out again. So used addresses are searched for (BIP44, "address discovery").
 """
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -24,14 +24,15 @@ from storage.models import Merchant
 from storage.queries import blocks, merchants, sessions
 from storage.statement import changed
 
-# Behind so many unused addresses in a row no used one is expected (BIP44: 20). A hundred unpaid
-# invoices in a row happen when a crawler presses a link's button.
+# After so many unused addresses in a row no used one is expected (BIP44: 20). A hundred unpaid
+# invoices in a row happen if a crawler presses a link's button.
 LOOK_AHEAD = 100
-SHOWN = 3  # first addresses of each merchant, by which its owner recognises a planted account key
-MOST_USED = 100_000  # of one merchant; an explorer that calls every address used must end somewhere
-MATCHED = (
-    20  # in blocks, so many times as many addresses of each merchant are searched for
-)
+# First addresses of each merchant, by which its owner recognises a planted account key.
+SHOWN = 3
+# Used addresses of one merchant; an explorer that calls every address used must end somewhere.
+MOST_USED = 100_000
+# Blocks are searched for so many times as many addresses of each merchant.
+MATCHED = 20
 OF_PEERS = ". Name nodes that run in BLOCKTILL_PEERS, or an explorer for this command"
 
 
@@ -39,7 +40,8 @@ OF_PEERS = ". Name nodes that run in BLOCKTILL_PEERS, or an explorer for this co
 class Move:
     """A counter that moves from `before` to `next_index`; `addresses`: the account's first ones.
 
-    `used`: indexes from `before` on that the chain knows. `gap_limit`: what the wallet needs now.
+    `used`: the indexes from `before` on that the chain knows. `gap_limit`: the limit that the
+    wallet needs now.
     """
 
     merchant_id: int
@@ -51,8 +53,8 @@ class Move:
     addresses: tuple[str, ...]
 
 
-# Shows the owner the moves, the merchants that would be lost, and the programs that the next check
-# runs; raises if the owner declines.
+# Shows the owner the moves, the merchants that would be lost and the programs that the next check
+# runs. Raises if the owner declines.
 Agree = Callable[[list[Move], list[str], list[str]], None]
 Clock = Callable[[], datetime]
 
@@ -68,7 +70,7 @@ def plan(
     """The new place of every counter: `skip` past the last address that the chain has seen.
 
     `counters` are those of another database, by account key: none falls behind them. Moves
-    nothing. Raises CommandError, also when the chain could not be asked about an address.
+    nothing. Raises CommandError, also if the chain could not be asked about an address.
     """
     # Counts calls but refuses none: a restore that stops for an hour keeps a shop closed.
     explorers = open_explorers(settings, Quota(db, sys.maxsize, clock))
@@ -82,14 +84,15 @@ def plan(
             is_used = _is_in_blocks(db, settings, run * MATCHED, clock, is_copy)
         for row in db.rows(merchants.ALL):
             used = _used_ahead(is_used, row, settings.network, run)
-            after = (used[-1] + 1 if used else row.next_index) + skip
+            after = _first_unused(row, used) + skip
             after = max(after, counters.get(row.account_key, 0))
             moves.append(_move(db, row, settings.network, used, after))
     except InvalidChild as error:
         raise CommandError(f"nothing was changed: {error}") from None
     except ExplorerError as error:
-        remedy = "" if settings.explorers else OF_PEERS
-        message = f"nothing was changed, the chain must be asked first: {error}{remedy}"
+        message = f"nothing was changed, the chain must be asked first: {error}"
+        if not settings.explorers:
+            message += OF_PEERS
         raise CommandError(message) from None
     finally:
         explorers.close()
@@ -99,14 +102,17 @@ def plan(
 def _is_in_blocks(
     db: Database, settings: Settings, most: int, clock: Clock, is_copy: bool
 ) -> Callable[[str], bool]:
-    """A test for addresses that blocks since the backup pay, among each merchant's next `most`."""
+    """Tells whether blocks since the backup pay an address, one of each merchant's next `most`."""
     watched: dict[str, bytes] = {}
     for row in db.rows(merchants.ALL):
         account = stored_account(row.descriptor)
-        for script in map(account.script, range(row.next_index, row.next_index + most)):
+        for index in range(row.next_index, row.next_index + most):
+            script = account.script(index)
             watched[address_of(script, settings.network)] = script
-    scripts = set(watched.values())
-    paid = scripts_paid_since(db, settings, clock, scripts, is_copy) if scripts else ()
+    paid: Set[bytes] = set()
+    if watched:
+        scripts = set(watched.values())
+        paid = scripts_paid_since(db, settings, clock, scripts, is_copy)
 
     def is_used(address: str) -> bool:
         if address not in watched:
@@ -124,7 +130,7 @@ def _used_ahead(
     """Used indexes from the counter on, up to `run` unused ones in a row. Raises ExplorerError."""
     used: list[int] = []
     index = merchant.next_index
-    while index < (used[-1] + 1 if used else merchant.next_index) + run:
+    while index < _first_unused(merchant, used) + run:
         if is_used(derive(merchant.descriptor, index, network)):
             used.append(index)
         if len(used) > MOST_USED:
@@ -133,13 +139,28 @@ def _used_ahead(
     return used
 
 
+def _first_unused(merchant: Merchant, used: Sequence[int]) -> int:
+    """The index after the last used one, or the counter's."""
+    if used:
+        return used[-1] + 1
+    return merchant.next_index
+
+
 def _move(
     db: Database, row: Merchant, network: Network, used: list[int], after: int
 ) -> Move:
     parse_account(row.descriptor, network)  # refuses what is no account of this network
-    first = tuple(derive(row.descriptor, n, network) for n in range(SHOWN))
+    first = tuple(derive(row.descriptor, index, network) for index in range(SHOWN))
     gap = gap_of_merchant(db, changed(row, next_index=after), used)
-    return Move(row.id, row.name, row.next_index, tuple(used), after, gap.limit, first)
+    return Move(
+        merchant_id=row.id,
+        merchant=row.name,
+        before=row.next_index,
+        used=tuple(used),
+        next_index=after,
+        gap_limit=gap.limit,
+        addresses=first,
+    )
 
 
 def apply_moves(db: Database, moves: Iterable[Move]) -> None:

@@ -6,6 +6,7 @@ Its addresses are derived again: a wrong one would take or hide payments.
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from btcpay.backup.address_counters import Agree, Clock, Move, apply_moves, plan
@@ -25,12 +26,13 @@ from storage.queries import idempotency, merchants, meta, receivers
 from storage.queries.lists import exports, keyset
 from storage.versions import migrate
 
-AT_ONCE = 10_000  # invoices in memory
+# Invoices in memory.
+AT_ONCE = 10_000
 
 
 @dataclass(frozen=True)
 class Restored:
-    """Migrations that the copy needed, its counters' moves, where the old database is kept."""
+    """The migrations that the copy needed, its counters' moves, and where the old database is."""
 
     migrated: list[str]
     moves: list[Move]
@@ -40,26 +42,25 @@ class Restored:
 def restore(
     path: Path, settings: Settings, file: Path, skip: int, agree: Agree, clock: Clock
 ) -> Restored:
-    """The SQLite database at `path` becomes what the backup was. Raises CommandError.
+    """Puts the backup in the place of the SQLite database at `path`. Raises CommandError.
 
-    In this order:
-
-    1. The backup is copied beside the database, found whole and of this network, and migrated.
+    1. The backup is copied beside the database, checked (whole, of this network), and migrated.
     2. Addresses and scripts are derived again, the chain is asked, the owner agrees, and the
        copy's counters are moved.
-    3. With the database to itself: facts that must not be forgotten go into the copy, its
-       contents are set aside, and the copy's take their place in one transaction.
+    3. While nobody else uses the database: facts that must not be forgotten go into the copy, the
+       database's contents are set aside, and the copy's take their place in one transaction.
     """
     _require(file)
     refuse_own(path, file)
     with (
-        _to_itself(settings, path) as place_has,
+        _alone(settings, path) as present,
         sqlite_file.new_file(path, "restoring") as new,
     ):
-        restored = _prepare(settings, file, new, skip, agree, clock, place_has)
+        restored = _prepare(settings, file, new, skip, agree, clock, present)
         with sqlite_file.alone(path) as place:
             old_database.keep_newer(place, new)
-            aside = old_database.set_aside(place, path, f"{clock():%Y%m%dT%H%M%S.%fZ}")
+            now_text = f"{clock():%Y%m%dT%H%M%S.%fZ}"
+            aside = old_database.set_aside(place, path, now_text)
             sqlite_file.replace(place, new)
     return replace(restored, aside=aside)
 
@@ -67,7 +68,7 @@ def restore(
 def carry_over(
     db: Database, settings: Settings, file: Path, skip: int, agree: Agree, clock: Clock
 ) -> Restored:
-    """A SQLite backup becomes what is in a server's new database. Raises CommandError.
+    """Puts a SQLite backup into a server's new database. Raises CommandError.
 
     Works like `restore`, but on a copy beside the backup.
     """
@@ -77,7 +78,7 @@ def carry_over(
             f"{file} is not an SQLite backup: use pg_restore, as {DOCS} says"
         )
     to_postgres.require_empty(db)
-    sqlite_file.discard_all(file, "carrying")  # of one that was killed
+    sqlite_file.discard_all(file, "carrying")  # copies of a run that was killed
     with sqlite_file.new_file(file, "carrying") as new:
         restored = _prepare(settings, file, new, skip, agree, clock, Place())
         to_postgres.carry_over(new, db)
@@ -102,11 +103,11 @@ def _prepare(
     skip: int,
     agree: Agree,
     clock: Clock,
-    has: Place,
+    present: Place,
 ) -> Restored:
-    """Makes `new` of the backup: of this version, counters moved, no idempotency key held.
+    """Makes `new` from the backup: of this version, counters moved, no idempotency key held.
 
-    No counter falls behind that of the database in place.
+    No counter falls behind that of the `present` database.
     """
     url = f"sqlite:///{new}"
     sqlite_file.copy(file, new)
@@ -120,12 +121,12 @@ def _prepare(
     migrated = migrate(url, settings.network.name)
     with closing(open_database(url)) as db:
         _derive_again(db, settings.network)
-        moves = plan(db, settings, skip, clock, has.counters)
-        kept = {row.account_key for row in db.rows(merchants.ALL)}
-        lost = sorted(has.names[account] for account in has.names.keys() - kept)
-        agree(
-            moves, lost, [row.command for row in db.rows(receivers.LIST) if row.command]
-        )
+        moves = plan(db, settings, skip, clock, present.counters)
+        accounts = {row.account_key for row in db.rows(merchants.ALL)}
+        lost_accounts = present.names.keys() - accounts
+        lost = sorted(present.names[account] for account in lost_accounts)
+        programs = [row.command for row in db.rows(receivers.LIST) if row.command]
+        agree(moves, lost, programs)
         apply_moves(db, moves)
         with db.write():
             db.run(idempotency.FREE)
@@ -134,71 +135,70 @@ def _prepare(
 
 
 def _derive_again(db: Database, network: Network) -> None:
-    """Raises CommandError for an address or a script that is not its account key's.
+    """Raises CommandError if an invoice's address or script is not its account key's.
 
-    Money would come to somebody else, or would not be found.
+    Its money would come to somebody else, or would not be found.
     """
     for merchant in db.rows(merchants.ALL):
-        for rows in keyset.pages(
-            db, exports.INVOICES, AT_ONCE, merchant_id=merchant.id
-        ):
-            for row in rows:
-                _require_own(merchant, row, network)
+        pages = keyset.pages(db, exports.INVOICES, AT_ONCE, merchant_id=merchant.id)
+        for row in chain.from_iterable(pages):
+            _require_own(merchant, row, network)
 
 
 def _require_own(merchant: Merchant, invoice: Invoice, network: Network) -> None:
-    where = f"nothing was changed: invoice {invoice.id} of {merchant.name}"
+    subject = f"nothing was changed: invoice {invoice.id} of {merchant.name}"
     try:
         script = stored_account(merchant.descriptor).script(invoice.address_index)
     except InvalidChild as error:
-        raise CommandError(f"{where}: {error}") from None
-    address = invoice.deposit_address
-    if address != (derived := address_of(script, network)):
+        raise CommandError(f"{subject}: {error}") from None
+    address = address_of(script, network)
+    if invoice.deposit_address != address:
         raise CommandError(
-            f"{where} has {address}, not the address {derived} of its account key"
+            f"{subject} has {invoice.deposit_address},"
+            f" not the address {address} of its account key"
         )
     if invoice.script != script.hex():
         raise CommandError(
-            f"{where} has {invoice.script}, not the script of its address"
+            f"{subject} has {invoice.script}, not the script of its address"
         )
 
 
-def _refuse_network(file: Path, found: str | None, said: str) -> None:
-    if found not in (None, said):
+def _refuse_network(file: Path, network: str | None, own_network: str) -> None:
+    if network not in (None, own_network):
         raise CommandError(
-            f"{file} belongs to {found}, but BLOCKTILL_NETWORK says {said}"
+            f"{file} belongs to {network}, but BLOCKTILL_NETWORK says {own_network}"
         )
 
 
 @contextmanager
-def _to_itself(settings: Settings, path: Path) -> Iterator[Place]:
-    """Holds the lock of the checks; yields what the database in place has.
+def _alone(settings: Settings, path: Path) -> Iterator[Place]:
+    """Holds the lock of the checks; yields what the present database has.
 
-    Raises CommandError when the database is in use, or of another network.
+    Raises CommandError if the database is in use, or of another network.
     """
-    has = Place()
+    present = Place()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     url = settings.database_url
-    with locks.only_one(open_database(url), url, "check") as free:
-        if not free:
+    with locks.only_one(open_database(url), url, "check") as is_free:
+        if not is_free:
             raise CommandError(f"a check or another restore uses {path}: stop it first")
-        for purpose in ("restoring", "aside"):  # of a restore that was killed
+        for purpose in ("restoring", "aside"):  # copies of a restore that was killed
             sqlite_file.discard_all(path, purpose)
         if path.exists():
             with sqlite_file.alone(path) as place:
-                has = old_database.look_into(place)
-            if (
-                has.version == versions.OLDER
-            ):  # with counters that cannot be read for certain
-                raise CommandError(sqlite_file.older(path))
-            if (
-                has.version or versions.VERSION
-            ) < versions.VERSION:  # with other columns
-                raise CommandError(
-                    f"{path} is at version {has.version}: run `blocktill migrate` first"
-                )
-        _refuse_network(path, has.network, settings.network.name)
-        yield has
+                present = old_database.look_into(place)
+            _require_version(path, present.version)
+        _refuse_network(path, present.network, settings.network.name)
+        yield present
+
+
+def _require_version(path: Path, version: int | None) -> None:
+    if version == versions.OLDER:  # its counters cannot be read for certain
+        raise CommandError(sqlite_file.older(path))
+    if version and version < versions.VERSION:  # it has other columns
+        raise CommandError(
+            f"{path} is at version {version}: run `blocktill migrate` first"
+        )
 
 
 def _require(file: Path) -> None:

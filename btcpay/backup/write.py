@@ -18,9 +18,9 @@ DOCS = "docs/operators/backup.md"
 def write_backup(
     database_url: str, file: Path, overwrite: bool = False
 ) -> tuple[int, str | None]:
-    """Writes the backup to `file` once found whole; returns its version and network.
+    """Writes the backup to `file` if the copy is whole; returns its version and network.
 
-    Raises CommandError, and leaves what `file` was before.
+    If it raises CommandError, `file` is as it was before.
     """
     path = sqlite_path(database_url)
     if path is None:
@@ -36,15 +36,15 @@ def write_backup(
     sqlite_file.discard_all(file, "part")
     with sqlite_file.new_file(file, "part") as part:
         sqlite_file.copy(path, part)
-        found = sqlite_file.inspect(part, path)
+        version_and_network = sqlite_file.inspect(part, path)
         sqlite_file.publish(part, file)
-    return found
+    return version_and_network
 
 
 def note_backup(database_url: str, at: datetime) -> str:
-    """Notes for the merchant's pages when a backup was made; returns "", or why it could not.
+    """Notes for the merchant's pages when a backup was made; returns "", or why it cannot.
 
-    A database of any version takes the fact. One that takes no writes can still be backed up.
+    A database of any version can note it. One that takes no writes can still be backed up.
     """
     with closing(open_database(database_url)) as db:
         try:
@@ -56,10 +56,11 @@ def note_backup(database_url: str, at: datetime) -> str:
 
 def refuse_own(path: Path, file: Path) -> None:
     """Raises CommandError if `file` is the database at `path`, or SQLite's own beside it."""
-    own = [
+    own_files = [
         Path(f"{path}{suffix}").resolve() for suffix in ("", "-wal", "-shm", "-journal")
     ]
-    if file.resolve() in own or (
-        file.exists() and path.exists() and file.samefile(path)
-    ):
+    is_own = file.resolve() in own_files
+    if file.exists() and path.exists() and file.samefile(path):
+        is_own = True
+    if is_own:
         raise CommandError(f"{file} is the database itself")

@@ -6,6 +6,7 @@ Source: BIP32, BIP44, BIP49, BIP84, BIP86, SLIP-132, BIP380; Bitcoin Core's desc
 import functools
 import re
 import unicodedata
+from typing import NamedTuple
 
 from btcpay.bitcoin.address import (
     DUST_LIMITS_SATS,
@@ -27,30 +28,47 @@ from btcpay.values.networks import Network
 from storage.database import Row
 from storage.models import Merchant
 
-MOST_IN_RANGE = 1_000_000  # Bitcoin Core refuses a longer range
-# The descriptor of an account whose key alone is given.
-_FORMS = {
+# Bitcoin Core refuses a longer range.
+MOST_IN_RANGE = 1_000_000
+# The account's descriptor if only its key is given, by the type of its scripts.
+_DESCRIPTORS = {
     "p2wpkh": "wpkh({}/0/*)",  # BIP84
     "p2sh-p2wpkh": "sh(wpkh({}/0/*))",  # BIP49
     "p2pkh": "pkh({}/0/*)",  # BIP44
     "p2tr": "tr({}/0/*)",  # BIP86
 }
-SCRIPT_TYPES = tuple(_FORMS)
+SCRIPT_TYPES = tuple(_DESCRIPTORS)
 # The length of an account's scripts, by the outermost name of its descriptor.
 _SCRIPT_BYTES = {"wpkh": 22, "sh": 23, "pkh": 25, "tr": 34, "wsh": 34}
-# Code points of a seed word with its number: 16 letters, each of up to four parts (Korean, NFD).
+# Code points of a seed word with its number: 16 letters, each with up to four (Korean in NFD).
 MAX_WORD = 70
+_BETWEEN_WORDS = re.compile(r"[\s,;]+")
+_SEED_WORD = re.compile(r"([0-9]{1,2}[.):])?[^\W\d_]{1,16}")
 
-# SLIP-132 version bytes: (main network?, the script type that the prefix promises, prefix).
-# xpub and tpub promise none, so BIP84 holds unless --script says otherwise.
+
+class KeyVersion(NamedTuple):
+    """The meaning of an extended public key's version bytes (SLIP-132).
+
+    `script_type` is None for xpub and tpub, which name none: BIP84 holds unless --script says
+    otherwise.
+    """
+
+    is_main: bool
+    script_type: str | None
+    prefix: str
+
+
 _PUBLIC_VERSIONS = {
-    bytes.fromhex("0488b21e"): (True, None, "xpub"),
-    bytes.fromhex("049d7cb2"): (True, "p2sh-p2wpkh", "ypub"),
-    bytes.fromhex("04b24746"): (True, "p2wpkh", "zpub"),
-    bytes.fromhex("043587cf"): (False, None, "tpub"),
-    bytes.fromhex("044a5262"): (False, "p2sh-p2wpkh", "upub"),
-    bytes.fromhex("045f1cf6"): (False, "p2wpkh", "vpub"),
+    bytes.fromhex("0488b21e"): KeyVersion(True, None, "xpub"),
+    bytes.fromhex("049d7cb2"): KeyVersion(True, "p2sh-p2wpkh", "ypub"),
+    bytes.fromhex("04b24746"): KeyVersion(True, "p2wpkh", "zpub"),
+    bytes.fromhex("043587cf"): KeyVersion(False, None, "tpub"),
+    bytes.fromhex("044a5262"): KeyVersion(False, "p2sh-p2wpkh", "upub"),
+    bytes.fromhex("045f1cf6"): KeyVersion(False, "p2wpkh", "vpub"),
 }
+# The versions that descriptors know (BIP380).
+_XPUB = bytes.fromhex("0488b21e")
+_TPUB = bytes.fromhex("043587cf")
 
 
 def parse_account(
@@ -58,8 +76,8 @@ def parse_account(
 ) -> Descriptor:
     """The account that a descriptor or an extended public key names.
 
-    `script_type` overrides the kind of addresses that a key's prefix says. Raises CommandError,
-    whose message never repeats the key.
+    `script_type`: the kind of addresses if the key's prefix names none. Raises CommandError, whose
+    message never repeats the key.
     """
     if are_seed_words(text):
         raise CommandError(
@@ -75,11 +93,17 @@ def parse_account(
         )
     account = stored_account(text)
     if account.is_main != network.main_keys:
-        other = "mainnet" if account.is_main else "a test network"
         raise CommandError(
-            f"its keys are for {other}, but BLOCKTILL_NETWORK is {network.name}"
+            f"its keys are for {_network_kind(account.is_main)},"
+            f" but BLOCKTILL_NETWORK is {network.name}"
         )
     return account
+
+
+def _network_kind(is_main: bool) -> str:
+    if is_main:
+        return "mainnet"
+    return "a test network"
 
 
 def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
@@ -98,51 +122,57 @@ def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
         )
     if payload[:4] not in _PUBLIC_VERSIONS:
         raise CommandError("this is not an xpub, ypub, zpub, tpub, upub or vpub")
-    main, promised, prefix = _PUBLIC_VERSIONS[payload[:4]]
-    if main != network.main_keys:
-        other = "mainnet" if main else "a test network"
+    version = _PUBLIC_VERSIONS[payload[:4]]
+    if version.is_main != network.main_keys:
         raise CommandError(
-            f"this {prefix} is for {other}, but BLOCKTILL_NETWORK is {network.name}"
+            f"this {version.prefix} is for {_network_kind(version.is_main)},"
+            f" but BLOCKTILL_NETWORK is {network.name}"
         )
-    if promised and script_type and promised != script_type:
+    if version.script_type and script_type and version.script_type != script_type:
         raise CommandError(
-            f"a {prefix} means {promised}, but --script says {script_type}"
+            f"a {version.prefix} means {version.script_type},"
+            f" but --script says {script_type}"
         )
     try:
         ExtendedKey.parse(payload)
     except DecodeError as error:
         raise CommandError(f"this extended key is invalid: {error}") from None
-    version = (
-        "0488b21e" if main else "043587cf"
-    )  # the only ones that descriptors know (BIP380)
-    plain = b58check_encode(bytes.fromhex(version) + payload[4:])
-    return _FORMS[script_type or promised or "p2wpkh"].format(plain)
+    version_bytes = _TPUB
+    if version.is_main:
+        version_bytes = _XPUB
+    key = b58check_encode(version_bytes + payload[4:])
+    descriptor = _DESCRIPTORS[script_type or version.script_type or "p2wpkh"]
+    return descriptor.format(key)
 
 
 def are_seed_words(text: str) -> bool:
     """True for a text like a wallet's mnemonic (BIP39), numbered or not, in any language."""
-    words = re.split(r"[\s,;]+", text.strip())
-    words = [word for word in words if not re.fullmatch(r"[0-9]{1,2}[.):]?", word)]
+    words = [
+        word for word in _BETWEEN_WORDS.split(text.strip()) if not _is_number(word)
+    ]
     if not 12 <= len(words) <= 24 or max(map(len, words)) > MAX_WORD:
         return False
     return all(
-        re.fullmatch(
-            r"([0-9]{1,2}[.):])?[^\W\d_]{1,16}", unicodedata.normalize("NFC", word)
-        )
-        for word in words
+        _SEED_WORD.fullmatch(unicodedata.normalize("NFC", word)) for word in words
     )
+
+
+def _is_number(word: str) -> bool:
+    """True for the number before a seed word, as in "1", "1." and "1)"."""
+    return re.fullmatch(r"[0-9]{1,2}[.):]?", word) is not None
 
 
 def holds_secret(text: str) -> bool:
-    """True for what looks like seed words, and where any word is a private key."""
-    return are_seed_words(text) or any(
-        map(is_private, re.findall(r"\b\w{51,112}\b", text))
-    )
+    """True if the text looks like seed words, or if any word of it is a private key."""
+    if are_seed_words(text):
+        return True
+    long_words = re.findall(r"\b\w{51,112}\b", text)
+    return any(is_private(word) for word in long_words)
 
 
 @functools.lru_cache(maxsize=1024)
 def stored_account(descriptor: str) -> Descriptor:
-    """Parsed once for each merchant and process. Raises CommandError."""
+    """The parsed descriptor; each is parsed once for each process. Raises CommandError."""
     try:
         return parse(descriptor)
     except InvalidDescriptor as error:
@@ -165,9 +195,10 @@ def at_index(descriptor: str, index: int, network: Network) -> tuple[bytes, str]
 
 def dust_limit_of(script: str) -> int:
     """The least that can be sent to an invoice's script, which is in hex. Raises BadRow."""
-    if len(script) // 2 not in DUST_LIMITS_SATS:
+    script_bytes = len(script) // 2
+    if script_bytes not in DUST_LIMITS_SATS:
         raise BadRow(f"{script!r} is no script of ours")
-    return DUST_LIMITS_SATS[len(script) // 2]
+    return DUST_LIMITS_SATS[script_bytes]
 
 
 def dust_limit_of_account(descriptor: str) -> int:

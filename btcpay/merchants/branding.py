@@ -1,4 +1,4 @@
-"""Pure checks of a merchant's logo, accent and way back.
+"""Checks of a merchant's logo, accent and links back to the shop. Pure.
 
 An accent is the colour of the page's one button. Contrast is WCAG 2.2's, from 1 to 21.
 """
@@ -18,8 +18,10 @@ SHAPE_CONTRAST = 3.0
 LIGHT_PAGE = "#ffffff"
 DARK_PAGE = "#15181d"
 
-MAX_LOGO_BYTES = 65_536  # it is the heaviest part of a page that is about 17 kB
-INVOICE = "{invoice}"  # in an address, the place of the invoice's id
+# A logo is the heaviest part of a page that otherwise has about 17 kB.
+MAX_LOGO_BYTES = 65_536
+# Stands in an address for the invoice's id.
+INVOICE = "{invoice}"
 # No SVG: it can carry scripts.
 _SIGNATURES = {
     "image/png": re.compile(rb"\x89PNG\r\n\x1a\n.{4}IHDR", re.DOTALL),
@@ -30,9 +32,9 @@ _SIGNATURES = {
 
 def luminance(colour: str) -> float:
     """Relative luminance of `#rrggbb`, 0 to 1 (WCAG 2.2, "relative luminance")."""
-    red, green, blue = (
-        _linear(int(colour[place : place + 2], 16) / 255) for place in (1, 3, 5)
-    )
+    red = _linear(int(colour[1:3], 16) / 255)
+    green = _linear(int(colour[3:5], 16) / 255)
+    blue = _linear(int(colour[5:7], 16) / 255)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -59,20 +61,22 @@ def checked_accent(text: str) -> str:
     accent = text.strip().lower()
     if not re.fullmatch("#[0-9a-f]{6}", accent):
         raise CommandError("the accent must be a colour such as '#2563eb'")
-    for page, name, advice in (
-        (LIGHT_PAGE, "the light page", "a darker"),
-        (DARK_PAGE, "the dark page", "a lighter"),
-    ):
-        if (low := contrast(accent, page)) < SHAPE_CONTRAST:
-            raise CommandError(
-                f"the contrast of {accent} is too low ({low:.1f}:1 against {name},"
-                f" {SHAPE_CONTRAST}:1 is needed): choose {advice} one"
-            )
+    _require_contrast(accent, LIGHT_PAGE, "the light page", "a darker")
+    _require_contrast(accent, DARK_PAGE, "the dark page", "a lighter")
     return accent
 
 
+def _require_contrast(accent: str, page: str, page_name: str, advice: str) -> None:
+    ratio = contrast(accent, page)
+    if ratio < SHAPE_CONTRAST:
+        raise CommandError(
+            f"the contrast of {accent} is too low ({ratio:.1f}:1 against {page_name},"
+            f" {SHAPE_CONTRAST}:1 is needed): choose {advice} one"
+        )
+
+
 def image_type(content: bytes) -> str:
-    """The media type by the first bytes. Raises CommandError for anything else, or too much."""
+    """The media type, by the first bytes. Raises CommandError if it is no image, or too large."""
     if len(content) > MAX_LOGO_BYTES:
         raise CommandError(f"the logo must have at most {MAX_LOGO_BYTES} bytes")
     for media_type, signature in _SIGNATURES.items():
@@ -82,9 +86,10 @@ def image_type(content: bytes) -> str:
 
 
 def checked_url(text: str) -> str:
-    """An address to lead back to. Raises CommandError for anything but a plain web address.
+    """The address to lead back to, in ASCII. Raises CommandError if it is no plain web address.
 
-    A bar, as in OpenCart's, is encoded: URLs may not contain one, and browsers leave it.
+    A bar, which OpenCart's addresses have, is encoded: URLs may not contain one, and browsers leave
+    it as it is.
     """
     url = _in_ascii(text.strip().replace("|", "%7C"))
     if len(url) > MAX_URL_CHARACTERS or not re.fullmatch(r"https?://[!-~]+", url):
@@ -107,7 +112,7 @@ def checked_url(text: str) -> str:
 
 
 def _in_ascii(url: str) -> str:
-    """The address with a host of other letters in ASCII; any other address as it is."""
+    """The address with its host in ASCII; if it cannot be read, the address as it is."""
     try:
         return web_url(url)
     except ValueError:
@@ -116,11 +121,14 @@ def _in_ascii(url: str) -> str:
 
 def brand_columns(logo: bytes | None = None, **texts: str | None) -> dict[str, Any]:
     """The given logo, name, accent and contact as columns of the brand. Raises CommandError."""
-    columns: dict[str, Any] = {
-        name: checked_accent(text) if name == "accent" else checked_line(name, text)
-        for name, text in texts.items()
-        if text is not None
-    }
+    columns: dict[str, Any] = {}
+    for name, text in texts.items():
+        if text is None:
+            continue
+        if name == "accent":
+            columns[name] = checked_accent(text)
+        else:
+            columns[name] = checked_line(name, text)
     if logo is not None:
         columns |= {
             "logo": logo,

@@ -1,4 +1,4 @@
-"""API keys: made from the secure source, stored as SHA-256, found by it."""
+"""API keys: their random secrets are stored as SHA-256, and found by it."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -42,24 +42,26 @@ def issue(
 ) -> IssuedKey:
     """Stores a new key of scope `read` or `write`; a plug-in's has a store and permissions too.
 
-    If the id and the secret's characters are given, repeating the call makes no second key.
+    If `id` and `characters`, those of the secret, are given, a second call makes no second key.
     """
-    prefix = "sk_live_" if network.name == "mainnet" else "sk_test_"
+    prefix = "sk_test_"
+    if network.name == "mainnet":
+        prefix = "sk_live_"
     secret = prefix + (characters or random_base62(SECRET_CHARACTERS))
-    issued = IssuedKey(id or new_id("key"), scope, name, secret)
+    key = IssuedKey(id or new_id("key"), scope, name, secret)
     db.run(
         keys.ADD,
-        id=issued.id,
+        id=key.id,
         merchant_id=merchant_id,
         name=name,
         scope=scope,
-        secret_sha256=sha256_of(issued.secret),
-        last_four=issued.secret[-4:],
+        secret_sha256=sha256_of(secret),
+        last_four=secret[-4:],
         created_at=to_ms(now),
         store_id=store_id,
         permissions=permissions,
     )
-    return issued
+    return key
 
 
 def revoke(db: Database, key_id: str, now: datetime) -> None:
@@ -74,14 +76,22 @@ def rotate(
 ) -> IssuedKey:
     """A new key in place of an old one, which works until its grace is over.
 
-    Raises CommandError when there is none, or it was revoked or rotated before.
+    Raises CommandError if there is none, or it was revoked or rotated before.
     """
     old = db.named(keys.BY_ID, f"key {key_id!r}", id=key_id)
     with db.write():
         if db.run(keys.EXPIRE, id=key_id, at=to_ms(now + grace)) != 1:
             raise CommandError(f"the key {key_id} is already revoked or rotated")
-        again = (old.store_id, old.permissions)
-        return issue(db, network, old.merchant_id, old.scope, old.name, now, *again)
+        return issue(
+            db,
+            network,
+            old.merchant_id,
+            old.scope,
+            old.name,
+            now,
+            store_id=old.store_id,
+            permissions=old.permissions,
+        )
 
 
 def caller_of(db: Database, secret: str, now: datetime) -> keys.Caller | None:

@@ -1,4 +1,4 @@
-"""Merchants: who is paid, by the account key of a wallet, and how far that wallet must look.
+"""Merchants: who is paid, by the account key of a wallet, and the gap limit that it needs.
 
 The gap limit (BIP44) is the number of unused addresses in a row that a wallet looks at, mostly 20.
 If more invoices in a row stay unpaid, the wallet does not show the next payment.
@@ -25,17 +25,18 @@ from storage.statement import as_dict, changed
 
 # The used share of a limit at which a merchant is warned: with 20, five more may go unpaid.
 EARLY = Fraction(3, 4)
-MOST_READ = (
-    1_000  # characters of a name: seed words are longer than one, and are told apart
-)
-USUAL_GAP_LIMIT = 20  # of most wallets; used until the merchant notes another one
-MARGIN = 100  # added to today's need when a limit is set, so that it need not be raised every week
+# Characters of a name that are read: seed words are longer than a name, and must be recognised.
+MOST_READ = 1_000
+# Most wallets have this limit; it is used until the merchant notes another one.
+USUAL_GAP_LIMIT = 20
+# Added to today's need when a limit is set, so that it need not be raised every week.
+MARGIN = 100
 
 
 def find_merchant(db: Database, name: str) -> Merchant:
-    """The merchant of that name. Raises CommandError when there is none."""
-    known = f"merchant {name!r}; `blocktill merchant list` lists them"
-    return db.named(merchants.BY_NAME, known, name=name)
+    """The merchant of that name. Raises CommandError if there is none."""
+    missing = f"merchant {name!r}; `blocktill merchant list` lists them"
+    return db.named(merchants.BY_NAME, missing, name=name)
 
 
 def checked_name(name: str) -> str:
@@ -55,10 +56,11 @@ def checked_name(name: str) -> str:
 
 
 def refuse_taken(db: Database, account: Descriptor) -> None:
-    """Raises CommandError for a key that another merchant has."""
-    if taken := db.row(merchants.BY_ACCOUNT_KEY, account_key=account.identity):
+    """Raises CommandError if another merchant has this key."""
+    owner = db.row(merchants.BY_ACCOUNT_KEY, account_key=account.identity)
+    if owner is not None:
         raise CommandError(
-            f"merchant {taken.name} has this key already: use that merchant, or give this one"
+            f"merchant {owner.name} has this key already: use that merchant, or give this one"
             " another account of the wallet"
         )
 
@@ -68,7 +70,7 @@ def add_merchant(
 ) -> Merchant:
     """Stores a merchant with its empty balance; returns the whole row.
 
-    Raises CommandError for a name or a key that another one has.
+    Raises CommandError if another one has this name or key.
     """
     name = checked_name(name)
     refuse_taken(db, account)
@@ -94,18 +96,16 @@ def add_merchant(
 def set_brand(
     db: Database, merchant_id: int, change: Values, clear: bool = False
 ) -> Brand:
-    """Changes columns of a merchant's brand, such as `branding.brand_columns` made; the whole row.
+    """Changes columns of a merchant's brand, as `branding.brand_columns` makes them.
 
-    `clear` first removes the former look of its pages. With neither, nothing is written.
+    Returns the whole row. `clear` first removes the former look of its pages. With neither, nothing
+    is written.
     """
     with db.write():
         row = db.row(merchants.BRAND, merchant_id=merchant_id) or merchants.BLANK
-        new: Values = {
-            **(merchants.PLAIN if clear else {}),
-            **change,
-            "merchant_id": merchant_id,
-        }
-        row = changed(row, **new)
+        if clear:
+            row = changed(row, **merchants.PLAIN)
+        row = changed(row, **change | {"merchant_id": merchant_id})
         if clear or change:
             db.run(merchants.PUT_BRAND, **as_dict(row))
     return row
@@ -127,7 +127,7 @@ def set_timezone(db: Database, merchant_id: int, timezone: str) -> None:
 def set_mail(
     db: Database, merchant_id: int, change: Values, now: datetime
 ) -> MerchantMail:
-    """Changes where a merchant gets mail; the whole row. Without a change nothing is written."""
+    """Changes where a merchant gets mail; returns the whole row. An empty change writes nothing."""
     with db.write():
         row = db.row(receivers.MAIL_OF, merchant_id=merchant_id) or receivers.NO_MAIL
         row = changed(row, **change | {"merchant_id": merchant_id})
@@ -146,25 +146,33 @@ class Gap(NamedTuple):
     limit: int
 
     def is_well_within(self, wallet_gap_limit: int) -> bool:
-        """True where a wallet with this limit sees everything, and will for a while yet."""
+        """True if a wallet with this limit sees everything, and will for a while yet."""
         return self.limit <= wallet_gap_limit * EARLY
 
 
 def gap_of(
     last: int | None, widest: int | None, next_index: int, used: Sequence[int] = ()
 ) -> Gap:
-    """The gap of an account whose next invoice has that address.
+    """The gap of an account whose next invoice has the address at `next_index`.
 
     `last` and `widest` are those of `gaps.LAST_AND_WIDEST`; `used`: paid addresses beyond `last`,
     ascending.
     """
-    paid = [-1 if last is None else last, *used]
-    steps = pairwise([*paid, max(next_index, paid[-1] + 1)])
-    limit = max(widest or 0, *(after - before for before, after in steps))
-    return Gap(None if paid[-1] < 0 else paid[-1], limit)
+    before_first = -1
+    if last is None:
+        last = before_first
+    paid = [last, *used]
+    highest = paid[-1]
+    next_unused = max(next_index, highest + 1)
+    limit = widest or 0
+    for before, after in pairwise([*paid, next_unused]):
+        limit = max(limit, after - before)
+    if highest == before_first:
+        return Gap(None, limit)
+    return Gap(highest, limit)
 
 
 def gap_of_merchant(db: Database, merchant: Merchant, used: Sequence[int] = ()) -> Gap:
     """A merchant's gap, by the payments that the service has seen, unconfirmed ones too."""
-    known = db.only(gaps.LAST_AND_WIDEST, merchant_id=merchant.id)
-    return gap_of(*known, merchant.next_index, used)
+    last, widest = db.only(gaps.LAST_AND_WIDEST, merchant_id=merchant.id)
+    return gap_of(last, widest, merchant.next_index, used)

@@ -1,8 +1,8 @@
-"""The way into the merchant's pages: a link that works once, and the session that it opens.
+"""The login to the merchant's pages: a link that works once, and the session that it opens.
 
 Secrets are random: 142 bits in a link, which is short enough to be read out, 256 in a session's
-cookie. What is stored is their SHA-256. There are no passwords. While there is no merchant, another
-link lets a browser make one: the first run. BLOCKTILL_SETUP_TOKEN may name the token in it.
+cookie. Only their SHA-256 is stored. There are no passwords. While there is no merchant, another
+link lets a browser make the first one; BLOCKTILL_SETUP_TOKEN may set the token in it.
 """
 
 import re
@@ -35,9 +35,12 @@ from storage.statement import Typed
 S = TypeVar("S", bound=sessions.Session)
 
 LINK_LIFE = timedelta(milliseconds=sessions.LINK_LIFE_MS)
-LIFE = timedelta(days=30)  # after its last use
-BROWSER_CHARACTERS = 200  # of a User-Agent
-# The first that fits: nearly every browser also claims to be Chrome, Safari or both.
+# After a session's last use.
+LIFE = timedelta(days=30)
+# Characters of a User-Agent that are stored.
+BROWSER_CHARACTERS = 200
+# The first rule that fits names the browser: nearly every one also claims to be Chrome, Safari or
+# both.
 _BROWSERS = {
     "Edge": r"\bEdg(e|A|iOS)?/",
     "Samsung Internet": r"\bSamsungBrowser/",
@@ -51,8 +54,10 @@ _SYSTEMS = {
     "iPhone": "iPhone",
     "iPad": "iPad",
     "Windows": "Windows",
+    "ChromeOS": r"\bCrOS\b",
+    "macOS": "Mac OS X",
+    "Linux": "Linux|X11",
 }
-_SYSTEMS |= {"ChromeOS": r"\bCrOS\b", "macOS": "Mac OS X", "Linux": "Linux|X11"}
 
 
 def login_url(
@@ -69,7 +74,7 @@ def login_url(
 def log_in(
     db: Database, secret: str, former: str, browser: str, now: datetime
 ) -> str | None:
-    """Uses up a link and opens a session, whose secret it returns; None for a bad link.
+    """Uses up a link and opens a session; returns its secret, or None if the link is no good.
 
     `former`: the secret of the browser's present session ("" for none), which ends.
     """
@@ -87,7 +92,7 @@ def log_in(
 def open_session(
     db: Database, merchant_id: int, browser: str, now: datetime, till_only: int
 ) -> str:
-    """Opens a session, whose secret it returns."""
+    """Opens a session, and returns its secret."""
     secret = random_base62(SECRET_CHARACTERS)
     db.run(
         sessions.ADD,
@@ -103,7 +108,7 @@ def open_session(
 
 
 def session_of(db: Database, query: Typed[S], secret: str, now: datetime) -> S | None:
-    """The session of this secret; None for an unknown, ended or old one.
+    """The session with this secret; None if it is unknown, ended or too old.
 
     `query`: `sessions.BY_SECRET`, or one that is made from it.
     """
@@ -122,43 +127,47 @@ def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[MerchantS
 
 
 def end(db: Database, merchant_id: int, session_id: str) -> bool:
-    """Ends one session and all unused links, since it may have made them; False for an unknown."""
+    """Ends one session and all unused links, since it may have made them; False if unknown."""
+    if not is_id("ses", session_id):
+        return False
     with db.write():
-        known = is_id("ses", session_id)
-        known = (
-            known and db.run(sessions.END, id=session_id, merchant_id=merchant_id) == 1
-        )
-        if known:
-            db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
-        return known
+        ended = db.run(sessions.END, id=session_id, merchant_id=merchant_id)
+        if ended != 1:
+            return False
+        db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
+    return True
 
 
 def end_all(db: Database, merchant_id: int, but: str = "") -> int:
-    """Ends a merchant's unused links and all sessions `but` this one; returns how many sessions."""
+    """Ends a merchant's unused links, and all sessions `but` this one; returns their number."""
     with db.write():
         db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
         return db.run(sessions.END_OTHERS, merchant_id=merchant_id, id=but)
 
 
 def browser_and_system(user_agent: str) -> tuple[str, str]:
-    """Browser and system as people name them; a text that no rule knows is the browser itself."""
+    """Browser and system as people name them; the whole text and "" if no rule fits."""
     text = " ".join(user_agent.split())
-    browser = _first(_BROWSERS, text)
-    system = _first(_SYSTEMS, text)
+    browser = _first_match(_BROWSERS, text)
+    system = _first_match(_SYSTEMS, text)
     if browser:
         return (browser, system)
     return (text, "")
 
 
-def _first(rules: dict[str, str], text: str) -> str:
-    return next((name for name, rule in rules.items() if re.search(rule, text)), "")
+def _first_match(rules: dict[str, str], text: str) -> str:
+    for name, rule in rules.items():
+        if re.search(rule, text):
+            return name
+    return ""
 
 
 def start_url(db: Database, base_url: str, token: str = "") -> str | None:
-    """The link, which takes the place of the one before; None where there is a merchant."""
+    """A new link to make the first merchant; None if there is one. It replaces the link before."""
     if db.rows(merchants.ALL):
         return None
-    token = token or random_base62(ID_CHARACTERS)
+    if not token:
+        token = random_base62(ID_CHARACTERS)
     meta.put(db, meta.Key.START_SHA256, sha256_of(token))
     return f"{base_url}/merchant/start/{token}"
 
@@ -177,13 +186,13 @@ def make_first(
     browser: str,
     now: datetime,
 ) -> str | None:
-    """Makes the merchant and opens a session, whose secret it returns; None for a spent token.
+    """Makes the merchant and opens a session; returns its secret, or None if the token is spent.
 
-    `chosen`: the `name`, `currency`, `timezone` and `language`, checked. Raises CommandError for
-    what cannot be a merchant: then the token is as good as before.
+    `chosen`: the `name`, `currency`, `timezone` and `language`, checked. Raises CommandError if
+    they cannot make a merchant; the token is then as good as before.
     """
     with db.write():
-        meta.lock(db)  # of two browsers one comes first
+        meta.lock(db)  # two browsers come one after the other
         if not is_open(db, token):
             return None
         merchant = add_merchant(db, chosen["name"].strip(), account, now)
