@@ -376,7 +376,7 @@ class WalletLabels(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Exports(Hook):
-    """Asked by `exports/payments.py`, for each file."""
+    """Asked by `exports/payments.py` and `exports/labels.py`, for each file."""
 
     module = "exports"
     lines: ExportLines

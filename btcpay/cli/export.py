@@ -11,8 +11,8 @@ import click
 from btcpay.cli.output import json_lines, json_value
 from btcpay.cli.shell import Shell, with_json_shell, with_shell
 from btcpay.exports import payments
+from btcpay.exports.labels import label_lines
 from btcpay.exports.ledgers import FORMATS
-from btcpay.exports.payments import label_lines
 from btcpay.merchants.merchants import find_merchant
 from btcpay.values.times import in_zone, to_ms, zone_of
 from storage.database import Database

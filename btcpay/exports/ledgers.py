@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import chain
 from typing import NamedTuple
 
-from btcpay.exports.payments import csv_lines, defuse, table
+from btcpay.exports.csv_file import csv_lines, defuse, table
 from btcpay.languages.catalogs import catalog
 from btcpay.languages.formats import signs
 from storage.database import Row
@@ -18,13 +18,15 @@ KOINLY = "Koinly Date,Amount,Currency,Label,Net Worth Amount,Net Worth Currency,
 
 
 def _txid(record: Row) -> str:
-    if record["outputs"]:
-        return str(record["outputs"][0]).partition(":")[0]
-    return ""
+    if not record["outputs"]:
+        return ""
+    outpoint = str(record["outputs"][0])
+    return outpoint.partition(":")[0]
 
 
-def _words(record: Row) -> str:
-    return " · ".join(filter(None, (record["reference"], record["description"])))
+def _purpose(record: Row) -> str:
+    texts = [record["reference"], record["description"]]
+    return " · ".join(text for text in texts if text)
 
 
 def spreadsheet(records: Iterable[Row], language: str, zone: tzinfo) -> Iterator[str]:
@@ -34,58 +36,87 @@ def spreadsheet(records: Iterable[Row], language: str, zone: tzinfo) -> Iterator
     spreadsheet reads a day that is written as in ISO 8601.
     """
     gettext = catalog(language).gettext
-    mark = "," if signs(language)[10] == "," else "."
-    heads = [gettext("Day"), gettext("Time"), gettext("Invoice"), gettext("Reference")]
-    heads += [gettext("For"), gettext("Status"), gettext("Currency"), gettext("Amount")]
-    heads += [gettext("Tip"), "BTC", gettext("Transaction")]
-
+    heads = [
+        gettext("Day"),
+        gettext("Time"),
+        gettext("Invoice"),
+        gettext("Reference"),
+        gettext("For"),
+        gettext("Status"),
+        gettext("Currency"),
+        gettext("Amount"),
+        gettext("Tip"),
+        "BTC",
+        gettext("Transaction"),
+    ]
+    mark = "."
+    if signs(language)[10] == ",":
+        mark = ","
     # The separator that Excel expects there, and the one that it expects elsewhere.
-    separator, other = (",", ";") if language in ("en", "ja") else (";", ",")
+    separator = ";"
+    other = ","
+    if language in ("en", "ja"):
+        separator = ","
+        other = ";"
 
-    def cells(record: Row) -> list[str]:
-        at = datetime.fromisoformat(record["received_at"]).astimezone(zone)
-        texts = [
-            defuse(record[name] or "", other) for name in ("reference", "description")
-        ]
-        sums = [
-            record[name] or "" for name in ("value_at_receipt", "tip", "amount_btc")
-        ]
-        value, tip, btc = (text.replace(".", mark) for text in sums)
-        status = record["invoice_status"]  # what is of no invoice has none
-        texts += [status and gettext(status.capitalize()), record["currency"]]
-        began = [record["day"], f"{at:%H:%M}", record["invoice_id"]]
-        return [*began, *texts, value, tip, btc, _txid(record)]
+    def number(text: str | None) -> str:
+        return (text or "").replace(".", mark)
 
-    return chain(["\ufeff"], table(chain([heads], map(cells, records)), separator))
+    def line(record: Row) -> list[str]:
+        received_at = datetime.fromisoformat(record["received_at"]).astimezone(zone)
+        status = record["invoice_status"]
+        if status:  # a line without an invoice has none
+            status = gettext(status.capitalize())
+        return [
+            record["day"],
+            f"{received_at:%H:%M}",
+            record["invoice_id"],
+            defuse(record["reference"] or "", other),
+            defuse(record["description"] or "", other),
+            status,
+            record["currency"],
+            number(record["value_at_receipt"]),
+            number(record["tip"]),
+            number(record["amount_btc"]),
+            _txid(record),
+        ]
+
+    lines = chain([heads], map(line, records))
+    return chain(["\ufeff"], table(lines, separator))
 
 
 def koinly(records: Iterable[Row], _language: str, _zone: tzinfo) -> Iterator[str]:
     """Koinly's simple template: support.koinly.io, "How to create a custom CSV file"."""
+    return table(chain([KOINLY.split(",")], map(_koinly_line, records)))
 
-    def cells(record: Row) -> list[str]:
-        at = datetime.fromisoformat(record["received_at"])
-        value = record["value_at_receipt"]
-        coins = [
-            record["amount_btc"],
-            "BTC",
-            "" if record["amount_sats"] < 0 else "income",
-        ]
-        worth = [value, record["currency"]] if value else ["", ""]
-        return [
-            f"{at:%Y-%m-%d %H:%M} UTC",
-            *coins,
-            *worth,
-            defuse(_words(record)),
-            _txid(record),
-        ]
 
-    return table(chain([KOINLY.split(",")], map(cells, records)))
+def _koinly_line(record: Row) -> list[str]:
+    received_at = datetime.fromisoformat(record["received_at"])
+    label = "income"
+    if record["amount_sats"] < 0:
+        label = ""
+    worth = ""
+    worth_currency = ""
+    if record["value_at_receipt"]:
+        worth = record["value_at_receipt"]
+        worth_currency = record["currency"]
+    return [
+        f"{received_at:%Y-%m-%d %H:%M} UTC",
+        record["amount_btc"],
+        "BTC",
+        label,
+        worth,
+        worth_currency,
+        defuse(_purpose(record)),
+        _txid(record),
+    ]
 
 
 def beancount(records: Iterable[Row], _language: str, _zone: tzinfo) -> Iterator[str]:
-    """Transactions at their value at receipt; without one, bitcoin stand on both sides.
+    """Transactions at their value at receipt; without one, both sides are in bitcoin.
 
-    What settles no invoice has the flag `!`. Source: beancount.github.io, "Language Syntax".
+    A payment that settles no invoice has the flag `!`. Source: beancount.github.io, "Language
+    Syntax".
     """
     return chain([ACCOUNTS], map(_transaction, records))
 
@@ -94,19 +125,28 @@ def _transaction(record: Row) -> str:
     btc = record["amount_btc"]
     value = record["value_at_receipt"]
     currency = record["currency"]
-    worth = f" @@ {abs(Decimal(value))} {currency}" if value else ""
-    income = f"{-Decimal(value)} {currency}" if value else f"{-Decimal(btc)} BTC"
-    flag = "*" if record["settled"] or record["amount_sats"] < 0 else "!"
-    said = f"{_quoted(record['merchant'])} {_quoted(_words(record))}"
+    worth = ""
+    income = f"{-Decimal(btc)} BTC"
+    if value:
+        worth = f" @@ {abs(Decimal(value))} {currency}"
+        income = f"{-Decimal(value)} {currency}"
+    flag = "!"
+    if record["settled"] or record["amount_sats"] < 0:
+        flag = "*"
+    payee = _quoted(record["merchant"])
+    narration = _quoted(_purpose(record))
+    link = record["invoice_id"] or record["payment_id"]
     return (
-        f"{record['day']} {flag} {said} ^{record['invoice_id'] or record['payment_id']}\n"
+        f"{record['day']} {flag} {payee} {narration} ^{link}\n"
         f"  transaction: {_quoted(_txid(record))}\n"
         f"  Assets:Bitcoin  {btc} BTC{worth}\n  Income:Sales  {income}\n\n"
     )
 
 
 def _quoted(text: str) -> str:
-    return '"' + re.sub(r'(["\\])', r"\\\1", " ".join(text.split())) + '"'
+    line = " ".join(text.split())
+    escaped = re.sub(r'(["\\])', r"\\\1", line)
+    return f'"{escaped}"'
 
 
 class Format(NamedTuple):

@@ -11,7 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from btcpay.cli.export import export
-from btcpay.exports.payments import COLUMNS, cells, defuse, labels, payment_records
+from btcpay.exports.csv_file import cells, defuse
+from btcpay.exports.labels import labels
+from btcpay.exports.payments import COLUMNS, payment_records
 from btcpay.values.times import iso
 from storage.database import Database
 from storage.queries import merchants, payments

@@ -7,8 +7,9 @@ from datetime import UTC
 
 import pytest
 
+from btcpay.exports.csv_file import SUMS
 from btcpay.exports.ledgers import FORMATS
-from btcpay.exports.payments import COLUMNS, SUMS
+from btcpay.exports.payments import COLUMNS
 
 TEXTS = [
     "reference",

@@ -7,7 +7,8 @@ from itertools import chain
 
 from btcpay import hooks
 from btcpay.bitcoin.tx import parse_tx
-from btcpay.exports.payments import label_of, line_of
+from btcpay.exports.labels import label_of
+from btcpay.exports.payments import line_of
 from btcpay.parts.refunds import sent_queries
 from btcpay.parts.refunds.models import Refund
 from btcpay.parts.refunds.sent_queries import SentRefund

@@ -8,7 +8,9 @@ from urllib.parse import quote
 
 import pytest
 
-from btcpay.exports.payments import csv_lines, defuse, labels, payment_records
+from btcpay.exports.csv_file import csv_lines, defuse
+from btcpay.exports.labels import labels
+from btcpay.exports.payments import payment_records
 from btcpay.invoices import create, orders, quotes
 from btcpay.notify.events import events_after
 from btcpay.values.errors import CommandError
