@@ -1,13 +1,13 @@
-"""Every hook by which an optional part joins the core: its types, who asks for it, and when.
+"""Every hook by which an optional part joins the core: its types, and when it is called by whom.
 
-A part is a folder of btcpay/parts/. Its `__init__` lists the hooks that it brings (`HOOKS`). Each
-hook below names a module of the part, which ends with the hook filled in:
+A part is a folder of btcpay/parts/, whose `__init__` lists the part's hooks (`HOOKS`). Each hook
+below names a module of the part, which ends with the hook filled in:
 
     HOOK = hooks.AfterCheck(on_check=on_check)
 
-mypy compares each function there with its type on this page, the names of its arguments included.
-A part's module is imported when its hook is first asked for, so that a command of the check loads
-no web pages. Parts are asked in the order of their names.
+mypy compares each function there with its type on this page, including the names of its arguments.
+A part's module is imported when its hook is first needed, so that the check loads no web pages.
+Parts come in the order of their names.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
-if (
-    TYPE_CHECKING
-):  # for the types alone: this module imports nothing else of the project
+# For the types alone: this module imports nothing else of the project.
+if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime, tzinfo
     from decimal import Decimal
@@ -50,17 +49,17 @@ PARTS_FOLDER = Path(__file__).with_name("parts")
 
 
 class HookError(Exception):
-    """A part does not fit this page: a module or a name is misspelt, missing or not listed."""
+    """A part does not fit this page: a module or hook is misspelt, missing or not listed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hook:
-    """`module`: the name of the part's module that ends with this hook, filled in."""
+    """A hook of a part. `module`: the name of the part's module that ends with it, filled in."""
 
     module: ClassVar[str]
 
 
-# What is served
+# Pages
 
 
 class MakeBlueprint(Protocol):
@@ -78,9 +77,9 @@ class Pages(Hook):
 
 class FrameOf(Protocol):
     def __call__(self, db: Database, invoice: Invoice) -> dict[str, Any] | None:
-        """`origin`: the site that may show the invoice's page in a frame; None if none may.
+        """`origin`: the site that may show the invoice's page in a frame; None if no site may.
 
-        `leads_back`: True if the page goes back there by itself.
+        `leads_back`: True if the page goes back to that site by itself.
         """
 
 
@@ -102,7 +101,7 @@ class ReceiptLine(NamedTuple):
 
 class ReceiptLines(Protocol):
     def __call__(self, db: Database, invoice_id: str) -> Iterable[ReceiptLine]:
-        """What the part adds to a paid invoice's receipt, in the language of the request."""
+        """The part's lines of a paid invoice's receipt, in the language of the request."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,12 +116,12 @@ class ViewsOf(Protocol):
     def __call__(
         self, settings: Settings
     ) -> list[tuple[str, str, Callable[..., Response]]]:
-        """Method, path and view of each of the part's pages."""
+        """The method, the path and the view of each of the part's pages."""
 
 
 class MenuEntry(Protocol):
     def __call__(self) -> dict[str, Any]:
-        """`path`, `name`, and `drawn`, the path of an SVG."""
+        """The entry's `path` and `name`, and in `drawn` the SVG path of its icon."""
 
 
 class TodayLines(Protocol):
@@ -137,14 +136,14 @@ class InboxLines(Protocol):
 
 class MonthLines(Protocol):
     def __call__(self, visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
-        """Sentences on *Month*, about the time from `since_ms` to before `before_ms`."""
+        """Sentences on *Month*, about since_ms <= time < before_ms."""
 
 
 class InvoiceCard(Protocol):
     def __call__(
         self, visit: Visit, row: InvoiceWith, came_sats: int
     ) -> tuple[str, dict[str, Any]] | None:
-        """Template and values of a card on an invoice's page; None for no card.
+        """The template and the values of a card on an invoice's page; None for no card.
 
         `came_sats`: the sum of its confirmed payments.
         """
@@ -154,10 +153,10 @@ class InvoiceCard(Protocol):
 class MerchantViews(Hook):
     """Asked by the part `merchant_pages`, if there is one; `views` when the service starts.
 
-    Queries are parts of its own statements, asked for when it is imported, and are about the
-    `Merchant` of the outer query. `inbox` finds the ids of what waits for the merchant, on every
-    page: the invoice's if it is about one. `today_counts`: queries of one number each, by names
-    that no other part has; the slots `now` and `until` have the present and a week from now.
+    That part puts the queries into its own statements when it is imported; they are about the
+    `Merchant` of the outer query. `inbox`: the ids of what waits for the merchant, for every page;
+    the id is the invoice's if it is about one. `today_counts`: queries of one number each, by names
+    that no other part has; their parameters `now` and `until` are the present and a week from now.
     """
 
     module = "merchant_views"
@@ -184,8 +183,8 @@ class PlugInShop(Protocol):
 class PlugInOperations(Hook):
     """Asked by the part `greenfield`, if there is one, when it is imported.
 
-    `operations`: by method and path, the permission that is needed and the view. `rows`: the query
-    that finds the row which a path names, by the prefix of its id.
+    `operations`: the permission that is needed and the view, by method and path. `rows`: the query
+    for the row whose id is in a path, by the id's prefix.
     """
 
     module = "shop_views"
@@ -193,7 +192,7 @@ class PlugInOperations(Hook):
     rows: Mapping[str, Typed[Any]]
 
 
-# What follows the chain
+# The chain and its check
 
 
 class OpenPool(Protocol):
@@ -207,7 +206,7 @@ class OpenListener(Protocol):
     def __call__(
         self, settings: Settings, db: Database, now: Callable[[], datetime]
     ) -> Listener | None:
-        """What hears announcements between two runs; None if no source announces anything."""
+        """The listener for announcements between two runs; None if no source announces any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,7 +220,7 @@ class Sources(Hook):
 
 class Matches(Protocol):
     def __call__(self, db: Database, height: int, block: ProvenBlock) -> Any:
-        """What in the block at this height concerns the part; empty if nothing does.
+        """Whatever in the block at this height concerns the part; empty if nothing does.
 
         No transaction is open.
         """
@@ -238,19 +237,19 @@ class ConnectBlock(Protocol):
         prices: Mapping[str, Decimal],
         now: datetime,
     ) -> None:
-        """Stores what `matches` has found. `prices`, by currency, are empty for an old block."""
+        """Stores the `matches`. `prices`, by currency, are empty if the block is old."""
 
 
 class DisconnectBlocks(Protocol):
     def __call__(
         self, db: Database, settings: Settings, height: int, now: datetime
     ) -> None:
-        """Takes back what blocks above `height` brought, as they leave the chain."""
+        """Undoes the consequences of blocks above `height`, which leave the chain."""
 
 
 class KeepBlocks(Protocol):
     def __call__(self, db: Database, height: int) -> None:
-        """For a chain that is given up: gives `height` to what must not be taken back."""
+        """If the chain is given up: gives `height` to the rows that must not be undone."""
 
 
 class NeedsBlocks(Protocol):
@@ -267,10 +266,9 @@ class FirstNeededMs(Protocol):
 class Blocks(Hook):
     """Asked by `check/parts.py` for each block and each reorganisation.
 
-    `chain/progress.py` asks which blocks are needed at all.
-
-    `matches` is asked before the block is stored, the others after it, each in a transaction of the
-    part's own; what fails is tried again by itself.
+    `matches` is called before the block is stored. The block is connected or disconnected
+    afterwards, in a transaction of the part's own, and again by itself if that fails.
+    `chain/progress.py` asks whether blocks are needed at all, and since when.
     """
 
     module = "blocks"
@@ -289,7 +287,7 @@ class RelatedIds(Protocol):
 
 class Recount(Protocol):
     def __call__(self, db: Database, row: Invoice, now: datetime) -> int:
-        """Counts again what the invoice belongs to; the satoshis of it that are too much there."""
+        """Counts again the sum to which the invoice belongs; returns its satoshis beyond that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,18 +301,18 @@ class InvoiceSums(Hook):
 
 class OnCheck(Protocol):
     def __call__(self, db: Database, settings: Settings, now: datetime) -> None:
-        """Does what is due by now; each piece must happen once, whatever runs beside it."""
+        """Does the work that is due by now; each piece happens once, whatever runs beside it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AfterCheck(Hook):
-    """Asked by `check/parts.py`, at the end of a run whose clock is believed."""
+    """Asked by `check/parts.py`, at the end of a run, if the sources confirm the clock."""
 
     module = "after_check"
     on_check: OnCheck
 
 
-# Who is told
+# Notifications
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,7 +342,7 @@ class ComposeMail(Protocol):
         zone: tzinfo,
         now: datetime,
     ) -> tuple[str, MailText] | None:
-        """Address and text of the mail that this delivery is about; None if it is news no more."""
+        """The address and the text of the mail that this is `about`; None if it is outdated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -356,7 +354,7 @@ class Mails(Hook):
     compose: ComposeMail
 
 
-# What an accountant reads
+# Files
 
 
 class ExportLines(Protocol):
@@ -365,7 +363,7 @@ class ExportLines(Protocol):
     ) -> Iterator[Row]:
         """Lines of the file of payments, oldest first, by `exports/payments.COLUMNS`.
 
-        Each is of what moved at from_ms <= `received_at` < before_ms; `page` rows are read at once.
+        They are about from_ms <= `received_at` < before_ms. `page`: how many rows are read at once.
         """
 
 
@@ -383,7 +381,7 @@ class Exports(Hook):
     labels: WalletLabels
 
 
-# What an operator types and reads
+# The command line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -404,7 +402,7 @@ class IssueKey(Protocol):
         scope: str | None,
         options: Mapping[str, str | None],
     ) -> tuple[IssuedKey, dict[str, str], list[str]] | None:
-        """The key, what is printed above its secret, and hints; None if no option asks for one."""
+        """The key, lines to print above its secret, and hints; None if no option asks for one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -420,7 +418,7 @@ class FindingsOf(Protocol):
     def __call__(
         self, settings: Settings, db: Database, now: datetime
     ) -> Iterable[Finding]:
-        """The part's lines of the doctor."""
+        """The part's findings for the doctor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -431,7 +429,7 @@ class Findings(Hook):
     findings: FindingsOf
 
 
-# How the parts are found
+# Loading of the hooks
 
 BY_MODULE = {kind.module: kind for kind in Hook.__subclasses__()}
 H = TypeVar("H", bound=Hook)
@@ -439,45 +437,47 @@ H = TypeVar("H", bound=Hook)
 
 @cache
 def parts() -> dict[str, tuple[type[Hook], ...]]:
-    """The hooks that each part brings, by the part's name. Raises HookError."""
+    """The hooks of each part, by the part's name. Raises HookError."""
     names = sorted(file.parent.name for file in PARTS_FOLDER.glob("*/__init__.py"))
     return {name: _hooks_of(name) for name in names}
 
 
 def _hooks_of(part: str) -> tuple[type[Hook], ...]:
-    listed = getattr(import_module(f"btcpay.parts.{part}"), "HOOKS", None)
-    if not isinstance(listed, tuple):
+    kinds = getattr(import_module(f"btcpay.parts.{part}"), "HOOKS", None)
+    if not isinstance(kinds, tuple):
         raise HookError(f"the part {part} has no HOOKS in its __init__.py")
     modules = {file.stem for file in (PARTS_FOLDER / part).glob("*.py")}
-    for kind in listed:
+    for kind in kinds:
         if kind.module not in modules:
             raise HookError(
                 f"the part {part} lists {kind.__name__}, but has no {kind.module}.py"
             )
-    for name in sorted(modules & BY_MODULE.keys()):
-        if BY_MODULE[name] not in listed:
+    for module in sorted(modules & BY_MODULE.keys()):
+        if BY_MODULE[module] not in kinds:
             raise HookError(
-                f"{name}.py of the part {part} is a hook that its HOOKS do not list"
+                f"{module}.py of the part {part} is a hook that its HOOKS do not list"
             )
-    return listed
+    return kinds
 
 
 def of(kind: type[H]) -> list[H]:
-    """This hook of each part that brings it, by the parts' names. Raises HookError."""
+    """This hook of each part that has it, in the order of the parts' names. Raises HookError."""
     return list(by_part(kind).values())
 
 
 def by_part(kind: type[H]) -> dict[str, H]:
-    """This hook of each part that brings it, by the part's name. Raises HookError."""
-    found: dict[str, H] = {}
-    for part, listed in parts().items():
-        if kind in listed:
-            module = import_module(f"btcpay.parts.{part}.{kind.module}")
-            hook = getattr(module, "HOOK", None)
-            if not isinstance(hook, kind):
-                wanted = f"HOOK = hooks.{kind.__name__}(...)"
-                raise HookError(
-                    f"{kind.module}.py of the part {part} does not end with {wanted}"
-                )
-            found[part] = hook
-    return found
+    """This hook of each part that has it, by the part's name. Raises HookError."""
+    return {
+        part: _load_hook(part, kind) for part, kinds in parts().items() if kind in kinds
+    }
+
+
+def _load_hook(part: str, kind: type[H]) -> H:
+    module = import_module(f"btcpay.parts.{part}.{kind.module}")
+    hook = getattr(module, "HOOK", None)
+    if not isinstance(hook, kind):
+        raise HookError(
+            f"{kind.module}.py of the part {part} does not end with"
+            f" HOOK = hooks.{kind.__name__}(...)"
+        )
+    return hook
