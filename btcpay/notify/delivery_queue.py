@@ -1,4 +1,4 @@
-"""Lanes: the ways out in a run of the outbox, each with as many attempts at once as it earns."""
+"""The queues of a run of the outbox, each with as many attempts at once as it earns."""
 
 from collections import deque
 from collections.abc import Set
@@ -12,45 +12,48 @@ from storage.queries import deliveries, receivers
 # Failures in a run after which a receiver that takes other events is left for the next run, so that
 # an event that it never takes stops none behind it.
 MOST_REFUSED = 3
-# Parts of the receivers, by the names of their locks: each is one process's while it delivers.
-# SQLite's programs are one part, since it has one writer.
-MAIL_PART = "mail"
-PROGRAM_PARTS = {False: ["outbox"], True: [f"outbox{number:x}" for number in range(16)]}
+# Shards of the receivers, by the names of their locks: each is one process's while it delivers.
+# On SQLite all programs are in one, since it has one writer.
+MAIL_SHARD = "mail"
+PROGRAM_SHARDS = {
+    False: ["outbox"],
+    True: [f"outbox{number:x}" for number in range(16)],
+}
 
 
-def all_parts(is_server: bool) -> list[str]:
-    return [MAIL_PART, *PROGRAM_PARTS[is_server]]
+def all_shards(is_server: bool) -> list[str]:
+    return [MAIL_SHARD, *PROGRAM_SHARDS[is_server]]
 
 
-def part_of(receiver: Receiver, is_server: bool) -> str:
-    """The receiver's part; all mail is in one, since it goes out one after another."""
+def shard_of(receiver: Receiver, is_server: bool) -> str:
+    """The receiver's shard; all mail is in one, since it goes out one after another."""
     if receiver.transport in receivers.MAILS:
-        return MAIL_PART
-    parts = PROGRAM_PARTS[is_server]
-    return parts[crc32(receiver.id.encode()) % len(parts)]
+        return MAIL_SHARD
+    shards = PROGRAM_SHARDS[is_server]
+    return shards[crc32(receiver.id.encode()) % len(shards)]
 
 
 @dataclass(eq=False)
 class DeliveryQueue:
-    """One way out in this run: a receiver, or the mail server with all who get mail.
+    """What one receiver may get in this run, or the mail server with all who get mail.
 
-    It has one attempt at a time until it takes something, so a receiver that hangs holds up one
-    attempt and no other lane.
+    It has one attempt at a time until something is taken, so a receiver that hangs holds up one
+    attempt and no other queue.
     """
 
     receivers: list[Receiver]
     at_once: int
     rows: deque[tuple[Receiver, deliveries.Due]] = field(default_factory=deque)
     tried: set[tuple[str, str]] = field(default_factory=set)
-    # Lines of which one was not taken in this run: what comes after it waits for the next.
+    # Lines with a delivery that was not taken in this run: what follows it waits for the next run.
     stopped: set[tuple[str, str]] = field(default_factory=set)
-    # By receiver, the last row of the page before, when all that wait are read.
+    # By receiver, the last row of the page before, while all that wait are read.
     last: dict[str, deliveries.Due] = field(default_factory=dict)
     failures: int = 0
     may_have_more: bool = True
     has_taken: bool = False
     is_over: bool = False
-    # The oldest delivery, when a failing lane has begun with it.
+    # The oldest delivery, if a failing queue has begun with it.
     oldest: tuple[str, str] | None = None
 
     @property
@@ -59,7 +62,7 @@ class DeliveryQueue:
 
     @property
     def was_failing(self) -> bool:
-        return any(one.failing_since for one in self.receivers)
+        return any(receiver.failing_since for receiver in self.receivers)
 
     @property
     def is_failing(self) -> bool:
@@ -105,7 +108,8 @@ class DeliveryQueue:
             self.stop_line(receiver, row)
         if answer.is_up:
             if self.is_failing:
-                self.rows.clear()  # only what it was asked with; now all that waits may be sent
+                # They were only its probe; now all that waits may be sent.
+                self.rows.clear()
                 self.may_have_more = True
             self.has_taken = True
             return
@@ -122,15 +126,17 @@ class DeliveryQueue:
     ) -> bool:
         """True if the oldest, refused twice in a row, may be the only one that is refused.
 
-        Who does not answer at all is more likely away: it is asked with the oldest once more.
+        A receiver that does not answer at all is more likely away: it gets the oldest once more.
         """
         is_oldest = self.oldest == (receiver.id, row.about)
-        failures_before = 1 if answer.status is not None else 2
+        failures_before = 2
+        if answer.status is not None:
+            failures_before = 1
         return is_oldest and row.attempts >= failures_before
 
 
 @dataclass
-class Delivered:
+class DeliveryCounts:
     """The number of attempts of a run that were taken, and that were not."""
 
     delivered: int = 0

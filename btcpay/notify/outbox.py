@@ -5,29 +5,29 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from datetime import datetime
 
-from btcpay.http.deadline import run_in_thread
 from btcpay.http.http_client import Session
 from btcpay.notify.delivery_queue import (
-    MAIL_PART,
-    Delivered,
+    MAIL_SHARD,
+    DeliveryCounts,
     DeliveryQueue,
-    all_parts,
-    part_of,
+    all_shards,
+    shard_of,
 )
 from btcpay.notify.events import Event, event_of
+from btcpay.notify.in_flight import Attempt, InFlight
 from btcpay.notify.mail.replies import USUAL, Times
 from btcpay.notify.mail.transport import STALE, Mail, add_timed
-from btcpay.notify.outcome import ATTEMPT_S, HELD_MS, Answer, note
+from btcpay.notify.outcome import ATTEMPT_S, Answer, hold, note
 from btcpay.notify.transports import TRANSPORTS
 from btcpay.notify.waiting import fill
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import BadRow
 from btcpay.values.times import to_ms
 from schemas.resources import Resources
-from storage.database import Database, Values
+from storage.database import Database
 from storage.models import Receiver
 from storage.queries import deliveries, events, meta, receivers
 from storage.queries.totals import tallies
@@ -36,8 +36,6 @@ log = logging.getLogger(__name__)
 
 # The length of a run; an attempt begins only while ATTEMPT_S are left of it.
 RUN_S = 20
-MOST_AT_ONCE = 24
-MOST_FAILING = 8
 MOST_OF_ONE = 4
 # A mail's name look-up and connecting, beside its server's answers.
 AROUND_MAIL_S = 20
@@ -50,7 +48,7 @@ Send = Callable[[Receiver, Event, datetime], Answer]
 
 
 def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
-    """A function that sends over the network or to a program, with connections that are kept."""
+    """A function that sends over the network or to a program, and keeps its connections open."""
     session = Session(MOST_OF_ONE, settings.proxy)
 
     def send(receiver: Receiver, event: Event, at: datetime) -> Answer:
@@ -82,55 +80,34 @@ class Outbox:
     def run(
         self,
         run_s: float = RUN_S,
-        take: Callable[[str], bool] = lambda part: True,
+        take: Callable[[str], bool] = lambda shard: True,
         only: Sequence[str] = (),
-    ) -> Delivered:
+    ) -> DeliveryCounts:
         """Makes the deliveries that are due, for `run_s` at most; the rest waits for the next run.
 
-        A mail that was begun in that time has longer. `take` takes one of the parts for this
-        process until the run has ended, unless another has it; `only` these parts are served.
+        A mail that was begun in that time has longer. `take` takes one of the shards for this
+        process until the run has ended, unless another has it; `only` these shards are served.
         An answer that comes later counts as a failure (a name server may take longer), and its
         delivery is made again with the same id.
         """
-        parts = [*(only or all_parts(self._db.is_server))]
+        shards = list(only or all_shards(self._db.is_server))
         self._mail = self._new_mail()
-        self._in_flight: dict[
-            Future[Answer], tuple[DeliveryQueue, Receiver, deliveries.Due]
-        ] = {}
+        self._in_flight = InFlight(self._ends_s)
+        self._counts = DeliveryCounts()
+        self._until_s = time.monotonic() + run_s
+        self._labels = Counter[tuple[str, str]]()
         events.number_new(self._db)
         # What the calendar alone has due waits while the clock is doubted (chain/leap.py).
         self._is_time_doubted = bool(meta.get(self._db, meta.Key.TIME_LEAP))
-        if MAIL_PART in parts and not self._is_time_doubted:
-            self._db.run(deliveries.GIVE_UP_MAILS, before=to_ms(self._now() - STALE))
-            if self._mail:
-                add_timed(self._db, self._now())
-        self._result = Delivered()
-        self._until_s = time.monotonic() + run_s
-        self._labels = Counter[tuple[str, str]]()
-        queues = list[DeliveryQueue]()
-        random.shuffle(parts)
-        while True:
-            self._begin(queues, self._until_s - ATTEMPT_S)
-            if parts and len(self._in_flight) < MOST_AT_ONCE:
-                if take(part := parts.pop()):
-                    queues = sorted(
-                        queues + self._lanes(part), key=lambda queue: queue.was_failing
-                    )
-                continue
-            if not self._in_flight:
-                break
-            ends_s = min(
-                self._ends_s(queue) for queue, _, _ in self._in_flight.values()
-            )
-            left_s = max(0, ends_s - time.monotonic())
-            done, _ = wait(self._in_flight, left_s, FIRST_COMPLETED)
-            for answer in done or self._overdue():
-                self._on_answer(answer)
+        if MAIL_SHARD in shards and not self._is_time_doubted:
+            self._update_mails()
+        random.shuffle(shards)
+        self._serve(shards, take)
         if self._mail:
             self._mail.close()
         for (name, label), total in self._labels.items():
             self._db.run(tallies.ADD, name=name, label=label, total=total)
-        return self._result
+        return self._counts
 
     def _new_mail(self) -> Mail | None:
         server = self._settings.smtp_url
@@ -139,71 +116,81 @@ class Outbox:
             return None
         return Mail(self._db, self._settings.base_url, server, sender, self._mail_times)
 
+    def _update_mails(self) -> None:
+        """Gives up mails that are no longer news, and adds those that no event brings."""
+        self._db.run(deliveries.GIVE_UP_MAILS, before=to_ms(self._now() - STALE))
+        if self._mail:
+            add_timed(self._db, self._now())
+
+    def _serve(self, shards: list[str], take: Callable[[str], bool]) -> None:
+        """Makes attempts until nothing is left to send, or the time is over."""
+        queues: list[DeliveryQueue] = []
+        while True:
+            self._begin(queues, self._until_s - ATTEMPT_S)
+            if shards and not self._in_flight.is_full:
+                shard = shards.pop()
+                if take(shard):
+                    queues += self._queues_of(shard)
+                    queues.sort(key=lambda queue: queue.was_failing)
+            elif self._in_flight:
+                for future in self._in_flight.await_answers():
+                    self._on_answer(future)
+            else:
+                return
+
+    def _queues_of(self, shard: str) -> list[DeliveryQueue]:
+        """The queues of this shard, read when it is taken: another process may have had it."""
+        is_server = self._db.is_server
+        rows = self._db.rows(receivers.WAITED_FOR)
+        in_shard = [row for row in rows if shard_of(row, is_server) == shard]
+        queues = []
+        by_mail = []
+        for receiver in in_shard:
+            if receiver.transport in receivers.MAILS:
+                by_mail.append(receiver)
+            elif receiver.transport in TRANSPORTS:
+                queues.append(DeliveryQueue([receiver], MOST_OF_ONE))
+        if self._is_time_doubted:
+            by_mail = [row for row in by_mail if row.transport != receivers.BILL]
+        if by_mail and self._mail:
+            queues.append(DeliveryQueue(by_mail, 1))
+        return queues
+
     def _ends_s(self, queue: DeliveryQueue) -> float:
         """When an answer is waited for no longer. No mail begins in the last seconds of a run."""
         if queue.is_of_mail:
             return self._until_s - ATTEMPT_S + self._mail_times.mail_s + AROUND_MAIL_S
         return self._until_s
 
-    def _overdue(self) -> list[Future[Answer]]:
-        now_s = time.monotonic()
-        return [
-            one for one, of in self._in_flight.items() if self._ends_s(of[0]) <= now_s
-        ]
-
-    def _lanes(self, part: str) -> list[DeliveryQueue]:
-        """The ways out in this part, read when it is taken: another process may have had it."""
-        rows = self._db.rows(receivers.WAITED_FOR)
-        waited_for = [one for one in rows if part_of(one, self._db.is_server) == part]
-        by_mail = [one for one in waited_for if one.transport in receivers.MAILS]
-        if self._is_time_doubted:
-            by_mail = [one for one in by_mail if one.transport != receivers.BILL]
-        alone = {*TRANSPORTS}.difference(receivers.MAILS)
-        queues = [
-            DeliveryQueue([one], MOST_OF_ONE)
-            for one in waited_for
-            if one.transport in alone
-        ]
-        return queues + ([DeliveryQueue(by_mail, 1)] if by_mail and self._mail else [])
-
     def _begin(self, queues: Sequence[DeliveryQueue], until_s: float) -> None:
-        begun = True
-        while begun:
-            begun = False
+        """Begins attempts, one of each queue in turn, until no queue may begin another."""
+        has_begun = True
+        while has_begun:
+            has_begun = False
             for queue in queues:
-                is_full = len(self._in_flight) == MOST_AT_ONCE
-                if (
-                    is_full or time.monotonic() > until_s
-                ):  # even if unreadable rows begin nothing
+                # The time is looked at even if unreadable rows begin nothing.
+                if self._in_flight.is_full or time.monotonic() > until_s:
                     return
-                if self._may_begin(queue) and (found := self._next(queue)):
-                    self._attempt(queue, *found)
-                    begun = True
+                if self._in_flight.may_begin(queue):
+                    has_begun |= self._begin_next(queue)
 
-    def _may_begin(self, queue: DeliveryQueue) -> bool:
-        if not queue.allowed:
-            return False
-        busy = [other for other, _, _ in self._in_flight.values()]
-        if queue.is_failing and sum(other.is_failing for other in busy) >= MOST_FAILING:
-            return False
-        return busy.count(queue) < queue.allowed
-
-    def _next(self, queue: DeliveryQueue) -> tuple[Receiver, deliveries.Due] | None:
+    def _begin_next(self, queue: DeliveryQueue) -> bool:
+        """False if the queue has nothing to send now."""
         if queue.may_have_more and not queue.rows:
             fill(self._db, queue, self._now())
-        in_flight = {
-            (receiver.id, row.line)
-            for other, receiver, row in self._in_flight.values()
-            if other is queue and row.line is not None
-        }
-        return queue.take_next(in_flight)
+        next_delivery = queue.take_next(self._in_flight.lines_of(queue))
+        if next_delivery is None:
+            return False
+        receiver, row = next_delivery
+        self._attempt(queue, receiver, row)
+        return True
 
     def _attempt(
         self, queue: DeliveryQueue, receiver: Receiver, row: deliveries.Due
     ) -> None:
         queue.tried.add((receiver.id, row.about))
         try:
-            send = self._prepared(receiver, row)
+            send = self._prepare(receiver, row)
         except BadRow as error:  # the next delivery is made all the same
             log.error("%s cannot be sent to %s: %s", row.about, receiver.id, error)
             spoiled = Answer(False, None, f"cannot be sent: {error}", is_final=True)
@@ -213,14 +200,15 @@ class Outbox:
         if send is None:
             self._db.run(deliveries.DROP, receiver_id=row.receiver_id, about=row.about)
             queue.skip()
-        elif self._is_ours(row):
-            self._in_flight[run_in_thread(send)] = queue, receiver, row
+        elif hold(self._db, row, self._now()):
+            self._in_flight.begin(send, Attempt(queue, receiver, row))
         else:
             queue.stop_line(receiver, row)
 
-    def _prepared(
+    def _prepare(
         self, receiver: Receiver, row: deliveries.Due
     ) -> Callable[[], Answer] | None:
+        """A function that makes the attempt; None if its mail is out of date. Raises BadRow."""
         now = self._now()
         if self._mail and receiver.transport in receivers.MAILS:
             return self._mail.prepare(receiver, row, now)
@@ -228,34 +216,20 @@ class Outbox:
         event = TRANSPORTS[receiver.transport].adapt(self._db, receiver, row, event)
         return lambda: self._send(receiver, event, now)
 
-    def _is_ours(self, row: deliveries.Due) -> bool:
-        """False while another process sends it: the next of its line must not overtake it."""
-        if row.line is None:
-            return True
-        now = to_ms(self._now())
-        of: Values = {
-            "receiver_id": row.receiver_id,
-            "about": row.about,
-            "attempts": row.attempts,
-        }
-        return (
-            self._db.run(deliveries.HOLD, **of | {"now": now, "until": now + HELD_MS})
-            == 1
-        )
-
-    def _on_answer(self, coming: Future[Answer]) -> None:
-        queue, receiver, row = self._in_flight.pop(coming)
+    def _on_answer(self, future: Future[Answer]) -> None:
+        queue, receiver, row = self._in_flight.end(future)
         answer = NO_ANSWER._replace(is_in_doubt=queue.is_of_mail)
-        if coming.done():
-            if error := coming.exception():  # the others are sent all the same
-                log.error(
-                    "%s cannot be sent to %s", row.about, receiver.id, exc_info=error
-                )
-            else:
-                answer = coming.result()
-        queue.learn(receiver, row, answer, self._note(queue, receiver, row, answer))
-        self._result.delivered += answer.is_taken
-        self._result.failed += not answer.is_taken
+        error = None
+        if future.done():
+            error = future.exception()
+        if error:  # the others are sent all the same
+            log.error("%s cannot be sent to %s", row.about, receiver.id, exc_info=error)
+        elif future.done():
+            answer = future.result()
+        is_disabled = self._note(queue, receiver, row, answer)
+        queue.learn(receiver, row, answer, is_disabled)
+        self._counts.delivered += answer.is_taken
+        self._counts.failed += not answer.is_taken
 
     def _note(
         self,
@@ -264,12 +238,13 @@ class Outbox:
         row: deliveries.Due,
         answer: Answer,
     ) -> bool:
+        """Stores the outcome; True if the receiver is disabled by it."""
         now = self._now()
         has_failed = queue.was_failing or queue.failures > 0
         label, is_disabled = note(self._db, receiver, row, answer, now, has_failed)
-        name = (
-            "mails" if receiver.transport in receivers.MAILS else "webhook_deliveries"
-        )
+        name = "webhook_deliveries"
+        if receiver.transport in receivers.MAILS:
+            name = "mails"
         if label:
             self._labels[name, label] += 1
         return is_disabled

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from btcpay.values.times import from_ms, to_ms
-from storage.database import Database
+from storage.database import Database, Values
 from storage.models import Receiver
 from storage.queries import deliveries, receivers
 
@@ -64,17 +64,17 @@ class Answer(NamedTuple):
 def next_try(
     first_at: datetime, now: datetime, permille: int | None = None
 ) -> datetime | None:
-    """The time of the next try of a delivery first tried at `first_at`; None when it is given up.
+    """The time of the next try of a delivery first tried at `first_at`; None if it is given up.
 
     `permille` of the pause is added, 0 to JITTER_PERMILLE, at random unless it is named.
     """
-    at = next(
-        (first_at + offset for offset in OFFSETS if first_at + offset > now), None
-    )
-    if at is None:
-        return None
-    part = secrets.randbelow(JITTER_PERMILLE + 1) if permille is None else permille
-    return at + (at - now) * part // 1000
+    if permille is None:
+        permille = secrets.randbelow(JITTER_PERMILLE + 1)
+    for offset in OFFSETS:
+        at = first_at + offset
+        if at > now:
+            return at + (at - now) * permille // 1000
+    return None
 
 
 def why_disabled(
@@ -89,6 +89,25 @@ def why_disabled(
     return None
 
 
+def hold(db: Database, row: deliveries.Due, now: datetime) -> bool:
+    """Holds a delivery of a line while it is sent, since the next one must not overtake it.
+
+    False if another process holds it.
+    """
+    if row.line is None:
+        return True
+    now_ms = to_ms(now)
+    changed = db.run(
+        deliveries.HOLD,
+        receiver_id=row.receiver_id,
+        about=row.about,
+        attempts=row.attempts,
+        now=now_ms,
+        until=now_ms + HELD_MS,
+    )
+    return changed == 1
+
+
 def note(
     db: Database,
     receiver: Receiver,
@@ -99,51 +118,94 @@ def note(
 ) -> tuple[str | None, bool]:
     """Stores the outcome; the tally's label, and True if the receiver is disabled by it.
 
-    The label is None where another process tried meanwhile. `has_failed`: the receiver did before.
+    The label is None if another process tried meanwhile. `has_failed`: the receiver did before.
     """
-    first_at = from_ms(row.first_at) if row.first_at is not None else now
-    is_doubted_twice = answer.is_in_doubt and row.doubted_at is not None
-    is_over = answer.is_taken or answer.is_final or is_doubted_twice
-    again_at = None if is_over else next_try(first_at, now)
-    if answer.is_in_doubt and not is_over:
-        again_at = now + DOUBT_LASTS
-    since_ms = receiver.failing_since
-    has_taken_none = since_ms is not None and since_ms <= to_ms(first_at)
-    if not (is_over or again_at or answer.is_up) and has_taken_none:
-        again_at = now + PROBE_AFTER  # until it is disabled
+    next_at = _next_attempt_at(receiver, row, answer, now)
     is_mail = receiver.transport in receivers.MAILS
-    taken = "sent" if is_mail else "delivered"
-    label = taken if answer.is_taken else "failed" if again_at else "given_up"
     is_disabled = False
     with db.write():
-        changed = db.run(
-            deliveries.TRIED,
-            receiver_id=row.receiver_id,
-            about=row.about,
-            attempts=row.attempts,
-            next_at=None if again_at is None else to_ms(again_at),
-            at=to_ms(now),
-            delivered_at=to_ms(now) if answer.is_taken else None,
-            status=answer.status,
-            answer=answer.text,
-            held_until=to_ms(now) + HELD_MS if answer.may_go_on else None,
-            doubted_at=to_ms(now) if answer.is_in_doubt else None,
-        )
+        changed = db.run(deliveries.TRIED, **_columns(row, answer, next_at, now))
         if not changed:
             return None, False
         if answer.is_up and has_failed:
             db.run(receivers.WORKS, id=receiver.id)
         elif not (answer.is_up or answer.is_final):
-            is_disabled = _fails(db, receiver.id, answer, now, may_disable=not is_mail)
-    return label, is_disabled
+            is_disabled = _note_failure(
+                db, receiver.id, answer, now, may_disable=not is_mail
+            )
+    return _label_of(answer, next_at, is_mail), is_disabled
 
 
-def _fails(
+def _next_attempt_at(
+    receiver: Receiver, row: deliveries.Due, answer: Answer, now: datetime
+) -> datetime | None:
+    """The time of the next attempt; None if there is none."""
+    first_at = now
+    if row.first_at is not None:
+        first_at = from_ms(row.first_at)
+    is_doubted_twice = answer.is_in_doubt and row.doubted_at is not None
+    if answer.is_taken or answer.is_final or is_doubted_twice:
+        return None
+    if answer.is_in_doubt:
+        return now + DOUBT_LASTS
+    next_at = next_try(first_at, now)
+    if next_at is not None or answer.is_up:
+        return next_at
+    since_ms = receiver.failing_since
+    has_taken_none = since_ms is not None and since_ms <= to_ms(first_at)
+    if has_taken_none:
+        return now + PROBE_AFTER  # until it is disabled
+    return None
+
+
+def _columns(
+    row: deliveries.Due, answer: Answer, next_at: datetime | None, now: datetime
+) -> Values:
+    now_ms = to_ms(now)
+    columns: Values = {
+        "receiver_id": row.receiver_id,
+        "about": row.about,
+        "attempts": row.attempts,
+        "next_at": None,
+        "at": now_ms,
+        "delivered_at": None,
+        "status": answer.status,
+        "answer": answer.text,
+        "held_until": None,
+        "doubted_at": None,
+    }
+    if next_at is not None:
+        columns["next_at"] = to_ms(next_at)
+    if answer.is_taken:
+        columns["delivered_at"] = now_ms
+    if answer.may_go_on:
+        columns["held_until"] = now_ms + HELD_MS
+    if answer.is_in_doubt:
+        columns["doubted_at"] = now_ms
+    return columns
+
+
+def _label_of(answer: Answer, next_at: datetime | None, is_mail: bool) -> str:
+    """The outcome's name in the metrics."""
+    if answer.is_taken and is_mail:
+        return "sent"
+    if answer.is_taken:
+        return "delivered"
+    if next_at:
+        return "failed"
+    return "given_up"
+
+
+def _note_failure(
     db: Database, id: str, answer: Answer, now: datetime, may_disable: bool
 ) -> bool:
+    """True if the receiver is disabled by it."""
     db.run(receivers.FAILS, id=id, at=to_ms(now))
-    since = from_ms(db.only(receivers.BY_ID, id=id).failing_since or to_ms(now))
-    reason = why_disabled(answer.status, since, now) if may_disable else None
+    failing_since_ms = db.only(receivers.BY_ID, id=id).failing_since
+    since = from_ms(failing_since_ms or to_ms(now))
+    reason = None
+    if may_disable:
+        reason = why_disabled(answer.status, since, now)
     if reason is None:
         return False
     if db.run(receivers.DISABLE, id=id, at=to_ms(now), reason=reason):

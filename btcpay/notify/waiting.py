@@ -1,4 +1,4 @@
-"""Which deliveries a lane makes next, from those that wait in the database."""
+"""Fills a queue with its next deliveries, from those that wait in the database."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -6,7 +6,7 @@ from datetime import datetime
 from btcpay.notify.delivery_queue import DeliveryQueue
 from btcpay.notify.outcome import PROBE_AFTER
 from btcpay.values.times import from_ms, to_ms
-from storage.database import Database
+from storage.database import Database, Values
 from storage.models import Receiver
 from storage.queries import deliveries
 
@@ -16,10 +16,10 @@ Waiting = tuple[Receiver, deliveries.Due]
 
 
 def fill(db: Database, queue: DeliveryQueue, now: datetime) -> None:
-    """Reads what the lane may send next.
+    """Reads what the queue may send next.
 
-    What is due; while it fails, one event to ask it with; after a recovery all that waits, oldest
-    first.
+    That is what is due; one probe while the queue fails; after a recovery all that waits, the
+    oldest first.
     """
     queue.may_have_more = False
     if queue.is_failing:
@@ -53,32 +53,30 @@ def _fill_all(db: Database, queue: DeliveryQueue, now: datetime) -> None:
 
 
 def _probe(db: Database, queue: DeliveryQueue, now: datetime) -> list[Waiting]:
-    """The event to ask a failing lane with: the oldest of all, due or not.
+    """The event with which a failing queue is tried: the oldest of all, due or not.
 
-    So that one which is never taken stops no other, the one that was tried least is next, in the
-    same run, when the oldest may be the only one that is refused; and before it, when the oldest
-    has taken all of the time that a run has for an attempt.
+    One that is never taken must stop no other. So the delivery that was tried least is next in the
+    same run if the oldest may be the only one that is refused. It comes before the oldest if that
+    one has taken all of the time that a run has for an attempt.
     """
     if queue.oldest is not None:
         return _least_tried(db, queue, now, queue.oldest)
     if not _is_time(db, queue, now):
         return []
-    oldest = min(
-        (
-            (receiver, row)
-            for receiver in queue.receivers
-            for row in _oldest(db, receiver, now, None, 1)
-        ),
-        key=_time,
-        default=None,
-    )
-    if oldest is None:
+    waiting: list[Waiting] = []
+    for receiver in queue.receivers:
+        for row in _oldest(db, receiver, now, None, 1):
+            waiting.append((receiver, row))
+    if not waiting:
         return []
+    oldest = min(waiting, key=_time)
     receiver, row = oldest
     key = (receiver.id, row.about)
     has_hung = row.held_until is not None and row.attempts >= TWICE
-    if has_hung and (other := _least_tried(db, queue, now, key)):
-        return other
+    if has_hung:
+        other = _least_tried(db, queue, now, key)
+        if other:
+            return other
     queue.oldest = key
     return [oldest]
 
@@ -87,33 +85,39 @@ def _is_time(db: Database, queue: DeliveryQueue, now: datetime) -> bool:
     """True each half hour, and as soon as something has become due since the last failure."""
     failed_ms = max(receiver.failed_at or 0 for receiver in queue.receivers)
     pause = now - from_ms(failed_ms)
-    if pause >= PROBE_AFTER or failed_ms > to_ms(now):  # a clock that was set back
+    was_clock_set_back = failed_ms > to_ms(now)
+    if pause >= PROBE_AFTER or was_clock_set_back:
         return True
-    return any(
-        db.only(
+    for receiver in queue.receivers:
+        fell_due = db.only(
             deliveries.FELL_DUE,
             receiver_id=receiver.id,
             since=failed_ms,
             until=to_ms(now),
-        )[0]
-        for receiver in queue.receivers
-    )
+        )
+        if fell_due[0]:
+            return True
+    return False
 
 
 def _least_tried(
     db: Database, queue: DeliveryQueue, now: datetime, oldest: tuple[str, str]
 ) -> list[Waiting]:
-    others = [
-        (receiver, row)
-        for receiver in queue.receivers
-        for row in db.rows(
+    """The delivery other than the `oldest` that was tried least; none if nothing else waits."""
+    oldest_receiver_id, oldest_about = oldest
+    others: list[Waiting] = []
+    for receiver in queue.receivers:
+        left_out = ""
+        if receiver.id == oldest_receiver_id:
+            left_out = oldest_about
+        rows = db.rows(
             deliveries.LEAST_TRIED,
             receiver_id=receiver.id,
-            about=oldest[1] if receiver.id == oldest[0] else "",
+            about=left_out,
             now=to_ms(now),
             limit=1,
         )
-    ]
+        others += [(receiver, row) for row in rows]
     others.sort(key=lambda other: (other[1].attempts, _time(other)))
     return others[:1]
 
@@ -125,15 +129,20 @@ def _oldest(
     last: deliveries.Due | None,
     limit: int,
 ) -> list[deliveries.Due]:
-    return db.rows(
-        deliveries.OLDEST,
-        receiver_id=receiver.id,
-        now=to_ms(now),
-        event_seq=-1 if last is None else last.seq or 0,
-        created_at=0 if last is None else last.created_at,
-        about="" if last is None else last.about,
-        limit=limit,
-    )
+    """The oldest that wait, or those after `last`."""
+    wanted: Values = {
+        "receiver_id": receiver.id,
+        "now": to_ms(now),
+        "event_seq": -1,
+        "created_at": 0,
+        "about": "",
+        "limit": limit,
+    }
+    if last is not None:
+        wanted["event_seq"] = last.seq or 0
+        wanted["created_at"] = last.created_at
+        wanted["about"] = last.about
+    return db.rows(deliveries.OLDEST, **wanted)
 
 
 def _untried(

@@ -9,7 +9,8 @@ import pytest
 
 from btcpay.notify import receivers
 from btcpay.notify.events import sample_event
-from btcpay.notify.outbox import MOST_AT_ONCE, MOST_FAILING, Outbox, new_send
+from btcpay.notify.in_flight import MOST_AT_ONCE, MOST_FAILING
+from btcpay.notify.outbox import Outbox, new_send
 from btcpay.notify.outcome import Answer
 from btcpay.notify.transport import KEPT_BYTES
 from btcpay.notify.transports import new_secret

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from btcpay.merchants.merchants import set_mail
-from btcpay.notify.delivery_queue import Delivered
+from btcpay.notify.delivery_queue import DeliveryCounts
 from btcpay.notify.mail import smtp
 from btcpay.notify.mail.replies import USUAL, Times
 from btcpay.notify.outbox import Outbox, new_send
@@ -88,8 +88,8 @@ def offices(tmp_path, open_shops, clock):
 def test_a_merchant_and_a_customer_are_told_of_a_payment_once(offices):
     office = offices()
     invoice = office.paid(description="Two mugs", customer_email=ADA)
-    assert office.run() == Delivered(2, 0)
-    assert office.run() == Delivered(0, 0)
+    assert office.run() == DeliveryCounts(2, 0)
+    assert office.run() == DeliveryCounts(0, 0)
     to_shop, to_ada = sorted(
         office.server.taken, key=lambda mail: mail.to, reverse=True
     )
@@ -146,7 +146,7 @@ def test_nobody_is_told_who_does_not_want_it(change, recipients, offices):
 def test_nothing_leaves_without_settings(missing, offices):
     office = offices(dict.fromkeys([missing] if missing else MAIL_SETTINGS, ""))
     office.paid(customer_email=ADA)
-    assert office.run() == Delivered()
+    assert office.run() == DeliveryCounts()
     assert office.server.sessions == 0
 
 
@@ -172,7 +172,7 @@ def test_mail_that_is_switched_on_again_sends_what_is_not_older_than_four_days(
     office.paid()
     office.clock.move(days=4, seconds=seconds)
     again = office.new_outbox(BLOCKTILL_SMTP_URL=office.server.url)
-    assert office.run(again) == Delivered(sent, 0)
+    assert office.run(again) == DeliveryCounts(sent, 0)
     assert {bool(row[2]) for row in office.rows()} == {True}
 
 
@@ -241,7 +241,7 @@ def test_what_a_server_refuses(answers, message, is_final, offices, caplog):
     office.want(address=None)
     office.server.answers = dict(answers)
     office.paid(customer_email=ADA)
-    assert office.run() == Delivered(0, 1)
+    assert office.run() == DeliveryCounts(0, 1)
     ((recipient, attempts, is_over, is_unsent, answer),) = office.rows()
     assert (recipient, attempts, bool(is_over), bool(is_unsent)) == (
         "receipt_1",
@@ -260,7 +260,7 @@ def test_one_customer_who_is_refused_keeps_nobody_else_waiting(offices):
     office.server.answers[f"RCPT {ADA}"] = "550 5.1.1 unknown"
     office.paid(customer_email=ADA)
     office.paid(customer_email="bob@example.com")
-    assert office.run() == Delivered(3, 1)
+    assert office.run() == DeliveryCounts(3, 1)
 
 
 def test_after_three_days_a_mail_is_given_up(offices):
@@ -284,7 +284,7 @@ def test_a_server_that_hangs_has_its_time_and_no_more(scheme, offices):
         began_s = time.monotonic()
         assert office.run(
             office.new_outbox(times, BLOCKTILL_SMTP_URL=url)
-        ) == Delivered(0, 1)
+        ) == DeliveryCounts(0, 1)
         assert time.monotonic() - began_s < 30  # the usual times would be sixty
     assert {row[4] for row in office.rows()} == {"does not answer in time"}
 
@@ -302,11 +302,11 @@ def test_a_session_that_comes_after_its_run_is_used_by_no_other(
             "open_session",
             lambda *to: released.wait(60) and open_session(*to[:2], USUAL),
         )
-        assert office.run(office.new_outbox(Times(mail_s=0))) == Delivered(0, 1)
+        assert office.run(office.new_outbox(Times(mail_s=0))) == DeliveryCounts(0, 1)
     released.set()
     until(lambda: office.server.taken, "the mail that comes late")
     office.clock.move(minutes=61)
-    assert office.run() == Delivered(1, 0)
+    assert office.run() == DeliveryCounts(1, 0)
     assert office.server.sessions == 2
 
 
@@ -337,7 +337,7 @@ def test_what_a_mail_server_says_is_bounded(piece, offices):
         began_s = time.monotonic()
         assert office.run(
             office.new_outbox(times, BLOCKTILL_SMTP_URL=url)
-        ) == Delivered(0, 1)
+        ) == DeliveryCounts(0, 1)
         assert time.monotonic() - began_s < 30
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
         tracemalloc.stop()
@@ -371,7 +371,7 @@ def test_a_mail_is_delivered_by_every_way_into_the_server(
     office = offices(**options)
     monkeypatch.setenv("SSL_CERT_FILE", str(office.server.ca))
     office.paid()
-    assert office.run() == Delivered(1, 0)
+    assert office.run() == DeliveryCounts(1, 0)
     (mail,) = office.server.taken
     assert mail.is_secret == (options["kind"] != "plain")
     assert mail.user == ("shop@example.com" if options.get("login") else None)
@@ -396,7 +396,7 @@ def test_a_way_that_fails_hides_the_password(
         monkeypatch.setenv("SSL_CERT_FILE", str(office.server.ca))
         url = f"smtp://shop%40example.com:{password}@127.0.0.1:{office.server.port}"
     office.paid()
-    assert office.run(office.new_outbox(BLOCKTILL_SMTP_URL=url)) == Delivered(0, 1)
+    assert office.run(office.new_outbox(BLOCKTILL_SMTP_URL=url)) == DeliveryCounts(0, 1)
     (row,) = office.rows()
     assert message in row[4] and not row[2]
     assert "hunter" not in row[4] + caplog.text

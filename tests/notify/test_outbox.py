@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from btcpay.notify import receivers
-from btcpay.notify.delivery_queue import Delivered
+from btcpay.notify.delivery_queue import DeliveryCounts
 from btcpay.notify.events import delete_old_events
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import Outbox, new_send
@@ -197,7 +197,7 @@ def test_what_waits_for_a_receiver_that_is_back_comes_oldest_first(till, monkeyp
 
     till.clock.move(minutes=1)
     back = Outbox(till.shop.service.db, till.settings, till.clock, take)
-    assert back.run() == Delivered(6, 0)
+    assert back.run() == DeliveryCounts(6, 0)
     assert came == [1, 2, 3, 4, 5, 6]
 
 
@@ -280,7 +280,7 @@ def test_an_answer_that_comes_when_somebody_else_has_delivered_changes_nothing(t
         return Answer(False, 500, "late")
 
     db = till.shop.service.db
-    assert Outbox(db, till.settings, till.clock, slow).run() == Delivered(0, 1)
+    assert Outbox(db, till.settings, till.clock, slow).run() == DeliveryCounts(0, 1)
     (row,) = deliveries(till, added)
     assert (row.state, row.attempts, row.answer) == ("delivered", 1, "")
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from btcpay.merchants.merchants import set_mail
-from btcpay.notify.delivery_queue import Delivered
+from btcpay.notify.delivery_queue import DeliveryCounts
 from btcpay.notify.mail.replies import USUAL, Times
 from btcpay.notify.outbox import Outbox, new_send
 from btcpay.settings.settings import read
@@ -62,14 +62,14 @@ def test_a_slow_greeting_and_a_slow_answer_to_the_mail_are_waited_for(office):
     office.server.greet = lambda: time.sleep(OLD_BOUND_S)
     office.server.judge = lambda: time.sleep(OLD_BOUND_S) or True
     office.paid()
-    assert office.run() == Delivered(1, 0)
+    assert office.run() == DeliveryCounts(1, 0)
     office.clock.move(days=1)
-    assert office.run() == Delivered(0, 0) and len(office.server.taken) == 1
+    assert office.run() == DeliveryCounts(0, 0) and len(office.server.taken) == 1
 
 
 def test_the_address_of_a_customer_is_told_as_name_servers_know_it(office):
     office.paid("chef@straße.de")
-    assert office.run() == Delivered(1, 0)
+    assert office.run() == DeliveryCounts(1, 0)
     assert office.server.recipients == ["<chef@xn--strae-oqa.de>"]
 
 
@@ -86,7 +86,7 @@ def test_a_mail_without_an_answer_is_tried_once_more_after_an_hour(
 ):
     office.server.judge = lambda: judge(released)
     office.paid()
-    assert office.run(times) == Delivered(0, 1)
+    assert office.run(times) == DeliveryCounts(0, 1)
     attempts, next_at, is_sent, answer, is_doubted = office.row()
     assert (attempts, is_sent, is_doubted) == (1, 0, 1) and "may be sent" in answer
     for minutes in (
@@ -95,10 +95,10 @@ def test_a_mail_without_an_answer_is_tried_once_more_after_an_hour(
         29,
     ):  # also where a failing receiver is tried every half hour
         office.clock.move(minutes=minutes)
-        assert office.run(times) == Delivered(0, 0)
+        assert office.run(times) == DeliveryCounts(0, 0)
     office.server.judge = lambda: True
     office.clock.move(minutes=2)
-    assert office.run(times) == Delivered(1, 0)
+    assert office.run(times) == DeliveryCounts(1, 0)
     assert len(office.server.taken) == 2
     ids = {
         mail.partition(b"Message-ID:")[2].split(b"\r\n")[0]
@@ -124,7 +124,7 @@ def test_between_two_doubts_a_refusal_makes_no_third_copy(office):
     office.server.judge = lambda: True
     office.server.verdict = b"451 come again"
     office.clock.move(minutes=61)
-    assert office.run() == Delivered(0, 1)
+    assert office.run() == DeliveryCounts(0, 1)
     office.server.judge = lambda: False
     for _ in range(72):
         office.clock.move(hours=1)
@@ -139,21 +139,21 @@ def test_after_a_recovery_a_mail_in_doubt_waits_for_its_hour(office):
     office.server.judge = lambda: True
     office.clock.move(minutes=5)
     office.paid("bob@example.com")
-    assert office.run() == Delivered(1, 0)
+    assert office.run() == DeliveryCounts(1, 0)
     assert office.server.recipients == ["<ada@example.com>", "<bob@example.com>"]
     office.clock.move(minutes=56)
-    assert office.run() == Delivered(1, 0)
+    assert office.run() == DeliveryCounts(1, 0)
 
 
 def test_a_server_that_goes_before_the_mail_is_whole_is_tried_as_ever(office):
     office.server.greet = lambda: 1 / 0  # the connection ends without a greeting
     office.server.handle_error = lambda *_: None
     office.paid()
-    assert office.run() == Delivered(0, 1)
+    assert office.run() == DeliveryCounts(0, 1)
     assert office.row()[4] == 0
     office.server.greet = lambda: True
     office.clock.move(minutes=1)
-    assert office.run() == Delivered(1, 0)
+    assert office.run() == DeliveryCounts(1, 0)
 
 
 def test_a_mail_server_that_keeps_silent_delays_no_webhook_and_no_check(

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from peewee import PeeweeException
 
 from btcpay.cli.shell import Shell
-from btcpay.notify.delivery_queue import MAIL_PART, PROGRAM_PARTS, Delivered
+from btcpay.notify.delivery_queue import MAIL_SHARD, PROGRAM_SHARDS, DeliveryCounts
 from btcpay.notify.outbox import Outbox, new_send
 from btcpay.values.times import utc_now
 from storage import locks
@@ -21,10 +21,10 @@ class Deliveries:
     """All deliveries, in two threads: one for mail, one for everything else."""
 
     def __init__(self, shell: Shell) -> None:
-        programs = PROGRAM_PARTS[shell.db.is_server]
+        programs = PROGRAM_SHARDS[shell.db.is_server]
         self._threads = (
             DeliveryThread(shell, programs),
-            DeliveryThread(shell, [MAIL_PART]),
+            DeliveryThread(shell, [MAIL_SHARD]),
         )
 
     def start(self) -> None:
@@ -69,7 +69,7 @@ class DeliveryThread:
                 "notifications: %d delivered, %d not", result.delivered, result.failed
             )
 
-    def _deliver(self) -> Delivered:
+    def _deliver(self) -> DeliveryCounts:
         """Delivers what is due for the parts that no other process has taken."""
         db = self._shell.db
         url = self._shell.settings.database_url

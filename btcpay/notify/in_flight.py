@@ -1,0 +1,74 @@
+"""The attempts of a run of the outbox that are under way, and how many may be at once."""
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import NamedTuple
+
+from btcpay.http.deadline import run_in_thread
+from btcpay.notify.delivery_queue import DeliveryQueue
+from btcpay.notify.outcome import Answer
+from storage.models import Receiver
+from storage.queries import deliveries
+
+MOST_AT_ONCE = 24
+MOST_FAILING = 8
+
+
+class Attempt(NamedTuple):
+    queue: DeliveryQueue
+    receiver: Receiver
+    row: deliveries.Due
+
+
+class InFlight:
+    """`ends_s` says when an answer is waited for no longer, by the monotonic clock."""
+
+    def __init__(self, ends_s: Callable[[DeliveryQueue], float]) -> None:
+        self._ends_s = ends_s
+        self._attempts: dict[Future[Answer], Attempt] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._attempts)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._attempts) >= MOST_AT_ONCE
+
+    def begin(self, send: Callable[[], Answer], attempt: Attempt) -> None:
+        self._attempts[run_in_thread(send)] = attempt
+
+    def end(self, future: Future[Answer]) -> Attempt:
+        """The attempt, which is under way no more."""
+        return self._attempts.pop(future)
+
+    def may_begin(self, queue: DeliveryQueue) -> bool:
+        """True if this queue may make one more attempt beside those under way."""
+        if not queue.allowed:
+            return False
+        busy = [attempt.queue for attempt in self._attempts.values()]
+        if queue.is_failing and sum(other.is_failing for other in busy) >= MOST_FAILING:
+            return False
+        return busy.count(queue) < queue.allowed
+
+    def lines_of(self, queue: DeliveryQueue) -> set[tuple[str, str]]:
+        """The lines of this queue, each with its receiver, of which one delivery is under way."""
+        return {
+            (attempt.receiver.id, attempt.row.line)
+            for attempt in self._attempts.values()
+            if attempt.queue is queue and attempt.row.line is not None
+        }
+
+    def await_answers(self) -> Iterable[Future[Answer]]:
+        """Those that have an answer, or none in time; waits until there is one."""
+        ends_s = min(self._ends_s(attempt.queue) for attempt in self._attempts.values())
+        left_s = max(0, ends_s - time.monotonic())
+        done, _ = wait(self._attempts, left_s, FIRST_COMPLETED)
+        if done:
+            return done
+        now_s = time.monotonic()
+        return [
+            future
+            for future, attempt in self._attempts.items()
+            if self._ends_s(attempt.queue) <= now_s
+        ]
