@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from btcpay.chain.sources import BlockSource, Listener
     from btcpay.merchants.keys import IssuedKey
     from btcpay.notify.kinds import PartResource
-    from btcpay.notify.mail.texts import MailText
+    from btcpay.notify.mail.message import MailText
     from btcpay.notify.transport import Transport
     from btcpay.proofs.block import ProvenBlock
     from btcpay.settings.settings import Settings
@@ -347,7 +347,7 @@ class ComposeMail(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Mails(Hook):
-    """Asked by `notify/mail/transport.py`; `name` is that of the receivers' transport."""
+    """Asked by `notify/mail/compose.py`; `name` is that of the receivers' transport."""
 
     module = "mail"
     name: str

@@ -19,7 +19,8 @@ from btcpay.notify.delivery_queue import (
 from btcpay.notify.events import Event, event_of
 from btcpay.notify.in_flight import Attempt, InFlight
 from btcpay.notify.mail.replies import USUAL, Times
-from btcpay.notify.mail.transport import STALE, Mail, add_timed
+from btcpay.notify.mail.timed import STALE, add_timed
+from btcpay.notify.mail.transport import Mail
 from btcpay.notify.outcome import ATTEMPT_S, Answer, hold, note
 from btcpay.notify.transports import TRANSPORTS
 from btcpay.notify.waiting import fill

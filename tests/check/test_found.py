@@ -11,7 +11,7 @@ from btcpay.cli.check.report import Reporter
 from btcpay.cli.check.summary import summary_lines
 from btcpay.cli.shell import Shell
 from btcpay.merchants.merchants import set_mail
-from btcpay.notify.mail.transport import add_timed
+from btcpay.notify.mail.timed import add_timed
 from tests.support.fake_esplora import say
 from tests.support.findings import found
 from tests.support.samples import figures

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from btcpay.notify.mail.headers import POLICY
-from btcpay.notify.mail.texts import MailText, message_of, one_line
+from btcpay.notify.mail.message import MailText, message_of, one_line
 from btcpay.settings.mail_settings import MAX_ADDRESS, MAX_NAME, Sender, sender
 from btcpay.settings.parsers import base_url
 

@@ -9,7 +9,9 @@ import pytest
 
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.notify.mail import shop_texts, texts
-from btcpay.notify.mail.texts import InvoiceNews, MailText, message_of
+from btcpay.notify.mail.mailto import mail_link
+from btcpay.notify.mail.message import MailText, message_of
+from btcpay.notify.mail.texts import InvoiceNews
 from btcpay.settings.mail_settings import Sender
 from btcpay.settlement.attention import REASONS
 from storage.models import Invoice
@@ -123,7 +125,7 @@ STATE = {"received_sats": 50_000, "paid_at": 1_700_000_000_000, "tx_hash": "ab" 
 def test_every_letter_in_every_language(language):
     about = InvoiceNews(INVOICE, STATE | {"attention": "short"}, PAGE, BERLIN)
     mails = [
-        texts.paid(about, language),
+        texts.paid_invoice(about, language),
         texts.receipt(about, language, BRAND),
         shop_texts.overdue(STATE["paid_at"], BERLIN, language),
     ]
@@ -133,7 +135,7 @@ def test_every_letter_in_every_language(language):
         )
         for reason in REASONS
     ]
-    english = [texts.paid(about, "en"), texts.receipt(about, "en", BRAND)]
+    english = [texts.paid_invoice(about, "en"), texts.receipt(about, "en", BRAND)]
     for one in mails:
         message = sent(one)
         assert message["Subject"] and body(message, "plain").strip()
@@ -183,6 +185,4 @@ LINKS = {
 
 @pytest.mark.parametrize(("to", "path"), LINKS.values(), ids=LINKS)
 def test_a_link_that_opens_a_mail_names_the_address_that_we_would_send_to(to, path):
-    assert (
-        texts.mail_link(to, "a & b", "c") == f"mailto:{path}?subject=a%20%26%20b&body=c"
-    )
+    assert mail_link(to, "a & b", "c") == f"mailto:{path}?subject=a%20%26%20b&body=c"

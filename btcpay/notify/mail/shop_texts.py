@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
-from btcpay.notify.mail.texts import MailText
+from btcpay.notify.mail.message import MailText
 from btcpay.values.money import Money
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, tzinfo
 from btcpay import hooks
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
-from btcpay.notify.mail.texts import MailText
+from btcpay.notify.mail.message import MailText
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.kinds import RESOURCE
 from btcpay.parts.bills.models import Bill

@@ -11,7 +11,7 @@ from peewee import Query
 from btcpay import hooks
 from btcpay.invoices.orders import checked_email
 from btcpay.languages import formats
-from btcpay.notify.mail.texts import mail_link
+from btcpay.notify.mail.mailto import mail_link
 from btcpay.parts.bills import actions, queries
 from btcpay.parts.bills.calendar import EVERY
 from btcpay.parts.bills.kinds import RESOURCE

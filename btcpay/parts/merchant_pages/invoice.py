@@ -11,7 +11,7 @@ from flask import Response
 from btcpay import hooks
 from btcpay.invoices import manual
 from btcpay.invoices.status import story_of
-from btcpay.notify.mail.texts import mailto
+from btcpay.notify.mail.mailto import mailto
 from btcpay.parts.merchant_pages import queries
 from btcpay.parts.merchant_pages.lists.search import loose_kind
 from btcpay.parts.merchant_pages.visit import Visit

@@ -1,0 +1,145 @@
+"""Composes mails to merchants and their customers, as things stand when they are sent."""
+
+from datetime import date, datetime, timedelta, tzinfo
+
+from btcpay import hooks
+from btcpay.notify.events import state_of
+from btcpay.notify.kinds import EventKind
+from btcpay.notify.mail import shop_texts, texts
+from btcpay.notify.mail.message import MailText
+from btcpay.notify.mail.texts import InvoiceNews
+from btcpay.notify.mail.timed import EVENING, OVERDUE, last_evening, unchecked_since
+from btcpay.values.money import Money, of_minor
+from btcpay.values.statuses import InvoiceStatus
+from btcpay.values.times import from_ms, number_of, to_ms, zone_of
+from storage.database import Database
+from storage.models import Merchant, Receiver
+from storage.queries import (
+    attentions,
+    deliveries,
+    invoices,
+    merchants,
+    receivers,
+    sessions,
+)
+from storage.queries.totals import days
+from storage.statement import as_dict
+
+# What composes the mails of each part, by the name of its receivers.
+PART_MAILS: dict[str, hooks.ComposeMail] = {
+    part.name: part.compose for part in hooks.of(hooks.Mails)
+}
+
+
+def compose(
+    db: Database, base_url: str, receiver: Receiver, row: deliveries.Due, now: datetime
+) -> tuple[str, MailText] | None:
+    """Address and text of a delivery's mail; None if it is out of date.
+
+    That is the case if the customer's address was erased, the invoice is no longer paid, a check
+    has been complete since, or a link to log in was asked for long ago. Raises BadRow.
+    """
+    merchant = db.only(merchants.BY_ID, id=receiver.merchant_id)
+    mailbox = db.row(receivers.MAIL_OF, merchant_id=merchant.id) or receivers.NO_MAIL
+    language = mailbox.language
+    zone = zone_of(merchant.timezone)
+    part_compose = PART_MAILS.get(receiver.transport)
+    if part_compose:
+        return part_compose(db, base_url, row.about, language, zone, now)
+    if receiver.transport == receivers.RECEIPT:
+        return _receipt(db, base_url, row, zone, language)
+    text = _to_merchant(db, base_url, row, merchant, zone, language, now)
+    if text is None:
+        return None
+    return mailbox.address or "", text
+
+
+def _receipt(
+    db: Database, base_url: str, row: deliveries.Due, zone: tzinfo, language: str
+) -> tuple[str, MailText] | None:
+    about = _invoice_news(db, base_url, row, zone)
+    invoice = about.invoice
+    brand = _brand(db, invoice.merchant_id)
+    if not invoice.customer_email or invoice.status != InvoiceStatus.PAID:
+        return None
+    return invoice.customer_email, texts.receipt(about, language, brand)
+
+
+def _to_merchant(
+    db: Database,
+    base_url: str,
+    row: deliveries.Due,
+    merchant: Merchant,
+    zone: tzinfo,
+    language: str,
+    now: datetime,
+) -> MailText | None:
+    if row.about == deliveries.LOGIN:
+        if now - from_ms(row.created_at) >= OVERDUE:
+            return None
+        secret = sessions.new_login(db, merchant.id, now)
+        url = f"{base_url}/merchant/login/{secret}"
+        return shop_texts.login(_brand(db, merchant.id).seller, url, language)
+    if row.about.startswith(EVENING):
+        local_now = now.astimezone(zone)
+        return _evening(db, base_url, row.about, merchant, local_now, language)
+    if row.seq is None:
+        since = unchecked_since(db, merchant.created_at)
+        is_late = now - since >= OVERDUE
+        if is_late:
+            return shop_texts.overdue(to_ms(since), zone, language)
+        return None
+    about = _invoice_news(db, base_url, row, zone)
+    if row.kind == EventKind.INVOICE_PAID:
+        return texts.paid_invoice(about, language)
+    return texts.attention(about, language)
+
+
+def _invoice_news(
+    db: Database, base_url: str, row: deliveries.Due, zone: tzinfo
+) -> InvoiceNews:
+    """A receipt that a customer asks for has no event: it shows the invoice as it is now."""
+    invoice = db.only(invoices.WHOLE, id=row.invoice_id or row.about)
+    state = as_dict(invoice)
+    if row.seq is not None:
+        state = state_of(row)
+    return InvoiceNews(invoice, state, f"{base_url}/pay/{invoice.id}", zone)
+
+
+def _brand(db: Database, merchant_id: int) -> merchants.Shown:
+    return db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
+
+
+def _evening(
+    db: Database,
+    base_url: str,
+    about: str,
+    merchant: Merchant,
+    now: datetime,
+    language: str,
+) -> MailText | None:
+    """The mail about that day; None once another evening has come. `now` in its zone."""
+    day = last_evening(now)
+    if about != f"{EVENING}{day}":
+        return None
+    is_checked = now - unchecked_since(db, merchant.created_at) < OVERDUE
+    return shop_texts.evening(
+        _day(db, day, merchant),
+        _day(db, day - timedelta(days=1), merchant),
+        day == now.date(),
+        db.only(attentions.COUNT, merchant_id=merchant.id)[0],
+        is_checked,
+        f"{base_url}/merchant",
+        language,
+    )
+
+
+def _day(db: Database, day: date, merchant: Merchant) -> shop_texts.Day:
+    number = number_of(day)
+    rows = db.rows(days.BETWEEN, merchant_id=merchant.id, first=number, last=number)
+    sums = [
+        Money(of_minor(row.value_minor, row.currency), row.currency) for row in rows
+    ]
+    if not sums:
+        sums = [Money(of_minor(0, merchant.currency), merchant.currency)]
+    return shop_texts.Day(day, sums, sum(row.payments for row in rows))

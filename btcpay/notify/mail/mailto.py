@@ -1,0 +1,58 @@
+"""Links (RFC 6068) that open a mail to a customer, for the merchant to read and send."""
+
+from urllib.parse import quote
+
+from btcpay.languages import formats
+from btcpay.languages.catalogs import catalog
+from btcpay.notify.mail.texts import subject_of
+from btcpay.settings.mail_settings import checked_address
+from btcpay.values.money import asked_of
+from storage.queries import invoices
+
+
+def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str) -> str:
+    """A link (RFC 6068) that opens a mail to the customer, for the merchant to read and send."""
+    gettext = catalog(language).gettext
+    asks = {
+        "paid_late": gettext(
+            "Your payment arrived after the deadline."
+            " Please tell us whether you still want what you ordered."
+        ),
+        "short": gettext(
+            "Less than the whole amount has arrived."
+            " Please tell us where we may send it back, or how you would like to pay the rest."
+        ),
+        "too_much": gettext(
+            "You have paid more than was asked for."
+            " Please tell us where we may send the difference."
+        ),
+        "after_cancellation": gettext(
+            "Your payment arrived after the order was canceled."
+            " Please tell us where we may send it back."
+        ),
+        "vanished": gettext(
+            "Your payment was seen but never arrived: it was replaced, or dropped by the network."
+            " Please pay again."
+        ),
+    }
+    amount = formats.format_money(asked_of(row), language)
+    about = gettext("About your payment of %(amount)s") % {"amount": amount}
+    request = asks.get(row.attention or "")
+    paragraphs = [text for text in (request, page_url, seller) if text]
+    body = "\r\n\r\n".join(paragraphs)
+    return mail_link(row.customer_email, subject_of(about, row), body)
+
+
+def mail_link(to: str | None, subject: str, body: str) -> str:
+    """A link (RFC 6068) that opens a mail; lines of the body end with CR and LF.
+
+    The address is as we would send to it, since mail programs read other letters differently; one
+    that nobody can send to stays as it was typed.
+    """
+    try:
+        address = checked_address(to or "")
+    except ValueError:
+        address = to or ""
+    subject = quote(subject, safe="")
+    body = quote(body, safe="")
+    return f"mailto:{quote(address, safe='@')}?subject={subject}&body={body}"
