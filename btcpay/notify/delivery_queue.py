@@ -69,7 +69,7 @@ class DeliveryQueue:
         return self.was_failing and not self.has_taken
 
     @property
-    def allowed(self) -> int:
+    def most_attempts(self) -> int:
         if self.is_over or not (self.rows or self.may_have_more):
             return 0
         if self.has_taken:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import takewhile
 from typing import Any
 
 import orjson
@@ -95,24 +94,33 @@ def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
     kind = KINDS.get(row.kind)
     if kind is None:
         raise BadRow(f"{row.kind!r} is no kind of event")
-    if part := PART_RESOURCES.get(kind.resource):
-        own = changed(db.only(part.by_id, id=row.resource_id or ""), **state_of(row))
-        data = {kind.resource: part.serialize(resources.base_url, own)}
-    elif kind.resource == "payment_link":
+    data = _data_of(db, resources, row, kind)
+    happened_at = iso_ms(row.happened_at)
+    return Event(row.number or 0, row.id, row.merchant_id, kind, happened_at, data)
+
+
+def _data_of(
+    db: Database, resources: Resources, row: PublicEvent, kind: Kind
+) -> dict[str, Any]:
+    """The resource that the event is about, as it was then. Raises BadRow."""
+    part = PART_RESOURCES.get(kind.resource)
+    if part:
+        stored = db.only(part.by_id, id=row.resource_id or "")
+        former = changed(stored, **state_of(row))
+        return {kind.resource: part.serialize(resources.base_url, former)}
+    if kind.resource == "payment_link":
         link = db.only(links.ANY_BY_ID, id=row.payment_link_id or "")
-        is_active = kind == EventKind.PAYMENT_LINK_CREATED
-        status = LinkStatus.ACTIVE if is_active else LinkStatus.INACTIVE
-        data = {
+        status = LinkStatus.INACTIVE
+        if kind == EventKind.PAYMENT_LINK_CREATED:
+            status = LinkStatus.ACTIVE
+        return {
             "payment_link": resources.payment_link.dump(changed(link, status=status))
         }
-    else:
-        state = None if row.state is None else state_of(row)
-        data = invoice_data(
-            resources, db.only(invoices.ANY_BY_ID, id=row.invoice_id or ""), state
-        )
-    return Event(
-        row.number or 0, row.id, row.merchant_id, kind, iso_ms(row.happened_at), data
-    )
+    invoice = db.only(invoices.ANY_BY_ID, id=row.invoice_id or "")
+    state = None
+    if row.state is not None:
+        state = state_of(row)
+    return invoice_data(resources, invoice, state)
 
 
 def invoice_data(
@@ -123,20 +131,24 @@ def invoice_data(
     `state` is None for an invoice that was just made.
     """
     if state is None:
-        came = {
+        state = {
+            **_NEW,
             "received_sats": 0,
             "unconfirmed_sats": 0,
             "missing_sats": invoice.amount_sats,
+            "attention": None,
         }
-        state = {**_NEW, **came, "attention": None}
-    then: Any = {name: state[name] for name in _NEW}
     data: dict[str, Any] = {}
     if "payment" in state:
         data["payment"] = resources.payment.shown(state["payment"])
-    data["invoice"] = resources.invoice.dump(changed(invoice, **then))
+    former: Any = {name: state[name] for name in _NEW}
+    data["invoice"] = resources.invoice.dump(changed(invoice, **former))
     for name in ("reference", "customer_name", "customer_note"):
         data[name] = getattr(invoice, name)
-    return data | {name: state[name] for name in _BESIDE if name in state}
+    for name in _BESIDE:
+        if name in state:
+            data[name] = state[name]
+    return data
 
 
 def state_of(row: PublicEvent) -> dict[str, Any]:
@@ -161,14 +173,16 @@ def delete_old_events(db: Database, now: datetime) -> int:
         db.run(deliveries.FORGET, before=before)
         last = db.only(events.LAST)[0]
         waiting = db.only(deliveries.OLDEST_WAITING)[0]
-        end = last if waiting is None else min(last, waiting)
-        oldest = db.rows(events.OLDEST)
-        old = takewhile(
-            lambda row: row.happened_at < before and (row.number or 0) < end, oldest
-        )
-        return db.run(
-            events.FORGET, number=max((row.number or 0 for row in old), default=0)
-        )
+        end = last
+        if waiting is not None:
+            end = min(last, waiting)
+        newest_old = 0
+        for row in db.rows(events.OLDEST):
+            number = row.number or 0
+            if row.happened_at >= before or number >= end:
+                break
+            newest_old = number
+        return db.run(events.FORGET, number=newest_old)
 
 
 def sample_event(resources: Resources, merchant_id: int, now: datetime) -> Event:

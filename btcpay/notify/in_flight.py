@@ -44,12 +44,12 @@ class InFlight:
 
     def may_begin(self, queue: DeliveryQueue) -> bool:
         """True if this queue may make one more attempt beside those under way."""
-        if not queue.allowed:
+        if not queue.most_attempts:
             return False
         busy = [attempt.queue for attempt in self._attempts.values()]
         if queue.is_failing and sum(other.is_failing for other in busy) >= MOST_FAILING:
             return False
-        return busy.count(queue) < queue.allowed
+        return busy.count(queue) < queue.most_attempts
 
     def lines_of(self, queue: DeliveryQueue) -> set[tuple[str, str]]:
         """The lines of this queue, each with its receiver, of which one delivery is under way."""

@@ -102,7 +102,8 @@ R = TypeVar("R", bound=EventSubject)
 class PartResource(Generic[R]):
     """A part's own resource, such as a refund, with events and a page of its own.
 
-    `prefix`: of its ids. `state`: the columns that may change, which an event keeps as they were.
+    `prefix` is that of its ids. `state`: the columns that may change, which an event stores as they
+    were.
     `properties`: a JSON schema for each field; `computed` has those that are no column.
     """
 
@@ -120,7 +121,9 @@ class PartResource(Generic[R]):
 
     def get_or_404(self, db: Database, id: str) -> R:
         """The row whose page is asked for. Raises NotFound."""
-        row = db.row(self.by_id, id=id) if is_id(self.prefix, id) else None
+        if not is_id(self.prefix, id):
+            raise NotFound(f"there is no such {self.name}")
+        row = db.row(self.by_id, id=id)
         if row is None:
             raise NotFound(f"there is no such {self.name}")
         return row
@@ -130,11 +133,10 @@ class PartResource(Generic[R]):
 
     def serialize(self, base_url: str, row: R) -> dict[str, Any]:
         """Its fields, as events and commands show them; raises what `computed` raises."""
-        found = {name: getattr(row, name, None) for name in self.properties}
-        times = {
-            name: iso_ms(at)
-            for name, at in found.items()
-            if at and name.endswith("_at")
-        }
-        own = {"object": self.name, f"{self.name}_url": self.url_of(base_url, row.id)}
-        return found | times | own | self.computed(row)
+        fields = {name: getattr(row, name, None) for name in self.properties}
+        for name, value in fields.items():
+            if value and name.endswith("_at"):
+                fields[name] = iso_ms(value)
+        fields["object"] = self.name
+        fields[f"{self.name}_url"] = self.url_of(base_url, row.id)
+        return fields | self.computed(row)

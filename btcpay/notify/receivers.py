@@ -16,7 +16,7 @@ from btcpay.values.ids import new_id
 from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
-from storage.models import Receiver
+from storage.models import PublicEvent, Receiver
 from storage.queries import deliveries, events, merchants, receivers
 from storage.statement import changed
 
@@ -67,21 +67,25 @@ def add(
     id: str | None = None,
 ) -> Receiver:
     """Adds a receiver of all events from now on, or of `kinds`; those sent to a URL are signed."""
-    id = id or new_id("whk")
+    columns: Values = {
+        "id": id or new_id("whk"),
+        "merchant_id": merchant_id,
+        "transport": receivers.COMMAND,
+        "url": url,
+        "command": command,
+        "kinds": None,
+        "secret": None,
+        "created_at": to_ms(now),
+    }
+    if url:
+        columns["transport"] = receivers.WEBHOOK
+        columns["secret"] = new_secret()
+    if kinds:
+        columns["kinds"] = json.dumps(kinds)
     with db.write():
         require_room(db, merchant_id)
-        db.run(
-            receivers.ADD,
-            id=id,
-            merchant_id=merchant_id,
-            transport=receivers.WEBHOOK if url else receivers.COMMAND,
-            url=url,
-            command=command,
-            kinds=json.dumps(kinds) if kinds else None,
-            secret=new_secret() if url else None,
-            created_at=to_ms(now),
-        )
-    return find(db, id)
+        db.run(receivers.ADD, **columns)
+    return find(db, str(columns["id"]))
 
 
 def webhook_url(text: str, network: Network) -> str:
@@ -157,19 +161,24 @@ def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> 
     count = 0
     with db.write():
         db.run(receivers.ENABLE, id=receiver_id)
-        while rows := db.rows(events.AFTER, number=number, limit=PAGE):
+        while True:
+            rows = db.rows(events.AFTER, number=number, limit=PAGE)
+            if not rows:
+                return count
             number = rows[-1].number or number
             for row in rows:
-                if row.merchant_id == receiver.merchant_id and wants(
-                    receiver, row.kind
-                ):
-                    new = delivery_columns(receiver, row, delivery_of(row), now)
-                    of: Values = {
-                        "receiver_id": receiver_id,
-                        "about": row.id,
-                        "at": to_ms(now),
-                    }
-                    if not db.run(deliveries.AGAIN, **of):
-                        db.run(deliveries.ADD, **new)
+                is_own = row.merchant_id == receiver.merchant_id
+                if is_own and wants(receiver, row.kind):
+                    _send_again(db, receiver, row, now)
                     count += 1
-    return count
+
+
+def _send_again(
+    db: Database, receiver: Receiver, event: PublicEvent, now: datetime
+) -> None:
+    is_known = db.run(
+        deliveries.AGAIN, receiver_id=receiver.id, about=event.id, at=to_ms(now)
+    )
+    if not is_known:
+        new = delivery_columns(receiver, event, delivery_of(event), now)
+        db.run(deliveries.ADD, **new)

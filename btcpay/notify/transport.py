@@ -1,4 +1,4 @@
-"""A transport: the names of the deliveries that an event has, and one attempt to send one."""
+"""A transport: the deliveries that an event has, and one attempt to send one."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -13,9 +13,8 @@ from storage.database import Database, Row
 from storage.models import PublicEvent, Receiver
 from storage.queries.deliveries import Due
 
-KEPT_BYTES = (
-    200  # of an answer: enough to see what is wrong, too little to be worth stealing
-)
+# Of an answer: enough to see what is wrong, too little to be worth stealing.
+MAX_ANSWER_BYTES = 200
 
 
 class NewDelivery(NamedTuple):
@@ -45,9 +44,9 @@ class Transport:
     def deliveries_for(
         self, receiver: Receiver, event: PublicEvent, about: EventSubject, state: Row
     ) -> Iterable[NewDelivery]:
-        """The deliveries of an event to this receiver, in order; none where it is not concerned.
+        """The deliveries of an event to this receiver, in order; none if it is not concerned.
 
-        `about` is the row that it is about; `state` has its values that may change later.
+        `about` is the row that the event is about; `state` has its values that may change later.
         """
         return [delivery_of(event)]
 
@@ -76,7 +75,7 @@ def post(
 ) -> Answer:
     """The answer to a POST: 2xx takes its body."""
     try:
-        status, start = session.post(url, timeout_s, body, headers, KEPT_BYTES)
+        status, start = session.post(url, timeout_s, body, headers, MAX_ANSWER_BYTES)
     except FetchError as error:
         return Answer(False, None, str(error), may_go_on=isinstance(error, TimedOut))
     text = start.decode("utf-8", "replace").replace("\0", "")

@@ -96,28 +96,24 @@ class Command(Transport):
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        except (
-            OSError,
-            ValueError,
-            IndexError,
-        ) as error:  # no program, an open quote, no word
+        # There is no such program, an open quote, or no word.
+        except (OSError, ValueError, IndexError) as error:
             why = getattr(error, "strerror", None) or error
             return Answer(False, None, f"could not be started: {why}")
         try:
             process.communicate(event.body, timeout_s)
         except subprocess.TimeoutExpired:
+            # Ends every process that it started, too.
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(
-                    process.pid, signal.SIGKILL
-                )  # with every process that it started
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            return Answer(
-                False, None, f"took longer than {timeout_s} s", may_go_on=True
-            )
+            text = f"took longer than {timeout_s} s"
+            return Answer(False, None, text, may_go_on=True)
         status = process.returncode
-        return Answer(
-            status == 0, status, "" if status >= 0 else f"ended by signal {-status}"
-        )
+        text = ""
+        if status < 0:
+            text = f"ended by signal {-status}"
+        return Answer(status == 0, status, text)
 
 
 class Receipt(Transport):

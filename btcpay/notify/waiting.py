@@ -35,7 +35,7 @@ def _fill_due(db: Database, queue: DeliveryQueue, now: datetime) -> None:
         page = db.rows(
             deliveries.DUE, receiver_id=receiver.id, until=to_ms(now), limit=PAGE
         )
-        queue.rows.extend(_untried(queue, receiver, page))
+        queue.rows.extend(_without_tried(queue, receiver, page))
         queue.may_have_more |= len(page) == PAGE
 
 
@@ -45,7 +45,7 @@ def _fill_all(db: Database, queue: DeliveryQueue, now: datetime) -> None:
         page = _oldest(db, receiver, now, queue.last.get(receiver.id), PAGE)
         if page:
             queue.last[receiver.id] = page[-1]
-        waiting += _untried(queue, receiver, page)
+        waiting += _without_tried(queue, receiver, page)
         queue.may_have_more |= len(page) == PAGE
     if len(queue.receivers) > 1:
         waiting.sort(key=_time)
@@ -145,7 +145,7 @@ def _oldest(
     return db.rows(deliveries.OLDEST, **wanted)
 
 
-def _untried(
+def _without_tried(
     queue: DeliveryQueue, receiver: Receiver, rows: Iterable[deliveries.Due]
 ) -> list[Waiting]:
     return [

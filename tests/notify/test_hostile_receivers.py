@@ -12,7 +12,7 @@ from btcpay.notify.events import sample_event
 from btcpay.notify.in_flight import MOST_AT_ONCE, MOST_FAILING
 from btcpay.notify.outbox import Outbox, new_send
 from btcpay.notify.outcome import Answer
-from btcpay.notify.transport import KEPT_BYTES
+from btcpay.notify.transport import MAX_ANSWER_BYTES
 from btcpay.notify.transports import new_secret
 from btcpay.settings import settings
 from btcpay.values.times import utc_now
@@ -89,7 +89,7 @@ def test_what_a_receiver_does_is_an_answer_in_time(receiver, released, name):
     answer = attempt(receiver.url, TIMEOUTS_S.get(name, PATIENT_S))
     assert time.monotonic() - began_s < 20
     assert answer.is_taken == is_taken
-    assert text in answer.text.strip(" ") and len(answer.text) <= KEPT_BYTES
+    assert text in answer.text.strip(" ") and len(answer.text) <= MAX_ANSWER_BYTES
     assert "hunter2" not in answer.text and len(receiver.messages) == 1
 
 
@@ -97,7 +97,7 @@ def test_nothing_is_kept_of_a_flood(receiver):
     receiver.instead = lambda _: endless
     tracemalloc.start()
     answer = attempt(receiver.url)
-    assert answer.is_taken and answer.text == "a" * KEPT_BYTES
+    assert answer.is_taken and answer.text == "a" * MAX_ANSWER_BYTES
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 << 20

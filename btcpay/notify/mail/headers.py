@@ -9,8 +9,9 @@ from email.policy import EmailPolicy
 
 from btcpay.settings.mail_settings import Sender
 
-LINE_CHARACTERS = 76  # RFC 2047, 2: of a line with an encoded word
-MOST_CHARACTERS = 998  # RFC 5322, 2.1.1: of any line
+# The most characters of a line: with an encoded word (RFC 2047, 2), and of any (RFC 5322, 2.1.1).
+LINE_CHARACTERS = 76
+MOST_CHARACTERS = 998
 _QUOTED = str.maketrans({"\\": "\\\\", '"': '\\"'})
 
 
@@ -41,7 +42,7 @@ def text(name: str, words: str) -> str:
     """The words as the value of the header of that name: plain, or in encoded words (RFC 2047)."""
     if _is_plain(words) and len(f"{name}: {words}") <= LINE_CHARACTERS:
         return words
-    return _encoded(name, words)
+    return _encode(name, words)
 
 
 def mailbox(name: str, sender: Sender) -> str:
@@ -51,7 +52,7 @@ def mailbox(name: str, sender: Sender) -> str:
         return sender.address
     quoted = f'"{sender.name.translate(_QUOTED)}"'
     if not _is_plain(sender.name) or len(f"{name}: {quoted}") > LINE_CHARACTERS:
-        quoted = _encoded(name, sender.name)
+        quoted = _encode(name, sender.name)
     last_line = f"{name}: {quoted}".rpartition("\r\n")[2]
     is_short = len(f"{last_line} {address}") <= LINE_CHARACTERS
     if is_short:
@@ -63,6 +64,6 @@ def _is_plain(words: str) -> bool:
     return words.isascii() and "=?" not in words
 
 
-def _encoded(name: str, words: str) -> str:
-    encoded = Header(words, "utf-8", LINE_CHARACTERS - 1, name)
-    return encoded.encode(linesep="\r\n")
+def _encode(name: str, words: str) -> str:
+    header = Header(words, "utf-8", LINE_CHARACTERS - 1, name)
+    return header.encode(linesep="\r\n")

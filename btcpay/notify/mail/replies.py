@@ -1,10 +1,10 @@
-"""What a mail server may say: its answers are bounded, in bytes and in time."""
+"""A mail server's answers, bounded in bytes and in time."""
 
 import socket
 import time
 from dataclasses import dataclass
 
-# Of all answers to one mail; no honest server says as much.
+# Of all answers to one mail; no honest server sends as much.
 MOST_BYTES = 65_536
 
 

@@ -30,54 +30,57 @@ def overdue(since_ms: int, zone: tzinfo, language: str) -> MailText:
 
 
 class Day(NamedTuple):
-    """What a day has brought: a sum for each currency, and how many payments."""
+    """A day's sales: a sum for each currency, and how many payments."""
 
     day: date
-    took: Sequence[Money]
+    sums: Sequence[Money]
     payments: int
 
 
 def evening(
-    told: Day,
+    day: Day,
     before: Day,
     is_today: bool,
     wanting: int,
-    is_found: bool,
+    is_checked: bool,
     url: str,
     language: str,
 ) -> MailText:
-    """To the merchant: what the day has brought, and whether something needs them.
+    """To the merchant: the day's sales, and whether something needs them.
 
-    The whole day before stands below, with what was sold after its own mail.
+    `wanting` invoices need attention. `is_checked`: payments are being found. The whole day before
+    stands below, with what was sold after its own mail.
     """
     words = catalog(language)
     needs = words.gettext("nothing needs you")
-    if not is_found:
+    if not is_checked:
         needs = words.gettext("payments are not being found")
     elif wanting:
         needs = words.ngettext(
             "%(number)s invoice needs you", "%(number)s invoices need you", wanting
         )
-    amount, payments = _brought(told, language)
-    said = words.gettext("%(day)s: %(amount)s in %(payments)s; %(needs)s") % {
-        "day": words.gettext("Today") if is_today else formats.day(told.day, language),
+    day_name = formats.day(day.day, language)
+    if is_today:
+        day_name = words.gettext("Today")
+    amount, payments = _sales(day, language)
+    sentence = words.gettext("%(day)s: %(amount)s in %(payments)s; %(needs)s") % {
+        "day": day_name,
         "amount": amount,
         "payments": payments,
         "needs": needs % {"number": formats.whole(wanting, language)},
     }
-    earlier = formats.day(before.day, language), " · ".join(_brought(before, language))
-    return MailText(
-        language, said, [said], [earlier], (words.gettext("Open your shop"), url)
-    )
+    earlier = (formats.day(before.day, language), " · ".join(_sales(before, language)))
+    link = (words.gettext("Open your shop"), url)
+    return MailText(language, sentence, [sentence], [earlier], link)
 
 
-def _brought(told: Day, language: str) -> tuple[str, str]:
+def _sales(day: Day, language: str) -> tuple[str, str]:
     """The sums, and the number of payments."""
-    came = catalog(language).ngettext(
-        "%(number)s payment", "%(number)s payments", told.payments
+    amount = " + ".join(formats.format_money(money, language) for money in day.sums)
+    payments = catalog(language).ngettext(
+        "%(number)s payment", "%(number)s payments", day.payments
     )
-    amount = " + ".join(formats.format_money(one, language) for one in told.took)
-    return amount, came % {"number": formats.whole(told.payments, language)}
+    return amount, payments % {"number": formats.whole(day.payments, language)}
 
 
 def login(seller: str, url: str, language: str) -> MailText:

@@ -104,7 +104,9 @@ def open_session(server: MailServer, hello: str, times: Times) -> Session:
     except (*FAILURES, NoSession) as error:
         if session is not None:
             session.close()
-        raise NoSession(error if isinstance(error, NoSession) else why(error)) from None
+        if isinstance(error, NoSession):
+            raise
+        raise NoSession(why(error)) from None
     return session
 
 
@@ -131,21 +133,19 @@ def hand_over(session: Session, message: EmailMessage, sender: str, to: str) -> 
         session.send_message(message, sender, [to])
     except smtplib.SMTPRecipientsRefused as error:
         code, text = error.recipients[to]
-        return _refused(code, text, code >= 500)
-    except (
-        smtplib.SMTPSenderRefused
-    ) as error:  # a setting is wrong, which can be mended
-        return _refused(error.smtp_code, error.smtp_error, False)._replace(
-            is_refusal=False
-        )
+        return _refusal(code, text, code >= 500)
+    except smtplib.SMTPSenderRefused as error:
+        # A setting is wrong, which can be mended.
+        refusal = _refusal(error.smtp_code, error.smtp_error, False)
+        return refusal._replace(is_refusal=False)
     except smtplib.SMTPResponseException as error:
-        return _refused(error.smtp_code, error.smtp_error, error.smtp_code >= 500)
+        return _refusal(error.smtp_code, error.smtp_error, error.smtp_code >= 500)
     except Unanswered:
         return IN_DOUBT
     return Answer(True, None, "")
 
 
-def _refused(code: int, text: bytes | str, is_final: bool) -> Answer:
+def _refusal(code: int, text: bytes | str, is_final: bool) -> Answer:
     return Answer(
         False,
         code,
@@ -156,11 +156,12 @@ def _refused(code: int, text: bytes | str, is_final: bool) -> Answer:
 
 
 def _status(code: int, text: bytes | str) -> str:
-    """`550 5.1.1`. Not the words after it, which may repeat the address or the mail."""
-    words = text.encode() if isinstance(text, str) else text
-    found = _ENHANCED.match(words)
-    if found:
-        return f"{code} {found[0].decode()}"
+    """`550 5.1.1`, without the words after it, which may repeat the address or the mail."""
+    if isinstance(text, str):
+        text = text.encode()
+    enhanced = _ENHANCED.match(text)
+    if enhanced:
+        return f"{code} {enhanced[0].decode()}"
     return f"{code}"
 
 
@@ -174,4 +175,5 @@ def why(error: Exception) -> str:
         return f"has a certificate that is not valid: {error.verify_message}"
     if isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError):
         return "does not answer in time"
-    return f"could not be spoken to: {getattr(error, 'strerror', None) or type(error).__name__}"
+    reason = getattr(error, "strerror", None) or type(error).__name__
+    return f"could not be spoken to: {reason}"
