@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 from flask import Blueprint, Flask, Response
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -11,7 +12,7 @@ from btcpay import hooks
 from btcpay.api import blueprint as api
 from btcpay.api.call import Call, Operation
 from btcpay.checkout import views as checkout
-from btcpay.health.metrics import Figures
+from btcpay.health.figures import Figures
 from btcpay.health.scrape import MetricsServer
 from btcpay.invoices import create, orders, quotes
 from btcpay.invoices.links import new_link
@@ -33,86 +34,85 @@ from storage.statement import as_dict
 
 def get_balance(call: Call) -> Response:
     """Confirmed and total satoshis, and what the confirmed ones are worth if there is a price."""
-    balance = call.service.db.only(balances.OF_MERCHANT, merchant_id=call.merchant_id)
+    row = call.service.db.only(balances.OF_MERCHANT, merchant_id=call.merchant_id)
     price_usd = call.service.prices.usd.current_price_or_none()
-    usd = (
-        None
-        if price_usd is None
-        else value_of(balance.confirmed_sats, price_usd, "USD")
-    )
-    return json_response(
-        call.resources.balance.shown(as_dict(balance) | {"confirmed_usd": usd})
-    )
+    confirmed_usd = None
+    if price_usd is not None:
+        confirmed_usd = value_of(row.confirmed_sats, price_usd, "USD")
+    balance = as_dict(row) | {"confirmed_usd": confirmed_usd}
+    return json_response(call.resources.balance.shown(balance))
 
 
 def create_invoice(call: Call) -> Response:
     """Converts dollars to satoshis at the live price, with a deposit address of its own."""
     service = call.service
     caller = call.caller
-    order = orders.order_of(
-        caller.merchant_id,
-        call.body(accepts.NEW_INVOICE),
-        shown_currency=caller.currency,
-    )
-    return call.create_once(
-        prepare=lambda: quotes.quote(service.prices, service.now(), order),
-        make=lambda quote: service.resources.invoice.dump(
-            create.new_invoice(
-                service.db, service.settings.network, service.now(), quote
-            )
-        ),
-    )
+    body = call.body(accepts.NEW_INVOICE)
+    order = orders.order_of(caller.merchant_id, body, shown_currency=caller.currency)
+
+    def prepare() -> quotes.Quote:
+        return quotes.quote(service.prices, service.now(), order)
+
+    def make(quote: quotes.Quote) -> dict[str, Any]:
+        network = service.settings.network
+        row = create.new_invoice(service.db, network, service.now(), quote)
+        return service.resources.invoice.dump(row)
+
+    return call.create_once(prepare, make)
 
 
 def list_invoices(call: Call) -> Response:
     """The newest invoices, all or those of one status."""
-    wanted = call.query(accepts.INVOICE_QUERY)
-    query = invoices.LIST_BY_STATUS if "status" in wanted else invoices.LIST
-    return call.list_rows(call.resources.invoice, query, **wanted)
+    query = call.query(accepts.INVOICE_QUERY)
+    statement = invoices.LIST
+    if "status" in query:
+        statement = invoices.LIST_BY_STATUS
+    return call.list_rows(call.resources.invoice, statement, **query)
 
 
 def get_invoice(call: Call, id: str) -> Response:
     """One invoice; clients poll it to see it paid."""
-    return json_response(
-        call.resources.invoice.dump(call.get_or_404(invoices.BY_ID, "inv", id))
-    )
+    row = call.get_or_404(invoices.BY_ID, "inv", id)
+    return json_response(call.resources.invoice.dump(row))
 
 
 def create_payment_link(call: Call) -> Response:
     """A reusable checkout page; its invoices are made when somebody pays."""
-    wanted = call.body(accepts.NEW_PAYMENT_LINK, empty=b"{}")
     service = call.service
-    return call.create_once(
-        prepare=lambda: None,
-        make=lambda _: call.resources.payment_link.dump(
-            new_link(service.db, service.now(), call.merchant_id, wanted)
-        ),
-    )
+    fields = call.body(accepts.NEW_PAYMENT_LINK, empty=b"{}")
+
+    def prepare() -> None:
+        """Nothing is asked before the link is made."""
+
+    def make(_: None) -> dict[str, Any]:
+        row = new_link(service.db, service.now(), call.merchant_id, fields)
+        return call.resources.payment_link.dump(row)
+
+    return call.create_once(prepare, make)
 
 
 def list_payment_links(call: Call) -> Response:
     """The newest payment links."""
-    wanted = call.query(accepts.LIST_QUERY)
-    return call.list_rows(call.resources.payment_link, links.LIST, **wanted)
+    query = call.query(accepts.LIST_QUERY)
+    return call.list_rows(call.resources.payment_link, links.LIST, **query)
 
 
 def get_payment_link(call: Call, id: str) -> Response:
     """One payment link."""
-    return json_response(
-        call.resources.payment_link.dump(call.get_or_404(links.BY_ID, "lnk", id))
-    )
+    row = call.get_or_404(links.BY_ID, "lnk", id)
+    return json_response(call.resources.payment_link.dump(row))
 
 
 def list_payments(call: Call) -> Response:
     """The newest confirmed payments, all or those that settled one invoice."""
-    wanted = call.query(accepts.PAYMENT_QUERY)
+    query = call.query(accepts.PAYMENT_QUERY)
     resource = call.resources.payment
-    invoice_id = wanted.get("invoice_id")
+    invoice_id = query.get("invoice_id")
     if invoice_id is None:
-        return call.list_rows(resource, payments.LIST, **wanted)
+        return call.list_rows(resource, payments.LIST, **query)
     if not is_id("inv", invoice_id):
         return json_response(resource.listed((), []))
-    return call.list_rows(resource, payments.LIST_BY_INVOICE, **wanted)
+    return call.list_rows(resource, payments.LIST_BY_INVOICE, **query)
 
 
 # fmt: off
@@ -157,14 +157,12 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app = Flask("btcpay", static_folder=None, template_folder="web/pages/templates")
     app.extensions["blocktill"] = service
     file = sqlite_path(settings.database_url)
-    figures = Figures(
-        service.db, service.limiter.is_complete, service.now, file and file.parent
-    )
+    folder = file and file.parent
+    figures = Figures(service.db, service.limiter.is_complete, service.now, folder)
     collectors = [service.counters, figures]
     app.extensions["metrics"] = functools.partial(MetricsServer, collectors)
-    app.config["MAX_CONTENT_LENGTH"] = (
-        settings.max_body_bytes + 1
-    )  # see btcpay/web/body.py
+    # One byte more than is allowed: see btcpay/web/body.py.
+    app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1
     app.url_map.merge_slashes = False
     # No view is asynchronous; without this Flask would examine the functions at every request.
     app.ensure_sync = lambda func: func  # type: ignore[method-assign]
@@ -172,10 +170,13 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     if settings.trusted_proxies:
         served = ProxyFix(served, x_for=settings.trusted_proxies, x_proto=0, x_host=0)
     app.wsgi_app = served  # type: ignore[method-assign]
-    app.register_error_handler(
-        Exception, lambda error: error_response(as_api_error(error))
-    )
-    for blueprint in BLUEPRINTS:
-        if part := blueprint(service):
-            app.register_blueprint(part)
+    app.register_error_handler(Exception, respond_to_error)
+    for make_blueprint in BLUEPRINTS:
+        blueprint = make_blueprint(service)
+        if blueprint:
+            app.register_blueprint(blueprint)
     return app
+
+
+def respond_to_error(error: Exception) -> Response:
+    return error_response(as_api_error(error))

@@ -1,4 +1,4 @@
-"""Every part is held against the page of hooks: what is misspelt there, or in a part, fails."""
+"""Compares every part with the page of hooks: a name that is misspelt in either fails."""
 
 import sys
 from pathlib import Path

@@ -17,27 +17,35 @@ DEPTH = 2016  # blocks below the lowest tip: a fortnight, which nobody ever repl
 
 
 def newest_checkpoint(network: Network, explorers: Sequence[Explorer]) -> Known:
-    """Exits unless all answer, alike, on a chain with the checkpoint of today."""
-    point = network.checkpoint
+    """Exits unless all explorers answer the same, on a chain with the present checkpoint."""
     try:
-        height = min(one.require_chain(0)[0] for one in explorers) - DEPTH
+        tips = [explorer.require_chain(0) for explorer in explorers]
+        height = min(tip_height for tip_height, _ in tips) - DEPTH
         if height < 0:
             sys.exit(f"the chain has no {DEPTH} blocks yet")
-        if point and any(
-            one.block_hash(point.height) != point.hash for one in explorers
-        ):
-            sys.exit(f"they do not all have the checkpoint {point.height}")
-        said = [one.block_hash(height) for one in explorers]
+        _require_checkpoint(network.checkpoint, explorers)
+        hashes = [explorer.block_hash(height) for explorer in explorers]
     except FetchError as error:
         sys.exit(f"an explorer cannot say: {error}")
-    if len(set(said)) > 1:
-        pairs = zip(explorers, said, strict=True)
-        shown = ", ".join(f"{one.host} has {hash}" for one, hash in pairs)
-        sys.exit(f"they differ at block {height}: {shown}")
-    return Known(height, said[0])
+    if len(set(hashes)) > 1:
+        phrases = []
+        for explorer, block_hash in zip(explorers, hashes, strict=True):
+            phrases.append(f"{explorer.host} has {block_hash}")
+        sys.exit(f"they differ at block {height}: {', '.join(phrases)}")
+    return Known(height, hashes[0])
+
+
+def _require_checkpoint(point: Known | None, explorers: Sequence[Explorer]) -> None:
+    """Exits unless all explorers have this block. Raises FetchError."""
+    if point is None:
+        return
+    for explorer in explorers:
+        if explorer.block_hash(point.height) != point.hash:
+            sys.exit(f"they do not all have the checkpoint {point.height}")
 
 
 if __name__ == "__main__":
     settings = read_or_exit(os.environ)
-    found = newest_checkpoint(settings.network, open_explorers(settings, None).all)
-    print(found.height, found.hash)
+    explorers = open_explorers(settings, None).all
+    newest = newest_checkpoint(settings.network, explorers)
+    print(newest.height, newest.hash)

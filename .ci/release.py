@@ -2,12 +2,12 @@
 
 The same commit leads to the same bytes, whoever builds it, wherever and when.
 
-1. The commit's files go into a folder of their own: nothing that lies about gets in.
-2. The sdist has all of them, packed in order with the commit's time and without owners; the wheel
-   is built from it.
-3. A bill of materials names every requirement with its hashes; SHA256SUMS has the sums of all.
-4. What a release must fulfil is checked; every mistake is told, and the exit status is 1.
-5. Files, sums and the line that uploads them are printed. Nothing leaves this machine.
+1. Export the commit's files to a folder of their own, which has nothing else.
+2. Pack all of them into the sdist, in order, with the commit's time and without owners. Build the
+   wheel from it.
+3. Write a bill of materials with every requirement and its hashes, and SHA256SUMS of all files.
+4. Check the rules of a release. Print every mistake; with one the exit status is 1.
+5. Print files, sums and the line that uploads them. Nothing leaves this machine.
 """
 
 import gzip
@@ -16,6 +16,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tarfile
@@ -32,8 +33,12 @@ from readme_renderer import markdown
 PROJECT = Path(__file__).resolve().parents[1]
 WORK = PROJECT / "build" / "release"
 DIST = PROJECT / "dist"
-MODES = {True: 0o755, False: 0o644}  # by whether its owner may execute it
-# What every shop installs, then what its extras do.
+PATTERNS = {"--sdist": "*.tar.gz", "--wheel": "*.whl"}
+READ_BY_ALL = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
+FILE_MODE = READ_BY_ALL | stat.S_IWUSR
+PROGRAM_MODE = FILE_MODE | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+# The requirements of every shop, then those of its extras.
 LOCKS = (
     "requirements.txt",
     "requirements/postgres.txt",
@@ -48,10 +53,10 @@ PINNED = re.compile(
 
 def git(*words: str) -> str:
     """The output of a git command in the checkout."""
-    done = subprocess.run(
+    result = subprocess.run(
         ["git", *words], cwd=PROJECT, check=True, stdout=subprocess.PIPE
     )
-    return done.stdout.decode().strip()
+    return result.stdout.decode().strip()
 
 
 def export(commit: str) -> Path:
@@ -71,44 +76,39 @@ def unpack(file: Path, folder: Path) -> None:
         archive.extractall(folder)
 
 
-def settle(folder: Path, time: int) -> None:
-    """Gives each file one time, and modes that no umask has touched."""
+def normalize(folder: Path, time: int) -> None:
+    """Gives each file one time, and a mode that no umask has touched."""
     for path in folder.rglob("*"):
         if path.is_file():
-            path.chmod(MODES[bool(path.stat().st_mode & 0o100)])
+            mode = FILE_MODE
+            if path.stat().st_mode & stat.S_IXUSR:
+                mode = PROGRAM_MODE
+            path.chmod(mode)
         os.utime(path, (time, time))
 
 
 def list_all(source: Path) -> None:
-    """Has the sdist of a folder take all that lies there: it can be read, tested and released."""
+    """Has the sdist of the folder take all of its files, so that it can be tested and released."""
     (source / "MANIFEST.in").write_text("graft .\nglobal-exclude *.pyc\n")
 
 
 def build(kind: str, source: Path, folder: Path, time: int) -> Path:
     """A `--sdist` or a `--wheel` of the sources, by the locked setuptools."""
-    words = [
-        sys.executable,
-        "-m",
-        "build",
-        "--no-isolation",
-        kind,
-        "--outdir",
-        folder,
-        source,
-    ]
+    command = [sys.executable, "-m", "build", "--no-isolation", kind]
+    command += ["--outdir", folder, source]
     environ = os.environ | {"SOURCE_DATE_EPOCH": str(time)}
-    ended = subprocess.run(words, env=environ, capture_output=True, text=True)
-    if ended.returncode:
-        raise SystemExit(ended.stdout + ended.stderr)
-    (built,) = folder.glob("*.tar.gz" if kind == "--sdist" else "*.whl")
-    return built
+    result = subprocess.run(command, env=environ, capture_output=True, text=True)
+    if result.returncode:
+        raise SystemExit(result.stdout + result.stderr)
+    (file,) = folder.glob(PATTERNS[kind])
+    return file
 
 
-def unpacked(sdist: Path, time: int) -> Path:
+def unpack_sdist(sdist: Path, time: int) -> Path:
     """The folder that is in the sdist, with modes and times as they go out."""
     unpack(sdist, WORK / "sdist")
     (folder,) = (WORK / "sdist").iterdir()
-    settle(folder, time)
+    normalize(folder, time)
     return folder
 
 
@@ -120,7 +120,9 @@ def pack(folder: Path, time: int) -> Path:
         gzip.GzipFile("", "wb", 9, file, mtime=time) as zipped,
         tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as archive,
     ):
-        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        for path in sorted(folder.rglob("*")):
+            if not path.is_file():
+                continue
             member = archive.gettarinfo(
                 path, f"{folder.name}/{path.relative_to(folder)}"
             )
@@ -132,29 +134,16 @@ def pack(folder: Path, time: int) -> Path:
     return target
 
 
-def bill(sources: Path, files: Sequence[Path], time: int) -> Path:
-    """CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/): what these files need, and from where.
+def write_bill(sources: Path, files: Sequence[Path], time: int) -> Path:
+    """Writes the bill of materials as CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/).
 
     A requirement has one hash for each file that may be installed of it; an extra's is optional.
     """
-    version = re.search(
-        '__version__ = "(.+)"', (sources / "btcpay/__init__.py").read_text()
-    )[1]
-    own = component(
-        "blocktill",
-        version,
-        [hashlib.sha256(f.read_bytes()).hexdigest() for f in files],
-    )
-    needed: dict[str, dict[str, object]] = {}
-    for name in LOCKS:
-        text = (sources / name).read_text()
-        for package, pinned, hashes in PINNED.findall(text):
-            found = component(package, pinned, re.findall(r"sha256:(\w+)", hashes))
-            needed.setdefault(
-                package,
-                found | {"scope": "required" if name == LOCKS[0] else "optional"},
-            )
-    made = {
+    package = (sources / "btcpay/__init__.py").read_text()
+    version = re.search('__version__ = "(.+)"', package)[1]
+    own = component("blocktill", version, [sha256_of(file) for file in files])
+    needed = requirements(sources)
+    bill = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, own['hashes'][0]['content'])}",
@@ -163,24 +152,48 @@ def bill(sources: Path, files: Sequence[Path], time: int) -> Path:
             "timestamp": datetime.fromtimestamp(time, UTC).isoformat(),
             "component": own | {"type": "application"},
         },
-        "components": list(needed.values()),
+        "components": needed,
         "dependencies": [
             {
                 "ref": own["bom-ref"],
-                "dependsOn": [one["bom-ref"] for one in needed.values()],
+                "dependsOn": [package["bom-ref"] for package in needed],
             }
         ],
     }
     target = DIST / f"blocktill-{version}.cdx.json"
-    target.write_text(json.dumps(made, indent=1) + "\n")
+    target.write_text(json.dumps(bill, indent=1) + "\n")
     return target
 
 
-def component(name: str, version: str, hashes: Sequence[str]) -> dict[str, Any]:
+def requirements(sources: Path) -> list[dict[str, Any]]:
+    """Each pinned package once, as a component. One that an extra alone needs is optional."""
+    packages: dict[str, dict[str, Any]] = {}
+    for lock in LOCKS:
+        text = (sources / lock).read_text()
+        scope = "optional"
+        if lock == LOCKS[0]:
+            scope = "required"
+        for name, version, hashes in PINNED.findall(text):
+            sums = re.findall(r"sha256:(\w+)", hashes)
+            package = component(name, version, sums) | {"scope": scope}
+            packages.setdefault(name, package)
+    return list(packages.values())
+
+
+def component(name: str, version: str, sums: Sequence[str]) -> dict[str, Any]:
     purl = f"pkg:pypi/{name}@{version}"
-    found = [{"alg": "SHA-256", "content": one} for one in hashes]
-    common = {"type": "library", "bom-ref": purl, "name": name, "version": version}
-    return common | {"purl": purl, "hashes": found}
+    return {
+        "type": "library",
+        "bom-ref": purl,
+        "name": name,
+        "version": version,
+        "purl": purl,
+        "hashes": [{"alg": "SHA-256", "content": sum} for sum in sums],
+    }
+
+
+def sha256_of(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def mistakes(wheel: Path, sources: Path) -> Iterator[str]:
@@ -188,12 +201,11 @@ def mistakes(wheel: Path, sources: Path) -> Iterator[str]:
     if git("status", "--porcelain"):
         yield "the checkout has changes: what is built is the commit, without them"
     with zipfile.ZipFile(wheel) as archive:
-        (name,) = (
-            name for name in archive.namelist() if name.endswith(".dist-info/METADATA")
-        )
-        said = archive.read(name)
+        names = archive.namelist()
+        (name,) = [name for name in names if name.endswith(".dist-info/METADATA")]
+        text = archive.read(name)
     try:
-        metadata = Metadata.from_email(said)
+        metadata = Metadata.from_email(text)
     except ExceptionGroup as errors:
         yield from (f"the metadata: {error}" for error in errors.exceptions)
         return
@@ -208,26 +220,24 @@ def mistakes(wheel: Path, sources: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    """Builds, tells, and answers whether there was a mistake."""
-    os.umask(0o022)  # what setuptools makes has the modes that it leaves
+    """Builds the release and prints the result; the exit status."""
+    os.umask(OTHERS_WRITE)  # setuptools gives its files the modes that this leaves
     time = int(git("log", "-1", "--format=%ct"))
     DIST.mkdir(exist_ok=True)
     source = export("HEAD")
     list_all(source)
-    settle(source, time)
-    sources = unpacked(build("--sdist", source, WORK, time), time)
-    files = [pack(sources, time), build("--wheel", sources, WORK, time)]
-    files[1] = Path(shutil.copy(files[1], DIST))
-    sums = [
-        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n"
-        for file in (*files, bill(sources, files, time))
-    ]
+    normalize(source, time)
+    sources = unpack_sdist(build("--sdist", source, WORK, time), time)
+    sdist = pack(sources, time)
+    wheel = Path(shutil.copy(build("--wheel", sources, WORK, time), DIST))
+    bill = write_bill(sources, [sdist, wheel], time)
+    sums = [f"{sha256_of(file)}  {file.name}\n" for file in (sdist, wheel, bill)]
     (DIST / "SHA256SUMS").write_text("".join(sums))
     print("in dist/, and in its SHA256SUMS:\n", *sums, sep="", end="")
-    found = list(mistakes(files[1], sources))
-    for mistake in found:
-        print(f"not yet: {mistake}", file=sys.stderr)
-    if found:
+    messages = list(mistakes(wheel, sources))
+    for message in messages:
+        print(f"not yet: {message}", file=sys.stderr)
+    if messages:
         return 1
     if "//example.com" in (sources / "pyproject.toml").read_text():
         print(
@@ -235,11 +245,11 @@ def main() -> int:
         )
     print(
         "to upload:  .venv/bin/uv publish",
-        *(file.relative_to(PROJECT) for file in files),
+        sdist.relative_to(PROJECT),
+        wheel.relative_to(PROJECT),
     )
-    print(
-        f"and:        git push origin {git('tag', '--points-at', 'HEAD').splitlines()[0]}"
-    )
+    tag = git("tag", "--points-at", "HEAD").splitlines()[0]
+    print(f"and:        git push origin {tag}")
     return 0
 
 

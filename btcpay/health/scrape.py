@@ -21,14 +21,16 @@ POLL_S = 0.5  # within which the thread sees that it must end
 
 
 def listen(bind: str) -> socket.socket | None:
-    """In the master: the socket that its workers will share; None when the address is taken.
+    """Opens, in the master, the socket that its workers will share; None if its port is taken.
 
     A shop must not stop selling because nobody can read its metrics: that is logged instead.
     """
     if not bind:
         return None
     host, _, port = bind.rpartition(":")
-    family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
+    family = socket.AF_INET
+    if host.startswith("["):
+        family = socket.AF_INET6
     try:
         return socket.create_server((host.strip("[]"), int(port)), family=family)
     except OSError as error:
@@ -39,15 +41,18 @@ def listen(bind: str) -> socket.socket | None:
 
 
 def make_folder() -> None:
-    """In the master: makes the folder in which workers count, once; it is removed at the end.
+    """Makes, in the master, the folder in which workers count, once. It is removed at the end.
 
     It lies in memory if possible: on a full disk a write to a mapped file kills its process.
     """
-    if FOLDER not in os.environ:  # a reload, or an operator who has one
-        memory = MEMORY if os.access(MEMORY, os.W_OK) else None
-        prefix = f"blocktill-metrics-{os.getpid()}-"
-        os.environ[FOLDER] = tempfile.mkdtemp(prefix=prefix, dir=memory)
-        atexit.register(_remove, os.environ[FOLDER], os.getpid())
+    if FOLDER in os.environ:  # a reload, or an operator who has one
+        return
+    parent = None
+    if os.access(MEMORY, os.W_OK):
+        parent = MEMORY
+    folder = tempfile.mkdtemp(prefix=f"blocktill-metrics-{os.getpid()}-", dir=parent)
+    os.environ[FOLDER] = folder
+    atexit.register(_remove, folder, os.getpid())
 
 
 def _remove(folder: str, owner: int) -> None:
@@ -68,9 +73,10 @@ class ScrapeHandler(MetricsHandler):
 
 
 class MetricsServer(HTTPServer):
-    """Answers scrapes on a listening socket that other processes may share, in one thread.
+    """Answers scrapes on a listening socket that other processes may share.
 
-    A thread of its own, with its own connection to the database: requests do not wait for it.
+    It has a thread of its own, with its own connection to the database: requests do not wait for
+    it.
     """
 
     def __init__(
@@ -82,9 +88,8 @@ class MetricsServer(HTTPServer):
         handler = type("ScrapeHandler", (ScrapeHandler,), {"registry": registry})
         super().__init__(listener.getsockname()[:2], handler, bind_and_activate=False)
         self.socket.close()
-        listener.setblocking(
-            False
-        )  # another process may have taken the connection already
+        # Another process may have taken the connection already.
+        listener.setblocking(False)
         self.socket = listener
         threading.Thread(target=self.serve_forever, args=[POLL_S], daemon=True).start()
 

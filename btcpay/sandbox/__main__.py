@@ -10,9 +10,8 @@ from btcpay.sandbox.server import LOG_FILE, create_app, serve
 from btcpay.sandbox.shop import Shop
 from btcpay.sandbox.state import EXTENSION, open_sandbox
 
-KEY_FILE = (
-    "workbench_key"  # the shop's; in a file, since others can read a command's words
-)
+# The shop's key is in a file, since others can read a command's words.
+KEY_FILE = "workbench_key"
 
 
 def main() -> None:
@@ -27,14 +26,12 @@ def main() -> None:
     try:
         shop = None
         if options.shop:
-            shop = Shop(
-                options.shop, (options.state / KEY_FILE).read_text("ascii").strip()
-            )
-            (options.state / LOG_FILE).unlink(missing_ok=True)  # of the start before
+            key = (options.state / KEY_FILE).read_text("ascii").strip()
+            shop = Shop(options.shop, key)
+            (options.state / LOG_FILE).unlink(missing_ok=True)  # the last start's
         app = create_app()
-        app.extensions[EXTENSION] = open_sandbox(
-            options.state, lambda: int(time.time()), shop
-        )
+        sandbox = open_sandbox(options.state, lambda: int(time.time()), shop)
+        app.extensions[EXTENSION] = sandbox
     except (JournalError, OSError) as error:
         sys.exit(f"the sandbox cannot start: {error}")
     serve(app, options.port)

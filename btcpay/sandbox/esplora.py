@@ -11,12 +11,13 @@ from flask import Blueprint, Response, abort, jsonify
 
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.block import Block
-from btcpay.sandbox.node.ledger import Found
+from btcpay.sandbox.node.ledger import ChainTx
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.shop import Json
-from btcpay.sandbox.state import current
+from btcpay.sandbox.state import current_sandbox
 
 HASH = re.compile("[0-9a-f]{64}")
+NUMBER = re.compile("[0-9]{1,9}")
 BLOCKS_PER_PAGE = 10
 CHAIN_TXS_PER_PAGE = 25
 MAX_MEMPOOL_TXS = 50
@@ -29,118 +30,152 @@ def create_esplora() -> Blueprint:
     return blueprint
 
 
-def text(message: str, status: int = 200) -> Response:
+def text_response(message: str, status: int = 200) -> Response:
     return Response(message, status, mimetype="text/plain")
 
 
 def blocks(start_height: str = "") -> Response:
     """Ten blocks of the best branch, from this height or the tip down."""
-    ledger = current().chain.ledger
-    start = _height(start_height) if start_height else ledger.height
-    heights = range(start, max(-1, start - BLOCKS_PER_PAGE), -1)
-    return jsonify(
-        [block_view(ledger.blocks[ledger.hashes[each]], each) for each in heights]
-    )
+    ledger = current_sandbox().chain.ledger
+    start = ledger.height
+    if start_height:
+        start = _height(start_height)
+    views = []
+    for height in range(start, max(-1, start - BLOCKS_PER_PAGE), -1):
+        block = ledger.blocks[ledger.hashes[height]]
+        views.append(block_view(block, height))
+    return jsonify(views)
 
 
 def raw_block(block_hash: str) -> Response:
+    """The block in bytes, with the payment about which the explorer lies."""
     block = _block(block_hash)
-    invented = current().switches.invented
-    height = current().chain.ledger.heights[block.hash]
-    raw = invented.put_into(block, height) if invented else block.raw
+    raw = block.raw
+    invented = current_sandbox().switches.invented
+    if invented:
+        height = current_sandbox().chain.ledger.heights[block.hash]
+        raw = invented.put_into(block, height)
     return Response(raw, mimetype="application/octet-stream")
 
 
 def txs(address: str) -> Response:
     """Up to 50 waiting transactions and the newest 25 confirmed ones."""
     script = _script(address)
-    return _txs(
-        _waiting(script) + current().chain.confirmed_of(script)[:CHAIN_TXS_PER_PAGE]
-    )
+    confirmed = current_sandbox().chain.confirmed_of(script)
+    return _tx_list([*_waiting(script), *confirmed[:CHAIN_TXS_PER_PAGE]])
+
+
+def mempool_txs(address: str) -> Response:
+    """Up to 50 waiting transactions."""
+    return _tx_list(_waiting(_script(address)))
+
+
+def tip_height() -> Response:
+    return text_response(str(current_sandbox().chain.ledger.height))
+
+
+def tip_hash() -> Response:
+    return text_response(current_sandbox().chain.ledger.tip.hash)
+
+
+def hash_at(height: str) -> Response:
+    return text_response(current_sandbox().chain.ledger.hashes[_height(height)])
+
+
+def block_header(block_hash: str) -> Response:
+    return text_response(_block(block_hash).header.hex())
 
 
 VIEWS: dict[str, Callable[..., Response]] = {
-    "/blocks/tip/height": lambda: text(str(current().chain.ledger.height)),
-    "/blocks/tip/hash": lambda: text(current().chain.ledger.tip.hash),
+    "/blocks/tip/height": tip_height,
+    "/blocks/tip/hash": tip_hash,
     "/blocks": blocks,
     "/blocks/<start_height>": blocks,
-    "/block-height/<height>": lambda height: text(
-        current().chain.ledger.hashes[_height(height)]
-    ),
-    "/block/<block_hash>/header": lambda block_hash: text(
-        _block(block_hash).header.hex()
-    ),
+    "/block-height/<height>": hash_at,
+    "/block/<block_hash>/header": block_header,
     "/block/<block_hash>/raw": raw_block,
     "/address/<address>/txs": txs,
-    "/address/<address>/txs/mempool": lambda address: _txs(_waiting(_script(address))),
+    "/address/<address>/txs/mempool": mempool_txs,
 }
 
 
 def _answer(view: Callable[..., Response], **parts: str) -> Response:
-    """Under the chain's lock: one answer never shows two states."""
-    if current().switches.explorer == "down":
-        return text("Service Unavailable", 503)
-    with current().chain.lock:
+    """Answers under the chain's lock: one answer never shows two states."""
+    if current_sandbox().switches.explorer == "down":
+        return text_response("Service Unavailable", 503)
+    with current_sandbox().chain.lock:
         return view(**parts)
 
 
-def _height(given: str) -> int:
-    if not (given.isascii() and given.isdigit()) or len(given) > 9:
-        abort(text("Invalid number", 400))
-    if int(given) > current().chain.ledger.height:
-        abort(text("Block not found", 404))
-    return int(given)
+def _height(text: str) -> int:
+    if not NUMBER.fullmatch(text):
+        abort(text_response("Invalid number", 400))
+    height = int(text)
+    if height > current_sandbox().chain.ledger.height:
+        abort(text_response("Block not found", 404))
+    return height
 
 
-def _block(given: str) -> Block:
+def _block(text: str) -> Block:
     """A block of any branch, lost ones included."""
-    if not HASH.fullmatch(given.lower()):
-        abort(text("Invalid hex string", 400))
-    return current().chain.ledger.blocks.get(given.lower()) or abort(
-        text("Block not found", 404)
-    )
+    block_hash = text.lower()
+    if not HASH.fullmatch(block_hash):
+        abort(text_response("Invalid hex string", 400))
+    block = current_sandbox().chain.ledger.blocks.get(block_hash)
+    if block is None:
+        abort(text_response("Block not found", 404))
+    return block
 
 
-def _waiting(script: bytes) -> list[Found]:
-    invented = current().switches.invented
-    untrue = [invented.found] if invented and script in invented.found.scripts else []
-    return (untrue + current().chain.waiting_of(script))[:MAX_MEMPOOL_TXS]
+def _waiting(script: bytes) -> list[ChainTx]:
+    """The newest transactions in the mempool, after one that the explorer may have invented."""
+    waiting = current_sandbox().chain.waiting_of(script)
+    invented = current_sandbox().switches.invented
+    if invented and script in invented.entry.scripts:
+        waiting = [invented.entry, *waiting]
+    return waiting[:MAX_MEMPOOL_TXS]
 
 
-def _txs(found: list[Found]) -> Response:
-    return jsonify([_tx_view(each) for each in found])
+def _tx_list(entries: list[ChainTx]) -> Response:
+    return jsonify([_tx_view(entry) for entry in entries])
 
 
 def _script(address: str) -> bytes:
     try:
         return script_of(address)
     except BadRequest as error:
-        abort(text(str(error), 400))
+        abort(text_response(str(error), 400))
 
 
-def _tx_view(found: Found) -> Json:
-    outpoints = [txin.outpoint for txin in found.tx.inputs]
-    outputs = found.tx.outputs
+def _tx_view(entry: ChainTx) -> Json:
+    inputs = []
+    for txin in entry.tx.inputs:
+        inputs.append({"txid": txin.outpoint.txid, "vout": txin.outpoint.vout})
+    outputs = []
+    for output in entry.tx.outputs:
+        outputs.append(
+            {"scriptpubkey": output.script.hex(), "value": output.value_sats}
+        )
     return {
-        "txid": found.tx.txid,
-        "vin": [
-            {"txid": outpoint.txid, "vout": outpoint.vout} for outpoint in outpoints
-        ],
-        "vout": [
-            {"scriptpubkey": o.script.hex(), "value": o.value_sats} for o in outputs
-        ],
-        "status": {"confirmed": found.height is not None},
+        "txid": entry.tx.txid,
+        "vin": inputs,
+        "vout": outputs,
+        "status": {"confirmed": entry.height is not None},
     }
 
 
 def block_view(block: Block, height: int) -> Json:
+    """The block's header as JSON; the first block has no previous one."""
+    previous = None
+    if height:
+        previous = block.previous
     return {
         "id": block.hash,
         "height": height,
         "version": block.version,
         "timestamp": block.time,
         "merkle_root": block.merkle_root,
-        "previousblockhash": block.previous if height else None,
+        "previousblockhash": previous,
         "nonce": block.nonce,
         "bits": block.bits,
     }

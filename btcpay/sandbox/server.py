@@ -13,8 +13,8 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 from werkzeug.serving import make_server
 
-from btcpay.sandbox.esplora import create_esplora, text
-from btcpay.sandbox.state import current
+from btcpay.sandbox.esplora import create_esplora, text_response
+from btcpay.sandbox.state import current_sandbox
 from btcpay.sandbox.workbench.buttons import create_workbench
 
 HOST = "127.0.0.1"
@@ -29,8 +29,12 @@ RATES = {
     "chf": "0.88",
     "cad": "1.37",
     "aud": "1.52",
+    "brl": "5.4",
+    "mxn": "18.3",
+    "inr": "84",
+    "jpy": "150",
+    "krw": "1380",
 }
-RATES |= {"brl": "5.4", "mxn": "18.3", "inr": "84", "jpy": "150", "krw": "1380"}
 
 
 def create_app() -> Flask:
@@ -41,18 +45,18 @@ def create_app() -> Flask:
     app.register_blueprint(create_workbench())
     app.add_url_rule("/price", view_func=price)
     app.add_url_rule("/sandbox/webhook", view_func=receive, methods=["POST"])
-    no_path = 'endpoint does not exist "{}"'
-    app.register_error_handler(
-        NotFound, lambda _: text(no_path.format(request.path), 404)
-    )
+    app.register_error_handler(NotFound, no_path)
     return app
+
+
+def no_path(_error: Exception) -> Response:
+    return text_response(f'endpoint does not exist "{request.path}"', 404)
 
 
 def serve(app: Flask, port: int) -> None:
     """Serves until SIGTERM or SIGINT. Raises SystemExit when the port is taken."""
-    logging.getLogger("werkzeug").setLevel(
-        logging.ERROR
-    )  # a poll every second would fill the log
+    # Polls every second would fill the log.
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = make_server(HOST, port, app, threaded=True)
     # Also SIGINT: what a shell starts in the background ignores it otherwise.
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -62,22 +66,22 @@ def serve(app: Flask, port: int) -> None:
 
 def price() -> Response:
     """A bitcoin in dollars and other currencies, as a public ticker has it; 503 while down."""
-    switches = current().switches
+    switches = current_sandbox().switches
     if switches.price == "down":
-        return text("Service Unavailable", 503)
-    return jsonify(
-        {name: f"{switches.price_usd * Decimal(r):.2f}" for name, r in RATES.items()}
-    )
+        return text_response("Service Unavailable", 503)
+    prices = {}
+    for name, rate in RATES.items():
+        prices[name] = f"{switches.price_usd * Decimal(rate):.2f}"
+    return jsonify(prices)
 
 
 def receive() -> ResponseReturnValue:
     """`POST /sandbox/webhook`: 204 for an event, 401 for one that this shop did not sign."""
-    sandbox = current()
+    sandbox = current_sandbox()
     body = request.get_data()
-    if not _is_signed(
-        (sandbox.state_dir / SECRET_FILE).read_text(encoding="ascii"), body
-    ):
-        return text("This shop has not signed it.", 401)
+    secret = (sandbox.state_dir / SECRET_FILE).read_text(encoding="ascii")
+    if not _is_signed(secret, body):
+        return text_response("This shop has not signed it.", 401)
     with (sandbox.state_dir / LOG_FILE).open("ab") as file:
         file.write(body + b"\n")
     sandbox.events.appendleft(json.loads(body))
@@ -85,12 +89,11 @@ def receive() -> ResponseReturnValue:
 
 
 def _is_signed(secret: str, body: bytes) -> bool:
-    """By Standard Webhooks: HMAC-SHA256 over id, time and body."""
-    id, at = (
-        request.headers.get(f"webhook-{name}", "") for name in ("id", "timestamp")
-    )
+    """True if a signature is ours by Standard Webhooks: HMAC-SHA256 over id, time and body."""
+    id = request.headers.get("webhook-id", "")
+    timestamp = request.headers.get("webhook-timestamp", "")
     key = base64.b64decode(secret.strip().removeprefix("whsec_"))
-    ours = hmac.digest(key, f"{id}.{at}.".encode() + body, hashlib.sha256)
-    expected = f"v1,{base64.b64encode(ours).decode()}"
-    given = request.headers.get("webhook-signature", "").encode()
-    return any(hmac.compare_digest(expected.encode(), one) for one in given.split())
+    digest = hmac.digest(key, f"{id}.{timestamp}.".encode() + body, hashlib.sha256)
+    expected = b"v1," + base64.b64encode(digest)
+    signatures = request.headers.get("webhook-signature", "").encode().split()
+    return any(hmac.compare_digest(expected, signature) for signature in signatures)

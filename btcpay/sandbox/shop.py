@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 
 import requests
@@ -18,7 +17,7 @@ Json = dict[str, Any]
 MERCHANT = "demo"
 TIMEOUT_S = 10
 COMMAND_TIMEOUT_S = 60
-KEPT_S = 1.0  # seconds for which all pages share a list: a key may read 120 times in a minute
+CACHED_S = 1.0  # for which all pages share a list: a key may read 120 times in a minute
 
 
 class Shop:
@@ -29,15 +28,19 @@ class Shop:
         self._api = f"{root}/api/v1"
         self._key = key
         self._lock = threading.Lock()
-        self._kept = lru_cache(maxsize=1)(lambda _turn: self._list("/invoices"))
+        self._cached_invoices: list[Json] = []
+        self._cached_until_s = 0.0
 
     def invoices(self) -> list[Json]:
         """The newest hundred, at most a second old."""
         with self._lock:
-            return self._kept(int(time.monotonic() / KEPT_S))
+            if time.monotonic() >= self._cached_until_s:
+                self._cached_invoices = self._list("/invoices")
+                self._cached_until_s = time.monotonic() + CACHED_S
+            return self._cached_invoices
 
     def invoice(self, id: str) -> Json:
-        """As the API shows it now. Raises BadRequest when the shop has no such invoice."""
+        """The invoice as the API shows it now. Raises BadRequest if the shop has none of this id."""
         if not (id.isascii() and id.replace("_", "").isalnum()):
             raise BadRequest("Invoice: give an id such as inv_eJ1R0DRkbm1q2C35XQfBX4ys")
         answer = self._ask("GET", f"{self._api}/invoices/{id}")
@@ -49,19 +52,17 @@ class Shop:
         self, usd: Decimal, description: str, expires_in_s: int | None = None
     ) -> Json:
         """A new invoice over `usd` dollars. Raises BadRequest with what the service says."""
-        hours = (
-            f', "expires_in_hours": {Decimal(expires_in_s) / 3600:.6f}'
-            if expires_in_s
-            else ""
-        )
         # Written by hand: json.dumps knows no Decimal, and a float would not be exact.
-        body = (
-            f'{{"amount_usd": {usd}, "description": {json.dumps(description)}{hours}}}'
-        )
+        fields = [f'"amount_usd": {usd}', f'"description": {json.dumps(description)}']
+        if expires_in_s:
+            hours = Decimal(expires_in_s) / 3600
+            fields.append(f'"expires_in_hours": {hours:.6f}')
+        body = "{" + ", ".join(fields) + "}"
         answer = self._ask("POST", f"{self._api}/invoices", data=body.encode())
         if not answer.ok:
             raise BadRequest(f"The shop says: {answer.json()['error']['message']}")
-        self._kept.cache_clear()
+        with self._lock:
+            self._cached_until_s = 0.0
         return _json(answer)
 
     def look(self, invoice: Json) -> Json:
@@ -82,28 +83,29 @@ class Shop:
     def give_address(self, refund: Json, address: str) -> None:
         """Sends the fields of the payer's two presses on the refund's page."""
         fields = {"address": address, "keep": "yes"}
-        if not self._ask("POST", f"{self._root}/refund/{refund['id']}", fields).ok:
+        answer = self._ask("POST", f"{self._root}/refund/{refund['id']}", fields)
+        if not answer.ok:
             raise ShopAway("the shop takes no address; the log says more")
 
     def _command(self, *words: str) -> str:
         """The output of the shop's command line."""
-        whole = [sys.executable, "-P", "-m", "btcpay", *words]
-        ended = subprocess.run(
-            whole,
+        result = subprocess.run(
+            [sys.executable, "-P", "-m", "btcpay", *words],
             capture_output=True,
             encoding="utf-8",
             errors="replace",  # of standard error alone: JSON is UTF-8
             timeout=COMMAND_TIMEOUT_S,
         )
-        if ended.returncode:
+        if result.returncode:
             raise ShopAway(
-                f"`blocktill {words[0]} {words[1]}` failed: {ended.stderr.strip()}"
+                f"`blocktill {words[0]} {words[1]}` failed: {result.stderr.strip()}"
             )
-        return ended.stdout
+        return result.stdout
 
     def _list(self, path: str) -> list[Json]:
         """The newest hundred."""
-        return list(_json(self._ask("GET", f"{self._api}{path}?limit=100"))["data"])
+        answer = self._ask("GET", f"{self._api}{path}?limit=100")
+        return list(_json(answer)["data"])
 
     def _ask(
         self, method: str, url: str, data: bytes | Json | None = None

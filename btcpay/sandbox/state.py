@@ -13,16 +13,15 @@ from btcpay.bitcoin.tx import parse_tx
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.node.chain import Chain, Journal
-from btcpay.sandbox.node.ledger import Found
+from btcpay.sandbox.node.ledger import ChainTx
 from btcpay.sandbox.payer import wallet as wallets
 from btcpay.sandbox.payer.key import open_key
 from btcpay.sandbox.payer.wallet import Wallet
 from btcpay.sandbox.scenes.stage import Stage
 from btcpay.sandbox.shop import Json, Shop
 
-FIRST_BLOCKS = (
-    200  # makes 100 coinbases mature, so that 100 payments need not wait for each other
-)
+# 200 make 100 coinbases mature, so that 100 payments need not wait for each other.
+FIRST_BLOCKS = 200
 FIRST_BLOCKS_APART_S = 600
 FIRST_PRICE_USD = Decimal("60000.00")
 SHOWN_EVENTS = 14
@@ -36,7 +35,7 @@ class InventedPayment:
     It is in every block above `since_height`; `blocks_shown`: the number of such answers.
     """
 
-    found: Found
+    entry: ChainTx
     since_height: int
     blocks_shown: int = 0
 
@@ -45,12 +44,12 @@ class InventedPayment:
         if height <= self.since_height:
             return block.raw
         self.blocks_shown += 1
-        return replace(block, txs=(*block.txs, self.found.tx)).raw
+        return replace(block, txs=(*block.txs, self.entry.tx)).raw
 
 
 @dataclass
 class Switches:
-    """The state that buttons set; `notice` is the page's sentence about the last one pressed.
+    """The state that buttons set; `notice` is the page's sentence about the last press.
 
     `explorer` is up, down, or lies (about what is `invented`); `price` is up or down.
     """
@@ -62,6 +61,7 @@ class Switches:
     notice: str = ""
 
     def mend(self) -> None:
+        """Has explorer and price answer again, with the truth."""
         self.explorer = "up"
         self.price = "up"
         self.invented = None
@@ -104,17 +104,18 @@ class Sandbox:
     def reorganise(self, depth: int, double_spend: bool) -> list[str]:
         """The new hashes; with `double_spend` the lost payments become impossible."""
         with self.chain.lock:
-            instead = wallets.double_spends(self.wallet, depth) if double_spend else []
+            instead: list[bytes] = []
+            if double_spend:
+                instead = wallets.double_spends(self.wallet, depth)
             return self.chain.reorganise(depth, self.clock(), instead)
 
     def invent(self, invoice: Json) -> InventedPayment:
         """Lets the explorer lie about a payment of the whole invoice."""
         with self.chain.lock:
-            raw = self.wallet.draft(
-                {invoice["deposit_address"]: invoice["amount_sats"]}
-            )
-            found = self.chain.mempool.judge(self.chain.ledger, parse_tx(raw))
-            invented = InventedPayment(found, self.chain.ledger.height)
+            payment = {invoice["deposit_address"]: invoice["amount_sats"]}
+            tx = parse_tx(self.wallet.draft(payment))
+            entry = self.chain.mempool.judge(self.chain.ledger, tx)
+            invented = InventedPayment(entry, self.chain.ledger.height)
         self.switches.invented = invented
         self.switches.explorer = "lies"
         return invented
@@ -135,9 +136,11 @@ def open_sandbox(
     now = clock()
     # Blocks of the past, ten minutes apart: the next one can then have the time of the clock.
     for height in range(chain.ledger.height + 1, FIRST_BLOCKS + 1):
-        chain.mine(1, now - (FIRST_BLOCKS - height) * FIRST_BLOCKS_APART_S)
+        age_s = (FIRST_BLOCKS - height) * FIRST_BLOCKS_APART_S
+        chain.mine(1, now - age_s)
     return Sandbox(chain, Wallet(key, chain), clock, state_dir, shop)
 
 
-def current() -> Sandbox:
+def current_sandbox() -> Sandbox:
+    """The sandbox that this request is about."""
     return cast(Sandbox, current_app.extensions[EXTENSION])

@@ -8,7 +8,7 @@ from typing import Any
 
 from flask import g, request
 
-from btcpay.health.metrics import Counters
+from btcpay.health.counters import Counters
 from btcpay.settings.logs import REQUEST_ID
 from btcpay.web.paths import NONE
 from btcpay.web.process import end_connection

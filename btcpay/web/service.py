@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from btcpay.health.metrics import Counters
+from btcpay.health.counters import Counters
 from btcpay.health.scrape import FOLDER
 from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings

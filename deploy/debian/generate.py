@@ -1,4 +1,4 @@
-"""Makes what the program describes itself: the package's man page and systemd units."""
+"""Makes the package's man page and systemd units, which the program describes itself."""
 
 import gzip
 import sys
@@ -15,16 +15,15 @@ NAME = ".TH BLOCKTILL 1\n.SH NAME\nblocktill \\- Bitcoin payments for small merc
 
 def helps(command: click.Command, context: click.Context) -> str:
     """The help of a command and of all below it, each as a section."""
-    lines = (
-        command.get_help(context).replace("\\", r"\e").replace("-", r"\-").splitlines()
-    )
-    text = "".join(rf"\&{line}" + "\n" for line in lines)
-    text = f".SH {context.command_path.upper()}\n.nf\n{text}.fi\n"
-    for name in (
-        command.list_commands(context) if isinstance(command, click.Group) else ()
-    ):
-        below = command.get_command(context, name)
-        text += helps(below, click.Context(below, parent=context, info_name=name))
+    help_text = command.get_help(context).replace("\\", r"\e").replace("-", r"\-")
+    lines = "".join(rf"\&{line}" + "\n" for line in help_text.splitlines())
+    text = f".SH {context.command_path.upper()}\n.nf\n{lines}.fi\n"
+    if not isinstance(command, click.Group):
+        return text
+    for name in command.list_commands(context):
+        subcommand = command.get_command(context, name)
+        own_context = click.Context(subcommand, parent=context, info_name=name)
+        text += helps(subcommand, own_context)
     return text
 
 
@@ -36,8 +35,9 @@ def main(root: Path) -> None:
     text = (NAME + helps(cli, click.Context(cli, info_name="blocktill"))).encode()
     page.write_bytes(gzip.compress(text, mtime=0))
     page.with_name("blocktill.1.gz").symlink_to(page.name)
-    command, env = Path("/opt/blocktill/bin/blocktill"), Path("/etc/blocktill.env")
-    for name, unit in units(command, env, "blocktill", STATE).items():
+    program = Path("/opt/blocktill/bin/blocktill")
+    env_file = Path("/etc/blocktill.env")
+    for name, unit in units(program, env_file, "blocktill", STATE).items():
         (folder / name).write_text(unit)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from prometheus_client import Metric
 from prometheus_client.registry import CollectorRegistry
 
-from btcpay.health.metrics import Figures
+from btcpay.health.figures import Figures
 from storage.database import sqlite_path
 from tests.support.builders import Shop
 

@@ -13,6 +13,7 @@ from btcpay.values.finding import YELLOW, Finding
 from btcpay.values.hosts import is_near
 
 TIMEOUT_S = 3
+DEFAULT_PORTS = {"http": 80, "https": 443}
 NAME = "IPv6"
 SENTENCE = "IPv6 does not answer, IPv4 does: each new connection to {host} takes a moment longer"
 REMEDY = "repair this machine's route for IPv6, or switch IPv6 off"
@@ -21,7 +22,7 @@ REMEDY = "repair this machine's route for IPv6, or switch IPv6 off"
 def ipv6(shop: Shop) -> Iterator[Finding]:
     """Yellow if the first host with addresses of both families answers by IPv4 alone.
 
-    Nothing is said where no host has both, and behind a proxy, which chooses by itself.
+    There is no finding if no host has both, or behind a proxy, which chooses by itself.
     """
     settings = shop.settings
     if settings.proxy:
@@ -32,26 +33,27 @@ def ipv6(shop: Shop) -> Iterator[Finding]:
         host = parts.hostname or ""
         if is_near(host):
             continue
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        of_6, of_4 = _addresses(host, port)
+        addresses = _addresses(
+            host, parts.port or DEFAULT_PORTS[parts.scheme or "http"]
+        )
+        of_6 = [address for address in addresses if address[0] == socket.AF_INET6]
+        of_4 = [address for address in addresses if address[0] == socket.AF_INET]
         if of_6 and of_4:
             if not _answers(of_6) and _answers(of_4):
                 yield Finding(NAME, YELLOW, SENTENCE.format(host=host), REMEDY)
             return
 
 
-def _addresses(host: str, port: int) -> tuple[list[Address], list[Address]]:
-    """Those of IPv6 and of IPv4; none of a name that cannot be looked up in time."""
+def _addresses(host: str, port: int) -> list[Address]:
+    """The host's addresses; none if its name cannot be looked up in time."""
+
+    def look_up() -> object:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+
     try:
-        found = run_within(
-            TIMEOUT_S, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        )
+        return cast(list[Address], run_within(TIMEOUT_S, look_up))
     except (OSError, UnicodeError, FetchError):  # the source's own finding says so
-        return [], []
-    addresses = cast(list[Address], found)
-    of_6 = [one for one in addresses if one[0] == socket.AF_INET6]
-    of_4 = [one for one in addresses if one[0] == socket.AF_INET]
-    return of_6, of_4
+        return []
 
 
 def _answers(addresses: list[Address]) -> bool:

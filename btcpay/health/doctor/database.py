@@ -1,5 +1,6 @@
 """The database and its disk: there, ours, of this version, writable, closed to others, roomy."""
 
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,10 +16,13 @@ from storage.faults import as_peewee_errors
 from storage.queries import meta
 
 NAME = "database"
-OF_FILE = (
+FILE_REMEDY = (
     "look at its disk, its owner and its file mode; restore a backup if it is damaged"
 )
-OF_SERVER = "check that the server runs and lets this user write; look at BLOCKTILL_DATABASE_URL"
+SERVER_REMEDY = (
+    "check that the server runs and lets this user write;"
+    " look at BLOCKTILL_DATABASE_URL"
+)
 
 
 def examine(settings: Settings, is_whole: bool) -> tuple[Finding, Database | None]:
@@ -26,8 +30,9 @@ def examine(settings: Settings, is_whole: bool) -> tuple[Finding, Database | Non
 
     `is_whole`: every page of a file is read, which takes seconds if it is large.
     """
-    path = sqlite_path(settings.database_url)
-    trouble = OF_FILE if path else OF_SERVER
+    remedy = SERVER_REMEDY
+    if sqlite_path(settings.database_url):
+        remedy = FILE_REMEDY
     try:
         versions.refuse_missing(settings.database_url)
         db = open_database(settings.database_url)
@@ -37,16 +42,16 @@ def examine(settings: Settings, is_whole: bool) -> tuple[Finding, Database | Non
                 _require_whole(db)
             finding = _version(db, settings)
     except DatabaseNotReady as error:
-        sentence, _, remedy = str(error).partition(": ")
-        return Finding(NAME, RED, sentence, remedy), None
+        sentence, _, own_remedy = str(error).partition(": ")
+        return Finding(NAME, RED, sentence, own_remedy), None
     except PeeweeException as error:
-        return Finding(
-            NAME, RED, f"cannot be used: {in_one_line(error)}", trouble
-        ), None
+        sentence = f"cannot be used: {in_one_line(error)}"
+        return Finding(NAME, RED, sentence, remedy), None
     try:
         meta.try_to_write(db)
     except PeeweeException as error:
-        return Finding(NAME, RED, f"takes no writes: {in_one_line(error)}", trouble), db
+        sentence = f"takes no writes: {in_one_line(error)}"
+        return Finding(NAME, RED, sentence, remedy), db
     return finding, db
 
 
@@ -60,27 +65,30 @@ def _require_whole(db: Database) -> None:
 
 def _version(db: Database, settings: Settings) -> Finding:
     """Raises DatabaseNotReady for another version or network."""
-    found = versions.version(db)
+    version = versions.version(db)
     network = settings.network.name
-    versions.refuse_version(found, place_of(settings.database_url))
+    versions.refuse_version(version, place_of(settings.database_url))
     versions.refuse_network(meta.get(db, meta.Key.NETWORK), network)
     kind = "SQLite"
     if db.is_server:
         major, minor = divmod(db.connection.server_version, 10_000)
         kind = f"PostgreSQL {major}.{minor}"
-    return Finding(NAME, GREEN, f"{kind}, version {found}, {network}")
+    return Finding(NAME, GREEN, f"{kind}, version {version}, {network}")
 
 
-# Below the first a restore may lack room for two more copies. Below the second SQLite soon cannot
-# write its log.
-LITTLE_BYTES = 1_000_000_000
+# Below the first SQLite soon cannot write its log. Below the second a restore may lack room for two
+# more copies.
 TOO_LITTLE_BYTES = 100_000_000
-NOT_THE_OWNER = 0o077
-OWN_FOLDER = (
+LITTLE_BYTES = 1_000_000_000
+BYTES_PER_MB = 1_000_000
+FOR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+# Others cannot list a folder that they may only pass through.
+LISTED_OR_WRITTEN = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
+FOLDER_REMEDY = (
     "chmod 700 '{}', if it holds nothing else; or move the database into a folder of its own, such"
     " as /var/lib/blocktill (mode 700)"
 )
-LISTED_OR_WRITTEN = 0o066  # others cannot list a folder that they may only pass through
+SUFFIXES = ("", "-wal", "-shm")  # of SQLite's files
 
 
 def modes(shop: Shop) -> Iterator[Finding]:
@@ -88,23 +96,20 @@ def modes(shop: Shop) -> Iterator[Finding]:
     path = sqlite_path(shop.settings.database_url)
     if path is None or not path.is_file():
         return
-    files = [Path(f"{path}{suffix}") for suffix in ("", "-wal", "-shm")]
-    open_files = [file for file in files if _mode(file) & NOT_THE_OWNER]
+    files = [Path(f"{path}{suffix}") for suffix in SUFFIXES]
+    open_files = [str(file) for file in files if _mode(file) & FOR_OTHERS]
     folder = path.parent.absolute()
+    open_to_all = list(open_files)
     remedies = []
-    open_to_all = [f"{file}" for file in open_files]
     if _mode(folder) & LISTED_OR_WRITTEN:
         open_to_all.append(f"the folder {folder}")
-        remedies.append(OWN_FOLDER.format(folder))
+        remedies.append(FOLDER_REMEDY.format(folder))
     if open_files:
-        remedies.append("chmod 600" + "".join(f" '{file}'" for file in open_files))
+        quoted = [f"'{file}'" for file in open_files]
+        remedies.append(f"chmod 600 {' '.join(quoted)}")
     if remedies:
-        yield Finding(
-            "file modes",
-            RED,
-            f"other users may use {', '.join(open_to_all)}",
-            "; ".join(remedies),
-        )
+        sentence = f"other users may use {', '.join(open_to_all)}"
+        yield Finding("file modes", RED, sentence, "; ".join(remedies))
     else:
         yield Finding("file modes", GREEN, "only its owner may use the database")
 
@@ -120,11 +125,12 @@ def free_space(shop: Shop) -> Iterator[Finding]:
     path = sqlite_path(shop.settings.database_url)
     if path is None or not path.parent.exists():
         return
-    free = shop.free_bytes(path.parent)
-    colour = (
-        RED if free < TOO_LITTLE_BYTES else YELLOW if free < LITTLE_BYTES else GREEN
-    )
-    remedy = (
-        "" if colour == GREEN else f"make room on the disk of {path.parent.absolute()}"
-    )
-    yield Finding("disk", colour, f"{free // 1_000_000} MB are free", remedy)
+    free_bytes = shop.free_bytes(path.parent)
+    sentence = f"{free_bytes // BYTES_PER_MB} MB are free"
+    remedy = f"make room on the disk of {path.parent.absolute()}"
+    if free_bytes < TOO_LITTLE_BYTES:
+        yield Finding("disk", RED, sentence, remedy)
+    elif free_bytes < LITTLE_BYTES:
+        yield Finding("disk", YELLOW, sentence, remedy)
+    else:
+        yield Finding("disk", GREEN, sentence)

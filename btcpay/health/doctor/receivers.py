@@ -14,14 +14,15 @@ from storage.queries import deliveries, receivers
 # A receiver that is just being restarted is no finding.
 PATIENCE = timedelta(hours=1)
 RECENT = timedelta(days=1)
-LOOK = "check BLOCKTILL_SMTP_URL, and the mail server"
+SERVER_REMEDY = "check BLOCKTILL_SMTP_URL, and the mail server"
+SETTINGS_REMEDY = "set BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM"
 
 
 def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
     """Each endpoint that is disabled, or has been failing for an hour."""
     rows = db.rows(receivers.LIST)
     now = shop.now()
-    well = True
+    is_well = True
     for row in rows:
         if row.disabled_at is not None:
             since = iso(from_ms(row.disabled_at))
@@ -33,54 +34,55 @@ def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
             remedy = f"`blocktill webhook deliveries {row.id}` shows what it answered"
         else:
             continue
-        well = False
+        is_well = False
         yield Finding(f"webhook {row.id}", YELLOW, sentence, remedy)
-    if well:
-        count = f"{len(rows)} of them, none failing" if rows else "there are none"
-        yield Finding("webhooks", GREEN, count)
+    if not is_well:
+        return
+    if rows:
+        yield Finding("webhooks", GREEN, f"{len(rows)} of them, none failing")
+    else:
+        yield Finding("webhooks", GREEN, "there are none")
 
 
 def mail(shop: Shop, db: Database) -> Iterator[Finding]:
     """Mail that has waited for long, was given up, or is wanted without a mail server."""
-    settings = shop.settings
     now = shop.now()
     waiting, oldest_ms, answer = db.only(deliveries.MAILS_WAITING)
     lost, _, last = db.only(deliveries.MAILS_GIVEN_UP, since=to_ms(now - RECENT))
-    wanting = [
-        row.name for row in db.rows(receivers.WANT_MAIL) if row.address or row.receipts
-    ]
-    if wanting and not settings.has_mail:
-        sentence = f"{', '.join(wanting)} should get mail, but no mail server is set"
-        yield Finding(
-            "mail", YELLOW, sentence, "set BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM"
-        )
+    rows = db.rows(receivers.WANT_MAIL)
+    names = [row.name for row in rows if row.address or row.receipts]
+    if names and not shop.settings.has_mail:
+        sentence = f"{', '.join(names)} should get mail, but no mail server is set"
+        yield Finding("mail", YELLOW, sentence, SETTINGS_REMEDY)
     elif oldest_ms is not None and now - from_ms(oldest_ms) >= PATIENCE:
-        sentence = f"{waiting} wait, the oldest since {iso(from_ms(oldest_ms))}"
-        yield Finding("mail", YELLOW, f"{sentence}; last: {answer}", LOOK)
+        since = iso(from_ms(oldest_ms))
+        sentence = f"{waiting} wait, the oldest since {since}; last: {answer}"
+        yield Finding("mail", YELLOW, sentence, SERVER_REMEDY)
     elif lost:
         sentence = f"{lost} were given up in the last day; last: {last}"
         yield Finding("mail", YELLOW, sentence, "check the addresses")
-    elif wanting:
+    elif names:
         yield Finding("mail", GREEN, "none has waited for long")
 
 
 def mail_server(shop: Shop) -> Iterator[Finding]:
-    """Opens a session, and sends nothing. Without settings there is nothing to say."""
-    found = shop.settings.smtp_url
+    """Opens a session, and sends nothing. There is no finding without settings."""
+    name = "mail server"
+    server = shop.settings.smtp_url
     sender = shop.settings.mail_from
-    if found is None or sender is None:
-        if found or sender:
-            sentence = (
-                "only one of BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM is set:"
-                " no mail is sent"
-            )
-            yield Finding("mail server", YELLOW, sentence, "set both, or neither")
+    if server is None and sender is None:
+        return
+    if server is None or sender is None:
+        sentence = (
+            "only one of BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM is set:"
+            " no mail is sent"
+        )
+        yield Finding(name, YELLOW, sentence, "set both, or neither")
         return
     try:
-        open_session(found, sender.domain, USUAL).close()
+        open_session(server, sender.domain, USUAL).close()
     except NoSession as error:
-        yield Finding("mail server", YELLOW, f"{found.host} {error}", LOOK)
+        yield Finding(name, YELLOW, f"{server.host} {error}", SERVER_REMEDY)
     else:
-        yield Finding(
-            "mail server", GREEN, f"{found.host} takes mail from {sender.address}"
-        )
+        sentence = f"{server.host} takes mail from {sender.address}"
+        yield Finding(name, GREEN, sentence)

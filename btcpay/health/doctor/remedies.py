@@ -1,7 +1,12 @@
-"""What to do about a source that answers, but with something else than was asked for."""
+"""Remedies for sources that do not answer, or with something else than was asked for."""
 
 from btcpay.values.errors import BadStatus, Compressed, WebPage
 
+SANDBOX_REMEDY = (
+    "is `blocktill sandbox` running, nothing down?"
+    " For other ports use the line it prints"
+)
+NETWORK_REMEDY = "check this machine's network, or BLOCKTILL_PROXY"
 MOVED = range(300, 400)
 
 

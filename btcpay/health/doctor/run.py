@@ -13,11 +13,13 @@ from btcpay.health.doctor import (
     addresses,
     database,
     explorers,
+    health,
     prices,
     receivers,
     records,
 )
 from btcpay.health.doctor import settings as variables
+from btcpay.health.doctor.probe import probe_all
 from btcpay.health.doctor.shop import Shop
 from btcpay.settings.settings import Settings
 from btcpay.values.finding import GREEN, RED, Finding
@@ -28,14 +30,14 @@ from storage.queries import blocks
 
 def parts(shop: Shop, db: Database) -> Iterator[Finding]:
     for name, part in hooks.by_part(hooks.Findings).items():
-        yield from _guarded(name, part.findings(shop.settings, db, shop.now()))
+        yield from _guard(name, part.findings(shop.settings, db, shop.now()))
 
 
 # Examinations of the rows; `totals` runs only with `integrity`.
 TABLE = (
     records.merchant_count,
     records.totals,
-    records.state,
+    health.state,
     records.time,
     records.work,
     records.attention,
@@ -60,28 +62,30 @@ def examine(
     hour's quota if the database takes writes.
     """
     shop = Shop(settings, environ, now, free_bytes)
-    found, db = database.examine(settings, integrity)
-    yield found
+    finding, db = database.examine(settings, integrity)
+    yield finding
     yield from database.modes(shop)
     yield from database.free_space(shop)
     if db:
         for look in TABLE:
             if integrity or look is not records.totals:
-                yield from _guarded(look.__name__, look(shop, db))
-    yield from _guarded(
-        "explorers", _outside(shop, db if found.colour == GREEN else None)
-    )
+                yield from _guard(look.__name__, look(shop, db))
+    if settings.explorers:  # a part's own sources are asked by the check alone
+        writable_db = None
+        if finding.colour == GREEN:
+            writable_db = db
+        yield from _guard("explorers", _explorers(shop, writable_db))
     yield from addresses.ipv6(shop)
     yield from prices.findings(shop)
     if db:
-        yield from _guarded("other currencies", prices.other_currencies(shop, db))
+        yield from _guard("other currencies", prices.other_currencies(shop, db))
     yield from receivers.mail_server(shop)
     yield from variables.findings(shop)
     if db:
         db.close()
 
 
-def _guarded(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+def _guard(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
     """The findings; if the database fails, a last one says so, and the examination goes on."""
     try:
         yield from findings
@@ -90,15 +94,19 @@ def _guarded(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
         yield Finding(name, RED, sentence, "repair the database first")
 
 
-def _outside(shop: Shop, db: Database | None) -> Iterator[Finding]:
-    if not shop.settings.explorers:  # a part's own sources are asked by the check alone
-        return
-    quota = Quota(db, shop.settings.explorer_calls_per_hour, shop.now) if db else None
-    known_height = blocks.tip_height(db) or 0 if db else 0
-    row = db.row(blocks.FIRST) if db else None
-    first = Known(row.height, row.hash) if row else None
-    probes = explorers.probe_all(shop, quota, known_height, first)
+def _explorers(shop: Shop, db: Database | None) -> Iterator[Finding]:
+    """With a database the calls are counted, and the explorers compared with its chain."""
+    quota = None
+    known_height = 0
+    first = None
+    if db:
+        quota = Quota(db, shop.settings.explorer_calls_per_hour, shop.now)
+        known_height = blocks.tip_height(db) or 0
+        row = db.row(blocks.FIRST)
+        if row:
+            first = Known(row.height, row.hash)
+    probes = probe_all(shop, quota, known_height, first)
     yield from explorers.findings(probes)
     yield from explorers.clock(shop, probes)
-    if db and quota:
+    if db:
         yield from explorers.addresses_ahead(shop, db, probes, quota)

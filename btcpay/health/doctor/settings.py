@@ -8,20 +8,24 @@ from btcpay.health.doctor.shop import Shop
 from btcpay.settings import env_file
 from btcpay.settings.secrets import shown
 from btcpay.settings.settings import OF_FILES, VARIABLES, Settings, strange_names
-from btcpay.values.finding import GREEN, RED, YELLOW, Finding
+from btcpay.values.finding import GREEN, RED, YELLOW, Colour, Finding
 from btcpay.values.hosts import is_here
 
-NOBODYS = re.compile(r"(^|\.)(example(\.com|\.net|\.org)?|invalid)$")  # RFC 2606
+# RFC 2606: names for examples.
+NOBODYS = re.compile(r"(^|\.)(example(\.com|\.net|\.org)?|invalid)$")
 
 
 def findings(shop: Shop) -> Iterator[Finding]:
     """One line for each variable that is set."""
     in_file = env_file.values_of(shop.environ)
     for name in (*VARIABLES.values(), *OF_FILES.values()):
-        if text := shop.environ.get(name, "").strip():
-            is_files = in_file.get(name, "").strip() == text
-            where = shop.environ[env_file.VARIABLE] if is_files else "environment"
-            yield Finding(f"setting {name}", GREEN, f"{shown(name, text)} ({where})")
+        text = shop.environ.get(name, "").strip()
+        if not text:
+            continue
+        place = "environment"
+        if in_file.get(name, "").strip() == text:
+            place = shop.environ[env_file.VARIABLE]
+        yield Finding(f"setting {name}", GREEN, f"{shown(name, text)} ({place})")
     for name in strange_names(shop.environ):
         remedy = "docs/operators/settings.md has the list"
         yield Finding(f"setting {name}", YELLOW, "nothing reads this variable", remedy)
@@ -31,14 +35,17 @@ def findings(shop: Shop) -> Iterator[Finding]:
 
 
 def _base_url(settings: Settings) -> Finding:
-    parts = urlsplit(settings.base_url)
-    is_earnest = settings.network.main_keys
+    host = urlsplit(settings.base_url).hostname
+    is_real_money = settings.network.main_keys
     sentence = f"payers are sent to {settings.base_url}"
-    if NOBODYS.search(parts.hostname or ""):
+    if NOBODYS.search(host or ""):
+        colour: Colour = YELLOW
+        if is_real_money:
+            colour = RED
         sentence += ", a name from the examples, which nobody can own"
         remedy = "set BLOCKTILL_BASE_URL to the https:// root of your own domain"
-        return Finding("base URL", RED if is_earnest else YELLOW, sentence, remedy)
-    if is_earnest and (not _is_sealed(settings) or is_here(parts.hostname)):
+        return Finding("base URL", colour, sentence, remedy)
+    if is_real_money and (not _is_sealed(settings) or is_here(host)):
         remedy = "set BLOCKTILL_BASE_URL to the public https:// root"
         return Finding("base URL", YELLOW, f"{sentence} with real bitcoin", remedy)
     return Finding("base URL", GREEN, sentence)

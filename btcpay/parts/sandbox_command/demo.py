@@ -19,55 +19,64 @@ from storage.queries.receivers import LIST
 Json = dict[str, Any]
 
 MERCHANT = "demo"
+# Path of the operation, status of what may be used again, body, and the field of the page's URL.
 PAGES: tuple[tuple[str, str, Json, str], ...] = (
     ("/invoices", "open", {"description": "Demo", "amount_usd": 25}, "pay_url"),
     ("/payment-links", "active", {"title": "Tip jar"}, "link_url"),
 )
 WEBHOOK_PATH = "/sandbox/webhook"
-# Of m/84'/1'/0', with BIP341's point H, whose private key nobody knows: its coins are play money.
+# The key at m/84'/1'/0' with BIP341's point H, whose private key nobody knows: its coins are play
+# money.
 TPUB = (
     "tpubDC2Q4xK4XH72Hkrtic4N7zRvC3Yiu2XvsaVPoMb21SRF9fXFb9QCoAbJ"
     "siDKDzsVUBvXzvQcwR1KiWKU4RX2UvnvWWGNZce6fAijaozSXWA"
 )
+TIMEOUT_S = 30
 
 
 def add_webhook(db: Database, owner_id: int, chain_url: str, file: Path) -> None:
-    """Sends events to this start's workbench alone; the file keeps the webhook's secret."""
+    """Sends events to this start's workbench alone. Writes the webhook's secret to the file."""
     for row in db.rows(LIST):
         if row.url and row.url.endswith(WEBHOOK_PATH):
             receivers.remove(db, row.id)
     url = chain_url + WEBHOOK_PATH
-    write_secret(
-        file, str(receivers.add(db, owner_id, url, None, [], utc_now()).secret)
-    )
+    receiver = receivers.add(db, owner_id, url, None, [], utc_now())
+    write_secret(file, str(receiver.secret))
 
 
 def merchant_id(db: Database, settings: Settings) -> int:
     """The id of the demo merchant, who is added if need be."""
     row = db.row(merchants.BY_NAME, name=MERCHANT)
     if row is None:
-        row = add_merchant(
-            db, MERCHANT, parse_account(TPUB, settings.network), utc_now()
-        )
+        account = parse_account(TPUB, settings.network)
+        row = add_merchant(db, MERCHANT, account, utc_now())
     return row.id
 
 
-def pages(api: str, secret: str) -> Iterator[str]:
-    """The URLs of an invoice's page and of a link's: the last start's, as each widens the gap."""
+def page_urls(api: str, secret: str) -> Iterator[str]:
+    """The URLs of an invoice's page and of a link's.
 
-    def ask(method: str, path: str, body: Json | None = None) -> Json:
-        headers = {"Authorization": f"Bearer {secret}"}
-        answer = requests.request(
-            method, api + path, json=body, headers=headers, timeout=30
-        )
-        answer.raise_for_status()
-        return dict(answer.json())
+    Those of the last start are used again, since each new address widens the wallet's gap.
+    """
+    for path, status, body, url_field in PAGES:
+        rows = _request("GET", f"{api}{path}?limit=100", secret)["data"]
+        usable = [row for row in rows if _is_usable(row, status, body)]
+        if usable:
+            yield str(usable[0][url_field])
+        else:
+            yield str(_request("POST", f"{api}{path}", secret, body)[url_field])
 
-    for path, status, body, url in PAGES:
-        rows = ask("GET", f"{path}?limit=100")["data"]
-        kept = [
-            row
-            for row in rows
-            if row["status"] == status and body.items() & row.items()
-        ]
-        yield str((kept or [ask("POST", path, body)])[0][url])
+
+def _is_usable(row: Json, status: str, body: Json) -> bool:
+    """True if the row has this status, and was made by this body."""
+    is_ours = any(row.get(name) == value for name, value in body.items())
+    return is_ours and row["status"] == status
+
+
+def _request(method: str, url: str, secret: str, body: Json | None = None) -> Json:
+    headers = {"Authorization": f"Bearer {secret}"}
+    response = requests.request(
+        method, url, json=body, headers=headers, timeout=TIMEOUT_S
+    )
+    response.raise_for_status()
+    return dict(response.json())

@@ -14,10 +14,14 @@ from btcpay.bitcoin.wire import (
     hash_to_hex,
     ser_compact_size,
 )
+from btcpay.values.money import SATS_PER_BTC
 
 BITS = 0x207FFFFF  # regtest's easiest target: every second hash meets it
 VERSION = 0x20000000  # BIP9, signalling nothing
 HALVING_BLOCKS = 150
+FIRST_SUBSIDY_SATS = 50 * SATS_PER_BTC
+FINAL_SEQUENCE = 0xFFFFFFFF
+OP_1 = 0x51  # the opcodes of 1 to 16 follow each other
 COMMITMENT_PREFIX = bytes.fromhex("6a24aa21a9ed")
 RESERVED = bytes(32)  # the coinbase's witness; the commitment hashes it after the root
 GENESIS_RAW = bytes.fromhex(
@@ -45,8 +49,14 @@ class Block:
 
     @cached_property
     def header(self) -> bytes:
-        links = (self.previous, self.merkle_root)
-        return build_header(self.version, *links, self.time, self.bits, self.nonce)
+        return build_header(
+            self.version,
+            self.previous,
+            self.merkle_root,
+            self.time,
+            self.bits,
+            self.nonce,
+        )
 
     @cached_property
     def hash(self) -> str:
@@ -54,11 +64,8 @@ class Block:
 
     @cached_property
     def raw(self) -> bytes:
-        return (
-            self.header
-            + ser_compact_size(len(self.txs))
-            + b"".join(tx.raw for tx in self.txs)
-        )
+        raw_txs = [tx.raw for tx in self.txs]
+        return b"".join([self.header, ser_compact_size(len(self.txs)), *raw_txs])
 
 
 def parse_block(raw: bytes) -> Block:
@@ -88,10 +95,11 @@ def build_block(
 
 
 def build_coinbase(height: int, fees_sats: int, script: bytes, txs: Sequence[Tx]) -> Tx:
-    """Reward to `script`, and the commitment to `txs`."""
+    """The transaction that pays the reward to `script`, and commits to `txs`."""
     tag = os.urandom(8)  # keeps rival branches' coinbases of one height apart (BIP30)
     script_sig = push_height(height) + bytes([len(tag)]) + tag
-    origin = TxIn(Outpoint(NULL_TXID, NULL_VOUT), script_sig, 0xFFFFFFFF, (RESERVED,))
+    outpoint = Outpoint(NULL_TXID, NULL_VOUT)
+    origin = TxIn(outpoint, script_sig, FINAL_SEQUENCE, (RESERVED,))
     reward = TxOut(subsidy_sats(height) + fees_sats, script)
     # BIP141: over the wtxids of all but the coinbase, whose own counts as zero.
     root = merkle_root([bytes(32), *(hash256(tx.raw) for tx in txs)])
@@ -101,13 +109,14 @@ def build_coinbase(height: int, fees_sats: int, script: bytes, txs: Sequence[Tx]
 
 def subsidy_sats(height: int) -> int:
     """New coins in the block at `height`; regtest halves every 150 blocks."""
-    return 50 * 100_000_000 >> min(height // HALVING_BLOCKS, 63)
+    halvings = min(height // HALVING_BLOCKS, 63)
+    return FIRST_SUBSIDY_SATS >> halvings
 
 
 def push_height(height: int) -> bytes:
     """BIP34: the height as a minimal script number; 1 to 16 have opcodes of their own."""
     if height <= 16:
-        return bytes([0x50 + height])
+        return bytes([OP_1 - 1 + height])
     number = height.to_bytes(height.bit_length() // 8 + 1, "little")
     return bytes([len(number)]) + number
 

@@ -3,12 +3,13 @@
 import contextlib
 import json
 import sqlite3
+import stat
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from btcpay.bitcoin.tx import parse_tx
+from btcpay.bitcoin.tx import Tx, parse_tx
 from btcpay.sandbox.errors import BadRequest, JournalError
 from btcpay.sandbox.node.block import (
     GENESIS,
@@ -17,7 +18,7 @@ from btcpay.sandbox.node.block import (
     build_coinbase,
     parse_block,
 )
-from btcpay.sandbox.node.ledger import Found, Ledger, Mempool
+from btcpay.sandbox.node.ledger import ChainTx, Ledger, Mempool
 
 MAX_BLOCKS_AT_ONCE = 1000
 MAX_REORGANISATION_BLOCKS = 100  # a deeper one would take mature coinbases away
@@ -26,13 +27,13 @@ MAX_REORGANISATION_BLOCKS = 100  # a deeper one would take mature coinbases away
 class Journal:
     """The SQLite file of everything that happened to the chain, locked until it is closed.
 
-    `past`: the events so far, `{"tx": hex, "at": unix}`, or `{"blocks": [hex]}`, which follow any
-    block of the best branch. Raises JournalError for a file that another sandbox has, or a spoilt
-    one.
+    `past` are the events so far: `{"tx": hex, "at": unix}` for a transaction that came, and
+    `{"blocks": [hex]}` for blocks on any block of the best branch. Raises JournalError if another
+    sandbox has the file, or if it is damaged.
     """
 
     def __init__(self, path: Path):
-        path.touch(mode=0o600)
+        path.touch(mode=stat.S_IRUSR | stat.S_IWUSR)
         self._db = sqlite3.connect(
             path, 0, isolation_level=None, check_same_thread=False
         )
@@ -48,9 +49,8 @@ class Journal:
             self.close()
             if error.sqlite_errorname == "SQLITE_BUSY":
                 raise JournalError(f"another sandbox is running on {path}") from None
-            raise JournalError(
-                f"{path}: {error}; remove it to begin a new chain"
-            ) from None
+            message = f"{path}: {error}; remove it to begin a new chain"
+            raise JournalError(message) from None
 
     def append(self, event: dict[str, Any]) -> None:
         self._db.execute("INSERT INTO event VALUES (?)", [json.dumps(event)])
@@ -70,14 +70,15 @@ class Chain:
         self._reward_script = reward_script
         self.ledger.connect(GENESIS)
         for event in journal.past:
-            if raw := event.get("tx"):
-                self.mempool.add(
-                    self.mempool.judge(self.ledger, parse_tx(bytes.fromhex(raw)))
-                )
-            else:
-                self._connect(
-                    [parse_block(bytes.fromhex(raw)) for raw in event["blocks"]]
-                )
+            self._replay(event)
+
+    def _replay(self, event: dict[str, Any]) -> None:
+        if "tx" in event:
+            tx = parse_tx(bytes.fromhex(event["tx"]))
+            self.mempool.add(self.mempool.judge(self.ledger, tx))
+        else:
+            blocks = [parse_block(bytes.fromhex(raw)) for raw in event["blocks"]]
+            self._connect(blocks)
 
     def accept(self, raw: bytes, now: int) -> str:
         """The txid; one that waits already is accepted again. Raises DecodeError or BadRequest."""
@@ -95,7 +96,8 @@ class Chain:
             raise BadRequest(f"Blocks: give 1 to {MAX_BLOCKS_AT_ONCE}, not {count}")
         with self.lock:
             for _ in range(count):
-                self._keep([self._next_block(self.ledger, self.mempool, now)])
+                block = self._next_block(self.ledger, self.mempool, now)
+                self._store([block])
             return self.ledger.hashes[-count:]
 
     def reorganise(
@@ -116,23 +118,24 @@ class Chain:
                 mempool.add(mempool.judge(ledger, parse_tx(raw)))
             blocks = list[Block]()
             for _ in range(depth + 1):
-                blocks.append(self._next_block(ledger, mempool, now))
-                ledger.connect(blocks[-1])
-                mempool.remove(tx.txid for tx in blocks[-1].txs[1:])
-            self._keep(blocks)
+                block = self._next_block(ledger, mempool, now)
+                ledger.connect(block)
+                mempool.remove(tx.txid for tx in block.txs[1:])
+                blocks.append(block)
+            self._store(blocks)
             return [block.hash for block in blocks]
 
-    def find(self, txid: str) -> Found:
-        """A transaction in the mempool or on the best branch; KeyError when it is in neither."""
+    def find(self, txid: str) -> ChainTx:
+        """A transaction in the mempool or on the best branch; KeyError if it is in neither."""
         return self.mempool.entries.get(txid) or self.ledger.confirmed[txid]
 
-    def confirmed_of(self, script: bytes) -> list[Found]:
-        """Newest first."""
+    def confirmed_of(self, script: bytes) -> list[ChainTx]:
+        """The confirmed transactions that spend from the script or pay to it, newest first."""
         confirmed = reversed(self.ledger.confirmed.values())
-        return [found for found in confirmed if script in found.scripts]
+        return [entry for entry in confirmed if script in entry.scripts]
 
-    def waiting_of(self, script: bytes) -> list[Found]:
-        """Newest first."""
+    def waiting_of(self, script: bytes) -> list[ChainTx]:
+        """The waiting transactions that spend from the script or pay to it, newest first."""
         waiting = reversed(self.mempool.entries.values())
         return [entry for entry in waiting if script in entry.scripts]
 
@@ -147,24 +150,24 @@ class Chain:
         )
         return build_block(ledger.tip.hash, time, coinbase, txs)
 
-    def _keep(self, blocks: Sequence[Block]) -> None:
+    def _store(self, blocks: Sequence[Block]) -> None:
         self.journal.append({"blocks": [block.raw.hex() for block in blocks]})
         self._connect(blocks)
 
     def _connect(self, blocks: Sequence[Block]) -> None:
         """Puts blocks on the one that they follow; transactions of those above it wait again."""
         fork_height = self.ledger.heights[blocks[0].previous]
-        lost = [
-            self.ledger.blocks[hash] for hash in self.ledger.hashes[fork_height + 1 :]
-        ]
-        waiting = [entry.tx for entry in self.mempool.entries.values()]
+        returning: list[Tx] = []
+        lost = self.ledger.hashes[fork_height + 1 :]
+        for block_hash in lost:
+            returning += self.ledger.blocks[block_hash].txs[1:]
+        returning += [entry.tx for entry in self.mempool.entries.values()]
         if lost:
             self.ledger = self.ledger.branch(fork_height)
         for block in blocks:
             self.ledger.connect(block)
         self.mempool = Mempool()
-        for tx in [*(tx for block in lost for tx in block.txs[1:]), *waiting]:
-            with contextlib.suppress(
-                BadRequest
-            ):  # it is in the blocks, or its coins are spent
+        for tx in returning:
+            # One that is in the blocks, or whose coins are spent, is dropped.
+            with contextlib.suppress(BadRequest):
                 self.mempool.add(self.mempool.judge(self.ledger, tx))

@@ -13,7 +13,7 @@ MTP_BLOCKS = 11  # BIP113 and the rule for block times: the median of the last e
 COINBASE_MATURITY_BLOCKS = 100
 
 
-class Found(NamedTuple):
+class ChainTx(NamedTuple):
     """A transaction, the outputs that it spends, and its block's height, None while it waits."""
 
     tx: Tx
@@ -23,8 +23,9 @@ class Found(NamedTuple):
     @property
     def fee_sats(self) -> int:
         """The fee; a coinbase has none."""
+        spent_sats = sum(prevout.value_sats for prevout in self.prevouts)
         paid_sats = sum(output.value_sats for output in self.tx.outputs)
-        return sum(prevout.value_sats for prevout in self.prevouts) - paid_sats
+        return spent_sats - paid_sats
 
     @property
     def scripts(self) -> set[bytes]:
@@ -39,13 +40,16 @@ class Found(NamedTuple):
 
 @dataclass
 class Ledger:
-    """`blocks` and `heights` also keep lost branches; `coins`: the unspent, with what made each."""
+    """The best branch. `blocks` and `heights` also have those of lost branches.
+
+    `coins` are the unspent outputs, each with the transaction that made it.
+    """
 
     hashes: list[str] = field(default_factory=list)
     blocks: dict[str, Block] = field(default_factory=dict)
     heights: dict[str, int] = field(default_factory=dict)
-    coins: dict[Outpoint, Found] = field(default_factory=dict)
-    confirmed: dict[str, Found] = field(default_factory=dict)
+    coins: dict[Outpoint, ChainTx] = field(default_factory=dict)
+    confirmed: dict[str, ChainTx] = field(default_factory=dict)
 
     @property
     def height(self) -> int:
@@ -58,10 +62,9 @@ class Ledger:
     @property
     def median_time_past(self) -> int:
         """The median time of the tip and the ten blocks before it, in unix seconds."""
-        times = [
-            self.blocks[block_hash].time for block_hash in self.hashes[-MTP_BLOCKS:]
-        ]
-        return sorted(times)[len(times) // 2]
+        hashes = self.hashes[-MTP_BLOCKS:]
+        times = sorted(self.blocks[block_hash].time for block_hash in hashes)
+        return times[len(times) // 2]
 
     def connect(self, block: Block) -> None:
         """Adds `block` on the tip; its transactions must be valid."""
@@ -69,20 +72,24 @@ class Ledger:
         self.blocks[block.hash] = block
         self.heights[block.hash] = self.height
         for tx in block.txs:
-            inputs = () if tx.is_coinbase else tx.inputs
-            spent = tuple(
-                self.coins.pop(i.outpoint).tx.outputs[i.outpoint.vout] for i in inputs
-            )
-            self.confirmed[tx.txid] = found = Found(tx, spent, self.height)
-            for vout, output in enumerate(tx.outputs):
-                is_spendable = output.script[:1] != bytes([OP_RETURN])
-                if (
-                    self.height > 0 and is_spendable
-                ):  # nobody can spend what genesis paid
-                    self.coins[Outpoint(tx.txid, vout)] = found
+            self._confirm(tx)
+
+    def _confirm(self, tx: Tx) -> None:
+        prevouts = []
+        if not tx.is_coinbase:
+            for txin in tx.inputs:
+                origin = self.coins.pop(txin.outpoint)
+                prevouts.append(origin.tx.outputs[txin.outpoint.vout])
+        entry = ChainTx(tx, tuple(prevouts), self.height)
+        self.confirmed[tx.txid] = entry
+        if self.height == 0:  # nobody can spend what genesis paid
+            return
+        for vout, output in enumerate(tx.outputs):
+            if output.script[:1] != bytes([OP_RETURN]):
+                self.coins[Outpoint(tx.txid, vout)] = entry
 
     def branch(self, fork_height: int) -> "Ledger":
-        """A ledger that ends at this height, and keeps the blocks above it as lost ones."""
+        """A ledger that ends at this height, and has the blocks above it as lost ones."""
         ledger = Ledger(blocks=dict(self.blocks), heights=dict(self.heights))
         for block_hash in self.hashes[: fork_height + 1]:
             ledger.connect(self.blocks[block_hash])
@@ -97,26 +104,30 @@ class Mempool:
     relay's, a replacement that pays too little (BIP125), or a chain longer than nodes relay.
     """
 
-    entries: dict[str, Found] = field(default_factory=dict)
+    entries: dict[str, ChainTx] = field(default_factory=dict)
 
     @property
     def spenders(self) -> dict[Outpoint, str]:
-        entries = self.entries.items()
-        return {
-            txin.outpoint: txid for txid, entry in entries for txin in entry.tx.inputs
-        }
+        """The txid of the waiting transaction that spends each output."""
+        spenders = {}
+        for txid, entry in self.entries.items():
+            for txin in entry.tx.inputs:
+                spenders[txin.outpoint] = txid
+        return spenders
 
-    def judge(self, ledger: Ledger, tx: Tx) -> Found:
+    def judge(self, ledger: Ledger, tx: Tx) -> ChainTx:
         """The entry that `tx` would be. Raises BadRequest, in Bitcoin Core's words."""
-        return Found(
-            tx, tuple(self._output(ledger, i.outpoint) for i in tx.inputs), None
-        )
+        prevouts = [self._output(ledger, txin.outpoint) for txin in tx.inputs]
+        return ChainTx(tx, tuple(prevouts), None)
 
-    def add(self, entry: Found) -> None:
+    def add(self, entry: ChainTx) -> None:
         """Adds an entry, and drops those that spend the same coins, with all that need them."""
         spenders = self.spenders
-        spent = [i.outpoint for i in entry.tx.inputs if i.outpoint in spenders]
-        self.remove(self.descendants({spenders[outpoint] for outpoint in spent}))
+        rivals = set()
+        for txin in entry.tx.inputs:
+            if txin.outpoint in spenders:
+                rivals.add(spenders[txin.outpoint])
+        self.remove(self.descendants(rivals))
         self.entries[entry.tx.txid] = entry
 
     def remove(self, txids: Iterable[str]) -> None:
@@ -125,17 +136,17 @@ class Mempool:
 
     def descendants(self, txids: set[str]) -> set[str]:
         """`txids` and every waiting transaction that depends on one of them."""
-        found = set(txids)
+        descendants = set(txids)
         for txid, entry in self.entries.items():
-            if any(txin.outpoint.txid in found for txin in entry.tx.inputs):
-                found.add(txid)
-        return found
+            if any(txin.outpoint.txid in descendants for txin in entry.tx.inputs):
+                descendants.add(txid)
+        return descendants
 
     def _output(self, ledger: Ledger, outpoint: Outpoint) -> TxOut:
         """The output to be spent, even if a waiting transaction spends it already."""
-        found = self.entries.get(outpoint.txid) or ledger.coins.get(outpoint)
-        if found is None:
+        origin = self.entries.get(outpoint.txid) or ledger.coins.get(outpoint)
+        if origin is None:
             raise BadRequest("bad-txns-inputs-missingorspent")
-        if found.is_immature(ledger.height):
+        if origin.is_immature(ledger.height):
             raise BadRequest("bad-txns-premature-spend-of-coinbase")
-        return found.tx.outputs[outpoint.vout]
+        return origin.tx.outputs[outpoint.vout]

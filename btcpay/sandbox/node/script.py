@@ -17,11 +17,11 @@ def address_of(script: bytes) -> str:
 def script_of(address: str) -> bytes:
     """The output script of a regtest address. Raises BadRequest, saying what is wrong with it."""
     if address.lower().startswith(("bc1", "tb1")):
-        why = "belongs to another network; regtest addresses begin with bcrt1"
-        raise BadRequest(f"{address} {why}")
+        raise BadRequest(
+            f"{address} belongs to another network; regtest addresses begin with bcrt1"
+        )
     try:
         return addresses.script_of(address, REGTEST)
     except DecodeError as error:
-        raise BadRequest(
-            f"{address or 'an empty text'} is no Bitcoin address: {error}"
-        ) from None
+        name = address or "an empty text"
+        raise BadRequest(f"{name} is no Bitcoin address: {error}") from None

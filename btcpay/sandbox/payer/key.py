@@ -5,6 +5,7 @@ For play money alone: the time that a signature takes depends on the secret.
 
 import hmac
 import secrets
+import stat
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -44,9 +45,12 @@ class Key:
 
 
 def open_key(path: Path) -> Key:
-    """The key in `path` (hex, mode 0600), made at the first call; a restart finds its coins."""
+    """The key in `path` (hex, mode 0600).
+
+    The first call makes it, so that a restart has the same coins.
+    """
     if not path.exists():
-        path.touch(mode=0o600)
+        path.touch(mode=stat.S_IRUSR | stat.S_IWUSR)
         path.write_text(f"{Key.new().secret:064x}\n")
     return Key(int(path.read_text(), 16))
 
@@ -62,15 +66,15 @@ def sign_digest(secret: int, digest: bytes) -> bytes:
     nonce = _nonce(secret, digest)
     r = public_point(nonce).x % ORDER
     s = pow(nonce, -1, ORDER) * (number + r * secret) % ORDER
-    body = _der_integer(r) + _der_integer(min(s, ORDER - s))
+    low_s = min(s, ORDER - s)
+    body = _der_integer(r) + _der_integer(low_s)
     return b"\x30" + len(body).to_bytes(1, "big") + body
 
 
 def _nonce(secret: int, digest: bytes) -> int:
     """RFC 6979, 3.2 with SHA-256, without the next candidate: one in 2**127 would need it."""
-    seed = secret.to_bytes(32, "big") + (
-        int.from_bytes(digest, "big") % ORDER
-    ).to_bytes(32, "big")
+    number = int.from_bytes(digest, "big") % ORDER
+    seed = secret.to_bytes(32, "big") + number.to_bytes(32, "big")
     key = bytes(32)
     value = b"\x01" * 32
     for round_byte in (b"\x00", b"\x01"):

@@ -23,9 +23,8 @@ class Stage:
 
     def __init__(self) -> None:
         self._stop = threading.Event()
-        self._turn = (
-            threading.RLock()
-        )  # the second of two presses ends the first's scene
+        # The second of two presses ends the first one's scene.
+        self._start_lock = threading.RLock()
         self._thread: threading.Thread | None = None
         self._view: Json = {}
         self.quick = False
@@ -39,7 +38,7 @@ class Stage:
         self, name: str, title: str, story: Iterator[str], quick: bool = False
     ) -> None:
         """Shows the story's lines, between which it plays; a scene that still plays is stopped."""
-        with self._turn:
+        with self._start_lock:
             self.stop()
             self._stop.clear()
             self.quick = quick
@@ -52,7 +51,7 @@ class Stage:
             self._thread.start()
 
     def stop(self) -> None:
-        with self._turn:
+        with self._start_lock:
             self._stop.set()
             if self._thread:
                 self._thread.join()
@@ -60,8 +59,9 @@ class Stage:
     # Called by scenes.
 
     def show(self, invoice: Json) -> None:
-        shown = {name: invoice[name] for name in ("id", "pay_url")}
-        self._view = self._view | {"invoice": shown}
+        """Shows the invoice's page beside the story."""
+        link = {"id": invoice["id"], "pay_url": invoice["pay_url"]}
+        self._view = self._view | {"invoice": link}
 
     def until(self, holds: Callable[[], bool], what: str) -> None:
         """Waits until `holds`. Raises SandboxError after a minute, or Stopped."""
@@ -72,11 +72,12 @@ class Stage:
             self._wait(LOOKS_EVERY_S)
 
     def _say(self, text: str) -> None:
-        """The next line, once the one before could be read."""
+        """Shows the next line once the last one could be read."""
         self._wait(self._read_at_s - time.monotonic())
         self._view = self._view | {"lines": [*self._view["lines"], text]}
-        reading_s = 0 if self.quick else FIRST_S + len(text) / CHARACTERS_PER_S
-        self._read_at_s = time.monotonic() + reading_s
+        self._read_at_s = time.monotonic()
+        if not self.quick:
+            self._read_at_s += FIRST_S + len(text) / CHARACTERS_PER_S
 
     def _wait(self, seconds: float) -> None:
         if self._stop.wait(max(0, seconds)):

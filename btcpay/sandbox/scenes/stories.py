@@ -30,7 +30,7 @@ class Scene(NamedTuple):
         actors = Actors(sandbox, shop)
         for step in self.steps.splitlines():
             if step.startswith("> "):
-                yield step[2:].format(**actors.known())
+                yield step.removeprefix("> ").format(**actors.line_values())
             else:
                 act, *words = step.split()
                 getattr(actors, act)(*words)
@@ -53,20 +53,25 @@ class Actors:
         self.sandbox = sandbox
         self.shop = shop
         self.stage = sandbox.stage
-        self.soon_s = SOON_QUICK_S if sandbox.stage.quick else SOON_S
+        self.soon_s = SOON_S
+        if sandbox.stage.quick:
+            self.soon_s = SOON_QUICK_S
         self.txid = ""
         self.blocks = 0
         self.address = sandbox.wallet.fresh_address()
-        self.made: Json
-        self.owed: Json
+        self.invoice: Json
+        self.owed_refund: Json
         self.invented: InventedPayment
 
-    def known(self) -> dict[str, Any]:
-        """The values that lines may name."""
+    def line_values(self) -> dict[str, Any]:
+        """The values that the lines of a story may name."""
         height = self.sandbox.chain.ledger.height
-        sats = self.made["amount_sats"]
-        parts = {"amount": sats, "rest": sats - sats // 2, "more": MORE_SATS}
-        return {name: f"{part:,} sat" for name, part in parts.items()} | {
+        sats = self.invoice["amount_sats"]
+        rest_sats = sats - sats // 2
+        return {
+            "amount": f"{sats:,} sat",
+            "rest": f"{rest_sats:,} sat",
+            "more": f"{MORE_SATS:,} sat",
             "soon": self.soon_s,
             "height": f"{height:,}",
             "next_height": f"{height + 1:,}",
@@ -74,57 +79,76 @@ class Actors:
         }
 
     def make(self, soon: str = "") -> None:
-        self.made = self.shop.create(
-            PRICE_USD, "Two bags of coffee", self.soon_s if soon else None
-        )
-        self.stage.show(self.made)
+        """Makes an invoice, which with `soon` ends in a while."""
+        expires_in_s = None
+        if soon:
+            expires_in_s = self.soon_s
+        self.invoice = self.shop.create(PRICE_USD, "Two bags of coffee", expires_in_s)
+        self.stage.show(self.invoice)
 
     def pay(self, part: str = "") -> None:
-        """All, the `half`, the `rest` behind it, or `more` than all."""
-        sats: int = self.made["amount_sats"]
-        half = sats // 2
-        parts = {"half": half, "rest": sats - half, "more": sats + MORE_SATS}
-        paid_sats = parts.get(part, sats)
-        self.txid = self.sandbox.pay(self.made["deposit_address"], paid_sats)
-        self.until("received_sats", paid_sats + half if part == "rest" else paid_sats)
+        """Pays all, the `half`, the `rest` behind it, or `more` than all."""
+        sats: int = self.invoice["amount_sats"]
+        half_sats = sats // 2
+        paid_sats = sats
+        received_sats = sats
+        if part == "half":
+            paid_sats = half_sats
+            received_sats = half_sats
+        elif part == "rest":
+            paid_sats = sats - half_sats
+        elif part == "more":
+            paid_sats = sats + MORE_SATS
+            received_sats = paid_sats
+        self.txid = self.sandbox.pay(self.invoice["deposit_address"], paid_sats)
+        self.until("received_sats", received_sats)
 
     def confirm(self, status: str = "paid") -> None:
-        self.blocks = self.shop.look(self.made)["confirmations_needed"]
+        self.blocks = self.shop.look(self.invoice)["confirmations_needed"]
         self.sandbox.mine(self.blocks)
         self.until("status", status)
 
     def replace(self, away: str = "") -> None:
         """Pays it with a higher fee, or sends the money `away` from the shop."""
         self.txid = self.sandbox.replace(self.txid, bool(away))
-        self.until("received_sats", 0 if away else self.made["amount_sats"])
+        received_sats = self.invoice["amount_sats"]
+        if away:
+            received_sats = 0
+        self.until("received_sats", received_sats)
 
     def reorganise(self) -> None:
         self.sandbox.reorganise(self.blocks, double_spend=True)
         self.until("status", "open")
 
     def pay_late(self) -> None:
-        txid = self.sandbox.pay(self.made["deposit_address"], self.made["amount_sats"])
+        sats = self.invoice["amount_sats"]
+        txid = self.sandbox.pay(self.invoice["deposit_address"], sats)
         self.sandbox.mine(1)
         self.stage.until(lambda: self.shop.has_received(txid), "the late payment")
 
     def refund(self) -> None:
-        self.owed = self.shop.refund("create", self.made["id"], "--reason", "too much")
-        self.stage.show({"id": self.made["id"], "pay_url": self.owed["refund_url"]})
-
-    def give_address(self) -> None:
-        self.shop.give_address(self.owed, self.address)
-
-    def send_back(self) -> None:
-        self.sandbox.pay(self.address, self.owed["amount_sats"])
-        self.sandbox.mine(1)
-        id = self.owed["id"]
-        self.stage.until(
-            lambda: self.shop.refund("show", id)["status"] == "sent", "the refund"
+        self.owed_refund = self.shop.refund(
+            "create", self.invoice["id"], "--reason", "too much"
+        )
+        self.stage.show(
+            {"id": self.invoice["id"], "pay_url": self.owed_refund["refund_url"]}
         )
 
+    def give_address(self) -> None:
+        self.shop.give_address(self.owed_refund, self.address)
+
+    def send_back(self) -> None:
+        self.sandbox.pay(self.address, self.owed_refund["amount_sats"])
+        self.sandbox.mine(1)
+        self.stage.until(self._is_refund_sent, "the refund")
+
+    def _is_refund_sent(self) -> bool:
+        refund = self.shop.refund("show", self.owed_refund["id"])
+        return bool(refund["status"] == "sent")
+
     def invent(self) -> None:
-        self.invented = self.sandbox.invent(self.made)
-        self.until("received_sats", self.made["amount_sats"])
+        self.invented = self.sandbox.invent(self.invoice)
+        self.until("received_sats", self.invoice["amount_sats"])
 
     def put_into_block(self) -> None:
         self.sandbox.mine(1)
@@ -141,8 +165,8 @@ class Actors:
 
         def holds() -> bool:
             try:
-                return bool(self.shop.look(self.made)[name] == expected)
-            except ShopAway:  # for a moment, as when a server is started again
+                return bool(self.shop.look(self.invoice)[name] == expected)
+            except ShopAway:  # for a moment, while a server is started again
                 return False
 
-        self.stage.until(holds, f"{self.made['id']} to have {expected} as {name}")
+        self.stage.until(holds, f"{self.invoice['id']} to have {expected} as {name}")

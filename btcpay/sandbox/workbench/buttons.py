@@ -11,8 +11,8 @@ from flask.typing import ResponseReturnValue
 
 from btcpay.sandbox.errors import BadRequest, ShopAway
 from btcpay.sandbox.scenes.stories import scenes
-from btcpay.sandbox.shop import Json
-from btcpay.sandbox.state import Sandbox, current
+from btcpay.sandbox.shop import Json, Shop
+from btcpay.sandbox.state import Sandbox, current_sandbox
 from btcpay.sandbox.workbench import forms
 from btcpay.sandbox.workbench.page import create_page, on_chain, show
 
@@ -21,9 +21,13 @@ MAX_INVOICE_USD = 1_000_000
 
 
 def pay(sandbox: Sandbox, tenths: int = 10) -> Json:
-    """Pays so many tenths, rounded down, of `amount`, or of what an invoice lacks, or all again."""
-    if id := forms.field("invoice"):
-        invoice = sandbox.require_shop().invoice(id)
+    """Pays so many tenths, rounded down, of `amount` or of an invoice.
+
+    An invoice is paid by what it lacks, or by all of it again if it lacks nothing.
+    """
+    invoice_id = forms.field("invoice")
+    if invoice_id:
+        invoice = sandbox.require_shop().invoice(invoice_id)
         address = invoice["deposit_address"]
         sats = on_chain(sandbox, invoice).missing_sats or invoice["amount_sats"]
     else:
@@ -39,15 +43,18 @@ def mine(sandbox: Sandbox) -> Json:
 
 def replace(sandbox: Sandbox) -> Json:
     """Field `invoice` or `txid`, by default the newest waiting payment; `away` takes it back."""
-    given = forms.field("txid").lower()
+    replaced = forms.field("txid").lower()
     away = forms.read_flag("away")
-    if not given and (id := forms.field("invoice")):
-        payments = on_chain(sandbox, sandbox.require_shop().invoice(id)).payments
+    invoice_id = forms.field("invoice")
+    if invoice_id and not replaced:
+        invoice = sandbox.require_shop().invoice(invoice_id)
+        payments = on_chain(sandbox, invoice).payments
         if not payments:
             raise BadRequest("nothing waits for this invoice; press pay first")
-        given = payments[0]
+        replaced = payments[0]
     with sandbox.chain.lock:
-        replaced = given or next(iter(sandbox.wallet.payments()), "")
+        if not replaced:
+            replaced = next(iter(sandbox.wallet.payments()), "")
         txid = sandbox.replace(replaced, away)
     return {"txid": txid, "replaced": replaced}
 
@@ -70,17 +77,22 @@ def explorer(sandbox: Sandbox) -> Json:
         switches.explorer = state
         switches.invented = None
         return {"explorer": state}
-    shop = sandbox.require_shop()
-    if id := forms.field("invoice"):
-        about = shop.invoice(id)
-    elif opened := [each for each in shop.invoices() if each["status"] == "open"]:
-        about = opened[0]
-    else:
-        raise BadRequest(
-            "no invoice is open that the explorer could lie about; make one first"
-        )
-    txid = sandbox.invent(about).found.tx.txid
-    return {"explorer": state, "invoice": about["id"], "txid": txid}
+    invoice = _invoice_to_lie_about(sandbox.require_shop())
+    txid = sandbox.invent(invoice).entry.tx.txid
+    return {"explorer": state, "invoice": invoice["id"], "txid": txid}
+
+
+def _invoice_to_lie_about(shop: Shop) -> Json:
+    """Field `invoice`, by default the newest open one. Raises BadRequest if there is none."""
+    invoice_id = forms.field("invoice")
+    if invoice_id:
+        return shop.invoice(invoice_id)
+    for invoice in shop.invoices():
+        if invoice["status"] == "open":
+            return invoice
+    raise BadRequest(
+        "no invoice is open that the explorer could lie about; make one first"
+    )
 
 
 def price(sandbox: Sandbox) -> Json:
@@ -95,7 +107,9 @@ def price(sandbox: Sandbox) -> Json:
 
 def invoice(sandbox: Sandbox) -> Json:
     """Fields `amount_usd`, `description`, and `minutes` until it ends."""
-    expires_in_s = forms.read_count("minutes") * 60 if forms.field("minutes") else None
+    expires_in_s = None
+    if forms.field("minutes"):
+        expires_in_s = forms.read_count("minutes") * 60
     usd = forms.read_usd("amount_usd", MAX_INVOICE_USD)
     return sandbox.require_shop().create(usd, forms.field("description"), expires_in_s)
 
@@ -104,12 +118,13 @@ def scene(sandbox: Sandbox) -> Json:
     """Field `scene`; `quick` waits for no reader. First it mends explorer and price."""
     shop = sandbox.require_shop()
     name = forms.field("scene")
-    if not (chosen := scenes().get(name)):
-        raise forms.refused("scene", f"give one of {', '.join(scenes())}")
+    if name not in scenes():
+        raise forms.field_error("scene", f"give one of {', '.join(scenes())}")
     quick = forms.read_flag("quick")
+    played = scenes()[name]
     sandbox.switches.mend()
-    sandbox.stage.start(name, chosen.title, chosen.play(sandbox, shop), quick)
-    return {"scene": name, "title": chosen.title}
+    sandbox.stage.start(name, played.title, played.play(sandbox, shop), quick)
+    return {"scene": name, "title": played.title}
 
 
 def stop(sandbox: Sandbox) -> Json:
@@ -157,8 +172,8 @@ def _wants_json() -> bool:
 
 def _press(name: str) -> ResponseReturnValue:
     button, notice = BUTTONS[name]
-    answer = button(current())
-    switches = current().switches
+    answer = button(current_sandbox())
+    switches = current_sandbox().switches
     switches.notice = notice.format(**answer, price_usd=switches.price_usd)
     if _wants_json():
         return jsonify(answer)
@@ -167,8 +182,9 @@ def _press(name: str) -> ResponseReturnValue:
 
 def _problem(status: int, error: Exception) -> ResponseReturnValue:
     """The reason why a button could not do its work, on the page or as JSON."""
-    answer = jsonify({"error": str(error)}) if _wants_json() else show(str(error))
-    return answer, status
+    if _wants_json():
+        return jsonify({"error": str(error)}), status
+    return show(str(error)), status
 
 
 def _new_tip(sandbox: Sandbox, hashes: list[str]) -> Json:

@@ -1,4 +1,4 @@
-"""Texts that people type into the page's fields: amounts, addresses, BIP21 URIs, prices, switches.
+"""The page's fields as people fill them in: amounts, addresses, BIP21 URIs, prices, switches.
 
 Every reader raises BadRequest, naming the field.
 """
@@ -12,52 +12,54 @@ from flask import request
 from btcpay.sandbox.errors import BadRequest
 from btcpay.values.money import SATS_PER_BTC
 
-SATS = re.compile(
-    r"[0-9]{1,16}|[0-9]{1,3}(,[0-9]{3}){1,5}"
-)  # 21 million BTC have 16 digits
+# 21 million BTC have 16 digits in satoshis.
+SATS = re.compile(r"[0-9]{1,16}|[0-9]{1,3}(,[0-9]{3}){1,5}")
 BTC = re.compile(r"(?=\.?[0-9])[0-9]{0,8}(\.[0-9]{0,16})?")
 USD = re.compile(r"\$?(?=\.?[0-9])[0-9,]{0,16}(\.[0-9]{0,2})?")
 LONGEST_FIELD = 2_000  # characters
 WHOLE = re.compile("[1-9][0-9]{0,15}")
 
 
-def refused(name: str, why: str) -> BadRequest:
-    """`amount_usd` reads as "Amount usd"."""
-    return BadRequest(f"{name.replace('_', ' ').capitalize()}: {why}")
+def field_error(name: str, problem: str) -> BadRequest:
+    """The error about a field: `amount_usd` reads as "Amount usd"."""
+    title = name.replace("_", " ").capitalize()
+    return BadRequest(f"{title}: {problem}")
 
 
 def field(name: str) -> str:
     """The field without the spaces around it; empty where there is none."""
     text = request.form.get(name, "")
-    if (
-        len(text) > LONGEST_FIELD
-    ):  # before urlsplit normalises it, which could take seconds
-        raise refused(name, f"more than {LONGEST_FIELD} characters")
+    # Before urlsplit normalises it, which could take seconds.
+    if len(text) > LONGEST_FIELD:
+        raise field_error(name, f"more than {LONGEST_FIELD} characters")
     return text.strip()
 
 
 def read_order() -> tuple[str, int]:
     """Address and satoshis: fields `address` (or a BIP21 URI) and `amount`, if not the URI's."""
-    given = field("address")
+    address = field("address")
     amount = field("amount")
-    address = given
     btc = ""
-    if given.lower().startswith("bitcoin:"):
-        uri = urlsplit(given)
+    if address.lower().startswith("bitcoin:"):
+        uri = urlsplit(address)
         address = unquote(uri.path)
         (btc, *_) = parse_qs(uri.query).get("amount", [""])
     if not address:
-        raise refused("address", "give a regtest address or a bitcoin: URI")
-    return address, _btc_to_sats(btc) if btc and not amount else read_amount(amount)
+        raise field_error("address", "give a regtest address or a bitcoin: URI")
+    if btc and not amount:
+        return address, _btc_to_sats(btc)
+    return address, _read_amount(amount)
 
 
-def read_amount(given: str) -> int:
-    """Satoshis, as a checkout page shows and copies it: `41,667` satoshis, or with a point BTC."""
-    if "." in given:
-        return _btc_to_sats(given)
-    sats = int(given.replace(",", "")) if SATS.fullmatch(given) else 0
+def _read_amount(text: str) -> int:
+    """Satoshis as a checkout page shows and copies them: `41,667`, or BTC with a point."""
+    if "." in text:
+        return _btc_to_sats(text)
+    sats = 0
+    if SATS.fullmatch(text):
+        sats = int(text.replace(",", ""))
     if not sats:
-        raise refused(
+        raise field_error(
             "amount", "give satoshis, such as 41667, or BTC with a point: 0.00041667"
         )
     return sats
@@ -65,37 +67,42 @@ def read_amount(given: str) -> int:
 
 def read_count(name: str) -> int:
     """A whole number of at least 1, which an empty field means."""
-    given = field(name) or "1"
-    if not WHOLE.fullmatch(given):
-        raise refused(name, "give a whole number of at least 1")
-    return int(given)
+    text = field(name) or "1"
+    if not WHOLE.fullmatch(text):
+        raise field_error(name, "give a whole number of at least 1")
+    return int(text)
 
 
 def read_usd(name: str, most: int) -> Decimal:
     """A price or an amount, from a cent to `most` dollars."""
-    given = field(name)
-    usd = Decimal(given.strip("$").replace(",", "") if USD.fullmatch(given) else 0)
+    text = field(name)
+    usd = Decimal(0)
+    if USD.fullmatch(text):
+        usd = Decimal(text.strip("$").replace(",", ""))
     if not 0 < usd <= most:
-        raise refused(name, f"give 0.01 to {most:,}, with at most two decimals")
+        raise field_error(name, f"give 0.01 to {most:,}, with at most two decimals")
     return usd
 
 
 def read_state(*states: str) -> str:
     """Field `state`: one of these."""
-    if (given := field("state")) not in states:
-        raise refused("state", f"give {', '.join(states[:-1])} or {states[-1]}")
-    return given
+    state = field("state")
+    if state not in states:
+        raise field_error("state", f"give {', '.join(states[:-1])} or {states[-1]}")
+    return state
 
 
 def read_flag(name: str) -> bool:
-    given = field(name)
-    if given not in ("", "0", "1"):
-        raise refused(name, "give 1 or nothing")
-    return given == "1"
+    text = field(name)
+    if text not in ("", "0", "1"):
+        raise field_error(name, "give 1 or nothing")
+    return text == "1"
 
 
 def _btc_to_sats(text: str) -> int:
-    sats = Decimal(text) * SATS_PER_BTC if BTC.fullmatch(text) else Decimal()
+    sats = Decimal(0)
+    if BTC.fullmatch(text):
+        sats = Decimal(text) * SATS_PER_BTC
     if sats < 1 or sats % 1:
-        raise refused("amount", f"{text} BTC is not a whole number of satoshis")
+        raise field_error("amount", f"{text} BTC is not a whole number of satoshis")
     return int(sats)

@@ -17,16 +17,18 @@ from flask import (
 from flask.typing import ResponseReturnValue
 
 from btcpay.sandbox.errors import ShopAway
-from btcpay.sandbox.esplora import text
-from btcpay.sandbox.node.ledger import Found
+from btcpay.sandbox.esplora import text_response
+from btcpay.sandbox.node.chain import Chain
+from btcpay.sandbox.node.ledger import ChainTx
 from btcpay.sandbox.node.script import address_of, script_of
 from btcpay.sandbox.payer.wallet import total
 from btcpay.sandbox.scenes.stories import scenes
 from btcpay.sandbox.shop import Json
-from btcpay.sandbox.state import Sandbox, current
+from btcpay.sandbox.state import Sandbox, current_sandbox
 from btcpay.values.hosts import is_here
 
 SHOWN_INVOICES = 8
+LISTED_INVOICES = 100  # as many as the shop lists at once
 SHOWN_TXS = 6
 OVER = ("paid", "expired", "canceled")
 OWN_SITES = ("", "same-origin", "none")
@@ -55,17 +57,23 @@ def create_page() -> Blueprint:
 def refuse_other_sites() -> None:
     """403 for another site: for its form, and for its name if that leads here (DNS rebinding)."""
     if not is_here(urlsplit(f"//{request.host}").hostname):
-        abort(text("The sandbox is for this machine: open it at http://127.0.0.1", 403))
+        message = "The sandbox is for this machine: open it at http://127.0.0.1"
+        abort(text_response(message, 403))
+    if request.method == "POST" and not _is_own_form():
+        message = "The sandbox's buttons are pressed on its own page."
+        abort(text_response(message, 403))
+
+
+def _is_own_form() -> bool:
+    """True unless a browser says that the form is another site's."""
     origin = request.headers.get("Origin")  # only browsers send one
-    foreign = origin is not None and urlsplit(origin).netloc != request.host
-    if request.method == "POST" and (
-        foreign or request.headers.get("Sec-Fetch-Site", "") not in OWN_SITES
-    ):
-        abort(text("The sandbox's buttons are pressed on its own page.", 403))
+    if origin is not None and urlsplit(origin).netloc != request.host:
+        return False
+    return request.headers.get("Sec-Fetch-Site", "") in OWN_SITES
 
 
 def state() -> Response:
-    sandbox = current()
+    sandbox = current_sandbox()
     chain = sandbox.chain
     switches = sandbox.switches
     return jsonify(
@@ -81,49 +89,63 @@ def state() -> Response:
 
 
 def merchant() -> ResponseReturnValue:
-    return redirect(current().require_shop().login_url())
+    return redirect(current_sandbox().require_shop().login_url())
 
 
-def show(message: str = "") -> Response:
+def show(problem: str = "") -> Response:
     """The page as HTML, with a problem if there is one to tell."""
-    sandbox = current()
-    scene = sandbox.stage.view()
-    chain = sandbox.chain
-    wallet = sandbox.wallet
-    invoices, is_away = _invoices(
-        sandbox
-    )  # first: nothing waits for it with the chain's lock
-    with chain.lock:
-        confirmed = chain.ledger.confirmed.values()
-        waiting = chain.mempool.entries.values()
-        newest = (
-            each for each in reversed([*confirmed, *waiting]) if not each.tx.is_coinbase
-        )
-        page = render_template(
-            "sandbox.html",
-            sandbox=sandbox,
-            ledger=chain.ledger,
-            waiting=len(waiting),
-            balance_sats=total(wallet.coins()),  # with waiting change
-            txs=list(islice(newest, SHOWN_TXS)),
-            rows=[
-                (each, on_chain(sandbox, each)) for each in invoices[:SHOWN_INVOICES]
-            ],
-            invoices=invoices,
-            is_away=is_away,
-            customer_page=_customer_page(scene, invoices[:SHOWN_INVOICES]),
-            scene=scene,
-            scenes=scenes(),
-            events=list(sandbox.events),
-            message=message,
-            address_of=address_of,
-            time_of=lambda unix_s: f"{datetime.fromtimestamp(unix_s, UTC):%H:%M:%S}",
-        )
+    sandbox = current_sandbox()
+    # First, since nothing may wait for the shop with the chain's lock.
+    invoices = _invoices(sandbox)
+    with sandbox.chain.lock:
+        page = _render(sandbox, invoices, problem)
     response = Response(page)
     response.headers["Content-Security-Policy"] = POLICY
     response.headers["Referrer-Policy"] = "same-origin"
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+def _render(sandbox: Sandbox, invoices: list[Json] | None, problem: str) -> str:
+    """The page; `invoices` are None if the shop does not answer."""
+    is_away = invoices is None
+    invoices = invoices or []
+    chain = sandbox.chain
+    scene = sandbox.stage.view()
+    newest_invoices = invoices[:SHOWN_INVOICES]
+    rows = [(invoice, on_chain(sandbox, invoice)) for invoice in newest_invoices]
+    return render_template(
+        "sandbox.html",
+        sandbox=sandbox,
+        ledger=chain.ledger,
+        waiting=len(chain.mempool.entries),
+        balance_sats=total(sandbox.wallet.coins()),  # with waiting change
+        txs=_newest_txs(chain),
+        rows=rows,
+        older=len(invoices) - len(rows),
+        has_more_older=len(invoices) == LISTED_INVOICES,
+        is_away=is_away,
+        customer_page=_customer_page(scene, newest_invoices),
+        scene=scene,
+        scenes=scenes(),
+        events=list(sandbox.events),
+        message=problem,
+        address_of=address_of,
+        time_of=time_of,
+    )
+
+
+def _newest_txs(chain: Chain) -> list[ChainTx]:
+    """The newest transactions, waiting ones first, without coinbases."""
+    confirmed = chain.ledger.confirmed.values()
+    waiting = chain.mempool.entries.values()
+    newest_first = reversed([*confirmed, *waiting])
+    payments = (entry for entry in newest_first if not entry.tx.is_coinbase)
+    return list(islice(payments, SHOWN_TXS))
+
+
+def time_of(unix_s: int) -> str:
+    return f"{datetime.fromtimestamp(unix_s, UTC):%H:%M:%S}"
 
 
 @dataclass(frozen=True)
@@ -143,33 +165,44 @@ def on_chain(sandbox: Sandbox, invoice: Json) -> OnChain:
         own = sandbox.wallet.payments()
         waiting = sandbox.chain.waiting_of(script)
         confirmed = sandbox.chain.confirmed_of(script)
-    waiting_sats = _sum(waiting, script)
-    confirmed_sats = _sum(confirmed, script)
+    waiting_sats = _paid_sats(waiting, script)
+    confirmed_sats = _paid_sats(confirmed, script)
+    missing_sats = invoice["amount_sats"] - waiting_sats - confirmed_sats
     return OnChain(
         waiting_sats,
         confirmed_sats,
-        max(0, invoice["amount_sats"] - waiting_sats - confirmed_sats),
-        tuple(found.tx.txid for found in waiting if found.tx.txid in own),
+        max(0, missing_sats),
+        tuple(entry.tx.txid for entry in waiting if entry.tx.txid in own),
     )
 
 
-def _sum(all_found: list[Found], script: bytes) -> int:
-    outputs = (output for found in all_found for output in found.tx.outputs)
-    return sum(output.value_sats for output in outputs if output.script == script)
+def _paid_sats(entries: list[ChainTx], script: bytes) -> int:
+    """The sum of what the transactions pay to the script."""
+    sats = 0
+    for entry in entries:
+        for output in entry.tx.outputs:
+            if output.script == script:
+                sats += output.value_sats
+    return sats
 
 
-def _invoices(sandbox: Sandbox) -> tuple[list[Json], bool]:
-    """The shop's, and True if it should have some and does not answer."""
+def _invoices(sandbox: Sandbox) -> list[Json] | None:
+    """The shop's newest invoices; none without a shop, and None if it does not answer."""
+    if sandbox.shop is None:
+        return []
     try:
-        return (sandbox.shop.invoices() if sandbox.shop else []), False
+        return sandbox.shop.invoices()
     except ShopAway:
-        return [], True
+        return None
 
 
 def _customer_page(scene: Json | None, invoices: list[Json]) -> str:
     """The page of the scene's invoice, else of the newest open one, else of the newest."""
-    newest = min(
-        invoices, key=lambda each: each["status"] in OVER, default={"pay_url": ""}
-    )
-    shown = (scene and scene["invoice"]) or newest
-    return str(shown["pay_url"])
+    if scene and scene["invoice"]:
+        return str(scene["invoice"]["pay_url"])
+    for invoice in invoices:
+        if invoice["status"] not in OVER:
+            return str(invoice["pay_url"])
+    if invoices:
+        return str(invoices[0]["pay_url"])
+    return ""

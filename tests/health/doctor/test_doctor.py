@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from btcpay.health.doctor import prices
-from btcpay.health.doctor.database import OWN_FOLDER, free_space, modes
-from btcpay.health.doctor.explorers import Probe, judge_tip
+from btcpay.health.doctor.database import FOLDER_REMEDY, free_space, modes
 from btcpay.health.doctor.explorers import clock as clock_findings
+from btcpay.health.doctor.probe import Probe, judge_tip
 from btcpay.health.doctor.records import gaps, totals
 from btcpay.health.doctor.settings import findings
 from btcpay.health.doctor.shop import Shop
@@ -174,7 +174,7 @@ def of_file(path, free_bytes=PLENTY):
     return Shop(read, {}, Clock(), lambda _: free_bytes)
 
 
-FOLDER = OWN_FOLDER.format("{folder}")
+FOLDER = FOLDER_REMEDY.format("{folder}")
 FILE = "chmod 600 '{folder}/shop.db'"
 LOG = "chmod 600 '{folder}/shop.db-wal'"
 MODES = {

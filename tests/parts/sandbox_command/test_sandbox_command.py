@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from btcpay.parts.sandbox_command.place import command_line
+from btcpay.parts.sandbox_command.config import command_line
 from storage.versions import migrate
 from tests.support.builders import clean_environ, until
 from tests.support.databases import raw

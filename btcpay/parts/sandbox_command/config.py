@@ -1,7 +1,8 @@
-"""The place of a sandbox: its folder, its addresses, and the settings of its programs."""
+"""The configuration of a sandbox: its folder, its addresses, and the settings of its programs."""
 
 import shlex
 import socket
+import stat
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,24 +12,29 @@ from btcpay.settings.secrets import shown
 from btcpay.settings.settings import Settings, read
 from btcpay.values.errors import CommandError
 
+LOCALHOST = "127.0.0.1"
+ANY_HOST = ("", "0.0.0.0")
+
 
 @dataclass(frozen=True)
-class Place:
-    """`port` is the chain's on 127.0.0.1, `own` the variables that `settings` were read from."""
+class SandboxConfig:
+    """`port` is the chain's on 127.0.0.1, `own_environ` the variables that gave `settings`."""
 
     settings: Settings
     state: Path
     port: int
-    own: Mapping[str, str]
+    own_environ: Mapping[str, str]
 
     @property
     def chain_url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{LOCALHOST}:{self.port}"
 
     @property
     def service_url(self) -> str:
         host, _, port = self.settings.bind.rpartition(":")
-        return f"http://{'127.0.0.1' if host in ('', '0.0.0.0') else host}:{port}"
+        if host in ANY_HOST:
+            host = LOCALHOST
+        return f"http://{host}:{port}"
 
     @property
     def log(self) -> Path:
@@ -37,7 +43,7 @@ class Place:
     @property
     def environ(self) -> dict[str, str]:
         """Variables for each program of this shop: our own, with the chain as explorer."""
-        return dict(self.own) | {
+        return dict(self.own_environ) | {
             "BLOCKTILL_NETWORK": self.settings.network.name,
             "BLOCKTILL_DATABASE_URL": self.settings.database_url,
             "BLOCKTILL_EXPLORERS": self.chain_url,
@@ -49,22 +55,22 @@ class Place:
     @property
     def programs_environ(self) -> dict[str, str]:
         """Variables for service and check: they look often, log little, and fit the workbench."""
-        benches = (self.chain_url, f"http://localhost:{self.port}")
+        workbench = [self.chain_url, f"http://localhost:{self.port}"]
+        frame_ancestors = [*self.settings.frame_ancestors, *workbench]
+        gunicorn_args = self.own_environ.get("GUNICORN_CMD_ARGS", "")
         return {
             # The explorer is on this machine: each run of the check may look up every open page.
             "BLOCKTILL_EXPLORER_CALLS_PER_HOUR": "100000",
             **self.environ,
             "BLOCKTILL_MERCHANT_PAGES": "on",
             "BLOCKTILL_GREENFIELD": "on",
-            "BLOCKTILL_FRAME_ANCESTORS": " ".join(
-                [*self.settings.frame_ancestors, *benches]
-            ),
+            "BLOCKTILL_FRAME_ANCESTORS": " ".join(frame_ancestors),
             # The pages ask every two seconds: a line for each would bury what matters in the log.
-            "GUNICORN_CMD_ARGS": f"--log-level warning {self.own.get('GUNICORN_CMD_ARGS', '')}",
+            "GUNICORN_CMD_ARGS": f"--log-level warning {gunicorn_args}",
         }
 
     def require_fit(self) -> None:
-        """Raises CommandError for another network, a socket file, a port that is taken."""
+        """Raises CommandError for another network, a socket file, or a port that is taken."""
         if self.settings.network.name != "regtest":
             raise CommandError(
                 f"the sandbox is for regtest only, not for {self.settings.network.name}:"
@@ -74,18 +80,15 @@ class Place:
             raise CommandError(
                 "the sandbox serves on a port; BLOCKTILL_BIND names a socket file"
             )
-        _refuse_taken(f"127.0.0.1:{self.port}", "`blocktill sandbox --port`")
+        _refuse_taken(f"{LOCALHOST}:{self.port}", "`blocktill sandbox --port`")
         _refuse_taken(self.settings.bind, "BLOCKTILL_BASE_URL or BLOCKTILL_BIND")
 
     def prepare_folders(self) -> None:
         """Makes folders for their owner alone; `parents=True` would leave the upper ones open."""
-        missing = [
-            folder
-            for folder in (self.state, *self.state.parents)
-            if not folder.exists()
-        ]
+        folders = [self.state, *self.state.parents]
+        missing = [folder for folder in folders if not folder.exists()]
         for folder in reversed(missing):
-            folder.mkdir(mode=0o700)
+            folder.mkdir(mode=stat.S_IRWXU)
 
 
 def _refuse_taken(bind: str, name: str) -> None:
@@ -103,17 +106,25 @@ def _refuse_taken(bind: str, name: str) -> None:
 
 def command_line(program: str, environ: Mapping[str, str]) -> str:
     """`blocktill` for another terminal: with the variables that it needs, but no secrets."""
+    words = []
+    for name, text in _needed(environ).items():
+        words.append(f"{name}={shlex.quote(shown(name, text))}")
+    if Path(program).name == "blocktill":
+        words.append(program)
+    else:
+        words += [sys.executable, "-m", "btcpay"]
+    return " ".join(words)
+
+
+def _needed(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables without which the settings would be others."""
     settings = read(environ)
-    needed = {
-        name: shown(name, value)
-        for name, value in sorted(environ.items())
-        if name.startswith("BLOCKTILL_")
-        if read({n: v for n, v in environ.items() if n != name}) != settings
-    }
-    assigned = [f"{name}={shlex.quote(value)}" for name, value in needed.items()]
-    own = (
-        [program]
-        if Path(program).name == "blocktill"
-        else [sys.executable, "-m", "btcpay"]
-    )
-    return " ".join([*assigned, *own])
+    needed = {}
+    for name, text in sorted(environ.items()):
+        if not name.startswith("BLOCKTILL_"):
+            continue
+        others = {**environ}
+        del others[name]
+        if read(others) != settings:
+            needed[name] = text
+    return needed

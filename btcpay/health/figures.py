@@ -1,0 +1,208 @@
+"""The metrics that the database knows, read at each scrape."""
+
+import platform
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from peewee import PeeweeException
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from btcpay import __version__
+from btcpay.chain.progress import progress_of
+from btcpay.merchants.merchants import gap_of_merchant
+from btcpay.settlement.attention import REASONS
+from btcpay.values.times import from_ms, to_ms
+from storage.database import Database
+from storage.queries import attentions, deliveries, merchants, meta, part_work, sources
+from storage.queries.totals import tallies
+
+LATELY = timedelta(hours=1)  # for which a node that answered counts as good
+# Name, text, label and the label's values. All of these stand in each scrape.
+LABELLED_TALLIES = (
+    ("checks", "Runs of the check.", "outcome", ("complete", "incomplete")),
+    ("webhook_deliveries", "Attempts.", "result", ("delivered", "failed", "given_up")),
+    ("mails", "Attempts to send a mail.", "result", ("sent", "failed", "given_up")),
+)
+# Name and text. The hosts are those that were called.
+TALLIES_OF_HOSTS = (
+    ("explorer_calls", "Calls to explorers."),
+    ("explorer_failures", "Calls without a good answer."),
+)
+# Name, text and the name of the stored tally.
+PLAIN_TALLIES = (
+    ("blocks_read", "Blocks that the checks read.", "blocks"),
+    ("reorganisations", "Reorganisations of the chain.", "reorganisations"),
+    (
+        "payments_undone",
+        "Payments that a reorganisation took back.",
+        "payments_undone",
+    ),
+)
+# The sums by name and label, which is "" for a tally without one.
+Totals = Mapping[tuple[str, str], int]
+
+
+@dataclass(eq=False)
+class Figures(Collector):
+    """The figures of a scrape, read from indexed rows, never from a whole table.
+
+    `folder` is the one of the database's file, None for a server's.
+    """
+
+    db: Database
+    counts_together: Callable[[], bool]
+    now: Callable[[], datetime]
+    folder: Path | None
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics; when the database does not answer, hardly more than that fact."""
+        try:
+            figures = list(self._figures())
+        except PeeweeException:
+            figures = []
+        yield gauge("database_up", "Whether the database answers.", bool(figures))
+        yield gauge(
+            "rate_limit_store_up",
+            "Whether all requests are counted together.",
+            self.counts_together(),
+        )
+        yield _build()
+        if self.folder:
+            with suppress(OSError):  # without the folder there is no database either
+                free = shutil.disk_usage(self.folder).free
+                yield gauge(
+                    "disk_free_bytes", "Free bytes on the database's disk.", free
+                )
+        yield from figures
+
+    def _figures(self) -> Iterator[Metric]:
+        db = self.db
+        now = self.now()
+        yield from _invoices(db)
+        yield from _check(db)
+        yield from _chain(db, now)
+        yield from _peers(db, now)
+        yield from _gaps(db)
+        yield _oldest_webhook(db, now)
+        yield from _tallies(db)
+
+
+def gauge(name: str, text: str, value: Any) -> Metric:
+    return GaugeMetricFamily(f"blocktill_{name}", text, value)
+
+
+def gauges(name: str, text: str, label: str, values: Mapping[str, Any]) -> Metric:
+    """A gauge for each value of the label."""
+    family = GaugeMetricFamily(f"blocktill_{name}", text, labels=[label])
+    for label_value, value in values.items():
+        family.add_metric([label_value], value)
+    return family
+
+
+def _build() -> Metric:
+    labels = {"version": __version__, "python": platform.python_version()}
+    build = GaugeMetricFamily(
+        "blocktill_build_info", "Versions that serve.", labels=list(labels)
+    )
+    build.add_metric(list(labels.values()), 1)
+    return build
+
+
+def _invoices(db: Database) -> Iterator[Metric]:
+    (open_count,) = db.only(tallies.OPEN_INVOICES)
+    yield gauge(
+        "open_invoices", "Invoices that wait for money, at most 10,000.", open_count
+    )
+    counts = dict(db.rows(attentions.BY_REASON))
+    # Every reason, even at 0, so that an alarm can be set on one that has never occurred.
+    by_reason = {reason: counts.get(reason, 0) for reason in REASONS}
+    yield gauges(
+        "invoices_attention", "Invoices that need attention.", "reason", by_reason
+    )
+    (settled_sats,) = db.only(tallies.SETTLED)
+    text = "All payments; falls after a reorganisation."
+    yield gauge("settled_satoshis", text, int(settled_sats))
+
+
+def _check(db: Database) -> Iterator[Metric]:
+    checked_at = meta.time(db, meta.Key.CHECKED_AT)
+    if checked_at:
+        text = "Unix time of the last complete check."
+        yield gauge("last_check_timestamp_seconds", text, checked_at.timestamp())
+    (failed_count,) = db.only(part_work.FAILED_COUNT)
+    text = "What parts could not do yet; tried again."
+    yield gauge("part_work_failed", text, failed_count)
+    late = meta.count(db, meta.Key.PREVIEWS_LATE)
+    yield gauge("previews_late", "Open pages that show a payment late.", late)
+
+
+def _chain(db: Database, now: datetime) -> Iterator[Metric]:
+    progress = progress_of(db, now)
+    if progress:
+        yield gauge("chain_height", "Height of the best block known.", progress.height)
+        yield gauge("blocks_behind", "Blocks not read yet.", progress.behind)
+
+
+def _peers(db: Database, now: datetime) -> Iterator[Metric]:
+    since_ms = to_ms(now - LATELY)
+    count = 0
+    for row in db.rows(sources.PEERS):
+        if row.good_at and row.good_at > since_ms:
+            count += 1
+    yield gauge("peers_good", "Nodes that answered a check within the hour.", count)
+    listens = bool(meta.get(db, meta.Key.LISTENS))
+    text = "1 while a check stays and listens to peers."
+    yield gauge("listens", text, int(listens))
+
+
+def _gaps(db: Database) -> Iterator[Metric]:
+    rows = db.rows(merchants.ALL)
+    needed = {row.name: gap_of_merchant(db, row).limit for row in rows}
+    noted = {row.name: row.wallet_gap_limit for row in rows}
+    yield gauges(
+        "gap_needed", "The gap limit that the wallet needs now.", "merchant", needed
+    )
+    yield gauges(
+        "gap_limit", "The gap limit that was noted for the wallet.", "merchant", noted
+    )
+
+
+def _oldest_webhook(db: Database, now: datetime) -> Metric:
+    _, oldest_ms = db.only(deliveries.OLDEST_WEBHOOK)
+    age = timedelta()
+    if oldest_ms is not None:
+        age = now - from_ms(oldest_ms)
+    text = (
+        "Age of the oldest event that an endpoint has not received yet; 0 without one."
+    )
+    return gauge("webhook_waiting_seconds", text, age.total_seconds())
+
+
+def _tallies(db: Database) -> Iterator[Metric]:
+    totals = {(row.name, row.label): row.total for row in db.rows(tallies.ALL)}
+    for name, text, label, label_values in LABELLED_TALLIES:
+        yield _counters(totals, name, text, label, label_values)
+    for name, text in TALLIES_OF_HOSTS:
+        hosts = [host for tally, host in totals if tally == name]
+        yield _counters(totals, name, text, "host", hosts)
+    for name, text, tally in PLAIN_TALLIES:
+        yield CounterMetricFamily(f"blocktill_{name}", text, totals.get((tally, ""), 0))
+    took_ms = totals.get(("check_ms", ""), 0)
+    yield CounterMetricFamily(
+        "blocktill_check_seconds", "Time that the checks took.", took_ms / 1000
+    )
+
+
+def _counters(
+    totals: Totals, name: str, text: str, label: str, label_values: Sequence[str]
+) -> Metric:
+    family = CounterMetricFamily(f"blocktill_{name}", text, labels=[label])
+    for label_value in label_values:
+        family.add_metric([label_value], totals.get((name, label_value), 0))
+    return family

@@ -1,0 +1,115 @@
+"""`sandbox --once`: a shop in a temporary folder, for the run of a command or of tests."""
+
+import contextlib
+import os
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import orjson
+
+from btcpay.cli.children import LOOKS_EVERY_S, Children, exit_status
+from btcpay.cli.output import write_data
+from btcpay.cli.stop import Stop
+from btcpay.parts.sandbox_command.config import LOCALHOST, SandboxConfig
+from btcpay.parts.sandbox_command.demo import MERCHANT
+from btcpay.settings.settings import is_said, read
+
+STOP_TIMEOUT_S = 10
+
+
+@contextlib.contextmanager
+def temporary_config(state: Path | None, port: int | None) -> Iterator[SandboxConfig]:
+    """A sandbox in a temporary folder, on free ports, but for what the environment sets."""
+    with tempfile.TemporaryDirectory(prefix="blocktill-sandbox-") as folder:
+        defaults = {
+            "BLOCKTILL_DATABASE_URL": f"sqlite:///{folder}/blocktill.db",
+            "BLOCKTILL_BASE_URL": f"http://{LOCALHOST}:{_free_port()}",
+            "BLOCKTILL_METRICS_BIND": "",
+        }
+        environ = dict(os.environ)
+        for name, text in defaults.items():
+            if not is_said(os.environ, name):
+                environ[name] = text
+        yield SandboxConfig(
+            settings=read(environ),
+            state=state or Path(folder, "sandbox"),
+            port=port or _free_port(),
+            own_environ=environ,
+        )
+
+
+def _free_port() -> int:
+    with socket.create_server((LOCALHOST, 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def run_once(
+    config: SandboxConfig,
+    key: str,
+    children: Children,
+    words: Sequence[str],
+    stop: Stop,
+) -> int:
+    """The command's exit status. Without a command it prints the shop and waits.
+
+    Raises CommandError.
+    """
+    base_url = config.settings.base_url
+    environ = config.environ | {
+        "BLOCKTILL_URL": base_url,
+        "BLOCKTILL_KEY": key,
+        "BLOCKTILL_SANDBOX_URL": config.chain_url,
+    }
+    if words:
+        return _run_command(words, environ, children, stop)
+    own = {n: text for n, text in environ.items() if n.startswith("BLOCKTILL_")}
+    shop = {
+        "url": base_url,
+        "key": key,
+        "sandbox_url": config.chain_url,
+        "merchant": MERCHANT,
+        "environ": own,
+    }
+    write_data(orjson.dumps(shop) + b"\n")
+    if _is_input_a_pipe():
+        threading.Thread(
+            target=_stop_at_the_end_of_input, args=(stop,), daemon=True
+        ).start()
+    children.watch(stop)
+    return 0
+
+
+def _is_input_a_pipe() -> bool:
+    """A shell gives /dev/null to what it starts in the background: only a pipe's end means much."""
+    if not sys.stdin:
+        return False
+    mode = os.fstat(sys.stdin.fileno()).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def _stop_at_the_end_of_input(stop: Stop) -> None:
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
+    stop.set()
+
+
+def _run_command(
+    words: Sequence[str], environ: Mapping[str, str], children: Children, stop: Stop
+) -> int:
+    command = subprocess.Popen(words, env=environ)
+    try:
+        while command.poll() is None and not stop.wait(LOOKS_EVERY_S):
+            children.require_all()
+    finally:
+        command.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            command.wait(STOP_TIMEOUT_S)
+        command.kill()
+        status = command.wait()
+    return exit_status(status)
