@@ -40,7 +40,7 @@ class Shop:
             return self._cached_invoices
 
     def invoice(self, id: str) -> Json:
-        """The invoice as the API shows it now. Raises BadRequest if the shop has none of this id."""
+        """The invoice as the API shows it now. Raises BadRequest if the shop has none such."""
         if not (id.isascii() and id.replace("_", "").isalnum()):
             raise BadRequest("Invoice: give an id such as inv_eJ1R0DRkbm1q2C35XQfBX4ys")
         answer = self._ask("GET", f"{self._api}/invoices/{id}")

@@ -15,7 +15,8 @@ from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.ledger import COINBASE_MATURITY_BLOCKS
 from btcpay.sandbox.node.script import address_of, script_of
-from btcpay.sandbox.payer.wallet import Spendable, double_spends, replace
+from btcpay.sandbox.payer.coins import Spendable
+from btcpay.sandbox.payer.wallet import double_spends, replace
 from btcpay.sandbox.state import Sandbox, open_sandbox
 from tests.support.bitcoin_node import NOBODY, BitcoinNode, Refused
 

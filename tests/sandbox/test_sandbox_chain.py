@@ -11,7 +11,8 @@ from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.sandbox.errors import BadRequest, JournalError
 from btcpay.sandbox.node.block import subsidy_sats
 from btcpay.sandbox.node.ledger import Ledger
-from btcpay.sandbox.payer.wallet import Spendable, double_spends, replace
+from btcpay.sandbox.payer.coins import Spendable
+from btcpay.sandbox.payer.wallet import double_spends, replace
 from btcpay.sandbox.state import open_sandbox
 from tests.support.fake_esplora import ADDRESS, SCRIPT
 

@@ -12,7 +12,7 @@ from btcpay.bitcoin.secp256k1 import ORDER
 from btcpay.bitcoin.tx import parse_tx
 from btcpay.bitcoin.wire import hash256
 from btcpay.sandbox.payer.key import Key, open_key, public_point, sign_digest
-from btcpay.sandbox.payer.wallet import SIGHASH_ALL, witness_preimage
+from btcpay.sandbox.payer.signing import SIGHASH_ALL, witness_preimage
 from tests.support.paths import VECTORS
 
 PUBLISHED: dict[str, Any] = json.loads(

@@ -9,7 +9,7 @@ from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.key import Key
-from btcpay.sandbox.payer.wallet import RBF_SEQUENCE, SIGHASH_ALL, witness_preimage
+from btcpay.sandbox.payer.signing import RBF_SEQUENCE, SIGHASH_ALL, witness_preimage
 from tests.support.builders import REGTEST, Shop
 from tests.support.fake_esplora import Json, Till
 from tests.support.hd_wallet import HdWallet

@@ -40,7 +40,7 @@ from btcpay.sandbox.node.block import (
     parse_block,
 )
 from btcpay.sandbox.node.script import script_of
-from btcpay.sandbox.payer.wallet import choose
+from btcpay.sandbox.payer.coins import choose
 from btcpay.sandbox.server import create_app
 from btcpay.sandbox.shop import Shop as SandboxShop
 from btcpay.sandbox.state import EXTENSION, Sandbox, open_sandbox

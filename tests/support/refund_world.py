@@ -11,7 +11,8 @@ from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.parts.refunds.models import Refund
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.script import script_of
-from btcpay.sandbox.payer.wallet import choose, double_spends, replace
+from btcpay.sandbox.payer.coins import choose
+from btcpay.sandbox.payer.wallet import double_spends, replace
 from storage.queries import invoices
 from tests.support.fake_esplora import NOT_FOUND, LiedTo
 from tests.support.refund_model import Block, Model, Tx, outputs

@@ -11,8 +11,9 @@ import pytest
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxOut, parse_tx
 from btcpay.sandbox.node.script import script_of
-from btcpay.sandbox.payer import wallet as sandbox
+from btcpay.sandbox.payer.coins import Spendable
 from btcpay.sandbox.payer.key import Key
+from btcpay.sandbox.payer.signing import sign
 
 NESTED = {"p2pkh": "np2wkh", "p2sh": "np2wsh"}  # as `bit` calls them
 
@@ -65,7 +66,5 @@ def spend_by_bit(
 
 def spend_p2wpkh(key: Key, coins: Sequence[Coin], outputs: Sequence[TxOut]) -> Tx:
     """By the sandbox's wallet, since `bit` signs none."""
-    spent = [
-        sandbox.Spendable(c.outpoint, c.output.value_sats, c.height < 0) for c in coins
-    ]
-    return parse_tx(sandbox.sign(key, spent, outputs))
+    spent = [Spendable(c.outpoint, c.output.value_sats, c.height < 0) for c in coins]
+    return parse_tx(sign(key, spent, outputs))

@@ -107,7 +107,7 @@ def _refuse_taken(bind: str, name: str) -> None:
 def command_line(program: str, environ: Mapping[str, str]) -> str:
     """`blocktill` for another terminal: with the variables that it needs, but no secrets."""
     words = []
-    for name, text in _needed(environ).items():
+    for name, text in _required_variables(environ).items():
         words.append(f"{name}={shlex.quote(shown(name, text))}")
     if Path(program).name == "blocktill":
         words.append(program)
@@ -116,7 +116,7 @@ def command_line(program: str, environ: Mapping[str, str]) -> str:
     return " ".join(words)
 
 
-def _needed(environ: Mapping[str, str]) -> dict[str, str]:
+def _required_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables without which the settings would be others."""
     settings = read(environ)
     needed = {}

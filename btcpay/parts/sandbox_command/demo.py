@@ -11,6 +11,7 @@ from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
 from btcpay.notify import receivers
 from btcpay.settings.settings import Settings
+from btcpay.values.statuses import InvoiceStatus, LinkStatus
 from btcpay.values.times import utc_now
 from storage.database import Database
 from storage.queries import merchants
@@ -19,10 +20,12 @@ from storage.queries.receivers import LIST
 Json = dict[str, Any]
 
 MERCHANT = "demo"
+INVOICE = {"description": "Demo", "amount_usd": 25}
+LINK = {"title": "Tip jar"}
 # Path of the operation, status of what may be used again, body, and the field of the page's URL.
 PAGES: tuple[tuple[str, str, Json, str], ...] = (
-    ("/invoices", "open", {"description": "Demo", "amount_usd": 25}, "pay_url"),
-    ("/payment-links", "active", {"title": "Tip jar"}, "link_url"),
+    ("/invoices", InvoiceStatus.OPEN, INVOICE, "pay_url"),
+    ("/payment-links", LinkStatus.ACTIVE, LINK, "link_url"),
 )
 WEBHOOK_PATH = "/sandbox/webhook"
 # The key at m/84'/1'/0' with BIP341's point H, whose private key nobody knows: its coins are play

@@ -74,10 +74,14 @@ class Chain:
 
     def _replay(self, event: dict[str, Any]) -> None:
         if "tx" in event:
-            tx = parse_tx(bytes.fromhex(event["tx"]))
-            self.mempool.add(self.mempool.judge(self.ledger, tx))
+            raw = bytes.fromhex(event["tx"])
+            entry = self.mempool.judge(self.ledger, parse_tx(raw))
+            self.mempool.add(entry)
         else:
-            blocks = [parse_block(bytes.fromhex(raw)) for raw in event["blocks"]]
+            blocks = []
+            for text in event["blocks"]:
+                raw = bytes.fromhex(text)
+                blocks.append(parse_block(raw))
             self._connect(blocks)
 
     def accept(self, raw: bytes, now: int) -> str:
@@ -112,10 +116,12 @@ class Chain:
             deepest = min(MAX_REORGANISATION_BLOCKS, self.ledger.height)
             if not 1 <= depth <= deepest:
                 raise BadRequest(f"Depth: give 1 to {deepest}, not {depth}")
-            ledger = self.ledger.branch(self.ledger.height - depth)
+            fork_height = self.ledger.height - depth
+            ledger = self.ledger.branch(fork_height)
             mempool = Mempool()
             for raw in instead:
-                mempool.add(mempool.judge(ledger, parse_tx(raw)))
+                entry = mempool.judge(ledger, parse_tx(raw))
+                mempool.add(entry)
             blocks = list[Block]()
             for _ in range(depth + 1):
                 block = self._next_block(ledger, mempool, now)
@@ -142,9 +148,11 @@ class Chain:
     def _next_block(self, ledger: Ledger, mempool: Mempool, now: int) -> Block:
         """The block that would follow the ledger's tip, later than the median time past."""
         time = max(now, ledger.median_time_past + 1)
-        entries = mempool.entries.values()
-        txs = [entry.tx for entry in entries]
-        fees_sats = sum(entry.fee_sats for entry in entries)
+        txs = []
+        fees_sats = 0
+        for entry in mempool.entries.values():
+            txs.append(entry.tx)
+            fees_sats += entry.fee_sats
         coinbase = build_coinbase(
             ledger.height + 1, fees_sats, self._reward_script, txs
         )
@@ -170,4 +178,5 @@ class Chain:
         for tx in returning:
             # One that is in the blocks, or whose coins are spent, is dropped.
             with contextlib.suppress(BadRequest):
-                self.mempool.add(self.mempool.judge(self.ledger, tx))
+                entry = self.mempool.judge(self.ledger, tx)
+                self.mempool.add(entry)

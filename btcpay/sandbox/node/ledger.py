@@ -23,19 +23,25 @@ class ChainTx(NamedTuple):
     @property
     def fee_sats(self) -> int:
         """The fee; a coinbase has none."""
-        spent_sats = sum(prevout.value_sats for prevout in self.prevouts)
-        paid_sats = sum(output.value_sats for output in self.tx.outputs)
-        return spent_sats - paid_sats
+        fee_sats = 0
+        for prevout in self.prevouts:
+            fee_sats += prevout.value_sats
+        for output in self.tx.outputs:
+            fee_sats -= output.value_sats
+        return fee_sats
 
     @property
     def scripts(self) -> set[bytes]:
-        return {output.script for output in (*self.prevouts, *self.tx.outputs)}
+        """The scripts that the transaction spends from or pays to."""
+        outputs = [*self.prevouts, *self.tx.outputs]
+        return {output.script for output in outputs}
 
     def is_immature(self, tip_height: int) -> bool:
         """True for a coinbase that the block after the tip may not spend."""
         if self.height is None or not self.tx.is_coinbase:
             return False
-        return tip_height + 1 - self.height < COINBASE_MATURITY_BLOCKS
+        depth = tip_height + 1 - self.height
+        return depth < COINBASE_MATURITY_BLOCKS
 
 
 @dataclass
@@ -62,8 +68,11 @@ class Ledger:
     @property
     def median_time_past(self) -> int:
         """The median time of the tip and the ten blocks before it, in unix seconds."""
-        hashes = self.hashes[-MTP_BLOCKS:]
-        times = sorted(self.blocks[block_hash].time for block_hash in hashes)
+        times = []
+        for block_hash in self.hashes[-MTP_BLOCKS:]:
+            block = self.blocks[block_hash]
+            times.append(block.time)
+        times.sort()
         return times[len(times) // 2]
 
     def connect(self, block: Block) -> None:

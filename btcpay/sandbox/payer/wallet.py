@@ -1,17 +1,16 @@
 """The payer's wallet: it pays, replaces and takes back. The miner's rewards make it rich."""
 
-import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 from btcpay.bitcoin.address import DUST_LIMITS_SATS
-from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
-from btcpay.bitcoin.wire import hash256, ser_string, ser_uint32
+from btcpay.bitcoin.tx import Outpoint, Tx, TxOut
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.ledger import ChainTx
 from btcpay.sandbox.node.script import address_of, script_of
+from btcpay.sandbox.payer.coins import Spendable, choose, sum_sats
 from btcpay.sandbox.payer.key import Key
+from btcpay.sandbox.payer.signing import sign
 
 FEE_SATS_PER_VB = 2
 OVERHEAD_VB = 11  # version, counts, locktime, marker and flag
@@ -20,16 +19,6 @@ OUTPUT_VB = 9  # beside its script
 CHANGE_FLOOR_SATS = 294  # P2WPKH's dust limit; a smaller rest goes to the miner
 # The dust limit of the longest witness program, 40 bytes: (51 + 67) * 3.
 MOST_DUST_SATS = 354
-RBF_SEQUENCE = 0xFFFFFFFD  # opts in to replacement (BIP125)
-SIGHASH_ALL = 1
-
-
-class Spendable(NamedTuple):
-    """A coin of the wallet; `is_waiting` until its transaction is in a block."""
-
-    outpoint: Outpoint
-    value_sats: int
-    is_waiting: bool
 
 
 class Wallet:
@@ -81,26 +70,26 @@ class Wallet:
         outputs = []
         for address, value_sats in sats.items():
             script = script_of(address)
-            dust_limit_sats = DUST_LIMITS_SATS.get(len(script), MOST_DUST_SATS)
-            if value_sats < dust_limit_sats:
-                raise BadRequest(
-                    f"Amount: nodes relay at least {dust_limit_sats} satoshis to this address"
-                )
+            _refuse_dust(value_sats, script)
             outputs.append(TxOut(value_sats, script))
         paid_sats = sum(sats.values())
         coins = choose(self.coins(), paid_sats)
         fee_sats = self.usual_fee_sats(len(coins), outputs)
         # Each further coin raises the fee.
-        while total(coins) < paid_sats + fee_sats:
+        while sum_sats(coins) < paid_sats + fee_sats:
             coins = choose(self.coins(), paid_sats + fee_sats)
             fee_sats = self.usual_fee_sats(len(coins), outputs)
         return self.build(coins, outputs, fee_sats)
 
     def payments(self) -> list[str]:
         """The txids of the wallet's own waiting transactions, newest first."""
+        txids = []
         with self.chain.lock:
-            newest_first = reversed(self.chain.mempool.entries.items())
-            return [txid for txid, entry in newest_first if self.owns(entry.prevouts)]
+            for txid, entry in self.chain.mempool.entries.items():
+                if self.owns(entry.prevouts):
+                    txids.append(txid)
+        txids.reverse()
+        return txids
 
     def owns(self, prevouts: Sequence[TxOut]) -> bool:
         """True if all of these outputs are the wallet's."""
@@ -111,7 +100,7 @@ class Wallet:
     ) -> bytes:
         """The signed transaction, raw; the rest comes back as change unless it is dust."""
         paid_sats = sum(output.value_sats for output in outputs)
-        change_sats = total(coins) - paid_sats - fee_sats
+        change_sats = sum_sats(coins) - paid_sats - fee_sats
         if change_sats >= CHANGE_FLOOR_SATS:
             outputs = [*outputs, TxOut(change_sats, self.script)]
         if not outputs:
@@ -120,61 +109,21 @@ class Wallet:
 
     def usual_fee_sats(self, input_count: int, outputs: Sequence[TxOut]) -> int:
         """2 sat for each virtual byte of a transaction with these outputs and change, or more."""
-        scripts = [output.script for output in outputs] + [self.script]
-        outputs_vb = sum(OUTPUT_VB + len(script) for script in scripts)
         inputs_vb = INPUT_VB * input_count
-        return (OVERHEAD_VB + inputs_vb + outputs_vb) * FEE_SATS_PER_VB
+        outputs_vb = OUTPUT_VB + len(self.script)
+        for output in outputs:
+            outputs_vb += OUTPUT_VB + len(output.script)
+        vsize = OVERHEAD_VB + inputs_vb + outputs_vb
+        return vsize * FEE_SATS_PER_VB
 
 
-def choose(coins: Iterable[Spendable], needed_sats: int) -> list[Spendable]:
-    """The first coins that suffice. Raises BadRequest if all of them do not."""
-    chosen: list[Spendable] = []
-    for coin in coins:
-        chosen.append(coin)
-        if total(chosen) >= needed_sats:
-            return chosen
-    raise BadRequest(
-        f"the sandbox wallet has {total(chosen)} sat to spend, not {needed_sats};"
-        " mine some blocks"
-    )
-
-
-def total(coins: Iterable[Spendable]) -> int:
-    return sum(coin.value_sats for coin in coins)
-
-
-def sign(key: Key, coins: Sequence[Spendable], outputs: Sequence[TxOut]) -> bytes:
-    """The signed transaction, raw."""
-    inputs = tuple(TxIn(coin.outpoint, b"", RBF_SEQUENCE) for coin in coins)
-    unsigned = Tx(2, inputs, tuple(outputs), 0)
-    signed = []
-    for index, coin in enumerate(coins):
-        preimage = witness_preimage(unsigned, index, key.script_code, coin.value_sats)
-        signature = key.sign(preimage) + bytes([SIGHASH_ALL])
-        witness = (signature, key.public_key)
-        signed.append(inputs[index]._replace(witness=witness))
-    return dataclasses.replace(unsigned, inputs=tuple(signed)).raw
-
-
-def witness_preimage(tx: Tx, index: int, script_code: bytes, value_sats: int) -> bytes:
-    """The bytes that are signed for input `index`, whose coin has `value_sats` (BIP143)."""
-    own_input = tx.inputs[index]
-    outpoints = b"".join(txin.outpoint.raw for txin in tx.inputs)
-    sequences = b"".join(ser_uint32(txin.sequence) for txin in tx.inputs)
-    outputs = b"".join(output.raw for output in tx.outputs)
-    parts = (
-        ser_uint32(tx.version),
-        hash256(outpoints),
-        hash256(sequences),
-        own_input.outpoint.raw,
-        ser_string(script_code),
-        value_sats.to_bytes(8, "little"),
-        ser_uint32(own_input.sequence),
-        hash256(outputs),
-        ser_uint32(tx.locktime),
-        ser_uint32(SIGHASH_ALL),
-    )
-    return b"".join(parts)
+def _refuse_dust(value_sats: int, script: bytes) -> None:
+    """Raises BadRequest for an output that nodes do not relay."""
+    dust_limit_sats = DUST_LIMITS_SATS.get(len(script), MOST_DUST_SATS)
+    if value_sats < dust_limit_sats:
+        raise BadRequest(
+            f"Amount: nodes relay at least {dust_limit_sats} satoshis to this address"
+        )
 
 
 def replace(wallet: Wallet, now: int, txid: str = "", away: bool = False) -> str:
@@ -182,7 +131,8 @@ def replace(wallet: Wallet, now: int, txid: str = "", away: bool = False) -> str
 
     Raises BadRequest if no such payment waits, or it cannot be replaced.
     """
-    with wallet.chain.lock:
+    chain = wallet.chain
+    with chain.lock:
         payments = wallet.payments()
         if not payments:
             raise BadRequest(
@@ -190,19 +140,24 @@ def replace(wallet: Wallet, now: int, txid: str = "", away: bool = False) -> str
             )
         if txid and txid not in payments:
             raise BadRequest(f"{txid} is no waiting payment of the sandbox wallet")
-        entry = wallet.chain.mempool.entries[txid or payments[0]]
-        outputs: list[TxOut] = []
+        entry = chain.mempool.entries[txid or payments[0]]
+        outputs = []
         if not away:
-            outputs = [out for out in entry.tx.outputs if out.script != wallet.script]
+            outputs = _outputs_to_others(wallet, entry)
         coins = _spent_coins(entry)
         fee_sats = _fee_sats(wallet, entry, outputs)
         paid_sats = sum(output.value_sats for output in outputs)
-        missing_sats = paid_sats + fee_sats - total(coins)
+        missing_sats = paid_sats + fee_sats - sum_sats(coins)
         if missing_sats > 0:
             # A replacement may add no waiting coins (rule 2).
             confirmed = [coin for coin in wallet.coins() if not coin.is_waiting]
             coins += choose(confirmed, missing_sats)
-        return wallet.chain.accept(wallet.build(coins, outputs, fee_sats), now)
+        raw = wallet.build(coins, outputs, fee_sats)
+        return chain.accept(raw, now)
+
+
+def _outputs_to_others(wallet: Wallet, entry: ChainTx) -> list[TxOut]:
+    return [output for output in entry.tx.outputs if output.script != wallet.script]
 
 
 def double_spends(wallet: Wallet, depth: int) -> list[bytes]:
@@ -210,21 +165,26 @@ def double_spends(wallet: Wallet, depth: int) -> list[bytes]:
 
     A payment with coins made in these blocks needs none: it falls with the one before it.
     """
-    with wallet.chain.lock:
-        ledger = wallet.chain.ledger
+    chain = wallet.chain
+    with chain.lock:
         txs: list[Tx] = []
-        for block_hash in ledger.hashes[-depth:]:
-            txs += ledger.blocks[block_hash].txs[1:]
+        for block_hash in chain.ledger.hashes[-depth:]:
+            block = chain.ledger.blocks[block_hash]
+            txs += block.txs[1:]
         txids = {tx.txid for tx in txs}
         raw_txs = []
         for tx in txs:
-            entry = wallet.chain.find(tx.txid)
-            needs_others = any(txin.outpoint.txid in txids for txin in tx.inputs)
-            if wallet.owns(entry.prevouts) and not needs_others:
+            entry = chain.find(tx.txid)
+            if wallet.owns(entry.prevouts) and txids.isdisjoint(_parents(tx)):
                 coins = _spent_coins(entry)
                 fee_sats = wallet.usual_fee_sats(len(coins), [])
                 raw_txs.append(wallet.build(coins, [], fee_sats))
         return raw_txs
+
+
+def _parents(tx: Tx) -> list[str]:
+    """The txids of the transactions whose outputs this one spends."""
+    return [txin.outpoint.txid for txin in tx.inputs]
 
 
 def _spent_coins(entry: ChainTx) -> list[Spendable]:
@@ -238,8 +198,9 @@ def _spent_coins(entry: ChainTx) -> list[Spendable]:
 def _fee_sats(wallet: Wallet, entry: ChainTx, outputs: Sequence[TxOut]) -> int:
     """The fee that BIP125 asks for: above all replaced fees, its own relay, and the old feerate."""
     mempool = wallet.chain.mempool
-    txids = mempool.descendants({entry.tx.txid})
-    replaced_sats = sum(mempool.entries[txid].fee_sats for txid in txids)
+    replaced_sats = 0
+    for txid in mempool.descendants({entry.tx.txid}):
+        replaced_sats += mempool.entries[txid].fee_sats
     own_sats = wallet.usual_fee_sats(len(entry.tx.inputs) + 1, outputs)
     # own_sats is at least 2 sat for each virtual byte, so the old fee scaled to it is generous.
     same_rate_sats = -(-entry.fee_sats * own_sats // entry.tx.vsize) // 2

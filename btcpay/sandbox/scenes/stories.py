@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from btcpay.sandbox.errors import ShopAway
 from btcpay.sandbox.shop import Json, Shop
 from btcpay.sandbox.state import InventedPayment, Sandbox
+from btcpay.values.statuses import InvoiceStatus, RefundStatus
 
 PRICE_USD = Decimal(25)
 MORE_SATS = 20_000  # that a customer sends too much
@@ -103,7 +104,7 @@ class Actors:
         self.txid = self.sandbox.pay(self.invoice["deposit_address"], paid_sats)
         self.until("received_sats", received_sats)
 
-    def confirm(self, status: str = "paid") -> None:
+    def confirm(self, status: str = InvoiceStatus.PAID) -> None:
         self.blocks = self.shop.look(self.invoice)["confirmations_needed"]
         self.sandbox.mine(self.blocks)
         self.until("status", status)
@@ -118,7 +119,7 @@ class Actors:
 
     def reorganise(self) -> None:
         self.sandbox.reorganise(self.blocks, double_spend=True)
-        self.until("status", "open")
+        self.until("status", InvoiceStatus.OPEN)
 
     def pay_late(self) -> None:
         sats = self.invoice["amount_sats"]
@@ -144,7 +145,7 @@ class Actors:
 
     def _is_refund_sent(self) -> bool:
         refund = self.shop.refund("show", self.owed_refund["id"])
-        return bool(refund["status"] == "sent")
+        return bool(refund["status"] == RefundStatus.SENT)
 
     def invent(self) -> None:
         self.invented = self.sandbox.invent(self.invoice)

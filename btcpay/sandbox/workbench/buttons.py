@@ -15,6 +15,7 @@ from btcpay.sandbox.shop import Json, Shop
 from btcpay.sandbox.state import Sandbox, current_sandbox
 from btcpay.sandbox.workbench import forms
 from btcpay.sandbox.workbench.page import create_page, on_chain, show
+from btcpay.values.statuses import InvoiceStatus
 
 MAX_PRICE_USD = 1_000_000_000
 MAX_INVOICE_USD = 1_000_000
@@ -88,7 +89,7 @@ def _invoice_to_lie_about(shop: Shop) -> Json:
     if invoice_id:
         return shop.invoice(invoice_id)
     for invoice in shop.invoices():
-        if invoice["status"] == "open":
+        if invoice["status"] == InvoiceStatus.OPEN:
             return invoice
     raise BadRequest(
         "no invoice is open that the explorer could lie about; make one first"

@@ -21,16 +21,17 @@ from btcpay.sandbox.esplora import text_response
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.ledger import ChainTx
 from btcpay.sandbox.node.script import address_of, script_of
-from btcpay.sandbox.payer.wallet import total
+from btcpay.sandbox.payer.coins import sum_sats
 from btcpay.sandbox.scenes.stories import scenes
 from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import Sandbox, current_sandbox
 from btcpay.values.hosts import is_here
+from btcpay.values.statuses import InvoiceStatus
 
 SHOWN_INVOICES = 8
 LISTED_INVOICES = 100  # as many as the shop lists at once
 SHOWN_TXS = 6
-OVER = ("paid", "expired", "canceled")
+OVER = (InvoiceStatus.PAID, InvoiceStatus.EXPIRED, InvoiceStatus.CANCELED)
 OWN_SITES = ("", "same-origin", "none")
 # Its own style and script alone; the frame shows the shop's pages, on any host.
 POLICY = (
@@ -119,12 +120,13 @@ def _render(sandbox: Sandbox, invoices: list[Json] | None, problem: str) -> str:
         sandbox=sandbox,
         ledger=chain.ledger,
         waiting=len(chain.mempool.entries),
-        balance_sats=total(sandbox.wallet.coins()),  # with waiting change
+        balance_sats=sum_sats(sandbox.wallet.coins()),  # with waiting change
         txs=_newest_txs(chain),
         rows=rows,
         older=len(invoices) - len(rows),
         has_more_older=len(invoices) == LISTED_INVOICES,
         is_away=is_away,
+        over=OVER,
         customer_page=_customer_page(scene, newest_invoices),
         scene=scene,
         scenes=scenes(),

@@ -5,7 +5,7 @@ import pytest
 from btcpay.bitcoin.tx import TxOut
 from btcpay.parts.refunds.decide import MOST_BESIDE
 from btcpay.sandbox.node.script import script_of
-from btcpay.sandbox.payer.wallet import choose
+from btcpay.sandbox.payer.coins import choose
 from tests.support.databases import about_sqlite
 from tests.support.fake_esplora import Terminal
 from tests.support.shop_refunds import address, found, made, paid, send

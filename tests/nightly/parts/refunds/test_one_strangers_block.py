@@ -8,7 +8,7 @@ import sys
 
 from btcpay.bitcoin.tx import TxOut
 from btcpay.sandbox.node.script import script_of
-from btcpay.sandbox.payer.wallet import choose
+from btcpay.sandbox.payer.coins import choose
 from tests.support.paths import PROJECT
 from tests.support.shop_refunds import address, made, paid
 

@@ -1,0 +1,32 @@
+"""The coins of the payer's wallet, and the choice of those that a payment needs."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from btcpay.bitcoin.tx import Outpoint
+from btcpay.sandbox.errors import BadRequest
+
+
+class Spendable(NamedTuple):
+    """A coin of the wallet; `is_waiting` until its transaction is in a block."""
+
+    outpoint: Outpoint
+    value_sats: int
+    is_waiting: bool
+
+
+def choose(coins: Iterable[Spendable], needed_sats: int) -> list[Spendable]:
+    """The first coins that suffice. Raises BadRequest if all of them do not."""
+    chosen: list[Spendable] = []
+    for coin in coins:
+        chosen.append(coin)
+        if sum_sats(chosen) >= needed_sats:
+            return chosen
+    raise BadRequest(
+        f"the sandbox wallet has {sum_sats(chosen)} sat to spend, not {needed_sats};"
+        " mine some blocks"
+    )
+
+
+def sum_sats(coins: Iterable[Spendable]) -> int:
+    return sum(coin.value_sats for coin in coins)
