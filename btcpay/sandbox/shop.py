@@ -29,15 +29,21 @@ class Shop:
         self._key = key
         self._lock = threading.Lock()
         self._cached_invoices: list[Json] = []
-        self._cached_until_s = 0.0
+        self._cached_at_s: float | None = None
 
     def invoices(self) -> list[Json]:
         """The newest hundred, at most a second old."""
+        now_s = time.monotonic()
         with self._lock:
-            if time.monotonic() >= self._cached_until_s:
+            if self._cached_at_s is None or now_s - self._cached_at_s > CACHED_S:
                 self._cached_invoices = self._list("/invoices")
-                self._cached_until_s = time.monotonic() + CACHED_S
+                self._cached_at_s = now_s
             return self._cached_invoices
+
+    def forget_invoices(self) -> None:
+        """Has the next call of `invoices` ask the shop."""
+        with self._lock:
+            self._cached_at_s = None
 
     def invoice(self, id: str) -> Json:
         """The invoice as the API shows it now. Raises BadRequest if the shop has none such."""
@@ -61,8 +67,7 @@ class Shop:
         answer = self._ask("POST", f"{self._api}/invoices", data=body.encode())
         if not answer.ok:
             raise BadRequest(f"The shop says: {answer.json()['error']['message']}")
-        with self._lock:
-            self._cached_until_s = 0.0
+        self.forget_invoices()
         return _json(answer)
 
     def look(self, invoice: Json) -> Json:

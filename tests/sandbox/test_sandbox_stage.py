@@ -90,13 +90,15 @@ class Counting(Shop):
         return self.asked
 
 
-def test_what_is_kept_is_asked_for_again_when_it_is_old_or_forgotten(monkeypatch):
+def test_cached_invoices_are_asked_for_again_when_they_are_old_or_forgotten(
+    monkeypatch,
+):
     shop = Counting("http://127.0.0.1", "sk_test_x")
-    monkeypatch.setattr(shops, "KEPT_S", 1e9)
+    monkeypatch.setattr(shops, "CACHED_S", 1e9)
     assert [shop.invoices() for _ in "12"] == [1, 1]
-    shop._kept.cache_clear()
+    shop.forget_invoices()
     assert shop.invoices() == 2
-    monkeypatch.setattr(shops, "KEPT_S", 1e-9)
+    monkeypatch.setattr(shops, "CACHED_S", 1e-9)
     assert [shop.invoices() for _ in "12"] == [3, 4]
 
 
