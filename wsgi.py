@@ -1,7 +1,7 @@
 """The WSGI entry, `wsgi:app` for any server (deploy/gunicorn.conf.py checks the settings before).
 
-What gunicorn logs, the service logs too: `--log-level warning` leaves the requests out. A wrong
-setting raises SettingsError, so that gunicorn ends: it would restart a process that exits.
+The service logs at gunicorn's level: `--log-level warning` leaves the requests out. A wrong setting
+raises SettingsError, so that gunicorn ends: it would restart a process that exits.
 """
 
 import logging

@@ -1,1 +1,1 @@
-"""The command line `blocktill`: one file a command, named as the command."""
+"""The command line `blocktill`: a file for each command or group of commands."""

@@ -22,7 +22,7 @@ KEEPER = 'while read -r pid; do kept="$kept -$pid"; done; kill -s TERM -- $kept'
 
 
 class Children(contextlib.AbstractContextManager["Children"]):
-    """Processes with one environment, and one log or our own output; leaving the context stops all.
+    """Processes with the same environment and output. Leaving the context stops all.
 
     Each leads a session: Ctrl-C reaches this process alone, and a child's children end with it.
     """

@@ -48,7 +48,7 @@ def parse_amount_option(
 ) -> Decimal | None:
     """An amount of this currency, which may have its sign, its code or groups. Raises UsageError.
 
-    A JSON number keeps its value, since programs write one.
+    A JSON number is what programs write, and keeps its value.
     """
     if not isinstance(amount, str):
         return amount

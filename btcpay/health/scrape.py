@@ -63,7 +63,8 @@ def _remove(folder: str, owner: int) -> None:
 class ScrapeHandler(MetricsHandler):
     """GET /metrics, in the format that the scraper prefers."""
 
-    timeout = 5  # of one scraper at a time: a silent one must not keep out the next
+    # Seconds for a scraper: a silent one must not keep out the next.
+    timeout = 5
 
     def do_GET(self) -> None:
         if self.path.partition("?")[0] == "/metrics":

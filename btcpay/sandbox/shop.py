@@ -82,7 +82,7 @@ class Shop:
         return self._command("merchant", "login", MERCHANT).strip()
 
     def refund(self, *words: str) -> Json:
-        """The answer of `blocktill refund`: no operation makes one."""
+        """The answer of `blocktill refund`, since the API makes no refunds."""
         return dict(json.loads(self._command("refund", *words, "--json")))
 
     def give_address(self, refund: Json, address: str) -> None:

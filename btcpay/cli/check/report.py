@@ -31,7 +31,7 @@ MOST_HELD = 1000  # log lines; a run with more of them is printed as it comes
 
 
 class Reporter:
-    """Shows runs of one command; `quiet` holds log lines back, but no errors, until a run ends."""
+    """Shows runs of one command. If `quiet`, log lines are held back until a run ends or fails."""
 
     def __init__(self, shell: Shell, quiet: bool) -> None:
         self._quiet = quiet
@@ -50,9 +50,9 @@ class Reporter:
             logging.root.handlers = list(self._buffers)
 
     def show(self, report: Report | None, brief: bool = False) -> None:
-        """Shows a run, or a skipped one (None); `brief`: only if something has changed.
+        """Shows a run, or None for a skipped one. If `brief`, only if something has changed.
 
-        Raises CommandError when it was skipped for a run that takes longer than one may.
+        Raises CommandError if it was skipped for a run that takes longer than one may.
         """
         if report is None:
             self._show_skipped(brief)

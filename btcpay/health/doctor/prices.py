@@ -19,7 +19,8 @@ from storage.database import Database
 from storage.queries import links, merchants
 
 REMEDY = "if this lasts, name another one in BLOCKTILL_PRICE_SOURCES"
-ENOUGH = 3  # sources: the median of three is an honest one's, or lies between two
+# With three sources the median is an honest one's price, or lies between those of two honest ones.
+ENOUGH = 3
 CURRENCY_REMEDY = (
     "nothing can be sold in it until enough sources agree; if this lasts, see"
     " BLOCKTILL_CURRENCY_SOURCES"

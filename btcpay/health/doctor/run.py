@@ -86,7 +86,7 @@ def examine(
 
 
 def _guard(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings; if the database fails, a last one says so, and the examination goes on."""
+    """Yields the findings. If the database fails, the last one says so."""
     try:
         yield from findings
     except PeeweeException as error:

@@ -110,7 +110,7 @@ class Chain:
         """Replaces the last `depth` blocks by one more; the new hashes.
 
         Their transactions wait again, unless the coins went to `instead`, which the first new
-        block confirms. Nothing changes when it raises BadRequest, for `depth` or `instead`.
+        block confirms. Raises BadRequest, and changes nothing, for a wrong `depth` or `instead`.
         """
         with self.lock:
             deepest = min(MAX_REORGANISATION_BLOCKS, self.ledger.height)

@@ -14,7 +14,7 @@ COINBASE_MATURITY_BLOCKS = 100
 
 
 class ChainTx(NamedTuple):
-    """A transaction, the outputs that it spends, and its block's height, None while it waits."""
+    """A transaction with the outputs that it spends. `height` is None until a block has it."""
 
     tx: Tx
     prevouts: tuple[TxOut, ...]

@@ -31,7 +31,7 @@ class Wallet:
         self.address = address_of(key.script)
 
     def fresh_address(self) -> str:
-        """An address to which nothing was paid before, as wallets give one; no coin there is spent.
+        """A new address, as wallets give one. No coin that is paid to it can be spent.
 
         The wallet's own address gets each block's reward.
         """
@@ -163,7 +163,7 @@ def _outputs_to_others(wallet: Wallet, entry: ChainTx) -> list[TxOut]:
 def double_spends(wallet: Wallet, depth: int) -> list[bytes]:
     """Raw transactions that take back the wallet's payments of the last `depth` blocks.
 
-    A payment with coins made in these blocks needs none: it falls with the one before it.
+    A payment that spends coins of these blocks needs none: it falls with the payment before it.
     """
     chain = wallet.chain
     with chain.lock:

@@ -43,7 +43,7 @@ def mine(sandbox: Sandbox) -> Json:
 
 
 def replace(sandbox: Sandbox) -> Json:
-    """Field `invoice` or `txid`, by default the newest waiting payment; `away` takes it back."""
+    """Pays `invoice` or `txid` anew, by default the newest payment; `away` takes it back."""
     replaced = forms.field("txid").lower()
     away = forms.read_flag("away")
     invoice_id = forms.field("invoice")
@@ -61,7 +61,7 @@ def replace(sandbox: Sandbox) -> Json:
 
 
 def reorganise(sandbox: Sandbox) -> Json:
-    """Field `depth`, by default 1; `double_spend` makes the payments of these blocks impossible."""
+    """Replaces `depth` blocks; `double_spend` makes their payments impossible."""
     depth = forms.read_count("depth")
     double_spend = forms.read_flag("double_spend")
     with sandbox.chain.lock:
@@ -71,7 +71,7 @@ def reorganise(sandbox: Sandbox) -> Json:
 
 
 def explorer(sandbox: Sandbox) -> Json:
-    """Field `state`; it lies about `invoice`, by default the newest open one."""
+    """Sets the explorer to `state`. It lies about `invoice`, by default the newest open one."""
     switches = sandbox.switches
     state = forms.read_state("up", "down", "lies")
     if state != "lies":
@@ -97,7 +97,7 @@ def _invoice_to_lie_about(shop: Shop) -> Json:
 
 
 def price(sandbox: Sandbox) -> Json:
-    """Field `usd` sets the price, or field `state` the ticker's."""
+    """Sets the price to field `usd`, or the ticker to field `state`."""
     switches = sandbox.switches
     if forms.field("usd"):
         switches.price_usd = forms.read_usd("usd", MAX_PRICE_USD)
@@ -107,7 +107,7 @@ def price(sandbox: Sandbox) -> Json:
 
 
 def invoice(sandbox: Sandbox) -> Json:
-    """Fields `amount_usd`, `description`, and `minutes` until it ends."""
+    """Makes an invoice by `amount_usd`, `description`, and `minutes` until it ends."""
     expires_in_s = None
     if forms.field("minutes"):
         expires_in_s = forms.read_count("minutes") * 60
@@ -116,7 +116,7 @@ def invoice(sandbox: Sandbox) -> Json:
 
 
 def scene(sandbox: Sandbox) -> Json:
-    """Field `scene`; `quick` waits for no reader. First it mends explorer and price."""
+    """Mends explorer and price, then plays field `scene`; `quick` waits for no reader."""
     shop = sandbox.require_shop()
     name = forms.field("scene")
     if name not in scenes():

@@ -27,7 +27,7 @@ def field_error(name: str, problem: str) -> BadRequest:
 
 
 def field(name: str) -> str:
-    """The field without the spaces around it; empty where there is none."""
+    """The field without the spaces around it; empty if there is none."""
     text = request.form.get(name, "")
     # Before urlsplit normalises it, which could take seconds.
     if len(text) > LONGEST_FIELD:
