@@ -1,4 +1,4 @@
-"""Every hook by which an optional part joins the core: its types, and when it is called by whom.
+"""Every hook by which an optional part joins the core: its types, its caller and the moment.
 
 A part is a folder of btcpay/parts/, whose `__init__` lists the part's hooks (`HOOKS`). Each hook
 below names a module of the part, which ends with the hook filled in:
@@ -287,7 +287,7 @@ class RelatedIds(Protocol):
 
 class Recount(Protocol):
     def __call__(self, db: Database, row: Invoice, now: datetime) -> int:
-        """Counts again the sum to which the invoice belongs; returns its satoshis beyond that."""
+        """Counts again the sum of which the invoice is a part; returns satoshis beyond it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -96,15 +96,15 @@ class Announcements:
 
     def _apply_all(self, report: Report) -> None:
         # An invented payment must not fail the run, so only the new statuses are reported.
-        found = Report()
+        own_report = Report()
         for invoice_id, script in _matches(self.db, self._announced).items():
             try:
-                self._apply(invoice_id, script, found)
+                self._apply(invoice_id, script, own_report)
             except BadRow:  # the next is somebody's money too
                 log.exception(
                     "the waiting outputs of invoice %s are damaged", invoice_id
                 )
-        report.changed |= found.changed
+        report.changed |= own_report.changed
 
     def _apply(self, invoice_id: str, script: bytes, report: Report) -> None:
         """Applies transactions one after another, each as a look at a mempool.

@@ -71,9 +71,9 @@ def _halves(scans: Mapping[str, Scan]) -> Iterator[dict[str, Scan]]:
 def apply(
     db: Database, settings: Settings, scans: Mapping[str, Scan], now: datetime
 ) -> list[Settlement]:
-    """Writes all consequences of the scans, which it returns, or none.
+    """Writes all consequences of the scans, or none; returns them.
 
-    Raises BeyondMoney for sightings of more money than can exist, never for proven outputs.
+    Raises BeyondMoney if the mempool shows more money than can exist, never for proven outputs.
     """
     ids: list[Values] = [{"id": id} for id in scans]
     is_bounded = any(scan.waiting is not None for scan in scans.values())

@@ -176,7 +176,7 @@ class BlockReader:
         self.db.run(blocks.PASS_OVER, hash=row.hash, until=to_ms(now + FIRST_PAUSE))
 
     def work_off(self) -> None:
-        """Asks for blocks again in which a part could not do its work; what fails again waits."""
+        """Asks again for blocks in which a part failed to do its work; a new failure waits."""
         end_s = time.monotonic() + MOST_S
         for height, works in blocks_due(self.db, self.now(), MOST_WORKED_OFF).items():
             row = self.db.row(blocks.AT, height=height)

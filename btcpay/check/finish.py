@@ -19,15 +19,18 @@ from storage.queries.totals import tallies
 log = logging.getLogger(__name__)
 
 
-def note_run(db: Database, report: Report, listens: bool, now: datetime) -> None:
+def note_run(db: Database, report: Report, is_listening: bool, now: datetime) -> None:
     """Notes the run's time and totals, for the pages, the doctor and the metrics."""
     result = "incomplete"
     if report.complete:
         result = "complete"
+    listens = ""
+    if is_listening:
+        listens = "yes"
     with db.write():
         if report.answered:
             meta.put(db, Key.PREVIEWS_LATE, str(len(report.unreached)))
-        meta.put(db, Key.LISTENS, "yes" if listens else "")
+        meta.put(db, Key.LISTENS, listens)
         meta.put_time(db, Key.RAN_AT, report.began_at or now)
         if report.complete:
             meta.put_time(db, Key.CHECKED_AT, now)
@@ -39,10 +42,10 @@ def note_run(db: Database, report: Report, listens: bool, now: datetime) -> None
 def renew_and_erase(
     db: Database, settings: Settings, report: Report, mark: str, now: datetime
 ) -> None:
-    """Does by the clock what cannot be taken back, if the sources confirm the time.
+    """Renews bills and erases old rows by the clock, if the sources confirm the time.
 
-    After a start without a network the clock may be years off. `mark`: of the clock that does not
-    step.
+    Neither can be taken back, and after a start without a network the clock may be years off.
+    `mark`: a reading of the clock that does not step.
     """
     if not report.answered or report.clock_ahead_s or report.stuck:
         return

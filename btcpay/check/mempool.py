@@ -43,7 +43,7 @@ def watched_invoices(
     now: datetime,
     rows: Sequence[Invoice] | None = None,
 ) -> list[WatchedInvoice]:
-    """Invoices for which the mempool may be asked, or those of the rows alone."""
+    """The invoices for which the mempool may be asked; if `rows` are given, only those of rows."""
     if rows is None:
         rows = db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))
         rows += db.rows(mempool_watch.ENDING, before=to_ms(now + BEFORE_DEADLINE))
@@ -109,6 +109,6 @@ def next_look(db: Database, settings: Settings, row: Invoice, now: datetime) -> 
 
 def missing_outputs(db: Database, look: Look) -> list[Output]:
     """Outputs that waited and are not shown: they may be in a block, or gone."""
-    shown = {output.outpoint for output in look.mempool.outputs}
+    shown_outpoints = {output.outpoint for output in look.mempool.outputs}
     waiting = db.rows(mempool_watch.WAITING, invoice_id=look.invoice_id)
-    return [row for row in waiting if (row.txid, row.vout) not in shown]
+    return [row for row in waiting if (row.txid, row.vout) not in shown_outpoints]

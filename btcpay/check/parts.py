@@ -28,7 +28,7 @@ MOST_AT_ONCE = 100
 
 
 class Concern(NamedTuple):
-    """What in a block concerns a part; `matches` is None if the part could not say."""
+    """A part's matches in a block; None if the part could not say."""
 
     part: str
     matches: Any
@@ -37,7 +37,7 @@ class Concern(NamedTuple):
 def concerns_of(
     db: Database, height: int, block: ProvenBlock, now: datetime
 ) -> list[Concern]:
-    """What in the block concerns the parts, for each part that it concerns."""
+    """The parts that the block concerns, with their matches in it."""
     concerns: list[Concern] = []
     for part, hook in hooks.by_part(hooks.Blocks).items():
         try:
@@ -60,7 +60,7 @@ def plan_block(
 
 
 def plan_undo(db: Database, height: int, now: datetime) -> None:
-    """Plans what the parts undo, in the transaction in which blocks above `height` leave."""
+    """Plans the parts' undoing, in the transaction in which blocks above `height` leave."""
     db.run(part_work.CUT, height=height)
     for part in hooks.by_part(hooks.Blocks):
         plan(db, Work(part, "undo", height), now)
@@ -75,7 +75,7 @@ def work_on_block(
     prices: Mapping[str, Decimal],
     now: datetime,
 ) -> None:
-    """Does what was planned for a block, unless the part must undo something first."""
+    """Does the work that is planned for a block. A part that must undo something first waits."""
     by_part = hooks.by_part(hooks.Blocks)
     for part, matches in concerns:
         must_undo = db.row(part_work.OF_KIND, part=part, kind="undo")
@@ -105,7 +105,7 @@ def undo_planned(db: Database, settings: Settings, now: datetime) -> None:
 
 
 def run_parts(db: Database, settings: Settings, now: datetime) -> None:
-    """Has each part do its work of a check; what fails is noted until it succeeds."""
+    """Has each part do its work of a check; a failure is noted until the part succeeds."""
     for part, hook in hooks.by_part(hooks.AfterCheck).items():
         work = Work(part, "turn")
         try:
@@ -143,7 +143,7 @@ def forget_others(
 
 
 def count_again(db: Database, settings: Settings, now: datetime) -> None:
-    """Has the parts count again the money of invoices for which they have failed."""
+    """Lets the parts count the money of invoices again, after they failed to count it."""
     for row in db.rows(part_work.DUE, kind="money", now=to_ms(now), limit=MOST_AT_ONCE):
         with db.write():
             invoice = db.row(invoices.WHOLE, id=row.invoice_id)

@@ -1,7 +1,7 @@
-"""Plans for which invoices a run, or a look after it, asks the mempool. Pure.
+"""Plans which invoices are looked for in the mempool, by a run or by a look after it. Pure.
 
-A block settles every payment, whether anybody looks or not; the mempool only shows it sooner. So it
-is asked for those who wait, as far as the hour's calls go (docs/operators/budget.md):
+A block settles every payment, whether anybody looks or not; the mempool only shows it sooner. So
+the mempool is asked for those who wait, as far as the hour's calls go (docs/operators/budget.md):
 
 1. `due_look` says why an invoice is to be looked for now: an open page, a deadline, money on its
    way.
@@ -30,10 +30,11 @@ from btcpay.check.due import (
 SEEN_WITHIN = 5 * MINUTE
 # Pages opened in a minute; more are taken for one visitor's, and are looked for as one.
 FLOOD = 10
-# Calls an hour for headers and blocks, or a quarter of a small budget; a sixteenth at any moment.
-KEPT_CALLS = 80
-KEPT_PART = 4
-KEPT_NOW = 16
+# Calls an hour that headers and blocks keep, but at most a quarter of the budget; a sixteenth of
+# these calls must be left at any moment.
+RESERVED_CALLS = 80
+RESERVED_PART = 4
+RESERVED_NOW = 16
 # The pages' part of the other calls, while money or deadlines wait too.
 PAGES_PART = 0.75
 
@@ -131,9 +132,9 @@ def shares(
     came since the last look for one, and the others a quarter of what a minute brings; each has all
     of it if the other waits for nothing.
     """
-    kept = min(KEPT_CALLS, allowance.per_hour // KEPT_PART)
-    left = max(0, allowance.left - kept // KEPT_NOW)
-    minutely = min(allowance.minutely, allowance.per_hour / 60) - kept / 60
+    reserved = min(RESERVED_CALLS, allowance.per_hour // RESERVED_PART)
+    available = max(0, allowance.left - reserved // RESERVED_NOW)
+    minutely = min(allowance.minutely, allowance.per_hour / 60) - reserved / 60
     minutely = max(0.0, minutely)
     for_pages = minutely
     if others_wait:
@@ -147,7 +148,7 @@ def shares(
                 for_others = minutely * (1 - PAGES_PART)
     calls_for_pages = _calls_between(last_look_at, now, for_pages)
     calls_for_others = _calls_between(now - MINUTE, now, for_others)
-    return min(left, calls_for_pages), min(left, calls_for_others)
+    return min(available, calls_for_pages), min(available, calls_for_others)
 
 
 def _calls_between(since: datetime, now: datetime, minutely: float) -> int:

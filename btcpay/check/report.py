@@ -1,4 +1,4 @@
-"""The report of a check's run, from which the exit status follows."""
+"""The report of a check's run. The exit status follows from it."""
 
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -76,7 +76,7 @@ def store_block(
 
 
 def _forget_spends(db: Database, tip_height: int) -> None:
-    """Forgets the spends of blocks below which every block is read."""
+    """Forgets the spends of each block if all blocks below it are read."""
     lowest_unread = db.only(blocks.UNREAD)[1]
     if lowest_unread is None:
         lowest_unread = tip_height + 1

@@ -43,7 +43,7 @@ def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
 
 
 def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> None:
-    """Takes back every payment and every spend in blocks above `height`, which left the chain.
+    """Takes back all payments and spends of coins in blocks above `height`, which left the chain.
 
     Call it in the transaction in which they leave, and have the parts undo theirs afterwards
     (`parts.undo_planned`). Invoices that the payments settled are open again, and outputs wait

@@ -15,7 +15,7 @@ MAX_LABEL_LENGTH = 255
 
 
 def labels(db: Database, merchant: Merchant, page: int = PAGE) -> Iterator[Row]:
-    """A merchant's labels: for each invoice its address, then what was paid to it; then parts'.
+    """The merchant's labels: for each invoice its address and its payments, then those of parts.
 
     There is no `origin`: an account key does not have the fingerprint of its wallet's master key.
     """

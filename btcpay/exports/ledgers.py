@@ -36,19 +36,6 @@ def spreadsheet(records: Iterable[Row], language: str, zone: tzinfo) -> Iterator
     spreadsheet reads a day that is written as in ISO 8601.
     """
     gettext = catalog(language).gettext
-    heads = [
-        gettext("Day"),
-        gettext("Time"),
-        gettext("Invoice"),
-        gettext("Reference"),
-        gettext("For"),
-        gettext("Status"),
-        gettext("Currency"),
-        gettext("Amount"),
-        gettext("Tip"),
-        "BTC",
-        gettext("Transaction"),
-    ]
     mark = "."
     if signs(language)[10] == ",":
         mark = ","
@@ -81,8 +68,24 @@ def spreadsheet(records: Iterable[Row], language: str, zone: tzinfo) -> Iterator
             _txid(record),
         ]
 
-    lines = chain([heads], map(line, records))
+    lines = chain([_heads(gettext)], map(line, records))
     return chain(["\ufeff"], table(lines, separator))
+
+
+def _heads(gettext: Callable[[str], str]) -> list[str]:
+    return [
+        gettext("Day"),
+        gettext("Time"),
+        gettext("Invoice"),
+        gettext("Reference"),
+        gettext("For"),
+        gettext("Status"),
+        gettext("Currency"),
+        gettext("Amount"),
+        gettext("Tip"),
+        "BTC",
+        gettext("Transaction"),
+    ]
 
 
 def koinly(records: Iterable[Row], _language: str, _zone: tzinfo) -> Iterator[str]:
@@ -133,17 +136,17 @@ def _transaction(record: Row) -> str:
     flag = "!"
     if record["settled"] or record["amount_sats"] < 0:
         flag = "*"
-    payee = _quoted(record["merchant"])
-    narration = _quoted(_purpose(record))
+    payee = _quote(record["merchant"])
+    narration = _quote(_purpose(record))
     link = record["invoice_id"] or record["payment_id"]
     return (
         f"{record['day']} {flag} {payee} {narration} ^{link}\n"
-        f"  transaction: {_quoted(_txid(record))}\n"
+        f"  transaction: {_quote(_txid(record))}\n"
         f"  Assets:Bitcoin  {btc} BTC{worth}\n  Income:Sales  {income}\n\n"
     )
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     line = " ".join(text.split())
     escaped = re.sub(r'(["\\])', r"\\\1", line)
     return f'"{escaped}"'

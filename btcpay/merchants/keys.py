@@ -74,7 +74,7 @@ def revoke(db: Database, key_id: str, now: datetime) -> None:
 def rotate(
     db: Database, network: Network, key_id: str, grace: timedelta, now: datetime
 ) -> IssuedKey:
-    """A new key in place of an old one, which works until its grace is over.
+    """Issues a new key in place of an old one; the old one works until its grace is over.
 
     Raises CommandError if there is none, or it was revoked or rotated before.
     """

@@ -102,7 +102,7 @@ def _reason_if_paid(
 def _reason_if_unpaid(
     invoice: Invoice, verdict: Verdict, dust_limit_sats: int
 ) -> str | None:
-    """For an open or expired invoice to which money came since a human's last word."""
+    """The reason if money came to an open or expired invoice since a human's last word."""
     if invoice.status == InvoiceStatus.EXPIRED and _came_late(verdict):
         return "paid_late"
     if invoice.of_bill and invoice.overpaid_sats < dust_limit_sats:

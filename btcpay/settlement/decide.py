@@ -80,7 +80,6 @@ def decide(
         completing = settling[-1]
         tx_hash = completing.txid
         paid_at = receipt_time(completing, invoice, now)
-    depths = [_depth(output, tip_height) for output in counting]
     return Verdict(
         status=status,
         tx_hash=tx_hash,
@@ -91,7 +90,7 @@ def decide(
         missing_sats=missing_sats(
             status, invoice.amount_sats, received_sats, rules.tolerance_percent
         ),
-        confirmations=min(depths, default=0),
+        confirmations=_fewest_confirmations(counting, tip_height),
         reason=describe_status(
             status, counting, outputs, confirmed_sats, needed_sats, rules
         ),
@@ -150,6 +149,10 @@ def _status(
 
 def _sum(outputs: Iterable[Output]) -> int:
     return sum(output.amount_sats for output in outputs)
+
+
+def _fewest_confirmations(outputs: Iterable[Output], tip_height: int) -> int:
+    return min((_depth(output, tip_height) for output in outputs), default=0)
 
 
 def _depth(output: Output, tip_height: int) -> int:

@@ -1,4 +1,4 @@
-"""What happened to an invoice, as far as it may call for a human. Pure."""
+"""The events in an invoice's history that may call for a human. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -30,16 +30,16 @@ def merge(known: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
     """
     outputs = {output.outpoint: output for output in known}
     missing = _missing(known, scan)
-    for seen in scan.waiting or ():
-        outputs[seen.outpoint] = _merge_waiting(outputs.get(seen.outpoint), seen, scan)
+    for sighting in scan.waiting or ():
+        old = outputs.get(sighting.outpoint)
+        outputs[sighting.outpoint] = _merge_waiting(old, sighting, scan)
     for outpoint, output in outputs.items():
         is_gone = outpoint in missing or output.txid in scan.replaced
         if is_gone and not output.block:
             outputs[outpoint] = _vanish(output, scan)
-    for seen in scan.confirmed:
-        outputs[seen.outpoint] = _merge_confirmed(
-            outputs.get(seen.outpoint), seen, scan
-        )
+    for sighting in scan.confirmed:
+        old = outputs.get(sighting.outpoint)
+        outputs[sighting.outpoint] = _merge_confirmed(old, sighting, scan)
     replaced_times = _replaced_times(known, scan)
     return [
         replace(
@@ -55,11 +55,11 @@ def merge(known: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
 
 
 def _missing(known: Sequence[Output], scan: Scan) -> set[tuple[str, int]]:
-    """The outpoints of known outputs that the mempool does not show, if that says anything."""
+    """The outpoints of known outputs that are gone, as the mempool does not show them."""
     if scan.waiting is None or not scan.absent_is_gone:
         return set()
     missing = {output.outpoint for output in known}
-    return missing - {seen.outpoint for seen in scan.waiting}
+    return missing - {sighting.outpoint for sighting in scan.waiting}
 
 
 def _vanish(output: Output, scan: Scan) -> Output:
@@ -70,30 +70,32 @@ def _vanish(output: Output, scan: Scan) -> Output:
     )
 
 
-def _new(seen: SeenOutput, scan: Scan) -> Output:
-    return Output(seen.txid, seen.vout, seen.amount_sats, first_seen_at=scan.asked_at)
+def _new(sighting: SeenOutput, scan: Scan) -> Output:
+    return Output(
+        sighting.txid, sighting.vout, sighting.amount_sats, first_seen_at=scan.asked_at
+    )
 
 
-def _merge_waiting(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
-    """The output, which the mempool shows."""
+def _merge_waiting(old: Output | None, sighting: SeenOutput, scan: Scan) -> Output:
+    """The output after the mempool has shown it; `old`: as it was known."""
     if old is None:
-        return replace(_new(seen, scan), inputs=seen.inputs, seen_waiting=True)
+        return replace(_new(sighting, scan), inputs=sighting.inputs, seen_waiting=True)
     # The output's block may have been read while the mempool was asked.
     old = replace(old, first_seen_at=min(old.first_seen_at, scan.asked_at))
     if old.block or old.replaced_height is not None:
         return old
     return replace(
-        old, amount_sats=seen.amount_sats, inputs=seen.inputs, vanished_at=None
+        old, amount_sats=sighting.amount_sats, inputs=sighting.inputs, vanished_at=None
     )
 
 
-def _merge_confirmed(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
-    """The output, which a block has."""
+def _merge_confirmed(old: Output | None, sighting: SeenOutput, scan: Scan) -> Output:
+    """The output after a block has confirmed it; `old`: as it was known."""
     return replace(
-        old or _new(seen, scan),
-        amount_sats=seen.amount_sats,
-        block=seen.block,
-        position=seen.position,
+        old or _new(sighting, scan),
+        amount_sats=sighting.amount_sats,
+        block=sighting.block,
+        position=sighting.position,
         inputs=(),
         vanished_at=None,
         replaced_height=None,
@@ -103,7 +105,7 @@ def _merge_confirmed(old: Output | None, seen: SeenOutput, scan: Scan) -> Output
 def _replaced_times(known: Sequence[Output], scan: Scan) -> dict[str, datetime]:
     """For each shown transaction (by txid), when the first one that it replaces was seen."""
     old = [output for output in known if output.inputs and not output.block]
-    shown = [*(scan.waiting or ()), *scan.confirmed]
+    sightings = [*(scan.waiting or ()), *scan.confirmed]
     first_seen: dict[str, datetime] = {}
     spenders: dict[str, set[str]] = {}
     for output in old:
@@ -112,8 +114,8 @@ def _replaced_times(known: Sequence[Output], scan: Scan) -> dict[str, datetime]:
         for coin in output.inputs:
             spenders.setdefault(coin, set()).add(output.txid)
     old_sats = _sats_by_txid(old)
-    new_sats = _sats_by_txid(shown)
-    inputs_by_txid = {output.txid: output.inputs for output in shown}
+    new_sats = _sats_by_txid(sightings)
+    inputs_by_txid = {output.txid: output.inputs for output in sightings}
     replaced_times: dict[str, datetime] = {}
     for txid, inputs in inputs_by_txid.items():
         replaced: set[str] = set()
@@ -159,5 +161,9 @@ def bound_outputs(outputs: Sequence[Output], amount_sats: int) -> list[Output]:
     waiting = [output for output in unconfirmed if not output.vanished_at]
     vanished = [output for output in unconfirmed if output.vanished_at]
     first = [*waiting[:MOST_KEPT], *vanished[:MOST_KEPT]]
-    kept = {output.outpoint for output in first}
-    return [output for output in outputs if output.block or output.outpoint in kept]
+    kept_outpoints = {output.outpoint for output in first}
+    return [
+        output
+        for output in outputs
+        if output.block or output.outpoint in kept_outpoints
+    ]

@@ -48,8 +48,8 @@ class Change:
 class Outcome:
     """The consequences of a scan.
 
-    `payments`: those to be made. `settling`: the txids of earlier payments that settle the invoice
-    now. `forgotten`: known outputs that are not kept.
+    `payments`: the payments to be made. `settling`: the txids of earlier payments that settle the
+    invoice now. `forgotten`: known outputs that are not kept.
     """
 
     verdict: Verdict
@@ -62,14 +62,14 @@ class Outcome:
 def settle(
     invoice: Invoice, known: Sequence[Output], scan: Scan, rules: Rules, now: datetime
 ) -> Outcome:
-    """All that follows from news of an invoice's address.
+    """The consequences of a scan of the invoice's address.
 
     1. If the mempool's list may be cut, an output that it does not show is not gone, and the
        invoice does not end, up to a day after its deadline.
     2. The known outputs are merged with the scan.
     3. A bounded number of the outputs in no block is kept.
-    4. The invoice stays open while the outputs that came in time would be enough if those of them
-       that vanished lately came back.
+    4. The invoice stays open while the outputs that came in time, including those that vanished
+       lately, would be enough.
     """
     if scan.is_cut and not _was_held_long_enough(invoice, scan):
         scan = replace(scan, absent_is_gone=False, ends_at=None)
@@ -79,7 +79,7 @@ def settle(
     if _is_held(invoice, outputs, scan, rules):
         ends_at = None
     verdict = decide(invoice, outputs, scan.tip_height, ends_at, rules, now)
-    kept = {output.outpoint for output in outputs}
+    kept_outpoints = {output.outpoint for output in outputs}
     # Whether a payment that was made already settles the invoice, by its txid.
     settles = {output.txid: output.settles for output in known if output.credited}
     new_payments = [
@@ -92,8 +92,8 @@ def settle(
     ]
     return Outcome(
         verdict=verdict,
-        changes=_changes(known, merged, kept),
-        forgotten=[output for output in known if output.outpoint not in kept],
+        changes=_changes(known, merged, kept_outpoints),
+        forgotten=[output for output in known if output.outpoint not in kept_outpoints],
         payments=new_payments,
         settling=now_settling,
     )
@@ -107,14 +107,16 @@ def _was_held_long_enough(invoice: Invoice, scan: Scan) -> bool:
 
 
 def _changes(
-    known: Sequence[Output], merged: Sequence[Output], kept: Set[tuple[str, int]]
+    known: Sequence[Output],
+    merged: Sequence[Output],
+    kept_outpoints: Set[tuple[str, int]],
 ) -> list[Change]:
     """The outputs that changed, and the new ones that are kept (by their outpoints)."""
     before = {output.outpoint: output for output in known}
     changes = [
         Change(before.get(output.outpoint), output)
         for output in merged
-        if output.outpoint in kept or output.outpoint in before
+        if output.outpoint in kept_outpoints or output.outpoint in before
     ]
     return [change for change in changes if change.after != change.before]
 
