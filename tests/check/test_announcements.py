@@ -19,20 +19,20 @@ def waiting(till, txid):
     return till.sandbox.chain.mempool.entries[txid].tx
 
 
-class NewEvent:
+class FakeListener:
     """In place of a listener."""
 
     def __init__(self):
         self.is_wanted = False
-        self.heard = list[AnnouncedTx]()
+        self.queue = list[AnnouncedTx]()
 
     def listen(self, is_wanted):
         self.is_wanted = is_wanted
 
     def take(self):
-        taken = self.heard
-        self.heard = []
-        return taken
+        announced = self.queue
+        self.queue = []
+        return announced
 
     def replaces(self, new, old):
         return True
@@ -40,15 +40,17 @@ class NewEvent:
 
 def announce(till, *transactions):
     """Enough sources announce these, in this order."""
-    heard = [AnnouncedTx(tx.raw, "a peer", till.clock()) for tx in transactions]
+    queue = [AnnouncedTx(tx.raw, "a peer", till.clock()) for tx in transactions]
     report = Report()
-    told = NewEvent()
-    told.heard = heard
-    Announcements(till.shop.service.db, till.settings, told, till.clock).apply(report)
+    listener = FakeListener()
+    listener.queue = queue
+    Announcements(till.shop.service.db, till.settings, listener, till.clock).apply(
+        report
+    )
     assert not report.changed
 
 
-def received(till, *invoices):
+def received_sats(till, *invoices):
     """Satoshis that count towards each, all of which wait."""
     paths = [f"/pay/{invoice['id']}/status" for invoice in invoices]
     found = [till.shop.client.get(path).json for path in paths]
@@ -67,9 +69,9 @@ def test_what_is_announced_is_seen_and_takes_nothing_else_back(lied_to):
     third = till.pay(one, half)
     stranger = till.sandbox.wallet.pay(till.sandbox.wallet.address, 20_000, till.now)
     announce(till, waiting(till, first), waiting(till, stranger))
-    assert received(till, one, other) == [half, 0]
+    assert received_sats(till, one, other) == [half, 0]
     announce(till, waiting(till, second), waiting(till, third), waiting(till, first))
-    assert received(till, one, other) == [2 * half, other["amount_sats"]]
+    assert received_sats(till, one, other) == [2 * half, other["amount_sats"]]
     assert (till.kinds(one), till.kinds(other)) == (["seen"] * 2, ["seen"])
     till.open_page(other)
     assert till.check().complete
@@ -95,7 +97,7 @@ def test_what_spends_its_coins_otherwise_takes_it_back(till, away, at_once):
     )
     announce(till, *([lost, instead] if at_once else [instead]))
     sats = 0 if away else invoice["amount_sats"]
-    assert received(till, invoice, other) == [sats, other["amount_sats"]]
+    assert received_sats(till, invoice, other) == [sats, other["amount_sats"]]
     assert sorted(till.kinds(invoice)) == ["seen"] * (1 if away else 2) + ["vanished"]
     assert till.kinds(other) == ["seen"]
     till.mine()
@@ -114,10 +116,12 @@ def test_a_row_that_is_spoiled_keeps_no_other_payment_back(till, caplog):
 
 
 def test_sources_are_heard_while_a_page_is_open_and_what_they_invent_fails_no_run(till):
-    told = NewEvent()
+    listener = FakeListener()
     report = Report()
     invoice = till.shop.invoice()
-    listening = Announcements(till.shop.service.db, till.settings, told, till.clock)
+    announcements = Announcements(
+        till.shop.service.db, till.settings, listener, till.clock
+    )
     for minutes, opens, is_wanted in [
         (0, False, False),
         (1, True, True),
@@ -126,19 +130,19 @@ def test_sources_are_heard_while_a_page_is_open_and_what_they_invent_fails_no_ru
         till.clock.move(minutes=minutes)
         if opens:
             till.open_page(invoice)
-        assert not listening.has_news() and told.is_wanted == is_wanted
+        assert not announcements.has_news() and listener.is_wanted == is_wanted
     script = script_of(invoice["deposit_address"])
     for number, sats in enumerate(
         [10**15, 10**15, 10**15, 5_000]
     ):  # three are more than there is
         coin = TxIn(Outpoint(f"{number + 1:064x}", 0), b"", 0)
         tx = Tx(2, (coin,), (TxOut(sats, script),), 0)
-        told.heard.append(AnnouncedTx(tx.raw, "a peer", till.clock()))
-    assert listening.has_news()
-    listening.apply(report)
+        listener.queue.append(AnnouncedTx(tx.raw, "a peer", till.clock()))
+    assert announcements.has_news()
+    announcements.apply(report)
     assert till.kinds(invoice) == ["seen"] * 3 and report == Report()
     till.clock.move(minutes=2)
-    assert not listening.has_news() and not told.is_wanted
+    assert not announcements.has_news() and not listener.is_wanted
 
 
 class Heard(Explorers):

@@ -35,7 +35,7 @@ def orders(shop, count):
     return [shop.post("/invoices", order, keys[n % 2]).json["id"] for n in range(count)]
 
 
-def seen(number, kind, block):
+def seen_outputs(number, kind, block):
     """The outputs of that kind of payment to the invoice of this number."""
     for place, sats in enumerate(PAID[kind]):
         of_one = kind == "two outputs of one"
@@ -54,12 +54,12 @@ def scans_of(shop, ids):
     waited = {}
     for number, id in enumerate(ids):
         kind = kinds[number % len(kinds)]
-        confirmed = list(seen(number, kind, block))
+        confirmed = list(seen_outputs(number, kind, block))
         moved = {one.outpoint: 100 for one in confirmed if number % 4 == 3}
         facts = {"spent": moved, "proofs": {one.txid: "{}" for one in confirmed}}
         found[id] = Scan(shop.clock(), 100, confirmed, explorer="one.test", **facts)
         if number % 3 == 2:
-            waiting = list(seen(number, kind, None))
+            waiting = list(seen_outputs(number, kind, None))
             waited[id] = Scan(shop.clock(), 99, waiting=waiting, explorer="one.test")
     return waited, found
 

@@ -86,10 +86,10 @@ def test_a_receipt_is_worth_the_price_of_its_hour_or_nothing(till, ticker, age, 
     till.mine()
     till.clock.move(**age)
     ticker.price("72000")
-    asked = ticker.asked
+    asked_before = ticker.asked
     till.check()
     assert [p["amount_usd_at_receipt"] for p in till.payments(invoice)] == [usd]
-    assert (ticker.asked > asked) == (
+    assert (ticker.asked > asked_before) == (
         usd is not None
     )  # nobody waits for what is of no use
 
@@ -135,11 +135,11 @@ def test_a_receipt_keeps_its_value_in_the_merchants_currency_of_that_moment(
 def test_no_price_is_asked_for_while_nothing_has_confirmed(till, ticker):
     invoice = till.shop.invoice()
     till.pay(invoice)
-    asked = ticker.asked
+    asked_before = ticker.asked
     assert till.look_for(invoice).looked_at == 1
-    assert ticker.asked == asked
+    assert ticker.asked == asked_before
     till.mine_and_check()
-    assert ticker.asked == asked + 1
+    assert ticker.asked == asked_before + 1
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_with_a_tolerance_a_little_less_pays(open_tills):
     assert till.mine_and_check().changed == {enough["id"]: "paid"}
 
 
-def asked(till):
+def explorer_calls(till):
     """The number of calls in the totals."""
     sql = "SELECT COALESCE(SUM(total), 0) FROM tally WHERE name = 'explorer_calls'"
     return int(till.shop.sql(sql).fetchone()[0])
@@ -212,14 +212,14 @@ def test_looks_after_a_run_are_counted_with_it(till):
     invoice = till.shop.invoice()
     till.check()
     till.open_page(invoice)
-    before = asked(till)
+    before = explorer_calls(till)
     checker = till.checker()
     report = checker.run()
     checker.finish(report)
     for _ in range(3):
         till.clock.move(seconds=10)
         checker.look_again(report)
-    assert report.looked_at == 4 and asked(till) - before == report.calls
+    assert report.looked_at == 4 and explorer_calls(till) - before == report.calls
 
 
 def test_a_block_that_comes_after_the_run_is_read_when_the_mempool_no_longer_shows_a_payment(

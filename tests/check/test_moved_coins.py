@@ -13,7 +13,7 @@ def sweeper(till):
     return Sweeper(till)
 
 
-def paid(till, sweeper, count=1):
+def paid_invoices(till, sweeper, count=1):
     """Invoices that were paid, by the paying transaction."""
     invoices = [sweeper.invoice() for _ in range(count)]
     made = {till.pay(invoice): invoice for invoice in invoices}
@@ -32,7 +32,7 @@ def sweep(till, sweeper, made):
 
 
 def test_a_coin_leaves_the_balance_when_its_spending_confirms(till, sweeper):
-    made = paid(till, sweeper)
+    made = paid_invoices(till, sweeper)
     (invoice,) = made.values()
     sweeper.sweep(invoice, *made)
     till.check()
@@ -46,7 +46,7 @@ def test_a_coin_leaves_the_balance_when_its_spending_confirms(till, sweeper):
 def test_all_coins_that_move_are_found_by_the_next_run_for_no_call_of_their_own(
     till, sweeper, days
 ):
-    made = paid(till, sweeper, 5)
+    made = paid_invoices(till, sweeper, 5)
     (_, left), *moved = made.items()
     till.clock.move(days=days)
     sweep(till, sweeper, dict(moved))
@@ -75,7 +75,7 @@ def test_an_invoice_whose_coin_was_moved_before_the_first_look_is_paid(
 
 
 def test_a_move_that_a_reorganisation_undoes_is_in_the_balance_again(till, sweeper):
-    made = paid(till, sweeper)
+    made = paid_invoices(till, sweeper)
     before = till.balance()
     sweep(till, sweeper, made)
     till.check()

@@ -43,7 +43,7 @@ def above(till, invoice):
     return till.shop.sql(sql).fetchone()[0]
 
 
-def beside_sats(till, invoice):
+def unapplied_sats(till, invoice):
     sql = f"SELECT beside_sats FROM invoice WHERE id = '{invoice['id']}'"  # noqa: S608
     return till.shop.sql(sql).fetchone()[0]
 
@@ -72,7 +72,7 @@ def test_a_test_payment_before_the_shop_opened_gives_no_goods_away(till):
     assert (
         reason(till, invoice) is None
     )  # nobody has paid too much, and nothing is owed
-    assert beside_sats(till, invoice) == 0
+    assert unapplied_sats(till, invoice) == 0
     assert sums(till, invoice) == (invoice["amount_sats"], 0)
 
 
@@ -87,7 +87,7 @@ def test_an_older_coin_is_no_late_money_of_an_invoice_that_ends(till, status):
     finish(till.shop, invoice, status)
     till.check()
     assert len(till.payments()) == 1
-    assert (reason(till, invoice), beside_sats(till, invoice)) == (None, 0)
+    assert (reason(till, invoice), unapplied_sats(till, invoice)) == (None, 0)
     assert sums(till, invoice) == (0, 0)
 
 

@@ -20,7 +20,7 @@ def show_proof(till, invoice):
     return Terminal(till).run("invoice", "show", invoice["id"], "--proof")[0]
 
 
-def paid(till):
+def paid_invoice(till):
     """An invoice, paid in a block with others' transactions."""
     invoice = till.shop.invoice()
     for _ in range(3):
@@ -39,7 +39,7 @@ def verify(till, folder, text, status=0):
 
 
 def test_the_proof_is_shown_and_holds_offline(till, tmp_path):
-    invoice = paid(till)
+    invoice = paid_invoice(till)
     text = show_proof(till, invoice)
     (row,) = json.loads(verify(till, tmp_path, text)[0])
     block = till.sandbox.chain.ledger.tip
@@ -90,7 +90,7 @@ def test_an_invoice_without_a_payment_has_no_proof_to_show(till):
 
 
 def test_a_proof_is_kept_without_witness_and_one_with_it_still_holds(till, tmp_path):
-    invoice = paid(till)
+    invoice = paid_invoice(till)
     (document,) = json.loads(show_proof(till, invoice))
     assert document["format"] == "btcpay payment proof 1"
     txs = till.sandbox.chain.ledger.tip.txs
@@ -105,7 +105,7 @@ def test_a_proof_is_kept_without_witness_and_one_with_it_still_holds(till, tmp_p
 
 def test_a_proof_that_was_edited_fails(till, tmp_path):
     """Each of its fields is edited in tests/proofs/test_document.py."""
-    (document,) = json.loads(show_proof(till, paid(till)))
+    (document,) = json.loads(show_proof(till, paid_invoice(till)))
     document["txid"] = document["txid"][::-1]
     output, errors = verify(till, tmp_path, json.dumps([document]), status=1)
     assert output == "" and "the proof fails" in errors and "Traceback" not in errors

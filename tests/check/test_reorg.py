@@ -17,7 +17,7 @@ from tests.support.fake_esplora import Terminal, say
 pytestmark = pytest.mark.both_databases
 
 
-def paid(till, **fields):
+def paid_invoice(till, **fields):
     """An invoice that is paid in the best block, and by which transaction."""
     invoice = till.shop.invoice(**fields)
     txid = till.pay(invoice)
@@ -48,7 +48,7 @@ def height(till):
 
 
 def test_a_payment_whose_block_is_lost_is_taken_back_and_waits_again(till, caplog):
-    invoice, txid = paid(till)
+    invoice, txid = paid_invoice(till)
     amount_sats = invoice["amount_sats"]
     lost = till.sandbox.chain.ledger.tip.hash
     reorganise(till)
@@ -145,7 +145,7 @@ def test_a_block_that_leaves_and_comes_back_has_its_payment_once_more_with_a_new
     till,
 ):
     """Two branches in turn: each is taken over when it has more work, and left again."""
-    invoice, txid = paid(till)
+    invoice, txid = paid_invoice(till)
     chain = till.sandbox.chain
     sent = chain.ledger.confirmed[txid].tx.raw
     for _ in range(3):
@@ -171,7 +171,7 @@ def test_a_block_that_leaves_and_comes_back_has_its_payment_once_more_with_a_new
 
 
 def test_checks_at_the_same_time_undo_once(till):
-    invoices = [paid(till)[0] for _ in range(3)]
+    invoices = [paid_invoice(till)[0] for _ in range(3)]
     reorganise(till, depth=3, double_spend=True)
     barrier = threading.Barrier(4)
     till.liar.lies = {
@@ -198,7 +198,7 @@ def test_checks_at_the_same_time_undo_once(till):
 
 
 def test_undoing_again_does_nothing_and_neither_does_undoing_above_the_tip(till):
-    paid(till)
+    paid_invoice(till)
     db = till.shop.service.db
     top = height(till)
     before = dump(till.shop)
