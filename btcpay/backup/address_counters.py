@@ -13,7 +13,7 @@ from btcpay.bitcoin.address import address_of
 from btcpay.bitcoin.keys import InvalidChild
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
-from btcpay.chain.first_header import scripts_paid_since
+from btcpay.chain.rescan import scripts_paid_since
 from btcpay.merchants.account import derive, parse_account, stored_account
 from btcpay.merchants.merchants import gap_of_merchant
 from btcpay.settings.settings import Settings

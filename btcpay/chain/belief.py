@@ -1,5 +1,6 @@
-"""The times that the checks believed, as the database keeps them, and the leap that is doubted."""
+"""The times that the checks believed, and the leap that is doubted, as the database keeps them."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 import orjson
@@ -11,72 +12,81 @@ from storage.database import Database
 from storage.queries import blocks, merchants, meta
 from storage.queries.meta import Key
 
+Note = Mapping[str, int | str | None]
+
 
 def judge_clock(
     db: Database, network: Network, now: datetime, mark: str, is_agreed: bool
 ) -> str:
     """The reason not to believe the clock, which is noted; empty if it is believed from now on.
 
-    `mark` is of the clock that nobody sets.
+    `mark` is a time of the clock that nobody sets. `is_agreed`: enough sources show the same chain.
     """
-    seen = current_moment(db, now)
-    known = _known(db, now)
-    leap = _leap(db, mark)
-    why = reason_to_doubt(
-        known, seen, leap, network.pow_limit_bits is not None, is_agreed
-    )
-    if not why:
-        believe(db, seen)
+    current = current_moment(db, now)
+    believed = _believed_moment(db, now)
+    leap = _noted_leap(db, mark)
+    costs_work = network.pow_limit_bits is not None
+    reason = reason_to_doubt(believed, current, leap, costs_work, is_agreed)
+    if not reason:
+        believe(db, current)
     elif leap is None or not leap.goes_on(now):
-        _put(db, Key.TIME_LEAP, {"clock_at": to_ms(now), "mark": mark, "why": why})
-    return why
+        note: Note = {"clock_at": to_ms(now), "mark": mark, "why": reason}
+        _put(db, Key.TIME_LEAP, note)
+    return reason
 
 
 def current_moment(db: Database, now: datetime) -> Moment:
-    """What is to be seen now: the clock, and the newest block that we know."""
+    """The clock, and the newest block that we know."""
     top = db.row(blocks.TOP)
     if top:
         return Moment(now, from_ms(top.mined_at), top.height)
     return Moment(now)
 
 
-def believe(db: Database, seen: Moment) -> None:
-    """Keeps what was seen as the time from which the next leap is measured."""
-    tip_ms = None if seen.tip_at is None else to_ms(seen.tip_at)
-    clock_ms = to_ms(seen.clock_at)
-    known: dict[str, int | str | None]
-    known = {"clock_at": clock_ms, "tip_at": tip_ms, "height": seen.height}
+def believe(db: Database, moment: Moment) -> None:
+    """Keeps the moment; the next leap is measured from it."""
+    tip_ms = None
+    if moment.tip_at is not None:
+        tip_ms = to_ms(moment.tip_at)
+    note: Note = {
+        "clock_at": to_ms(moment.clock_at),
+        "tip_at": tip_ms,
+        "height": moment.height,
+    }
     with db.write():
-        _put(db, Key.TIME_BELIEVED, known)
+        _put(db, Key.TIME_BELIEVED, note)
         meta.put(db, Key.TIME_LEAP, "")
 
 
 def noted_doubt(db: Database) -> str:
-    """The reason for which the last check did not believe the clock; empty if it did."""
-    found = meta.get(db, Key.TIME_LEAP)
-    if found:
-        return str(orjson.loads(found)["why"])
+    """The reason why the last check did not believe the clock; empty if it did."""
+    note = meta.get(db, Key.TIME_LEAP)
+    if note:
+        return str(orjson.loads(note)["why"])
     return ""
 
 
-def _known(db: Database, now: datetime) -> Moment:
-    """The last moment that was believed. Before the first, the time when the shop was made."""
-    found = meta.get(db, Key.TIME_BELIEVED)
-    if found:
-        known = orjson.loads(found)
-        tip_at = from_ms_or_none(known["tip_at"])
-        return Moment(from_ms(known["clock_at"]), tip_at, known["height"])
-    made = [row.created_at for row in db.rows(merchants.ALL)]
-    return Moment(from_ms(max(made)) if made else now)
+def _believed_moment(db: Database, now: datetime) -> Moment:
+    """The last moment that was believed; before the first one, the time when the shop was made."""
+    note = meta.get(db, Key.TIME_BELIEVED)
+    if note:
+        moment = orjson.loads(note)
+        clock_at = from_ms(moment["clock_at"])
+        tip_at = from_ms_or_none(moment["tip_at"])
+        return Moment(clock_at, tip_at, moment["height"])
+    created_ms = [row.created_at for row in db.rows(merchants.ALL)]
+    if created_ms:
+        return Moment(from_ms(max(created_ms)))
+    return Moment(now)
 
 
-def _leap(db: Database, mark: str) -> Leap | None:
-    found = meta.get(db, Key.TIME_LEAP)
-    if not found:
+def _noted_leap(db: Database, mark: str) -> Leap | None:
+    note = meta.get(db, Key.TIME_LEAP)
+    if not note:
         return None
-    leap = orjson.loads(found)
+    leap = orjson.loads(note)
     return Leap(from_ms(leap["clock_at"]), elapsed(leap["mark"], mark))
 
 
-def _put(db: Database, key: Key, value: dict[str, int | str | None]) -> None:
-    meta.put(db, key, orjson.dumps(value).decode())
+def _put(db: Database, key: Key, note: Note) -> None:
+    meta.put(db, key, orjson.dumps(note).decode())

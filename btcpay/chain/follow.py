@@ -1,9 +1,10 @@
-"""Follows the best chain: the one with the most work, header by header, each of them checked."""
+"""Follows the best chain, which is the one with the most work, and checks each of its headers."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from btcpay.bitcoin.header import Header, parse_header, required_bits
+from btcpay.bitcoin.header import Header, parse_header
+from btcpay.chain.headers import check_headers, work_of
 from btcpay.chain.pool import Pool
 from btcpay.chain.sources import (
     FAILURES,
@@ -12,68 +13,35 @@ from btcpay.chain.sources import (
     SourceExcluded,
 )
 from btcpay.proofs.verify import check_header
-from btcpay.values.errors import FetchError, ProofFailed, Unreachable
+from btcpay.values.errors import FetchError, Unreachable
 from btcpay.values.networks import Known, Network
 from btcpay.values.times import from_unix_s, to_ms
 from storage.database import Database
 from storage.models import Block
 from storage.queries import blocks, meta
 
-# The header at a height of the followed chain; asked for once in a fortnight of blocks.
-Lookup = Callable[[int], Header]
-
-
-def check_headers(
-    network: Network,
-    raws: Iterable[bytes],
-    last: Header,
-    height: int,
-    period_first: Lookup,
-) -> list[Header]:
-    """The headers in `raws`; the first is to follow `last`, at `height`. Raises ProofFailed."""
-    headers = []
-    for raw in raws:
-        height += 1
-        header = check_header(raw, network.max_target_bits)
-        if header.previous != last.hash:
-            raise ProofFailed(f"header {height} does not follow the one before it")
-        if (
-            network.pow_limit_bits is not None
-        ):  # on a test network work is cheap, of any target
-            needed = required_bits(height, last, period_first, network.pow_limit_bits)
-            if header.bits != needed:
-                raise ProofFailed(
-                    f"header {height} has another target than consensus asks for"
-                )
-        headers.append(header)
-        last = header
-    return headers
-
-
-def work_of(headers: Sequence[Header]) -> int:
-    return sum(header.work for header in headers)
-
-
 log = logging.getLogger(__name__)
-
-IN_A_ROW = (
-    10  # hashes of a locator before its gaps begin to double; deeper forks are rare
-)
 
 # Undoes everything in the blocks above this height, in the transaction that drops them.
 Undo = Callable[[int], None]
+
+# So many hashes of a locator are without gaps; deeper forks are rare. Then its gaps double.
+WITHOUT_GAPS = 10
 
 
 def add_header(db: Database, height: int, raw: bytes, is_read: bool = False) -> None:
     """Adds a header to the chain that we keep. `is_read`: its block is passed over."""
     header = parse_header(raw)
+    read_at = None
+    if is_read:
+        read_at = blocks.NEVER
     db.run(
         blocks.ADD,
         height=height,
         hash=header.hash,
         header=raw,
         mined_at=to_ms(from_unix_s(header.time)),
-        read_at=blocks.NEVER if is_read else None,
+        read_at=read_at,
         spends=None,
         not_before=None,
     )
@@ -84,6 +52,11 @@ def _header_of(row: Block) -> Header:
 
 
 class Follower:
+    """Keeps our chain equal to the best one that the sources show.
+
+    `is_agreed`: enough sources show a tip that is not far below ours.
+    """
+
     def __init__(
         self, db: Database, network: Network, sources: Pool[BlockSource], undo: Undo
     ) -> None:
@@ -91,92 +64,103 @@ class Follower:
         self._network = network
         self._sources = sources
         self._undo = undo
-        self._failed: dict[BlockSource, Exception] = {}
-        self.is_agreed = False  # enough sources show a tip that is not far below ours
+        self._errors: dict[BlockSource, Exception] = {}
+        self.is_agreed = False
         self._highest = 0  # the highest tip whose headers were all shown
 
     def follow(self) -> bool:
         """Adopts every header of the chain with the most work; True if ours has changed.
 
-        Every source is asked. There must be a first header. Raises ExplorerError; the headers taken
-        over by then stay.
+        Every source is asked. There must be a first header. Raises ExplorerError; the headers that
+        were adopted by then stay.
         """
         locator = self._locator()
+        before = locator[0].hash
 
         def has_news() -> bool:
-            return bool(self._top().hash != locator[0].hash)
+            return bool(self._top().hash != before)
 
-        heights, self._failed = self._sources.ask_all(
-            lambda one: self._take_over(one, locator),
-            lambda: self._sources.hedge_s if has_news() else self._sources.late_s,
-        )
-        self._highest, top = max(heights.values()), self._top().height
-        near = sum(height >= top - MAX_BLOCKS_BEHIND for height in heights.values())
-        self.is_agreed = near >= self._sources.needed
+        def patience_s() -> float:
+            if has_news():
+                return self._sources.hedge_s
+            return self._sources.late_s
+
+        def adopt_from(source: BlockSource) -> int:
+            return self._adopt_from(source, locator)
+
+        heights, self._errors = self._sources.ask_all(adopt_from, patience_s)
+        self._highest = max(heights.values())
+        top = self._top().height
+        least = top - MAX_BLOCKS_BEHIND
+        near = [height for height in heights.values() if height >= least]
+        self.is_agreed = len(near) >= self._sources.needed
         self._sources.expect(top, heights)
         return has_news()
 
     def unread_blocks_elsewhere(self, is_quiet: bool) -> str:
-        """Names a source that failed and may know more blocks than we do; empty if none does.
+        """Says which failed source may know more blocks than we do; empty if none does.
 
-        Its headers broke off; or, when no block has come for long, it merely says that it has more.
+        Either its headers broke off. Or no block has come for long (`is_quiet`), and it claims to
+        have more.
         """
         top = self._top().height
-        for one, error in self._failed.items():
+        for source, error in self._errors.items():
             if isinstance(error, SourceExcluded):
                 continue
             if self._highest < top:
-                return f"{one.host} shows more blocks, which cannot be read: {error}"
+                return f"{source.host} shows more blocks, which cannot be read: {error}"
             if not is_quiet or isinstance(error, Unreachable):
                 continue
             try:
-                ahead = one.tip_height() - top
+                ahead = source.tip_height() - top
             except FAILURES:
                 continue
             if ahead > MAX_BLOCKS_BEHIND:
-                return f"{one.host} shows {ahead} blocks more, which cannot be read: {error}"
+                return f"{source.host} shows {ahead} blocks more, which cannot be read: {error}"
         return ""
 
     def _top(self) -> Block:
         return self._db.only(blocks.TOP)
 
     def _locator(self) -> list[Known]:
-        top = self._top().height
+        """Blocks of ours: the newest first, with gaps that grow, down to the first that we keep."""
         first = self._db.only(blocks.FIRST).height
-        heights = [top]
+        height = self._top().height
+        heights = [height]
         gap = 1
-        while heights[-1] > first:
-            heights.append(max(first, heights[-1] - gap))
-            gap *= 1 if len(heights) <= IN_A_ROW else 2
-        return [
-            Known(height, self._db.only(blocks.AT, height=height).hash)
-            for height in heights
-        ]
+        while height > first:
+            height = max(first, height - gap)
+            heights.append(height)
+            if len(heights) > WITHOUT_GAPS:
+                gap *= 2
+        rows = [self._db.only(blocks.AT, height=height) for height in heights]
+        return [Known(row.height, row.hash) for row in rows]
 
-    def _take_over(self, one: BlockSource, locator: Sequence[Known]) -> int:
-        """Takes over a source's headers once they have more work than ours; its tip's height.
+    def _adopt_from(self, source: BlockSource, locator: Sequence[Known]) -> int:
+        """Adopts a source's headers once they have more work than ours; its tip's height.
 
-        Other sources are taken over at the same time. Raises FetchError if its chain ends too far
-        below ours.
+        Those of other sources are adopted at the same time. Raises FetchError if its chain ends too
+        far below ours.
         """
         branch: list[bytes] = []
-        newest = top = locator[0].height
-        for raws in one.headers_after(locator):
+        top = locator[0].height
+        newest = top
+        for raws in source.headers_after(locator):
             for raw in raws:
                 check_header(raw, self._network.max_target_bits)
             branch += raws
-            while branch and (ours := self._ours(parse_header(branch[0]).hash)):
-                newest = ours.height
-                del branch[0]
+            shared_height = self._drop_ours(branch)
+            if shared_height is not None:
+                newest = shared_height
             if not branch:
                 continue
-            below = self._ours(parse_header(branch[0]).previous)
+            below = self._our_block(parse_header(branch[0]).previous)
             if below is None:
                 raise FetchError("shows headers that follow no block of ours")
             fork = below.height
             newest = fork + len(branch)
             if self._is_heavier(fork, branch):
-                self._check(one, below, branch)
+                self._check(source, below, branch)
                 self._adopt(fork, branch)
                 branch = []
                 top = newest
@@ -184,37 +168,52 @@ class Follower:
             raise FetchError(f"is {top - newest} blocks behind what was proven to us")
         return newest
 
-    def _ours(self, hash: str) -> Block | None:
+    def _drop_ours(self, branch: list[bytes]) -> int | None:
+        """Drops the first headers that are ours too; the height of the last one, None for none."""
+        height = None
+        while branch:
+            block = self._our_block(parse_header(branch[0]).hash)
+            if block is None:
+                break
+            height = block.height
+            del branch[0]
+        return height
+
+    def _our_block(self, hash: str) -> Block | None:
         return self._db.row(blocks.OF_HASH, hash=hash)
 
     def _is_heavier(self, fork: int, branch: Sequence[bytes]) -> bool:
-        ours = [_header_of(row) for row in self._db.rows(blocks.ABOVE, height=fork)]
-        return work_of([parse_header(raw) for raw in branch]) > work_of(ours)
+        rows = self._db.rows(blocks.ABOVE, height=fork)
+        our_work = work_of(_header_of(row) for row in rows)
+        return work_of(parse_header(raw) for raw in branch) > our_work
 
-    def _check(self, one: BlockSource, below: Block, branch: Sequence[bytes]) -> None:
+    def _check(
+        self, source: BlockSource, below: Block, branch: Sequence[bytes]
+    ) -> None:
         """Raises ProofFailed unless each header may follow the one before, or `below`."""
 
-        def period_first(height: int) -> Header:
+        def header_at(height: int) -> Header:
             row = self._db.row(blocks.AT, height=height)
             if row:
                 return _header_of(row)
-            return check_header(one.header_at(height), self._network.max_target_bits)
+            raw = source.header_at(height)
+            return check_header(raw, self._network.max_target_bits)
 
-        check_headers(
-            self._network, branch, _header_of(below), below.height, period_first
-        )
+        check_headers(self._network, branch, _header_of(below), below.height, header_at)
 
     def _adopt(self, fork: int, branch: Sequence[bytes]) -> None:
         """Puts the branch above `fork` in one transaction, unless our chain has moved on since."""
         with self._db.write():
             meta.lock(self._db)
             row = self._db.row(blocks.AT, height=fork)
-            follows = row and row.hash == parse_header(branch[0]).previous
-            if not (follows and self._is_heavier(fork, branch)):
+            if not row or row.hash != parse_header(branch[0]).previous:
                 return
-            if left := len(self._db.rows(blocks.ABOVE, height=fork)):
+            if not self._is_heavier(fork, branch):
+                return
+            dropped = len(self._db.rows(blocks.ABOVE, height=fork))
+            if dropped:
                 log.warning(
-                    "reorganised: %d blocks above %d left the best chain", left, fork
+                    "reorganised: %d blocks above %d left the best chain", dropped, fork
                 )
                 self._undo(fork)
                 self._db.run(blocks.CUT, height=fork)

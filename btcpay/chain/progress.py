@@ -1,4 +1,4 @@
-"""The part of the chain that is known and read, and the money that depends on it."""
+"""How much of the chain is known and read, and whether any money depends on it."""
 
 import math
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from storage.database import Database
 from storage.queries import blocks
 from storage.queries.invoices import LATELY
 
-# Of the hour's calls: kept for headers and the mempool while many blocks are to be read.
+# A third of the hour's calls is kept for headers and the mempool while many blocks are to be read.
 KEPT_PART = 3
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The best block that we know, and how many blocks up to it are still to be read."""
+    """The best block that we know; `behind` blocks up to it are still to be read."""
 
     height: int
     mined_at: datetime
@@ -38,7 +38,7 @@ class KnownBlocks(Protocol):
 
 
 def progress_of(db: Database, now: datetime) -> Progress | None:
-    """None until a first header is kept: when a merchant is made, or at the next check."""
+    """None until a first header is kept: when a merchant is added, or at the next check."""
     row = db.row(blocks.PROGRESS, finished_after=to_ms(now - LATELY))
     if row is None:
         return None
@@ -46,7 +46,7 @@ def progress_of(db: Database, now: datetime) -> Progress | None:
 
 
 def progress_from_row(db: Database, row: KnownBlocks) -> Progress | None:
-    """The progress that a row says; None before the first header."""
+    """None until a first header is kept."""
     if row.height is None or row.mined_at is None:
         return None
     behind = row.behind
@@ -56,14 +56,15 @@ def progress_from_row(db: Database, row: KnownBlocks) -> Progress | None:
 
 
 def hours_to_read(behind: int, per_hour: int) -> int:
-    """The hours that so many blocks take with that budget, at one call for each."""
-    return math.ceil(behind / (per_hour - per_hour / KEPT_PART))
+    """The hours, rounded up, to read so many blocks with `per_hour` calls: one for each block."""
+    calls_for_blocks = per_hour - per_hour / KEPT_PART
+    return math.ceil(behind / calls_for_blocks)
 
 
 def is_at_stake(db: Database, now: datetime) -> bool:
-    """True if any money may come, go, or go back; otherwise no block is read."""
-    of_invoices = db.only(blocks.AT_STAKE, finished_after=to_ms(now - LATELY))[0]
-    return bool(of_invoices) or _is_needed_by_parts(db)
+    """True if any money may come, go, or go back; if not, no block is read."""
+    row = db.only(blocks.AT_STAKE, finished_after=to_ms(now - LATELY))
+    return bool(row[0]) or _is_needed_by_parts(db)
 
 
 def _is_needed_by_parts(db: Database) -> bool:
@@ -71,7 +72,8 @@ def _is_needed_by_parts(db: Database) -> bool:
 
 
 def first_needed_ms(db: Database) -> int | None:
-    """When the first block could be needed: money was asked for, or a part began; None before."""
-    times = [db.only(blocks.FIRST_INVOICE)[0]]
-    times += [part.first_needed_ms(db) for part in hooks.of(hooks.Blocks)]
-    return min((ms for ms in times if ms is not None), default=None)
+    """The time of the first invoice, or from which a part needs blocks; None before both."""
+    times_ms = [db.only(blocks.FIRST_INVOICE)[0]]
+    times_ms += [part.first_needed_ms(db) for part in hooks.of(hooks.Blocks)]
+    known_ms = [time_ms for time_ms in times_ms if time_ms is not None]
+    return min(known_ms, default=None)

@@ -1,7 +1,7 @@
-"""The protocols of sources, which show the chain and the mempool: a new one implements these.
+"""The protocols that every source of the chain implements.
 
-A `BlockSource` shows headers and whole blocks; an `Explorer` (explorers/esplora.py) also what waits
-for an address.
+A `BlockSource` shows headers and whole blocks. An `Explorer` (explorers/esplora.py) also shows what
+waits for an address. A `Listener` hears announced transactions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,30 +17,33 @@ from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import FetchError, ProofFailed
 from btcpay.values.networks import Known
 
-# Errors after which a question goes to the next source.
+# Errors after which the next source is asked.
 FAILURES = (FetchError, ProofFailed)
-MAX_INPUTS = 100  # inputs kept of a waiting transaction: enough to notice a replacement
-MAX_BLOCKS_BEHIND = 2  # blocks come in bunches; a source three behind is stuck
+# So many inputs of a waiting transaction are kept: enough to notice a replacement.
+MAX_INPUTS = 100
+# Blocks come in bunches, but a source that is three behind is stuck.
+MAX_BLOCKS_BEHIND = 2
 
 
 class SourceExcluded(FetchError):
-    """The source is not asked any more, since it refused or failed too often in this run."""
+    """The source refused, or failed too often, and is not asked any more in this run."""
 
 
 class BudgetSpent(FetchError):
-    """Its calls for the hour, or its time in this run, are spent."""
+    """The source's calls for the hour are spent, or its time in this run."""
 
 
 class WrongNetwork(FetchError):
-    """It shows the chain of another network."""
+    """The source shows the chain of another network."""
 
 
 @dataclass(frozen=True)
 class Allowance:
     """The calls that a run may spend.
 
-    `per_hour` is the quota of one explorer, as a second one is a reserve. `left` is the most that
-    any has left; at `minutely` calls that lasts until the calls of the past hour come back.
+    `per_hour` is the quota of one explorer, since a second one is a reserve. `left` is the most
+    calls that any of them has left. `minutely` calls may be spent in each minute until the calls of
+    the past hour are free again.
     """
 
     per_hour: int
@@ -52,10 +55,10 @@ UNLIMITED = Allowance(10**9, 10**9, 10**9)
 
 
 class BlockSource(Protocol):
-    """Shows a chain, of which nothing is believed. Raises FetchError when it does not answer.
+    """Shows a chain; its callers believe none of it. Raises FetchError if it does not answer.
 
-    `host` is what may be shown of its address. `calls` counts questions, `bytes_read` the answers;
-    nothing is asked after `until_s` of `time.monotonic()`.
+    `host` is the part of its address that may be shown. `calls` counts questions, and `bytes_read`
+    the bytes of the answers. It asks nothing after `until_s` of `time.monotonic()`.
     """
 
     host: str
@@ -64,19 +67,21 @@ class BlockSource(Protocol):
     until_s: float
 
     def tip_height(self) -> int:
-        """Height of its best block, by its own word."""
+        """The height of its best block, as it claims."""
 
     def headers_after(self, locator: Sequence[Known]) -> Iterator[list[bytes]]:
-        """Headers of its best chain, ascending, some at a time, up to its tip.
+        """Headers of its best chain in ascending order, some at a time, up to its tip.
 
-        The first follows a block of the locator: ours, the newest first, with gaps, down to the
-        first that we keep. Some may be ours too. None when our newest block is its tip.
+        The first follows a block of the locator, which has blocks of ours: the newest first, with
+        gaps, down to the first that we keep. Some headers may be ours too. There are none if our
+        newest block is its tip.
         """
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
         """The last header that is not younger than `at`, and as many as `below` under it.
 
-        Ascending, with the height of the last one; the very first header if all are younger.
+        They ascend; the height is that of the last one. It is the chain's first header if all are
+        younger.
         """
 
     def header_at(self, height: int) -> bytes:
@@ -87,12 +92,12 @@ class BlockSource(Protocol):
 
 
 def fetch_proven_block(source: BlockSource, hash: str) -> ProvenBlock:
-    """The whole block, which its header proves. Raises FetchError, ProofFailed."""
+    """The whole block, proven by its header. Raises FetchError, ProofFailed."""
     return prove_block(source.raw_block(hash), hash)
 
 
 class Mempool(NamedTuple):
-    """Outputs that wait, as `host` showed them; unless `is_whole`, more may wait unlisted."""
+    """Waiting outputs, as `host` showed them; more may wait unless `is_whole`."""
 
     outputs: list[SeenOutput]
     is_whole: bool
@@ -100,7 +105,7 @@ class Mempool(NamedTuple):
 
 
 class Explorer(BlockSource, Protocol):
-    """Knows addresses, too: these answers are sightings, never proofs.
+    """Also knows addresses. What it says of them is a sighting, never a proof.
 
     Its calls are counted by its `name`. `left_alone`: the reason not to ask it, or "".
     """
@@ -109,7 +114,7 @@ class Explorer(BlockSource, Protocol):
     exclusion_reason: str
 
     def block_hash(self, height: int) -> str:
-        """The hash of its block at this height, by its own word."""
+        """The hash of its block at this height, as it claims."""
 
     def require_chain(self, known_height: int) -> tuple[int, bytes]:
         """Its tip's height and header. Raises FetchError if that is lower than `known_height`.
@@ -118,7 +123,7 @@ class Explorer(BlockSource, Protocol):
         """
 
     def mempool(self, address: str, script: bytes) -> Mempool:
-        """The waiting outputs that pay `script`, the address's scriptPubKey."""
+        """The waiting outputs that pay `script`, the scriptPubKey of `address`."""
 
     def is_used(self, address: str) -> bool:
         """True if the chain or the mempool knows the address."""
@@ -126,7 +131,10 @@ class Explorer(BlockSource, Protocol):
 
 @dataclass(frozen=True)
 class AnnouncedTx:
-    """A waiting transaction, the last peer that announced it, and the time when it counted."""
+    """A waiting transaction that enough peers announced.
+
+    `host` is the last of these, `at` the time when it announced it.
+    """
 
     raw: bytes
     host: str
@@ -134,21 +142,26 @@ class AnnouncedTx:
 
     @cached_property
     def contents(self) -> BlockContents:
-        """The transaction as the only one of a block. Raises DecodeError."""
-        return scan_block(bytes(HEADER_BYTES) + b"\x01" + self.raw)
+        """The transaction, scanned as the only one of a block. Raises DecodeError."""
+        empty_header = bytes(HEADER_BYTES)
+        one_transaction = b"\x01"
+        return scan_block(empty_header + one_transaction + self.raw)
 
 
 class Listener(Protocol):
-    """Hears the transactions that sources announce, once it is told to."""
+    """Hears the transactions that sources announce."""
 
     def listen(self, is_wanted: bool) -> None:
-        """Called again and again; `is_wanted`: transactions will be taken, late ones too."""
+        """Starts and goes on listening; it is called again and again.
+
+        `is_wanted`: transactions will be taken, also those that were announced before.
+        """
 
     def take(self) -> Sequence[AnnouncedTx]:
         """The announced transactions that were not taken yet, each once."""
 
     def replaces(self, new: bytes, old: bytes) -> bool:
-        """True if more sources announce `new` than `old`, a transaction that spends the same coin.
+        """True if more sources announce `new` than `old`, which spends the same coin.
 
-        If not, `new` can be taken once more when another source announces it.
+        If not, `new` can be taken once more after another source announces it.
         """

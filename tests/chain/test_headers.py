@@ -11,7 +11,8 @@ import pytest
 
 from btcpay.bitcoin.header import Header, bits_of, build_header, parse_header, target_of
 from btcpay.chain.explorers.pool import Explorers
-from btcpay.chain.follow import Follower, add_header, check_headers, work_of
+from btcpay.chain.follow import Follower, add_header
+from btcpay.chain.headers import check_headers, work_of
 from btcpay.http import http_client
 from btcpay.proofs.verify import check_header
 from btcpay.values.errors import ExplorerError, ProofFailed

@@ -188,7 +188,7 @@ def false_block(peer: FakePeer, sock: socket.socket, command: str, body: bytes) 
 
 def deafen(listener: PeerListener) -> None:
     """Ends all connections and threads of a listener, which a command has until it ends."""
-    for ear in listener._ears:
-        ear.off.set()
-        if ear.connection:
-            ear.connection.close()
+    for peer in listener._peers:
+        peer.stop.set()
+        if peer.connection:
+            peer.connection.close()

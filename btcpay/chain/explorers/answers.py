@@ -1,4 +1,4 @@
-"""Esplora's JSON, read as far as it is used: pages of headers, and of an address's transactions.
+"""Parses the JSON of Esplora that we use: pages of headers, and of an address's transactions.
 
 Any other shape is refused. Source: Blockstream/esplora API.md; mempool.space adds `extras` to
 blocks.
@@ -25,45 +25,45 @@ MAX_HEIGHT = 100_000_000
 MAX_VOUT = 0xFFFFFFFF
 # Bytes of a page's values in memory: an array of empty ones takes thirty times its length.
 MAX_PAGE_WEIGHT = 32_000_000
-_WEIGHTS = {
-    b"{": 256,
-    b"[": 112,
-    b",": 112,
-    b":": 128,
-}  # at most, for the value that each begins
-_BYTE_WEIGHT = 4  # one character beyond 16 bits makes all of its text so large
+# At most so many bytes for the value that begins with each sign.
+_SIGN_WEIGHTS = {b"{": 256, b"[": 112, b",": 112, b":": 128}
+_BYTE_WEIGHT = (
+    4  # one character beyond 16 bits makes each character of its text so large
+)
 # electrs shows ten blocks in 4 kB, mempool.space fifteen with `extras` in 100 kB.
 MAX_HEADERS_BYTES = 1_000_000
-# Of a page of transactions: 75 of ordinary size are some 200 kB, half of which is cut as it comes.
-# A single one that pays three thousand others is a megabyte.
+# 75 transactions of ordinary size are some 200 kB, half of which is cut while it arrives. A single
+# one that pays three thousand others is a megabyte.
 MAX_PAGE_BYTES = 16_000_000
 MAX_PAGE_KEPT_BYTES = 3_000_000
 # Servers cap the list, electrs at 50, others lower; a shorter list is complete.
 WHOLE_BELOW = 25
-MAX_PARTS = 15_000  # outputs and inputs of one address
+MAX_COINS = 15_000  # outputs and inputs of one address
 
 
 class ShownHeader(NamedTuple):
-    """The 80 bytes of a header, and its height by the explorer's word."""
+    """The 80 bytes of a header, and the height that the explorer claims for it."""
 
     height: int
     raw: bytes
 
 
 def headers_to(height: int | None) -> Response[list[ShownHeader]]:
-    """A page of headers that ends at `height`, or anywhere when None: ascending, and linked."""
-    return Response(partial(_parse, partial(_headers, height)), MAX_HEADERS_BYTES)
+    """A page of headers that ends at `height`, or anywhere if None: ascending and linked."""
+    read = partial(_read_headers, height)
+    return Response(partial(_parse, read), MAX_HEADERS_BYTES)
 
 
 def mempool_page(script: bytes) -> Response[Mempool]:
     """A page of an address's mempool: the outputs that pay `script`, its scriptPubKey."""
-    read = partial(_mempool, script.hex())
+    read = partial(_read_mempool, script.hex())
     return Response(partial(_parse, read), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES)
 
 
-def count_coins(mempool: Mempool) -> int:
-    inputs = {output.txid: len(output.inputs) for output in mempool.outputs}
-    return len(mempool.outputs) + sum(inputs.values())
+def coins_in(mempool: Mempool) -> int:
+    """The number of its outputs, and of the inputs of their transactions."""
+    inputs_by_txid = {output.txid: len(output.inputs) for output in mempool.outputs}
+    return len(mempool.outputs) + sum(inputs_by_txid.values())
 
 
 def _require(holds: bool, answered: str) -> None:
@@ -74,11 +74,13 @@ def _require(holds: bool, answered: str) -> None:
 def _parse(read: Callable[[list[Any]], T], body: bytes) -> T:
     """The result of `read` for a list of values, if memory has room for them."""
     weight = _BYTE_WEIGHT * len(body)
-    weight += sum(body.count(sign) * each for sign, each in _WEIGHTS.items())
+    for sign, sign_weight in _SIGN_WEIGHTS.items():
+        weight += body.count(sign) * sign_weight
     _require(weight <= MAX_PAGE_WEIGHT, "more values than one page can hold")
     try:
-        # Only ASCII is looked for. Read as Latin-1, no other character makes a text larger.
-        return read(_list(json.loads(body.decode("latin-1"))))
+        # We look for ASCII only. Read as Latin-1, no other character makes a text larger.
+        values = _list(json.loads(body.decode("latin-1")))
+        return read(values)
     except (
         LookupError,
         TypeError,
@@ -107,30 +109,38 @@ def _number(value: Any, most: int) -> int:
     return value
 
 
-def _headers(height: int | None, blocks: list[Any]) -> list[ShownHeader]:
-    """Each has the hash that is shown, so that its other values need no look."""
-    shown = list[ShownHeader]()
-    before = ""
-    for block in sorted(blocks, key=lambda block: _number(block["height"], MAX_HEIGHT)):
-        links = block.get("previousblockhash") or NULL_TXID, block["merkle_root"]
-        numbers = (block[name] for name in ("timestamp", "bits", "nonce"))
-        raw = build_header(block["version"], *links, *numbers)
+def _height(block: Any) -> int:
+    return _number(block["height"], MAX_HEIGHT)
+
+
+def _read_headers(height: int | None, blocks: list[Any]) -> list[ShownHeader]:
+    """The headers, each with the hash that is shown; so its other values need no check."""
+    headers = list[ShownHeader]()
+    last_hash = ""
+    for block in sorted(blocks, key=_height):
+        raw = build_header(
+            block["version"],
+            block.get("previousblockhash") or NULL_TXID,
+            block["merkle_root"],
+            block["timestamp"],
+            block["bits"],
+            block["nonce"],
+        )
         header = parse_header(raw)
         _require(header.hash == block["id"], "a header that is not its hash's")
-        follows = not shown or (shown[-1].height + 1, before) == (
-            block["height"],
-            header.previous,
-        )
-        _require(follows, "headers that are no chain")
-        shown.append(ShownHeader(block["height"], raw))
-        before = header.hash
-    is_asked = bool(shown) and height in (None, shown[-1].height)
-    _require(is_asked, "other headers than were asked for")
-    return shown
+        if headers:
+            is_next = block["height"] == headers[-1].height + 1
+            is_linked = header.previous == last_hash
+            _require(is_next and is_linked, "headers that are no chain")
+        headers.append(ShownHeader(block["height"], raw))
+        last_hash = header.hash
+    ends_right = bool(headers) and height in (None, headers[-1].height)
+    _require(ends_right, "other headers than were asked for")
+    return headers
 
 
-def _waits(tx: Any) -> bool:
-    """True unless it is in a block; every transaction has an id, and says that."""
+def _is_waiting(tx: Any) -> bool:
+    """True if it is in no block. Every transaction must have an id and a status."""
     _text(tx["txid"], _HASH)
     is_confirmed = tx["status"]["confirmed"]
     if type(is_confirmed) is not bool:
@@ -138,42 +148,50 @@ def _waits(tx: Any) -> bool:
     return not is_confirmed
 
 
-def _mempool(script: str, txs: list[Any]) -> Mempool:
-    """Each transaction once, without those that have come into a block meanwhile."""
-    waiting = {tx["txid"]: _paid(tx, script) for tx in txs if _waits(tx)}
-    outputs = [output for paid in waiting.values() for output in paid]
+def _read_mempool(script: str, txs: list[Any]) -> Mempool:
+    """The outputs to the script of each transaction that is in no block yet, once."""
+    outputs_by_txid = {
+        tx["txid"]: _read_outputs(tx, script) for tx in txs if _is_waiting(tx)
+    }
+    outputs = [output for own in outputs_by_txid.values() for output in own]
     sats = sum(output.amount_sats for output in outputs)
     _require(sats <= MAX_MONEY_SATS, "more money than can exist")
-    mempool = Mempool(outputs, len(txs) < WHOLE_BELOW)
-    _require(
-        count_coins(mempool) <= MAX_PARTS,
-        f"more than {MAX_PARTS} outputs for one address",
-    )
+    mempool = Mempool(outputs, is_whole=len(txs) < WHOLE_BELOW)
+    is_small = coins_in(mempool) <= MAX_COINS
+    _require(is_small, f"more than {MAX_COINS} outputs for one address")
     return mempool
 
 
-def _paid(tx: Any, script: str) -> list[SeenOutput]:
-    """Its outputs to the script; 0 satoshis are no money."""
-    outputs = [
-        (_text(one["scriptpubkey"], _HEX), _number(one["value"], MAX_MONEY_SATS))
-        for one in _list(tx["vout"])
-    ]
-    _require(
-        sum(sats for _, sats in outputs) <= MAX_MONEY_SATS,
-        "outputs of more than can exist",
-    )
-    coins = [
-        f"{_text(one['txid'], _HASH)}:{_number(one['vout'], MAX_VOUT)}"
-        for one in _list(tx["vin"])
-    ]
-    inputs = tuple(coins) if len(coins) <= MAX_INPUTS else ()
-    return [
-        SeenOutput(tx["txid"], vout, sats, inputs=inputs)
-        for vout, (to, sats) in enumerate(outputs)
-        if to == script and sats
-    ]
+def _read_outputs(tx: Any, script: str) -> list[SeenOutput]:
+    """The transaction's outputs to the script, without those of 0 satoshis."""
+    inputs = _read_inputs(tx)
+    outputs: list[SeenOutput] = []
+    total_sats = 0
+    for vout, output in enumerate(_list(tx["vout"])):
+        output_script = _text(output["scriptpubkey"], _HEX)
+        sats = _number(output["value"], MAX_MONEY_SATS)
+        total_sats += sats
+        if output_script == script and sats:
+            outputs.append(SeenOutput(tx["txid"], vout, sats, inputs=inputs))
+    _require(total_sats <= MAX_MONEY_SATS, "outputs of more than can exist")
+    return outputs
+
+
+def _read_inputs(tx: Any) -> tuple[str, ...]:
+    """The coins that it spends, as txid:vout; empty if they are too many to keep."""
+    coins: list[str] = []
+    for tx_in in _list(tx["vin"]):
+        txid = _text(tx_in["txid"], _HASH)
+        vout = _number(tx_in["vout"], MAX_VOUT)
+        coins.append(f"{txid}:{vout}")
+    if len(coins) > MAX_INPUTS:
+        return ()
+    return tuple(coins)
+
+
+def _read_history(txs: list[Any]) -> list[bool]:
+    return [_is_waiting(tx) for tx in txs]
 
 
 # A page of an address's transactions: True for each that waits.
-_history = partial(_parse, lambda txs: [_waits(tx) for tx in txs])
-HISTORY = Response(_history, MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES)
+HISTORY = Response(partial(_parse, _read_history), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES)

@@ -1,4 +1,4 @@
-"""One explorer's endpoint, asked within its quota and its time, and never after a refusal."""
+"""One explorer's endpoint, which is asked within its quota and its time, until it refuses."""
 
 import math
 import threading
@@ -13,23 +13,22 @@ from btcpay.values.errors import BadStatus, FetchError
 from btcpay.values.networks import Network
 from btcpay.values.times import iso
 
-REQUEST_TIMEOUT_S = (
-    20  # for a whole answer; public explorers take several seconds when busy
-)
+# For a whole answer. Public explorers take several seconds if they are busy.
+REQUEST_TIMEOUT_S = 20
 TEXT = http_client.Response(bytes, max_bytes=4096)  # a height, a hash or a header
-# A hundred outputs and inputs of each address are free; one run holds no more than 30,000 others.
-FEW_PARTS = 100
-MOST_PARTS = 30_000
-TOO_MANY = (403, 429)  # some answer "forbidden" to a client that they have banned
+# One run holds at most 30,000 outputs and inputs, beside a hundred of each address.
+FEW_COINS = 100
+MOST_COINS = 30_000
+REFUSALS = (403, 429)  # some answer "forbidden" to a client that they have banned
 MOST_CHAIN_S = 60.0  # of a run, for all questions about the chain: headers and blocks
 T = TypeVar("T")
 
 
 class Endpoint:
-    """One explorer's address for questions. Thread safe.
+    """One explorer's address for questions. Thread-safe.
 
-    `bytes_read` counts bodies, whole or not; `left_alone` is the reason not to ask, or "".
-    `on_headers` gets the headers of every answer. For the rest see BlockSource.
+    `bytes_read` counts bodies, whole or not; `exclusion_reason` is the reason not to ask, or "".
+    `on_headers` gets the headers of every answer. For the other fields see BlockSource.
     """
 
     def __init__(
@@ -43,22 +42,25 @@ class Endpoint:
         self.network = network
         self.name = endpoint_name(url)
         self.host = str(urlsplit(url).hostname)
-        self.calls = self.bytes_read = 0
+        self.calls = 0
+        self.bytes_read = 0
         self.until_s = math.inf
-        until = quota and quota.rests_until(self.name)
-        self.exclusion_reason = (
-            f"asked to be left alone, and is until {iso(until)}" if until else ""
-        )
+        self.exclusion_reason = ""
+        rests_until = quota and quota.rests_until(self.name)
+        if rests_until:
+            self.exclusion_reason = (
+                f"asked to be left alone, and is until {iso(rests_until)}"
+            )
         self._url = url
         self._session = session
         self._quota = quota
         self._on_headers = on_headers
-        self._turn = threading.Lock()
-        self._parts = 0
+        self._long_answers = threading.Lock()
+        self._coins = 0
         self._chain_s = 0.0
         self._lock = threading.Lock()
 
-    def read(
+    def fetch(
         self,
         path: str,
         response: http_client.Response[T],
@@ -67,51 +69,57 @@ class Endpoint:
     ) -> T:
         """The answer, parsed. Raises FetchError, and the errors of `response.parse`.
 
-        `is_look`: the question is about an address, and uses up no time of headers and blocks; a
-        restore asks about hundreds.
+        `is_look`: the question is about an address, and does not count to the time for headers and
+        blocks. A restore asks about hundreds.
         """
         if self.exclusion_reason:
             raise SourceExcluded(self.exclusion_reason)
         began_s = time.monotonic()
-        left_s = min(
-            self.until_s - began_s,
-            math.inf if is_look else MOST_CHAIN_S - self._chain_s,
-        )
+        left_s = self.until_s - began_s
+        if not is_look:
+            left_s = min(left_s, MOST_CHAIN_S - self._chain_s)
         if left_s <= 0:
             raise BudgetSpent("has used up its time in this run")
         if self._quota:
             self._quota.take(self.name)
         with self._lock:
             self.calls += 1
-        url = self._url + path
-        timeout_s = min(timeout_s, left_s)
         try:
             return self._session.get(
-                url, timeout_s, response, self._on_headers, self._turn, self._count
+                self._url + path,
+                min(timeout_s, left_s),
+                response,
+                self._on_headers,
+                self._long_answers,
+                self._count_bytes,
             )
         except BadStatus as error:
-            if error.status in TOO_MANY:
-                self._refused(error)
+            if error.status in REFUSALS:
+                self._note_refusal(error)
             raise
         finally:
-            with self._lock:
-                self._chain_s += 0 if is_look else time.monotonic() - began_s
+            if not is_look:
+                with self._lock:
+                    self._chain_s += time.monotonic() - began_s
 
-    def _refused(self, error: BadStatus) -> None:
+    def _note_refusal(self, error: BadStatus) -> None:
         """Notes a refusal, once for all calls that were under way."""
         with self._lock:
-            known = self.exclusion_reason
+            earlier_reason = self.exclusion_reason
             self.exclusion_reason = "asked to be left alone"
-        if self._quota and not known:
+        if self._quota and not earlier_reason:
             self._quota.note_refusal(self.name, error.retry_after_s)
 
-    def _count(self, size: int) -> None:
+    def _count_bytes(self, size: int) -> None:
         with self._lock:
             self.bytes_read += size
 
-    def weigh(self, parts: int) -> None:
-        """Counts an address's outputs and inputs: a run stores those of many. Raises FetchError."""
+    def count_coins(self, coins: int) -> None:
+        """Counts an address's outputs and inputs. Raises FetchError if they are too many.
+
+        A run stores those of many addresses.
+        """
         with self._lock:
-            self._parts += max(0, parts - FEW_PARTS)
-            if self._parts > MOST_PARTS:
-                raise FetchError(f"showed more than {MOST_PARTS} outputs in one run")
+            self._coins += max(0, coins - FEW_COINS)
+            if self._coins > MOST_COINS:
+                raise FetchError(f"showed more than {MOST_COINS} outputs in one run")

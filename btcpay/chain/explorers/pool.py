@@ -1,4 +1,4 @@
-"""Opens the explorers: asked as one, within their quota, and with their costs counted."""
+"""The pool of explorers, which are asked within their quota while their calls are counted."""
 
 import time
 from collections import Counter
@@ -10,6 +10,7 @@ from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.pool import Pool
 from btcpay.chain.sources import Allowance, Explorer, Mempool
 from btcpay.http import http_client
+from btcpay.http.clock_skew import ClockSkew
 from btcpay.settings.settings import Settings
 from btcpay.values.networks import Network
 from storage.database import Database
@@ -26,44 +27,52 @@ class Explorers(Pool[Explorer]):
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._quota = quota
-        self._told = Counter[tuple[str, str]]()
-        super().__init__(
-            lambda skew: [
+        self._noted = Counter[tuple[str, str]]()
+
+        def open_all(skew: ClockSkew) -> list[Esplora]:
+            return [
                 Esplora(network, url, session, quota, skew.on_headers) for url in urls
-            ],
-            quota.db.close
-            if quota
-            else lambda: None,  # the thread's, which counts calls
-            pause,
-        )
+            ]
+
+        def close_connection() -> None:
+            # That of the question's thread, which counts its calls.
+            if quota:
+                quota.db.close()
+
+        super().__init__(open_all, close_connection, pause)
 
     def mempool(self, address: str, script: bytes) -> Mempool:
-        return self.ask(lambda one: one.mempool(address, script))
+        return self.ask(lambda explorer: explorer.mempool(address, script))
 
     def is_used(self, address: str) -> bool:
-        return self.ask(lambda one: one.is_used(address))
+        return self.ask(lambda explorer: explorer.is_used(address))
 
     def require_chain(self, known_height: int) -> tuple[int, bytes]:
-        """From now on asks no explorer that is behind, as it would not show the latest payments."""
-        found, tip = self.ask(lambda one: (one, one.require_chain(known_height)))
-        self.expect(tip[0], {found: tip[0]})
+        """The height and the header of the tip.
+
+        From now on explorers that are behind it are not asked, as they lack the latest payments.
+        """
+
+        def tip_of(explorer: Explorer) -> tuple[Explorer, tuple[int, bytes]]:
+            return explorer, explorer.require_chain(known_height)
+
+        explorer, tip = self.ask(tip_of)
+        height, _ = tip
+        self.expect(height, {explorer: height})
         return tip
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        """Counts the questions and failures since the last time that this was called."""
+        """Stores the number of calls and failures since this was last called."""
         totals = Counter[tuple[str, str]]()
-        for place in self._places():
-            totals["explorer_calls", place.one.host] += place.one.calls
-            totals["explorer_failures", place.one.host] += place.failed
+        for entry in self._entries:
+            host = entry.source.host
+            totals["explorer_calls", host] += entry.source.calls
+            totals["explorer_failures", host] += entry.failures
         with db.write():
             for (name, host), total in totals.items():
-                db.run(
-                    tallies.ADD,
-                    name=name,
-                    label=host,
-                    total=total - self._told[name, host],
-                )
-        self._told = totals
+                new = total - self._noted[name, host]
+                db.run(tallies.ADD, name=name, label=host, total=new)
+        self._noted = totals
 
     def allowance(self) -> Allowance:
         if self._quota is None:
@@ -74,9 +83,12 @@ class Explorers(Pool[Explorer]):
         """Ends a run, and forgets earlier refusals of explorers that refused nothing in it."""
         super().close()
         if self._quota:
-            self._quota.forget(
-                one.name for one in self.all if one.calls and not one.exclusion_reason
-            )
+            answered = [
+                explorer.name
+                for explorer in self.all
+                if explorer.calls and not explorer.exclusion_reason
+            ]
+            self._quota.forget(answered)
 
 
 def open_explorers(
@@ -85,6 +97,6 @@ def open_explorers(
     session: http_client.Session | None = None,
     urls: Sequence[str] | None = None,
 ) -> Explorers:
-    """All explorers of the settings, or those of `urls`; `session` keeps connections over runs."""
+    """All explorers of the settings, or those at `urls`; `session` keeps connections over runs."""
     session = session or http_client.Session(proxy=settings.proxy)
     return Explorers(settings.network, urls or settings.explorers, session, quota)

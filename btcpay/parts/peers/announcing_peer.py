@@ -1,4 +1,4 @@
-"""The ear at one peer: the ids that it announced, the transactions that it sent, and its rests."""
+"""What one peer has announced and sent, and when its listener connects again."""
 
 import threading
 import time
@@ -8,64 +8,77 @@ from btcpay.parts.peers.connection import Connection
 from btcpay.values.errors import FetchError
 
 NOTED_FOR_S = 900.0
-MOST_KNOWN = 20_000  # ids of each peer; mainnet has a third of that in 15 minutes
-MOST_MINUTELY_BYTES = (
-    20_000_000  # of each peer; mainnet announces and sends half a million
-)
-# A peer whose connection ended rests; twice as long each time, unless it lasted.
+# Ids of one peer; mainnet has a third of that in 15 minutes.
+MAX_NOTED = 20_000
+# Bytes of one peer in a minute; mainnet announces and sends half a million.
+MAX_MINUTELY_BYTES = 20_000_000
+# A peer whose connection ended rests; twice as long each time, unless the connection lasted.
 FIRST_REST_S = 5.0
 LONGEST_REST_S = 600.0
 
 
 def is_outnumbered(
-    words: Sequence[Mapping[bytes, float]], old: bytes, new: bytes
+    announcements: Sequence[Mapping[bytes, float]], old: bytes, new: bytes
 ) -> bool:
     """True if more peers announce the transaction `new` than `old`. Pure.
 
-    `words`: for each peer, when it last announced each of the two; its last word counts. If none
-    announced the old one of late, nobody knows how many did: then more than half must say the new.
+    `announcements`: for each peer, when it last announced each of the two; the later one counts. If
+    no peer announced the old one of late, nobody knows how many did. Then more than half must
+    announce the new one.
     """
-    last = [max(word, key=word.__getitem__) for word in words if word]
-    needed = last.count(old) if any(old in word for word in words) else len(words) // 2
-    return last.count(new) > needed
+    latest = [max(times, key=times.__getitem__) for times in announcements if times]
+    if any(old in times for times in announcements):
+        rivals = latest.count(old)
+    else:
+        rivals = len(announcements) // 2
+    return latest.count(new) > rivals
 
 
 class AnnouncingPeer:
-    """One peer. `said`: by txid, oldest first, when it last announced it, in `time.monotonic()`.
+    """One peer. `announced_s`: by txid, oldest first, when it last announced it.
 
-    `has`: by txid, True once the peer has sent what it was asked for.
+    Times are those of `time.monotonic()`. `has_sent`: by txid, False once the peer was asked for
+    the transaction, True once it has sent it. `stop`: the peer is listened to no more.
     """
 
     def __init__(self, place: str) -> None:
         self.place = place
-        self.said: dict[bytes, float] = {}
-        self.has: dict[bytes, bool] = {}
-        self.off = threading.Event()
+        self.announced_s: dict[bytes, float] = {}
+        self.has_sent: dict[bytes, bool] = {}
+        self.stop = threading.Event()
         self.connection: Connection | None = None
-        self.rest_s = self.rests_until_s = 0.0
+        self.rests_until_s = 0.0
+        self._rest_s = 0.0
         self._minute = 0
         self._minutely_bytes = 0
 
     def note(self, announced: Sequence[bytes], now_s: float) -> None:
+        """Notes announced ids, and forgets old ones."""
         for txid in announced:
-            self.said.pop(txid, None)
-            self.said[txid] = now_s
-        while (oldest := next(iter(self.said), None)) and (
-            len(self.said) > MOST_KNOWN or self.said[oldest] < now_s - NOTED_FOR_S
-        ):
-            del self.said[oldest]
-            self.has.pop(oldest, None)
+            self.announced_s.pop(txid, None)
+            self.announced_s[txid] = now_s
+        while self.announced_s:
+            oldest = next(iter(self.announced_s))
+            is_old = self.announced_s[oldest] < now_s - NOTED_FOR_S
+            if not is_old and len(self.announced_s) <= MAX_NOTED:
+                return
+            del self.announced_s[oldest]
+            self.has_sent.pop(oldest, None)
 
-    def count(self, size: int) -> None:
+    def count_bytes(self, size: int) -> None:
+        """Counts what it sends. Raises FetchError if that is much more than there can be."""
         minute = int(time.monotonic() / 60)
         if minute != self._minute:
             self._minute = minute
             self._minutely_bytes = 0
         self._minutely_bytes += size
-        if self._minutely_bytes > MOST_MINUTELY_BYTES:
+        if self._minutely_bytes > MAX_MINUTELY_BYTES:
             raise FetchError("sends much more than there can be")
 
     def rest(self, lasted_s: float) -> None:
-        before_s = 0.0 if lasted_s > LONGEST_REST_S else self.rest_s
-        self.rest_s = min(max(before_s * 2, FIRST_REST_S), LONGEST_REST_S)
-        self.rests_until_s = time.monotonic() + self.rest_s
+        """Lets it rest after a connection that lasted so long."""
+        if lasted_s > LONGEST_REST_S:
+            self._rest_s = 0.0
+        rest_s = max(self._rest_s * 2, FIRST_REST_S)
+        self._rest_s = min(rest_s, LONGEST_REST_S)
+        self.rests_until_s = time.monotonic() + self._rest_s

@@ -1,4 +1,4 @@
-"""One connection to a node: greeted, and asked for one message at a time, within time and bytes."""
+"""One connection to a node: it greets the node, and reads its messages within time and bytes."""
 
 import random
 import socket
@@ -21,20 +21,21 @@ from btcpay.values.hosts import host_and_port, is_near
 from btcpay.values.networks import Network
 
 CONNECT_TIMEOUT_S = 5.0
-PROXIED_TIMEOUT_S = 30.0  # Tor needs many seconds for a new way
-GREETING_TIMEOUT_S = SEND_TIMEOUT_S = 10.0
-# Bounds of all other messages that a peer may send before its answer.
-MOST_BESIDE_BYTES = 8_000_000
-MOST_BESIDE = 20_000
+PROXIED_TIMEOUT_S = 30.0  # Tor needs many seconds for a new circuit
+GREETING_TIMEOUT_S = 10.0
+SEND_TIMEOUT_S = 10.0
+# A peer may send so much in other messages before its answer.
+MAX_OTHER_BYTES = 8_000_000
+MAX_OTHER_MESSAGES = 20_000
 _PIECE_BYTES = 65_536
 T = TypeVar("T")
 
 
 class Connection:
-    """`greeting` is the node's word about itself; `count` gets the number of bytes that came.
+    """`greeting` is what the node says of itself; `count` gets the number of bytes that came.
 
     `relay`: the node announces transactions. Hosts that are not near are reached through `proxy`, a
-    URL of socks5h:// or "", which looks names up, so that onion services work.
+    URL of socks5h:// or "". The proxy looks names up, so that onion services work.
     Its methods raise FetchError, or ProofFailed for garbled data; afterwards it is of no use.
     """
 
@@ -48,25 +49,9 @@ class Connection:
     ) -> None:
         self._magic = network.magic
         self._count = count
-        self._sending = threading.Lock()  # two threads may ask, while one of them reads
-        host, port = host_and_port(place)
-
-        def connect() -> socket.socket:
-            if proxy and not is_near(host):
-                return _through(proxy, host, port)
-            return connect_to(host, port, CONNECT_TIMEOUT_S)
-
-        try:
-            self._socket = run_within(
-                PROXIED_TIMEOUT_S if proxy else CONNECT_TIMEOUT_S, connect
-            )
-        except (
-            OSError,
-            UnicodeError,
-        ) as error:  # a name may be none that can be looked up
-            raise Unreachable(
-                f"cannot be reached: {getattr(error, 'strerror', error)}"
-            ) from None
+        # Two threads may send, while one of them reads.
+        self._send_lock = threading.Lock()
+        self._socket = _connect(place, proxy)
         try:
             self.greeting = self._greet(relay)
         except BaseException:
@@ -76,18 +61,19 @@ class Connection:
     def send(
         self, command: str, body: bytes = b"", timeout_s: float = SEND_TIMEOUT_S
     ) -> None:
+        raw = messages.message(self._magic, command, body)
         try:
-            with self._sending:
+            with self._send_lock:
                 self._socket.settimeout(timeout_s)
-                self._socket.sendall(messages.message(self._magic, command, body))
+                self._socket.sendall(raw)
         except OSError as error:
             raise Unreachable(f"takes nothing: {error.strerror or error}") from None
 
     def next(self, wanted: Collection[str], timeout_s: float) -> tuple[str, bytes]:
-        """The next message of these kinds, and its body."""
+        """The command and the body of the next message whose command is `wanted`."""
         end_s = time.monotonic() + timeout_s
-        beside = 0
-        for _ in range(MOST_BESIDE):
+        other_bytes = 0
+        for _ in range(MAX_OTHER_MESSAGES):
             raw = self._receive(messages.HEAD_BYTES, end_s)
             head = decode(partial(messages.parse_head, self._magic), raw)
             if head.command in wanted:
@@ -95,11 +81,12 @@ class Connection:
                 if messages.checksum(body) != head.checksum:
                     raise ProofFailed("sent a damaged message")
                 return head.command, body
-            beside += messages.HEAD_BYTES + head.size
-            if beside > MOST_BESIDE_BYTES:
+            other_bytes += messages.HEAD_BYTES + head.size
+            if other_bytes > MAX_OTHER_BYTES:
                 break
             if head.command == "ping":
-                self.send("pong", self._receive(head.size, end_s), _left_s(end_s))
+                nonce = self._receive(head.size, end_s)
+                self.send("pong", nonce, _left_s(end_s))
             else:
                 self._skip(head.size, end_s)
         raise FetchError("sends too much that was not asked for")
@@ -111,30 +98,31 @@ class Connection:
         self._socket.close()
 
     def _greet(self, relay: bool) -> Greeting:
-        """Each side says its version and confirms the other's."""
+        """Each side sends its version, and confirms the other's."""
         end_s = time.monotonic() + GREETING_TIMEOUT_S
-        self.send("version", messages.version_body(random.getrandbits(64), relay))
+        nonce = random.getrandbits(64)
+        self.send("version", messages.version_body(nonce, relay))
         _, body = self.next(("version",), GREETING_TIMEOUT_S)
         greeting = decode(messages.parse_version, body)
-        if not greeting.services & (
-            messages.NODE_NETWORK | messages.NODE_NETWORK_LIMITED
-        ):
+        serves_blocks = messages.NODE_NETWORK | messages.NODE_NETWORK_LIMITED
+        if not greeting.services & serves_blocks:
             raise FetchError("serves no blocks")
         self.send("verack")
         self.next(("verack",), _left_s(end_s))
         return greeting
 
     def _receive(self, size: int, end_s: float) -> bytes:
-        found = bytearray()
-        while len(found) < size:
-            found += self._piece(size - len(found), end_s)
-        return bytes(found)
+        data = bytearray()
+        while len(data) < size:
+            data += self._receive_piece(size - len(data), end_s)
+        return bytes(data)
 
     def _skip(self, size: int, end_s: float) -> None:
-        while size:
-            size -= len(self._piece(size, end_s))
+        left = size
+        while left:
+            left -= len(self._receive_piece(left, end_s))
 
-    def _piece(self, most: int, end_s: float) -> bytes:
+    def _receive_piece(self, most: int, end_s: float) -> bytes:
         try:
             self._socket.settimeout(_left_s(end_s))
             piece = self._socket.recv(min(most, _PIECE_BYTES))
@@ -146,25 +134,45 @@ class Connection:
         return piece
 
 
-def _through(proxy: str, host: str, port: int) -> socket.socket:
+def _connect(place: str, proxy: str) -> socket.socket:
+    """A connection to the node at `place` (host:port). Raises Unreachable, TimedOut."""
+    host, port = host_and_port(place)
+    timeout_s = CONNECT_TIMEOUT_S
+    if proxy:
+        timeout_s = PROXIED_TIMEOUT_S
+
+    def connect() -> socket.socket:
+        if proxy and not is_near(host):
+            return _connect_through(proxy, host, port)
+        return connect_to(host, port, CONNECT_TIMEOUT_S)
+
+    try:
+        return run_within(timeout_s, connect)
+    # UnicodeError: the name cannot be looked up.
+    except (OSError, UnicodeError) as error:
+        raise Unreachable(
+            f"cannot be reached: {getattr(error, 'strerror', error)}"
+        ) from None
+
+
+def _connect_through(proxy: str, host: str, port: int) -> socket.socket:
     socks = import_module("socks")  # PySocks, an extra that a socks5h:// setting needs
-    found = urlsplit(proxy)
-    at = (host, port)
-    way = (
-        socks.SOCKS5,
-        found.hostname,
-        found.port,
-        True,
-        found.username,
-        found.password,
+    parts = urlsplit(proxy)
+    connection: socket.socket = socks.create_connection(
+        (host, port),
+        timeout=PROXIED_TIMEOUT_S,
+        proxy_type=socks.SOCKS5,
+        proxy_addr=parts.hostname,
+        proxy_port=parts.port,
+        proxy_rdns=True,
+        proxy_username=parts.username,
+        proxy_password=parts.password,
     )
-    connected: socket.socket = socks.create_connection(
-        at, PROXIED_TIMEOUT_S, None, *way
-    )
-    return connected
+    return connection
 
 
 def _left_s(end_s: float) -> float:
+    """Seconds until then. Raises Unreachable if it is over."""
     left_s = end_s - time.monotonic()
     if left_s <= 0:
         raise Unreachable("took too long")
@@ -172,7 +180,7 @@ def _left_s(end_s: float) -> float:
 
 
 def decode(parse: Callable[[bytes], T], raw: bytes) -> T:
-    """Raises ProofFailed in place of DecodeError: garbled data is a lie."""
+    """Raises ProofFailed in place of DecodeError, since garbled data counts as a lie."""
     try:
         return parse(raw)
     except DecodeError as error:

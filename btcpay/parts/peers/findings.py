@@ -1,6 +1,6 @@
 """The doctor's lines about peers: when each last answered, its height, and who listens to them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from btcpay import hooks
@@ -17,64 +17,67 @@ from storage.statement import blank
 
 LATELY = timedelta(hours=1)
 REMEDY = "check that it runs and can be reached, or name another one in BLOCKTILL_PEERS"
-KNOWN = timedelta(
-    days=1
-)  # with `auto`, a peer that has not been good for so long is forgotten
+# With `auto`, a peer that has not been good for so long is forgotten.
+KNOWN_FOR = timedelta(days=1)
 
 
 def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Finding]:
     """From notes of the last checks; no peer is asked. Red if none answers: nothing gets paid."""
-    wanted = settings.peers
-    if not wanted:
+    if not settings.peers:
         return
     rows = {row.place: row for row in db.rows(PEERS)}
-
-    def good_since(at: datetime) -> list[str]:
-        return [one for one, row in rows.items() if (row.good_at or 0) >= to_ms(at)]
-
-    lately = good_since(
-        max(now - LATELY, meta.time(db, meta.Key.RAN_AT) or now - LATELY)
-    )
-    if wanted == (AUTO,):
-        wanted = tuple(lately or good_since(now - KNOWN))
-        if not wanted:
-            yield Finding(
-                "peers",
-                YELLOW,
-                "none was found yet",
-                "run `blocktill check`, and see its log",
-            )
-    good = set(lately).intersection(wanted)
+    last_check = meta.time(db, meta.Key.RAN_AT) or now - LATELY
+    lately = _good_since(rows, max(now - LATELY, last_check))
+    places: Sequence[str] = settings.peers
+    if places == (AUTO,):
+        places = lately or _good_since(rows, now - KNOWN_FOR)
+        if not places:
+            remedy = "run `blocktill check`, and see its log"
+            yield Finding("peers", YELLOW, "none was found yet", remedy)
+    good = set(lately).intersection(places)
     top = max((rows[place].height or 0 for place in good), default=0)
-    for place in wanted:
+    for place in places:
         row = rows.get(place) or blank(Peer)
-        if row.left_until and row.left_until > to_ms(now):
-            said = (
-                f"gave false answers, or none: not asked until {iso_ms(row.left_until)}"
-            )
-        elif place in good and (row.height or 0) < top - MAX_BLOCKS_BEHIND:
-            said = f"at block {row.height or 'unknown'}, behind the others, which are at {top}"
-        elif place in good:
+        trouble = _trouble(row, place in good, top, now)
+        if not trouble:
             ago_s = (to_ms(now) - (row.good_at or 0)) // 1000
-            yield Finding(
-                f"peer {place}", GREEN, f"at block {row.height}, {ago_s} s ago"
-            )
+            sentence = f"at block {row.height}, {ago_s} s ago"
+            yield Finding(f"peer {place}", GREEN, sentence)
             continue
-        else:
-            when = f"since {iso_ms(row.good_at)}" if row.good_at else "any check"
-            said = f"has not answered {when}"
-        is_lost = not good and row.good_at
-        yield Finding(f"peer {place}", RED if is_lost else YELLOW, said, REMEDY)
+        colour = YELLOW
+        if not good and row.good_at:
+            colour = RED
+        yield Finding(f"peer {place}", colour, trouble, REMEDY)
+    yield _listening(settings, db)
+
+
+def _good_since(rows: Mapping[str, Peer], at: datetime) -> list[str]:
+    return [place for place, row in rows.items() if (row.good_at or 0) >= to_ms(at)]
+
+
+def _trouble(row: Peer, is_good: bool, top: int, now: datetime) -> str:
+    """What is wrong with a peer; empty if nothing is. `top`: the height of the best one."""
+    if row.left_until and row.left_until > to_ms(now):
+        until = iso_ms(row.left_until)
+        return f"gave false answers, or none: not asked until {until}"
+    if is_good:
+        if (row.height or 0) >= top - MAX_BLOCKS_BEHIND:
+            return ""
+        height = row.height or "unknown"
+        return f"at block {height}, behind the others, which are at {top}"
+    if row.good_at:
+        return f"has not answered since {iso_ms(row.good_at)}"
+    return "has not answered any check"
+
+
+def _listening(settings: Settings, db: Database) -> Finding:
     if meta.get(db, meta.Key.LISTENS):
-        yield Finding("listening", GREEN, "the check stays, and listens")
-    else:
-        colour = GREEN if settings.explorers else YELLOW  # which show what waits
-        yield Finding(
-            "listening",
-            colour,
-            "the last check did not listen",
-            "`blocktill check --watch`",
-        )
+        return Finding("listening", GREEN, "the check stays, and listens")
+    colour = YELLOW
+    if settings.explorers:  # which show what waits
+        colour = GREEN
+    sentence = "the last check did not listen"
+    return Finding("listening", colour, sentence, "`blocktill check --watch`")
 
 
 HOOK = hooks.Findings(findings=findings)

@@ -1,6 +1,6 @@
-"""Listens to nodes of the network, which announce the ids of the transactions that wait.
+"""Listens to nodes of the network, which announce the ids of waiting transactions.
 
-Ids are noted at all times, since no node announces one twice; transactions are asked for only while
+Ids are noted at all times, since no node announces one twice. Transactions are asked for only while
 somebody wants them.
 """
 
@@ -24,25 +24,28 @@ from btcpay.values.networks import Network
 
 log = logging.getLogger(__name__)
 
-NEEDED = 2  # peers that must announce a transaction; one if only one is set
-SILENCE_S = 330.0  # nodes say at least a ping in two minutes, some in five
-MOST_ASKED = 5_000  # transactions of one message; a mempool may hold 300,000
-# Kept until it is taken; taken at once, since it may be ten times as large once it is read.
-MOST_HELD_BYTES = 8_000_000
-MOST_TAKEN_BYTES = 2_000_000
+# So many peers must announce a transaction; one is enough if only one peer is set.
+NEEDED = 2
+SILENCE_S = 330.0  # nodes send at least a ping in two minutes, some in five
+MAX_ASKED = 5_000  # transactions of one message; a mempool may hold 300,000
+# So many bytes are kept until they are taken, and so many are taken at once: transactions may be
+# ten times as large once they are parsed.
+MAX_HELD_BYTES = 8_000_000
+MAX_TAKEN_BYTES = 2_000_000
 BYTES_EACH = 300  # beside those of the transaction itself
 UNTIL_TAKEN_S = 0.1
-MOST_PEERS = 8
+MAX_PEERS = 8
 
 
 def size_of(announced: AnnouncedTx) -> int:
+    """The bytes of memory that it takes."""
     return len(announced.raw) + BYTES_EACH
 
 
 class PeerListener:
-    """Hears peers in threads of their own, once it is told to `listen`.
+    """Hears peers, each in a thread of its own, from the first call of `listen` on.
 
-    `choose` names peers (host:port), also in place of those that are gone; at least `needed` must
+    `choose` names peers (host:port), also in place of those that are gone. At least `needed` must
     announce a transaction. No more than 20 MB a minute of each is read, and 8 MB are held.
     """
 
@@ -63,128 +66,155 @@ class PeerListener:
         self._needed = needed
         self._chooses_at_s = 0.0
         self._is_wanted = False
-        self._ears = list[AnnouncingPeer]()
+        self._peers = list[AnnouncingPeer]()
         self._unasked = list[AnnouncingPeer]()
-        self._found: deque[AnnouncedTx] = deque()
+        self._announced = deque[AnnouncedTx]()
         self._held_bytes = 0
         self._lock = threading.Lock()
 
     def listen(self, is_wanted: bool) -> None:
         """Notes ids, and asks for transactions while they are wanted.
 
-        Ids noted before are asked for then, of as many peers as must have them; for any that these
-        do not send, each further call asks as many more.
+        Once they are wanted, it asks for the ids noted before: as many peers as must have announced
+        them. For those that these do not send, each further call asks as many peers more.
         """
-        if time.monotonic() >= self._chooses_at_s:
-            self._chooses_at_s = time.monotonic() + self.chooses_every_s
-            run_in_thread(self._fill)
+        now_s = time.monotonic()
+        if now_s >= self._chooses_at_s:
+            self._chooses_at_s = now_s + self.chooses_every_s
+            run_in_thread(self._replace_gone)
         if is_wanted and not self._is_wanted:
-            self._unasked = list(self._ears)
+            self._unasked = list(self._peers)
         self._is_wanted = is_wanted
-        for ear in self._unasked[: self._needed] if is_wanted else ():
-            self._unasked.remove(ear)
-            run_in_thread(partial(self._ask, ear))
+        if not is_wanted:
+            return
+        for peer in self._unasked[: self._needed]:
+            self._unasked.remove(peer)
+            run_in_thread(partial(self._ask_noted, peer))
 
     def take(self) -> list[AnnouncedTx]:
         """The first 2 MB of the transactions that enough peers have announced, each once."""
         taken = list[AnnouncedTx]()
         with self._lock:
-            end_bytes = self._held_bytes - MOST_TAKEN_BYTES
-            while self._found and self._held_bytes > end_bytes:
-                taken.append(self._found.popleft())
-                self._held_bytes -= size_of(taken[-1])
+            end_bytes = self._held_bytes - MAX_TAKEN_BYTES
+            while self._announced and self._held_bytes > end_bytes:
+                announced = self._announced.popleft()
+                self._held_bytes -= size_of(announced)
+                taken.append(announced)
         return taken
 
     def replaces(self, new: bytes, old: bytes) -> bool:
         with self._lock:
-            said = [ear.said for ear in self._ears]
-            words = [{id: one[id] for id in (new, old) if id in one} for one in said]
-            has = [ear.has for ear in self._ears if ear.has.get(new)]
-            if not (found := is_outnumbered(words, old, new)) and has:
-                del has[0][new]
-        return found
+            announcements = []
+            for peer in self._peers:
+                times = peer.announced_s
+                announcements.append(
+                    {id: times[id] for id in (new, old) if id in times}
+                )
+            if is_outnumbered(announcements, old, new):
+                return True
+            senders = [peer for peer in self._peers if peer.has_sent.get(new)]
+            if senders:
+                # So it counts once more when another peer sends it.
+                del senders[0].has_sent[new]
+            return False
 
-    def _fill(self) -> None:
+    def _replace_gone(self) -> None:
         """Listens to more peers while there is room, or in place of those that are gone."""
-        room = MOST_PEERS - sum(ear.connection is not None for ear in self._ears)
-        places = self._choose() if room else []
+        connected = sum(peer.connection is not None for peer in self._peers)
+        room = MAX_PEERS - connected
+        if not room:
+            return
+        places = self._choose()
         self._needed = max(self._needed, min(NEEDED, len(places)))
-        known = [ear.place for ear in self._ears]
-        for ear in [AnnouncingPeer(place) for place in places if place not in known][
-            :room
-        ]:
-            if len(self._ears) >= MOST_PEERS:
-                gone = next(one for one in self._ears if one.connection is None)
-                gone.off.set()
-                self._ears.remove(gone)
-            self._ears.append(ear)
-            threading.Thread(target=self._run, args=(ear,), daemon=True).start()
+        known = {peer.place for peer in self._peers}
+        new_places = [place for place in places if place not in known]
+        for place in new_places[:room]:
+            if len(self._peers) >= MAX_PEERS:
+                gone = next(peer for peer in self._peers if peer.connection is None)
+                gone.stop.set()
+                self._peers.remove(gone)
+            peer = AnnouncingPeer(place)
+            self._peers.append(peer)
+            threading.Thread(target=self._run, args=(peer,), daemon=True).start()
 
-    def _run(self, ear: AnnouncingPeer) -> None:
-        while not ear.off.wait(max(0.0, ear.rests_until_s - time.monotonic())):
+    def _run(self, peer: AnnouncingPeer) -> None:
+        """Connects to the peer, again and again, until it is stopped."""
+        while not peer.stop.wait(max(0.0, peer.rests_until_s - time.monotonic())):
             began_s = time.monotonic()
             try:
-                opened = Connection(
-                    self._network, ear.place, ear.count, True, self._proxy
+                connection = Connection(
+                    self._network, peer.place, peer.count_bytes, True, self._proxy
                 )
-                with closing(opened) as connection:
-                    ear.connection = connection
-                    self._hear(ear, connection)
+                with closing(connection):
+                    peer.connection = connection
+                    self._hear(peer, connection)
             except (*FAILURES, DecodeError) as error:
-                if not ear.off.is_set():
+                if not peer.stop.is_set():
                     log.warning(
-                        "peer %s is not listened to for a while: %s", ear.place, error
+                        "peer %s is not listened to for a while: %s", peer.place, error
                     )
-                    ear.rest(time.monotonic() - began_s)
-            ear.connection = None
+                    peer.rest(time.monotonic() - began_s)
+            peer.connection = None
 
-    def _hear(self, ear: AnnouncingPeer, connection: Connection) -> None:
+    def _hear(self, peer: AnnouncingPeer, connection: Connection) -> None:
         """Raises FetchError, ProofFailed or DecodeError."""
         if connection.greeting.services & messages.NODE_BLOOM:
             connection.send("mempool")  # BIP35; others hang up
-        while not ear.off.is_set():
+        while not peer.stop.is_set():
             command, body = connection.next(("inv", "tx", "ping"), SILENCE_S)
             if command == "ping":
                 connection.send("pong", body)
             elif command == "tx":
-                while self._held_bytes >= MOST_HELD_BYTES and not ear.off.wait(
-                    UNTIL_TAKEN_S
-                ):
-                    pass  # nothing is lost: the peer has to wait
-                self._keep(ear, body)
+                self._wait_for_room(peer)
+                self._keep(peer, body)
             else:
-                announced = messages.parse_inv(body)[:MOST_ASKED]
+                txids = messages.parse_inv(body)[:MAX_ASKED]
                 with self._lock:
-                    ear.note(announced, time.monotonic())
+                    peer.note(txids, time.monotonic())
                 if self._is_wanted:
-                    self._ask(ear, announced)
+                    self._ask(peer, txids)
 
-    def _ask(
-        self, ear: AnnouncingPeer, announced: Sequence[bytes] | None = None
-    ) -> None:
-        """Asks for what was announced, or for all that was noted, unless enough have sent it."""
+    def _wait_for_room(self, peer: AnnouncingPeer) -> None:
+        """Lets the peer wait until some transactions are taken; nothing is lost."""
+        while self._held_bytes >= MAX_HELD_BYTES:
+            if peer.stop.wait(UNTIL_TAKEN_S):
+                return
+
+    def _ask_noted(self, peer: AnnouncingPeer) -> None:
+        """Asks for all transactions that the peer has announced."""
         with self._lock:
-            wanted = [
-                txid
-                for txid in (ear.said if announced is None else announced)
-                if not ear.has.get(txid) and self._sent(txid) < self._needed
-            ]
-            ear.has |= dict.fromkeys(wanted, False)
-        if wanted and (connection := ear.connection):
-            connection.send(
-                "getdata", messages.getdata_body(messages.WITNESS_TX, wanted)
-            )
+            txids = list(peer.announced_s)
+        self._ask(peer, txids)
 
-    def _keep(self, ear: AnnouncingPeer, body: bytes) -> None:
-        new = AnnouncedTx(body, ear.place, self._now())
-        txid = new.contents.txids[0]
+    def _ask(self, peer: AnnouncingPeer, txids: Sequence[bytes]) -> None:
+        """Asks for these transactions, except for those that enough peers have sent."""
         with self._lock:
-            if ear.has.get(txid) is not False:
-                return  # nobody asked for it
-            ear.has[txid] = True
-            if self._sent(txid) == self._needed:
-                self._held_bytes += size_of(new)
-                self._found.append(replace(new))  # which has not been read yet
+            wanted = [txid for txid in txids if self._is_wanted_from(peer, txid)]
+            for txid in wanted:
+                peer.has_sent[txid] = False
+        connection = peer.connection
+        if wanted and connection:
+            body = messages.getdata_body(messages.WITNESS_TX, wanted)
+            connection.send("getdata", body)
 
-    def _sent(self, txid: bytes) -> int:
-        return sum(ear.has.get(txid, False) for ear in self._ears)
+    def _is_wanted_from(self, peer: AnnouncingPeer, txid: bytes) -> bool:
+        if peer.has_sent.get(txid):
+            return False
+        return self._count_senders(txid) < self._needed
+
+    def _keep(self, peer: AnnouncingPeer, body: bytes) -> None:
+        """Keeps a transaction that was asked for, once enough peers have sent it."""
+        announced = AnnouncedTx(body, peer.place, self._now())
+        txid = announced.contents.txids[0]
+        with self._lock:
+            was_asked_for = peer.has_sent.get(txid) is False
+            if not was_asked_for:
+                return
+            peer.has_sent[txid] = True
+            if self._count_senders(txid) == self._needed:
+                self._held_bytes += size_of(announced)
+                # A copy, whose parsed contents do not take memory.
+                self._announced.append(replace(announced))
+
+    def _count_senders(self, txid: bytes) -> int:
+        return sum(peer.has_sent.get(txid, False) for peer in self._peers)

@@ -1,4 +1,4 @@
-"""Messages of Bitcoin's peer-to-peer protocol: their bytes, without any connection. Pure.
+"""The bytes of messages of Bitcoin's peer-to-peer protocol. Pure.
 
 Source: BIP31, 37, 130, 144 and the protocol's developer reference (developer.bitcoin.org).
 """
@@ -19,38 +19,41 @@ from btcpay.bitcoin.wire import (
     ser_uint32,
 )
 
-VERSION = 70016  # the version we speak: Bitcoin Core's since 0.21
+PROTOCOL_VERSION = 70016  # Bitcoin Core's since 0.21
 HEAD_BYTES = 24
-MOST_HEADERS = 2000  # of one message
-TX = 1  # an inventory's announcement, by txid
-# BIP144: with witnesses
+CHECKSUM_BYTES = 4
+MAX_HEADERS = 2000  # of one message: Bitcoin Core's MAX_HEADERS_RESULTS
+# Kinds of an inventory's entries: a transaction by txid; with witnesses (BIP144) one or a block.
+TX = 1
 WITNESS_TX = 0x40000001
 WITNESS_BLOCK = 0x40000002
-MOST_ANNOUNCED = 50_000  # of one message: Bitcoin Core's MAX_INV_SZ
-_INVENTORY = 9 + 36 * MOST_ANNOUNCED
-# BIP111: also shows its mempool; BIP159: a pruned node has the last 288 blocks.
+MAX_INV = 50_000  # entries of one message: Bitcoin Core's MAX_INV_SZ
+_MAX_INV_BYTES = 9 + 36 * MAX_INV
+# Service bits. BIP111: the node also shows its mempool. BIP159: a pruned node has the last 288
+# blocks.
 NODE_NETWORK = 1
 NODE_BLOOM = 4
 NODE_NETWORK_LIMITED = 1024
 # Bytes of a message's body, at most; messages of other kinds are not kept.
-LIMITS = {
+MAX_BYTES_BY_COMMAND = {
     "version": 1024,
     "verack": 0,
     "ping": 8,
-    "headers": 3 + MOST_HEADERS * (HEADER_BYTES + 1),
+    "headers": 3 + MAX_HEADERS * (HEADER_BYTES + 1),
     "block": 4_000_000,  # BIP141
-    "notfound": _INVENTORY,
-    "inv": _INVENTORY,
-    "tx": 400_000,  # nobody passes on more: Bitcoin Core's MAX_STANDARD_TX_WEIGHT
+    "notfound": _MAX_INV_BYTES,
+    "inv": _MAX_INV_BYTES,
+    "tx": 400_000,  # nobody relays more: Bitcoin Core's MAX_STANDARD_TX_WEIGHT
 }
 MAX_BODY_BYTES = 4_000_000  # Bitcoin Core, net.h: MAX_PROTOCOL_MESSAGE_LENGTH
-_NOWHERE = bytes(26)  # services, address and port of nobody
+NO_HASH = "00" * 32
+_NO_ADDRESS = bytes(26)  # services, address and port of nobody
 _head = Struct("<4s12sI4s")
-_version_begins = Struct("<iQq")
+_version_start = Struct("<iQq")
 
 
 class Head(NamedTuple):
-    """The head before a body: its kind, its length and the beginning of its double SHA-256."""
+    """The head before a body: the message's kind, the body's length and its checksum."""
 
     command: str
     size: int
@@ -58,7 +61,7 @@ class Head(NamedTuple):
 
 
 class Greeting(NamedTuple):
-    """A peer's word about itself: `time` in unix seconds, `height` of its best block."""
+    """What a peer says of itself: `time` in unix seconds, `height` of its best block."""
 
     services: int
     time: int
@@ -66,61 +69,64 @@ class Greeting(NamedTuple):
 
 
 def checksum(body: bytes) -> bytes:
-    return hash256(body)[:4]
+    return hash256(body)[:CHECKSUM_BYTES]
 
 
 def message(magic: bytes, command: str, body: bytes = b"") -> bytes:
-    """A whole message; `command` of at most twelve ASCII letters."""
+    """A whole message; `command` has at most twelve ASCII letters."""
     return _head.pack(magic, command.encode(), len(body), checksum(body)) + body
 
 
 def parse_head(magic: bytes, raw: bytes) -> Head:
-    """The head in 24 bytes. Raises DecodeError for another network's, and for too long a body."""
-    found, command, size, check = _head.unpack(raw)
-    if found != magic:
+    """The head in 24 bytes.
+
+    Raises DecodeError if it is another network's, or if the body is too long.
+    """
+    their_magic, padded_command, size, check = _head.unpack(raw)
+    if their_magic != magic:
         raise DecodeError("it speaks another protocol, or of another network")
-    name = command.rstrip(b"\x00").decode("ascii", "replace")
-    if size > LIMITS.get(name, MAX_BODY_BYTES):
+    command = padded_command.rstrip(b"\x00").decode("ascii", "replace")
+    if size > MAX_BYTES_BY_COMMAND.get(command, MAX_BODY_BYTES):
         raise DecodeError(f"a message of {size} bytes is too long")
-    return Head(name, size, check)
+    return Head(command, size, check)
 
 
 def version_body(nonce: int, relay: bool = False) -> bytes:
     """We serve nothing, and do not reveal our time. `relay`: transactions are announced (BIP37)."""
-    agent = ser_string(f"/blocktill:{__version__}/".encode())
-    begins = _version_begins.pack(VERSION, 0, 0)
-    ends = nonce.to_bytes(8, "little") + agent + ser_uint32(0) + bytes([relay])
-    return begins + _NOWHERE + _NOWHERE + ends
+    services = 0
+    time = 0
+    start = _version_start.pack(PROTOCOL_VERSION, services, time)
+    user_agent = ser_string(f"/blocktill:{__version__}/".encode())
+    height = ser_uint32(0)
+    end = nonce.to_bytes(8, "little") + user_agent + height + bytes([relay])
+    return start + _NO_ADDRESS + _NO_ADDRESS + end
 
 
 def parse_version(body: bytes) -> Greeting:
-    """Raises DecodeError. Later additions to the protocol, at the end, are not read."""
+    """Raises DecodeError. What the protocol added later, at the end, is not read."""
     reader = ByteReader(body)
-    _, services, time = _version_begins.unpack(reader.read_bytes(_version_begins.size))
-    reader.read_bytes(2 * len(_NOWHERE) + 8)
-    reader.read_string()  # its name
+    start = reader.read_bytes(_version_start.size)
+    _, services, time = _version_start.unpack(start)
+    reader.read_bytes(2 * len(_NO_ADDRESS) + 8)  # two addresses and the nonce
+    reader.read_string()  # the user agent
     return Greeting(services, time, reader.read_uint(4))
 
 
-def getheaders_body(locator: Sequence[str], stop: str = "00" * 32) -> bytes:
+def getheaders_body(locator: Sequence[str], stop: str = NO_HASH) -> bytes:
     """Asks for headers above the first hash of the locator that the peer has.
 
-    An empty one asks for the header `stop` alone. Hashes in reversed hex.
+    An empty locator asks for the header `stop` alone. Hashes in reversed hex.
     """
     hashes = b"".join(map(hash_from_hex, locator))
-    return (
-        ser_uint32(VERSION)
-        + ser_compact_size(len(locator))
-        + hashes
-        + hash_from_hex(stop)
-    )
+    count = ser_compact_size(len(locator))
+    return ser_uint32(PROTOCOL_VERSION) + count + hashes + hash_from_hex(stop)
 
 
 def parse_headers(body: bytes) -> list[bytes]:
     """Headers of 80 bytes each. Raises DecodeError."""
     reader = ByteReader(body)
     count = reader.read_compact_size()
-    if count > MOST_HEADERS:
+    if count > MAX_HEADERS:
         raise DecodeError(f"{count} headers are too many")
     headers = []
     for _ in range(count):
@@ -132,17 +138,18 @@ def parse_headers(body: bytes) -> list[bytes]:
 
 
 def getdata_body(kind: int, hashes: Sequence[bytes]) -> bytes:
-    return ser_compact_size(len(hashes)) + b"".join(
-        ser_uint32(kind) + one for one in hashes
-    )
+    entries = [ser_uint32(kind) + hash for hash in hashes]
+    return ser_compact_size(len(entries)) + b"".join(entries)
 
 
 def parse_inv(body: bytes) -> list[bytes]:
-    """The txids that it announces; other kinds are left out. Raises DecodeError."""
+    """The txids that it announces, without entries of other kinds. Raises DecodeError."""
     reader = ByteReader(body)
-    found = [
-        (reader.read_uint(4), reader.read_bytes(32))
-        for _ in range(reader.read_compact_size())
-    ]
+    txids = []
+    for _ in range(reader.read_compact_size()):
+        kind = reader.read_uint(4)
+        hash = reader.read_bytes(32)
+        if kind == TX:
+            txids.append(hash)
     reader.finish()
-    return [hash for kind, hash in found if kind == TX]
+    return txids

@@ -1,4 +1,4 @@
-"""One node of the network as a source of blocks: new headers by locator, a block by hash."""
+"""One node of the network as a source of blocks: it shows headers by locator, blocks by hash."""
 
 import math
 import threading
@@ -20,15 +20,15 @@ from btcpay.values.times import from_unix_s
 ANSWER_TIMEOUT_S = 20.0
 BLOCK_TIMEOUT_S = 60.0
 MOST_CHAIN_S = 60.0  # of a run, for all questions
-MESSAGES_AT_MOST = 100  # of 2,000 headers: nearly four years
+MAX_MESSAGES = 100  # of 2,000 headers: nearly four years
 
 
 class Peer(BlockSource):
     """A node at `host` (host:port), greeted at the first question of a run; one question at a time.
 
-    `shown_height` is that of the best block that it has shown. `has_failed`: it hung up or did not
-    answer; being too slow for us once is no failure. `on_time` gets the node's clock, in unix
-    seconds, at each greeting.
+    `shown_height` is the height of the best block that it has shown. `has_failed`: it hung up or
+    did not answer; if it was only too slow for us, it has not failed. `on_time` gets the node's
+    clock, in unix seconds, at each greeting.
     """
 
     def __init__(
@@ -41,29 +41,33 @@ class Peer(BlockSource):
         self.network = network
         self.host = place
         self._proxy = proxy
-        self.has_answered = self.has_failed = False
+        self.has_answered = False
+        self.has_failed = False
         self.shown_height: int | None = None
-        self.calls = self.bytes_read = 0
+        self.calls = 0
+        self.bytes_read = 0
         self.until_s = math.inf
         self._on_time = on_time
         self._connection: Connection | None = None
         self._spent_s = 0.0
-        self._turn = threading.Lock()
+        self._question_lock = threading.Lock()
 
     def tip_height(self) -> int:
-        """The height of the headers that it has shown; its claim in a greeting proves nothing."""
+        """The height of the headers that it has shown; what its greeting claims proves nothing."""
         if self.shown_height is None:
             raise FetchError("has shown no headers")
         return self.shown_height
 
     def headers_after(self, locator: Sequence[Known]) -> Iterator[list[bytes]]:
-        """Asks from the third block below our newest on: a peer that shows nothing is behind."""
+        """Asks from the third block below our newest on: a peer that shows none is behind."""
         heights = {known.hash: known.height for known in locator}
         lower = locator[MAX_BLOCKS_BEHIND + 1 :]
+        start = lower or locator[-1:]
         height = None
-        for raws in self._pages([known.hash for known in lower or locator[-1:]]):
+        for raws in self._pages([known.hash for known in start]):
             if height is None:
-                height = heights.get(parse_header(raws[0]).previous)
+                first = parse_header(raws[0])
+                height = heights.get(first.previous)
                 if height is None:
                     raise FetchError(
                         f"its chain lacks our block {locator[-1].height}, the first that we keep"
@@ -77,31 +81,33 @@ class Peer(BlockSource):
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
         """Walks all headers since the checkpoint, as a peer cannot look up a time."""
-        first, headers = self._walked
+        first_height, headers = self._all_headers
         index = len(headers) - 1
         while index and from_unix_s(parse_header(headers[index]).time) > at:
             index -= 1
-        return first + index, headers[max(0, index - below) : index + 1]
+        start = max(0, index - below)
+        return first_height + index, headers[start : index + 1]
 
     def header_at(self, height: int) -> bytes:
-        first, headers = self._walked
-        if not first <= height < first + len(headers):
+        first_height, headers = self._all_headers
+        index = height - first_height
+        if not 0 <= index < len(headers):
             raise FetchError(
-                f"shows no block {height}: its headers are walked from {first} on"
+                f"shows no block {height}: its headers are walked from {first_height} on"
             )
-        return headers[height - first]
+        return headers[index]
 
     def raw_block(self, hash: str) -> bytes:
-        wanted = ("block", "notfound")
-        asked = messages.getdata_body(messages.WITNESS_BLOCK, [hash_from_hex(hash)])
-        command, body = self._ask("getdata", asked, wanted, BLOCK_TIMEOUT_S)
+        question = messages.getdata_body(messages.WITNESS_BLOCK, [hash_from_hex(hash)])
+        answers = ("block", "notfound")
+        command, body = self._ask("getdata", question, answers, BLOCK_TIMEOUT_S)
         if command == "notfound":
             raise FetchError(f"does not have block {hash}")
         return body
 
     @property
     def has_wasted_its_time(self) -> bool:
-        """True if all of its time in this run has brought nothing."""
+        """True if it has used up its time in this run without an answer."""
         return not self.has_answered and self._spent_s >= MOST_CHAIN_S
 
     def close(self) -> None:
@@ -110,76 +116,81 @@ class Peer(BlockSource):
         self._hang_up()
 
     @cached_property
-    def _walked(self) -> tuple[int, list[bytes]]:
+    def _all_headers(self) -> tuple[int, list[bytes]]:
         """The height of the checkpoint, or 0, and every header from there to its tip.
 
         Raises ProofFailed unless they are linked and have their work.
         """
-        point = self.network.checkpoint or Known(0, self.network.genesis_hash)
-        headers = self._headers([], point.hash)[:1]
-        if not headers or parse_header(headers[0]).hash != point.hash:
+        start = self.network.checkpoint or Known(0, self.network.genesis_hash)
+        headers = self._headers([], start.hash)[:1]
+        if not headers or parse_header(headers[0]).hash != start.hash:
             raise FetchError(
-                f"does not have block {point.height} of {self.network.name}"
+                f"does not have block {start.height} of {self.network.name}"
             )
-        last = point.hash
-        for raws in self._pages([point.hash]):
+        last = start.hash
+        for raws in self._pages([start.hash]):
             for raw in raws:
                 header = check_header(raw, self.network.max_target_bits)
                 if header.previous != last:
                     raise ProofFailed("shows headers that do not form a chain")
                 last = header.hash
             headers += raws
-        self.shown_height = point.height + len(headers) - 1
-        return point.height, headers
+        self.shown_height = start.height + len(headers) - 1
+        return start.height, headers
 
     def _pages(self, locator: Sequence[str]) -> Iterator[list[bytes]]:
-        """Messages with headers, up to its tip; none is empty, and each follows the one before."""
+        """Pages of headers, up to its tip; none is empty, and each follows the one before."""
         last = ""
-        for _ in range(MESSAGES_AT_MOST):
+        for _ in range(MAX_MESSAGES):
             raws = self._headers(locator)
-            if raws and last not in ("", parse_header(raws[0]).previous):
-                raise ProofFailed("shows headers that do not form a chain")
             if raws:
+                first = parse_header(raws[0])
+                if last and first.previous != last:
+                    raise ProofFailed("shows headers that do not form a chain")
                 yield raws
-            if len(raws) < messages.MOST_HEADERS:
+            if len(raws) < messages.MAX_HEADERS:
                 return
             last = parse_header(raws[-1]).hash
             locator = [last]
         raise FetchError("shows more headers than there can be")
 
-    def _headers(self, locator: Sequence[str], stop: str = "00" * 32) -> list[bytes]:
-        asked = messages.getheaders_body(locator, stop)
-        _, body = self._ask("getheaders", asked, ("headers",), ANSWER_TIMEOUT_S)
+    def _headers(
+        self, locator: Sequence[str], stop: str = messages.NO_HASH
+    ) -> list[bytes]:
+        question = messages.getheaders_body(locator, stop)
+        _, body = self._ask("getheaders", question, ("headers",), ANSWER_TIMEOUT_S)
         return decode(messages.parse_headers, body)
 
     def _ask(
         self, command: str, body: bytes, wanted: Sequence[str], timeout_s: float
     ) -> tuple[str, bytes]:
         began_s = time.monotonic()
-        if not self._turn.acquire(timeout=timeout_s):
+        if not self._question_lock.acquire(timeout=timeout_s):
             raise Unreachable("is still busy with another question")
         try:
-            left_s = min(self.until_s - time.monotonic(), MOST_CHAIN_S - self._spent_s)
+            run_left_s = self.until_s - time.monotonic()
+            left_s = min(run_left_s, MOST_CHAIN_S - self._spent_s)
             if left_s <= 0:
                 raise BudgetSpent("has used up its time in this run")
             self.calls += 1
-            connection = self._greeted()
+            connection = self._open_connection()
             connection.send(command, body)
             answer = connection.next(wanted, min(timeout_s, left_s))
             self.has_answered = True
             return answer
         except FAILURES:
-            self.has_failed |= time.monotonic() < self.until_s
+            if time.monotonic() < self.until_s:
+                self.has_failed = True
             self._hang_up()
             raise
         finally:
             self._spent_s += time.monotonic() - began_s
-            self._turn.release()
+            self._question_lock.release()
 
-    def _greeted(self) -> Connection:
+    def _open_connection(self) -> Connection:
         if self._connection is None:
             self._connection = Connection(
-                self.network, self.host, self._count, proxy=self._proxy
+                self.network, self.host, self._count_bytes, proxy=self._proxy
             )
             self._on_time(self._connection.greeting.time)
         return self._connection
@@ -191,5 +202,5 @@ class Peer(BlockSource):
         if connection:
             connection.close()
 
-    def _count(self, size: int) -> None:
+    def _count_bytes(self, size: int) -> None:
         self.bytes_read += size

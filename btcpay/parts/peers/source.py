@@ -1,6 +1,6 @@
-"""Nodes of the network as a kind of source, and the book of them.
+"""Nodes of the network as a kind of source, and the choice of those that a run asks.
 
-In it are those that a run asks, those that were good, and those that rest a day.
+The database knows which were good, and which are not asked for a day.
 """
 
 import ipaddress
@@ -8,48 +8,57 @@ import logging
 import random
 import socket
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 from btcpay import hooks
 from btcpay.chain.pool import Pool, PoolEntry
+from btcpay.http.clock_skew import ClockSkew
 from btcpay.http.deadline import run_in_thread, run_within
 from btcpay.parts.peers.listener import NEEDED, PeerListener
 from btcpay.parts.peers.peer import Peer
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import ProofFailed, TimedOut
 from btcpay.values.hosts import host_and_port
-from btcpay.values.networks import AUTO
+from btcpay.values.networks import AUTO, Network
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.queries import blocks, sources
 
 log = logging.getLogger(__name__)
 
-MOST = 8  # with `auto`; Bitcoin Core has as many that relay
-FRESH = (
-    2  # of them are strangers, so that nobody who was good once can keep every place
-)
+MAX_PEERS = 8  # with `auto`; Bitcoin Core has as many that relay
+# So many of these are strangers. Else those that were good once could keep every place.
+STRANGERS = 2
 QUIET = timedelta(minutes=30)  # without a block, after which all are strangers
-LEFT_FOR = timedelta(days=1)
+BAN_TIME = timedelta(days=1)
 LOOKUP_TIMEOUT_S = 5.0
-MOST_OF_SEED = 40  # addresses of one seed, so that naming more gives no greater say
+MAX_OF_SEED = 40  # addresses of one seed, so that naming more gives no greater say
 LookUp = Callable[[str, int], Sequence[str]]
 
 
 def resolve_seed(name: str, port: int) -> list[str]:
-    """Places (host:port) that a DNS seed names; none when it does not answer."""
+    """Places (host:port) that a DNS seed names; none if it does not answer."""
+
+    def look_up() -> list[Any]:
+        return socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+
     try:
-        found = run_within(
-            LOOKUP_TIMEOUT_S,
-            lambda: socket.getaddrinfo(name, port, type=socket.SOCK_STREAM),
-        )
+        addresses = run_within(LOOKUP_TIMEOUT_S, look_up)
     except (OSError, UnicodeError, TimedOut) as error:
         log.warning("DNS seed %s: %s", name, error)
         return []
-    hosts = {str(address[0]) for *_, address in found}
-    return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host in hosts]
+    hosts = {str(address[0]) for *_, address in addresses}
+    return [_join_port(host, port) for host in hosts]
+
+
+def _join_port(host: str, port: int) -> str:
+    is_ipv6 = ":" in host
+    if is_ipv6:
+        return f"[{host}]:{port}"
+    return f"{host}:{port}"
 
 
 def choose_peers(
@@ -57,61 +66,65 @@ def choose_peers(
 ) -> list[str]:
     """The peers of a run: those of the settings, or with `auto` eight of different networks.
 
-    Two of these come from the seeds, all of them when no block has come for half an hour. Peers
-    that are left alone are not among them, unless there are no others.
+    Two of these come from the seeds, or all of them if no block has come for half an hour. Banned
+    peers are not among them, unless there are no others.
     """
     rows = db.rows(sources.PEERS)
-    left = {row.place for row in rows if (row.left_until or 0) > to_ms(now)}
-    if settings.peers != (AUTO,):
-        return [one for one in settings.peers if one not in left] or list(
-            settings.peers
-        )
+    banned = {row.place for row in rows if (row.left_until or 0) > to_ms(now)}
     network = settings.network
-    if (
-        settings.proxy
-    ):  # which looks the names up: each leads to a node of that seed's choice
+    if settings.peers != (AUTO,):
+        return _without(banned, settings.peers) or list(settings.peers)
+    if settings.proxy:
+        # The proxy looks the names up: each leads to a node of that seed's choice.
         seeds = [f"{name}:{network.port}" for name in network.seeds]
-        return [one for one in seeds if one not in left] or seeds
+        return _without(banned, seeds) or seeds
+    good = _without(banned, [row.place for row in rows if row.good_at])
+    strangers = _without(banned, _ask_seeds(network, look_up))
+    random.shuffle(good)
+    random.shuffle(strangers)
+    kept: list[str] = []
     top = db.row(blocks.TOP)
     is_quiet = not top or to_ms(now - QUIET) > top.mined_at
-    good = [row.place for row in rows if row.good_at and row.place not in left]
-    coming = [
+    if not is_quiet:
+        kept = one_per_network(good)[: MAX_PEERS - STRANGERS]
+    return one_per_network([*kept, *strangers, *good])
+
+
+def _without(banned: Set[str], places: Iterable[str]) -> list[str]:
+    return [place for place in places if place not in banned]
+
+
+def _ask_seeds(network: Network, look_up: LookUp) -> list[str]:
+    """The places that the network's DNS seeds name, all of which are asked at once."""
+    futures = [
         run_in_thread(partial(look_up, name, network.port)) for name in network.seeds
     ]
-    named = [
-        one
-        for seed in coming
-        for one in seed.result()[:MOST_OF_SEED]
-        if one not in left
-    ]
-    for places in (good, named):
-        random.shuffle(places)
-    return one_per_network(
-        [*([] if is_quiet else one_per_network(good)[: MOST - FRESH]), *named, *good]
-    )
+    places: list[str] = []
+    for future in futures:
+        places += future.result()[:MAX_OF_SEED]
+    return places
 
 
 def one_per_network(places: Iterable[str]) -> list[str]:
     """The first of each network, so that an owner of many addresses is not many peers."""
-    found: dict[str, str] = {}
+    place_by_network: dict[str, str] = {}
     for place in places:
-        found.setdefault(network_of(place), place)
-    return list(found.values())[:MOST]
+        place_by_network.setdefault(network_of(place), place)
+    return list(place_by_network.values())[:MAX_PEERS]
 
 
 def network_of(place: str) -> str:
-    """The /16 of an IPv4 address, the /32 of an IPv6 one; of a name all of it."""
+    """The /16 of an IPv4 address, the /32 of an IPv6 one; a name as a whole."""
     host, _ = host_and_port(place)
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         return host
     address = getattr(address, "ipv4_mapped", None) or address
-    return str(
-        ipaddress.ip_network(
-            (address, 16 if address.version == 4 else 32), strict=False
-        )
-    )
+    prefix_bits = 32
+    if address.version == 4:
+        prefix_bits = 16
+    return str(ipaddress.ip_network((address, prefix_bits), strict=False))
 
 
 def note_good_peer(db: Database, place: str, height: int | None, now: datetime) -> None:
@@ -119,16 +132,16 @@ def note_good_peer(db: Database, place: str, height: int | None, now: datetime) 
 
 
 def ban_peer(db: Database, place: str, now: datetime) -> None:
-    db.run(sources.LEAVE_PEER, place=place, left_until=to_ms(now + LEFT_FOR))
+    """Does not ask it for a day."""
+    db.run(sources.LEAVE_PEER, place=place, left_until=to_ms(now + BAN_TIME))
 
 
 class Peers(Pool[Peer]):
     """`liars`: peers that have shown something false in this run."""
 
-    max_concurrent = 4  # blocks of 4 MB are held, each with its parsed parts
-    lag = timedelta(
-        minutes=1
-    )  # an explorer has the peers' announcements, too, but later
+    max_concurrent = 4  # blocks of 4 MB are held, each with its parsed contents
+    # Explorers hear the announcements of peers too, but later.
+    lag = timedelta(minutes=1)
 
     def __init__(
         self,
@@ -137,43 +150,47 @@ class Peers(Pool[Peer]):
         now: Callable[[], datetime],
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        network = settings.network
-        proxy = settings.proxy
         places = choose_peers(db, settings, now())
-        super().__init__(
-            lambda skew: [
-                Peer(network, place, skew.on_time, proxy) for place in places
-            ],
-            db.close,
-            pause,
-        )
+
+        def open_all(skew: ClockSkew) -> list[Peer]:
+            return [
+                Peer(settings.network, place, skew.on_time, settings.proxy)
+                for place in places
+            ]
+
+        super().__init__(open_all, db.close, pause)
         if settings.peers == (AUTO,):
             self.needed = NEEDED
         self.liars: set[Peer] = set()
 
-    def _may_pass(self, place: PoolEntry[Peer], error: Exception) -> bool:
+    def _note_failure(self, entry: PoolEntry[Peer], error: Exception) -> bool:
         if isinstance(error, ProofFailed):
-            self.liars.add(place.one)
-        return super()._may_pass(place, error)
+            self.liars.add(entry.source)
+        return super()._note_failure(entry, error)
 
     def close(self) -> None:
         for peer in self.all:
             peer.close()
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        is_online = any(peer.has_answered for peer in self.all)
+        """Bans the peers that lied or gave nothing, and notes those that answered."""
         is_auto = settings.peers == (AUTO,)
+        is_online = any(peer.has_answered for peer in self.all)
         for peer in self.all:
-            is_silent = (
-                is_auto and is_online and peer.has_failed and not peer.has_answered
-            )
-            if peer in self.liars or peer.has_wasted_its_time or is_silent:
+            is_dead = peer.has_failed and not peer.has_answered
+            # Others can be found, and it is not our line that is down.
+            is_replaceable = is_auto and is_online
+            if (
+                peer in self.liars
+                or peer.has_wasted_its_time
+                or is_dead
+                and is_replaceable
+            ):
                 ban_peer(db, peer.host, now)
             elif peer.has_answered:
                 note_good_peer(db, peer.host, peer.shown_height, now)
-        if (
-            is_auto
-        ):  # all but the eight that were good last, and those that are left alone
+        if is_auto:
+            # All but the eight that were good last, and those that are banned.
             db.run(sources.FORGET_PEERS, now=to_ms(now))
 
 
@@ -195,9 +212,11 @@ def open_listener(
         try:
             return choose_peers(db, settings, now())
         finally:
-            db.close()  # that of the listener's thread
+            db.close()  # the connection of the listener's thread
 
-    needed = NEEDED if settings.peers == (AUTO,) else 1
+    needed = 1
+    if settings.peers == (AUTO,):
+        needed = NEEDED
     return PeerListener(settings.network, choose, now, settings.proxy, needed)
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from btcpay.bitcoin.header import parse_header
 from btcpay.chain.explorers.answers import (
+    MAX_COINS,
     MAX_HEADERS_BYTES,
     MAX_PAGE_BYTES,
-    MAX_PARTS,
     ShownHeader,
 )
 from btcpay.chain.explorers.endpoint import FEW_PARTS, MOST_PARTS, REQUEST_TIMEOUT_S
@@ -468,9 +468,9 @@ def to_us(outputs, **fields):
 
 
 def test_an_address_has_so_many_outputs_and_inputs_and_not_one_more(first, explorer):
-    first.histories[ADDRESS] = to_us(MAX_PARTS - 1)  # and one input
-    assert len(seen(explorer)) == MAX_PARTS - 1
-    first.histories[ADDRESS] = to_us(MAX_PARTS)
+    first.histories[ADDRESS] = to_us(MAX_COINS - 1)  # and one input
+    assert len(seen(explorer)) == MAX_COINS - 1
+    first.histories[ADDRESS] = to_us(MAX_COINS)
     with pytest.raises(FetchError, match="more than 15000 outputs"):
         explorer.mempool(ADDRESS, SCRIPT)
 

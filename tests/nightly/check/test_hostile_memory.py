@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from btcpay.chain.explorers.answers import MAX_PARTS
+from btcpay.chain.explorers.answers import MAX_COINS
 from tests.support.bad_sources import COINS, invented
 from tests.support.fake_esplora import endless_head, filled, say, tx_of
 from tests.support.measured import check
@@ -110,7 +110,7 @@ def test_a_lie_fills_no_memory_and_keeps_no_payment_from_being_settled(
         pytest.param(25, 1_000, id="25,000 outputs a page"),
         pytest.param(2_000, 0, id="2,000 strangers' transactions a page"),
         pytest.param(
-            1, MAX_PARTS - 100, id="as many outputs as are believed, run after run"
+            1, MAX_COINS - 100, id="as many outputs as are believed, run after run"
         ),
     ],
 )
@@ -118,7 +118,7 @@ def test_what_is_invented_to_wait_fills_no_memory_and_pays_nothing(
     till, tmp_path, txs, outputs
 ):
     till.liar.instead = invented(txs, outputs)
-    runs = 2 if outputs == MAX_PARTS - 100 else 1
+    runs = 2 if outputs == MAX_COINS - 100 else 1
     for number in range(runs):
         name = f"{txs} of {outputs} outputs, run {number + 1}"
         assert settled(till, tmp_path, name, 2)

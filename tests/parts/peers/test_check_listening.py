@@ -98,9 +98,9 @@ def test_two_liars_of_eight_erase_nothing_and_more_than_announce_it_do(till):
         settings = dataclasses.replace(
             till.settings, peers=tuple(peer.place for peer in peers)
         )
-        ear = open_announcements(settings, till.shop.service.db, till.clock)
-        stack.callback(deafen, ear.listener)
-        assert not ear.has_news()
+        listening = open_announcements(settings, till.shop.service.db, till.clock)
+        stack.callback(deafen, listening.listener)
+        assert not listening.has_news()
         until(lambda: all(peer.listeners for peer in peers), "the greetings")
 
         def announced(txid, *by):
@@ -109,7 +109,7 @@ def test_two_liars_of_eight_erase_nothing_and_more_than_announce_it_do(till):
             said_so(*by)
 
         def applied():
-            ear.apply(Report())
+            listening.apply(Report())
             return till.kinds(invoice)
 
         first = till.pay(invoice)
@@ -122,7 +122,7 @@ def test_two_liars_of_eight_erase_nothing_and_more_than_announce_it_do(till):
             peers[1:2],
         ):  # then as many as stay with the first
             announced(other, *some)
-            until(ear.has_news, "what they announce")
+            until(listening.has_news, "what they announce")
             assert applied() == ["seen"]
         announced(other, peers[2])
         until(lambda: applied() == ["seen", "vanished"], "the majority")

@@ -11,13 +11,13 @@ from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import hash_from_hex, hash_to_hex, ser_compact_size
 from btcpay.parts.peers import messages
 from btcpay.parts.peers.announcing_peer import (
-    MOST_KNOWN,
+    MAX_NOTED,
     AnnouncingPeer,
     is_outnumbered,
 )
 from btcpay.parts.peers.listener import (
-    MOST_HELD_BYTES,
-    MOST_TAKEN_BYTES,
+    MAX_HELD_BYTES,
+    MAX_TAKEN_BYTES,
     PeerListener,
     size_of,
 )
@@ -158,7 +158,9 @@ def test_a_transaction_stands_until_more_peers_announce_another(said, stands):
 
 def noted(hearing, tx):
     """The number of peers that have announced it."""
-    return sum(hash_from_hex(tx.txid) in ear.said for ear in hearing.listener._ears)
+    return sum(
+        hash_from_hex(tx.txid) in peer.announced_s for peer in hearing.listener._peers
+    )
 
 
 def test_what_was_announced_while_nobody_wanted_it_is_asked_for_as_soon_as_somebody_does(
@@ -195,15 +197,17 @@ def test_what_was_announced_while_nobody_wanted_it_is_asked_for_as_soon_as_someb
 
 
 def test_only_the_ids_of_a_quarter_of_an_hour_are_noted_and_not_too_many():
-    ear = AnnouncingPeer("127.0.0.1:8333")
-    ids = [number.to_bytes(32, "little") for number in range(MOST_KNOWN + 2)]
-    ear.note(ids[:2], 0.0)
-    ear.note(ids[1:2], 60.0)
-    ear.note(ids[2:3], 901.0)
-    assert list(ear.said) == ids[1:3]
-    ear.note(ids[3:], 902.0)
+    peer = AnnouncingPeer("127.0.0.1:8333")
+    ids = [number.to_bytes(32, "little") for number in range(MAX_NOTED + 2)]
+    peer.note(ids[:2], 0.0)
+    peer.note(ids[1:2], 60.0)
+    peer.note(ids[2:3], 901.0)
+    assert list(peer.announced_s) == ids[1:3]
+    peer.note(ids[3:], 902.0)
     assert (
-        len(ear.said) == MOST_KNOWN and ids[-1] in ear.said and ids[1] not in ear.said
+        len(peer.announced_s) == MAX_NOTED
+        and ids[-1] in peer.announced_s
+        and ids[1] not in peer.announced_s
     )
 
 
@@ -278,14 +282,14 @@ def test_one_bad_peer_keeps_nothing_back_and_invents_nothing(open_peer, listen, 
 
 def test_a_flood_is_left_and_only_so_much_of_it_is_held(open_peer, listen, caplog):
     listener = listen(open_peer(BAD["flooding"])).listener
-    most = messages.LIMITS["tx"]
-    until(lambda: listener._held_bytes >= MOST_HELD_BYTES, "as much as is held")
+    most = messages.MAX_BYTES_BY_COMMAND["tx"]
+    until(lambda: listener._held_bytes >= MAX_HELD_BYTES, "as much as is held")
     sizes = []
 
     def is_left():
-        assert listener._held_bytes < MOST_HELD_BYTES + most
+        assert listener._held_bytes < MAX_HELD_BYTES + most
         sizes.append(sum(map(size_of, listener.take())))
         return "sends much more than there can be" in caplog.text
 
     until(is_left, "an end")
-    assert sum(sizes) > MOST_HELD_BYTES and max(sizes) < MOST_TAKEN_BYTES + most
+    assert sum(sizes) > MAX_HELD_BYTES and max(sizes) < MAX_TAKEN_BYTES + most

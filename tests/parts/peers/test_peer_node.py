@@ -52,12 +52,16 @@ def test_a_payment_is_seen_as_the_node_announces_it(till):
     part_sats = 5_000
     till.open_page(invoice)
     settings = replace(till.settings, peers=(till.node.place,))
-    ear = open_announcements(settings, till.shop.service.db, till.clock)
-    assert ear and not ear.has_news()
+    listening = open_announcements(settings, till.shop.service.db, till.clock)
+    assert listening and not listening.has_news()
     # A transaction sent before the node has greeted is announced to nobody.
-    until(lambda: till.pay(invoice, part_sats) and ear.has_news(), "a part", every_s=1)
-    ear.apply(Report())
-    deafen(ear.listener)
+    until(
+        lambda: till.pay(invoice, part_sats) and listening.has_news(),
+        "a part",
+        every_s=1,
+    )
+    listening.apply(Report())
+    deafen(listening.listener)
     shown = till.shop.client.get(f"/pay/{invoice['id']}/status").json
     assert (shown["status"], shown["received_sats"]) == (
         "open",

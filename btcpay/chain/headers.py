@@ -1,0 +1,41 @@
+"""Headers that follow one another, checked as consensus prescribes them. Pure."""
+
+from collections.abc import Callable, Iterable
+
+from btcpay.bitcoin.header import Header, required_bits
+from btcpay.proofs.verify import check_header
+from btcpay.values.errors import ProofFailed
+from btcpay.values.networks import Network
+
+# The header at a height of the followed chain; called once in a fortnight of blocks.
+HeaderAt = Callable[[int], Header]
+
+
+def check_headers(
+    network: Network,
+    raws: Iterable[bytes],
+    last: Header,
+    height: int,
+    header_at: HeaderAt,
+) -> list[Header]:
+    """The headers in `raws`; the first must follow `last`, at `height`. Raises ProofFailed."""
+    headers = []
+    for raw in raws:
+        height += 1
+        header = check_header(raw, network.max_target_bits)
+        if header.previous != last.hash:
+            raise ProofFailed(f"header {height} does not follow the one before it")
+        # On a test network work is cheap, and any target will do.
+        if network.pow_limit_bits is not None:
+            bits = required_bits(height, last, header_at, network.pow_limit_bits)
+            if header.bits != bits:
+                raise ProofFailed(
+                    f"header {height} has another target than consensus asks for"
+                )
+        headers.append(header)
+        last = header
+    return headers
+
+
+def work_of(headers: Iterable[Header]) -> int:
+    return sum(header.work for header in headers)

@@ -1,0 +1,88 @@
+"""One question that several sources are asked, each in a thread of its own."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from functools import partial
+from typing import Generic, TypeVar
+
+from btcpay.chain.sources import FAILURES
+from btcpay.http.deadline import run_in_thread
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+LONGEST_S = 3600.0  # every question ends before
+
+
+class Question(Generic[S, T]):
+    """Asks sources until each has answered or failed; an answer shortens the time for the others.
+
+    `ask` asks one source. `every_s`: the pause before the next source is asked, unless one has
+    failed; 0 asks all at once. `patience_s()` is called after each answer: the others have so long.
+    `on_failure` decides whether a source is asked once more.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[S], T],
+        every_s: float,
+        patience_s: Callable[[], float],
+        on_answer: Callable[[S], None],
+        on_failure: Callable[[S, Exception], bool],
+    ) -> None:
+        self.answers: dict[S, T] = {}
+        self.errors: dict[S, Exception] = {}
+        self._ask = ask
+        self._every_s = every_s
+        self._patience_s = patience_s
+        self._on_answer = on_answer
+        self._on_failure = on_failure
+        self._waiting = deque[S]()
+        self._running: dict[Future[T], S] = {}
+        self._next_s = 0.0
+        self._end_s = time.monotonic() + LONGEST_S
+
+    @property
+    def unfinished(self) -> list[S]:
+        """The sources that have neither answered nor failed yet."""
+        return list(self._running.values())
+
+    def run(self, sources: Iterable[S]) -> None:
+        self._waiting.extend(sources)
+        now_s = time.monotonic()
+        while now_s < self._end_s:
+            self._start_due(now_s)
+            if not self._running:
+                return
+            wake_s = self._end_s
+            if self._next_s > now_s:
+                wake_s = min(wake_s, self._next_s)
+            ended = wait(self._running, wake_s - now_s, FIRST_COMPLETED).done
+            for future in ended:
+                self._take(future)
+            now_s = time.monotonic()
+
+    def _start_due(self, now_s: float) -> None:
+        while self._waiting and (now_s >= self._next_s or not self._running):
+            source = self._waiting.popleft()
+            future = run_in_thread(partial(self._ask, source))
+            self._running[future] = source
+            self._next_s = now_s + self._every_s
+
+    def _take(self, future: Future[T]) -> None:
+        source = self._running.pop(future)
+        earlier_error = self.errors.pop(source, None)
+        try:
+            self.answers[source] = future.result()
+        except FAILURES as error:
+            self.errors[source] = error
+            self._next_s = 0.0
+            may_pass = self._on_failure(source, error)
+            if may_pass and earlier_error is None:
+                self._waiting.append(source)
+        else:
+            self._on_answer(source)
+            end_s = time.monotonic() + self._patience_s()
+            self._end_s = min(self._end_s, end_s)
