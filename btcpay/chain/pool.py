@@ -48,7 +48,7 @@ class PoolEntry(Generic[Source]):
 class Pool(Generic[Source]):
     """Sources in the order in which they are asked; one that failed or was slow goes to the end.
 
-    Each question is asked in a thread, at whose end `on_end` is called; a late answer is dropped.
+    Each question is asked in a thread, which calls `on_end` at its end. A late answer is dropped.
     `pause` waits for some seconds. `clock_skew` has the times in answers. Thread-safe.
     """
 
@@ -160,7 +160,10 @@ class Pool(Generic[Source]):
                 entry.rank = next(self._ranks)
 
     def _in_order(self, round_robin: bool = False) -> list[PoolEntry[Source]]:
-        """In the order in which they are asked; `round_robin` puts the next quick one first."""
+        """The entries in the order in which they are asked.
+
+        `round_robin` puts another quick one first each time.
+        """
         entries = sorted(self._entries, key=lambda entry: entry.rank)
         quick = [entry for entry in entries if entry.is_quick]
         if round_robin and quick:
@@ -195,7 +198,7 @@ class Pool(Generic[Source]):
         entry.is_quick = True
 
     def _note_failure(self, entry: PoolEntry[Source], error: Exception) -> bool:
-        """True if the question is worth asking again a little later."""
+        """Notes a failure; True if the question is worth asking again a little later."""
         status = 0
         if isinstance(error, BadStatus):
             status = error.status

@@ -78,10 +78,10 @@ class BlockSource(Protocol):
         """
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
-        """The last header that is not younger than `at`, and as many as `below` under it.
+        """The last header that is not younger than `at`: its height, and headers that end with it.
 
-        They ascend; the height is that of the last one. It is the chain's first header if all are
-        younger.
+        They ascend, with up to `below` headers before it. If all of the chain's headers are
+        younger, it is the first one.
         """
 
     def header_at(self, height: int) -> bytes:
@@ -105,9 +105,9 @@ class Mempool(NamedTuple):
 
 
 class Explorer(BlockSource, Protocol):
-    """Also knows addresses. What it says of them is a sighting, never a proof.
+    """A source that also knows addresses. Its answers about them are sightings, never proofs.
 
-    Its calls are counted by its `name`. `left_alone`: the reason not to ask it, or "".
+    Its calls are counted by its `name`. `exclusion_reason`: the reason not to ask it, or "".
     """
 
     name: str
@@ -117,9 +117,9 @@ class Explorer(BlockSource, Protocol):
         """The hash of its block at this height, as it claims."""
 
     def require_chain(self, known_height: int) -> tuple[int, bytes]:
-        """Its tip's height and header. Raises FetchError if that is lower than `known_height`.
+        """The height and header of its tip. Raises FetchError if it is below `known_height`.
 
-        Raises OtherNetwork unless it follows our network's chain.
+        Raises WrongNetwork unless it follows our network's chain.
         """
 
     def mempool(self, address: str, script: bytes) -> Mempool:

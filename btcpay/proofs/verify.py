@@ -53,7 +53,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class ProvenPayment:
-    """What the evidence proves. `amounts_sats`: what the script gets, by output index."""
+    """The facts that evidence proves. `amounts_sats`: the script's outputs, by output index."""
 
     txid: str
     block_hash: str

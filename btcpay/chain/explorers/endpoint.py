@@ -16,7 +16,7 @@ from btcpay.values.times import iso
 # For a whole answer. Public explorers take several seconds if they are busy.
 REQUEST_TIMEOUT_S = 20
 TEXT = http_client.Response(bytes, max_bytes=4096)  # a height, a hash or a header
-# One run holds at most 30,000 outputs and inputs, beside a hundred of each address.
+# One run holds at most 30,000 outputs and inputs; the first hundred of each address do not count.
 FEW_COINS = 100
 MOST_COINS = 30_000
 REFUSALS = (403, 429)  # some answer "forbidden" to a client that they have banned

@@ -73,7 +73,7 @@ class Quota:
             )
 
     def allowance(self, names: Sequence[str]) -> Allowance:
-        """The calls that may be spent on these explorers; one that rests has none."""
+        """The calls that may be spent on these explorers. An explorer that rests has none."""
         now_ms = to_ms(self.now())
         used: dict[str, Counter[int]] = defaultdict(Counter)
         for row in self._used(now_ms):
@@ -92,7 +92,7 @@ class Quota:
         return best
 
     def rests_until(self, name: str) -> datetime | None:
-        """The time until which an explorer rests that refused; None if it may be asked now."""
+        """When an explorer that refused may be asked again; None if it may be asked now."""
         row = self.db.row(sources.REFUSAL, root=name)
         if not row:
             return None
@@ -104,7 +104,10 @@ class Quota:
         return None
 
     def note_refusal(self, name: str, retry_after_s: int) -> None:
-        """Lets an explorer that answered "too many" rest, longer each time, or as it asked."""
+        """Lets an explorer rest that answered "too many".
+
+        It rests longer each time, or as long as it asked for.
+        """
         rest = timedelta()
         row = self.db.row(sources.REFUSAL, root=name)
         if row and row.refusals:

@@ -1,4 +1,4 @@
-"""What one peer has announced and sent, and when its listener connects again."""
+"""The announcements and transactions of one peer, and its rests between connections."""
 
 import threading
 import time

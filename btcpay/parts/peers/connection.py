@@ -32,11 +32,12 @@ T = TypeVar("T")
 
 
 class Connection:
-    """`greeting` is what the node says of itself; `count` gets the number of bytes that came.
+    """A connection to a node. `greeting` has the node's claims about itself.
 
-    `relay`: the node announces transactions. Hosts that are not near are reached through `proxy`, a
-    URL of socks5h:// or "". The proxy looks names up, so that onion services work.
-    Its methods raise FetchError, or ProofFailed for garbled data; afterwards it is of no use.
+    `count` gets the number of bytes that came. `relay`: the node announces transactions. Hosts that
+    are not near are reached through `proxy`, a URL of socks5h:// or "". The proxy looks names up,
+    so that onion services work. The methods raise FetchError, or ProofFailed for
+    garbled data; afterwards the connection is of no use.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Connection:
         raise FetchError("sends too much that was not asked for")
 
     def close(self) -> None:
-        """May be called while another thread reads, which then reads the end."""
+        """Ends the connection, also for another thread that is reading."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()

@@ -56,7 +56,7 @@ def _good_since(rows: Mapping[str, Peer], at: datetime) -> list[str]:
 
 
 def _trouble(row: Peer, is_good: bool, top: int, now: datetime) -> str:
-    """What is wrong with a peer; empty if nothing is. `top`: the height of the best one."""
+    """The trouble with a peer, or empty. `top`: the height of the best peer."""
     if row.left_until and row.left_until > to_ms(now):
         until = iso_ms(row.left_until)
         return f"gave false answers, or none: not asked until {until}"

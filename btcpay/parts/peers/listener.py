@@ -32,7 +32,7 @@ MAX_ASKED = 5_000  # transactions of one message; a mempool may hold 300,000
 # ten times as large once they are parsed.
 MAX_HELD_BYTES = 8_000_000
 MAX_TAKEN_BYTES = 2_000_000
-BYTES_EACH = 300  # beside those of the transaction itself
+BYTES_EACH = 300  # in addition to those of the transaction itself
 UNTIL_TAKEN_S = 0.1
 MAX_PEERS = 8
 
@@ -43,7 +43,7 @@ def size_of(announced: AnnouncedTx) -> int:
 
 
 class PeerListener:
-    """Hears peers, each in a thread of its own, from the first call of `listen` on.
+    """Listens to peers, each in a thread of its own, from the first call of `listen` on.
 
     `choose` names peers (host:port), also in place of those that are gone. At least `needed` must
     announce a transaction. No more than 20 MB a minute of each is read, and 8 MB are held.
@@ -157,7 +157,10 @@ class PeerListener:
             peer.connection = None
 
     def _hear(self, peer: AnnouncingPeer, connection: Connection) -> None:
-        """Raises FetchError, ProofFailed or DecodeError."""
+        """Handles the peer's messages until it is stopped.
+
+        Raises FetchError, ProofFailed or DecodeError.
+        """
         if connection.greeting.services & messages.NODE_BLOOM:
             connection.send("mempool")  # BIP35; others hang up
         while not peer.stop.is_set():

@@ -61,7 +61,7 @@ class Head(NamedTuple):
 
 
 class Greeting(NamedTuple):
-    """What a peer says of itself: `time` in unix seconds, `height` of its best block."""
+    """A peer's claims about itself: `time` in unix seconds, `height` of its best block."""
 
     services: int
     time: int
@@ -103,7 +103,7 @@ def version_body(nonce: int, relay: bool = False) -> bytes:
 
 
 def parse_version(body: bytes) -> Greeting:
-    """Raises DecodeError. What the protocol added later, at the end, is not read."""
+    """Raises DecodeError. Fields that the protocol added later, at the end, are not read."""
     reader = ByteReader(body)
     start = reader.read_bytes(_version_start.size)
     _, services, time = _version_start.unpack(start)

@@ -178,7 +178,7 @@ class Peers(Pool[Peer]):
         is_online = any(peer.has_answered for peer in self.all)
         for peer in self.all:
             is_dead = peer.has_failed and not peer.has_answered
-            # Others can be found, and it is not our line that is down.
+            # Other peers can be found, and our line is not down.
             is_replaceable = is_auto and is_online
             if (
                 peer in self.liars
