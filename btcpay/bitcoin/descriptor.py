@@ -127,7 +127,7 @@ def taproot_output_key(internal: Point) -> bytes:
     digest = hashlib.sha256(tag + tag + x).digest()
     tweak = int.from_bytes(digest, "big")
     try:
-        output = internal.even().add(tweak)
+        output = internal.with_even_y().add(tweak)
     except ValueError:
         raise InvalidChild(
             "this index has no valid taproot key: use the next"
@@ -146,7 +146,7 @@ def parse(text: str) -> Descriptor:
         )
     form, arguments = _split_form(script)
     if form not in FORMS:
-        raise InvalidDescriptor(_why_not(form))
+        raise InvalidDescriptor(_refusal_reason(form))
     threshold = "1"
     keys = [arguments]
     if form[-1] in _MULTI:
@@ -179,7 +179,7 @@ def _split_form(script: str) -> tuple[tuple[str, ...], str]:
     return tuple(names), arguments
 
 
-def _why_not(form: tuple[str, ...]) -> str:
+def _refusal_reason(form: tuple[str, ...]) -> str:
     if not form:
         return "this is not a descriptor: one begins with wpkh( tr( wsh( sh( or pkh("
     if form[0] == "tr":

@@ -56,7 +56,7 @@ class Point(NamedTuple):
         """The inverse of `parse`."""
         return bytes([2 + (self.y & 1)]) + self.x.to_bytes(32, "big")
 
-    def even(self) -> Self:
+    def with_even_y(self) -> Self:
         """The point with this x whose y is even (BIP340, lift_x)."""
         if self.y % 2 == 0:
             return self

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,8 +15,9 @@ import requests
 from urllib3.exceptions import HTTPError
 
 from btcpay import __version__
+from btcpay.http.answer import append_piece, read_pieces, refuse_page
 from btcpay.http.deadline import Adapter, run_within
-from btcpay.values.errors import BadStatus, Compressed, FetchError, Unreachable, WebPage
+from btcpay.values.errors import FetchError, Unreachable
 from btcpay.values.hosts import is_near
 
 OnHeaders = Callable[[Mapping[str, str]], None]
@@ -35,11 +35,6 @@ HEADERS = {
     "Accept": "*/*",
     "Accept-Encoding": "identity",
 }
-_PIECE_BYTES = 65536
-_LONGEST_RUN = 128  # characters of one JSON value; those that we use are shorter
-_PLAIN = rb'[^"\\,:\[\]{}]'
-# It matches only at the start of a run, so that no byte is looked at twice.
-_LONG_RUN = re.compile(rb"(?<!%b)(%b{%d})%b+" % (_PLAIN, _PLAIN, _LONGEST_RUN, _PLAIN))
 
 
 @dataclass(frozen=True)
@@ -94,13 +89,13 @@ class Session:
             with ExitStack() as locks:
                 with self._send("GET", url, timeout_s) as answer:
                     on_headers(answer.headers)
-                    for piece in _pieces(answer, response.max_bytes, on_piece):
+                    for piece in read_pieces(answer, response.max_bytes, on_piece):
                         is_long = len(body) + len(piece) > SMALL_BYTES
                         if long_answers and is_long and not is_locked:
                             locks.enter_context(_hold(long_answers, end_s))
                             is_locked = True
-                        _append(body, piece, response.max_kept)
-                _refuse_page(answer, body)
+                        append_piece(body, piece, response.max_kept)
+                refuse_page(answer, body)
                 return response.parse(bytes(body))
 
         return run_within(timeout_s, fetch)
@@ -190,45 +185,6 @@ def _hold(lock: "threading.Lock", end_s: float) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _pieces(
-    answer: requests.Response, max_bytes: int, on_piece: Callable[[int], None]
-) -> Iterator[bytes]:
-    """The body, piece by piece. Raises BadStatus, and FetchError if it is long or compressed."""
-    if answer.status_code != 200:
-        raise BadStatus(answer.status_code, answer.headers.get("Retry-After", ""))
-    if answer.headers.get("Content-Encoding", "identity") != "identity":
-        raise Compressed
-    size = 0
-    while piece := answer.raw.read1(_PIECE_BYTES, decode_content=False):
-        on_piece(len(piece))
-        size += len(piece)
-        if size > max_bytes:
-            raise FetchError(f"answered more than {max_bytes} bytes")
-        yield piece
-
-
-def _refuse_page(answer: requests.Response, body: bytes | bytearray) -> None:
-    """Raises WebPage for HTML.
-
-    Some servers send JSON with the content type of HTML; it does not begin with a tag.
-    """
-    is_html = "html" in answer.headers.get("Content-Type", "").lower()
-    if is_html and body.lstrip().startswith(b"<"):
-        raise WebPage
-
-
-def _append(body: bytearray, piece: bytes, max_kept: int | None) -> None:
-    """Appends a piece. With `max_kept` it cuts long values, which may begin in earlier pieces."""
-    if max_kept is None:
-        body += piece
-        return
-    start = max(0, len(body) - _LONGEST_RUN)
-    end = bytes(body[start:]) + piece
-    body[start:] = _LONG_RUN.sub(rb"\1", end)
-    if len(body) > max_kept:
-        raise FetchError(f"answered more than {max_kept} bytes of short values")
 
 
 def parse_json(body: bytes) -> Any:

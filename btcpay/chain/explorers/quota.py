@@ -55,7 +55,9 @@ class Quota:
         minute_ms = now_ms - now_ms % MINUTE_MS
         with self.db.write():
             meta.lock(self.db)
-            used = sum(row.calls for row in self._used(now_ms) if row.root == name)
+            used = sum(
+                row.calls for row in self._recent_calls(now_ms) if row.root == name
+            )
             if used >= self.per_hour:
                 raise BudgetSpent(
                     f"was asked {used} times in this hour, its budget is spent"
@@ -76,7 +78,7 @@ class Quota:
         """The calls that may be spent on these explorers. An explorer that rests has none."""
         now_ms = to_ms(self.now())
         used: dict[str, Counter[int]] = defaultdict(Counter)
-        for row in self._used(now_ms):
+        for row in self._recent_calls(now_ms):
             # A clock that was ahead may have counted minutes that are to come.
             minutes_ago = max(0, now_ms - row.minute_at) // MINUTE_MS
             used[row.root][minutes_ago] += row.calls
@@ -119,7 +121,7 @@ class Quota:
         until = self.now() + min(LONGEST_REST, rest)
         self.db.run(sources.REFUSED, root=name, refusals=1, rests_until_at=to_ms(until))
 
-    def _used(self, now_ms: int) -> list[ExplorerUse]:
+    def _recent_calls(self, now_ms: int) -> list[ExplorerUse]:
         """The calls of the past hour by minute and explorer.
 
         If a clock that was ahead counted calls in the next hour, they count too.

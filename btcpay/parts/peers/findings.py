@@ -48,7 +48,7 @@ def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Findin
         if not good and row.good_at:
             colour = RED
         yield Finding(f"peer {place}", colour, trouble, REMEDY)
-    yield _listening(settings, db)
+    yield _listening_finding(settings, db)
 
 
 def _good_since(rows: Mapping[str, Peer], at: datetime) -> list[str]:
@@ -70,7 +70,7 @@ def _trouble(row: Peer, is_good: bool, top: int, now: datetime) -> str:
     return "has not answered any check"
 
 
-def _listening(settings: Settings, db: Database) -> Finding:
+def _listening_finding(settings: Settings, db: Database) -> Finding:
     if meta.get(db, meta.Key.LISTENS):
         return Finding("listening", GREEN, "the check stays, and listens")
     colour = YELLOW

@@ -73,13 +73,13 @@ def choose_peers(
     banned = {row.place for row in rows if (row.left_until or 0) > to_ms(now)}
     network = settings.network
     if settings.peers != (AUTO,):
-        return _without(banned, settings.peers) or list(settings.peers)
+        return _exclude(banned, settings.peers) or list(settings.peers)
     if settings.proxy:
         # The proxy looks the names up: each leads to a node of that seed's choice.
         seeds = [f"{name}:{network.port}" for name in network.seeds]
-        return _without(banned, seeds) or seeds
-    good = _without(banned, [row.place for row in rows if row.good_at])
-    strangers = _without(banned, _ask_seeds(network, look_up))
+        return _exclude(banned, seeds) or seeds
+    good = _exclude(banned, [row.place for row in rows if row.good_at])
+    strangers = _exclude(banned, _ask_seeds(network, look_up))
     random.shuffle(good)
     random.shuffle(strangers)
     kept: list[str] = []
@@ -90,7 +90,7 @@ def choose_peers(
     return one_per_network([*kept, *strangers, *good])
 
 
-def _without(banned: Set[str], places: Iterable[str]) -> list[str]:
+def _exclude(banned: Set[str], places: Iterable[str]) -> list[str]:
     return [place for place in places if place not in banned]
 
 
