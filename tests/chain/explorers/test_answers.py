@@ -13,7 +13,7 @@ from btcpay.chain.explorers.answers import (
     MAX_PAGE_BYTES,
     ShownHeader,
 )
-from btcpay.chain.explorers.endpoint import FEW_PARTS, MOST_PARTS, REQUEST_TIMEOUT_S
+from btcpay.chain.explorers.endpoint import FEW_COINS, MOST_COINS, REQUEST_TIMEOUT_S
 from btcpay.chain.explorers.esplora import RAW_BLOCK_TIMEOUT_S, Esplora
 from btcpay.http import http_client
 from btcpay.settlement.values import SeenOutput
@@ -478,9 +478,9 @@ def test_an_address_has_so_many_outputs_and_inputs_and_not_one_more(first, explo
 def test_in_one_run_an_explorer_tells_of_so_many_outputs_beyond_a_few_an_address(
     first, explorer
 ):
-    each = 10_000 + FEW_PARTS
+    each = 10_000 + FEW_COINS
     first.histories[ADDRESS] = to_us(each - 1)
-    for _ in range(MOST_PARTS // 10_000):
+    for _ in range(MOST_COINS // 10_000):
         assert len(seen(explorer)) == each - 1
     with pytest.raises(FetchError, match="more than 30000 outputs in one run"):
         seen(explorer)

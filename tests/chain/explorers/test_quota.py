@@ -136,7 +136,7 @@ def test_a_question_that_meets_the_end_of_the_quota_is_not_answered_in_part(
     assert len(first.asked) == 1
 
 
-@pytest.mark.parametrize("status", endpoint.TOO_MANY)
+@pytest.mark.parametrize("status", endpoint.REFUSALS)
 def test_who_says_too_many_is_asked_no_more_in_this_run(make, first, second, status):
     first.instead = lambda _: say("slow down", status)
     explorers = client(make(), first, second)
