@@ -342,7 +342,12 @@ def test_the_service_adds_public_tweaks_to_public_points_and_nothing_else():
         n for n in defined(nodes(MODULES[CURVE])[0]) if not n.name.startswith("_")
     ]
     assert [node.name for node in public] == ["Point"]
-    assert [n.name for n in defined(public[0])] == ["parse", "format", "even", "add"]
+    assert [n.name for n in defined(public[0])] == [
+        "parse",
+        "format",
+        "with_even_y",
+        "add",
+    ]
 
     def beyond(path):
         names = [name for name in outside(path) if within(name, CURVE)]

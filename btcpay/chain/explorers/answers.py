@@ -27,9 +27,8 @@ MAX_VOUT = 0xFFFFFFFF
 MAX_PAGE_WEIGHT = 32_000_000
 # At most so many bytes for the value that begins with each sign.
 _SIGN_WEIGHTS = {b"{": 256, b"[": 112, b",": 112, b":": 128}
-_BYTE_WEIGHT = (
-    4  # one character beyond 16 bits makes each character of its text so large
-)
+# One character beyond 16 bits makes each character of its text so large.
+_BYTE_WEIGHT = 4
 # electrs shows ten blocks in 4 kB, mempool.space fifteen with `extras` in 100 kB.
 MAX_HEADERS_BYTES = 1_000_000
 # 75 transactions of ordinary size are some 200 kB, half of which is cut while it arrives. A single
