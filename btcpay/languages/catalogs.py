@@ -32,9 +32,11 @@ class Catalog(NamedTuple):
     def gettext(self, text: str) -> str:
         return self.forms.get(text, [text])[0]
 
-    def ngettext(self, one: str, more: str, number: int) -> str:
-        forms = self.forms.get(one, [one, more])
-        return forms[min(formats.plural(number, self.language), len(forms) - 1)]
+    def ngettext(self, singular: str, plural: str, number: int) -> str:
+        forms = self.forms.get(singular, [singular, plural])
+        place = formats.plural_form(number, self.language)
+        last_place = len(forms) - 1
+        return forms[min(place, last_place)]
 
 
 @cache
@@ -42,24 +44,28 @@ def catalog(language: str) -> Catalog:
     """The texts of one of LANGUAGES; reading a file takes some 3 ms, once in a process."""
     if language == DEFAULT:
         return Catalog(language, {})
-    return Catalog(
-        language, _read((FOLDER / f"{language}.po").read_text(encoding="utf-8"))
-    )
+    po = (FOLDER / f"{language}.po").read_text(encoding="utf-8")
+    return Catalog(language, _parse(po))
 
 
-def _read(po: str) -> dict[str, list[str]]:
+def _parse(po: str) -> dict[str, list[str]]:
     """The forms of each text: entries with blank lines between, as Babel and Poedit write them."""
-    found = {}
+    forms = {}
     for entry in po.split("\n\n"):
-        texts: dict[str, str] = {}
-        keyword = ""
-        for named, quoted in _LINE.findall(
-            entry
-        ):  # a text may go on over several lines
-            keyword = named or keyword
-            texts[keyword] = texts.get(keyword, "") + json.loads(quoted)
-        if texts.get("msgid"):
-            found[texts["msgid"]] = [
-                texts[name] for name in texts if name.startswith("msgstr")
+        texts = _texts_of(entry)
+        msgid = texts.get("msgid")
+        if msgid:
+            forms[msgid] = [
+                text for keyword, text in texts.items() if keyword.startswith("msgstr")
             ]
-    return found
+    return forms
+
+
+def _texts_of(entry: str) -> dict[str, str]:
+    """The texts of an entry by their keywords; a text may go on over several lines."""
+    texts: dict[str, str] = {}
+    keyword = ""
+    for named, quoted in _LINE.findall(entry):
+        keyword = named or keyword
+        texts[keyword] = texts.get(keyword, "") + json.loads(quoted)
+    return texts

@@ -7,7 +7,7 @@ wallets come from btcpay/values/money.py.
 import json
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,82 +18,97 @@ SECONDS = ":{at.second:02}"  # their part in each language's pattern
 TABLE = Path(__file__).resolve().parent / "translations" / "formats.json"
 
 
+_DIGITS = "0123456789"
+
+
 @cache
 def _part(name: str) -> dict[str, Any]:
     """A part of the table: of a language, or "currencies"."""
-    found: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))[name]
-    return found
+    part: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))[name]
+    return part
 
 
 def currency_of(tag: str) -> str | None:
     """The currency where a browser's language (BCP 47: `de-AT`) is spoken; None if not known."""
-    language, *rest = tag.split("-")
-    regions = [part.upper() for part in rest if len(part) == 2]
-    known: dict[str, str] = _part("currencies")
-    return known.get(regions[0] if regions else language.lower())
+    language, *subtags = tag.split("-")
+    currencies: dict[str, str] = _part("currencies")
+    for subtag in subtags:
+        is_region = len(subtag) == 2
+        if is_region:
+            return currencies.get(subtag.upper())
+    return currencies.get(language.lower())
 
 
 @cache
-def _of(language: str) -> dict[str, Any]:
-    found = _part(language)
-    written = str.maketrans("0123456789", found["digits"])
-    signs = written | str.maketrans({",": found["group"], ".": found["decimal"]})
-    return found | {"written": written, "signs": signs}
+def _conventions(language: str) -> dict[str, Any]:
+    """The language's part of the table, with `to_digits` and `to_signs` for str.translate."""
+    part = _part(language)
+    to_digits = str.maketrans(_DIGITS, part["digits"])
+    marks = str.maketrans({",": part["group"], ".": part["decimal"]})
+    return part | {"to_digits": to_digits, "to_signs": to_digits | marks}
 
 
 def direction(language: str) -> str:
     """The direction of the language's lines: `ltr` or `rtl`."""
-    if _of(language)["rtl"]:
+    if _conventions(language)["rtl"]:
         return "rtl"
     return "ltr"
 
 
 def digits(text: str, language: str) -> str:
     """The text with the language's digits; its other signs stay."""
-    return text.translate(_of(language)["written"])
+    return text.translate(_conventions(language)["to_digits"])
+
+
+def _to_signs(text: str, language: str) -> str:
+    """A number as Python writes it, with the language's digits and marks."""
+    return text.translate(_conventions(language)["to_signs"])
 
 
 def signs(language: str) -> str:
     """The ten digits, the decimal mark and the group mark, for the pages' scripts."""
-    return "0123456789.,".translate(_of(language)["signs"])
+    return _to_signs(f"{_DIGITS}.,", language)
 
 
 def btc(amount_sats: int, language: str) -> str:
     """All eight places: `0,00041667` in German."""
-    return btc_shown(amount_sats).translate(_of(language)["signs"])
+    return _to_signs(btc_shown(amount_sats), language)
 
 
 def whole(number: int, language: str) -> str:
     """A whole number with the language's groups: `41,667`."""
-    return f"{number:,}".translate(_of(language)["signs"])
+    return _to_signs(f"{number:,}", language)
 
 
 def percent(number: int, language: str) -> str:
     """A number of hundredths: `12%`, with a space where the language has one."""
-    return str(_of(language)["percent"].format(whole(number, language)))
+    pattern = _conventions(language)["percent"]
+    return str(pattern.format(whole(number, language)))
 
 
 def money(amount: Decimal, currency: str, language: str) -> str:
     """The amount to the nearest smallest unit, as one word: `¥1,234`; below one unit `< $0.01`."""
     unit = unit_of(currency)
-    pattern = _of(language)["money"]
+    is_below_unit = 0 < amount < unit
+    if is_below_unit:
+        amount = unit
+    number = plain(amount, currency, language)
+    conventions = _conventions(language)
+    pattern = conventions["money"]
     sign = symbol(currency, language)
     if pattern.startswith("{0}{1}") and sign[-1].isalpha():
         sign += "\u00a0"  # CLDR's currencySpacing, which its patterns leave out: `KWD 5.000`
-    is_less = 0 < amount < unit
-    shown: str = pattern.format(
-        sign, plain(unit if is_less else amount, currency, language)
-    )
-    if is_less:
-        shown = f"<\u00a0{shown}"
-    if _of(language)["rtl"]:
-        return f"\u2068{shown}\u2069"
-    return shown
+    text: str = pattern.format(sign, number)
+    if is_below_unit:
+        text = f"<\u00a0{text}"
+    if conventions["rtl"]:
+        return f"\u2068{text}\u2069"
+    return text
 
 
 def symbol(currency: str, language: str) -> str:
     """`$` of USD in English, `US$` in Spanish; the code where CLDR knows nothing shorter."""
-    return str(_of(language)["symbols"].get(currency, currency))
+    return str(_conventions(language)["symbols"].get(currency, currency))
 
 
 def format_money(worth: Money, language: str) -> str:
@@ -102,7 +117,7 @@ def format_money(worth: Money, language: str) -> str:
 
 def plain(amount: Decimal, currency: str, language: str) -> str:
     """The number alone, to the nearest smallest unit, half to even: `19,90` in German."""
-    return f"{rounded(amount, currency):,f}".translate(_of(language)["signs"])
+    return _to_signs(f"{rounded(amount, currency):,f}", language)
 
 
 def short(amount: Decimal, currency: str, language: str) -> str:
@@ -115,48 +130,75 @@ def short(amount: Decimal, currency: str, language: str) -> str:
 
 def moment(at_ms: int, language: str, zone: tzinfo = UTC) -> str:
     """A stored time to the second, in a zone, with its offset: `… UTC+5:45`."""
-    return _with_offset(at_ms, language, zone, _of(language)["moment"])
+    pattern = _conventions(language)["moment"]
+    return _with_offset(at_ms, language, zone, pattern)
 
 
 def minute(at_ms: int, language: str, zone: tzinfo = UTC) -> str:
     """Like `moment`, without the seconds: for lists."""
-    return _with_offset(
-        at_ms, language, zone, _of(language)["moment"].replace(SECONDS, "")
-    )
+    pattern = _conventions(language)["moment"].replace(SECONDS, "")
+    return _with_offset(at_ms, language, zone, pattern)
 
 
-def _of_day(kind: str, shown: date, language: str) -> str:
-    return _written(datetime.combine(shown, time()), language, _of(language)[kind])
+def day(shown: date, language: str) -> str:
+    """Without its year: `Nov 22`."""
+    return _format_day(shown, language, "day")
 
 
-def _of_moment(kind: str, at_ms: int, language: str, zone: tzinfo) -> str:
-    return _written(from_ms(at_ms).astimezone(zone), language, _of(language)[kind])
+def month(shown: date, language: str) -> str:
+    """By its first day: `November 2026`."""
+    return _format_day(shown, language, "month")
 
 
-day = partial(_of_day, "day")  # without its year: `Nov 22`
-month = partial(_of_day, "month")  # by its first day: `November 2026`
-date_of = partial(_of_moment, "date")  # for the heading of a list: `Mon, Nov 23, 2026`
-clock = partial(_of_moment, "clock")  # alone, below such a heading: `2:37 AM`
+def date_of(at_ms: int, language: str, zone: tzinfo) -> str:
+    """For the heading of a list: `Mon, Nov 23, 2026`."""
+    return _format_moment(at_ms, language, zone, "date")
+
+
+def clock(at_ms: int, language: str, zone: tzinfo) -> str:
+    """The time of day alone, below such a heading: `2:37 AM`."""
+    return _format_moment(at_ms, language, zone, "clock")
+
+
+def _format_day(shown: date, language: str, kind: str) -> str:
+    at = datetime.combine(shown, time())
+    return _fill(at, language, _conventions(language)[kind])
+
+
+def _format_moment(at_ms: int, language: str, zone: tzinfo, kind: str) -> str:
+    at = from_ms(at_ms).astimezone(zone)
+    return _fill(at, language, _conventions(language)[kind])
 
 
 def _with_offset(at_ms: int, language: str, zone: tzinfo, pattern: str) -> str:
     at = from_ms(at_ms).astimezone(zone)
+    return f"{_fill(at, language, pattern)} UTC{_offset(at)}"
+
+
+def _offset(at: datetime) -> str:
+    """`+5:45`, `-3`, or nothing for UTC; in western digits, so that it stays one word."""
     minutes = (at.utcoffset() or timedelta()) // timedelta(minutes=1)
+    if minutes == 0:
+        return ""
+    sign = "+"
+    if minutes < 0:
+        sign = "-"
     hours, rest = divmod(abs(minutes), 60)
-    # In western digits, so that it stays one word in lines of either direction.
-    offset = f"{'-' if minutes < 0 else '+'}{hours}{f':{rest:02}' if rest else ''}"
-    return f"{_written(at, language, pattern)} UTC{offset if minutes else ''}"
+    if rest:
+        return f"{sign}{hours}:{rest:02}"
+    return f"{sign}{hours}"
 
 
-def _written(at: datetime, language: str, pattern: str) -> str:
-    table = _of(language)
+def _fill(at: datetime, language: str, pattern: str) -> str:
+    """The pattern with the time's words and numbers."""
+    conventions = _conventions(language)
     text = pattern.format(
         at=at,
-        month=table["months"][at.month - 1],
-        month_name=table["month_names"][at.month - 1],
-        weekday=table["weekdays"][at.weekday()],
+        month=conventions["months"][at.month - 1],
+        month_name=conventions["month_names"][at.month - 1],
+        weekday=conventions["weekdays"][at.weekday()],
         hour=at.hour % 12 or 12,
-        half=table["halves"][at.hour // 12],
+        half=conventions["halves"][at.hour // 12],
     )
     return digits(text, language)
 
@@ -164,15 +206,19 @@ def _written(at: datetime, language: str, pattern: str) -> str:
 def ago(elapsed_ms: int, language: str) -> str:
     """A time in the past, at least a second ago: `12 seconds ago`."""
     elapsed_s = max(1, elapsed_ms // 1000)
-    units = _of(language)["ago"]  # the longest first, the last a second
+    units = _conventions(language)["ago"]  # the longest first, the last a second
     unit_s, forms = next(unit for unit in units if elapsed_s >= unit[0])
     number = round(elapsed_s / unit_s)
-    return digits(forms[plural(number, language)].format(number), language)
+    form = forms[plural_form(number, language)]
+    return digits(form.format(number), language)
 
 
-def plural(number: int, language: str) -> int:
+def plural_form(number: int, language: str) -> int:
     """The number's plural form, as its place in CLDR's order, zero to other."""
-    return int(_of(language)["plural"][number if number < 100 else 100 + number % 100])
+    places = _conventions(language)["plural"]
+    if number < 100:
+        return int(places[number])
+    return int(places[100 + number % 100])
 
 
 def groups(text: str, size: int = 4) -> list[str]:
