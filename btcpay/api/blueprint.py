@@ -1,7 +1,7 @@
 """The interface under /api/v1: its operations, its description, its admission, its answers."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 
 from flask import Blueprint, Response, g, request
 
@@ -47,11 +47,9 @@ def blueprint(service: Service, operations: Mapping[str, Operation]) -> Blueprin
 
 def _view(service: Service, name: str, operation: Operation) -> Callable[..., Response]:
     """The operation's own view gets a Call, then the path's values."""
-    reads = (
-        operation.accepts().fields
-        if operation.accepts and operation.method == "GET"
-        else ()
-    )
+    parameters: Container[str] = ()
+    if operation.accepts and operation.method == "GET":
+        parameters = operation.accepts().fields
 
     def view(**path_values: str) -> Response:
         caller = g.caller
@@ -64,7 +62,7 @@ def _view(service: Service, name: str, operation: Operation) -> Callable[..., Re
                 "this API key is read-only; the operation needs a write key"
             )
         if request.query_string:
-            note_ignored(request.args, reads)
+            note_ignored(request.args, parameters)
         return operation.view(Call(service, caller, name), **path_values)
 
     return view

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
@@ -33,6 +32,7 @@ MOST_NAMES = 20
 # every proxy.
 _NAME = re.compile(r"[!-+\--~](?:[ -+\--~]{0,98}[!-+\--~])?")
 ROOT = "/api/v1"
+_KINDS = {"inv": "invoice", "lnk": "payment link"}  # by the prefix of their ids
 
 
 class Call(NamedTuple):
@@ -51,17 +51,18 @@ class Call(NamedTuple):
 
     def get_or_404(self, query: Typed[T], prefix: str, id: str) -> T:
         """The merchant's row of this id. Raises NotFound."""
-        asked: Values = {"id": id, "merchant_id": self.merchant_id}
-        row = self.service.db.row(query, **asked) if is_id(prefix, id) else None
+        row = None
+        if is_id(prefix, id):
+            row = self.service.db.row(query, id=id, merchant_id=self.merchant_id)
         if row is None:
-            kind = {"inv": "invoice", "lnk": "payment link"}[prefix]
-            raise NotFound(f"there is no {kind} with this id")
+            raise NotFound(f"there is no {_KINDS[prefix]} with this id")
         return row
 
     def list_rows(self, resource: Resource, query: Any, **values: Any) -> Response:
         """The list envelope around the rows of a SELECT."""
-        found = self.service.db.packed(query, merchant_id=self.merchant_id, **values)
-        return json_response(resource.listed(*found))
+        db = self.service.db
+        columns, rows = db.packed(query, merchant_id=self.merchant_id, **values)
+        return json_response(resource.listed(columns, rows))
 
     def query(self, schema: Schema) -> dict[str, Any]:
         return accepts.load_query(schema, request.args.to_dict(flat=False))
@@ -81,16 +82,9 @@ class Call(NamedTuple):
         `prepare` runs first, outside the transaction; `make` gets what it returned.
         """
         service = self.service
-        subject = None
-        if (key := request.headers.get("Idempotency-Key")) is not None:
-            subject = Values(merchant_id=self.merchant_id, operation=self.operation)
-            subject |= {
-                "idempotency_key": idempotency.check_key(key),
-                "body_sha256": sha256(g.body),
-            }
         text, replayed = idempotency.create_once(
             service.db,
-            subject,
+            self._idempotency_subject(),
             service.now(),
             prepare,
             lambda prepared: orjson.dumps(make(prepared)).decode(),
@@ -100,23 +94,38 @@ class Call(NamedTuple):
             response.headers["Idempotent-Replayed"] = "true"
         return response
 
+    def _idempotency_subject(self) -> Values | None:
+        """What the request's Idempotency-Key is for; None without one. Raises InvalidRequest."""
+        key = request.headers.get("Idempotency-Key")
+        if key is None:
+            return None
+        return {
+            "merchant_id": self.merchant_id,
+            "operation": self.operation,
+            "idempotency_key": idempotency.check_key(key),
+            "body_sha256": sha256(g.body),
+        }
+
 
 def key_of(service: Service, schemes: Sequence[str] = ("bearer",)) -> Caller:
-    """An invalid key counts against its address; a missing one not. Raises Unauthorized."""
-    scheme, _, secret = (
-        request.environ.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
-    )
+    """The key that the request carries. Raises Unauthorized.
+
+    An invalid key counts against its address; a missing one does not.
+    """
+    header = request.environ.get("HTTP_AUTHORIZATION", "").strip()
+    scheme, _, secret = header.partition(" ")
     secret = secret.strip()
-    is_one = scheme.lower() in schemes
-    now = service.now()
-    caller = caller_of(service.db, secret, now) if is_one and secret else None
-    if caller:
-        service.notes.note(keys.USED, caller.key_id, now)
-        return caller
-    if not scheme or (is_one and not secret):
+    is_known_scheme = scheme.lower() in schemes
+    if is_known_scheme and secret:
+        now = service.now()
+        caller = caller_of(service.db, secret, now)
+        if caller:
+            service.notes.note(keys.USED, caller.key_id, now)
+            return caller
+    if not scheme or (is_known_scheme and not secret):
         raise Unauthorized("send the API key as `Authorization: Bearer KEY`")
     count_request(service, failed_auth_windows())
-    if is_one:
+    if is_known_scheme:
         raise Unauthorized("the API key is not valid")
     raise Unauthorized(
         "the API key cannot be read: send it as `Authorization: Bearer KEY`"
@@ -127,13 +136,20 @@ def unknown(
     names: Iterable[str], known: Container[str], before: Iterable[str] = ()
 ) -> list[str]:
     """The names `before` and the unknown ones, each once, and no more than a header may hold."""
-    found = (name for name in names if name not in known and _NAME.fullmatch(name))
-    return list(islice(dict.fromkeys((*before, *found)), MOST_NAMES))
+    unknown_names = list(before)
+    for name in names:
+        if name in known or name in unknown_names or not _NAME.fullmatch(name):
+            continue
+        if len(unknown_names) == MOST_NAMES:
+            break
+        unknown_names.append(name)
+    return unknown_names
 
 
 def note_ignored(names: Iterable[str], known: Container[str]) -> None:
     """Makes the answer, whatever it is, name the fields that the operation does not know."""
-    if ignored := unknown(names, known, g.get("ignored", ())):
+    ignored = unknown(names, known, g.get("ignored", ()))
+    if ignored:
         g.ignored = ignored
         after_this_request(_show_ignored)
 

@@ -12,9 +12,8 @@ from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.queries import idempotency
 
-HOLD = timedelta(
-    seconds=60
-)  # a live request has ended by then: a price takes 3 s, a lock 10 s
+# A live request has ended by then: a price takes 3 s, a lock 10 s.
+HOLD = timedelta(seconds=60)
 _PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")
 
 
@@ -38,15 +37,15 @@ def create_once(
 
     `subject`: the merchant, the operation, the key, and the digest of the body that it came with.
 
-    1. The key is claimed in a transaction of its own, or the kept answer is returned.
+    1. The key is claimed in a transaction of its own, or the stored answer is returned.
     2. `prepare` asks over the network, with no transaction open.
-    3. `make` stores the resource. The same transaction keeps the answer if the claim still
+    3. `make` stores the resource. The same transaction stores the answer if the claim still
        stands: a holder that was overtaken stores nothing.
-    4. When 2 or 3 fails, the key is given back.
+    4. If 2 or 3 fails, the key is given back.
 
     Only a check forgets an answer, since it has compared its clock with others. No answer is too
     old here: else a clock that is ahead would make a second resource for one key.
-    Raises Conflict while the key is held, and when it came with another body before.
+    Raises Conflict while the key is held, and if it came with another body before.
     """
     if subject is None:
         prepared = prepare()
@@ -54,44 +53,53 @@ def create_once(
             return make(prepared), False
     owner = new_id("own")
     with db.write():
-        kept = _claim(db, subject, owner, now)
-    if kept is not None:
-        return kept, True
+        stored_answer = _claim(db, subject, owner, now)
+    if stored_answer is not None:
+        return stored_answer, True
     try:
         prepared = prepare()
         with db.write():
-            return _kept(db, subject, owner, make(prepared)), False
+            answer = make(prepared)
+            _fulfil(db, subject, owner, answer)
+        return answer, False
     except BaseException:
         with db.write():
             db.run(idempotency.RELEASE, **subject | {"owner": owner})
         raise
 
 
-def _kept(db: Database, subject: Values, owner: str, answer: str) -> str:
-    """The answer, kept under its key. Raises Conflict when the claim does not stand any more."""
-    done: Values = {"response": answer, "resource_id": orjson.loads(answer)["id"]}
-    if db.run(idempotency.FULFIL, **subject | done | {"owner": owner}) != 1:
+def _fulfil(db: Database, subject: Values, owner: str, answer: str) -> None:
+    """Stores the answer under its key. Raises Conflict if the claim does not stand any more."""
+    outcome: Values = {
+        "owner": owner,
+        "response": answer,
+        "resource_id": orjson.loads(answer)["id"],
+    }
+    if db.run(idempotency.FULFIL, **subject | outcome) != 1:
         raise Conflict(
             "another request with this Idempotency-Key has overtaken this one"
         )
-    return answer
 
 
 def _claim(db: Database, subject: Values, owner: str, now: datetime) -> str | None:
-    """Takes the key, or returns the answer kept under it. A clock that steps back frees it, too."""
-    claim = subject | {
+    """Takes the key, or returns the answer stored under it. A clock that steps back frees it, too.
+
+    Raises Conflict.
+    """
+    claim: Values = {
         "owner": owner,
         "locked_at": to_ms(now),
         "created_at": to_ms(now),
+        "since": to_ms(now - HOLD),
+        "until": to_ms(now + HOLD),
     }
-    claim |= {"since": to_ms(now - HOLD), "until": to_ms(now + HOLD)}
-    if db.run(idempotency.CLAIM, **claim) == 1:
+    if db.run(idempotency.CLAIM, **subject | claim) == 1:
         return None
-    held = db.row(idempotency.FIND, **subject)
-    if held and held.body_sha256 != subject["body_sha256"]:
+    holder = db.row(idempotency.FIND, **subject)
+    if holder and holder.body_sha256 != subject["body_sha256"]:
         raise Conflict("this Idempotency-Key was used with a different body")
-    if held is None or held.response is None:
+    if holder is None or holder.response is None:
         raise Conflict(
             "a request with this Idempotency-Key is still being processed; retry shortly"
         )
-    return held.response
+    return holder.response

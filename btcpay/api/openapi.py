@@ -1,13 +1,13 @@
 """The description of the API (OpenAPI 3.1), made from the operation table and the schemas."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
 
 from btcpay.api.call import IGNORED_HEADER, ROOT, Operation
-from btcpay.api.openapi_events import event_schemas, part, text, webhooks, whole
+from btcpay.api.openapi_events import component, event_schemas, text, webhooks, whole
 from btcpay.web.errors import STATUS
 from schemas.fields import Number, Timestamp
 from schemas.requests import Body, Limit
@@ -50,11 +50,8 @@ _TAGS = {
     "payments": "Payments confirmed on the chain.",
     "events": "Events sent to webhooks.",
 }
-_UNREAD = (
-    "unauthorized",
-    "forbidden",
-    "rate_limited",
-)  # refused before body and query are read
+# Refused before body and query are read.
+_UNREAD = ("unauthorized", "forbidden", "rate_limited")
 
 _CODE = text("For programs: it never changes.", enum=list(STATUS))
 _MESSAGE = text(
@@ -88,52 +85,63 @@ def document(base_url: str, operations: Mapping[str, Operation]) -> dict[str, An
     spec.components.security_scheme("apiKey", {"type": "http", "scheme": "bearer"})
     named = {
         "Fault": _FAULT,
-        "Error": whole({"error": part("Fault", "What went wrong.")}),
+        "Error": whole({"error": component("Fault", "What went wrong.")}),
     }
     for name, schema in (named | event_schemas()).items():
         spec.components.schema(name, schema)
-    for name, means in (_HEADERS | {IGNORED_HEADER: _IGNORED_MEANS}).items():
-        is_window = name in _HEADERS
-        header = {"description": means, "required": is_window}
-        header["schema"] = {"type": "integer" if is_window else "string"}
-        spec.components.header(name, header)
-    for shown in {operation.shows: None for operation in operations.values()}:
-        spec.components.schema(shown.__name__, schema=shown)
-    for shown in (
-        operation.shows for operation in operations.values() if operation.lists
-    ):
-        spec.components.schema(f"{shown.__name__}List", _list_of(shown.__name__))
+    for name, meaning in _HEADERS.items():
+        spec.components.header(name, _header(meaning, "integer", required=True))
+    ignored_header = _header(_IGNORED_MEANS, "string", required=False)
+    spec.components.header(IGNORED_HEADER, ignored_header)
+    _add_resources(spec, operations.values())
     for name, operation in operations.items():
         spec.path(
             ROOT + operation.path.replace("<", "{").replace(">", "}"),
             operations={operation.method.lower(): _operation(name, operation)},
         )
     spec.path(STATUS_PATH, operations={"get": _status()})
-    described = spec.to_dict()
+    document = spec.to_dict()
     for operation in operations.values():
         body = operation.accepts
         if body and issubclass(body, Body):
-            described["components"]["schemas"][body.__name__] |= body.together
-    return described | {"webhooks": webhooks()}
+            document["components"]["schemas"][body.__name__] |= body.together
+    return document | {"webhooks": webhooks()}
+
+
+def _header(meaning: str, type: str, required: bool) -> dict[str, Any]:
+    return {"description": meaning, "required": required, "schema": {"type": type}}
+
+
+def _add_resources(spec: APISpec, operations: Iterable[Operation]) -> None:
+    """Adds the schema of each resource once, and of each list."""
+    for resource in {operation.shows: None for operation in operations}:
+        spec.components.schema(resource.__name__, schema=resource)
+    for operation in operations:
+        if operation.lists:
+            name = operation.shows.__name__
+            spec.components.schema(f"{name}List", _list_of(name))
 
 
 def _operation(name: str, operation: Operation) -> dict[str, Any]:
-    writes = operation.method == "POST"
-    described = {
+    responses = {"200": _success(operation)}
+    if operation.method == "POST":
+        responses = {"201": _success(operation)}
+    for code in _errors(operation):
+        responses[str(STATUS[code])] = _failure(code)
+    description = {
         "operationId": name,
         "tags": [operation.path.split("/")[1]],
         "summary": (operation.view.__doc__ or "").splitlines()[0],
         "description": f"Needs a key of scope `{operation.scope}`.",
         "parameters": _parameters(operation),
-        "responses": {"201" if writes else "200": _success(operation)}
-        | {str(STATUS[code]): _failure(code) for code in _errors(operation)},
+        "responses": responses,
     }
-    if writes:
-        described["requestBody"] = {
+    if operation.method == "POST":
+        description["requestBody"] = {
             "required": operation.body_required,
             "content": _json(operation.accepts),
         }
-    return described
+    return description
 
 
 def _status() -> dict[str, Any]:
@@ -203,18 +211,20 @@ def _list_of(name: str) -> dict[str, Any]:
     items = {
         "type": "array",
         "maxItems": 100,
-        "items": part(name),
+        "items": component(name),
         "description": "Newest first.",
     }
     return whole({"object": text("Always `list`.", const="list"), "data": items})
 
 
 def _success(operation: Operation) -> dict[str, Any]:
-    shown = f"{operation.shows.__name__}List" if operation.lists else operation.shows
+    schema: Any = operation.shows
+    if operation.lists:
+        schema = f"{operation.shows.__name__}List"
     return {
         "description": (operation.view.__doc__ or "").splitlines()[0],
         "headers": _headers(*list(_HEADERS)[:3], IGNORED_HEADER),
-        "content": _json(shown),
+        "content": _json(schema),
     }
 
 
@@ -223,8 +233,11 @@ def _json(schema: Any) -> dict[str, Any]:
 
 
 def _failure(code: str) -> dict[str, Any]:
-    names = list(_HEADERS) if code == "rate_limited" else list(_HEADERS)[:3]
-    names += [] if code in _UNREAD else [IGNORED_HEADER]
+    names = list(_HEADERS)[:3]
+    if code == "rate_limited":
+        names = list(_HEADERS)
+    if code not in _UNREAD:
+        names.append(IGNORED_HEADER)
     return {
         "description": f"`{code}`: {_MEANING[code]}",
         "headers": _headers(*names),

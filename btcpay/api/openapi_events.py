@@ -17,10 +17,12 @@ def whole(properties: dict[str, Any]) -> Schema:
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
-def part(name: str, description: str = "") -> Schema:
-    return {"$ref": f"#/components/schemas/{name}"} | (
-        {"description": description} if description else {}
-    )
+def component(name: str, description: str = "") -> Schema:
+    """A reference to one of the document's schemas."""
+    reference = {"$ref": f"#/components/schemas/{name}"}
+    if description:
+        reference["description"] = description
+    return reference
 
 
 def _sats(description: str) -> Schema:
@@ -32,7 +34,7 @@ def _sats(description: str) -> Schema:
     }
 
 
-def _said(description: str, example: str) -> Schema:
+def _text_or_null(description: str, example: str) -> Schema:
     return {
         "type": ["string", "null"],
         "description": description,
@@ -60,13 +62,13 @@ _SIGHTING = whole(
     }
 )
 _BESIDE: dict[str, Any] = {
-    "reference": _said(
+    "reference": _text_or_null(
         "The shop's order number, if the invoice was made with one.", "10442"
     ),
-    "customer_name": _said(
+    "customer_name": _text_or_null(
         "What the payer of a payment link gave as their name.", "Ada Lovelace"
     ),
-    "customer_note": _said(
+    "customer_note": _text_or_null(
         "What the payer of a payment link wrote to the seller.", "Table 7"
     ),
     "received_sats": _sats("What counts towards the invoice, confirmed or not."),
@@ -97,7 +99,8 @@ def webhooks() -> dict[str, Any]:
 def event_schemas() -> dict[str, Schema]:
     """The components that are of events alone; they refer to the resources."""
     schemas = {
-        name.title(): whole(one.properties) for name, one in PART_RESOURCES.items()
+        name.title(): whole(resource.properties)
+        for name, resource in PART_RESOURCES.items()
     }
     for kind in KINDS.values():
         schemas |= {_name(kind): _schema(kind), _data_name(kind): _data(kind)}
@@ -133,7 +136,7 @@ def _operation(kind: Kind) -> dict[str, Any]:
         ],
         "requestBody": {
             "required": True,
-            "content": {"application/json": {"schema": part(_name(kind))}},
+            "content": {"application/json": {"schema": component(_name(kind))}},
         },
         "responses": {
             "2XX": {"description": "accepted; the body of the answer is not read"},
@@ -145,7 +148,7 @@ def _operation(kind: Kind) -> dict[str, Any]:
 
 def _schema(kind: Kind) -> Schema:
     named = text("The kind of the event.", const=kind.value)
-    data = part(_data_name(kind), "What it happened to, as it was then.")
+    data = component(_data_name(kind), "What it happened to, as it was then.")
     described = whole({"type": named, "timestamp": _TIME, "data": data})
     described["properties"]["test"] = _TEST
     return described
@@ -154,12 +157,14 @@ def _schema(kind: Kind) -> Schema:
 def _data(kind: Kind) -> Schema:
     if kind.resource in PART_RESOURCES:
         return whole(
-            {kind.resource: part(kind.resource.title(), "The resource, whole.")}
+            {kind.resource: component(kind.resource.title(), "The resource, whole.")}
         )
     if kind.resource == "payment_link":
-        return whole({"payment_link": part("PaymentLink", _RESOURCE)})
-    fields = {"invoice": part("Invoice", _RESOURCE)} | _BESIDE
+        return whole({"payment_link": component("PaymentLink", _RESOURCE)})
+    fields = {"invoice": component("Invoice", _RESOURCE)} | _BESIDE
     if kind.resource == "payment":
-        fields = {"payment": part("Payment", _RESOURCE)} | fields
-    seen = {"transaction": part("Sighting", "What was seen or has vanished.")}
-    return whole(fields | (seen if kind in _SEEN else {}))
+        fields = {"payment": component("Payment", _RESOURCE)} | fields
+    if kind in _SEEN:
+        sighting = component("Sighting", "What was seen or has vanished.")
+        fields["transaction"] = sighting
+    return whole(fields)
