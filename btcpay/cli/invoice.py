@@ -17,7 +17,7 @@ from btcpay.cli.output import answer_json, json_object, printable, say
 from btcpay.cli.shell import Shell, limit_option, with_json_shell, with_shell
 from btcpay.invoices import create, manual, orders, quotes
 from btcpay.invoices.explain import WAYS_OUT, explanation
-from btcpay.invoices.links import most
+from btcpay.invoices.links import greatest_amount
 from btcpay.invoices.status import Story, find_invoice, find_story
 from btcpay.merchants.account import dust_limit_of_account
 from btcpay.merchants.merchants import find_merchant
@@ -102,7 +102,7 @@ def invoice_create(
         owner.id,
         fields | unpriced,
         currency,
-        most(currency or "USD"),
+        greatest_amount(currency or "USD"),
         dust_limit_of_account(owner.descriptor),
         owner.currency,
     )

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from marshmallow import Schema
 
-from btcpay.invoices.links import most
+from btcpay.invoices.links import greatest_amount
 from btcpay.values.amounts import NotAnAmount, parse_amount
 from btcpay.values.errors import InvalidRequest, TooMuch
 from btcpay.values.money import checked_currency, places_of, rounded
@@ -77,8 +77,10 @@ def order_fields(currency: str, options: Mapping[str, Any]) -> dict[str, Any]:
     amount = parse_amount_option(currency, options["amount"])
     fields = validate(accepts.NEW_PRICED_INVOICE, {**options, "amount": amount})
     require_units(currency, [fields["amount"]])
-    if fields["amount"] > most(currency):
-        raise TooMuch(f"the amount is worth more than {most(currency):,} {currency}")
+    if fields["amount"] > greatest_amount(currency):
+        raise TooMuch(
+            f"the amount is worth more than {greatest_amount(currency):,} {currency}"
+        )
     return fields
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from btcpay import hooks
-from btcpay.invoices.part_work import Work, guard
+from btcpay.invoices.part_work import Work, isolate
 from btcpay.invoices.status import figures, invoice_of, unapplied_sats, verdict_on
 from btcpay.merchants.account import dust_limit_of
 from btcpay.notify.kinds import EventKind
@@ -84,8 +84,8 @@ def update_attentions(
     former_reasons = {attention.invoice_id: attention.reason for attention in former}
     tip_height = blocks.tip_height(db) or 0
     cases = _read_cases(db, settings, rows, now, tip_height)
-    shown = [figures(case.row, case.verdict, tip_height) for case in cases]
-    at_once.run(db, invoices.KEEP, shown)
+    page_figures = [figures(case.row, case.verdict, tip_height) for case in cases]
+    at_once.run(db, invoices.KEEP, page_figures)
     reasons: Reasons = {}
     needs: list[Values] = []
     for case in cases:
@@ -176,7 +176,7 @@ def _recount_sats(
 
     work = Work(part, "money", invoice_id=row.id)
     if is_alone:
-        return guard(db, work, now, count, 0)
+        return isolate(db, work, now, count, 0)
     return count()
 
 

@@ -136,11 +136,11 @@ def _amounts(
 def bounds(link: PaymentLink) -> tuple[Decimal, Decimal]:
     """The least and the greatest amount of a flexible link; 0 means anything above 0."""
     low = Decimal(link.min_amount or 0)
-    high = Decimal(link.max_amount or most(link.currency))
+    high = Decimal(link.max_amount or greatest_amount(link.currency))
     return low, high
 
 
-def most(currency: str) -> Decimal:
+def greatest_amount(currency: str) -> Decimal:
     """The greatest amount that can be typed; its worth in dollars is checked with the price."""
     if currency == USD:
         return Decimal(MAX_USD)

@@ -64,7 +64,9 @@ def order_of(
         details["reference"] = checked_line("reference", reference)
     if return_url is not None:
         details["return_url"] = checked_url(return_url)
-    amount_field = "amount" if currency else "amount_usd"
+    amount_field = "amount_usd"
+    if currency:
+        amount_field = "amount"
     return Order(
         merchant_id=merchant_id,
         amount=details.pop(amount_field),

@@ -79,7 +79,7 @@ def attempt(db: Database, work: Work, now: datetime, do: Callable[[], None]) -> 
     return True
 
 
-def guard(
+def isolate(
     db: Database, work: Work, now: datetime, do: Callable[[], T], otherwise: T
 ) -> T:
     """The result of a part's work within a transaction, which goes on if that fails.

@@ -112,17 +112,17 @@ def known_outputs(db: Database, scans: Mapping[str, Scan]) -> dict[str, list[Out
             if (id, txid) not in keys:
                 shown_again.append({"invoice_id": id, "txid": txid})
     rows += at_once.rows(db, payments.VANISHED, shown_again)
-    known: dict[str, list[Output]] = {id: [] for id in scans}
+    outputs: dict[str, list[Output]] = {id: [] for id in scans}
     for row in rows:
-        known[row.invoice_id].append(output_of(row))
-    return known
+        outputs[row.invoice_id].append(output_of(row))
+    return outputs
 
 
 def _txids_of(scan: Scan) -> set[str]:
     """The transactions that a scan shows, or says to be replaced."""
     waiting = scan.waiting or ()
-    seen = [*waiting, *scan.confirmed]
-    return {output.txid for output in seen} | set(scan.replaced)
+    outputs = [*waiting, *scan.confirmed]
+    return {output.txid for output in outputs} | set(scan.replaced)
 
 
 def checked_ms(row: invoices.InvoiceWith) -> int | None:

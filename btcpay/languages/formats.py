@@ -140,14 +140,14 @@ def minute(at_ms: int, language: str, zone: tzinfo = UTC) -> str:
     return _with_offset(at_ms, language, zone, pattern)
 
 
-def day(shown: date, language: str) -> str:
+def day(at_day: date, language: str) -> str:
     """Without its year: `Nov 22`."""
-    return _format_day(shown, language, "day")
+    return _format_day(at_day, language, "day")
 
 
-def month(shown: date, language: str) -> str:
+def month(at_day: date, language: str) -> str:
     """By its first day: `November 2026`."""
-    return _format_day(shown, language, "month")
+    return _format_day(at_day, language, "month")
 
 
 def date_of(at_ms: int, language: str, zone: tzinfo) -> str:
@@ -160,8 +160,8 @@ def clock(at_ms: int, language: str, zone: tzinfo) -> str:
     return _format_moment(at_ms, language, zone, "clock")
 
 
-def _format_day(shown: date, language: str, kind: str) -> str:
-    at = datetime.combine(shown, time())
+def _format_day(at_day: date, language: str, kind: str) -> str:
+    at = datetime.combine(at_day, time())
     return _fill(at, language, _conventions(language)[kind])
 
 

@@ -24,7 +24,7 @@ PART_RESOURCES: dict[str, PartResource[Any]] = {
 }
 _ALL: list[Kind] = [
     *EventKind,
-    *(kind for one in PART_RESOURCES.values() for kind in one.kinds),
+    *(kind for resource in PART_RESOURCES.values() for kind in resource.kinds),
 ]
 KINDS: dict[str, Kind] = {kind.value: kind for kind in _ALL}
 PAGE = 100

@@ -10,7 +10,7 @@ from btcpay.cli.operation_options import order_fields, parse_number
 from btcpay.cli.output import say
 from btcpay.cli.resource_commands import add_list_and_show, facts_of
 from btcpay.cli.shell import Shell, with_json_shell, with_shell
-from btcpay.invoices.links import most
+from btcpay.invoices.links import greatest_amount
 from btcpay.invoices.orders import order_of
 from btcpay.merchants.account import dust_limit_of_account
 from btcpay.merchants.merchants import find_merchant
@@ -81,7 +81,7 @@ def create(
     code = checked_currency(currency or owner.currency)
     wanted = order_fields(code, fields) | {"reference": reference}
     dust_limit_sats = dust_limit_of_account(owner.descriptor)
-    order = order_of(owner.id, wanted, code, most(code), dust_limit_sats)
+    order = order_of(owner.id, wanted, code, greatest_amount(code), dust_limit_sats)
     actions.refuse_unpayable(Prices(shell.settings), now, order)
     with shell.db.write():
         row = actions.make(

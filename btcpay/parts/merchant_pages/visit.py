@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from flask import Response, request
 
 from btcpay import hooks
-from btcpay.invoices.links import most
+from btcpay.invoices.links import greatest_amount
 from btcpay.invoices.orders import Order, order_of
 from btcpay.merchants.account import dust_limit_of_account
 from btcpay.merchants.sessions import LIFE
@@ -130,14 +130,16 @@ class Visit:
 
     def amount(self, text: str) -> Decimal:
         """An amount that was typed, in the form's currency. Raises AmountRefused."""
-        return read_amount(text, self.currency, Decimal(0), most(self.currency))
+        return read_amount(
+            text, self.currency, Decimal(0), greatest_amount(self.currency)
+        )
 
     def order(self, wanted: Mapping[str, Any], **more: str | None) -> Order:
         """An order in the form's currency. Raises InvalidRequest, CommandError."""
         details = load(NEW_PRICED_INVOICE, wanted) | more
         currency = self.currency
         dust_limit_sats = self.dust_limit_sats
-        high = most(currency)
+        high = greatest_amount(currency)
         return order_of(self.merchant_id, details, currency, high, dust_limit_sats)
 
     @property
