@@ -16,7 +16,7 @@ from btcpay.web.service import Service
 
 
 def blueprint(service: Service, operations: Mapping[str, Operation]) -> Blueprint:
-    """The blueprint; on every path but the description's the key is checked first."""
+    """The blueprint. It checks the key first on every path but the description's."""
     interface = Blueprint("api", __name__, url_prefix=ROOT)
     interface.after_request(lambda response: add_window_headers(service, response))
     interface.register_error_handler(

@@ -28,7 +28,7 @@ from storage.values import Values
 T = TypeVar("T")
 IGNORED_HEADER = "X-Ignored-Fields"
 MOST_NAMES = 20
-# Printable ASCII, since it is a header; no comma, since that separates names; and short enough for
+# Names in a header: printable ASCII without a comma, which separates them, and short enough for
 # every proxy.
 _NAME = re.compile(r"[!-+\--~](?:[ -+\--~]{0,98}[!-+\--~])?")
 ROOT = "/api/v1"
@@ -59,7 +59,7 @@ class Call(NamedTuple):
         return row
 
     def list_rows(self, resource: Resource, query: Any, **values: Any) -> Response:
-        """The list envelope around the rows of a SELECT."""
+        """The answer with a list of the rows of a SELECT."""
         db = self.service.db
         columns, rows = db.packed(query, merchant_id=self.merchant_id, **values)
         return json_response(resource.listed(columns, rows))
@@ -77,7 +77,7 @@ class Call(NamedTuple):
     def create_once(
         self, prepare: Callable[[], Any], make: Callable[[Any], dict[str, Any]]
     ) -> Response:
-        """201 with what `make` stores and returns, exactly once for an Idempotency-Key.
+        """201 with the resource that `make` stores and returns, once for an Idempotency-Key.
 
         `prepare` runs first, outside the transaction; `make` gets what it returned.
         """
@@ -95,7 +95,7 @@ class Call(NamedTuple):
         return response
 
     def _idempotency_subject(self) -> Values | None:
-        """What the request's Idempotency-Key is for; None without one. Raises InvalidRequest."""
+        """The subject of the request's Idempotency-Key; None without one. Raises InvalidRequest."""
         key = request.headers.get("Idempotency-Key")
         if key is None:
             return None
@@ -135,7 +135,7 @@ def key_of(service: Service, schemes: Sequence[str] = ("bearer",)) -> Caller:
 def unknown(
     names: Iterable[str], known: Container[str], before: Iterable[str] = ()
 ) -> list[str]:
-    """The names `before` and the unknown ones, each once, and no more than a header may hold."""
+    """The names in `before` and the unknown ones, each once, at most MOST_NAMES."""
     unknown_names = list(before)
     for name in names:
         if name in known or name in unknown_names or not _NAME.fullmatch(name):

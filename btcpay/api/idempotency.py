@@ -43,8 +43,8 @@ def create_once(
        stands: a holder that was overtaken stores nothing.
     4. If 2 or 3 fails, the key is given back.
 
-    Only a check forgets an answer, since it has compared its clock with others. No answer is too
-    old here: else a clock that is ahead would make a second resource for one key.
+    Only a check deletes old answers, since it has compared its clock with others. If they were
+    deleted here, a clock that is ahead would make a second resource for one key.
     Raises Conflict while the key is held, and if it came with another body before.
     """
     if subject is None:
@@ -82,9 +82,9 @@ def _fulfil(db: Database, subject: Values, owner: str, answer: str) -> None:
 
 
 def _claim(db: Database, subject: Values, owner: str, now: datetime) -> str | None:
-    """Takes the key, or returns the answer stored under it. A clock that steps back frees it, too.
+    """Takes the key, or returns the answer stored under it. Raises Conflict.
 
-    Raises Conflict.
+    A key that is held is free again after HOLD, and if the clock was set back.
     """
     claim: Values = {
         "owner": owner,

@@ -97,7 +97,7 @@ def webhooks() -> dict[str, Any]:
 
 
 def event_schemas() -> dict[str, Schema]:
-    """The components that are of events alone; they refer to the resources."""
+    """The schemas of events; they refer to those of the resources."""
     schemas = {
         name.title(): whole(resource.properties)
         for name, resource in PART_RESOURCES.items()

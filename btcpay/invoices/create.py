@@ -1,4 +1,4 @@
-"""Makes an invoice, with an address that nobody was ever given.
+"""Makes an invoice, with an address that was never handed out before.
 
 Every order goes this way: `quotes.quote` asks for the price while no transaction is open; then
 `new_invoice` stores the order in the transaction that ensures it is made once.
@@ -54,7 +54,7 @@ def new_invoice(
 
 
 def _price_columns(quote: Quote) -> dict[str, Any]:
-    """An order in bitcoin stores no amount of a currency: its page shows dollars beside it."""
+    """The columns of amount and price; beside an order in bitcoin its page shows dollars."""
     order = quote.order
     price = quote.price
     amount = None

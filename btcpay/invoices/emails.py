@@ -1,4 +1,4 @@
-"""A customer's address: given for a receipt of a paid invoice, erased once kept long enough."""
+"""A customer's address: given for the receipt of a paid invoice, and erased after a time."""
 
 import re
 from datetime import datetime, timedelta
@@ -13,8 +13,8 @@ from storage.statement import as_dict, changed
 
 # A check a minute erases half a million a day; one transaction holds up nobody for long.
 BATCH = 400
-# Erased in the text itself, so that its numbers stay as first written. A description cannot match,
-# since within a JSON string a backslash stands before every quote.
+# The address is erased in the text itself, so that numbers stay as they were first written. A
+# description cannot match, since within a JSON string a backslash stands before every quote.
 _EMAIL = re.compile(r'"customer_email":"(?:[^"\\]|\\.)*"')
 
 
@@ -32,11 +32,12 @@ def may_ask(settings: Settings, row: Invoice, now: datetime) -> bool:
 
 
 def store_address(db: Database, row: Invoice, address: str, now: datetime) -> None:
-    """Stores the address and adds the mail, unless somebody has been faster."""
+    """Stores the address and adds the mail, unless the invoice has an address by now."""
     at = to_ms(now)
     with db.write():
         if db.run(invoices.GIVE_ADDRESS, id=row.id, customer_email=address):
-            # A receiver of its own: the merchant's, for every payment, may be switched off.
+            # The receipt has a receiver of its own: the merchant's receiver of receipts for every
+            # payment may be switched off.
             own = receivers.add_mailbox(
                 db, "asked", receivers.RECEIPT, row.merchant_id, (), at
             )
@@ -44,9 +45,10 @@ def store_address(db: Database, row: Invoice, address: str, now: datetime) -> No
 
 
 def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
-    """Erases those of at most BATCH invoices, oldest first; returns how many. 0 days means never.
+    """Erases the addresses of at most BATCH invoices, the oldest first; returns how many.
 
-    Answers that are kept for Idempotency-Keys lose the address too.
+    `retention_days` of 0 means never. Answers that are stored for Idempotency-Keys lose the
+    address too.
     """
     if not retention_days:
         return 0

@@ -16,9 +16,10 @@ from storage.queries.events import Kind
 
 
 class End(NamedTuple):
-    """An invoice's end: `tx_hash` and `paid_at` of a paid one.
+    """An invoice's end; only a paid invoice has `tx_hash` and `paid_at`.
 
-    `detail`, for the history, has the `reason`, and as `settled_reason` the owner's.
+    `detail` goes into the history: it has the `reason`, and the owner's reason as
+    `settled_reason`.
     """
 
     row: Invoice
@@ -35,7 +36,7 @@ def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
     """
     changes = [_change_of(end, now) for end in ends]
     if at_once.run(db, invoices.FINISH, changes) != len(changes):
-        row = ends[0].row  # of several, any
+        row = ends[0].row  # any of them
         raise Refused(
             "changed", f"invoice {row.id} is not {row.status} any more; try again"
         )

@@ -20,7 +20,7 @@ from storage.models import PaymentLink
 from storage.queries import links
 from storage.statement import as_dict, blank, changed
 
-MOST_SUGGESTED = 6  # buttons, of which a phone shows two rows
+MOST_SUGGESTED = 6  # buttons: two rows on a phone
 AMOUNTS = ("amount", "min_amount", "max_amount")
 TEXTS = ("title", "description")
 ASKS = ("ask_email", "ask_name", "ask_note")
@@ -78,7 +78,7 @@ def edit(
     price: Price | None,
     dust_limit_sats: int,
 ) -> None:
-    """Changes a link's texts and ASKS, and at a price its limits and suggested amounts too.
+    """Changes a link's texts and ASKS, and with a price its limits and suggested amounts.
 
     Raises what `new_link` raises. A fixed price and the currency stay; so do invoices made before.
     """
@@ -104,7 +104,7 @@ def _text_of(amount: Decimal | None) -> str | None:
 
 
 def sum_raised(db: Database, link: PaymentLink) -> Decimal:
-    """The sum that a link with a goal has brought: of what its paid invoices asked for."""
+    """The sum of the amounts that the link's paid invoices asked for."""
     minor = 10 ** places_of(link.currency)
     sum_minor = db.only(links.RAISED, through=link.id, minor=minor)[0]
     return of_minor(sum_minor, link.currency)

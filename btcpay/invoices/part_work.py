@@ -1,6 +1,6 @@
-"""The work of optional parts, each by itself: none that fails keeps the core from counting money.
+"""Does the work of optional parts. If a part fails, the core still counts money.
 
-What a part could not do is kept in the database and tried again, after pauses that grow.
+Failed work is stored and tried again, after pauses that grow.
 """
 
 import logging
@@ -58,10 +58,10 @@ def plan(db: Database, work: Work, now: datetime) -> None:
 
 
 def attempt(db: Database, work: Work, now: datetime, do: Callable[[], None]) -> bool:
-    """Does planned work in one transaction, in which it is done; False if it fails.
+    """Does planned work and takes it off the plan, in one transaction; False if it fails.
 
-    A failure is counted before. Work whose process was ended is tried again by the next run; if it
-    ends that one too, since it needs too much memory, it waits as well.
+    A failure is counted before the work begins. If the process ends meanwhile, the next run tries
+    again at once. If that one ends too, perhaps for lack of memory, the work waits.
     """
     row = db.row(part_work.OF, **work.key)
     is_first = row is None or row.failures == 0
@@ -74,7 +74,7 @@ def attempt(db: Database, work: Work, now: datetime, do: Callable[[], None]) -> 
             do()
             db.run(part_work.DONE, **work.key)
     except Exception as error:  # noqa: BLE001 - the edge of a part: the core goes on without it
-        _say(db, work, error, now)
+        _note_error(db, work, error, now)
         return False
     return True
 
@@ -82,9 +82,10 @@ def attempt(db: Database, work: Work, now: datetime, do: Callable[[], None]) -> 
 def isolate(
     db: Database, work: Work, now: datetime, do: Callable[[], T], otherwise: T
 ) -> T:
-    """The result of a part's work within a transaction, which goes on if that fails.
+    """Does a part's work within a transaction, and returns its result.
 
-    Then the result is `otherwise`, and the work is kept.
+    If the work fails, the transaction goes on, the result is `otherwise`, and the work is stored
+    to be tried again.
     """
     try:
         with db.write():
@@ -96,7 +97,7 @@ def isolate(
 
 
 def note_failure(db: Database, work: Work, error: Exception, now: datetime) -> None:
-    """Counts work that failed by itself, and says so."""
+    """Counts work that failed by itself, and logs it."""
     _count(db, work, reason_of(error), now)
     log.error("%s: %s; it is tried again", work, reason_of(error))
 
@@ -128,7 +129,7 @@ def _count(
     db.run(part_work.FAIL, **work.key | new)
 
 
-def _say(db: Database, work: Work, error: Exception, now: datetime) -> None:
+def _note_error(db: Database, work: Work, error: Exception, now: datetime) -> None:
     reason = reason_of(error)
     with db.write():
         row = db.row(part_work.OF, **work.key)

@@ -112,7 +112,7 @@ def least_amount(dust_limit_sats: int, price: Decimal, currency: str) -> Decimal
 
 
 def worth_usd(amount: Decimal, price: Price | None) -> Decimal:
-    """The worth in dollars, at least a cent; without a price it is dollars. Raises TooMuch."""
+    """The amount in dollars, at least a cent; without a price it is in dollars. Raises TooMuch."""
     amount_usd = amount
     if price and price.currency != USD:
         amount_usd = max(rounded(amount * price.usd / price.in_currency, USD), CENT)

@@ -21,12 +21,12 @@ _OUTPOINT = re.compile("[0-9a-f]{64}:[0-9]{1,10}")
 
 
 def find_invoice(db: Database, invoice_id: str) -> models.Invoice:
-    """The whole row. Raises CommandError when there is none."""
+    """The whole row. Raises CommandError if there is none."""
     return db.named(invoices.WHOLE, f"invoice {invoice_id!r}", id=invoice_id)
 
 
 def rules_for(settings: Settings, row: models.Invoice | payments.OutputWith) -> Rules:
-    """Confirmations and tolerance for that amount, or stricter ones of the shop. Raises BadRow."""
+    """The confirmations and the tolerance for the amount; the shop's if stricter. Raises BadRow."""
     confirmations = settings.confirmations.for_usd(stored_amount(row.amount_usd_quote))
     tolerance_percent = settings.underpayment_tolerance_percent
     if row.tolerance_percent is not None:
@@ -96,9 +96,9 @@ def inputs_of(row: models.Output) -> tuple[str, ...]:
 
 
 def known_outputs(db: Database, scans: Mapping[str, Scan]) -> dict[str, list[Output]]:
-    """The outputs that each scan may concern; vanished ones only if recent, or shown again.
+    """The outputs that each scan may concern. Raises BadRow.
 
-    Raises BadRow.
+    Vanished outputs are among them if they are recent, or if the scan shows them again.
     """
     of_scans: list[Values] = []
     for id, scan in scans.items():
@@ -180,20 +180,22 @@ class Story:
     """An invoice's row with the verdict, outputs and history.
 
     The row's `attention` is the reason why it needs a human, a key of settlement's REASONS.
+    `needed` is a number of confirmations. `outputs` has vanished ones too. `events` has the oldest
+    first. `checked_at`, in ms, is the time of the last complete look.
     """
 
     row: invoices.InvoiceWith
     verdict: Verdict
-    needed: int  # confirmations
-    outputs: list[payments.OutputWith]  # vanished ones too
-    events: list[models.Event]  # the oldest first
-    checked_at: int | None  # the last complete look
+    needed: int
+    outputs: list[payments.OutputWith]
+    events: list[models.Event]
+    checked_at: int | None
 
 
 def find_story(
     db: Database, settings: Settings, invoice_id: str, now: datetime
 ) -> Story:
-    """Raises CommandError when there is no such invoice."""
+    """Raises CommandError if there is no such invoice."""
     row = db.named(attentions.INVOICE, f"invoice {invoice_id!r}", id=invoice_id)
     return story_of(db, settings, row, now)
 

@@ -14,7 +14,7 @@ from typing import Any
 from btcpay.values.money import Money, btc_shown, rounded, unit_of
 from btcpay.values.times import from_ms
 
-SECONDS = ":{at.second:02}"  # their part in each language's pattern
+SECONDS = ":{at.second:02}"  # as it stands in each language's pattern
 TABLE = Path(__file__).resolve().parent / "translations" / "formats.json"
 
 

@@ -9,8 +9,8 @@ from btcpay.notify.outcome import Answer
 from storage.models import Receiver
 from storage.queries import deliveries, receivers
 
-# Failures in a run after which a receiver that takes other events is left for the next run, so that
-# an event that it never takes stops none behind it.
+# After this many failures a receiver that takes other events is left for the next run, so that an
+# event that it never takes does not stop those behind it.
 MOST_REFUSED = 3
 # Shards of the receivers, by the names of their locks: each is one process's while it delivers.
 # On SQLite all programs are in one, since it has one writer.
@@ -81,14 +81,14 @@ class DeliveryQueue:
             self.stopped.add((receiver.id, row.line))
 
     def skip(self) -> None:
-        """Goes on behind a delivery that was not sent and does not wait any more."""
+        """Goes on with the next delivery: this one was not sent and waits no longer."""
         self.oldest = None
         self.may_have_more = True
 
     def take_next(
         self, in_flight: Set[tuple[str, str]]
     ) -> tuple[Receiver, deliveries.Due] | None:
-        """The next row, unless one before it in its line is `in_flight`."""
+        """The next row; None if its line is among those that are `in_flight`."""
         while self.rows:
             receiver, row = self.rows[0]
             line = (receiver.id, row.line or "")

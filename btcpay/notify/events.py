@@ -1,4 +1,4 @@
-"""Events, numbered without gaps, with the documented resources as they were; and a made-up one."""
+"""Events, numbered without gaps, with the documented resources as they were then."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -39,7 +39,7 @@ class InFlight:
         self._attempts[run_in_thread(send)] = attempt
 
     def end(self, future: Future[Answer]) -> Attempt:
-        """The attempt, which is under way no more."""
+        """Takes the attempt off the list, and returns it."""
         return self._attempts.pop(future)
 
     def may_begin(self, queue: DeliveryQueue) -> bool:
@@ -60,7 +60,7 @@ class InFlight:
         }
 
     def await_answers(self) -> Iterable[Future[Answer]]:
-        """Those that have an answer, or none in time; waits until there is one."""
+        """Waits until an attempt has its answer or is out of time; returns all such attempts."""
         ends_s = min(self._ends_s(attempt.queue) for attempt in self._attempts.values())
         left_s = max(0, ends_s - time.monotonic())
         done, _ = wait(self._attempts, left_s, FIRST_COMPLETED)

@@ -13,7 +13,8 @@ from storage.queries import deliveries, receivers
 log = logging.getLogger(__name__)
 
 ATTEMPT_S = 10
-# Since the first attempt, as in the specification's example; after the last it is given up.
+# Hours and minutes since the first attempt, as in the specification's example. After the last
+# attempt the delivery is given up.
 _HOURS_MIN = (
     (0, 0),
     (0, 5),
@@ -34,18 +35,21 @@ JITTER_PERMILLE = 100
 PROBE_AFTER = timedelta(minutes=25)
 DISABLED_AFTER = timedelta(days=5)
 GONE = 410
-# A mail that may have been sent is tried once more, when whoever waits for it has looked for it.
+# A mail that may have been sent is tried once more, when its receiver has had time to find it.
 DOUBT_LASTS = timedelta(hours=1)
 HELD_MS = 60_000  # longer than an attempt of ATTEMPT_S, even with a slow name server
 
 
 class Answer(NamedTuple):
-    """The outcome of an attempt; `status` is HTTP's or the program's, None when there was none.
+    """The outcome of an attempt.
 
-    `text` is the answer's beginning, or the reason why there was none. Kinds of failure:
-    `is_refusal`, others may be taken; `is_final`, this one never will be; `may_go_on`, the attempt
-    may still be under way; `is_in_doubt`, it may have been taken, and whoever gets it twice cannot
-    tell: a mail.
+    `status` is HTTP's or the program's, None if there was none. `text` is the beginning of the
+    answer, or the reason why there was none. Kinds of failure:
+
+    - `is_refusal`: the receiver may take others;
+    - `is_final`: it will never take this one;
+    - `may_go_on`: the attempt may still be under way;
+    - `is_in_doubt`: it was a mail and may have been taken.
     """
 
     is_taken: bool

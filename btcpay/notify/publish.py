@@ -90,7 +90,7 @@ def _deliveries_to(
 def publish_resource(
     db: Database, of: PartResource[R], id: str, kind: Kind, now: datetime
 ) -> R:
-    """An event of a part's own resource, as its row is now, which it returns."""
+    """Publishes an event of a part's resource in its present state, and returns its row."""
     row = db.only(of.by_id, id=id)
     state = {name: getattr(row, name) for name in of.state}
     publish(db, [NewEvent(row, News(kind), state)], now)
@@ -119,7 +119,7 @@ def _columns(new_event: NewEvent, now: datetime) -> Values:
 
 
 def wants(receiver: Receiver, name: str) -> bool:
-    """True unless the receiver leaves out this name: an event's kind, or its transport's own."""
+    """True unless the receiver leaves out this kind of event, or this name of its transport."""
     return receiver.kinds is None or name in json.loads(receiver.kinds)
 
 

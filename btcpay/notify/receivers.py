@@ -21,7 +21,7 @@ from storage.queries import deliveries, events, merchants, receivers
 from storage.statement import changed
 
 GRACE = timedelta(days=1)
-MOST = 20  # of a merchant; each costs every order a row
+MOST = 20  # of one merchant; each order stores a row for each
 
 
 class NoRoom(CommandError):
@@ -29,7 +29,7 @@ class NoRoom(CommandError):
 
 
 def find(db: Database, receiver_id: str) -> Receiver:
-    """The whole row, with its secret. Raises CommandError when there is none."""
+    """The whole row, with its secret. Raises CommandError if there is none."""
     row = db.row(receivers.BY_ID, id=receiver_id)
     if row is None or row.transport in receivers.MAILS:
         raise CommandError(
@@ -49,7 +49,7 @@ def find_own(db: Database, receiver_id: str) -> Receiver:
 
 
 def require_room(db: Database, merchant_id: int) -> None:
-    """Call it in the transaction that adds one, for which others wait. Raises NoRoom."""
+    """Locks the merchant's row: call it in the transaction that adds one. Raises NoRoom."""
     db.only(merchants.LOCKED, id=merchant_id)
     if len(db.rows(receivers.LIST_OF_MERCHANT, merchant_id=merchant_id)) >= MOST:
         raise NoRoom(

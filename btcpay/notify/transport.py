@@ -29,7 +29,7 @@ class NewDelivery(NamedTuple):
 
 
 def delivery_of(event: PublicEvent) -> NewDelivery:
-    """An event's one delivery. All about one invoice, link, bill or refund are in one line."""
+    """The one delivery of an event; those about the same resource are in one line."""
     line = event.invoice_id or event.payment_link_id or event.resource_id
     return NewDelivery(event.kind, event.id, line)
 
@@ -37,8 +37,8 @@ def delivery_of(event: PublicEvent) -> NewDelivery:
 class Transport:
     """One way to notify. Only `send` runs in a thread of its own, without the database."""
 
-    # A delivery that was given up is not sent again once its receiver has taken a later one of its
-    # line, since it would undo there what the later one did.
+    # True if a delivery that was given up is not sent again once the receiver has taken a later one
+    # of its line, since it would undo what the later one did.
     drops_overtaken = False
 
     def deliveries_for(
@@ -73,7 +73,7 @@ def post(
     body: bytes,
     headers: Mapping[str, str],
 ) -> Answer:
-    """The answer to a POST: 2xx takes its body."""
+    """Posts the body; a status of 2xx means that it was taken."""
     try:
         status, start = session.post(url, timeout_s, body, headers, MAX_ANSWER_BYTES)
     except FetchError as error:

@@ -25,7 +25,7 @@ from storage.queries import (
 from storage.queries.totals import days
 from storage.statement import as_dict
 
-# What composes the mails of each part, by the name of its receivers.
+# The function that composes the mails of each part, by the name of its receivers.
 PART_MAILS: dict[str, hooks.ComposeMail] = {
     part.name: part.compose for part in hooks.of(hooks.Mails)
 }

@@ -1,7 +1,7 @@
 """The headers of mail, in the form in which they go out: ASCII, folded here and nowhere else.
 
-Python's email folds by itself, and wrongly: a long URL becomes an encoded word, which ends no
-subscription, and the commas of a long name become mailboxes.
+Python's own folding is wrong: it makes a long URL an encoded word, by which nobody can unsubscribe,
+and splits a long name into mailboxes at its commas.
 """
 
 from email.header import Header

@@ -46,8 +46,8 @@ def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str)
 def mail_link(to: str | None, subject: str, body: str) -> str:
     """A link (RFC 6068) that opens a mail; lines of the body end with CR and LF.
 
-    The address is as we would send to it, since mail programs read other letters differently; one
-    that nobody can send to stays as it was typed.
+    The address is written as this service would send to it, since mail programs read other letters
+    differently. An address that nobody can send to stays as it was typed.
     """
     try:
         address = checked_address(to or "")

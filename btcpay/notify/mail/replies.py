@@ -10,7 +10,7 @@ MOST_BYTES = 65_536
 
 @dataclass(frozen=True)
 class Times:
-    """How long a mail server may take.
+    """The seconds that a mail server may take.
 
     `answer_s`: for the greeting and for each answer; servers that look at a mail before they take
     it need more than ten seconds. `mail_s`: for all that belongs to one mail.
@@ -45,7 +45,7 @@ class Bounds:
         self.next_answer()
 
     def left_s(self) -> float:
-        """Raises TimeoutError when nothing is left."""
+        """Raises TimeoutError if nothing is left."""
         left_s = self._until_s - time.monotonic()
         if left_s <= 0 or not self.left_bytes:
             raise TimeoutError
@@ -57,7 +57,7 @@ class Replies:
 
     smtplib keeps each line of a reply, however many follow, and its time-out begins again with each
     byte. Measured: a greeting without end filled 610 MB in a second and 2.3 GB in the ten of an
-    attempt, so that no bound of time alone holds the memory; and at a byte every four seconds a
+    attempt, so a limit of time alone does not bound the memory. At a byte every four seconds a
     single line would last for nine hours.
     """
 

@@ -45,7 +45,7 @@ class Session(smtplib.SMTP):
         super().__init__(*args, **kwargs)
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        """In place of smtplib's, which gives all of the time to the host's first address."""
+        """Connects in place of smtplib, which would spend all of the time on the first address."""
         connection = connect(host, port, self._times.connect_s)
         connection.settimeout(self._times.answer_s)
         return connection
@@ -75,13 +75,13 @@ class Session(smtplib.SMTP):
         self._bounds.next_mail()
 
     def say_goodbye(self) -> None:
-        """Ends the session. Raises one of FAILURES when the server is not there any more."""
+        """Ends the session. Raises one of FAILURES if the server is gone."""
         self._bounds.goodbye()
         self.quit()
 
 
 class _TlsSession(Session, smtplib.SMTP_SSL):
-    """By TLS from the first byte."""
+    """A session by TLS from the first byte."""
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         sock = super()._get_socket(host, port, timeout)
@@ -166,7 +166,7 @@ def _status(code: int, text: bytes | str) -> str:
 
 
 def why(error: Exception) -> str:
-    """The server's fault, in a few words of our own."""
+    """The server's fault, in a few words."""
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return f"does not let us in: {_status(error.smtp_code, error.smtp_error)}"
     if isinstance(error, smtplib.SMTPResponseException):
