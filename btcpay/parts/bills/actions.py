@@ -1,4 +1,4 @@
-"""The acts on a bill: it is made, made again for the next period, and ended."""
+"""What is done with a bill: it is created, renewed for the next period, and ended."""
 
 import logging
 from contextlib import suppress
@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from btcpay.invoices import manual, orders, quotes
 from btcpay.notify.publish import publish_resource
 from btcpay.parts.bills import queries
-from btcpay.parts.bills.calendar import MOST_AT_ONCE, due_ms, recalls, renewal_ms
+from btcpay.parts.bills.calendar import MOST_AT_ONCE, due_ms, reminders_ms, renewal_ms
 from btcpay.parts.bills.kinds import RESOURCE, BillKind
 from btcpay.parts.bills.mail import send_later
 from btcpay.parts.bills.models import Bill
@@ -31,7 +31,11 @@ log = logging.getLogger(__name__)
 
 
 class Terms(NamedTuple):
-    """The terms of a bill: `every` is a word of calendar.EVERY, or None for a single bill."""
+    """When a bill is due, and how often it is renewed.
+
+    `every` is a word of `calendar.EVERY`, or None for a single bill. `until` is the last day on
+    which a bill may be made.
+    """
 
     due_days: int = DUE_DAYS
     every: str | None = None
@@ -39,7 +43,10 @@ class Terms(NamedTuple):
 
 
 def refuse_unpayable(prices: Prices, now: datetime, order: orders.Order) -> None:
-    """Raises TooLittle and TooMuch at today's price; without a price it raises nothing."""
+    """Raises TooLittle or TooMuch if the amount cannot be paid at today's price.
+
+    If no price is known it raises nothing.
+    """
     with suppress(PriceUnavailable):
         quotes.quote(prices, now, order)
 
@@ -51,9 +58,9 @@ def make(
     now: datetime,
     id: str | None = None,
 ) -> Bill:
-    """Stores a bill, the first of its series where it has one. Call it in `db.write()`.
+    """Stores a bill. If its terms repeat, it is the first of a series. Call it in `db.write()`.
 
-    Raises Refused (`until`) for a last day that is over.
+    Raises Refused (`until`) if the last day is over.
     """
     zone = zone_at(db, order.merchant_id)
     id = id or new_id("bil")
@@ -64,7 +71,8 @@ def make(
         if until and until < first.date():
             raise Refused("until", "the last day is over")
         series = {"series_id": id, "first_local": first.isoformat(), "renews": 1}
-        series["until_day"] = None if until is None else number_of(until)
+        if until is not None:
+            series["until_day"] = number_of(until)
         series["renews_at"] = renewal_ms(first, terms.every, 1, until, zone)
     new = blank(
         Bill,
@@ -92,14 +100,15 @@ def _add(db: Database, new: Bill, zone: ZoneInfo, now: datetime) -> Bill:
         due_at=due_at,
     )
     bill = db.only(queries.ADD, **as_dict(new))
-    send_later(db, bill, {"new": now_ms} | recalls(now_ms, due_at, zone))
+    send_later(db, bill, {"new": now_ms} | reminders_ms(now_ms, due_at, zone))
     return publish_resource(db, RESOURCE, bill.id, BillKind.CREATED, now)
 
 
 def make_up_for(db: Database, series: Bill, now: datetime) -> None:
-    """Makes the bills of the periods that have begun, at most a year's: then the owner is asked.
+    """Makes the bills of all periods that have begun, at most a year of them.
 
-    So a clock that was wrong for a moment makes no thousands of bills. Raises BadRow.
+    If there are more, the series is held and the owner is asked: a clock that is wrong for a moment
+    must not make thousands of bills. Raises BadRow.
     """
     for _ in range(MOST_AT_ONCE[series.every or ""]):
         if not renew(db, series.id, now):
@@ -114,10 +123,12 @@ def make_up_for(db: Database, series: Bill, now: datetime) -> None:
 
 
 def renew(db: Database, id: str, now: datetime) -> bool:
-    """Makes the series' bill of the next period that has begun; False for none, or another run's.
+    """Makes the bill of the series' next period.
 
-    Its time was fixed when the one before it was made: a zone that was changed since counts from
-    the next one. Raises BadRow.
+    False if that has not begun, or if another run was first.
+
+    The period's time was fixed when the bill before it was made. If the merchant has changed the
+    time zone since, the new zone applies to the period after it. Raises BadRow.
     """
     with db.write():
         first = db.only(queries.BY_ID, id=id)
@@ -127,41 +138,47 @@ def renew(db: Database, id: str, now: datetime) -> bool:
             or first.held_at is not None
         ):
             return False
-        # The merchant's row stays unlocked: who pays holds the bill's, and takes that one next.
+        # The merchant's row is not locked here: a payment locks the bill's row first and that one
+        # second, so the two would wait for each other.
         zone = zone_at(db, first.merchant_id)
         number = first.renews or 0
         next_at = period_ms(first, number + 1, zone)
-        of: Values = {
+        period: Values = {
             "id": id,
             "number": number,
             "at": first.renews_at,
             "next_at": next_at,
         }
-        if db.run(queries.RENEW, **of) != 1:
+        if db.run(queries.RENEW, **period) != 1:
             return False
-        if db.row(
-            queries.OF_PERIOD, series_id=id, number=number
-        ):  # it was paid, and so not undone
+        # A bill that was paid is not undone, so its period has one already.
+        if db.row(queries.OF_PERIOD, series_id=id, number=number):
             return True
-        of_first = (
-            "first_local",
-            "until_day",
-            "renews",
-            "renews_at",
-            "stopped_at",
-            "held_at",
+        bill = changed(
+            first,
+            id=new_id("bil"),
+            number=number,
+            first_local=None,
+            until_day=None,
+            renews=None,
+            renews_at=None,
+            stopped_at=None,
+            held_at=None,
         )
-        alone: Any = dict.fromkeys(of_first)
-        _add(db, changed(first, **alone, id=new_id("bil"), number=number), zone, now)
+        _add(db, bill, zone, now)
     return True
 
 
 def period_ms(first: Bill, number: int, zone: ZoneInfo) -> int | None:
-    """The time of the bill of that number in the series of `first`; None beyond its last day."""
-    began = datetime.fromisoformat(first.first_local or "")
-    every = first.every or ""
-    until = None if first.until_day is None else date_of(first.until_day)
-    return renewal_ms(began, every, number, until, zone)
+    """When bill `number` of the series is made, in ms; None if that is after its last day.
+
+    `first` is the series' first bill.
+    """
+    start = datetime.fromisoformat(first.first_local or "")
+    until = None
+    if first.until_day is not None:
+        until = date_of(first.until_day)
+    return renewal_ms(start, first.every or "", number, until, zone)
 
 
 def zone_at(db: Database, merchant_id: int) -> ZoneInfo:
@@ -169,9 +186,10 @@ def zone_at(db: Database, merchant_id: int) -> ZoneInfo:
 
 
 def end(db: Database, settings: Settings, bill_id: str, now: datetime) -> None:
-    """Ends an open bill, its invoices, and the series. Raises Refused (`not_open`), CommandError.
+    """Ends an open bill, its open invoices and its series.
 
-    What comes afterwards is as after a cancellation.
+    Money that comes later is treated as after a cancellation. Raises Refused (`not_open`),
+    CommandError.
     """
     with db.write():
         balances.lock(db, RESOURCE.find(db, bill_id).merchant_id)

@@ -8,16 +8,16 @@ from btcpay.values.times import date_of, day_of, in_zone, start_of, to_ms
 
 MONTHS = {"month": 1, "year": 12}
 EVERY = ("week", *MONTHS)
-# More than a year's bills at once are no outage that anybody would want made up without a word.
+# Bills made at once, at most: if more are due, that was no short outage, and the owner is asked.
 MOST_AT_ONCE = {"week": 52, "month": 12, "year": 1}
 NINE = time(9)
 SOON_DAYS = 3  # before a bill is due
 
 
 def local_time(first: datetime, every: str, number: int) -> datetime:
-    """The local time of a series' bill of that number, 0 for the first.
+    """The local time of bill `number` of a series; number 0 is the first.
 
-    It is that of the first, on the last day of a month that lacks its day.
+    It has the day and the time of the first, or the month's last day if the month is shorter.
     """
     if every == "week":
         return first + timedelta(weeks=number)
@@ -30,9 +30,10 @@ def local_time(first: datetime, every: str, number: int) -> datetime:
 def renewal_ms(
     first: datetime, every: str, number: int, until: date | None, zone: ZoneInfo
 ) -> int | None:
-    """The time of that bill in this zone; None beyond `until`, whose own day is included.
+    """When bill `number` is made, in ms; None if that is after the day `until`.
 
-    A time that the clocks leave out is an hour later, one that they show twice is the first.
+    If clocks in the zone skip that local time, it is an hour later; if they show it twice, it is
+    the first of the two.
     """
     local = local_time(first, every, number)
     if until and local.date() > until:
@@ -41,19 +42,21 @@ def renewal_ms(
 
 
 def due_ms(made_ms: int, days: int, zone: ZoneInfo) -> int:
-    """The end of the day so many days after the one on which it was made: its last millisecond."""
+    """The last millisecond of the day that is `days` after the one on which the bill was made."""
     return start_of(day_of(made_ms, zone) + days + 1, zone) - 1
 
 
-def recalls(made_ms: int, due_ms: int, zone: ZoneInfo) -> dict[str, int]:
-    """Times of the customer's reminders: three days before the bill is due, and the day after.
+def reminders_ms(made_ms: int, due_ms: int, zone: ZoneInfo) -> dict[str, int]:
+    """When the customer is reminded, by the mail's name: before the bill is due, and after.
 
-    Both are at nine in the morning, and only those later than the making of the bill.
+    That is three days before and one day after, at nine in the morning. A reminder that would be
+    before the bill was made is left out.
     """
     due_day = day_of(due_ms, zone)
     days = {"soon": due_day - SOON_DAYS, "overdue": due_day + 1}
-    at = {
-        n: to_ms(in_zone(datetime.combine(date_of(d), NINE), zone))
-        for n, d in days.items()
-    }
-    return {name: ms for name, ms in at.items() if ms > made_ms}
+    reminders: dict[str, int] = {}
+    for name, day in days.items():
+        ms = to_ms(in_zone(datetime.combine(date_of(day), NINE), zone))
+        if ms > made_ms:
+            reminders[name] = ms
+    return reminders

@@ -1,4 +1,4 @@
-"""The doctor's lines about bills: the series that a human is asked about."""
+"""The doctor's lines about bills: the series that wait for the owner's decision."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -14,7 +14,10 @@ MOST = 20  # lines; the others are counted
 
 
 def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Finding]:
-    """Red for each series of which a year of bills was made at once, or some were undone."""
+    """Red for each series that is held.
+
+    A year of its bills was made at once, or some of them were undone.
+    """
     held = db.rows(queries.HELD)
     for first in held[:MOST]:
         sentence = (

@@ -32,9 +32,9 @@ def _sums(row: Bill) -> dict[str, orjson.Fragment]:
     """Amount, paid and missing, with all decimals of the currency. Raises BadRow."""
     amount = stored_amount(row.amount)
     paid = stored_amount(row.paid)
-    missing = (
-        Decimal(0) if row.status == BillStatus.PAID else max(amount - paid, Decimal(0))
-    )
+    missing = max(amount - paid, Decimal(0))
+    if row.status == BillStatus.PAID:  # less than a wallet can send
+        missing = Decimal(0)
     sums = {"amount": amount, "paid": paid, "missing": missing}
     return {
         name: orjson.Fragment(f"{rounded(sum, row.currency):f}")

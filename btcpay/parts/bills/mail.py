@@ -1,4 +1,4 @@
-"""Mail to a bill's customer, by the one outbox, composed as things stand when it is sent."""
+"""Mail to a bill's customer, composed from the bill as it is when the mail is sent."""
 
 from collections.abc import Mapping
 from datetime import datetime, tzinfo
@@ -20,7 +20,10 @@ NAME = receivers.BILL
 
 
 def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
-    """Adds mails by name, each to be sent once at its time, if the bill has an address."""
+    """Adds mails to the outbox, if the bill has an address. `at_ms`: their times, by name.
+
+    A mail that was added before is not added again.
+    """
     if not bill.customer_email:
         return
     id = receivers.add_mailbox(db, NAME, NAME, bill.merchant_id, (), bill.created_at)
@@ -34,7 +37,10 @@ def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
 
 
 def is_news(name: str, bill: Bill, first: Bill, now_ms: int) -> bool:
-    """False for what is out of date, and once the customer has ended the series of `first`."""
+    """False if the mail is out of date, or if the customer has ended the series.
+
+    `first` is the series' first bill, or the bill itself.
+    """
     if first.stopped_at or bill.status == BillStatus.ENDED:
         return False
     if name == "paid":
@@ -45,7 +51,10 @@ def is_news(name: str, bill: Bill, first: Bill, now_ms: int) -> bool:
 def compose(
     db: Database, base_url: str, about: str, language: str, zone: tzinfo, now: datetime
 ) -> tuple[str, MailText] | None:
-    """Address and text of the mail that a delivery is about; None if it is not to be sent."""
+    """Address and text of the mail; None if it is not to be sent.
+
+    `about`: the bill's id and the mail's name.
+    """
     id, _, name = about.partition(" ")
     bill = db.only(queries.BY_ID, id=id)
     first = db.only(queries.BY_ID, id=bill.series_id or id)
@@ -83,10 +92,14 @@ def text_of(
     texts = ((gettext("Reference"), bill.reference), (gettext("For"), bill.description))
     facts += [(label, text) for label, text in texts if text]
     subject = subjects[name] % {"name": seller}
-    stop = (gettext("End these bills"), f"{page}/stop") if bill.series_id else None
+    if bill.reference:
+        subject = f"{subject} · {bill.reference}"
+    stop = None
+    if bill.series_id:
+        stop = (gettext("End these bills"), f"{page}/stop")
     return MailText(
         language,
-        f"{subject} · {bill.reference}" if bill.reference else subject,
+        subject,
         [sentences[name] % {"day": formats.date_of(bill.due_at, language, zone)}],
         facts,
         (gettext("Open the bill"), page),

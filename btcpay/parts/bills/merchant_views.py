@@ -93,7 +93,7 @@ def make(visit: Visit) -> Response:
     form = visit.form
     wrong = dict[str, str]()
     service = visit.service
-    amount, terms = _read(visit, wrong)
+    amount, terms = _parse_form(visit, wrong)
     if wrong:
         return show_form(visit, 400, wrong=wrong)
     description = form.get("description")
@@ -114,11 +114,10 @@ def make(visit: Visit) -> Response:
     return visit.redirect(f"/bills/{id}", done="made")
 
 
-def _read(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, actions.Terms]:
-    """The amount and the terms; `wrong` gets a sentence for each field that cannot be read."""
+def _parse_form(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, actions.Terms]:
+    """The amount and the terms. `wrong` gets a sentence for each field that cannot be read."""
     form = visit.form
     amount = Decimal(0)
-    until = None
     try:
         amount = visit.amount(form.get("amount", ""))
     except AmountRefused as refused:
@@ -133,14 +132,25 @@ def _read(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, actions.Terms]:
     if not is_number or int(days) > actions.MOST_DAYS:
         wrong["due"] = gettext("Enter a number of days from 0 to 3650.")
         days = "0"
-    every = form.get("every") if form.get("every") in EVERY else None
-    try:
-        until = date.fromisoformat(form["until"]) if every and "until" in form else None
-        if until and until < visit.now.astimezone(visit.zone).date():
-            raise ValueError("it is over")
-    except ValueError:
-        wrong["until"] = gettext("Enter a date such as 2036-12-31, today or later.")
+    every = None
+    if form.get("every") in EVERY:
+        every = form["every"]
+    until = None
+    if every and "until" in form:
+        until = _parse_last_day(visit, form["until"], wrong)
     return amount, actions.Terms(int(days), every, until)
+
+
+def _parse_last_day(visit: Visit, text: str, wrong: dict[str, str]) -> date | None:
+    """The last day of a series; None, and a sentence in `wrong`, if it is no day or is over."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        day = None
+    if day is None or day < visit.now.astimezone(visit.zone).date():
+        wrong["until"] = gettext("Enter a date such as 2036-12-31, today or later.")
+        return None
+    return day
 
 
 def show(visit: Visit, id: str) -> Response:
@@ -148,9 +158,12 @@ def show(visit: Visit, id: str) -> Response:
     db = visit.service.db
     settings = visit.service.settings
     url = RESOURCE.url_of(settings.base_url, id)
-    first = db.only(queries.BY_ID, id=bill.series_id) if bill.series_id else None
-    of: Values = {"merchant_id": visit.merchant_id, "series_id": bill.series_id}
-    series = db.rows(queries.OF_SERIES, **of | {"limit": OF_SERIES}) if first else []
+    first = None
+    series: list[Bill] = []
+    if bill.series_id:
+        first = db.only(queries.BY_ID, id=bill.series_id)
+        own: Values = {"merchant_id": visit.merchant_id, "series_id": bill.series_id}
+        series = db.rows(queries.OF_SERIES, **own | {"limit": OF_SERIES})
     mail = text_of(
         "new",
         bill,

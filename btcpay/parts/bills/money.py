@@ -1,4 +1,4 @@
-"""Money moves a bill: what its invoices received is counted again whenever that has changed."""
+"""What is paid toward a bill: counted again whenever one of its invoices has received something."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -27,7 +27,10 @@ from storage.models import Invoice
 
 
 class Share(NamedTuple):
-    """An invoice of the bill, at its own price; `received_sats` is what settlement counts."""
+    """What one invoice asks for and has received of a bill, at the invoice's own price.
+
+    `received_sats` is what settlement counts.
+    """
 
     amount: Decimal
     asked_sats: int
@@ -36,7 +39,7 @@ class Share(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """The state of a bill's sums. `beyond_sats`: what each part brought beyond the bill."""
+    """A bill's sums. `beyond_sats`: what each share brought beyond the bill's amount."""
 
     paid: Decimal
     is_paid: bool
@@ -44,9 +47,10 @@ class Totals(NamedTuple):
 
 
 class Due(NamedTuple):
-    """A bill's state: `missing` is to be paid, `coming` is on its way to the invoice `coming_to`.
+    """What is still to be paid of a bill.
 
-    `parts`: its invoices, each with the worth that it adds.
+    `missing` is to be paid, `coming` is on its way to the invoice with the id `coming_to`. `parts`
+    are its invoices, each with its worth.
     """
 
     amount: Decimal
@@ -58,61 +62,68 @@ class Due(NamedTuple):
     parts: list[tuple[Invoice, Decimal]]
 
 
-def worth_of(part: Share, currency: str) -> Decimal:
-    """The part's worth: amount x received / asked, at most the amount, rounded down."""
-    received_sats = min(part.received_sats, part.asked_sats)
-    return of_minor(
-        to_minor(part.amount, currency) * received_sats // part.asked_sats, currency
-    )
+def worth_of(share: Share, currency: str) -> Decimal:
+    """Amount x received / asked, at most the amount, rounded down."""
+    received_sats = min(share.received_sats, share.asked_sats)
+    amount_minor = to_minor(share.amount, currency)
+    return of_minor(amount_minor * received_sats // share.asked_sats, currency)
 
 
 def totals_of(
-    amount: Decimal, currency: str, parts: Sequence[Share], dust_limit_sats: int
+    amount: Decimal, currency: str, shares: Sequence[Share], dust_limit_sats: int
 ) -> Totals:
-    """The state of a bill with these parts, of which the last one came last. Pure.
+    """The sums of a bill with these shares, the oldest first. Pure.
 
-    It is paid when nothing is missing, or less than a wallet can send (`dust_limit_sats`) at the
-    price of the invoice that brought the last part.
+    The bill is paid if nothing is missing, or less than a wallet can send (`dust_limit_sats`) at
+    the price of the last share that brought something.
     """
-    worths = [worth_of(part, currency) for part in parts]
+    worths = [worth_of(share, currency) for share in shares]
     paid = sum(worths, of_minor(0, currency))
     missing = amount - paid
-    beyond_sats = _beyond_sats(-missing, parts, worths)
-    brought = [part for part in parts if part.received_sats]
-    if not brought:
+    beyond_sats = _beyond_sats(-missing, shares, worths)
+    paying = [share for share in shares if share.received_sats]
+    if not paying:
         return Totals(paid, False, beyond_sats)
-    is_paid = (
-        missing <= 0
-        or (sats_for(missing, brought[-1].price) or dust_limit_sats) < dust_limit_sats
-    )
-    return Totals(paid, is_paid, beyond_sats)
+    if missing <= 0:
+        return Totals(paid, True, beyond_sats)
+    missing_sats = sats_for(missing, paying[-1].price) or dust_limit_sats
+    return Totals(paid, missing_sats < dust_limit_sats, beyond_sats)
 
 
 def _beyond_sats(
-    excess: Decimal, parts: Sequence[Share], worths: Sequence[Decimal]
+    excess: Decimal, shares: Sequence[Share], worths: Sequence[Decimal]
 ) -> list[int]:
-    """Each part's satoshis of the excess, at its own price: it is the last parts', from the last
-    back, of each at most its worth.
+    """How many satoshis of each share are excess, at the share's price, in the shares' order.
+
+    The last share is excess first, then the one before it; of each at most its worth.
     """
-    found = []
-    for part, worth in zip(reversed(parts), reversed(worths), strict=True):
+    newest_first: list[int] = []
+    for share, worth in zip(reversed(shares), reversed(worths), strict=True):
         beyond = max(Decimal(0), min(excess, worth))
         excess -= beyond
-        found.append((sats_for(beyond, part.price) or 0) if beyond else 0)
-    return found[::-1]
+        sats = 0
+        if beyond:
+            sats = sats_for(beyond, share.price) or 0
+        newest_first.append(sats)
+    return newest_first[::-1]
 
 
 def related_ids(db: Database, rows: Iterable[Invoice]) -> set[str]:
-    """The paid invoices of the bills of these: what is too much of one depends on the others."""
-    bills = {row.bill_id for row in rows if row.bill_id}
-    return {paid.id for id in bills for paid in db.rows(queries.PAID_INVOICES, id=id)}
+    """Ids of the paid invoices of these invoices' bills.
+
+    How much of one of them is too much depends on the others of its bill.
+    """
+    ids: set[str] = set()
+    for bill_id in {row.bill_id for row in rows if row.bill_id}:
+        ids.update(row.id for row in db.rows(queries.PAID_INVOICES, id=bill_id))
+    return ids
 
 
 def recount(db: Database, row: Invoice, now: datetime) -> int:
-    """Counts the bill of this invoice again; returns what the invoice brought beyond it, in sats.
+    """Counts the bill of this invoice again; returns the satoshis that it brought beyond the bill.
 
-    Called behind the lock of the merchant's balance, in the transaction of the change. A bill that
-    has ended stays as it was then.
+    It is called in the transaction of the change, behind the lock of the merchant's balance. A bill
+    that has ended keeps its sums.
     """
     if row.bill_id is None:
         return 0
@@ -120,30 +131,42 @@ def recount(db: Database, row: Invoice, now: datetime) -> int:
     rows = db.rows(queries.INVOICES, id=row.bill_id)
     if bill.status == BillStatus.ENDED:
         return 0
-    parts = [_share_of(one) for one in rows]
-    found = totals_of(
-        stored_amount(bill.amount), bill.currency, parts, dust_limit_of(row.script)
+    shares = [_share_of(invoice) for invoice in rows]
+    totals = totals_of(
+        stored_amount(bill.amount), bill.currency, shares, dust_limit_of(row.script)
     )
-    status = BillStatus.PAID if found.is_paid else BillStatus.OPEN
-    db.run(
-        queries.STAND,
-        id=bill.id,
-        paid=str(found.paid),
-        status=status,
-        paid_at=(bill.paid_at or to_ms(now)) if found.is_paid else None,
-        from_status=bill.status,
-    )
-    if status != bill.status:
-        told = BillKind.PAID if found.is_paid else BillKind.REOPENED
-        publish_resource(db, RESOURCE, bill.id, told, now)
-        send_later(db, bill, {"paid": to_ms(now)} if found.is_paid else {})
-    beyond_sats = {
-        one.id: sats for one, sats in zip(rows, found.beyond_sats, strict=True)
-    }
+    _store(db, bill, totals, now)
+    ids = [invoice.id for invoice in rows]
+    beyond_sats = dict(zip(ids, totals.beyond_sats, strict=True))
     return beyond_sats.get(row.id, 0)
 
 
+def _store(db: Database, bill: Bill, totals: Totals, now: datetime) -> None:
+    """Writes the sums; if they change the bill's status, tells of it."""
+    status = BillStatus.OPEN
+    paid_at = None
+    if totals.is_paid:
+        status = BillStatus.PAID
+        paid_at = bill.paid_at or to_ms(now)
+    db.run(
+        queries.STORE_SUMS,
+        id=bill.id,
+        paid=str(totals.paid),
+        status=status,
+        paid_at=paid_at,
+        from_status=bill.status,
+    )
+    if status == bill.status:
+        return
+    if totals.is_paid:
+        publish_resource(db, RESOURCE, bill.id, BillKind.PAID, now)
+        send_later(db, bill, {"paid": to_ms(now)})
+    else:
+        publish_resource(db, RESOURCE, bill.id, BillKind.REOPENED, now)
+
+
 def due_of(db: Database, bill: Bill, now: datetime) -> Due:
+    """What is still to be paid of the bill, and what is on its way. Raises BadRow."""
     amount = stored_amount(bill.amount)
     paid = stored_amount(bill.paid)
     rows = db.rows(queries.INVOICES, id=bill.id)
@@ -161,12 +184,13 @@ def due_of(db: Database, bill: Bill, now: datetime) -> Due:
 
 
 def _share_of(row: Invoice) -> Share:
-    """Its confirmed satoshis count; those of a canceled invoice only once they are accepted."""
-    sats = (
-        0
-        if row.status == InvoiceStatus.CANCELED
-        else row.received_sats - row.unconfirmed_sats
-    )
+    """The invoice's share, of confirmed satoshis alone.
+
+    A canceled invoice has none: if its money is accepted, it is canceled no more.
+    """
+    sats = row.received_sats - row.unconfirmed_sats
+    if row.status == InvoiceStatus.CANCELED:
+        sats = 0
     return Share(asked_of(row).amount, row.amount_sats, sats, price_of(row))
 
 

@@ -62,7 +62,7 @@ PAID_INVOICES = Invoice.select(Invoice.id).where(
     _OF_BILL, Invoice.status == InvoiceStatus.PAID
 )
 ALL_INVOICES = Invoice.select(Invoice.id).where(_OF_BILL).order_by(Invoice.seq)
-STAND = Bill.update(slots(Bill.paid, Bill.status, Bill.paid_at)).where(
+STORE_SUMS = Bill.update(slots(Bill.paid, Bill.status, Bill.paid_at)).where(
     _THIS & (Bill.status == slot("from_status"))
 )
 END = Bill.update({Bill.status: BillStatus.ENDED, Bill.paid_at: None}).where(

@@ -1,4 +1,4 @@
-"""What series made is taken back, or passed over: after a clock that was wrong, or an outage."""
+"""Takes back bills that a wrong clock made, or skips those that were not made in an outage."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,14 +21,14 @@ MAILS = ("new", "soon", "overdue")  # of a bill that is not paid
 
 
 class Undone(NamedTuple):
-    """The bills that were undone, and those that something came to, which stay."""
+    """Ids of the bills that were undone, and of those that stay since money has come to them."""
 
     ids: list[str]
     kept: list[str]
 
 
 def resume(db: Database, bill_id: str, now: datetime, skip: bool) -> Bill:
-    """Goes on with a series that is held: the next check makes what it has missed, a year at most.
+    """Lets a held series go on: the next check makes the bills it has missed, at most a year's.
 
     With `skip` it goes on with its next period, and makes none of those that have begun. Returns
     the series' first bill. Raises Refused (`not_held`), CommandError.
@@ -55,7 +55,7 @@ def _number_after(db: Database, first: Bill, now: datetime) -> int:
 
 
 def count_made_since(db: Database, since: datetime) -> dict[str, int]:
-    """How many bills each series has made since then that are open; by the series' id."""
+    """The number of open bills that each series has made since then, by the series' id."""
     counts: dict[str, int] = {}
     for row in db.rows(queries.MADE_SINCE, since=to_ms(since)):
         id = row.series_id or ""
@@ -79,14 +79,17 @@ def undo(
         ids = list[str]()
         kept = list[str]()
         for row in rows:
-            (ids if _undo(db, settings, row.id, now) else kept).append(row.id)
+            if _undo(db, settings, row.id, now):
+                ids.append(row.id)
+            else:
+                kept.append(row.id)
         if ids:
             _put_back(db, first, ids, now)
         return Undone(ids, kept)
 
 
 def _undo(db: Database, settings: Settings, id: str, now: datetime) -> bool:
-    """False for a bill that something has come to, or that is not open any more."""
+    """Ends one bill; False if money has come to it, or if it is no longer open."""
     bill = db.only(queries.LOCKED, id=id)
     invoices = db.rows(queries.INVOICES, id=id)
     if any(row.received_sats or row.beside_sats for row in invoices):
@@ -103,7 +106,7 @@ def _undo(db: Database, settings: Settings, id: str, now: datetime) -> bool:
 
 
 def _put_back(db: Database, first: Bill, ids: Sequence[str], now: datetime) -> None:
-    """Puts a series back to the first period whose bill was undone, unless somebody ended it."""
+    """Sets the series to the first period whose bill was undone, unless somebody has ended it."""
     zone = zone_at(db, first.merchant_id)
     renews = first.renews or 0
     has_run_out = first.renews_at is None and period_ms(first, renews, zone) is None
@@ -112,7 +115,10 @@ def _put_back(db: Database, first: Bill, ids: Sequence[str], now: datetime) -> N
     number = min(db.only(queries.BY_ID, id=id).number for id in ids)
     at_ms = period_ms(first, number, zone)
     has_begun = at_ms is not None and at_ms <= to_ms(now)
-    _move(db, first, number, to_ms(now) if has_begun else None)
+    held_at = None
+    if has_begun:
+        held_at = to_ms(now)
+    _move(db, first, number, held_at)
 
 
 def _move(db: Database, first: Bill, number: int, held_at: int | None) -> None:

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from btcpay.parts.bills.calendar import due_ms, local_time, recalls, renewal_ms
+from btcpay.parts.bills.calendar import due_ms, local_time, reminders_ms, renewal_ms
 from btcpay.values.times import from_ms, to_ms
 
 BERLIN, TOKYO, APIA = map(ZoneInfo, ("Europe/Berlin", "Asia/Tokyo", "Pacific/Apia"))
@@ -97,5 +97,5 @@ def test_a_bill_is_due_at_the_end_of_its_local_day(made, days, zone, due):
 @pytest.mark.parametrize(("made", "days", "at"), RECALLED.values(), ids=RECALLED)
 def test_a_customer_is_reminded(made, days, at):
     made_ms = ms(made)
-    found = recalls(made_ms, due_ms(made_ms, days, BERLIN), BERLIN)
+    found = reminders_ms(made_ms, due_ms(made_ms, days, BERLIN), BERLIN)
     assert {name: utc(when) for name, when in found.items()} == at
