@@ -357,11 +357,11 @@ class Mails(Hook):
 # Files
 
 
-class ExportLines(Protocol):
+class ExportRecords(Protocol):
     def __call__(
         self, db: Database, merchant: Merchant, from_ms: int, before_ms: int, page: int
     ) -> Iterator[Row]:
-        """Lines of the file of payments, oldest first, by `exports/payments.COLUMNS`.
+        """Records of the file of payments, oldest first, by `exports/payments.COLUMNS`.
 
         They are about from_ms <= `received_at` < before_ms. `page`: how many rows are read at once.
         """
@@ -377,7 +377,7 @@ class Exports(Hook):
     """Asked by `exports/payments.py` and `exports/labels.py`, for each file."""
 
     module = "exports"
-    lines: ExportLines
+    records: ExportRecords
     labels: WalletLabels
 
 

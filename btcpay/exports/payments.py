@@ -40,7 +40,7 @@ def payment_records(
     """
     sources = [_payments(db, merchant, from_ms, before_ms, page)]
     for part in hooks.of(hooks.Exports):
-        sources.append(part.lines(db, merchant, from_ms, before_ms, page))
+        sources.append(part.records(db, merchant, from_ms, before_ms, page))
     return merge(*sources, key=lambda record: str(record["received_at"]))
 
 
@@ -53,7 +53,7 @@ class Moved(Protocol):
     def created_at(self) -> int: ...
 
 
-def line_of(merchant: Merchant, row: Moved, amount_sats: int) -> Row:
+def record_of(merchant: Merchant, row: Moved, amount_sats: int) -> Row:
     """All COLUMNS: the row's own of that name, and values that all kinds have in the same way."""
     own = as_dict(row)
     line: Row = {name: own.get(name) for name in COLUMNS.split()}
@@ -86,7 +86,7 @@ def _payments(
 def _record(
     merchant: Merchant, row: PaymentWith, outputs: list[Output], recorded_ms: int | None
 ) -> Row:
-    record = line_of(merchant, row, row.amount_sats) | {
+    record = record_of(merchant, row, row.amount_sats) | {
         "recorded_at": None,
         "invoice_id": row.address_invoice_id,
         "invoice_status": row.status,

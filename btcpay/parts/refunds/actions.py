@@ -1,6 +1,6 @@
-"""The acts of owner and payer: a refund is made, given its address, cleared of it, or canceled.
+"""What owner and payer do with a refund: it is created, gets an address, loses it, or is canceled.
 
-Each is one transaction behind the lock of the merchant's balance.
+Each action is one transaction, behind the lock of the merchant's balance.
 """
 
 from collections.abc import Iterator
@@ -32,12 +32,14 @@ Outpoint = tuple[str | None, int | None]
 
 
 class RefundRequest(NamedTuple):
-    """A refund to be made; without `amount_sats` it is of what `left_sats` says.
+    """A refund to be created.
 
-    `invoice_id` is None where only a shop's plug-in knows what was paid: then the sum is said.
-    `store_id`: that shop's; `shop_texts`: what its plug-in called the refund, as JSON. `id` is
-    given where a form determines it, `left_sats` where a form said what is left, `made_sats` where
-    the sum is less the refunds that were made: either may have changed since.
+    `invoice_id` is None if only a shop's plug-in knows what was paid. Then `amount_sats` is given.
+    Without `amount_sats` the refund is of what is left to send back of the invoice.
+    `id`: given if it follows from a form, so that a form that is sent twice makes one refund.
+    `left_sats`: what the form said is left. `made_sats`: the sum of earlier refunds, if they were
+    subtracted from `amount_sats`. If either has changed since, no refund is created.
+    `store_id`: the plug-in's shop. `shop_texts`: what the plug-in called the refund, as JSON.
     """
 
     merchant_id: int
@@ -53,16 +55,20 @@ class RefundRequest(NamedTuple):
 
     @property
     def has_fixed_sum(self) -> bool:
-        """False where the sum follows from what came, by our default or by a plug-in's rule."""
+        """False if the sum follows from what came, by our default or by a plug-in's rule."""
         return self.amount_sats is not None and self.made_sats is None
 
 
 class Step(NamedTuple):
-    """A step of a refund's life: an UPDATE that repeats the state before, and what tells of it."""
+    """A change of a refund's status.
+
+    `query` is an UPDATE that repeats the expected status. `kind` goes into the invoice's history,
+    `event` to the merchant's receivers.
+    """
 
     query: Query
     kind: Kind
-    told: RefundKind
+    event: RefundKind
 
 
 GIVEN = Step(queries.GIVE, Kind.REFUND_READY, RefundKind.READY)
@@ -75,26 +81,32 @@ UNDONE = Step(queries.UNDO, Kind.REFUND_UNDONE, RefundKind.UNDONE)
 def make(
     db: Database, settings: Settings, order: RefundRequest, now: datetime
 ) -> Refund:
-    """Stores a refund, and tells of it; a form's second copy finds the first's.
+    """Stores a refund and publishes it. If its `id` exists already, that refund is returned.
 
-    Raises Refused: `nothing_came`, `amount`, `too_much`, `changed`, and what `give` raises.
+    Raises Refused: `nothing_came`, `amount`, `too_much`, `changed`, and what `give_address` raises.
     """
     with db.write():
         if order.address:
             meta.lock(db)
         balances.lock(db, order.merchant_id)
-        if order.id and (made := db.row(queries.BY_ID, id=order.id)):
-            return made
-        found = _sum(db, order)
+        existing = None
+        if order.id:
+            existing = db.row(queries.BY_ID, id=order.id)
+        if existing:
+            return existing
+        total = _sum(db, order)
+        reason = None
+        if order.reason:
+            reason = checked_line("reason", order.reason)
         row = db.only(
             queries.ADD,
             id=order.id or new_id("rfd"),
             merchant_id=order.merchant_id,
             invoice_id=order.invoice_id,
             status=RefundStatus.REQUESTED,
-            amount_sats=found.sats,
-            basis=found.basis,
-            reason=checked_line("reason", order.reason) if order.reason else None,
+            amount_sats=total.sats,
+            basis=total.basis,
+            reason=reason,
             store_id=order.store_id,
             shop_texts=order.shop_texts,
             created_at=to_ms(now),
@@ -106,22 +118,23 @@ def make(
 
 
 class _Sum(NamedTuple):
-    """Satoshis of a refund; `basis`: what they were reckoned from, None where they were said."""
+    """Satoshis of a refund. `basis`: what they follow from; None if the request says the sum."""
 
     sats: int
     basis: sums.Basis | None
 
 
 def _sum(db: Database, order: RefundRequest) -> _Sum:
-    found = _Sum(order.amount_sats or 0, None)
+    total = _Sum(order.amount_sats or 0, None)
     if order.invoice_id:
-        found = _sum_of_invoice(db, order, order.invoice_id)
-    if not 0 < found.sats <= MAX_MONEY_SATS:
+        total = _sum_of_invoice(db, order, order.invoice_id)
+    if not 0 < total.sats <= MAX_MONEY_SATS:
         raise Refused("amount", "there is nothing to send back: say how much")
-    return found
+    return total
 
 
 def _sum_of_invoice(db: Database, order: RefundRequest, invoice_id: str) -> _Sum:
+    """The sum of a refund of this invoice. Raises Refused, as `make` does."""
     came_sats = sums.came_sats_of(db, invoice_id)
     if not came_sats:
         raise Refused("nothing_came", "no confirmed payment has come to this invoice")
@@ -140,21 +153,20 @@ def _sum_of_invoice(db: Database, order: RefundRequest, invoice_id: str) -> _Sum
             raise Refused(
                 "changed", f"{default.left_sats} satoshis are left to send back"
             )
-        found = _Sum(default.left_sats, default.basis)
+        total = _Sum(default.left_sats, default.basis)
     else:
-        found = _Sum(order.amount_sats, None)
-    if made_sats + found.sats > MOST_TIMES * came_sats:
-        message = (
-            f"refunds may sum to {MOST_TIMES * came_sats} satoshis, twice what came"
-        )
+        total = _Sum(order.amount_sats, None)
+    most_sats = MOST_TIMES * came_sats
+    if made_sats + total.sats > most_sats:
+        message = f"refunds may sum to {most_sats} satoshis, twice what came"
         raise Refused("too_much", message)
-    return found
+    return total
 
 
 def give_address(
     db: Database, settings: Settings, refund_id: str, text: str, now: datetime
 ) -> Refund:
-    """Keeps the payer's address.
+    """Stores the payer's address: the refund is ready to be sent.
 
     Raises Refused: `changed`, `taken`, and what `destination.parse` raises.
     """
@@ -165,9 +177,10 @@ def give_address(
 def _give_address(
     db: Database, settings: Settings, row: Refund, text: str, now: datetime
 ) -> Refund:
-    """Behind the lock of facts: of two merchants whose refunds name one address, one comes first.
+    """Stores the address, behind the lock of facts.
 
-    Else what one of them sends would send the refund of the other, who may have made it for that.
+    No two merchants' refunds may wait for one address: what one of them sends would count as the
+    other's refund. The lock lets only one of them have it.
     """
     to = destination.parse(db, settings.network, text, row.amount_sats)
     others: Values = {"script": to.script.hex(), "merchant_id": row.merchant_id}
@@ -176,20 +189,28 @@ def _give_address(
             "taken", "another merchant's refund waits for this address: take a new one"
         )
     tip = blocks.tip_height(db)
-    given: Values = {"address": to.address, "script": to.script.hex()}
-    given["above_height"] = -1 if tip is None else tip
-    return step(db, row, GIVEN, now, given)
+    values: Values = {"address": to.address, "script": to.script.hex()}
+    values["above_height"] = tip
+    if tip is None:
+        values["above_height"] = -1
+    return step(db, row, GIVEN, now, values)
 
 
 def drop(db: Database, refund_id: str, to: Step, now: datetime) -> Refund:
-    """CLEARED of its address, so that another can be given, or CANCELED. Raises Refused."""
+    """Takes the step CLEARED, after which another address can be given, or CANCELED.
+
+    Raises Refused (`changed`).
+    """
     with lock_refund(db, refund_id) as row:
         return step(db, row, to, now)
 
 
 @contextmanager
 def lock_refund(db: Database, refund_id: str) -> Iterator[Refund]:
-    """The refund in a transaction behind the locks of facts and of its merchant's balance."""
+    """Opens a transaction, locks the facts and the merchant's balance, and reads the refund.
+
+    Raises CommandError if there is no such refund.
+    """
     with db.write():
         meta.lock(db)
         balances.lock(db, RESOURCE.find(db, refund_id).merchant_id)
@@ -204,18 +225,18 @@ def step(
     values: Values | None = None,
     by: Outpoint | None = None,
 ) -> Refund:
-    """Takes the step, and returns the row after it. Raises Refused (`changed`) from other states.
+    """Takes the step, and returns the row after it.
 
-    `values`: of the step's query. `by`: the output that sent the refund.
+    `values`: the other values of the step's query. `by`: the output that sent the refund.
+    Raises Refused (`changed`) if the refund has another status than the step expects.
     """
-    of: Values = {"id": row.id}
-    if db.run(to.query, **of | (values or {})) != 1:
+    values = values or {}
+    of_refund: Values = {"id": row.id}
+    if db.run(to.query, **of_refund | values) != 1:
         raise Refused("changed", f"the refund is {row.status} already")
-    sent_sats = (
-        values["sent_sats"] if values and "sent_sats" in values else row.sent_sats
-    )
+    sent_sats = values.get("sent_sats", row.sent_sats)
     note(db, row, to.kind, now, by, sent_sats)
-    return publish_resource(db, RESOURCE, row.id, to.told, now)
+    return publish_resource(db, RESOURCE, row.id, to.event, now)
 
 
 def note(
@@ -226,9 +247,10 @@ def note(
     by: Outpoint | None = None,
     sent_sats: int | None = None,
 ) -> None:
-    """Adds to the history of its invoice, if it has one.
+    """Adds an event to the history of the refund's invoice, if it has one.
 
-    `sent_sats`: what the output pays; it is said where it is not the refund's sum.
+    `by`: the output that sent it. `sent_sats`: what that output pays; kept if it is another sum
+    than the refund's.
     """
     if row.invoice_id is None:
         return

@@ -1,4 +1,4 @@
-"""Which outputs of the chain send which refunds to the same address. Pure."""
+"""Decides which outputs of the chain send which refunds to the same address. Pure."""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 from btcpay.parts.refunds.models import Refund, RefundOutput
 
-WATCHED_BLOCKS = (
-    1008  # a week: for so long after a refund was sent, a second one is noticed
-)
-# Of one block, beside what its refunds can use: an address is public, and anybody may pay dust to
-# it. A merchant who sent something like the sum sent it once, or a few times by mistake.
+# A week: for so long after a refund was sent, a second sending is noticed.
+WATCHED_BLOCKS = 1008
+# How many outputs of one block are kept that no refund needs. An address is public and anybody may
+# pay dust to it; a merchant sends about the sum once, or a few times by mistake.
 MOST_BESIDE = 5
 _IN_CHAIN = attrgetter("block_height", "position", "vout", "txid")
 _SATS = itemgetter(2)
@@ -20,9 +19,9 @@ Paid = tuple[int, int, int]
 
 
 class Decision(NamedTuple):
-    """The output that sends each refund, by the refund's id; `again`: outputs beside them.
+    """`sent`: the output that sends each refund, by the refund's id.
 
-    `again` has, by output, the id of the refund that seems to have been sent a second time.
+    `again`: the id of the refund that an output seems to have sent a second time, by the output.
     """
 
     sent: dict[str, RefundOutput]
@@ -62,31 +61,31 @@ def decide(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> Decisi
        money is shown to the merchant, and counts only when he names it.
     """
     in_order = sorted(outputs, key=_IN_CHAIN)
-    sent = _named(refunds, in_order)
+    sent = _outputs_named(refunds, in_order)
     taken = set(sent.values())
     beside: list[RefundOutput] = []
     for paid in in_order:
         if paid in taken:
             continue
-        asked = _asked_for(refunds, paid)
-        waiting = next((one for one in asked if one.id not in sent), None)
+        same_sum = _refunds_of_sum(refunds, paid)
+        waiting = next((row for row in same_sum if row.id not in sent), None)
         if waiting:
             sent[waiting.id] = paid
         else:
             beside.append(paid)
-    again = {paid: _sent_before(refunds, paid, sent) for paid in beside}
+    again = {paid: _id_of_sent_before(refunds, paid, sent) for paid in beside}
     return Decision(sent, {paid: id for paid, id in again.items() if id})
 
 
-def _named(
+def _outputs_named(
     refunds: Sequence[Refund], outputs: Iterable[RefundOutput]
 ) -> dict[str, RefundOutput]:
-    """What the merchant has named, by the refund's id.
+    """The outputs that the merchant has named, by the refund's id.
 
-    A chain that was given up has told what its outputs send; until blocks show them again, that
-    holds, as if the merchant had named them.
+    If the chain was begun anew, what the chain before it had decided holds until blocks show the
+    outputs again, as if the merchant had named them.
     """
-    by_place = {(one.txid, one.vout): one for one in outputs}
+    by_place = {(output.txid, output.vout): output for output in outputs}
     named: dict[str, RefundOutput] = {}
     for refund in refunds:
         output = by_place.get((refund.named_txid or "", refund.named_vout or 0))
@@ -98,20 +97,21 @@ def _named(
     return named
 
 
-def _asked_for(refunds: Sequence[Refund], paid: RefundOutput) -> list[Refund]:
+def _refunds_of_sum(refunds: Sequence[Refund], paid: RefundOutput) -> list[Refund]:
     """The refunds of exactly this sum whose address was given before we had its block."""
     return [
-        one
-        for one in refunds
-        if one.amount_sats == paid.amount_sats
-        and (one.above_height or 0) < paid.block_height
+        refund
+        for refund in refunds
+        if refund.amount_sats == paid.amount_sats
+        and (refund.above_height or 0) < paid.block_height
     ]
 
 
-def _sent_before(
+def _id_of_sent_before(
     refunds: Sequence[Refund], paid: RefundOutput, sent: dict[str, RefundOutput]
 ) -> str | None:
-    for refund in _asked_for(refunds, paid):
+    """The id of a refund of this sum that was sent at most WATCHED_BLOCKS before; else None."""
+    for refund in _refunds_of_sum(refunds, paid):
         before = sent.get(refund.id)
         if before and paid.block_height <= before.block_height + WATCHED_BLOCKS:
             return refund.id

@@ -1,4 +1,4 @@
-"""The address that a payer gives, judged before it is kept."""
+"""Checks the address that a payer gives, before it is stored."""
 
 from contextlib import suppress
 from typing import NamedTuple

@@ -8,7 +8,7 @@ from itertools import chain
 from btcpay import hooks
 from btcpay.bitcoin.tx import parse_tx
 from btcpay.exports.labels import label_of
-from btcpay.exports.payments import line_of
+from btcpay.exports.payments import record_of
 from btcpay.parts.refunds import sent_queries
 from btcpay.parts.refunds.models import Refund
 from btcpay.parts.refunds.sent_queries import SentRefund
@@ -18,20 +18,20 @@ from storage.models import Merchant
 from storage.queries.lists import keyset
 
 
-def lines(
+def records(
     db: Database, merchant: Merchant, from_ms: int, before_ms: int, page: int
 ) -> Iterator[Row]:
     """The refunds that were sent in this time, their sums negative."""
     own: Values = {"merchant_id": merchant.id, "before": before_ms}
     pages = keyset.pages(db, sent_queries.SENT, page, from_ms, **own)
-    return (_line(merchant, row) for row in chain.from_iterable(pages))
+    return (_record(merchant, row) for row in chain.from_iterable(pages))
 
 
-def _line(merchant: Merchant, row: SentRefund) -> Row:
-    """The line of a refund that was sent, at its worth then; `payment_id` is the refund's."""
+def _record(merchant: Merchant, row: SentRefund) -> Row:
+    """The record of a refund that was sent, at its worth then; `payment_id` is the refund's id."""
     sats = row.sent_sats or row.amount_sats
     quote = row.price_usd and value_of(sats, Decimal(row.price_usd), "USD")
-    return line_of(merchant, row, -sats) | {
+    return record_of(merchant, row, -sats) | {
         "settled": False,
         "description": row.reason,
         "value_at_receipt": row.value_at_sending and f"-{row.value_at_sending}",
@@ -58,4 +58,4 @@ def _labels_of(db: Database, txid: str, refunds: Sequence[Refund]) -> Iterator[R
         yield label_of("input", f"{txid}:{number}", text)
 
 
-HOOK = hooks.Exports(lines=lines, labels=labels)
+HOOK = hooks.Exports(records=records, labels=labels)

@@ -1,4 +1,4 @@
-"""The merchant's word: this output was the refund, though it does not pay exactly its sum."""
+"""The merchant says which output was a refund, if none pays exactly its sum."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -11,7 +11,8 @@ from btcpay.values.errors import Refused
 from btcpay.values.statuses import RefundStatus
 from storage.database import Database
 
-MOST_SHOWN = 5  # outputs beside a refund: its sum, less a fee or rounded by a wallet, is among them
+# Outputs shown to choose from: the refund's sum less a fee, or rounded by a wallet, is among them.
+MOST_SHOWN = 5
 
 
 class Outpoint(NamedTuple):
@@ -32,27 +33,29 @@ def read_outpoint(text: str) -> Outpoint:
 
 
 def candidates(db: Database, refund: Refund) -> list[RefundOutput]:
-    """What came to the address of a refund that is to be sent, the nearest to its sum first.
+    """Outputs to a ready refund's address that pay another sum, the nearest to its sum first.
 
-    Of all that pays something else, in blocks that we did not have when the address was given.
+    Only outputs in blocks that we did not have when the address was given.
     """
     if refund.status != RefundStatus.READY:
         return []
     there: Any = {"script": refund.script, "above_height": refund.above_height}
     near: Any = there | {"amount_sats": refund.amount_sats, "limit": MOST_SHOWN}
-    found = [*db.rows(queries.LESS, **near), *db.rows(queries.MORE, **near)]
-    found.sort(
-        key=lambda one: (abs(one.amount_sats - refund.amount_sats), one.txid, one.vout)
-    )
-    return found[:MOST_SHOWN]
+    outputs = [*db.rows(queries.LESS, **near), *db.rows(queries.MORE, **near)]
+
+    def distance(output: RefundOutput) -> tuple[int, str, int]:
+        difference_sats = abs(output.amount_sats - refund.amount_sats)
+        return difference_sats, output.txid, output.vout
+
+    return sorted(outputs, key=distance)[:MOST_SHOWN]
 
 
 def confirm_sent(
     db: Database, settings: Settings, refund_id: str, outpoint: Outpoint, now: datetime
 ) -> Refund:
-    """Has this output send the refund, for as long as a block has it; a second press is the first.
+    """Says that this output sent the refund; that holds as long as a block has the output.
 
-    Raises Refused: `changed`, `output`.
+    If the same was said before, nothing changes. Raises Refused: `changed`, `output`.
     """
     with actions.lock_refund(db, refund_id) as row:
         if (row.tx_hash, row.vout) == outpoint:

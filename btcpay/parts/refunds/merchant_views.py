@@ -101,7 +101,9 @@ def make(visit: Visit, id: str) -> Response:
     except (PriceUnavailable, Refused) as error:
         return visit.redirect(f"/invoices/{id}", done=f"refund_{error.code}")
     except TextRefused as error:
-        sign = {"sign": error.sign} if error.sign else {}
+        sign = {}
+        if error.sign:
+            sign["sign"] = error.sign
         return visit.redirect(f"/invoices/{id}", done="refund_reason", **sign)
     return visit.redirect("/refunds", done="made")
 

@@ -1,4 +1,4 @@
-"""Sums of an invoice: what came, what went back, and what a refund is of if nobody says it."""
+"""Sums of an invoice: what came, what went back, and a refund's default sum."""
 
 from collections.abc import Sequence
 from decimal import ROUND_DOWN, Decimal
@@ -13,15 +13,15 @@ from storage.database import Database
 from storage.models import Invoice
 from storage.queries import attentions
 
-# An invoice's need of attention: nothing goes back meanwhile, unless its sum is said.
+# While an invoice needs attention for this, a refund is created only if its sum is said.
 SENT_TWICE = "refunded_twice"
 Basis = Literal["excess", "all"]
 
 
 class Default(NamedTuple):
-    """The sum that nobody said: what is left of the excess, or of all that came.
+    """A refund's sum if nobody says it: what is left of the excess, or of all that came.
 
-    0 where the refunds that were made are as much as that: a second press promises nothing more.
+    It is 0 if earlier refunds are as much as that, so that a second press promises nothing more.
     """
 
     basis: Basis
@@ -31,27 +31,28 @@ class Default(NamedTuple):
 def default_of(invoice: Invoice, came_sats: int, refunds: Sequence[Refund]) -> Default:
     """The default of an invoice with these `refunds`, the oldest first.
 
-    The first time it is the excess of a paid invoice, or where there is none all that came. Later
-    ones are of the same, whatever has come or gone since, and though the first was canceled.
+    The first refund is of a paid invoice's excess; if there is none, of all that came. Later ones
+    have the same basis, whatever has come or gone since, even if the first was canceled.
     """
-    excess_sats = (
-        max(0, came_sats - invoice.amount_sats)
-        if invoice.status == InvoiceStatus.PAID
-        else 0
-    )
-    first = next((row.basis for row in refunds if row.basis), None)
-    basis = cast(Basis, first or ("excess" if excess_sats else "all"))
+    excess_sats = 0
+    if invoice.status == InvoiceStatus.PAID:
+        excess_sats = max(0, came_sats - invoice.amount_sats)
+    basis: Basis = "excess" if excess_sats else "all"
+    for row in refunds:
+        if row.basis:
+            basis = cast(Basis, row.basis)
+            break
     owed_sats = excess_sats if basis == "excess" else came_sats
     return Default(basis, max(0, owed_sats - total_sats_of(refunds)))
 
 
 def came_sats_of(db: Database, invoice_id: str) -> int:
-    """Satoshis that blocks have brought."""
+    """Satoshis that blocks have brought to the invoice and that may go back."""
     return db.only(queries.CAME, invoice_id=invoice_id)[0]
 
 
 def refunds_of(db: Database, invoice_id: str) -> list[Refund]:
-    """The oldest first."""
+    """The refunds of an invoice, the oldest first."""
     return db.rows(queries.OF_INVOICE, invoice_id=invoice_id)
 
 
