@@ -3,7 +3,7 @@
 import pytest
 
 from btcpay.bitcoin.address import address_of, p2pkh, p2sh, witness_script
-from btcpay.parts.refunds.destination import read
+from btcpay.parts.refunds.destination import parse
 from btcpay.values.errors import Refused
 from btcpay.values.networks import NETWORKS
 from tests.support.builders import Clock, open_shop
@@ -73,7 +73,7 @@ def shop(tmp_path_factory, ticker):
 @pytest.mark.parametrize("form", FORMS)
 def test_every_kind_is_taken_in_every_form(shop, kind, form):
     address = address_of(KINDS[kind], REGTEST)
-    found = read(shop.service.db, REGTEST, form.format(address), 1_000)
+    found = parse(shop.service.db, REGTEST, form.format(address), 1_000)
     assert found == (address, KINDS[kind], kind)
 
 
@@ -86,7 +86,7 @@ def test_an_address_in_groups_of_four_is_read_whatever_is_between_them(
     groups = blank.join(address[at : at + 4] for at in range(0, len(address), 4))
     for form in ("{}", "bitcoin:{}?amount=1"):
         assert (
-            read(shop.service.db, REGTEST, form.format(groups), 1_000).address
+            parse(shop.service.db, REGTEST, form.format(groups), 1_000).address
             == address
         )
 
@@ -95,14 +95,14 @@ def test_an_address_in_groups_of_four_is_read_whatever_is_between_them(
 def test_an_address_in_full_width_is_read(shop, kind):
     address = address_of(KINDS[kind], REGTEST)
     wide = "".join(chr(ord(sign) + 0xFEE0) for sign in address)
-    assert read(shop.service.db, REGTEST, wide, 1_000).address == address
+    assert parse(shop.service.db, REGTEST, wide, 1_000).address == address
 
 
 def test_of_several_addresses_the_first_of_a_kind_that_is_found_is_taken(shop):
     future = address_of(witness_script(2, b"\1" * 32), REGTEST)
     other = address_of(KINDS["P2TR"], REGTEST)
     text = f"bitcoin:{future}?bcrt={other}&bcrt={SEGWIT}"
-    assert read(shop.service.db, REGTEST, text, 1_000).address == other
+    assert parse(shop.service.db, REGTEST, text, 1_000).address == other
 
 
 SEGWIT = address_of(KINDS["P2WPKH"], REGTEST)
@@ -154,16 +154,16 @@ PAYMENT_CODE = (  # BIP47, the first of its test vectors
 )  # fmt: skip
 def test_any_other_text_is_refused_with_the_reason(shop, text, sats, code):
     with pytest.raises(Refused) as refused:
-        read(shop.service.db, REGTEST, text, sats)
+        parse(shop.service.db, REGTEST, text, sats)
     assert refused.value.code == code
 
 
 def test_the_least_that_can_be_sent_is_taken(shop):
-    assert read(shop.service.db, REGTEST, SEGWIT, 294).kind == "P2WPKH"
+    assert parse(shop.service.db, REGTEST, SEGWIT, 294).kind == "P2WPKH"
 
 
 def test_an_address_of_this_service_is_refused(shop):
     """Or the money would come back as somebody's payment."""
     own = shop.invoice()["deposit_address"]
     with pytest.raises(Refused, match="of this service"):
-        read(shop.service.db, REGTEST, own, 1_000)
+        parse(shop.service.db, REGTEST, own, 1_000)
