@@ -95,7 +95,7 @@ def list_all(source: Path) -> None:
 def build(kind: str, source: Path, folder: Path, time: int) -> Path:
     """A `--sdist` or a `--wheel` of the sources, by the locked setuptools."""
     command = [sys.executable, "-m", "build", "--no-isolation", kind]
-    command += ["--outdir", folder, source]
+    command += ["--outdir", str(folder), str(source)]
     environ = os.environ | {"SOURCE_DATE_EPOCH": str(time)}
     result = subprocess.run(command, env=environ, capture_output=True, text=True)
     if result.returncode:

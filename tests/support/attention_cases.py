@@ -1,13 +1,15 @@
 """Every way in which an invoice comes to need attention."""
 
+from typing import Any
+
 from btcpay.sandbox.payer.wallet import double_spends, replace
 from storage.queries import attentions
 from tests.support.fake_esplora import Json, Terminal, Till
 
 
 def reason_of(till: Till, invoice: Json) -> str | None:
-    row = till.shop.service.db.row(attentions.OF_INVOICE, invoice_id=invoice["id"])
-    return row and row.reason
+    row: Any = till.shop.service.db.row(attentions.OF_INVOICE, invoice_id=invoice["id"])
+    return row.reason if row else None
 
 
 def late(till: Till, sats: int | None = None) -> Json:

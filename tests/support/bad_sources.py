@@ -57,8 +57,13 @@ def slow_by(seconds: float, pattern: str = "") -> Bad:
 
     def begin(till: LiedTo, released: threading.Event, hasty: float) -> Instead:
         honest = till.liar._answer
-        late = lambda path: slow(seconds / hasty, honest(path))  # noqa: E731
-        return lambda path: late(path) if re.search(pattern, path) else None
+
+        def instead(path: str) -> Reply | None:
+            if not re.search(pattern, path):
+                return None
+            return slow(seconds / hasty, honest(path))
+
+        return instead
 
     return begin
 
@@ -105,7 +110,8 @@ def invented(txs: int, outputs: int = 1, **fields: Any) -> Instead:
         script = script_of(path.split("/")[2], REGTEST).hex()
         paid = [{"scriptpubkey": script, "value": 330}] * outputs
         shown = [tx_of(next(numbers), script, vout=paid, **fields) for _ in range(txs)]
-        return say(orjson.dumps(shown), **{"Content-Type": "application/json"})
+        headers: dict[str, Any] = {"Content-Type": "application/json"}
+        return say(orjson.dumps(shown), **headers)
 
     return instead
 

@@ -61,7 +61,7 @@ CENTRE = """(selector) => {
     const box = it.getBoundingClientRect();
     return [box.x + box.width / 2, box.y + box.height / 2];
 }"""
-KEYS = {
+KEYS: dict[str, dict[str, Any]] = {
     "Tab": {"windowsVirtualKeyCode": 9},
     "Enter": {"windowsVirtualKeyCode": 13, "text": "\r"},
     "Space": {"windowsVirtualKeyCode": 32, "text": " ", "key": " "},

@@ -31,7 +31,9 @@ from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
 from btcpay.settings import settings
 from btcpay.settlement.values import Block, Scan, SeenOutput
+from btcpay.values.ids import random_base62, sha256_of
 from btcpay.values.networks import NETWORKS, Network
+from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
 from storage import versions
@@ -237,7 +239,7 @@ def pay(
     """
     db = shop.service.db
     now = shop.clock()
-    txid = keys.sha256_of(keys.random_base62(32))
+    txid = sha256_of(random_base62(32))
     above_height = db.only(invoices.WHOLE, id=invoice["id"]).above_height
     oldest_height = 0 if above_height is None else above_height + 1
     height = max(100, oldest_height, blocks.tip_height(db) or 0)
@@ -265,7 +267,9 @@ def vanish(shop: Shop, invoice: dict[str, Any]) -> None:
 def finish(shop: Shop, invoice: dict[str, Any], status: str) -> None:
     """Ends an open invoice without a payment: expired, canceled."""
     row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
-    history.finish(shop.service.db, [history.End(row, status, {})], shop.clock())
+    history.finish(
+        shop.service.db, [history.End(row, InvoiceStatus(status), {})], shop.clock()
+    )
 
 
 def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
@@ -298,8 +302,10 @@ def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
 def is_summed(shop: Shop, merchant_id: str = "") -> bool:
     """True if the kept balance of the shop's own merchant is the sum of its outputs."""
     db = shop.service.db
-    of = {"merchant_id": merchant_id or shop.merchant_id}
-    return db.only(balances.OF_MERCHANT, **of) == db.only(balances.RECOMPUTED, **of)
+    of: dict[str, Any] = {"merchant_id": merchant_id or shop.merchant_id}
+    stored = db.only(balances.OF_MERCHANT, **of)
+    summed = db.only(balances.RECOMPUTED, **of)
+    return bool(stored == summed)
 
 
 def at_once(many: int, call: Callable[[int], Any]) -> list[Any]:
@@ -382,7 +388,7 @@ class Live:
         self._log = folder / "serve.log"
         environ = clean_environ(**(shop.environ | NO_PORTS | environ))
         with self._log.open("wb") as log, open(os.devnull, "wb") as nowhere:
-            self._process: subprocess.Popen | Process
+            self._process: subprocess.Popen[bytes] | Process
             if before or by_command or words != ("serve",):
                 self._process = subprocess.Popen(
                     [*before, sys.executable, "-P", "-m", "btcpay", *words],

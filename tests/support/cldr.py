@@ -51,9 +51,9 @@ def signs(locale: Locale) -> dict[str, str]:
 
 
 def as_format(pattern: str) -> str:
+    pieces: list[tuple[str, Any]] = dates.tokenize_pattern(pattern)
     return "".join(
-        str(value) if kind == "chars" else FIELDS[value]
-        for kind, value in dates.tokenize_pattern(pattern)
+        str(value) if kind == "chars" else FIELDS[value] for kind, value in pieces
     )
 
 

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from typing import Any
+from typing import Any, cast
 
 import peewee
 import psycopg
@@ -64,7 +64,7 @@ def die_before(moment: int | None) -> None:
 
     class Cursor(psycopg.Cursor):
         def execute(self, query: Any, *args: Any, **kwargs: Any) -> Any:
-            self.connection.trace(query)
+            cast(Connection, self.connection).trace(query)
             return super().execute(query, *args, **kwargs)
 
     class Connection(psycopg.Connection):
@@ -73,6 +73,8 @@ def die_before(moment: int | None) -> None:
             self.trace = Trace()
             self.cursor_factory = Cursor
 
-    opened = peewee.sqlite3.connect
-    peewee.sqlite3.connect = connect
-    peewee.psycopg.connect = Connection.connect
+    # The drivers as peewee has imported them, which its types do not show.
+    drivers: Any = peewee
+    opened = drivers.sqlite3.connect
+    drivers.sqlite3.connect = connect
+    drivers.psycopg.connect = Connection.connect

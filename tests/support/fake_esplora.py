@@ -276,7 +276,7 @@ class _Chain(Serving):
 
     def answer(self, request: BaseHTTPRequestHandler) -> Reply:
         body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
-        sent = {
+        sent: dict[str, Any] = {
             "method": request.command,
             "headers": request.headers.items(),
             "data": body,
@@ -465,7 +465,7 @@ def open_till(
     ticker: TickerServer,
     clock: Clock,
     has_begun: bool = True,
-    **environ: str,
+    **environ: Any,
 ) -> Iterator[Till]:
     """A shop that has read the chain so far, unless it has not begun."""
     ticker.reset()
@@ -488,7 +488,7 @@ def open_lied_to(
     clock: Clock,
     honest_too: bool = False,
     has_begun: bool = True,
-    **environ: str,
+    **environ: Any,
 ) -> Iterator[LiedTo]:
     """A shop before a liar, and behind that, if wanted, the honest explorer."""
     ticker.reset()

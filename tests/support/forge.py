@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import cache
 from io import FileIO, TextIOWrapper
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any, NoReturn, cast
 
 from btcpay.cli import main
 from btcpay.cli.main import GUNICORN
@@ -130,7 +130,7 @@ class Forge:
                     "PATH": "/usr/bin:/bin",
                     "PYTHONPATH": str(PROJECT),
                 },
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=subprocess.PIPE,  # as theirs will be: what has it must not try to seek
                 cwd=PROJECT,
                 start_new_session=True,
@@ -166,7 +166,8 @@ class Forge:
         try:
             channel = self.order(environ, words, to_output, to_errors, **more)
         finally:
-            os.close(to_output), os.close(to_errors)
+            os.close(to_output)
+            os.close(to_errors)
         return Process(
             channel, *(open(end, errors="replace") for end in (output, errors))
         )
@@ -230,7 +231,7 @@ def _keep(pid: int, channel: socket.socket, files: list[int]) -> None:
         for file in files:
             os.close(file)
         end = os.pidfd_open(pid)
-        if end not in select.select([end, channel], [], [])[0]:
+        if end not in select.select([end, channel.fileno()], [], [])[0]:
             os.killpg(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         channel.send(str(os.waitstatus_to_exitcode(status)).encode())
@@ -252,7 +253,7 @@ def _take_over(order: dict[str, Any], channel: socket.socket, files: list[int]) 
     if encoding := os.environ.get(
         "PYTHONIOENCODING"
     ):  # an interpreter reads it at its start
-        sys.stdout.reconfigure(encoding=encoding)
+        cast(TextIOWrapper, sys.stdout).reconfigure(encoding=encoding)
         errors = FileIO(2, "w", closefd=False)
         sys.stderr = TextIOWrapper(
             errors, encoding, "backslashreplace", write_through=True
@@ -275,7 +276,7 @@ def _leave(status: int) -> NoReturn:
         sys.stdout.flush()
     except (OSError, ValueError):
         sys.exit(status)  # the interpreter has something to say of that
-    threading._shutdown()
+    threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()
     os._exit(status)

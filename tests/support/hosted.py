@@ -75,7 +75,7 @@ class Counter(Hosted):
 
 
 @contextmanager
-def open_hosted(folder: Path, ticker: TickerServer, **environ: str) -> Iterator[Hosted]:
+def open_hosted(folder: Path, ticker: TickerServer, **environ: Any) -> Iterator[Hosted]:
     """A new shop and its server; its payments are invented (`builders.pay`)."""
     ticker.reset()
     clock = Watch()
@@ -88,7 +88,7 @@ def open_hosted(folder: Path, ticker: TickerServer, **environ: str) -> Iterator[
 
 @contextmanager
 def open_counter(
-    folder: Path, ticker: TickerServer, **environ: str
+    folder: Path, ticker: TickerServer, **environ: Any
 ) -> Iterator[Counter]:
     """A new chain, shop and server."""
     clock = Watch()

@@ -19,6 +19,7 @@ from btcpay.check.due import (
     is_waiting,
 )
 from btcpay.check.plan import plan
+from btcpay.values.statuses import InvoiceStatus
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -139,7 +140,7 @@ class Simulation:
         self.made += 1
         now = at(self.second)
         known = WatchedInvoice(
-            f"o{self.made}", "open", expires_at=now + HOUR if ends else None
+            f"o{self.made}", InvoiceStatus.OPEN, expires_at=now + HOUR if ends else None
         )
         if asks_until_s >= self.second:
             known = replace(known, asked_at=now, opened_at=now)

@@ -85,17 +85,28 @@ class MailServer:
     def subjects(self) -> list[str]:
         return [mail.subject for mail in self.taken]
 
-    async def handle_EHLO(self, _server, session, _envelope, hostname, responses):
+    async def handle_EHLO(
+        self,
+        _server: Any,
+        session: Any,
+        _envelope: Any,
+        hostname: str,
+        responses: list[str],
+    ) -> list[str]:
         self.sessions += 1
         session.host_name = hostname
         return responses
 
-    async def handle_MAIL(self, _server, _session, envelope, address, options):
+    async def handle_MAIL(
+        self, _server: Any, _session: Any, envelope: Any, address: str, options: Any
+    ) -> str:
         envelope.mail_from = address
         envelope.mail_options.extend(options)
         return self.answers.get("MAIL", "250 OK")
 
-    async def handle_RCPT(self, _server, _session, envelope, address, options):
+    async def handle_RCPT(
+        self, _server: Any, _session: Any, envelope: Any, address: str, _options: Any
+    ) -> str:
         answer = self.answers.get("RCPT") or self.answers.get(
             f"RCPT {address}", "250 OK"
         )
@@ -103,7 +114,7 @@ class MailServer:
             envelope.rcpt_tos.append(address)
         return answer
 
-    async def handle_DATA(self, server, session, envelope):
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
         if "DATA" in self.answers:
             return self.answers["DATA"]
         time.sleep(self.pause_s)

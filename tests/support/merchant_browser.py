@@ -6,7 +6,7 @@ from typing import Any
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from btcpay.merchants.sessions import new_login
+from storage.queries.sessions import new_login
 from tests.support.browser import Tab
 from tests.support.builders import Shop
 from tests.support.hosted import Hosted

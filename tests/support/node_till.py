@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 from btcpay.bitcoin.tx import Tx
 from btcpay.merchants.account import parse_account
@@ -120,7 +121,7 @@ def open_chain() -> Iterator[Chain]:
 
 @contextlib.contextmanager
 def open_node_till(
-    folder: Path, ticker: TickerServer, chain: Chain, **environ: str
+    folder: Path, ticker: TickerServer, chain: Chain, **environ: Any
 ) -> Iterator[NodeTill]:
     """A new shop on the chain, a minute after the one before; leaves nothing in the mempool."""
     node, esplora, clock = chain

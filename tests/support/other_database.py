@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from app import create_app
-from btcpay.merchants.sessions import log_in, new_login
+from btcpay.merchants.sessions import log_in
 from btcpay.settings import settings
+from storage.queries.sessions import new_login
 from tests.support.builders import Shop
 from tests.support.databases import raw, tables
 from tests.support.fake_esplora import Terminal, Till

@@ -19,8 +19,8 @@ class Page(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.source = text
-        self.texts = {}
-        self.attributes = {}
+        self.texts: dict[str, str] = {}
+        self.attributes: dict[str, dict[str, Any]] = {}
         self.tags: list[tuple[str, dict[str, Any]]] = []
         self._open: list[str | None] = []
         self.feed(text)

@@ -90,7 +90,7 @@ def sandbox(browser: Browser, folder: Path, shots: Path, file: Path) -> None:
         tab.until("document.querySelector('#story .end')")
         frames.append(tab.picture(whole=False))
         sustainable_per_minute = [FIRST_MS, *[EVERY_MS] * (len(frames) - 2), LAST_MS]
-        others = {
+        others: dict[str, Any] = {
             "save_all": True,
             "append_images": frames[1:],
             "duration": sustainable_per_minute,
@@ -180,7 +180,8 @@ def shop(browser: Browser, hosted: Hosted, pictures: Path) -> None:
         "accent": ACCENT,
         "contact": "hello@roasters.example",
     }
-    set_brand(db, owner, brand_columns(logo(), **brand))
+    columns: Any = brand_columns(logo(), **brand)
+    set_brand(db, owner, columns)
     set_currency(db, owner, "EUR")
     set_timezone(db, owner, "Europe/Berlin")
     live_through(hosted)

@@ -58,7 +58,7 @@ def scene_of(playground: "Playground") -> dict[str, Any]:
 class Playground:
     """A running sandbox: its addresses, the key that it printed, and the file of its talk."""
 
-    process: subprocess.Popen
+    process: subprocess.Popen[str]
     introduction: str
     talk: Path
     api: str
@@ -110,7 +110,7 @@ class Playground:
     def page_status(self, invoice: dict[str, Any]) -> dict[str, Any]:
         return requests.get(f"{invoice['pay_url']}/status", timeout=60).json()
 
-    def blocktill(self, *words: str) -> subprocess.CompletedProcess:
+    def blocktill(self, *words: str) -> subprocess.CompletedProcess[str]:
         """A command line beside the running service."""
         return subprocess.run(
             [sys.executable, "-m", "btcpay", *words],
@@ -155,9 +155,13 @@ def start_playground(
     talk = folder / "talk"
     introduction = ""
     with talk.open("w", encoding="utf-8") as log:
-        pipes = {"stdout": subprocess.PIPE, "stderr": log, "text": True}
         process = subprocess.Popen(
-            [*program, *words], cwd=cwd or among_strangers(folder), env=environ, **pipes
+            [*program, *words],
+            cwd=cwd or among_strangers(folder),
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
         )
     while "start over" not in introduction:
         line = process.stdout.readline()

@@ -33,7 +33,7 @@ class Proxy:
     def connect(self, source: str = "127.0.0.1") -> http.client.HTTPConnection:
         """From this address of the loopback, which has many."""
         to = ("127.0.0.1", self.port)
-        options = {"timeout": 20, "source_address": (source, 0)}
+        options: dict[str, Any] = {"timeout": 20, "source_address": (source, 0)}
         if not self.has_tls:
             return http.client.HTTPConnection(*to, **options)
         return http.client.HTTPSConnection(

@@ -204,7 +204,8 @@ def swept(till: Till) -> None:
     till.clock.move(hours=2)
     second = till.pay(unknown)
     till.mine()
-    sweeper.sweep(known, first), sweeper.sweep(unknown, second)
+    sweeper.sweep(known, first)
+    sweeper.sweep(unknown, second)
     till.mine()
 
 
@@ -296,7 +297,9 @@ def assert_sound(url: str) -> None:
     """
     db = open_database(url)
     for merchant in db.rows(merchants.ALL):
-        where = {"merchant_id": db.only(merchants.BY_NAME, name=merchant.name).id}
+        where: dict[str, Any] = {
+            "merchant_id": db.only(merchants.BY_NAME, name=merchant.name).id
+        }
         stored, summed = (
             db.only(q, **where) for q in (balances.OF_MERCHANT, balances.RECOMPUTED)
         )

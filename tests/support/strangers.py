@@ -7,6 +7,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 WRONG = (
     b"%s /api/v1/invoices HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -41,13 +42,14 @@ def strangers(
             return b""
 
     def go_on() -> None:
+        client: Any  # the selectors' own type knows no socket
         with selectors.DefaultSelector() as selector:
             for _ in range(count):
                 ask(selector)
             while not ended.is_set():
                 for key, _ in selector.select(0.1):
                     client = key.fileobj
-                    said = answered(key.fileobj)
+                    said = answered(client)
                     if said is None:
                         continue
                     if said and sent is KEPT:
@@ -58,7 +60,8 @@ def strangers(
                         ask(selector)
                     answers[0] += 1
             for key in list(selector.get_map().values()):
-                key.fileobj.close()
+                client = key.fileobj
+                client.close()
 
     thread = threading.Thread(target=go_on)
     thread.start()

@@ -17,9 +17,14 @@ class InTerminal:
     def __init__(self, words: list[str], folder: Path, environ: dict[str, str]) -> None:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 200, 0, 0))
-        pipes = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
         self.process = subprocess.Popen(
-            words, cwd=folder, env=environ, start_new_session=True, **pipes
+            words,
+            cwd=folder,
+            env=environ,
+            start_new_session=True,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
         )
         os.close(theirs)
         self._written = b""
