@@ -105,7 +105,7 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
         # follows from the paid invoice, so that there is only one.
         promised_id = visitor.next_id
         address = None
-    _refuse_full(service, address, mark, counts=False)
+    _refuse_full(service, address, mark, is_counted=False)
     _refuse_crowded(service, page)
     quote = quotes.quote(service.prices, service.now(), order)
     _refuse_full(service, address, mark)
@@ -180,13 +180,13 @@ def _mark(order: orders.Order, visitor: Visitor) -> str:
 
 
 def _refuse_full(
-    service: Service, address: str | None, mark: str, counts: bool = True
+    service: Service, address: str | None, mark: str, is_counted: bool = True
 ) -> None:
     """Keeps one visitor from using up the wallet's gap limit."""
     if address is None:
         return
     item = link_invoices(service.settings.link_invoices_per_visitor)
-    window = service.limiter.hit(item, address, counts, mark)
+    window = service.limiter.hit(item, address, is_counted, mark)
     if not window.allowed:
         raise LinkRefused(
             429,

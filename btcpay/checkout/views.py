@@ -33,8 +33,9 @@ from btcpay.web.admission import (
 )
 from btcpay.web.errors import STATUS, error_response
 from btcpay.web.pages import languages, render
+from btcpay.web.pages.assets import cached_file, find_asset
 from btcpay.web.pages.forms import error_message, is_amount, new_form_id, read_form
-from btcpay.web.pages.render import Pages, View, cached_file
+from btcpay.web.pages.render import Pages, View
 from btcpay.web.paths import json_response
 from btcpay.web.rate_limits import LOOKS
 from btcpay.web.service import Service
@@ -199,7 +200,7 @@ class Checkout:
 
     def show_asset(self, name: str) -> Response:
         """Style sheet, script or icon, compressed for a browser that accepts it."""
-        found = render.find_asset(name)
+        found = find_asset(name)
         if found is None:
             raise NotFound("there is no such file")
         asset, is_current = found

@@ -28,6 +28,7 @@ STATUS = {
 
 
 def error_response(error: errors.ApiError) -> Response:
+    """The error in the API's envelope, with its status and headers."""
     envelope = {"error": {"code": error.code, "message": str(error)}}
     response = json_response(envelope, STATUS[error.code])
     if isinstance(error, errors.Unauthorized):
@@ -43,7 +44,7 @@ def error_response(error: errors.ApiError) -> Response:
 
 
 def as_api_error(error: Exception) -> errors.ApiError:
-    """Any error as one of ours; a fault is logged."""
+    """The error as an ApiError; one that is no refusal of ours or Flask's is logged."""
     if isinstance(error, errors.ApiError):
         return error
     if isinstance(error, HTTPException):
@@ -52,7 +53,7 @@ def as_api_error(error: Exception) -> errors.ApiError:
 
 
 def _from_http(error: HTTPException) -> errors.ApiError:
-    """A refusal of the framework, in the interface's own words."""
+    """The API's error for a refusal of Flask or werkzeug."""
     if error.code == 404:
         return errors.NotFound("there is nothing at this path")
     if isinstance(error, MethodNotAllowed):
@@ -68,15 +69,16 @@ def _from_http(error: HTTPException) -> errors.ApiError:
 def _unforeseen(error: Exception) -> errors.ApiError:
     """Logs a fault; the answer names only the request's id.
 
-    A full disk, or a database that is away, is one line: a traceback for each order would hide it.
-    A request that found no place to wait is not logged, since those that wait are.
+    A full disk or an unreachable database is logged in one line: a traceback for each order would
+    hide it. A request that the full queue of the database refused is not logged, since the queued
+    ones are.
     """
     if isinstance(error, TooManyWait):
         return errors.Busy("too many requests wait for the database; retry shortly")
     request_id = REQUEST_ID.get()
-    said = f"something went wrong on our side; request id {request_id}"
+    message = f"something went wrong on our side; request id {request_id}"
     if is_outside(error):
         log.error("request %s failed: %s", request_id, in_one_line(error))
-        return errors.Busy(said)
+        return errors.Busy(message)
     log.error("request %s failed", request_id, exc_info=error)
-    return errors.ApiError(said)
+    return errors.ApiError(message)

@@ -1,6 +1,6 @@
 """gunicorn's configuration: one process of many threads, checked before a socket is opened.
 
-gunicorn imports it, and it reads the environment then: nothing else may import it.
+It reads the environment when gunicorn imports it, so nothing else may import it.
 """
 
 import os
@@ -22,11 +22,11 @@ from btcpay.web.rate_limits import missing_driver
 from storage.database import in_one_line
 from storage.versions import open_ready
 
-STOPS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
+STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
 
 
 class JsonLogger(Logger):  # type: ignore[misc]  # it has no types
-    """JSON lines. With a `logconfig_dict` gunicorn would prepare a line of each request too."""
+    """Logs JSON lines. With a `logconfig_dict` gunicorn would also prepare a line a request."""
 
     def setup(self, cfg: Any) -> None:
         super().setup(cfg)
@@ -40,17 +40,16 @@ bind = settings.bind
 worker_class = "gthread"
 threads = process.THREADS
 worker_connections = process.most_connections()
-backlog = 2048  # idle connections wait there, by TCP_DEFER_ACCEPT
-keepalive = (
-    10  # a page asks every two seconds; the proxies in deploy/ let go a little earlier
-)
-graceful_timeout = (
-    30  # after SIGTERM, for requests under way: longer than any of ours takes
-)
-forwarder_headers = ""  # no header may set SCRIPT_NAME or PATH_INFO
-control_socket_disable = (
-    True  # signals suffice; the socket would lie in the owner's home
-)
+# Idle connections wait in the backlog, by TCP_DEFER_ACCEPT.
+backlog = 2048
+# Seconds. A page asks every two seconds; the proxies in deploy/ hang up a little earlier.
+keepalive = 10
+# Seconds after SIGTERM for the requests under way: longer than any of ours takes.
+graceful_timeout = 30
+# No header may set SCRIPT_NAME or PATH_INFO.
+forwarder_headers = ""
+# Signals suffice; the socket would lie in the owner's home.
+control_socket_disable = True
 logger_class = JsonLogger
 if settings.metrics_bind:
     scrape.make_folder()
@@ -65,20 +64,18 @@ def on_starting(server: Any) -> None:
 
 def nworkers_changed(server: Any, new_value: Any, old_value: Any) -> None:
     """Runs in the master when a signal or a reload asks for another number of workers."""
-    if old_value and (mistake := too_many(settings, new_value)):
+    mistake = too_many(settings, new_value)
+    if old_value and mistake:
         server.log.error(mistake)
         server.num_workers = old_value
 
 
 def when_ready(server: Any) -> None:
     """Runs when the sockets listen, before any worker starts."""
-    process.let_go_of_the_gone(listener.sock for listener in server.LISTENERS)
+    process.drop_dead_connections(listener.sock for listener in server.LISTENERS)
     server.metrics_listener = scrape.listen(settings.metrics_bind)
     # A new worker has the master's handlers at first, which would lose a signal there.
-    os.register_at_fork(
-        before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, STOPS),
-        after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS),
-    )
+    os.register_at_fork(before=_block_stops, after_in_parent=_unblock_stops)
 
 
 def post_fork(server: Any, worker: Any) -> None:
@@ -89,42 +86,58 @@ def post_fork(server: Any, worker: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Runs in each worker, when the application is there."""
-    # A terminal interrupts the master too, and that stops us, by SIGQUIT. gunicorn's handler of it
-    # would take the thread pool's lock, which the interrupted thread may hold: the one of SIGTERM
-    # takes none.
+    """Runs in each worker once the application is loaded."""
+    # A terminal interrupts the master too, which then stops us by SIGQUIT. gunicorn's handler of
+    # SIGQUIT takes the thread pool's lock, which the interrupted thread may hold. That of SIGTERM
+    # takes no lock.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGQUIT, signal.getsignal(signal.SIGTERM))
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+    _unblock_stops()
     if worker.metrics_listener:
-        worker.scraped = worker.wsgi.extensions["metrics"](worker.metrics_listener)
+        serve_metrics = worker.wsgi.extensions["metrics"]
+        worker.metrics_server = serve_metrics(worker.metrics_listener)
 
 
 def pre_request(worker: Any, req: Any) -> None:
     """Runs in a thread, before each request."""
-    process.begin(req)
+    process.note_request(req)
 
 
 def post_request(worker: Any, req: Any, environ: Any, resp: Any) -> None:
     """Runs in the same thread, after each request."""
     if resp and resp.should_close():
-        process.take_leave(environ["gunicorn.socket"])
+        process.close_gracefully(environ["gunicorn.socket"])
 
 
 def worker_exit(server: Any, worker: Any) -> None:
-    """Runs in a worker that ends, when its requests have ended."""
-    if scraped := getattr(worker, "scraped", None):
-        scraped.end()
-    if app := getattr(worker, "wsgi", None):  # none when it could not be loaded
+    """Runs in a worker that ends, after its last request."""
+    metrics_server = getattr(worker, "metrics_server", None)
+    if metrics_server:
+        metrics_server.end()
+    # There is no application if it could not be loaded.
+    app = getattr(worker, "wsgi", None)
+    if app:
         app.extensions["blocktill"].close()
+
+
+def _block_stops() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+
+
+def _unblock_stops() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
 
 def check_before_start(
     settings: Settings, processes: int, addresses: Sequence[Any]
 ) -> None:
-    """Ends the process: status 2 for what the settings allow to nobody, 1 for the database."""
-    mistake = too_many(settings, processes) or missing_driver(settings.rate_limit_store)
-    mistake = mistake or too_open(settings, addresses)
+    """Ends the process with status 2 for a mistake in the settings, 1 for the database."""
+    mistakes = (
+        too_many(settings, processes),
+        missing_driver(settings.rate_limit_store),
+        too_open(settings, addresses),
+    )
+    mistake = next(filter(None, mistakes), "")
     if mistake:
         _exit(mistake, 2)
     try:
@@ -136,7 +149,7 @@ def check_before_start(
 
 
 def too_many(settings: Settings, processes: int) -> str:
-    """The reason why so many processes cannot share this store; empty when they can."""
+    """The reason why so many processes cannot share this store; empty if they can."""
     if processes <= 1 or settings.rate_limit_store != "memory://":
         return ""
     return (
@@ -146,13 +159,13 @@ def too_many(settings: Settings, processes: int) -> str:
 
 
 def too_open(settings: Settings, addresses: Sequence[Any]) -> str:
-    """The reason why none of these may be listened on, a host and port each; empty when all may."""
+    """The reason why these addresses may not be listened on; empty if they may.
+
+    Each address is a host and a port, or the path of a Unix socket.
+    """
     hosts = [address[0] for address in addresses if isinstance(address, tuple)]
-    if (
-        settings.trusted_proxies
-        or not settings.network.main_keys
-        or all(map(is_here, hosts))
-    ):
+    is_protected = settings.trusted_proxies or all(map(is_here, hosts))
+    if is_protected or not settings.network.main_keys:
         return ""
     return (
         "on mainnet BLOCKTILL_BIND accepts an address of this machine alone: strangers could hold"

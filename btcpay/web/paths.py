@@ -12,16 +12,15 @@ from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import PathConverter, Rule
 
 JSON = "application/json"
-NOSNIFF = {
-    "X-Content-Type-Options": "nosniff"
-}  # no browser takes it for something else
+# No browser takes the answer for another type.
+NOSNIFF = {"X-Content-Type-Options": "nosniff"}
 _PREFERENCES = ("HTTP_ACCEPT_LANGUAGE", "HTTP_ACCEPT_ENCODING")
 MAX_PREFERENCE = 500  # characters
-NONE = "none"  # the endpoint of whatever is not served
+NONE = "none"  # the endpoint of everything that is not served
 
 
 class Rest(PathConverter):
-    """Any end of a path, even an empty one, or one with slashes or line breaks."""
+    """Any end of a path: it may be empty, and may contain slashes and line breaks."""
 
     part_isolating = False
     regex = "(?s:.*?)"
@@ -43,7 +42,7 @@ def add_path(
 def add_pages(
     blueprint: Blueprint, views: Iterable[tuple[str, str, Callable[..., Any]]]
 ) -> None:
-    """Serves (method, path, view); who types a slash behind a page's path is led to the page."""
+    """Serves (method, path, view); a page's path with a slash at its end redirects to the page."""
     for method, path, view in views:
         name = f"{method} {path.replace('.', '_')}"
         add_path(blueprint, path, view, name, method)
@@ -52,19 +51,22 @@ def add_pages(
 
 
 def redirect_to_page(**_: str) -> Response:
-    """To the path without its slash, relative: a proxy may serve us below a path of its own."""
+    """Redirects to the path without its slash, and keeps the query.
+
+    The redirect is relative, since a proxy may serve us below a path of its own.
+    """
     name = quote(request.path.rstrip("/").rpartition("/")[2])
+    url = f"../{name}"
     query = request.query_string.decode("latin-1")
-    place = f"../{name}?{query}" if query else f"../{name}"
-    return Response(
-        status=308, headers={"Location": place, "Cache-Control": "no-store"}
-    )
+    if query:
+        url += f"?{query}"
+    return Response(status=308, headers={"Location": url, "Cache-Control": "no-store"})
 
 
 def refuse_others(blueprint: Blueprint, *paths: str) -> None:
-    """Has the blueprint refuse every other request to these paths, of any method.
+    """Has the blueprint refuse every other request to these paths, whatever its method.
 
-    Such a request comes in by the blueprint's door, and its answer has the blueprint's form and
+    So the request passes the blueprint's guard, and its answer has the blueprint's form and
     headers. `<rest:rest>` stands for any end of a path.
     """
 
@@ -81,26 +83,27 @@ def refuse_others(blueprint: Blueprint, *paths: str) -> None:
 
 
 def refuse(**_: str) -> NoReturn:
-    """404, or 405 where the path is served by other methods."""
-    rules = [
-        one
-        for one in current_app.url_map.iter_rules()
-        if one.rule == str(request.url_rule)
-    ]
-    if allowed := set().union(*(one.methods or () for one in rules)):
+    """Raises NotFound, or MethodNotAllowed if the path is served by other methods."""
+    allowed: set[str] = set()
+    for rule in current_app.url_map.iter_rules():
+        if rule.rule == str(request.url_rule):
+            allowed |= rule.methods or set()
+    if allowed:
         raise MethodNotAllowed(allowed)
     raise NotFound
 
 
 def normalize_http(served: Callable[..., Any]) -> Callable[..., Any]:
-    """Has werkzeug's router take a handshake for a websocket as a GET, and no path as `/`.
+    """The WSGI application, which gets each request in a form that werkzeug's router takes.
 
-    Else it would refuse the former before any part's checks, and redirect the latter. Any `Host` is
-    accepted, since nothing reads it; a malformed one would be refused before those checks, too.
-    A list of preferences that no browser sends is not read: a long one takes 70 ms to parse.
+    - A websocket's handshake becomes a plain GET. The router would refuse it before any guard.
+    - An empty path becomes `/`. The router would redirect it.
+    - Every `Host` becomes `localhost`: nothing reads it, and the router would refuse a malformed
+      one before any guard.
+    - A list of preferences that is longer than any browser's is removed: to parse it takes 70 ms.
     """
 
-    def called(environ: dict[str, Any], start: Any) -> Any:
+    def run(environ: dict[str, Any], start: Any) -> Any:
         for name in _PREFERENCES:
             if len(environ.get(name, "")) > MAX_PREFERENCE:
                 del environ[name]
@@ -109,17 +112,17 @@ def normalize_http(served: Callable[..., Any]) -> Callable[..., Any]:
         environ["PATH_INFO"] = environ["PATH_INFO"] or "/"
         return served(environ, start)
 
-    return called
+    return run
 
 
 class JsonResponse(Response):
-    """JSON: nothing in its headers has to be fitted to the request, so that none are copied."""
+    """JSON. Its headers do not depend on the request, so werkzeug need not copy them."""
 
     def get_wsgi_headers(self, environ: Any) -> Headers:
         return self.headers
 
 
 def json_response(value: Any, status: int = 200) -> Response:
-    """A JSON value; the newline at its end is for terminals."""
+    """The value as JSON, with a newline at its end for terminals."""
     body = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
     return JsonResponse(body, status, NOSNIFF, content_type=JSON)

@@ -1,6 +1,7 @@
-"""Rolling windows: the requests of a key or an address in 60 seconds (specification, section 8).
+"""Rate limits by rolling windows: the requests of a key or an address in some time.
 
-How one counts, and a bounded number of them in a process's memory.
+The specification has the limits in section 8. The windows are in a process's memory, or in a store
+that processes share.
 """
 
 import math
@@ -13,28 +14,27 @@ from importlib.util import find_spec
 from pkgutil import resolve_name
 from typing import NamedTuple
 
-MOST = (
-    20_000  # windows of each bucket: 7 MB, and more than a shop has visitors in an hour
-)
+# Windows of each bucket: 7 MB, and more than a shop has visitors in an hour.
+MOST = 20_000
 
-Hits = OrderedDict[
-    str, "array[float]"
-]  # the times by key; the key counted last is last
+# Unix times in seconds, by key; the key that was counted last is last.
+Hits = OrderedDict[str, "array[float]"]
 
 
 class Bucket(NamedTuple):
-    """A limit: each key may make `limit` requests in any `period_s` seconds."""
+    """A limit: each key may make `limit` requests in any `period_s` seconds.
+
+    `is_strict`: once the memory is full, new keys are refused, and no window is dropped early.
+    """
 
     name: str
     limit: int
     period_s: int
-    is_kept: bool = (
-        False  # rather refuses a newcomer than lets somebody try again too soon
-    )
+    is_strict: bool = False
 
 
 class Window(NamedTuple):
-    """A window after a request; at `resets_s` (unix time) its oldest request leaves it."""
+    """A window after a request. Its oldest request leaves it at `resets_s`, a unix time."""
 
     limit: int
     remaining: int
@@ -53,16 +53,16 @@ class Window(NamedTuple):
 
 READS = Bucket("read", 120, period_s=60)
 WRITES = Bucket("write", 30, period_s=60)
-# A paid order costs a shop's plug-in one write and three reads; pretix polls 300 invoices in a row.
+# A paid order costs a shop's plug-in one write and three reads. pretix polls 300 invoices in a row.
 SHOP_READS = Bucket("shop-read", 600, period_s=60)
 SHOP_WRITES = Bucket("shop-write", 120, period_s=60)
-FAILED_AUTH = Bucket("auth", 20, period_s=60, is_kept=True)
-# Ten a second: twenty people behind one address, whose pages ask every two seconds.
+FAILED_AUTH = Bucket("auth", 20, period_s=60, is_strict=True)
+# Ten a second: enough for twenty people behind one address, whose pages ask every two seconds.
 VISITS = Bucket("visit", 600, period_s=60)
-# For one invoice, so that endless requests for its page close no other: four open tabs.
+# For one invoice, so that endless requests for its page block no other: enough for four open tabs.
 LOOKS = Bucket("look", 120, period_s=60)
-# Imported by name: its driver takes 200 ms and 6 MB, which a single process does not need.
-_SHARED = "btcpay.web.rate_limits_redis"
+# Imported only if it is needed: the driver takes 200 ms and 6 MB.
+_SHARED_WINDOWS = "btcpay.web.rate_limits_redis:SharedWindows"
 
 
 def link_invoices(per_hour: int) -> Bucket:
@@ -71,7 +71,7 @@ def link_invoices(per_hour: int) -> Bucket:
 
 
 def missing_driver(store: str) -> str:
-    """The advice to install a store's missing driver; empty when none is missing."""
+    """The advice to install a store's missing driver; empty if none is missing."""
     if store == "memory://" or find_spec("redis"):
         return ""
     return (
@@ -81,11 +81,11 @@ def missing_driver(store: str) -> str:
 
 
 class MemoryWindows:
-    """The time of every request, so that a window is exact. Thread safe.
+    """Windows in memory, exact since the time of every request is in them. Thread safe.
 
-    A window is dropped when its time is over. When a bucket has more than MOST, the one that
-    counted nothing for longest is dropped too. A bucket that `is_kept` drops none: a new window is
-    then full from its start, so that nobody can empty his own by filling the memory with others.
+    A window is dropped once its time is over. If a bucket has more than MOST, the one that counted
+    nothing for longest is dropped as well. A bucket that `is_strict` drops none early, and a new
+    window is full from its start: nobody can empty their own by filling the memory with others.
     """
 
     def __init__(self, unix_s: Callable[[], float]) -> None:
@@ -94,27 +94,27 @@ class MemoryWindows:
         self._marks: OrderedDict[tuple[str, str, str], float] = OrderedDict()
         self._lock = threading.Lock()
 
-    def ask(self, bucket: Bucket, key: str, counts: bool, mark: str = "") -> Window:
-        """The window of this key; a request that `counts` is in it, unless the window is full.
+    def hit(self, bucket: Bucket, key: str, is_counted: bool, mark: str = "") -> Window:
+        """The window of this key, with the request in it if it `is_counted` and fits.
 
-        Requests of one `mark` are one: those after the first are allowed, and count nothing.
+        Requests with the same `mark` are one: those after the first are allowed and not counted.
         """
-        _, limit, period_s, is_kept = bucket
+        limit = bucket.limit
+        period_s = bucket.period_s
         with self._lock:
-            now_s = (
-                self._unix_s()
-            )  # read under the lock, or a hit in between is ahead of it
+            # Read under the lock: a hit in between would be ahead of it.
+            now_s = self._unix_s()
             windows = self._buckets[bucket.name]
             _drop_ended(windows, now_s, period_s)
             hits_s = windows.get(key)
             if hits_s is None:
-                if counts and len(windows) >= MOST and is_kept:
+                if is_counted and bucket.is_strict and len(windows) >= MOST:
                     return Window(limit, 0, now_s + period_s, False)
                 hits_s = array("d")
             _forget(hits_s, now_s, period_s)
             is_again = self._is_marked(bucket, key, mark, now_s)
             allowed = is_again or len(hits_s) < limit
-            if counts and allowed and not is_again:
+            if is_counted and allowed and not is_again:
                 self._add_mark(bucket, key, mark, now_s)
                 hits_s.append(now_s)
                 windows[key] = hits_s
@@ -138,7 +138,7 @@ class MemoryWindows:
 
 
 def _drop_ended(windows: Hits, now_s: float, period_s: float) -> None:
-    """Drops windows that have ended; they come first, since all of a bucket are equally long."""
+    """Drops ended windows. They come first, since all windows of a bucket are equally long."""
     while windows:
         hits_s = next(iter(windows.values()))
         if hits_s and now_s - period_s <= hits_s[-1] <= now_s:
@@ -147,7 +147,7 @@ def _drop_ended(windows: Hits, now_s: float, period_s: float) -> None:
 
 
 def _forget(hits_s: "array[float]", now_s: float, period_s: float) -> None:
-    """Drops times older than the window, and future ones, left when a clock was set back."""
+    """Drops times that are older than the window, and future ones from before a clock's step."""
     while hits_s and not now_s - period_s <= hits_s[0] <= now_s:
         del hits_s[0]
 
@@ -155,9 +155,10 @@ def _forget(hits_s: "array[float]", now_s: float, period_s: float) -> None:
 class Limiter:
     """Counts requests in `store`: memory:// for one process, redis:// for more.
 
-    While a shared store is away each process counts for itself: a client within its limit is never
-    refused for that, and one beyond it gets no more than the limit from each process. `unix_s`
-    answers unix time in seconds, `monotonic_s` those of a clock that never steps.
+    While a shared store is away, each process counts for itself: no client within its limit is
+    refused for that, and one beyond it gets no more than the limit from each process.
+
+    `unix_s`: the unix time in seconds. `monotonic_s`: the seconds of a clock that never steps.
     """
 
     def __init__(
@@ -166,26 +167,31 @@ class Limiter:
         unix_s: Callable[[], float],
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._own = MemoryWindows(unix_s)
+        self._memory = MemoryWindows(unix_s)
         self._shared = None
         if store != "memory://":
-            self._shared = resolve_name(f"{_SHARED}:SharedWindows")(store, monotonic_s)
+            shared_windows = resolve_name(_SHARED_WINDOWS)
+            self._shared = shared_windows(store, monotonic_s)
 
     def hit(
-        self, bucket: Bucket, key: str, counts: bool = True, mark: str = ""
+        self, bucket: Bucket, key: str, is_counted: bool = True, mark: str = ""
     ) -> Window:
         """Counts one request, unless the window is full: then it is not `allowed`.
 
         With a `mark` it is counted once, however often it comes.
         """
-        shared = self._shared and self._shared.ask(*bucket[:3], key, counts, mark)
-        if shared:
-            return Window(*shared)
-        return self._own.ask(bucket, key, counts, mark)
+        if self._shared is not None:
+            answer = self._shared.hit(
+                bucket.name, bucket.limit, bucket.period_s, key, is_counted, mark
+            )
+            if answer is not None:
+                return Window(*answer)
+        return self._memory.hit(bucket, key, is_counted, mark)
 
-    def look(self, bucket: Bucket, key: str) -> Window:
-        return self.hit(bucket, key, counts=False)
+    def peek(self, bucket: Bucket, key: str) -> Window:
+        """The window of this key; nothing is counted."""
+        return self.hit(bucket, key, is_counted=False)
 
     def is_complete(self) -> bool:
-        """True where all requests are counted together: not while a shared store is away."""
+        """True if all requests are counted together; False while a shared store is away."""
         return self._shared is None or self._shared.is_reachable()

@@ -1,6 +1,6 @@
-"""Rolling windows that several processes share, in Redis or Valkey; left alone while it is away.
+"""Rolling windows in Redis or Valkey, which several processes share.
 
-The only module that needs the extra `redis`, and it is loaded only when a setting asks for it.
+This module alone needs the extra `redis`. It is imported only if a setting asks for it.
 """
 
 import logging
@@ -16,9 +16,10 @@ log = logging.getLogger(__name__)
 ANSWER_TIMEOUT_S = 0.25  # a counter on the same network answers in a millisecond
 PAUSE_S = 5  # while the store hangs, one request in this time waits for a time-out
 
-# The times of a window's requests, the oldest first, in microseconds of the store's own clock: one
-# for all processes. Redis runs a script alone, so that no other request comes in between.
-_ASK = """
+# Keeps the times of a window's requests, the oldest first, in microseconds of the store's clock,
+# which is the same for all processes. Redis runs one script at a time: no other request comes
+# between.
+_HIT = """
 local limit, period, counts = tonumber(ARGV[1]), ARGV[2] * 1000000, ARGV[3] == '1'
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
@@ -42,53 +43,53 @@ return {fits and 1 or 0, hits, oldest or now}
 
 
 class SharedWindows:
-    """Asks a Redis 5 or newer, and pauses after each failure. Thread safe.
+    """Asks Redis 5 or newer, and pauses after each failure. Thread safe.
 
-    `store` is a redis:// URL; `monotonic_s` answers seconds of a clock that never steps.
+    `store`: a redis:// URL. `monotonic_s`: the seconds of a clock that never steps.
     """
 
     def __init__(self, store: str, monotonic_s: Callable[[], float]) -> None:
-        # No retries: the library would wait between two.
+        # No retries: the library would wait before each.
         self._redis = Redis.from_url(
             store,
             retry=None,
             socket_timeout=ANSWER_TIMEOUT_S,
             socket_connect_timeout=ANSWER_TIMEOUT_S,
         )
-        self._script = self._redis.register_script(_ASK)
+        self._script = self._redis.register_script(_HIT)
         self._monotonic_s = monotonic_s
         self._lock = threading.Lock()
         self._away = False
         self._not_before_s = monotonic_s()
 
-    def ask(
+    def hit(
         self,
         name: str,
         limit: int,
         period_s: int,
         key: str,
-        counts: bool,
+        is_counted: bool,
         mark: str = "",
     ) -> tuple[int, int, float, bool] | None:
-        """The fields of the `Window` of this key, in which a request is that `counts` and fits.
+        """The fields of this key's `Window`, with the request in it if it `is_counted` and fits.
 
-        Requests of one `mark` are one. None while the store is away, at once during a pause.
+        Requests with the same `mark` are one. None while the store is away; during a pause this
+        takes no time.
         """
         keys = [f"blocktill:{name}:{key}"]
         if mark:
             keys.append(f"blocktill:{name}:{key}:{mark}")
-        values = [limit, period_s, int(counts)]
+        values = [limit, period_s, int(is_counted)]
         answer = self._try(lambda: self._script(keys, values))
         if answer is None:
             return None
         fits, hits, oldest_us = answer
-        left = max(
-            0, limit - hits
-        )  # more may be stored, from when the limit was higher
-        return limit, left, oldest_us / 1_000_000 + period_s, bool(fits)
+        # More may be stored than fit, from a time with a higher limit.
+        remaining = max(0, limit - hits)
+        return limit, remaining, oldest_us / 1_000_000 + period_s, bool(fits)
 
     def is_reachable(self) -> bool:
-        """True where the store answers; False during a pause. Waits no longer than `ask`."""
+        """True if the store answers; False during a pause. It waits no longer than `hit`."""
         return self._try(self._redis.ping) is not None
 
     def _try(self, question: Callable[[], T]) -> T | None:
@@ -112,7 +113,7 @@ class SharedWindows:
         return answer
 
     def _may_try(self) -> bool:
-        """True where this thread may ask again: one thread may, once in a pause."""
+        """True if this thread may ask again: one thread may, once in a pause."""
         with self._lock:
             now_s = self._monotonic_s()
             if now_s < self._not_before_s:
@@ -121,7 +122,7 @@ class SharedWindows:
             return True
 
     def _is_news(self, away: bool) -> bool:
-        """Notes whether the store is away, which begins a pause; False where it was known."""
+        """Notes whether the store is away, and begins a pause if it is; False if that was known."""
         with self._lock:
             was_away = self._away
             self._away = away

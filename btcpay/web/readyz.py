@@ -1,4 +1,4 @@
-"""`/healthz` and `/readyz`: the process lives, and everything that it needs is there."""
+"""`/healthz`: the process runs. `/readyz`: everything that it needs is there."""
 
 import logging
 import time
@@ -23,9 +23,10 @@ from storage.queries import meta
 Part = dict[str, Any]
 log = logging.getLogger(__name__)
 
-CONTACT_LIFE = timedelta(days=90)  # a year at most, by the RFC
+CONTACT_LIFE = timedelta(days=90)  # RFC 9116 recommends less than a year
 TRIED_EVERY_S = 60  # a trial waits for the disk, and anybody may ask
-LITTLE_BYTES = 64
+FEW_BYTES = 64
+_NO_ANSWER = {"ok": False, "problem": "no answer"}
 
 
 class Trial:
@@ -33,7 +34,8 @@ class Trial:
 
     While all is well it writes a few bytes, once a minute. After a failure it writes as much as an
     order does, each time it is asked, until that succeeds: a full disk may still take a few bytes.
-    `monotonic_s` answers seconds of a clock that never steps.
+
+    `monotonic_s`: the seconds of a clock that never steps.
     """
 
     def __init__(
@@ -46,15 +48,14 @@ class Trial:
     def passes(self) -> bool:
         """True if the last write succeeded; writes again when it is due."""
         now_s = self._monotonic_s()
-        if not self._db.is_doubtful and now_s < self._again_s:
-            return True
         was_doubtful = self._db.is_doubtful
+        if not was_doubtful and now_s < self._again_s:
+            return True
         self._db.is_doubtful = False
         self._again_s = now_s + TRIED_EVERY_S
+        size = meta.ORDER_BYTES if was_doubtful else FEW_BYTES
         try:
-            meta.try_to_write(
-                self._db, meta.ORDER_BYTES if was_doubtful else LITTLE_BYTES
-            )
+            meta.try_to_write(self._db, size)
         except PeeweeException as error:
             log.error("the database takes no writes: %s", in_one_line(error))
             return False
@@ -62,19 +63,22 @@ class Trial:
 
 
 def blueprint(service: Service) -> Blueprint:
-    """Serves both, without a key and outside the limits of the API; they show no secret."""
+    """Serves both without a key and outside the limits of the API; they show no secret."""
     trial = Trial(service.db)
-    made = Blueprint("health", __name__)
-    add_path(made, "/healthz", lambda: json_response({"ok": True}), "healthz")
-    add_path(made, "/readyz", lambda: readiness(service, trial), "readyz")
+    blueprint = Blueprint("health", __name__)
+    add_path(blueprint, "/healthz", lambda: json_response({"ok": True}), "healthz")
+    add_path(blueprint, "/readyz", lambda: readiness(service, trial), "readyz")
     add_path(
-        made, "/.well-known/security.txt", lambda: security_txt(service), "security"
+        blueprint,
+        "/.well-known/security.txt",
+        lambda: security_txt(service),
+        "security",
     )
-    return made
+    return blueprint
 
 
 def security_txt(service: Service) -> Response:
-    """Where to report a fault (RFC 9116), if the settings say it. Raises NotFound."""
+    """Where to report a fault (RFC 9116). Raises NotFound if the settings do not say it."""
     contact = service.settings.security_contact
     if not contact:
         raise NotFound("there is nothing at this path")
@@ -85,39 +89,39 @@ def security_txt(service: Service) -> Response:
 
 
 def readiness(service: Service, trial: Trial) -> Response:
-    """200, or 503 when the database or the check fails; each part with its `ok`.
+    """200, or 503 if the database or the check fails; each part with its `ok`.
 
-    The store of the rate limits is only shown: the shop goes on without it.
+    The store of the rate limits is shown and fails nothing: the shop goes on without it.
     """
     try:
-        found = versions.version(service.db)
-        check = _check(
-            state_in(service.db, service.settings, service.now()), service.settings
-        )
-        parts = {"database": _database(found, trial), "check": check}
-    except PeeweeException:
+        version = versions.version(service.db)
+        state = state_in(service.db, service.settings, service.now())
         parts = {
-            name: {"ok": False, "problem": "no answer"}
-            for name in ("database", "check")
+            "database": _database(version, trial),
+            "check": _check(state, service.settings),
         }
-    ready = all(part["ok"] for part in parts.values())
-    lonely = {
-        "ok": False,
-        "problem": "the store does not answer: each process counts by itself",
-    }
-    parts["rate_limits"] = {"ok": True} if service.limiter.is_complete() else lonely
-    response = json_response({"ok": ready, **parts})
-    response.status_code = 200 if ready else 503
-    return response
+    except PeeweeException:
+        parts = {"database": _NO_ANSWER, "check": _NO_ANSWER}
+    is_ready = all(part["ok"] for part in parts.values())
+    parts["rate_limits"] = _rate_limits(service)
+    status = 200 if is_ready else 503
+    return json_response({"ok": is_ready, **parts}, status)
 
 
-def _database(found: int | None, trial: Trial) -> Part:
+def _rate_limits(service: Service) -> Part:
+    if service.limiter.is_complete():
+        return {"ok": True}
+    problem = "the store does not answer: each process counts by itself"
+    return {"ok": False, "problem": problem}
+
+
+def _database(version: int | None, trial: Trial) -> Part:
     problem = f"this program needs version {versions.VERSION}"
-    if found == versions.VERSION:
+    if version == versions.VERSION:
         if trial.passes():
-            return {"ok": True, "version": found}
+            return {"ok": True, "version": version}
         problem = "it takes no writes"
-    return {"ok": False, "version": found, "problem": problem}
+    return {"ok": False, "version": version, "problem": problem}
 
 
 def _check(state: State, settings: Settings) -> Part:

@@ -1,4 +1,4 @@
-"""The traces of each request: its id in the answer, one line in the log, one count."""
+"""What each request leaves: its id in the answer, one line in the log, one count."""
 
 import logging
 import random
@@ -21,13 +21,13 @@ METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 def trace_requests(
     served: Callable[..., Any], counters: Counters
 ) -> Callable[..., Any]:
-    """The WSGI application, whose requests leave their traces when their answer begins.
+    """The WSGI application; it counts and logs each request when its answer begins.
 
-    Each gets an id of ours: one that a client sends could be another request's. It opens nothing,
-    so it need not come from the secure source.
+    Each request gets an id of ours, since one that a client sends could be another request's. The
+    id gives no access to anything, so it need not come from the secure source.
     """
 
-    def called(environ: dict[str, Any], start: Any) -> Any:
+    def run(environ: dict[str, Any], start: Any) -> Any:
         began_ns = time.perf_counter_ns()
         request_id = f"req_{random.getrandbits(96):024x}"
         REQUEST_ID.set(request_id)
@@ -37,10 +37,10 @@ def trace_requests(
         ) -> Any:
             headers.append(("X-Request-Id", request_id))
             took_s = (time.perf_counter_ns() - began_ns) / 1_000_000_000
-            # The operation's id, or the rule of a page's path; `none` when nothing is served there.
+            # The operation's id, or the rule of a page's path; `none` if nothing is served there.
             operation = (request.endpoint or NONE).rpartition(".")[2]
             status = int(status_line[:3])
-            if _leaves_body(environ, status):
+            if _may_leave_body(environ, status):
                 end_connection()
             counters.count_answer(operation, status, took_s)
             if log.isEnabledFor(logging.INFO):
@@ -51,26 +51,30 @@ def trace_requests(
 
         return served(environ, begin_answer)
 
-    return called
+    return run
 
 
 def _fields(method: str, operation: str, status: int, took_s: float) -> dict[str, Any]:
-    """Has nothing of a client's own text: path, query and headers may hold a key or an address."""
+    """The fields of the log's line.
+
+    They have none of the client's own text: path, query and headers may hold a key or an address.
+    """
     caller = g.get("caller")
+    if method not in METHODS:
+        method = "other"
     return {
         "operation": operation,
         "merchant_id": caller and caller.merchant_id,
         "key_id": caller and caller.key_id,
-        "method": method if method in METHODS else "other",
+        "method": method,
         "status": status,
         "ms": round(took_s * 1000, 2),
     }
 
 
-def _leaves_body(environ: dict[str, Any], status: int) -> bool:
+def _may_leave_body(environ: dict[str, Any], status: int) -> bool:
     """True if part of the body may be unread; a POST that succeeds has read all of it."""
     if environ["REQUEST_METHOD"] == "POST" and status < 400:
         return False
-    return (
-        environ.get("CONTENT_LENGTH", "0") != "0" or "HTTP_TRANSFER_ENCODING" in environ
-    )
+    has_length = environ.get("CONTENT_LENGTH", "0") != "0"
+    return has_length or "HTTP_TRANSFER_ENCODING" in environ

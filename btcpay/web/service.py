@@ -1,4 +1,4 @@
-"""The parts of a running service: settings, database, prices, windows, notes, counters, clock."""
+"""What a running service consists of: settings, database, prices, limits, counters, clock."""
 
 import os
 from collections.abc import Callable
@@ -30,14 +30,15 @@ class Service:
     now: Callable[[], datetime]
 
     def close(self) -> None:
-        """Ends the threads, when no request is under way any more."""
+        """Ends the threads; no request may be under way any more."""
         self.notes.close()
 
 
 def open_service(settings: Settings, now: Callable[[], datetime]) -> Service:
     """Opens the database and whatever else a process needs. Raises DatabaseNotReady."""
     db = open_ready(settings.database_url, settings.network.name)
-    db.close()  # gunicorn may fork now (--preload): two workers on one socket would mix their rows
+    # gunicorn may fork now (--preload), and two workers on one connection would mix their rows.
+    db.close()
     counters = Counters(os.environ.get(FOLDER), lambda: now().timestamp())
     return Service(
         settings=settings,

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from btcpay.web import rate_limits
-from btcpay.web.pages import render
+from btcpay.web.pages import assets
 from tests.support.builders import pay
 from tests.support.paths import PROJECT
 from tests.support.payer import Page
@@ -112,7 +112,7 @@ def test_a_file_is_kept_for_ever_under_the_hash_of_its_content_and_no_other_is_s
     shop,
 ):
     for name in ("pages.css", "pages.js", "icon.svg"):
-        answer = shop.client.get("/" + render.asset_address(name))
+        answer = shop.client.get("/" + assets.asset_path(name))
         assert answer.data == (STATIC / name).read_bytes()
         assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
@@ -130,7 +130,7 @@ def test_a_file_is_kept_for_ever_under_the_hash_of_its_content_and_no_other_is_s
     answer = shop.client.get(f"/pay/{shop.invoice()['id']}")  # before the page is read
     assert (
         answer.headers["Link"]
-        == f"<../{render.asset_address('pages.css')}>; rel=preload; as=style"
+        == f"<../{assets.asset_path('pages.css')}>; rel=preload; as=style"
     )
 
 
@@ -148,7 +148,7 @@ def test_a_file_is_compressed_for_who_accepts_it(shop):
     plain = (STATIC / "pages.js").read_bytes()
     for accepted, encoding in COMPRESSED.items():
         asked = {"Accept-Encoding": accepted}
-        answer = shop.client.get("/" + render.asset_address("pages.js"), headers=asked)
+        answer = shop.client.get("/" + assets.asset_path("pages.js"), headers=asked)
         assert answer.headers.get("Content-Encoding") == encoding, accepted
         assert answer.headers["Vary"] == "Accept-Encoding"
         assert (gzip.decompress(answer.data) if encoding else answer.data) == plain

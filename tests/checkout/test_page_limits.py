@@ -3,7 +3,7 @@
 import pytest
 
 from btcpay.web import rate_limits
-from btcpay.web.pages import render
+from btcpay.web.pages import assets
 
 ONION = {"BLOCKTILL_VISITOR_ADDRESSES": "off"}
 
@@ -33,7 +33,7 @@ def test_files_of_pages_are_not_counted(shop):
     for _ in range(rate_limits.VISITS.limit):
         shop.service.limiter.hit(rate_limits.VISITS, "127.0.0.1")
     assert statuses(shop, f"/link/{shop.link()['id']}", 1) == {429}
-    assert statuses(shop, f"/{render.asset_address('pages.css')}", 3) == {200}
+    assert statuses(shop, f"/{assets.asset_path('pages.css')}", 3) == {200}
     assert statuses(shop, "/accent/2563eb.css", 3) == {200}
     assert statuses(shop, f"/logo/{'0' * 64}", 3) == {404}
 

@@ -99,8 +99,8 @@ def test_who_was_counted_last_is_forgotten_last(limiter):
     crowd(limiter, VISITS, MOST - 1)
     limiter.hit(VISITS, ME)
     limiter.hit(VISITS, "one more")
-    assert limiter.look(VISITS, ME).remaining == 598
-    assert limiter.look(VISITS, "other 0").remaining == 600
+    assert limiter.peek(VISITS, ME).remaining == 598
+    assert limiter.peek(VISITS, "other 0").remaining == 600
 
 
 def test_a_clock_that_is_set_back_locks_nobody_out(limiter, seconds):
@@ -163,7 +163,7 @@ def test_a_window_counts_as_one_that_remembers_everything(asked):
         if fits and counts:
             counted[key].append(seconds.at_s)
             within.append(seconds.at_s)
-        window = (limiter.hit if counts else limiter.look)(BRIEF, key)
+        window = (limiter.hit if counts else limiter.peek)(BRIEF, key)
         assert window == (
             3,
             3 - len(within),
@@ -199,4 +199,4 @@ def test_marks_are_bounded_however_many_come(limiter):
     bucket = link_invoices(MOST * 3)
     for number in range(MOST + 1):
         limiter.hit(bucket, ME, mark=f"{number}")
-    assert len(limiter._own._marks) == MOST
+    assert len(limiter._memory._marks) == MOST

@@ -78,7 +78,7 @@ def test_a_request_fits_again_when_the_oldest_has_left_and_not_before(limiter):
         before_s + 14.99 < windows[0].resets_s <= time.time() + 15
     )  # Lua keeps 14 digits
     time.sleep(0.3)
-    assert {limiter.look(brief, "key").remaining for _ in range(4)} == {
+    assert {limiter.peek(brief, "key").remaining for _ in range(4)} == {
         1
     }  # which counts nothing
     windows += [limiter.hit(brief, "key"), limiter.hit(brief, "key")]
@@ -109,7 +109,7 @@ def test_hits_of_one_mark_are_one_in_redis_too(limiter, redis):
 def test_a_limit_that_was_lowered_leaves_nothing(limiter):
     for _ in range(5):
         limiter.hit(link_invoices(5), "key")
-    assert limiter.look(link_invoices(3), "key")[:2] == (3, 0)
+    assert limiter.peek(link_invoices(3), "key")[:2] == (3, 0)
     assert limiter.hit(link_invoices(3), "key")[:2] == (3, 0)
 
 

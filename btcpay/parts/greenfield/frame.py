@@ -11,7 +11,8 @@ from btcpay.parts.greenfield import queries
 from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
 from btcpay.web.pages import languages
-from btcpay.web.pages.render import Pages, cached_file, path_to_root
+from btcpay.web.pages.assets import cached_file
+from btcpay.web.pages.render import Pages, path_to_root
 from btcpay.web.paths import add_path
 from btcpay.web.service import Service
 from storage.database import Database

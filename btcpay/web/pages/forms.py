@@ -1,4 +1,4 @@
-"""Forms: a random text for each, the amount that somebody typed, the reason for a refusal."""
+"""Forms: their fields, a random id for each, the typed amount, the sentence for a refusal."""
 
 import re
 from collections.abc import Sequence
@@ -16,26 +16,28 @@ from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
 from schemas.requests import MAX_USD
 
-LONGEST_FIELD = (
-    10_000  # characters; the longest that any field takes is a descriptor's 8,000
-)
+# Characters. The longest text that any field takes is a descriptor of 8,000.
+LONGEST_FIELD = 10_000
 
-_SIGN = re.compile("U\\+[0-9A-F]{4,6}")  # as a refused text names one
+# How the error of a refused text writes a character.
+_CODE_POINT = re.compile("U\\+[0-9A-F]{4,6}")
 _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
 
 
 def read_form() -> dict[str, str]:
-    """The first value of each field; blank ones are left out. Raises InvalidRequest."""
+    """The first value of each field, without blank fields. Raises InvalidRequest."""
     fields = parse_qs(read_body().decode("utf-8", "replace"))
     return limit_fields({name: values[0] for name, values in fields.items()})
 
 
 def limit_fields(fields: dict[str, str]) -> dict[str, str]:
-    """The fields of a form, none longer than any may be. Raises InvalidRequest for a long name.
+    """The fields, with longer texts cut after LONGEST_FIELD characters.
 
-    So whatever reads a field has a bounded time for it, even if it normalises the text. A longer
-    text stays too long for every field, whose own form says so; the sign at its end keeps one whose
-    rest was blanks from being read as if it had ended there.
+    This bounds the time of whatever reads a field, even if it normalises the text. A cut text is
+    still too long for every field, so its form refuses it. It ends with an ellipsis: the rest may
+    have been blanks, and stripping them must not make the text short enough.
+
+    Raises InvalidRequest for a name that is too long.
     """
     longest_name = max(map(len, fields), default=0)
     if longest_name > LONGEST_FIELD:
@@ -50,7 +52,7 @@ def _cut(text: str) -> str:
 
 
 class AmountRefused(InvalidRequest):
-    """An amount that cannot be taken; its text is in the language of the request.
+    """An amount was refused; the message is in the language of the request.
 
     `readings`: the two amounts that an ambiguous text can mean.
     """
@@ -61,48 +63,46 @@ class AmountRefused(InvalidRequest):
 
 
 def new_form_id() -> str:
-    """A random text, a new one each time that a form is shown."""
+    """A random text that identifies one showing of a form."""
     return random_base62(ID_CHARACTERS)
 
 
-def error_message(refused: Exception) -> str:
+def error_message(error: Exception) -> str:
     """The sentence with which a form explains an error, in the language of the request."""
-    if isinstance(refused, PriceUnavailable):
+    if isinstance(error, PriceUnavailable):
         return gettext(
             "The exchange rate is not available right now, so nothing was created."
             " Please try again in a minute."
         )
-    if isinstance(refused, TooMuch):
+    if isinstance(error, TooMuch):
         high = formats.money(Decimal(MAX_USD), "USD", languages.current_language())
         return gettext("Enter an amount above 0 and up to %(high)s.", high=high)
-    if isinstance(refused, TooLittle):
-        least = formats.money(
-            refused.least, refused.currency, languages.current_language()
-        )
+    if isinstance(error, TooLittle):
+        language = languages.current_language()
+        least = formats.money(error.least, error.currency, language)
         return gettext(
             "Wallets cannot send such a small amount. Enter at least %(least)s.",
             least=least,
         )
-    return invisible_character_message(refused) or str(refused)
+    return invisible_character_message(error) or str(error)
 
 
-def invisible_character_message(refused: Exception) -> str:
-    """The sentence about a sign that people cannot see; "" for another refusal."""
-    if not (isinstance(refused, TextRefused) and refused.sign):
+def invisible_character_message(error: Exception) -> str:
+    """The sentence about a character that people cannot see; "" for another error."""
+    if not (isinstance(error, TextRefused) and error.sign):
         return ""
     return gettext(
         "This contains a character that cannot be seen (%(code)s): a control character, a line"
         " break or a mark of direction. Please type the text again.",
-        code=refused.sign,
+        code=error.sign,
     )
 
 
 def invisible_character_message_of(code: str) -> str:
-    """The same sentence of a sign that an address names, such as U+202E; "" for anything else."""
-    is_code = _SIGN.fullmatch(code) is not None
-    if is_code:
-        return invisible_character_message(TextRefused("", sign=code))
-    return ""
+    """The same sentence for a code point such as U+202E; "" for any other text."""
+    if _CODE_POINT.fullmatch(code) is None:
+        return ""
+    return invisible_character_message(TextRefused("", sign=code))
 
 
 def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decimal:
@@ -112,18 +112,15 @@ def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decima
         amount = parse_amount(text, currency)
     except NotAnAmount as error:
         raise _not_understood(error, text, currency, language) from None
-    if not (amount > 0 and low <= amount <= high):
-        least, most = (
-            formats.money(bound, currency, language) for bound in (low, high)
-        )
-        if low:
-            message = gettext(
-                "Enter an amount from %(low)s to %(high)s.", low=least, high=most
-            )
-        else:
-            message = gettext("Enter an amount above 0 and up to %(high)s.", high=most)
+    if amount > 0 and low <= amount <= high:
+        return amount
+    most = formats.money(high, currency, language)
+    if not low:
+        message = gettext("Enter an amount above 0 and up to %(high)s.", high=most)
         raise AmountRefused(message)
-    return amount
+    least = formats.money(low, currency, language)
+    message = gettext("Enter an amount from %(low)s to %(high)s.", low=least, high=most)
+    raise AmountRefused(message)
 
 
 def is_amount(text: str, currency: str) -> bool:
@@ -138,15 +135,14 @@ def is_amount(text: str, currency: str) -> bool:
 def _not_understood(
     error: NotAnAmount, text: str, currency: str, language: str
 ) -> AmountRefused:
+    """The refusal that fits: two readings, another currency, or no amount at all."""
     if error.readings:
-        one, other = (
-            formats.plain(amount, currency, language) for amount in error.readings
-        )
+        first, second = error.readings
         message = gettext(
             "“%(typed)s” can be read as two amounts: %(one)s or %(other)s.",
             typed=text.strip(),
-            one=one,
-            other=other,
+            one=formats.plain(first, currency, language),
+            other=formats.plain(second, currency, language),
         )
         return AmountRefused(message, error.readings)
     if error.foreign:
@@ -156,8 +152,10 @@ def _not_understood(
             sign=error.foreign,
         )
         return AmountRefused(message)
-    other = formats.plain(_EXAMPLES[places_of(currency)], currency, language)
-    one = formats.whole(25, language)
-    return AmountRefused(
-        gettext("Enter an amount such as %(one)s or %(other)s.", one=one, other=other)
+    example = _EXAMPLES[places_of(currency)]
+    message = gettext(
+        "Enter an amount such as %(one)s or %(other)s.",
+        one=formats.whole(25, language),
+        other=formats.plain(example, currency, language),
     )
+    return AmountRefused(message)

@@ -1,4 +1,4 @@
-"""The language of a page: from `?lang=`, which links carry on, else from Accept-Language."""
+"""The language of a page: `?lang=`, which links pass on, or that of Accept-Language."""
 
 import re
 from urllib.parse import urlencode
@@ -10,9 +10,12 @@ from markupsafe import Markup, escape
 from btcpay.languages import formats
 from btcpay.languages.catalogs import DEFAULT, LANGUAGES, catalog
 
-# Characters that turn the direction of writing (Unicode, UAX 9): a title has no markup to end it.
-_SAID = ("lang", "done")  # of pages: the language, and the deed just done
-_TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Parameters that a link to the same page in another language leaves out: its language, and the
+# notice of what was just done.
+_LEFT_OUT = ("lang", "done")
+# Characters that change the direction of writing (Unicode, UAX 9): a title has no markup that
+# would end it.
+_DIRECTION_MARKS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def install(app: App) -> None:
@@ -27,10 +30,8 @@ def install(app: App) -> None:
         ),
         newstyle=True,
     )
-    env.filters |= {
-        "bitcoin": bitcoin,
-        "without_direction_marks": without_direction_marks,
-    }
+    env.filters["bitcoin"] = bitcoin
+    env.filters["without_direction_marks"] = without_direction_marks
 
 
 def gettext(text: str, **values: str) -> str:
@@ -50,37 +51,37 @@ def current_language() -> str:
 
 
 def language_query() -> str:
-    """The query that carries a choice on to the next page: `?lang=de`, or nothing."""
+    """The query that passes the chosen language on to the next page: `?lang=de`, or ""."""
     return "".join(f"?{name}={value}" for name, value in language_parameter().items())
 
 
 def this_page_in(language: str) -> str:
     """The query that shows this page in another language; its other parameters stay."""
-    asked = request.args.items(multi=True)
-    return "?" + urlencode(
-        [("lang", language), *(it for it in asked if it[0] not in _SAID)]
-    )
+    parameters = [("lang", language)]
+    for name, value in request.args.items(multi=True):
+        if name not in _LEFT_OUT:
+            parameters.append((name, value))
+    return "?" + urlencode(parameters)
 
 
 def language_parameter() -> dict[str, str]:
-    """The choice as a parameter: `lang`, or nothing."""
-    asked = request.args.get("lang", "")
-    if asked in LANGUAGES:
-        return {"lang": asked}
+    """The language that was chosen by `lang`, as that parameter; empty if none was."""
+    language = request.args.get("lang", "")
+    if language in LANGUAGES:
+        return {"lang": language}
     return {}
 
 
 def bitcoin(amount_sats: int) -> Markup:
-    """The amount in BTC, with that in satoshis for the script to show in its place."""
+    """The amount in BTC; the script can replace it by the satoshis in `data-sats`."""
     language = current_language()
     number = formats.whole(amount_sats, language)
     satoshis = ngettext("one satoshi", "%(sats)s satoshis", amount_sats, sats=number)
+    btc = formats.btc(amount_sats, language)
     # Not by `Markup.format`, which takes longer than all the rest.
-    return Markup(
-        f'<bdi data-sats="{escape(satoshis)}">{formats.btc(amount_sats, language)} BTC</bdi>'
-    )
+    return Markup(f'<bdi data-sats="{escape(satoshis)}">{btc} BTC</bdi>')
 
 
 def without_direction_marks(text: str) -> str:
-    """One line that cannot write over the text around it, for a window's title or a preview."""
-    return " ".join(_TURNS.sub("", text).split())
+    """One line, for a window's title or a preview, that cannot write over the text around it."""
+    return " ".join(_DIRECTION_MARKS.sub("", text).split())

@@ -1,15 +1,8 @@
-"""Answers to visitors: pages and their headers, errors as pages that say what to do, and files.
-
-Script, style and icon are read and compressed once; browsers keep them by a hash in their address.
-"""
+"""Pages for visitors: templates with their headers, and errors as pages that say what to do."""
 
 import functools
-import hashlib
-import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from flask import Blueprint, Response, current_app, request
@@ -22,20 +15,23 @@ from btcpay.values.times import iso_ms
 from btcpay.web.admission import WindowKeys, guard, visit_windows
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.pages import languages
+from btcpay.web.pages.assets import asset_path
 from btcpay.web.paths import add_pages
 from btcpay.web.service import Service
 from storage.queries import merchants
 
 View = Callable[..., Response]
 STYLE = "pages.css"
-FOR_EVER = "public, max-age=31536000, immutable"
+# The script asks for these; they answer errors in JSON.
+_JSON_PATHS = ("/status", "/price", "/proof.json")
+GZIP_FORMAT = 31  # `wbits` of zlib for the format of RFC 1952
 
 
 class Pages:
     """Renders the templates for one service.
 
-    `frame_ancestors`: who may show them in a frame; unsaid, those of the settings. `message`: the
-    template of errors. `own_style`: a second style sheet.
+    `frame_ancestors`: the sites that may show the pages in a frame; by default those of the
+    settings. `message`: the template of errors. `own_style`: a second style sheet.
     """
 
     def __init__(
@@ -47,18 +43,20 @@ class Pages:
     ) -> None:
         self.service = service
         self._message = message
-        self._styles = [STYLE, *([own_style] if own_style else [])]
+        self._styles = [STYLE]
+        if own_style:
+            self._styles.append(own_style)
         network = service.settings.network.name
         self._testing = None if network == "mainnet" else network
-        framed_by = (
-            service.settings.frame_ancestors
-            if frame_ancestors is None
-            else frame_ancestors
-        )
-        self._frame_ancestors = " ".join(framed_by)
+        if frame_ancestors is None:
+            frame_ancestors = service.settings.frame_ancestors
+        self._frame_ancestors = " ".join(frame_ancestors)
 
     def policy(self, posts_to: str = "'self'", framed_by: str = "") -> str:
-        """Nothing inline or from other hosts; who may frame it, `framed_by` too."""
+        """The Content-Security-Policy: nothing inline, nothing from other hosts.
+
+        `posts_to`: where forms may be sent. `framed_by`: one more site that may frame the page.
+        """
         ancestors = f"{self._frame_ancestors} {framed_by}".strip() or "'none'"
         return (
             "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self';"
@@ -67,14 +65,14 @@ class Pages:
         )
 
     def brand(self, merchant_id: int) -> merchants.Shown:
-        """The merchant's branding, None where not set; `seller` is a name in any case."""
+        """The merchant's branding; what is not set is None, but `seller` is always a name."""
         return self.service.db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
 
     def only_brand(self) -> merchants.Shown | None:
-        """The branding of the only merchant; None where several share the service."""
-        known = self.service.db.rows(merchants.ALL)
-        if len(known) == 1:
-            return self.brand(known[0].id)
+        """The branding of the only merchant; None if several share the service."""
+        rows = self.service.db.rows(merchants.ALL)
+        if len(rows) == 1:
+            return self.brand(rows[0].id)
         return None
 
     def page(
@@ -84,15 +82,16 @@ class Pages:
         brand: merchants.Shown | None = None,
         **values: Any,
     ) -> Response:
+        """The template with these values, and with those that every template may use."""
         language = languages.current_language()
         up = path_to_root()
-        styles = [up + asset_address(style) for style in self._styles]
+        styles = [up + asset_path(style) for style in self._styles]
         if brand and brand.accent:
             styles.append(f"{up}accent/{brand.accent[1:]}.css")
         text = current_app.jinja_env.get_template(template).render(
             brand=brand,
             up=up,
-            asset=lambda file: up + asset_address(file),
+            asset=lambda file: up + asset_path(file),
             styles=styles,
             testing=self._testing,
             has_mail=self.service.settings.has_mail,
@@ -108,53 +107,59 @@ class Pages:
             **values,
         )
         response = Response(text, status, mimetype="text/html")
-        # The browser fetches them while it reads the page.
-        response.headers["Link"] = ", ".join(
-            f"<{url}>; rel=preload; as=style" for url in styles
-        )
+        # The browser fetches the style sheets while it reads the page.
+        preloads = [f"<{url}>; rel=preload; as=style" for url in styles]
+        response.headers["Link"] = ", ".join(preloads)
         return response
 
     def error_page(
         self, error: Exception, brand: merchants.Shown | None = None
     ) -> Response:
-        """The error as JSON when the script asks, otherwise as a page."""
-        error = as_api_error(error)
-        response = error_response(error)
-        if request.path.endswith(("/status", "/price", "/proof.json")):
+        """The error as a page, or as JSON if the script asked."""
+        api_error = as_api_error(error)
+        response = error_response(api_error)
+        if request.path.endswith(_JSON_PATHS):
             return response
-        status = response.status_code
-        code = error.code
-        page = self.page(self._message, status, brand, code=code, error=error)
-        said = {name: response.headers.get(name) for name in ("Allow", "Retry-After")}
-        page.headers.update({name: text for name, text in said.items() if text})
+        page = self.page(
+            self._message,
+            response.status_code,
+            brand,
+            code=api_error.code,
+            error=api_error,
+        )
+        for name in ("Allow", "Retry-After"):
+            value = response.headers.get(name)
+            if value:
+                page.headers[name] = value
         return page
 
     def payer_error_page(self, error: Exception) -> Response:
-        """`failed`; a visitor with a wrong address is told how to reach the seller."""
-        return self.error_page(
-            error, self.only_brand() if isinstance(error, NotFound) else None
-        )
+        """The same for payers: one with a wrong address is told how to reach the seller."""
+        brand = None
+        if isinstance(error, NotFound):
+            brand = self.only_brand()
+        return self.error_page(error, brand)
 
     def blueprint(
         self,
         name: str,
         import_name: str,
         views: Iterable[tuple[str, str, View]],
-        counted: Callable[[Service], WindowKeys] = visit_windows,
+        windows: Callable[[Service], WindowKeys] = visit_windows,
     ) -> Blueprint:
         """Payers' pages (method, path, view), with their templates, headers and error pages.
 
-        `counted`: the windows that count a visit.
+        `windows`: gives the windows that count a visit.
         """
-        made = Blueprint(name, import_name, template_folder="templates")
-        add_pages(made, views)
-        made.before_request(guard(self.service, lambda _: counted(self.service)))
-        made.after_request(self.add_security_headers)
-        made.register_error_handler(Exception, self.payer_error_page)
-        return made
+        blueprint = Blueprint(name, import_name, template_folder="templates")
+        add_pages(blueprint, views)
+        blueprint.before_request(guard(self.service, lambda _: windows(self.service)))
+        blueprint.after_request(self.add_security_headers)
+        blueprint.register_error_handler(Exception, self.payer_error_page)
+        return blueprint
 
     def add_security_headers(self, response: Response) -> Response:
-        """Nothing inline or from other hosts, no frame; no cache unless a view says so."""
+        """Forbids frames, caching, and what is inline or of other hosts, if the view does not."""
         response.headers.setdefault("Content-Security-Policy", self.policy())
         response.headers["X-Content-Type-Options"] = "nosniff"
         # Not `no-referrer`: with it browsers send `Origin: null` for our own forms too.
@@ -164,79 +169,20 @@ class Pages:
 
 
 def path_to_root() -> str:
-    """From this page to the root that the service stands under: `../` for each folder."""
+    """The relative path from this page to the service's root: `../` for each folder."""
     return "../" * (request.path.count("/") - 1)
 
 
 def compress(response: Response) -> Response:
     """Compresses a page with gzip for a browser that accepts it.
 
-    Only for a page without secrets: beside text that a stranger chooses, the length of what is sent
-    tells a listener what the secret is (BREACH). An invoice's page is one: whoever knows its
-    address may read all of it. A link's page shows a visitor his last invoice, and the merchant's
-    pages show what only he may see; these are sent as they are.
+    Only a page without secrets may be compressed: beside text that a stranger chooses, the length
+    of what is sent tells a listener the secret (BREACH). An invoice's page has none: whoever knows
+    its address may read all of it. A link's page shows a visitor their last invoice, and the
+    merchant's pages show what only the merchant may see.
     """
     response.headers["Vary"] = "Accept-Encoding"
     if request.accept_encodings.quality("gzip") > 0:
-        response.data = zlib.compress(
-            response.data, 6, wbits=31
-        )  # in gzip's format (RFC 1952)
+        response.data = zlib.compress(response.data, 6, wbits=GZIP_FORMAT)
         response.headers["Content-Encoding"] = "gzip"
     return response
-
-
-def cached_file(
-    content: bytes | str, media_type: str, for_ever: bool = True
-) -> Response:
-    """A file, cached `for_ever` if its address changes with its content."""
-    cache = FOR_EVER if for_ever else "no-store"
-    return Response(content, content_type=media_type, headers={"Cache-Control": cache})
-
-
-FOLDER = Path(__file__).resolve().parent / "static"
-MEDIA_TYPES = {
-    ".css": "text/css",
-    ".js": "text/javascript",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-}
-
-
-@dataclass(frozen=True)
-class Asset:
-    """One file as it is served, and compressed with gzip."""
-
-    content: bytes
-    gzipped: bytes
-    media_type: str
-    name: str
-
-
-@functools.cache
-def _files() -> dict[str, Asset]:
-    """The files of `static`, each with the name that has its hash: `pages.1a2b3c4d5e.css`."""
-    found = {}
-    for path in FOLDER.iterdir():
-        content = path.read_bytes()
-        digest = hashlib.sha256(content).hexdigest()[:10]
-        name = f"{path.stem}.{digest}{path.suffix}"
-        gzipped = zlib.compress(content, 9, wbits=31)  # in gzip's format (RFC 1952)
-        found[path.name] = Asset(content, gzipped, MEDIA_TYPES[path.suffix], name)
-    return found
-
-
-def asset_address(file: str) -> str:
-    """Relative to the root of the pages: the service may stand under a prefix."""
-    return f"assets/{_files()[file].name}"
-
-
-def find_asset(name: str) -> tuple[Asset, bool] | None:
-    """The file of that name, and whether the hash in it is the file's own.
-
-    A page of an older program may ask for a hash that is gone; then it gets today's file.
-    """
-    match = re.fullmatch(r"(\w+)\.[0-9a-f]{10}(\.\w+)", name)
-    asset = _files().get(match[1] + match[2]) if match else None
-    if asset:
-        return (asset, asset.name == name)
-    return None

@@ -1,4 +1,4 @@
-"""What the merchant's pages give the views of parts, which are loaded without those pages too."""
+"""The type of a merchant's visit for parts, which also run without the merchant's pages."""
 
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
@@ -14,12 +14,12 @@ from btcpay.web.service import Service
 from storage.queries.sessions import Session
 from storage.statement import Typed
 
-# A sentence on Today's or the Month's page, and the page and the query that it leads to.
+# A sentence on the page of today or of the month; the page and the query to which it leads.
 Line = tuple[str, str, Mapping[str, str]]
 
 
 class Visit(Protocol):
-    """A merchant's visit (btcpay/parts/merchant_pages/visit.py): the members that parts use."""
+    """The members that parts use of `Visit` in btcpay/parts/merchant_pages/visit.py."""
 
     @property
     def service(self) -> Service: ...

@@ -83,7 +83,7 @@ def _in_texts(db: Database, listing: Listing, typed: str, behind: str) -> ListPa
     """The next rows with these words or this amount, in one piece of the list behind an id."""
     place = listing.place_of(db, behind) or FIRST
     rows = cast(
-        list[Listed], db.rows(listing.older, **listing.behind(place, PIECE + 1))
+        list[Listed], db.rows(listing.older, **listing.values_after(place, PIECE + 1))
     )
     piece = rows[:PIECE]
     found = list(islice((row for row in piece if is_found(row, typed)), SIZE))
