@@ -103,7 +103,7 @@ def normalize_http(served: Callable[..., Any]) -> Callable[..., Any]:
     - A list of preferences that is longer than any browser's is removed: to parse it takes 70 ms.
     """
 
-    def run(environ: dict[str, Any], start: Any) -> Any:
+    def serve(environ: dict[str, Any], start: Any) -> Any:
         for name in _PREFERENCES:
             if len(environ.get(name, "")) > MAX_PREFERENCE:
                 del environ[name]
@@ -112,7 +112,7 @@ def normalize_http(served: Callable[..., Any]) -> Callable[..., Any]:
         environ["PATH_INFO"] = environ["PATH_INFO"] or "/"
         return served(environ, start)
 
-    return run
+    return serve
 
 
 class JsonResponse(Response):

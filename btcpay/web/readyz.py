@@ -125,15 +125,19 @@ def _database(version: int | None, trial: Trial) -> Part:
 
 
 def _check(state: State, settings: Settings) -> Part:
-    known = state.progress
+    progress = state.progress
     part: Part = {
         "ok": state.payments == GREEN,
         "checked_at": state.checked_at and iso(state.checked_at),
-        "height": known and known.height,
-        "blocks_behind": known.behind if known else 0,
-        "tip_at": known and iso(known.mined_at),
+        "height": None,
+        "blocks_behind": 0,
+        "tip_at": None,
         "previews_late": state.previews_late,
     }
+    if progress is not None:
+        part["height"] = progress.height
+        part["blocks_behind"] = progress.behind
+        part["tip_at"] = iso(progress.mined_at)
     if state.checked_at is None:
         part["problem"] = "no check has been complete yet"
     elif not part["ok"]:

@@ -27,7 +27,7 @@ def trace_requests(
     id gives no access to anything, so it need not come from the secure source.
     """
 
-    def run(environ: dict[str, Any], start: Any) -> Any:
+    def serve(environ: dict[str, Any], start: Any) -> Any:
         began_ns = time.perf_counter_ns()
         request_id = f"req_{random.getrandbits(96):024x}"
         REQUEST_ID.set(request_id)
@@ -51,7 +51,7 @@ def trace_requests(
 
         return served(environ, begin_answer)
 
-    return run
+    return serve
 
 
 def _fields(method: str, operation: str, status: int, took_s: float) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def find_asset(name: str) -> tuple[Asset, bool] | None:
 @functools.cache
 def _assets() -> dict[str, Asset]:
     """The files by their own names, without the hash."""
-    return {path.name: _read(path) for path in _paths()}
+    return {path.name: _load(path) for path in _paths()}
 
 
 def _paths() -> Iterator[Path]:
@@ -77,7 +77,7 @@ def _paths() -> Iterator[Path]:
         yield from folder.iterdir()
 
 
-def _read(path: Path) -> Asset:
+def _load(path: Path) -> Asset:
     content = path.read_bytes()
     digest = hashlib.sha256(content).hexdigest()[:10]
     return Asset(

@@ -42,10 +42,10 @@ def limit_fields(fields: dict[str, str]) -> dict[str, str]:
     longest_name = max(map(len, fields), default=0)
     if longest_name > LONGEST_FIELD:
         raise InvalidRequest(f"a field's name has more than {LONGEST_FIELD} characters")
-    return {name: _cut(text) for name, text in fields.items()}
+    return {name: _shorten(text) for name, text in fields.items()}
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     if len(text) <= LONGEST_FIELD:
         return text
     return text[:LONGEST_FIELD] + "…"
