@@ -1,4 +1,4 @@
-"""The values that the pages of an invoice may show: allow-lists, so that no column leaks."""
+"""The values that the pages of an invoice may show, by allow-lists: no other column leaks."""
 
 import json
 from decimal import Decimal
@@ -18,11 +18,9 @@ from storage.queries import merchants, payments
 BLOCK_MINUTES = 10  # on average, on every public network
 LONG_AGO_MS = 10 * 60_000  # by then a check that runs every minute has missed many runs
 COUNTDOWN_MS = 5 * 60_000
-PATIENCE_MS = (
-    2 * 60_000
-)  # by then a check that runs every minute has looked; pages.js too
-# The column that leads back to the shop in each state, unless the invoice has its own. There is
-# none while money is on its way: it is too early for thanks.
+PATIENCE_MS = 2 * 60_000  # by then a check of every minute has looked; also in pages.js
+# The brand's column for the way back to the shop in each state, if the invoice has none of its own.
+# There is none while money is on its way: it is too early for thanks.
 RETURNS = {
     CheckoutState.PAID: "return_paid",
     CheckoutState.WAITING: "return_unpaid",
@@ -34,7 +32,7 @@ FROM_ROW = (
     "id amount_sats received_sats reference tx_hash paid_at expires_at checked_at"
     " customer_name customer_note"
 )
-# Of a proof's document: all of it is in the blockchain, but the format's name.
+# The members of a proof's document that are shown. All but the format's name are in the blockchain.
 PROOF = "format network txid script confirmations payment coinbase headers"
 
 
@@ -51,26 +49,29 @@ def invoice_values(
     """
     row = snapshot.row
     state = snapshot.state
-    payable = state in (CheckoutState.WAITING, CheckoutState.PARTIAL)
-    owed_sats = snapshot.missing_sats if payable else row.amount_sats
-    due_sats = max(owed_sats, snapshot.dust_limit_sats) if payable else owed_sats
+    is_payable = state in (CheckoutState.WAITING, CheckoutState.PARTIAL)
     amount, currency = asked_of(row)
     price = price_of(row)
-    due = (
-        value_of(due_sats, price, currency)
-        if state == CheckoutState.PARTIAL
-        else amount
-    )
+    owed_sats = row.amount_sats
+    due_sats = owed_sats
+    due = amount
+    if is_payable:
+        owed_sats = snapshot.missing_sats
+        due_sats = max(owed_sats, snapshot.dust_limit_sats)
+    if state == CheckoutState.PARTIAL:
+        due = value_of(due_sats, price, currency)
+    request: dict[str, str | None] = {"uri": None, "qr": None}
+    if is_payable:
+        request |= _request(snapshot, due_sats, brand.name)
     beyond_sats = _beyond_sats(snapshot)
+    link_id = None
+    if notices.link_is_active and not beyond_sats:
+        link_id = row.payment_link_id
     confirmations_left = max(0, snapshot.needed - snapshot.confirmations)
     return {
         **{name: getattr(row, name) for name in FROM_ROW.split()},
-        **_times(snapshot, payable),
-        **(
-            _request(snapshot, due_sats, brand.name)
-            if payable
-            else {"uri": None, "qr": None}
-        ),
+        **_times(snapshot, is_payable),
+        **request,
         "state": state,
         "status": status_of(snapshot),
         "notices": notices,
@@ -90,31 +91,34 @@ def invoice_values(
         "description": row.description or None,
         "address": row.deposit_address,
         "return_url": _return_url(snapshot, brand),
-        "link_id": row.payment_link_id
-        if notices.link_is_active and not beyond_sats
-        else None,
+        "link_id": link_id,
     }
 
 
-def _times(snapshot: Snapshot, payable: bool) -> dict[str, Any]:
-    """`countdown`: minutes and seconds left, rounded up to a whole second: `4:59`.
+def _times(snapshot: Snapshot, is_payable: bool) -> dict[str, Any]:
+    """The values that depend on the time.
 
-    `ring_percent`: how much of the ring is drawn, the time that is left or the confirmations.
+    `countdown`: minutes and seconds left, such as `4:59`, rounded up to a whole second.
+    `ring_percent`: the part of the ring that is drawn, for the time left or the confirmations.
     """
     row = snapshot.row
     left_ms = snapshot.left_ms
-    minutes, seconds = divmod(-(-max(0, left_ms or 0) // 1000), 60)
-    life_ms = None if row.expires_at is None else row.expires_at - row.created_at
-    checked_ms = (
-        None if row.checked_at is None else to_ms(snapshot.now) - row.checked_at
-    )
+    left_s = -(-max(0, left_ms or 0) // 1000)
+    minutes, seconds = divmod(left_s, 60)
+    life_ms = None
+    if row.expires_at is not None:
+        life_ms = row.expires_at - row.created_at
+    checked_ms = None
+    if row.checked_at is not None:
+        checked_ms = to_ms(snapshot.now) - row.checked_at
     ring_percent = 0
     if snapshot.state == CheckoutState.SEEN:
-        ring_percent = (
-            100 * min(snapshot.confirmations, snapshot.needed) // snapshot.needed
-        )
-    elif payable:
-        ring_percent = 100 * max(0, left_ms or 0) // life_ms if life_ms else 100
+        confirmations = min(snapshot.confirmations, snapshot.needed)
+        ring_percent = 100 * confirmations // snapshot.needed
+    elif is_payable and life_ms:
+        ring_percent = 100 * max(0, left_ms or 0) // life_ms
+    elif is_payable:
+        ring_percent = 100
     return {
         "left_ms": left_ms,
         "life_ms": life_ms,
@@ -138,8 +142,10 @@ def _beside(row: Invoice, due: Decimal) -> Money | None:
 
 
 def _return_url(snapshot: Snapshot, brand: merchants.Shown) -> str | None:
+    url: str | None = snapshot.row.return_url
     column = RETURNS.get(snapshot.state)
-    url = snapshot.row.return_url or (getattr(brand, column) if column else None)
+    if not url and column:
+        url = getattr(brand, column)
     return url and url.replace(INVOICE, snapshot.row.id)
 
 
@@ -153,7 +159,7 @@ def _request(snapshot: Snapshot, due_sats: int, label: str | None) -> dict[str, 
 
 
 def _beyond_sats(snapshot: Snapshot) -> int:
-    """Satoshis that settle nothing: late, too few in the end, or more than was asked for.
+    """The satoshis that settle nothing: late, too few in the end, or more than was asked for.
 
     An excess below the dust limit counts as 0: nobody could send it back.
     """
@@ -172,22 +178,19 @@ def _beyond_sats(snapshot: Snapshot) -> int:
 
 
 def proofs_of(service: Service, snapshot: Snapshot) -> list[dict[str, Any]]:
-    """The proofs of the oldest payments to it, MAX_SHOWN at most. Raises NotFound for none."""
+    """The proofs of its oldest payments, at most MAX_SHOWN. Raises NotFound if there are none."""
     row = snapshot.row
-    kept = (
-        service.db.rows(payments.FIRST_PROOFS, invoice_id=row.id)
-        if row.status == InvoiceStatus.PAID
-        else []
-    )
-    if not kept:
+    proofs = []
+    if row.status == InvoiceStatus.PAID:
+        for payment in service.db.rows(payments.FIRST_PROOFS, invoice_id=row.id):
+            document = json.loads(payment.document)
+            proof = {
+                "amount_sats": payment.amount_sats,
+                "height": payment.block_height,
+                "block": payment.block_hash,
+                "document": {name: document[name] for name in PROOF.split()},
+            }
+            proofs.append(proof)
+    if not proofs:
         raise NotFound("this invoice has no payment that is proven")
-    documents = [json.loads(payment.document) for payment in kept]
-    return [
-        {
-            "amount_sats": payment.amount_sats,
-            "height": payment.block_height,
-            "block": payment.block_hash,
-            "document": {name: document[name] for name in PROOF.split()},
-        }
-        for payment, document in zip(kept, documents, strict=True)
-    ]
+    return proofs

@@ -59,27 +59,34 @@ def link_values(
     typed: Mapping[str, str],
     unpaid: Invoice | None,
 ) -> dict[str, Any]:
-    """`typed`: the refused form. `unpaid`: an invoice of this browser that waits for money."""
-    low = link.min_amount
-    high = link.max_amount
+    """The values for the template.
+
+    `typed`: the fields of the refused form. `unpaid`: this browser's invoice that waits for money.
+    """
+    is_gone = refused is not None and refused.status == GONE
     return {
         "title": link.title,
         "description": link.description,
-        "active": link.status == LinkStatus.ACTIVE
-        and not (refused and refused.status == GONE),
+        "active": link.status == LinkStatus.ACTIVE and not is_gone,
         "currency": link.currency,
         "places": places_of(link.currency),
-        "fixed": None if link.amount is None else Decimal(link.amount),
+        "fixed": _decimal_or_none(link.amount),
         "suggested": [Decimal(text) for text in (link.suggested or "").split()],
         "unpaid": unpaid and {"id": unpaid.id, "asked": asked_of(unpaid)},
-        "low": low and Decimal(low),
-        "high": high and Decimal(high),
-        "goal": link.goal and Decimal(link.goal),
+        "low": _decimal_or_none(link.min_amount),
+        "high": _decimal_or_none(link.max_amount),
+        "goal": _decimal_or_none(link.goal),
         "refused": refused,
         "asks": asks_of(link),
         "most": MOST,
         "typed": {**typed, "amount": typed.get("amount", "")[:TYPED_CHARACTERS]},
     }
+
+
+def _decimal_or_none(text: str | None) -> Decimal | None:
+    if text is None:
+        return None
+    return Decimal(text)
 
 
 def asks_of(link: PaymentLink) -> Texts:
@@ -89,11 +96,12 @@ def asks_of(link: PaymentLink) -> Texts:
 
 
 def answers(link: PaymentLink, fields: Mapping[str, str]) -> tuple[Texts, Texts]:
-    """The answers as they were typed, and a sentence for each that cannot be taken."""
+    """The answers as they were typed, and a sentence for each that is refused."""
     typed = Texts()
     wrong = Texts()
     for name, how in asks_of(link).items():
-        text = typed[name] = fields.get(name, "").replace("\r\n", "\n").strip()
+        text = fields.get(name, "").replace("\r\n", "\n").strip()
+        typed[name] = text
         try:
             typed[name] = _read_answer(name, text)
         except ValueError:
@@ -107,7 +115,7 @@ def answers(link: PaymentLink, fields: Mapping[str, str]) -> tuple[Texts, Texts]
 
 
 def _read_answer(name: str, text: str) -> str:
-    """Raises TextRefused, and ValueError for what is no e-mail address."""
+    """The answer in its stored form. Raises TextRefused, or ValueError for no e-mail address."""
     if name == "name":
         return line_of(name, text, MOST[name])
     if name == "note":
@@ -118,16 +126,17 @@ def _read_answer(name: str, text: str) -> str:
 
 
 def rate_of(service: Service, link: PaymentLink) -> dict[str, Any]:
-    """The `price` of a bitcoin in the link's currency, or null; it is none after `good_for_ms`."""
+    """The `price` of a bitcoin in the link's currency, or null; it is valid for `good_for_ms`."""
     rate = service.prices.rate_for(link.currency)
     price = rate.current_price_or_none()
-    good_for_ms = int(rate.valid_for_s() * 1000)
-    return {"price": price and f"{price:f}", "good_for_ms": good_for_ms if price else 0}
+    if price is None:
+        return {"price": None, "good_for_ms": 0}
+    return {"price": f"{price:f}", "good_for_ms": int(rate.valid_for_s() * 1000)}
 
 
 @dataclass(frozen=True)
-class OfLink:
-    """A payment link's page; `answers` has what it asked of the payer, as columns."""
+class LinkPage:
+    """A payment link's page; `answers` are the payer's, by the invoice's columns."""
 
     link: links.LinkToPay
     answers: Mapping[str, str | None] = field(default_factory=dict)
@@ -150,12 +159,12 @@ class OfLink:
             low, high = bounds(link)
             amount = read_amount(text, link.currency, low, high)
             dust_limit_sats = dust_limit_of_account(link.descriptor)
-        said = {
+        details = {
             "description": link.description or link.title,
             "payment_link_id": link.id,
+            **self.answers,
         }
         life = timedelta(minutes=service.settings.link_invoice_expiry_min)
-        details = {**said, **self.answers}
         return orders.Order(
             link.merchant_id,
             amount,
@@ -199,20 +208,21 @@ class LinkCookie:
         )
 
     def invoice_id_of_form(self, link_id: str, form: str) -> str | None:
-        """The id of the invoice that this form makes; the form alone does not give it away."""
+        """The id of the invoice that this form makes; nobody can tell it from the form alone."""
         if not _FORM.fullmatch(form):
             return None
         return derived_id("inv", self._key, f"form {link_id} {form}")
 
     def next_invoice_id(self, invoice_id: str) -> str:
-        """The id of the one invoice that follows from a paid one. Likewise."""
+        """The id of the one invoice that follows a paid one; nobody else can tell it."""
         return derived_id("inv", self._key, f"after {invoice_id}")
 
     def last_invoice_id(self, link_id: str) -> str | None:
-        """The last invoice that this browser made; None when the cookie is not ours."""
+        """The last invoice that this browser made; None if the cookie is not ours."""
         cookie = request.cookies.get(COOKIE)
+        # Without a key nothing was ever signed, and reading a cookie makes no key.
         if not cookie or meta.get(self._db, meta.Key.COOKIE_KEY) is None:
-            return None  # nothing was ever signed, and merely looking makes no key
+            return None
         try:
             id = self._signer(link_id).loads(cookie)
         except BadData:

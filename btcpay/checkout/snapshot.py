@@ -1,4 +1,4 @@
-"""An invoice at one moment, for its page and its status: the facts, gathered once."""
+"""The facts about an invoice at one moment, read once for its page and its status."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from storage.models import Invoice
 from storage.queries import attentions, invoices, links
 from storage.statement import changed
 
-# What comes now is late, or on top.
+# Money that comes in these states is late, or more than was asked for.
 ENDED = (
     CheckoutState.OVERDUE,
     CheckoutState.EXPIRED,
@@ -33,28 +33,36 @@ FEW_BLOCKS = 6  # as many as come in an hour: the next checks read them
 
 @dataclass(frozen=True)
 class Notices:
-    """Facts that only the page shows, beside the state."""
+    """What the page shows beside the state.
 
-    was_undone: bool = False  # a reorganisation took its payment back
-    has_vanished: bool = (
-        False  # a payment that no mempool shows any more, and none came since
-    )
-    link_is_active: bool = False  # its payment link makes another one
-    blocks_behind: int = 0  # that are still to be read, when there are many
-    hours_behind: int = 0  # to read them, roughly
-    receipt_lines: Sequence[hooks.ReceiptLine] = ()  # of parts
+    `was_undone`: a reorganisation took the payment back. `has_vanished`: no mempool shows the
+    payment any more, and none came since. `link_is_active`: the invoice's payment link can make
+    another invoice. `blocks_behind`: blocks still to be read, if there are many; `hours_behind`:
+    about how long that takes. `receipt_lines`: those that parts add.
+    """
+
+    was_undone: bool = False
+    has_vanished: bool = False
+    link_is_active: bool = False
+    blocks_behind: int = 0
+    hours_behind: int = 0
+    receipt_lines: Sequence[hooks.ReceiptLine] = ()
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An invoice's row, with the sums that came, and the consequences at that time."""
+    """An invoice's row, and what follows from it at that time.
+
+    `confirmations`: those of the least confirmed payment that counts. `needed`: how many it needs.
+    `dust_limit_sats`: the smallest amount that can be sent to its address.
+    """
 
     row: invoices.InvoiceWith
     missing_sats: int
-    confirmations: int  # of the least confirmed payment that counts
-    needed: int  # confirmations
+    confirmations: int
+    needed: int
     now: datetime
-    dust_limit_sats: int  # that can be sent to its address
+    dust_limit_sats: int
 
     @property
     def left_ms(self) -> int | None:
@@ -66,7 +74,7 @@ class Snapshot:
 
     @property
     def came_sats(self) -> int:
-        """Satoshis that came or are coming: while it can be paid those that count, then all.
+        """Satoshis that came or are coming: those that count while it can be paid, then all.
 
         What settles a paid invoice counts; of every other one each payment is beside it.
         """
@@ -112,23 +120,24 @@ class Snapshot:
 
 
 def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Snapshot:
-    """The snapshot of any merchant's invoice, or of this merchant's only. Raises NotFound."""
-    row = service.db.row(invoices.SEEN, id=id) if is_id("inv", id) else None
+    """The snapshot of any merchant's invoice, or only of this merchant's. Raises NotFound."""
+    row = None
+    if is_id("inv", id):
+        row = service.db.row(invoices.SEEN, id=id)
     if row is None or merchant_id not in (None, row.merchant_id):
         raise NotFound("there is no such invoice")
     now = service.now()
-    if (
-        row.status == InvoiceStatus.OPEN
-    ):  # somebody is looking, so the next check asks for it sooner
+    if row.status == InvoiceStatus.OPEN:
+        # Somebody is looking, so the next check asks for this invoice sooner.
         service.notes.note(invoices.ASKED, row.id, now)
     rules = rules_for(service.settings, row)
-    newest = row.newest_height
+    confirmations = 0
+    if row.newest_height is not None:
+        confirmations = max(0, (row.tip_height or 0) + 1 - row.newest_height)
     return Snapshot(
         row=changed(row, checked_at=checked_ms(row)),
         missing_sats=_missing_sats(row, rules),
-        confirmations=0
-        if newest is None
-        else max(0, (row.tip_height or 0) + 1 - newest),
+        confirmations=confirmations,
         needed=rules.confirmations,
         now=now,
         dust_limit_sats=dust_limit_of(row.script),
@@ -136,18 +145,19 @@ def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Sn
 
 
 def is_taken_back(settings: Settings, row: Invoice) -> bool:
-    """True where the whole sum was seen once, and a part of it has gone."""
+    """True if the whole sum was seen once, and a part of it has gone since."""
     was_covered = row.status != InvoiceStatus.CANCELED and row.covered_at
     return bool(was_covered and _missing_sats(row, rules_for(settings, row)))
 
 
 def _missing_sats(row: Invoice, rules: Rules) -> int:
-    sums = row.status, row.amount_sats, row.received_sats
-    return missing_sats(*sums, rules.tolerance_percent)
+    return missing_sats(
+        row.status, row.amount_sats, row.received_sats, rules.tolerance_percent
+    )
 
 
 def notices_of(service: Service, snapshot: Snapshot) -> Notices:
-    """The notices; rows are read only in states that show them."""
+    """The notices; each row is read only in a state that shows it."""
     row = snapshot.row
     db = service.db
     state = snapshot.state
@@ -161,14 +171,13 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
     if state == CheckoutState.CANCELED:
         return Notices()
     attention = db.row(attentions.OF_INVOICE, invoice_id=row.id)
-    link_id = (
-        row.payment_link_id
-        if state in (CheckoutState.OVERDUE, CheckoutState.EXPIRED)
-        else None
-    )
-    link = db.row(links.ANY_BY_ID, id=link_id) if link_id else None
+    link = None
+    if row.payment_link_id and state in (CheckoutState.OVERDUE, CheckoutState.EXPIRED):
+        link = db.row(links.ANY_BY_ID, id=row.payment_link_id)
     progress = progress_of(db, snapshot.now)
-    behind = progress.behind if progress and progress.behind > FEW_BLOCKS else 0
+    behind = 0
+    if progress and progress.behind > FEW_BLOCKS:
+        behind = progress.behind
     return Notices(
         was_undone=bool(attention and attention.reason == "reorganised"),
         has_vanished=snapshot.has_vanished,
@@ -179,7 +188,7 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
 
 
 def status_of(snapshot: Snapshot) -> dict[str, Any]:
-    """All that /pay/{invoice}/status answers; `missing_sats` may be less than can be sent."""
+    """The answer of /pay/{invoice}/status. Its `missing_sats` may be too little to be sent."""
     row = snapshot.row
     return {
         "status": row.status,

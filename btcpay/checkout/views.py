@@ -1,4 +1,4 @@
-"""The hosted pages: an invoice's checkout and its status, a payment link's page, their files."""
+"""The hosted pages: an invoice's checkout and status, a payment link's page, and their files."""
 
 import re
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ from btcpay.checkout.link_order import redirect_to_invoice, still_to_pay
 from btcpay.checkout.link_page import (
     GONE,
     LinkCookie,
+    LinkPage,
     LinkRefused,
-    OfLink,
     answers,
     link_values,
     rate_of,
@@ -44,7 +44,7 @@ from storage.queries.payments import MAX_SHOWN
 
 
 def blueprint(service: Service) -> Blueprint:
-    """/pay and /link, and the files that their pages need."""
+    """Serves /pay and /link, and the files that their pages need."""
     checkout = Checkout(service)
     views: list[tuple[str, str, View]] = [
         ("GET", "/", checkout.show_root),
@@ -60,18 +60,18 @@ def blueprint(service: Service) -> Blueprint:
         ("GET", "/accent/<name>", checkout.show_accent),
         ("GET", "/assets/<name>", checkout.show_asset),
     ]
-    made = checkout.pages.blueprint("checkout", __name__, views, counted)
-    made.record_once(lambda state: languages.install(state.app))
-    return made
+    blueprint = checkout.pages.blueprint("checkout", __name__, views, windows)
+    blueprint.record_once(lambda state: languages.install(state.app))
+    return blueprint
 
 
-def counted(service: Service) -> WindowKeys:
-    """A visit counts for its invoice and for the visitor; files are free."""
-    looked_at = (request.view_args or {}).get("id")
-    if looked_at is None:
+def windows(service: Service) -> WindowKeys:
+    """The windows of the visitor and of the visitor's looks at one invoice; files have none."""
+    id = (request.view_args or {}).get("id")
+    if id is None:
         return
-    if is_id("inv", looked_at):
-        yield LOOKS, f"{visitor_key(service) or ''} {looked_at}"
+    if is_id("inv", id):
+        yield LOOKS, f"{visitor_key(service) or ''} {id}"
     yield from visit_windows(service)
 
 
@@ -82,17 +82,16 @@ class Checkout:
         self._cookie = LinkCookie(service.db, service.settings)
 
     def show_root(self) -> Response:
-        """A browser gets the name of the one merchant, if there is one; a program gets 404."""
+        """Shows a browser the name of the only merchant, if there is one; programs get 404."""
         if "text/html" not in request.headers.get("Accept", ""):
             return error_response(NotFound("there is nothing at this path"))
         return self.pages.page("root.html", brand=self.pages.only_brand())
 
     def show_invoice(self, id: str, wrong: str | None = None) -> Response:
-        """`wrong`: what was typed as the address for the receipt, and is none."""
+        """The page of an invoice. `wrong`: the text that was refused as an e-mail address."""
         snapshot = snapshot_of(self.service, id)
         brand = self.pages.brand(snapshot.row.merchant_id)
         page = invoice_values(snapshot, brand, notices_of(self.service, snapshot))
-        press = new_form_id() if page["link_id"] else None
         frames = (
             part.frame_of(self.service.db, snapshot.row)
             for part in hooks.of(hooks.InvoiceFrame)
@@ -100,22 +99,23 @@ class Checkout:
         frame = next(filter(None, frames), None)
         asks = emails.may_ask(self.service.settings, snapshot.row, snapshot.now)
         done = request.args.get("done")
-        status = 200 if wrong is None else 400
-        asked = {
+        values = {
+            "page": page,
+            "press": new_form_id() if page["link_id"] else None,
+            "frame": frame,
             "asks_address": asks,
             "wrong": wrong,
             "is_mailed": done == "mailed" and not asks,
         }
-        values = {"page": page, "press": press, "frame": frame} | asked
-        shown = self.pages.page("invoice.html", status, brand, **values)
+        status = 200 if wrong is None else 400
+        response = self.pages.page("invoice.html", status, brand, **values)
         if frame:
-            shown.headers["Content-Security-Policy"] = self.pages.policy(
-                framed_by=frame["origin"]
-            )
-        # Only a POST shows again what was typed.
+            policy = self.pages.policy(framed_by=frame["origin"])
+            response.headers["Content-Security-Policy"] = policy
+        # Only the answer to a POST contains what was typed, so only a GET may be compressed.
         if request.method == "GET":
-            return render.compress(shown)
-        return shown
+            return render.compress(response)
+        return response
 
     def mail_receipt(self, id: str) -> Response:
         """Has the receipt mailed to the typed address, if none has been given yet."""
@@ -138,10 +138,17 @@ class Checkout:
         """The page of the proof, with the documents from which the script proves it again."""
         snapshot = snapshot_of(self.service, id)
         network = self.service.settings.network
-        shown = {"proofs": proofs_of(self.service, snapshot), "most": MAX_SHOWN}
-        shown |= {"id": id, "address": snapshot.row.deposit_address}
         brand = self.pages.brand(snapshot.row.merchant_id)
-        return self.pages.page("proof.html", 200, brand, network=network, **shown)
+        return self.pages.page(
+            "proof.html",
+            200,
+            brand,
+            network=network,
+            proofs=proofs_of(self.service, snapshot),
+            most=MAX_SHOWN,
+            id=id,
+            address=snapshot.row.deposit_address,
+        )
 
     def show_proof_file(self, id: str) -> Response:
         """The proof's documents, in the format that `blocktill verify-proof` reads."""
@@ -149,32 +156,32 @@ class Checkout:
         return json_response([proof["document"] for proof in proofs])
 
     def show_link(self, id: str) -> Response:
-        """A payment link's page; `?amount=` proposes one. A GET writes nothing."""
+        """A payment link's page; `?amount=` proposes an amount. Nothing is written."""
         link = self._link(id)
         amount = request.args.get("amount", "")
-        is_one = is_amount(amount, link.currency)
-        return self._link_page(link, typed={"amount": amount} if is_one else None)
+        if not is_amount(amount, link.currency):
+            return self._link_page(link)
+        return self._link_page(link, typed={"amount": amount})
 
     def pay_link(self, id: str) -> Response:
-        """Leads to the invoice to pay (303), or shows the form again with what is wrong."""
+        """Redirects to the invoice to pay (303), or shows the form again with what is wrong."""
         link = self._link(id)
         fields = read_form()
         typed, wrong = answers(link, fields)
         columns = {f"customer_{name}": text or None for name, text in typed.items()}
         typed["amount"] = fields.get("amount", "")
+        if wrong:
+            return self._link_page(link, LinkRefused(400, wrong=wrong), typed)
+        page = LinkPage(link, columns)
         try:
-            if wrong:
-                raise LinkRefused(400, wrong=wrong)
-            return redirect_to_invoice(
-                self.service, self._cookie, OfLink(link, columns), fields
-            )
+            return redirect_to_invoice(self.service, self._cookie, page, fields)
         except (InvalidRequest, PriceUnavailable) as error:
-            is_typed = link.amount_mode == "flexible" and isinstance(
-                error, InvalidRequest
-            )
-            wrong = {"amount": error_message(error)} if is_typed else {}
-            why = LinkRefused(STATUS[error.code], error_message(error), wrong)
-            return self._link_page(link, why, typed)
+            message = error_message(error)
+            refused = LinkRefused(STATUS[error.code], message)
+            is_invalid = isinstance(error, InvalidRequest)
+            if is_invalid and link.amount_mode == "flexible":
+                refused.wrong = {"amount": message}
+            return self._link_page(link, refused, typed)
         except LinkRefused as refused:
             return self._link_page(link, refused, typed)
 
@@ -184,14 +191,15 @@ class Checkout:
 
     def show_logo(self, sha256: str) -> Response:
         """A merchant's logo, with the media type that was found when it was stored."""
-        known = re.fullmatch("[0-9a-f]{64}", sha256)
-        row = self.service.db.row(merchants.LOGO, logo_sha256=sha256) if known else None
+        row = None
+        if re.fullmatch("[0-9a-f]{64}", sha256):
+            row = self.service.db.row(merchants.LOGO, logo_sha256=sha256)
         if row is None:
             raise NotFound("there is no such logo")
         return cached_file(row.logo or b"", row.logo_type or "")
 
     def show_accent(self, name: str) -> Response:
-        """The style that gives the button its colour: `2563eb.css`. A pure function of the name."""
+        """The style sheet that gives the button the colour in its name, such as `2563eb.css`."""
         accent = f"#{name.removesuffix('.css')}"
         if not re.fullmatch(r"[0-9a-f]{6}\.css", name):
             raise NotFound("there is no such colour")
@@ -199,21 +207,23 @@ class Checkout:
         return cached_file(f":root{{{colours}}}\n", "text/css")
 
     def show_asset(self, name: str) -> Response:
-        """Style sheet, script or icon, compressed for a browser that accepts it."""
-        found = find_asset(name)
-        if found is None:
+        """A style sheet, script or icon, compressed for a browser that accepts it."""
+        match = find_asset(name)
+        if match is None:
             raise NotFound("there is no such file")
-        asset, is_current = found
-        gzipped = request.accept_encodings.quality("gzip") > 0
-        content = asset.gzipped if gzipped else asset.content
-        response = cached_file(content, asset.media_type, is_current)
-        response.headers["Vary"] = "Accept-Encoding"
-        if gzipped:
+        asset, is_current = match
+        if request.accept_encodings.quality("gzip") > 0:
+            response = cached_file(asset.gzipped, asset.media_type, is_current)
             response.headers["Content-Encoding"] = "gzip"
+        else:
+            response = cached_file(asset.content, asset.media_type, is_current)
+        response.headers["Vary"] = "Accept-Encoding"
         return response
 
     def _link(self, id: str) -> links.LinkToPay:
-        row = self.service.db.row(links.TO_PAY, id=id) if is_id("lnk", id) else None
+        row = None
+        if is_id("lnk", id):
+            row = self.service.db.row(links.TO_PAY, id=id)
         if row is None:
             raise NotFound("there is no such payment link")
         return row
@@ -226,11 +236,20 @@ class Checkout:
     ) -> Response:
         brand = self.pages.brand(link.merchant_id)
         last_id = self._cookie.last_invoice_id(link.id)
-        unpaid = still_to_pay(self.service, OfLink(link), last_id) if last_id else None
+        unpaid = None
+        if last_id:
+            unpaid = still_to_pay(self.service, LinkPage(link), last_id)
         values = link_values(link, refused, typed or {}, unpaid)
-        status = refused.status if refused else 200 if values["active"] else GONE
-        values |= {"press": new_form_id(), "root": self.service.settings.base_url}
-        values["raised"] = sum_raised(self.service.db, link) if link.goal else None
+        values["press"] = new_form_id()
+        values["root"] = self.service.settings.base_url
+        values["raised"] = None
+        if link.goal:
+            values["raised"] = sum_raised(self.service.db, link)
+        status = 200
+        if refused:
+            status = refused.status
+        elif not values["active"]:
+            status = GONE
         page = self.pages.page("link.html", status, brand, **values)
         if refused and refused.retry_after_s:
             page.headers["Retry-After"] = str(refused.retry_after_s)

@@ -9,6 +9,7 @@ from flask import Response
 from btcpay import hooks
 from btcpay.health.state import state_in_row
 from btcpay.merchants.merchants import MARGIN, USUAL_GAP_LIMIT, gap_of
+from btcpay.parts.merchant_pages import today
 from btcpay.parts.merchant_pages.queries import WANTING
 from btcpay.parts.merchant_pages.sales_report import amounts, sales_reports
 from btcpay.parts.merchant_pages.visit import Visit
@@ -17,7 +18,6 @@ from btcpay.values.times import date_of, day_of, from_ms, to_ms
 from storage.database import Values
 from storage.queries import payments
 from storage.queries.invoices import LATELY
-from storage.queries.lists import today
 from storage.queries.sessions import Session
 from storage.queries.totals import days
 from storage.statement import as_dict, shaped
