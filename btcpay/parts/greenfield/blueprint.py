@@ -1,4 +1,4 @@
-"""The interface of plug-ins: its paths and their views, its admission, the form of errors."""
+"""The interface of plug-ins: its paths and views, who may use them, and the form of errors."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -64,32 +64,31 @@ for _part in hooks.of(hooks.PlugInOperations):
 
 
 def blueprint(service: Service) -> Blueprint | None:
-    """The interface and its pages, unless the settings have it off."""
+    """The interface and its pages; None if the settings turn it off."""
     if not service.settings.greenfield:
         return None
-    whole = Blueprint("greenfield", __name__, template_folder="templates")
-    whole.register_blueprint(plug_ins(service))
-    whole.register_blueprint(shop_pages(service))
-    return whole
+    part = Blueprint("greenfield", __name__, template_folder="templates")
+    part.register_blueprint(operations(service))
+    part.register_blueprint(shop_pages(service))
+    return part
 
 
-def plug_ins(service: Service) -> Blueprint:
-    """The operations; anything else below their roots is refused in a form that plug-ins read."""
-    made = Blueprint("interface", __name__, url_prefix=ROOT)
+def operations(service: Service) -> Blueprint:
+    """The operations. What else lies below their roots is refused in a form that plug-ins read."""
+    blueprint = Blueprint("interface", __name__, url_prefix=ROOT)
     windows = caller_windows(SHOP_READS, SHOP_WRITES, ("POST", "PUT", "DELETE"))
-    made.before_request(
+    blueprint.before_request(
         guard(service, windows, lambda: key_of(service, ("bearer", "token")))
     )
-    made.before_request(_refuse_other_keys)
-    made.after_request(lambda response: add_window_headers(service, response))
-    made.register_error_handler(Exception, refusal)
+    blueprint.before_request(_refuse_other_keys)
+    blueprint.after_request(lambda response: add_window_headers(service, response))
+    blueprint.register_error_handler(Exception, error_answer)
     for (method, path), (permission, view) in OPERATIONS.items():
-        add_path(
-            made, path, _admitted(service, permission, view), f"{method} {path}", method
-        )
+        checked_view = _check_permission(service, permission, view)
+        add_path(blueprint, path, checked_view, f"{method} {path}", method)
     for root in ("/stores", "/server", "/api-keys", "/pull-payments"):
-        refuse_others(made, root, f"{root}/<rest:rest>")
-    return made
+        refuse_others(blueprint, root, f"{root}/<rest:rest>")
+    return blueprint
 
 
 def _refuse_other_keys() -> None:
@@ -97,10 +96,13 @@ def _refuse_other_keys() -> None:
         raise Forbidden("this API key belongs to no shop: `blocktill key issue --for`")
 
 
-def _admitted(service: Service, permission: str, view: View) -> View:
-    """A view that gets the rows named in the path, only of the key's own store."""
+def _check_permission(service: Service, permission: str, view: View) -> View:
+    """The view for a key with this permission; it gets the store and the rows that a path names.
 
-    def answered(store: str | None = None, **ids: str) -> Response:
+    Each row belongs to the key's own store.
+    """
+
+    def respond(store: str | None = None, **ids: str) -> Response:
         if store is not None and store != g.caller.store_id:
             raise NotFound("there is no store with this id")
         if permission and permission not in g.caller.permissions.split():
@@ -109,38 +111,47 @@ def _admitted(service: Service, permission: str, view: View) -> View:
             )
         rows: list[Any] = [service.db.only(queries.BY_ID, id=g.caller.store_id)]
         for prefix, id in ids.items():
-            key = {"store_id": g.caller.store_id, "id": id}
-            row = service.db.row(NAMED[prefix], **key) if is_id(prefix, id) else None
-            if row is None:
-                raise NotFound("there is nothing with this id")
-            rows.append(row)
+            rows.append(_get_or_404(service, prefix, id))
         return json_response(view(service, *rows))
 
-    return answered
+    return respond
 
 
-def refusal(error: Exception) -> Response:
-    """Errors as plug-ins read them: one object in both shapes, or a list of fields."""
+def _get_or_404(service: Service, prefix: str, id: str) -> Any:
+    """The row of the caller's store with this id. Raises NotFound."""
+    row = None
+    if is_id(prefix, id):
+        row = service.db.row(NAMED[prefix], store_id=g.caller.store_id, id=id)
+    if row is None:
+        raise NotFound("there is nothing with this id")
+    return row
+
+
+def error_answer(error: Exception) -> Response:
+    """The error as plug-ins read it: one object in both shapes, or a list of fields."""
     if isinstance(error, ValidationError):
         return json_response(list(_mistakes(error.normalized_messages())), 422)
-    found = as_api_error(error)
-    if isinstance(found, MethodNotAllowed):  # plug-ins know 404 alone
-        found = NotFound("there is nothing at this path")
-    said = {"code": found.code, "message": str(found)}
-    response = error_response(found)
-    response.data = json_response(said | {"error": said}).data
+    api_error = as_api_error(error)
+    # Plug-ins know no 405.
+    if isinstance(api_error, MethodNotAllowed):
+        api_error = NotFound("there is nothing at this path")
+    message = {"code": api_error.code, "message": str(api_error)}
+    response = error_response(api_error)
+    response.data = json_response(message | {"error": message}).data
     return response
 
 
-def _mistakes(found: Any, *path: str) -> Iterator[dict[str, str]]:
-    if isinstance(found, dict):
-        for name, below in found.items():
-            yield from _mistakes(
-                below, *path, *([] if name == "_schema" else [str(name)])
-            )
-    else:
-        for message in found:
+def _mistakes(messages: Any, *path: str) -> Iterator[dict[str, str]]:
+    """Each message with the path of its field; `_schema` stands for the object itself."""
+    if not isinstance(messages, dict):
+        for message in messages:
             yield {"path": ".".join(path), "message": str(message)}
+        return
+    for name, below in messages.items():
+        below_path = path
+        if name != "_schema":
+            below_path = (*path, str(name))
+        yield from _mistakes(below, *below_path)
 
 
 HOOK = hooks.Pages(blueprint=blueprint)

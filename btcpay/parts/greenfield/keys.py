@@ -26,7 +26,9 @@ _EMPTY = "canmodifystoresettings"
 _REFUNDS = "cancreatenonapprovedpullpayments"
 GIVEN = f"{_ALL} {_EMPTY} {_REFUNDS}"
 # The permissions that each plug-in demands: exactly these, though others demand the contrary.
-PERMISSIONS = dict.fromkeys(("magento", "opencart"), _ALL) | {
+PERMISSIONS = {
+    "magento": _ALL,
+    "opencart": _ALL,
     "any": f"{_ALL} {_REFUNDS}",
     "woocommerce": f"{_ALL} {_REFUNDS}",
     "pretix": f"{_READ} {_WEBHOOKS}",
@@ -49,7 +51,9 @@ OFF = "plug-ins are answered by the sandbox, and elsewhere only with BLOCKTILL_G
 def origin_of(url: str) -> str:
     """Scheme, host and port of a web address. Raises CommandError for none."""
     parts = urlsplit(checked_url(url))
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    host = parts.hostname or ""
+    if ":" in host:
+        host = f"[{host}]"
     return f"{parts.scheme}://{host}:{parts.port or _PORTS[parts.scheme]}"
 
 
@@ -84,16 +88,24 @@ def issue(
     if plugin is None or shop is None or scope:
         raise click.UsageError("either --scope, or --for and --shop together")
     store_id = store_of(db, merchant_id, shop, now)
-    of_shop = (store_id, PERMISSIONS[plugin])
+    permissions = PERMISSIONS[plugin]
     issued = keys.issue(
-        db, settings.network, merchant_id, "write", plugin, now, *of_shop
+        db,
+        settings.network,
+        merchant_id,
+        "write",
+        plugin,
+        now,
+        store_id,
+        permissions,
     )
-    unhonoured = (
-        f"{_EMPTY} is there because its plug-in wants it: it changes nothing here"
-    )
-    hints = [unhonoured] * (_EMPTY in PERMISSIONS[plugin]) + [OFF] * (
-        not settings.greenfield
-    )
+    hints = []
+    if _EMPTY in permissions:
+        hints.append(
+            f"{_EMPTY} is there because its plug-in wants it: it changes nothing here"
+        )
+    if not settings.greenfield:
+        hints.append(OFF)
     return issued, {"base_url": settings.base_url, "store_id": store_id}, hints
 
 

@@ -21,8 +21,8 @@ PATH = "/api-keys/authorize"
 MAX_NAME_CHARACTERS = 100
 
 
-class Asked(NamedTuple):
-    """A plug-in's request for a key; `redirect` is where its form brings the key."""
+class KeyRequest(NamedTuple):
+    """A plug-in's request for a key; `redirect` is the URL to which the form sends the key."""
 
     redirect: str
     origin: str
@@ -32,44 +32,52 @@ class Asked(NamedTuple):
 
 def views(settings: Settings) -> list[tuple[str, str, View]]:
     """Method, path and view of each page in the merchant's area."""
-    paths = (
-        (PATH, f"{PATH}/") if settings.greenfield else ()
-    )  # Shopware's link has the slash
+    if not settings.greenfield:
+        return []
+    # Shopware's link has the slash.
     return [
-        each for path in paths for each in (("GET", path, ask), ("POST", path, allow))
+        ("GET", PATH, show_request),
+        ("POST", PATH, allow),
+        ("GET", f"{PATH}/", show_request),
+        ("POST", f"{PATH}/", allow),
     ]
 
 
-def ask(visit: Visit) -> Response:
+def show_request(visit: Visit) -> Response:
     """Shows the shop and the permissions; nothing is made yet."""
-    return visit.page("authorize.html", asked_for=_asked(visit), given=None)
+    return visit.page("authorize.html", asked_for=_read_request(visit), given=None)
 
 
 def allow(visit: Visit) -> Response:
-    """Makes the key of this press, and shows the form that brings it to the shop alone."""
-    asked = _asked(visit)
+    """Makes the key of this press, and shows the form that sends it to the shop alone."""
+    key_request = _read_request(visit)
     db = visit.service.db
     owner_id = visit.merchant_id
-    network = visit.service.settings.network
-    store_id = store_of(db, owner_id, asked.origin, visit.now)
-    key = ("write", asked.application, visit.now, store_id, " ".join(asked.permissions))
-    issued = keys.issue(db, network, owner_id, *key, characters=visit.form_secret())
-    if (
-        keys.caller_of(db, issued.secret, visit.now) is None
-    ):  # the key has since been revoked
-        return ask(visit)
-    given = [("apiKey", issued.secret), ("userId", f"merchant_{owner_id}")]
-    given += [
-        ("permissions[]", f"{OF_STORE}{one}:{store_id}") for one in asked.permissions
-    ]
-    response = visit.page("authorize.html", asked_for=asked, given=given)
-    response.headers["Content-Security-Policy"] = visit.pages.policy(
-        posts_to=asked.origin
+    store_id = store_of(db, owner_id, key_request.origin, visit.now)
+    issued = keys.issue(
+        db,
+        visit.service.settings.network,
+        owner_id,
+        "write",
+        key_request.application,
+        visit.now,
+        store_id,
+        " ".join(key_request.permissions),
+        characters=visit.form_secret(),
     )
+    # The key of this press may have been revoked since.
+    if keys.caller_of(db, issued.secret, visit.now) is None:
+        return show_request(visit)
+    form_fields = [("apiKey", issued.secret), ("userId", f"merchant_{owner_id}")]
+    for permission in key_request.permissions:
+        form_fields.append(("permissions[]", f"{OF_STORE}{permission}:{store_id}"))
+    response = visit.page("authorize.html", asked_for=key_request, given=form_fields)
+    policy = visit.pages.policy(posts_to=key_request.origin)
+    response.headers["Content-Security-Policy"] = policy
     return response
 
 
-def _asked(visit: Visit) -> Asked:
+def _read_request(visit: Visit) -> KeyRequest:
     """Raises InvalidRequest for anything that no shop would ask.
 
     A link sent to a merchant leads to no machine of this network, and nowhere in clear.
@@ -92,7 +100,7 @@ def _asked(visit: Visit) -> Asked:
         raise InvalidRequest(
             "the shop is on this machine's own network: `blocktill key issue --for`"
         )
-    return Asked(redirect, origin, permissions, application or origin)
+    return KeyRequest(redirect, origin, permissions, application or origin)
 
 
 HOOK = hooks.MerchantViews(views=views)

@@ -9,7 +9,7 @@ from orjson import Fragment
 
 from btcpay.invoices import create, manual, orders, quotes
 from btcpay.invoices.status import rules_for
-from btcpay.parts.greenfield import asked, queries
+from btcpay.parts.greenfield import bodies, new_order, queries
 from btcpay.settlement.decide import missing_sats
 from btcpay.settlement.values import Rules
 from btcpay.values.money import btc_shown, price_of
@@ -17,7 +17,7 @@ from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
 from schemas.any_case import load_filters
-from storage.models import Invoice
+from storage.models import Invoice, Output
 from storage.queries import blocks, invoices, payments
 from storage.statement import changed
 from storage.values import Values
@@ -28,39 +28,46 @@ MONITORED_S = 7 * 24 * 3600  # plug-ins want a number; in truth the watch never 
 
 
 def create_order(service: Service, store: queries.OfMerchant) -> Json:
-    """An invoice for what the shop asks, at the price of a bitcoin in the order's own currency."""
+    """Makes the order's invoice, at the price of a bitcoin in the order's own currency."""
     db = service.db
     settings = service.settings
-    wanted, metadata = asked.body_of(asked.NewOrder())
-    order = asked.order_of(store, wanted, metadata, settings.link_invoice_expiry_min)
-    quote = asked.checked("amount", quotes.quote, service.prices, service.now(), order)
+    fields, metadata = bodies.read_fields(bodies.NewOrder())
+    usual_min = settings.link_invoice_expiry_min
+    order = new_order.order_of(store, fields, metadata, usual_min)
+    quote = bodies.check_field(
+        "amount", quotes.quote, service.prices, service.now(), order
+    )
     with db.write():
-        made = create.new_invoice(db, settings.network, service.now(), quote)
-    return get_order(service, store, db.only(invoices.WHOLE, id=made.id))
+        invoice = create.new_invoice(db, settings.network, service.now(), quote)
+    return get_order(service, store, db.only(invoices.WHOLE, id=invoice.id))
 
 
 def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
-    """The newest orders with these numbers and statuses that are not archived."""
-    wanted = load_filters(asked.Wanted(), request.args.items(multi=True))
+    """The newest orders that are not archived, with the numbers and statuses of the query."""
+    filters = load_filters(bodies.OrderFilters(), request.args.items(multi=True))
     db = service.db
     tolerance = service.settings.underpayment_tolerance_percent
     query = queries.ORDERS
-    more = Values(store_id=store.id, tolerance_percent=str(tolerance))
-    more["texts"] = blocks.given(wanted["status"])
-    if "orderId" in wanted:
+    values = Values(store_id=store.id, tolerance_percent=str(tolerance))
+    values["texts"] = blocks.given(filters["status"])
+    if "orderId" in filters:
         query = queries.ORDERS_OF_NUMBERS
-        numbers = [number[: asked.MAX_NUMBER] for number in wanted["orderId"]]
-        more["numbers"] = blocks.given(numbers)
-    more["limit"], more["offset"] = min(wanted["take"], MOST_LISTED), wanted["skip"]
-    return [get_order(service, store, row) for row in db.rows(query, **more)]
+        numbers = [number[: new_order.MAX_NUMBER] for number in filters["orderId"]]
+        values["numbers"] = blocks.given(numbers)
+    values["limit"] = min(filters["take"], MOST_LISTED)
+    values["offset"] = filters["skip"]
+    return [get_order(service, store, row) for row in db.rows(query, **values)]
 
 
 def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
     rules = rules_for(service.settings, order)
     sent = json.loads(order.shop_order or "{}")
-    status, additional = meaning_of(order, rules)
+    status, additional = plug_in_status(order, rules)
     expires_at = order.expires_at or 0  # a shop's order always has one
     expires_s = expires_at // 1000
+    marks = []
+    if order.status == InvoiceStatus.OPEN:
+        marks.append("Invalid")
     return {
         "id": order.id,
         "storeId": store.id,
@@ -73,13 +80,11 @@ def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Js
         "monitoringExpiration": expires_s + MONITORED_S,
         "status": status,
         "additionalStatus": additional,
-        "availableStatusesForManualMarking": ["Invalid"]
-        if order.status == InvoiceStatus.OPEN
-        else [],
+        "availableStatusesForManualMarking": marks,
         "archived": order.archived_at is not None,
         "metadata": Fragment(order.metadata or "{}"),
         "checkout": {
-            "speedPolicy": asked.SPEED_NAMES.get(rules.confirmations, "LowSpeed"),
+            "speedPolicy": bodies.SPEED_NAMES.get(rules.confirmations, "LowSpeed"),
             "paymentMethods": ["BTC"],
             "defaultPaymentMethod": "BTC",
             "expirationMinutes": (expires_at - order.created_at) // 60_000,
@@ -92,41 +97,49 @@ def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Js
     }
 
 
-def meaning_of(row: Invoice, rules: Rules) -> tuple[str, str]:
-    """Greenfield's status and additional status.
+def plug_in_status(row: Invoice, rules: Rules) -> tuple[str, str]:
+    """Greenfield's status and additional status of an order.
 
     PaidLate means that the confirmed money is enough: OpenCart then completes the order.
     """
     received_sats = row.received_sats
-    beside_sats = row.beside_sats
+    all_sats = received_sats + row.beside_sats
     status = row.status
     amount_sats = row.amount_sats
     percent = rules.tolerance_percent
     if status == InvoiceStatus.CANCELED:
         return "Invalid", "Marked"
     if status == InvoiceStatus.EXPIRED:
-        if not missing_sats(status, amount_sats, beside_sats, percent):
+        if not missing_sats(status, amount_sats, row.beside_sats, percent):
             return "Expired", "PaidLate"
-        return "Expired", "PaidPartial" if received_sats or beside_sats else "None"
+        return "Expired", _detail("PaidPartial", all_sats > 0)
     if status == InvoiceStatus.PAID:
-        over = "PaidOver" if received_sats + beside_sats > amount_sats else "None"
-        return "Settled", "Marked" if row.settled_reason else over
+        if row.settled_reason:
+            return "Settled", "Marked"
+        return "Settled", _detail("PaidOver", all_sats > amount_sats)
     if missing_sats(status, amount_sats, received_sats, percent):
-        return "New", "PaidPartial" if received_sats else "None"
-    return "Processing", "PaidOver" if received_sats > amount_sats else "None"
+        return "New", _detail("PaidPartial", received_sats > 0)
+    return "Processing", _detail("PaidOver", received_sats > amount_sats)
+
+
+def _detail(name: str, applies: bool) -> str:
+    """The additional status; None is a word there."""
+    return name if applies else "None"
 
 
 def set_metadata(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
     """Replaces the metadata and the order's number, which is part of them."""
-    said, metadata = asked.body_of(asked.NewMetadata())
-    anew: Values = {
-        "metadata": metadata,
-        "order_id": asked.order_id_of(said["metadata"]),
-    }
+    fields, metadata = bodies.read_fields(bodies.NewMetadata())
+    order_id = new_order.order_id_of(fields["metadata"])
     service.db.run(
-        queries.SET_METADATA, **anew | {"store_id": store.id, "id": order.id}
+        queries.SET_METADATA,
+        store_id=store.id,
+        id=order.id,
+        metadata=metadata,
+        order_id=order_id,
     )
-    return get_order(service, store, changed(order, **anew))
+    order = changed(order, metadata=metadata, order_id=order_id)
+    return get_order(service, store, order)
 
 
 def archive_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
@@ -137,16 +150,21 @@ def archive_order(service: Service, store: queries.OfMerchant, order: Invoice) -
 
 
 def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
-    """Invalid cancels, by the rules of a cancellation. Settled needs a human, so it is refused."""
+    """Cancels an order that is marked Invalid. Settled needs a human, so it is refused."""
     db = service.db
-    said, _ = asked.body_of(asked.Mark())
-    if said["status"] == "Settled":
-        only = "only the merchant accepts what came: `blocktill invoice settle`"
-        raise ValidationError(only, "status")
-    at = service.now()
-    by = "by the shop"
-    asked.checked(
-        "status", manual.cancel, db, service.settings, order.id, at, False, by
+    fields, _ = bodies.read_fields(bodies.Mark())
+    if fields["status"] == "Settled":
+        message = "only the merchant accepts what came: `blocktill invoice settle`"
+        raise ValidationError(message, "status")
+    bodies.check_field(
+        "status",
+        manual.cancel,
+        db,
+        service.settings,
+        order.id,
+        service.now(),
+        False,
+        "by the shop",
     )
     return get_order(service, store, db.only(invoices.WHOLE, id=order.id))
 
@@ -154,16 +172,17 @@ def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> J
 def order_methods(
     service: Service, store: queries.OfMerchant, order: Invoice
 ) -> list[Json]:
+    """The order's only payment method, with its address, its sums and its payments."""
     percent = rules_for(service.settings, order).tolerance_percent
     outputs = service.db.rows(payments.ALIVE, invoice_id=order.id)
     came = btc_shown(sum(output.amount_sats for output in outputs))
     due = btc_shown(
         missing_sats(order.status, order.amount_sats, order.received_sats, percent)
     )
-    is_in_btc = json.loads(order.shop_order or "{}")["currency"] in (
-        orders.BTC,
-        asked.SATS,
-    )
+    shop_order = json.loads(order.shop_order or "{}")
+    rate = str(price_of(order))
+    if shop_order["currency"] in (orders.BTC, new_order.SATS):
+        rate = "1"
     address = order.deposit_address
     method = {
         "paymentMethod": "BTC",
@@ -173,23 +192,24 @@ def order_methods(
         "activated": True,
         "destination": address,
         "paymentLink": f"bitcoin:{address}?amount={due}",
-        "rate": "1" if is_in_btc else str(price_of(order)),
+        "rate": rate,
         "amount": btc_shown(order.amount_sats),
         "due": due,
         "totalPaid": came,
         "paymentMethodPaid": came,
         "networkFee": "0",
-        "payments": [
-            {
-                "id": f"{output.txid}-{output.vout}",
-                "receivedDate": output.first_seen_at // 1000,
-                "value": btc_shown(output.amount_sats),
-                "fee": "0",
-                "status": "Settled" if output.payment_id else "Processing",
-                "destination": address,
-            }
-            for output in outputs
-        ],
+        "payments": [_payment(output, address) for output in outputs],
         "additionalData": {},
     }
     return [method]
+
+
+def _payment(output: Output, address: str) -> Json:
+    return {
+        "id": f"{output.txid}-{output.vout}",
+        "receivedDate": output.first_seen_at // 1000,
+        "value": btc_shown(output.amount_sats),
+        "fee": "0",
+        "status": "Settled" if output.payment_id else "Processing",
+        "destination": address,
+    }

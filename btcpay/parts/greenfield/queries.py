@@ -29,8 +29,8 @@ BY_ID = shaped(
 _OWN = same(Invoice.store_id)
 _THIS = _OWN & same(Invoice.id)
 ORDER = Invoice.select().where(_THIS)
-# Greenfield's status as the columns have it; `orders.meaning_of` says the same of a row. An open
-# order is New or Processing by what has come, less the tolerance: the smaller of shop and service.
+# Greenfield's status in SQL; `orders.plug_in_status` decides the same of a row. An open order is
+# New or Processing by what has come, with the smaller tolerance of shop and service.
 THEIRS = {
     InvoiceStatus.PAID: "Settled",
     InvoiceStatus.EXPIRED: "Expired",

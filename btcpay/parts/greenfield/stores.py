@@ -10,7 +10,7 @@ from btcpay import __version__
 from btcpay.health.state import state_in
 from btcpay.invoices.quotes import live_price
 from btcpay.notify.receivers import require_room, webhook_url
-from btcpay.parts.greenfield import asked, queries
+from btcpay.parts.greenfield import bodies, queries
 from btcpay.parts.greenfield.keys import OF_STORE, own_url
 from btcpay.parts.greenfield.orders import MONITORED_S, Json
 from btcpay.parts.greenfield.transport import NAME, WEBHOOKS
@@ -40,7 +40,9 @@ def server_info(service: Service, store: queries.OfMerchant) -> Json:
     """The version that is spoken; `fullySynched` as long as payments are found, as in `/readyz`."""
     state = state_in(service.db, service.settings, service.now())
     is_found = state.payments == GREEN
-    height = state.progress.height if state.progress else 0
+    height = 0
+    if state.progress:
+        height = state.progress.height
     bitcoin = {
         "paymentMethodId": "BTC-CHAIN",
         "cryptoCode": "BTC",
@@ -79,7 +81,7 @@ def one_store(service: Service, store: queries.OfMerchant) -> Json:
         "defaultCurrency": store.currency,
         "invoiceExpiration": settings.link_invoice_expiry_min * 60,
         "monitoringExpiration": MONITORED_S,
-        "speedPolicy": asked.SPEED_NAMES.get(confirmations, "LowSpeed"),
+        "speedPolicy": bodies.SPEED_NAMES.get(confirmations, "LowSpeed"),
         "paymentTolerance": Fragment(str(settings.underpayment_tolerance_percent)),
         "archived": False,
     }
@@ -87,7 +89,7 @@ def one_store(service: Service, store: queries.OfMerchant) -> Json:
 
 def rates(service: Service, store: queries.OfMerchant) -> list[Json]:
     """The price of a bitcoin in each pair; where none is known, the reason in its place."""
-    wanted = load_filters(asked.Pairs(), request.args.items(multi=True))
+    wanted = load_filters(bodies.RateFilters(), request.args.items(multi=True))
     pairs = wanted.get("currencyPair") or [f"BTC_{store.currency}"]
     return [_rate(service, store, pair) for pair in pairs]
 
@@ -111,7 +113,9 @@ def list_webhooks(service: Service, store: queries.OfMerchant) -> list[Json]:
 
 def get_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
     """A webhook without its secret, which is shown once; failed deliveries are always repeated."""
-    types = json.loads(hook.kinds) if hook.kinds else []
+    types = []
+    if hook.kinds:
+        types = json.loads(hook.kinds)
     return {
         "id": hook.id,
         "enabled": hook.disabled_at is None,
@@ -123,12 +127,12 @@ def get_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> 
 
 def add_webhook(service: Service, store: queries.OfMerchant) -> Json:
     """The same URL again replaces what was there: plug-ins register anew at each save."""
-    row = _put(service, store, None)
+    row = _store_webhook(service, store, None)
     return get_webhook(service, store, row) | {"secret": row.secret}
 
 
 def change_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
-    return get_webhook(service, store, _put(service, store, hook))
+    return get_webhook(service, store, _store_webhook(service, store, hook))
 
 
 def remove_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
@@ -137,31 +141,37 @@ def remove_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) 
     return {}
 
 
-def _put(
+def _store_webhook(
     service: Service, store: queries.OfMerchant, hook: Receiver | None
 ) -> Receiver:
     """Stores the webhook in place of `hook`, or of one with the same URL, or as a new one."""
-    sent, _ = asked.body_of(asked.NewWebhook())
-    url = sent["url"]
-    events = sent["authorizedEvents"]
-    url = asked.checked("url", webhook_url, url, service.settings.network)
-    asked.checked("url", own_url, url, store.shop_url)
-    wanted = {name.lower() for name in events.get("specificEvents", ())}
-    types = [name for name in WEBHOOKS.split() if name.lower() in wanted]
-    now = to_ms(service.now())
-    secret = hook and hook.secret
+    fields, _ = bodies.read_fields(bodies.NewWebhook())
+    url = bodies.check_field(
+        "url", webhook_url, fields["url"], service.settings.network
+    )
+    bodies.check_field("url", own_url, url, store.shop_url)
+    now_ms = to_ms(service.now())
+    disabled_at = None
+    disabled_reason = None
+    if not fields["enabled"]:
+        disabled_at = now_ms
+        disabled_reason = "its plug-in has switched it off"
+    secret = fields.get("secret")
+    if not secret and hook:
+        secret = hook.secret
     with service.db.write():
         service.db.only(merchants.LOCKED, id=store.merchant_id)
-        known = service.db.rows(queries.WEBHOOKS, store_id=store.id)
-        same = next((row for row in known if row.url == url), None)
-        if (
-            hook and same and same.id != hook.id
-        ):  # another webhook with that URL makes way
-            service.db.run(receivers.REMOVE, id=same.id)
-        found = hook or same
-        id = found.id if found else new_id("whk")
-        if not found:
-            asked.checked("url", require_room, service.db, store.merchant_id)
+        rows = service.db.rows(queries.WEBHOOKS, store_id=store.id)
+        with_url = next((row for row in rows if row.url == url), None)
+        # Another webhook with that URL makes way.
+        if hook and with_url and with_url.id != hook.id:
+            service.db.run(receivers.REMOVE, id=with_url.id)
+        replaced = hook or with_url
+        if replaced:
+            id = replaced.id
+        else:
+            id = new_id("whk")
+            bodies.check_field("url", require_room, service.db, store.merchant_id)
         service.db.run(
             queries.PUT_WEBHOOK,
             id=id,
@@ -169,12 +179,19 @@ def _put(
             store_id=store.id,
             transport=NAME,
             url=url,
-            kinds=None if events["everything"] else json.dumps(types),
-            secret=sent.get("secret") or secret or random_base62(SECRET_CHARACTERS),
-            created_at=now,
-            disabled_at=None if sent["enabled"] else now,
-            disabled_reason=None
-            if sent["enabled"]
-            else "its plug-in has switched it off",
+            kinds=_kinds(fields["authorizedEvents"]),
+            secret=secret or random_base62(SECRET_CHARACTERS),
+            created_at=now_ms,
+            disabled_at=disabled_at,
+            disabled_reason=disabled_reason,
         )
         return service.db.only(receivers.BY_ID, id=id)
+
+
+def _kinds(events: Json) -> str | None:
+    """The names of the webhooks that are sent, as JSON; None for all of them."""
+    if events["everything"]:
+        return None
+    names = {name.lower() for name in events.get("specificEvents", ())}
+    kinds = [name for name in WEBHOOKS.split() if name.lower() in names]
+    return json.dumps(kinds)

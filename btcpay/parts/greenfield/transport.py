@@ -29,7 +29,7 @@ WEBHOOKS = (
     "InvoiceCreated InvoiceReceivedPayment InvoiceProcessing InvoicePaymentSettled"
     " InvoiceSettled InvoiceExpired InvoiceInvalid"
 )
-Said = list[tuple[str, dict[str, Any]]]
+Webhooks = list[tuple[str, dict[str, Any]]]
 
 
 class Greenfield(Transport):
@@ -54,7 +54,9 @@ class Greenfield(Transport):
             queries.ORDER, store_id=receiver.store_id, id=row.invoice_id or ""
         )
         place, _, webhook = row.about.removeprefix(f"{row.id} ").partition(" ")
-        state = state_of(row) if row.state is not None else {}
+        state: Mapping[str, Any] = {}
+        if row.state is not None:
+            state = state_of(row)
         content = {
             "deliveryId": f"{row.id}.{place}.{row.attempts + 1}",
             "webhookId": receiver.id,
@@ -85,41 +87,51 @@ class Greenfield(Transport):
         return post(session, receiver.url or "", timeout_s, body, headers)
 
 
-def webhooks_of(kind: Kind, state: Mapping[str, Any], invoice: Invoice | None) -> Said:
+def webhooks_of(
+    kind: Kind, state: Mapping[str, Any], invoice: Invoice | None
+) -> Webhooks:
     """The webhooks of an event in order, each with its own fields.
 
     The choice follows only from `state`, as publish() stores it; `invoice` is the current row.
     """
     status = state.get("status")
     came_sats = state.get("received_sats", 0)
-    paid_sats = came_sats + (
-        state.get("beside_sats", 0) if status == InvoiceStatus.PAID else 0
-    )
-    over = {"overPaid": paid_sats > (invoice.amount_sats if invoice else 0)}
-    by_hand = {"manuallyMarked": bool(invoice and invoice.settled_reason)}
+    paid_sats = came_sats
+    if status == InvoiceStatus.PAID:
+        paid_sats += state.get("beside_sats", 0)
+    amount_sats = 0
+    is_marked = False
+    if invoice:
+        amount_sats = invoice.amount_sats
+        is_marked = bool(invoice.settled_reason)
+    over = {"overPaid": paid_sats > amount_sats}
     payment = {
         "afterExpiration": status in (InvoiceStatus.EXPIRED, InvoiceStatus.CANCELED),
         "paymentMethod": "BTC",
         "paymentMethodId": "BTC-CHAIN",
     }
     is_whole = status == InvoiceStatus.OPEN and state.get("missing_sats") == 0
-    seen: Said = [
-        ("InvoiceReceivedPayment", payment),
-        *([("InvoiceProcessing", over)] * is_whole),
-    ]
-    first: Said = seen if state.get("is_first_seen") else []
-    said: dict[Kind, Said] = {
+    payment_seen: Webhooks = [("InvoiceReceivedPayment", payment)]
+    if is_whole:
+        payment_seen.append(("InvoiceProcessing", over))
+    payment_received: Webhooks = []
+    if state.get("is_first_seen"):
+        payment_received += payment_seen
+    payment_received.append(("InvoicePaymentSettled", payment))
+    webhooks: dict[Kind, Webhooks] = {
         EventKind.INVOICE_CREATED: [("InvoiceCreated", {})],
-        EventKind.INVOICE_PAYMENT_SEEN: seen,
-        EventKind.PAYMENT_RECEIVED: [*first, ("InvoicePaymentSettled", payment)],
-        EventKind.INVOICE_PAID: [("InvoiceSettled", over | by_hand)],
+        EventKind.INVOICE_PAYMENT_SEEN: payment_seen,
+        EventKind.PAYMENT_RECEIVED: payment_received,
+        EventKind.INVOICE_PAID: [
+            ("InvoiceSettled", over | {"manuallyMarked": is_marked})
+        ],
         EventKind.INVOICE_EXPIRED: [
             ("InvoiceExpired", {"partiallyPaid": came_sats > 0})
         ],
         EventKind.INVOICE_CANCELED: [("InvoiceInvalid", {"manuallyMarked": True})],
         EventKind.INVOICE_REOPENED: [("InvoiceInvalid", {"manuallyMarked": False})],
     }
-    return said.get(kind, [])
+    return webhooks.get(kind, [])
 
 
 def signature(secret: str, body: bytes) -> str:

@@ -12,9 +12,9 @@ import pytest
 from btcpay.invoices.emails import erase_emails
 from btcpay.invoices.status import rules_for
 from btcpay.merchants import keys
-from btcpay.parts.greenfield.asked import MAX_METADATA
+from btcpay.parts.greenfield.bodies import MAX_METADATA
 from btcpay.parts.greenfield.keys import own_url
-from btcpay.parts.greenfield.orders import MOST_LISTED, meaning_of
+from btcpay.parts.greenfield.orders import MOST_LISTED, plug_in_status
 from btcpay.parts.greenfield.queries import THEIRS
 from btcpay.settlement.decide import required_sats
 from btcpay.settlement.values import Rules
@@ -549,7 +549,7 @@ NOTHING = {
 # fmt: on
 def test_every_state_has_its_names(status, came, called):
     row = blank(Invoice, **NOTHING | {"status": status, "amount_sats": 1000} | came)
-    assert meaning_of(row, Rules(1, Decimal(5))) == called
+    assert plug_in_status(row, Rules(1, Decimal(5))) == called
     assert called[0] == THEIRS.get(status, called[0])
 
 

@@ -1,0 +1,130 @@
+"""The invoice that a shop's order asks for."""
+
+import json
+from collections.abc import Iterable
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+from urllib.parse import quote
+
+from marshmallow import ValidationError
+
+from btcpay.invoices.orders import BTC, Order
+from btcpay.merchants.branding import INVOICE
+from btcpay.parts.greenfield import queries
+from btcpay.parts.greenfield.bodies import SMALLEST, SPEEDS, check_field
+from btcpay.parts.greenfield.keys import own_url
+from btcpay.values.money import (
+    MAX_MONEY_BTC,
+    MAX_MONEY_SATS,
+    checked_currency,
+    rounded,
+    unit_of,
+)
+from btcpay.values.texts import MAX_CHARACTERS, one_line
+from schemas.any_case import value_of
+from schemas.requests import MAX_AMOUNT
+
+SATS = "SATS"
+# The most that can exist, and the smallest part of it.
+_IN_BITCOIN = {BTC: (MAX_MONEY_BTC, SMALLEST), SATS: (MAX_MONEY_SATS, Decimal(1))}
+# Payment methods, in small letters.
+BITCOIN = {"btc", "btc-chain", "btc-onchain", "btc_onchain"}
+# Characters of an order's number: an entry of an index of PostgreSQL has at most 2,704 bytes.
+MAX_NUMBER = 500
+_MAX_DESCRIPTION = 500
+_MAX_EMAIL = 320
+# Fields of the checkout that the order keeps for its page.
+_PAGE_FIELDS = ("redirectURL", "redirectAutomatically", "defaultLanguage")
+
+
+def order_id_of(metadata: dict[str, Any]) -> str | None:
+    """The order's number, cut after MAX_NUMBER characters; None if there is none."""
+    number = value_of(metadata, "orderId")
+    if "\0" in str(number):
+        raise ValidationError(
+            "holds U+0000, which PostgreSQL does not take", "metadata.orderId"
+        )
+    if isinstance(number, str | Decimal):
+        return str(number)[:MAX_NUMBER]
+    return None
+
+
+def order_of(
+    store: queries.OfMerchant,
+    fields: dict[str, Any],
+    metadata_text: str | None,
+    usual_min: int,
+) -> Order:
+    """The order of these fields. It ends after `usual_min` minutes unless the shop says when."""
+    code = str(fields.get("currency", store.currency)).upper()
+    currency, amount = _money(code, fields["amount"])
+    checkout = fields["checkout"]
+    metadata = fields["metadata"]
+    order_id = order_id_of(metadata)
+    return_url = _return_url(store, checkout, order_id)
+    _require_bitcoin(checkout.get("paymentMethods", ()))
+    shop_order = {"amount": f"{fields['amount']:f}", "currency": code}
+    for name in _PAGE_FIELDS:
+        if name in checkout:
+            shop_order[name] = checkout[name]
+    tolerance_percent = checkout.get("paymentTolerance")
+    if tolerance_percent is not None:
+        tolerance_percent = str(tolerance_percent)
+    details = {
+        "description": one_line(value_of(metadata, "itemDesc"), _MAX_DESCRIPTION),
+        "customer_email": _email(metadata),
+        "reference": one_line(order_id, MAX_CHARACTERS["reference"]),
+        "return_url": return_url,
+        "confirmations": SPEEDS.get(checkout.get("speedPolicy")),
+        "tolerance_percent": tolerance_percent,
+        "store_id": store.id,
+        "order_id": order_id,
+        "shop_order": json.dumps(shop_order),
+        "metadata": metadata_text,
+    }
+    life = timedelta(minutes=checkout.get("expirationMinutes", usual_min))
+    return Order(store.merchant_id, amount, life, details, currency)
+
+
+def _return_url(
+    store: queries.OfMerchant, checkout: dict[str, Any], order_id: str | None
+) -> str | None:
+    """The way back to the shop, with its placeholders filled; None if the shop names none."""
+    url = checkout.get("redirectURL", "").replace("{InvoiceId}", INVOICE)
+    url = url.replace("{OrderId}", quote(order_id or "", safe=""))
+    if not url:
+        return None
+    return check_field("checkout.redirectURL", own_url, url, store.shop_url) or None
+
+
+def _require_bitcoin(methods: Iterable[str]) -> None:
+    names = {method.lower() for method in methods}
+    if names and names.isdisjoint(BITCOIN):
+        raise ValidationError(
+            "only BTC on the chain is possible here", "checkout.paymentMethods"
+        )
+
+
+def _email(metadata: dict[str, Any]) -> str | None:
+    """The buyer's address if it is one line; None if it is not."""
+    email: str | None = value_of(metadata, "buyerEmail")
+    if one_line(email, _MAX_EMAIL) != email:
+        return None
+    return email
+
+
+def _money(code: str, amount: Decimal) -> tuple[str, Decimal]:
+    """The currency and the amount, in bitcoin if they are in satoshis."""
+    most, unit = _IN_BITCOIN.get(code, (MAX_AMOUNT, None))
+    if unit is None:
+        check_field("currency", checked_currency, code)
+        amount = rounded(amount, code)
+    elif amount % unit:
+        raise ValidationError("has a part of a satoshi", "amount")
+    if not 0 < amount <= most:
+        least = unit or unit_of(code)
+        raise ValidationError(f"is not from {least:f} to {most:,} {code}", "amount")
+    if code == SATS:
+        return (BTC, amount * SMALLEST)
+    return (code, amount)
