@@ -21,8 +21,8 @@ from btcpay.parts.merchant_pages.visit import (
     MAX_UPLOAD_BYTES,
     ROOT,
     Visit,
-    keep,
-    presented,
+    session_secret,
+    set_session_cookie,
 )
 from btcpay.values.errors import Forbidden, Unauthorized
 from btcpay.web.admission import (
@@ -114,12 +114,12 @@ def blueprint(service: Service) -> Blueprint | None:
     whole.register_error_handler(Exception, pages.error_page)
     whole.after_request(pages.add_security_headers)
     whole.after_request(_kept_apart)
-    whole.register_blueprint(_opened(service, pages))
+    whole.register_blueprint(_open_pages(service, pages))
     whole.register_blueprint(_inside(service, pages))
     return whole
 
 
-def _opened(service: Service, pages: Pages) -> Blueprint:
+def _open_pages(service: Service, pages: Pages) -> Blueprint:
     """The pages that anybody may ask for; not all lie below ROOT."""
     opened = Blueprint("open", __name__)
     login = LoginViews(service, pages)
@@ -154,21 +154,21 @@ def _inside(service: Service, pages: Pages) -> Blueprint:
         for view in part.views(service.settings)
     ]
     for method, path, view in views:
-        answered = partial(_answered, service, pages, view)
+        answered = partial(_respond, service, pages, view)
         add_path(inside, path, answered, f"{method} {path}", method)
     refuse_others(inside, *{path for _, path, _ in views}, f"{ROOT}/<rest:rest>")
     return inside
 
 
-def _answered(service: Service, pages: Pages, view: View, **values: str) -> Response:
+def _respond(service: Service, pages: Pages, view: View, **values: str) -> Response:
     """The view's answer; a form has to be of this session."""
-    secret = presented(service)
+    secret = session_secret(service)
     visit = Visit(service, pages, g.caller, secret, service.now())
     if request.method == "POST" and not visit.is_own_form():
         raise Forbidden("this form is not of this session")
     response = view(visit, **values)
     if request.method != "POST":
-        keep(service, response, secret)
+        set_session_cookie(service, response, secret)
     return response
 
 
@@ -176,7 +176,7 @@ def _session(service: Service) -> queries.Session:
     """The session of the browser; a form must come from this site. Raises Unauthorized."""
     if request.method == "POST":
         refuse_other_sites(service)
-    secret = presented(service)
+    secret = session_secret(service)
     now = service.now()
     session = None
     if secret:

@@ -1,7 +1,7 @@
 """One invoice with its whole story; invoices that need the merchant, and the decisions on them."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
@@ -134,19 +134,29 @@ def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
     own = visit.merchant_id
     db = visit.service.db
     rows = db.rows(queries.WANTING, merchant_id=own, limit=NEEDING + 1)
-    mail = db.row(receivers.MAIL_OF, merchant_id=own) if rows else None
-    language = mail.language if mail else "en"
+    mail = None
+    if rows:
+        mail = db.row(receivers.MAIL_OF, merchant_id=own)
+    language = "en"
+    if mail:
+        language = mail.language
     pages = visit.service.settings.base_url
     mailtos = {
         row.id: mailto(row, f"{pages}/pay/{row.id}", visit.session.seller, language)
         for row in rows
         if row.customer_email
     }
+    most_shown = None
+    if len(rows) > NEEDING:
+        most_shown = NEEDING
+    typed: Mapping[str, str] = {}
+    if wrong:
+        typed = visit.form
     return visit.page(
         "attention.html",
         status,
         rows=rows[:NEEDING],
-        most_shown=NEEDING if len(rows) > NEEDING else None,
+        most_shown=most_shown,
         of_minor=of_minor,
         difference_of=_difference,
         mailtos=mailtos,
@@ -160,7 +170,7 @@ def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
         ],
         has_cards=any(part.invoice_card for part in hooks.of(hooks.MerchantViews)),
         wrong=wrong,
-        typed=visit.form if wrong else {},
+        typed=typed,
         number=visit.query.get("number", ""),
         wrong_sign=_wrong_sign(visit),
     )

@@ -58,9 +58,11 @@ def show_link(visit: Visit, id: str) -> Response:
         "inv", queries.INVOICES_OF_LINK, queries.INVOICE_OF_LINK_PLACE, of_link
     )
     shown = listing.page(db, visit.query)
-    far = sum_raised(db, link) if link.goal else None
+    raised = None
+    if link.goal:
+        raised = sum_raised(db, link)
     pictured: Any = {"url": url, "qr": qr_svg(url), "most": queries.MOST_COUNTED}
-    return visit.page("link.html", link=link, shown=shown, raised=far, **pictured)
+    return visit.page("link.html", link=link, shown=shown, raised=raised, **pictured)
 
 
 def show_card(visit: Visit, id: str) -> Response:
@@ -109,23 +111,29 @@ def show_edit(visit: Visit, id: str) -> Response:
 
 
 def make(visit: Visit, id: str = "") -> Response:
-    """Leads to the link of this press, or the changed one (303); a mistake shows the form again."""
-    link = visit.get_or_404(links.ANY_BY_ID, "lnk", id) if id else None
+    """Makes the link of this press or changes the one of `id`; a mistake shows the form again."""
+    link = None
+    if id:
+        link = visit.get_or_404(links.ANY_BY_ID, "lnk", id)
     texts, wrong_texts = _texts(visit.form)
     amounts, wrong = _amounts(visit, link, texts)
     wrong |= wrong_texts
     if wrong:
         return show_form(visit, 400, link, wrong=wrong)
-    wanted = _wanted(visit.form, texts, amounts)
+    body = _read_body(visit.form, texts, amounts)
     try:
-        id = _made(visit, wanted) if link is None else _changed(visit, link, wanted)
+        if link is None:
+            done = "made"
+            id = _create(visit, body)
+        else:
+            done = "changed"
+            id = _update(visit, link, body)
     except TooLittle as refused:
-        small = (
-            name for name in amounts if name != "goal" and amounts[name] < refused.least
-        )
-        return show_form(
-            visit, 400, link, wrong=dict.fromkeys(small, error_message(refused))
-        )
+        message = error_message(refused)
+        for name, amount in amounts.items():
+            if name != "goal" and amount < refused.least:
+                wrong[name] = message
+        return show_form(visit, 400, link, wrong=wrong)
     except CommandError:
         message = gettext(
             "Each suggested amount must be within the limits, and there only once."
@@ -133,7 +141,7 @@ def make(visit: Visit, id: str = "") -> Response:
         return show_form(visit, 400, link, wrong={SUGGESTED[0]: message})
     except (TooMuch, PriceUnavailable) as error:
         return show_form(visit, STATUS[error.code], link, problem=error_message(error))
-    return visit.redirect(f"/links/{id}", done="made" if link is None else "changed")
+    return visit.redirect(f"/links/{id}", done=done)
 
 
 def _texts(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -162,45 +170,50 @@ def _amounts(
     amounts = dict[str, Decimal]()
     wrong = dict[str, str]()
     is_fixed = link is not None and link.amount is not None
-    for name in (
-        () if is_fixed else [*AMOUNTS[0 if link is None else 1 :], *SUGGESTED, "goal"]
-    ):
+    names: list[str] = []
+    if link is None:
+        names.append(AMOUNTS[0])
+    if not is_fixed:
+        names += [*AMOUNTS[1:], *SUGGESTED, "goal"]
+    for name in names:
         try:
             if name in form:
                 amounts[name] = visit.amount(form[name])
         except AmountRefused as refused:
             wrong[name] = str(refused)
     price, low, high = map(amounts.get, AMOUNTS)
-    known = {"title": texts.get("title")} | {
-        f"{name}_usd": amounts.get(name) for name in AMOUNTS
-    }
-    if is_nameless(known) and not is_fixed and not wrong:
+    body: dict[str, object] = {"title": texts.get("title")}
+    for name in AMOUNTS:
+        body[f"{name}_usd"] = amounts.get(name)
+    if is_nameless(body) and not is_fixed and not wrong:
         wrong["title"] = gettext(
             "Give the link a title or an amount, so that customers know it."
         )
     if price is not None:
         message = gettext("Leave this empty if the price is fixed.")
-        wrong |= dict.fromkeys(amounts.keys() - {AMOUNTS[0]}, message)
+        for name in amounts.keys() - {AMOUNTS[0]}:
+            wrong[name] = message
     elif low and high and low > high:
         wrong["max_amount"] = gettext("This must not be less than the smallest amount.")
     return amounts, wrong
 
 
-def _wanted(
+def _read_body(
     form: Mapping[str, str], texts: Mapping[str, str], amounts: Mapping[str, Decimal]
 ) -> dict[str, Any]:
     """The loaded body of create-payment-link, with what only these pages can say."""
     body: dict[str, Any] = dict(texts)
     body |= {f"{name}_usd": amounts[name] for name in AMOUNTS if name in amounts}
-    more: dict[str, Any] = {
-        name: form[name] if form.get(name) in HOW else HOW[0] for name in ASKS
-    }
-    suggested = [amounts[name] for name in SUGGESTED if name in amounts]
-    more |= {"goal_usd": amounts.get("goal"), "suggested": suggested}
+    more: dict[str, Any] = {}
+    for name in ASKS:
+        how = form.get(name)
+        more[name] = how if how in HOW else HOW[0]
+    more["goal_usd"] = amounts.get("goal")
+    more["suggested"] = [amounts[name] for name in SUGGESTED if name in amounts]
     return load(NEW_PRICED_LINK, body) | more
 
 
-def _made(visit: Visit, wanted: dict[str, Any]) -> str:
+def _create(visit: Visit, wanted: dict[str, Any]) -> str:
     service = visit.service
     price = live_price(service.prices, visit.now, visit.currency)
     with visit.create_once("lnk", links.ANY_BY_ID) as (id, is_made):
@@ -216,7 +229,7 @@ def _made(visit: Visit, wanted: dict[str, Any]) -> str:
     return id
 
 
-def _changed(visit: Visit, link: PaymentLink, wanted: dict[str, Any]) -> str:
+def _update(visit: Visit, link: PaymentLink, wanted: dict[str, Any]) -> str:
     """Asks for a price only if amounts have changed, so that a text is changed without one."""
     named = [
         wanted.get("min_amount_usd"),
@@ -226,6 +239,8 @@ def _changed(visit: Visit, link: PaymentLink, wanted: dict[str, Any]) -> str:
     stored = [link.min_amount, link.max_amount, *(link.suggested or "").split()]
     is_same = named == [amount and Decimal(amount) for amount in stored]
     prices = visit.service.prices
-    price = None if is_same else live_price(prices, visit.now, link.currency)
+    price = None
+    if not is_same:
+        price = live_price(prices, visit.now, link.currency)
     edit(visit.service.db, link, wanted, price, visit.dust_limit_sats)
     return link.id

@@ -11,7 +11,11 @@ from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants import sessions
 from btcpay.merchants.account import SCRIPT_TYPES, derive, holds_secret, parse_account
 from btcpay.merchants.merchants import checked_name
-from btcpay.parts.merchant_pages.visit import address, keep, presented
+from btcpay.parts.merchant_pages.visit import (
+    address,
+    session_secret,
+    set_session_cookie,
+)
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import CommandError, NotFound
 from btcpay.values.ids import sha256_of
@@ -45,15 +49,16 @@ class LoginViews:
     def log_in(self, secret: str) -> Response:
         """Uses up the link; a browser that was logged in before gets a new session."""
         refuse_other_sites(self._service)
-        if (
-            login := self._whose(secret)
-        ) is None:  # before the database is asked to write
+        # Looked up first, so that a wrong link makes the database write nothing.
+        login = self._whose(secret)
+        if login is None:
             return self._login_page(None)
         service = self._service
-        former = presented(self._service)
+        former = session_secret(self._service)
         browser = request.headers.get("User-Agent", "")
         opened = sessions.log_in(service.db, secret, former, browser, service.now())
-        if opened is None:  # another browser was faster
+        # Another browser was faster.
+        if opened is None:
             return self._login_page(None)
         return self._enter(opened, "/till" if login.till_only else "")
 
@@ -85,26 +90,31 @@ class LoginViews:
         return login
 
     def _login_page(self, login: stored.Login | None) -> Response:
-        return self._page("login.html", GONE if login is None else 200, login=login)
+        status = 200
+        if login is None:
+            status = GONE
+        return self._page("login.html", status, login=login)
 
     def show_start(self, token: str) -> Response:
         """A form, and then the first addresses to compare with the wallet's."""
         self._require(token)
-        return self._form(_proposed())
+        return self._form(_defaults())
 
     def start(self, token: str) -> Response:
         """Shows the mistakes, or the addresses; once these are confirmed, makes the merchant."""
         refuse_other_sites(self._service)
         self._require(token)
         service = self._service
-        typed = _proposed() | read_form()
+        typed = _defaults() | read_form()
         if "differ" in typed:
             return self._form(typed)
         try:
             _refuse_wrong(typed)
             network = service.settings.network
             key = typed["key"].strip()
-            script = typed["script"] if key.startswith(NEUTRAL) else None
+            script = None
+            if key.startswith(NEUTRAL):
+                script = typed["script"]
             account = parse_account(key, network, script)
             if "same" not in typed:
                 first = [derive(str(account), index, network) for index in range(3)]
@@ -117,7 +127,8 @@ class LoginViews:
             )
         except (CommandError, ValueError) as error:
             return self._form(typed | {"key": ""}, str(error))
-        if opened is None:  # another browser was faster
+        # Another browser was faster.
+        if opened is None:
             raise NotFound("there is no such page")
         begin_chain(service.db, service.settings, service.now)
         return self._enter(opened)
@@ -130,9 +141,9 @@ class LoginViews:
 
     def _form(self, typed: Typed, problem: str = "") -> Response:
         # A refused key, or any other text that holds a secret, is never shown again.
-        safe = {
-            name: "" if holds_secret(text) else text for name, text in typed.items()
-        }
+        safe = {}
+        for name, text in typed.items():
+            safe[name] = "" if holds_secret(text) else text
         return self._page(
             "start.html",
             400 if problem else 200,
@@ -152,11 +163,11 @@ class LoginViews:
     def _enter(self, opened: str, path: str = "") -> Response:
         """Leads on with the cookie of a session that was just opened."""
         response = Response(status=303, headers={"Location": address(path)})
-        keep(self._service, response, opened)
+        set_session_cookie(self._service, response, opened)
         return response
 
 
-def _proposed() -> Typed:
+def _defaults() -> Typed:
     """The empty form, with the browser's language and the currency where that is spoken."""
     tag = request.accept_languages.best or ""
     currency = formats.currency_of(tag) or "USD"

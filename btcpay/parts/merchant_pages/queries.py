@@ -144,7 +144,7 @@ _OF_REFERENCE = (
 )
 
 
-def _found(query: Q, model: type[Invoice] | type[Payment]) -> dict[str, Q]:
+def _searches(query: Q, model: type[Invoice] | type[Payment]) -> dict[str, Q]:
     """Rows by the beginning of an id, an address or a txid, or by a reference.
 
     A txid finds its invoice also while the transaction waits, and when it has vanished.
@@ -166,8 +166,8 @@ def _found(query: Q, model: type[Invoice] | type[Payment]) -> dict[str, Q]:
     return {name: newest.where(condition) for name, condition in conditions.items()}
 
 
-FOUND_INVOICES = _found(_INVOICES, Invoice)
-FOUND_PAYMENTS = _found(_PAYMENTS, Payment)
+FOUND_INVOICES = _searches(_INVOICES, Invoice)
+FOUND_PAYMENTS = _searches(_PAYMENTS, Payment)
 
 
 # A merchant's links, with what came through each.

@@ -12,6 +12,7 @@ from btcpay import hooks
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.money import of_minor, places_of
 from btcpay.values.times import date_of, number_of, start_of
+from btcpay.web.pages.visit import Line
 from storage.models import MerchantDay
 from storage.queries.totals import days
 
@@ -84,7 +85,7 @@ def amounts(
 
 
 def show_month(visit: Visit) -> Response:
-    """The month of `?month=2026-11`, else this one: one statement, of two months' days at most."""
+    """The page of `?month=2026-11`, or of this month; its statement reads two months' days."""
     today = visit.now.astimezone(visit.zone).date()
     first = _first_of(visit.query.get("month", ""), today)
     before = (first - timedelta(days=1)).replace(day=1)
@@ -95,21 +96,23 @@ def show_month(visit: Visit) -> Response:
     db = visit.service.db
     rows = db.rows(days.BETWEEN, first=number_of(before), last=until, merchant_id=own)
     bounds = [start_of(number_of(day), visit.zone) for day in (first, after)]
+    lines: list[Line] = []
+    for part in hooks.of(hooks.MerchantViews):
+        if part.month_lines:
+            lines += part.month_lines(visit, *bounds)
+    # The file for the accountant: this month's, or the last one's while this month goes on.
+    sent = (first, last)
+    if last >= today:
+        sent = (before, first - timedelta(days=1))
     return visit.page(
         "month.html",
-        lines=[
-            line
-            for part in hooks.of(hooks.MerchantViews)
-            if part.month_lines
-            for line in part.month_lines(visit, *bounds)
-        ],
+        lines=lines,
         charts=sales_reports(rows, number_of(first), until, visit.session.currency),
         first=first,
         last=last,
         before=before if before >= EARLIEST else None,
         after=after if after <= today else None,
-        # The file for the accountant: this month's, or the last one's while this goes on.
-        sent=(before, first - timedelta(days=1)) if last >= today else (first, last),
+        sent=sent,
         today=number_of(today),
         date_of=date_of,
     )

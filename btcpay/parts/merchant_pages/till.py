@@ -37,7 +37,7 @@ def press(visit: Visit) -> Response:
     service = visit.service
     form = visit.form
     try:
-        amount, note = _typed(visit)
+        amount, note = _read_sale(visit)
         quote = quotes.quote(service.prices, visit.now, _order(visit, amount, note))
     except AmountRefused as refused:
         return show_form(
@@ -53,20 +53,21 @@ def press(visit: Visit) -> Response:
         return visit.redirect(
             "/till/tip", amount=amount, note=note, press=form.get("press")
         )
-    return visit.redirect(f"/till/{_made(visit, quote)}")
+    return visit.redirect(f"/till/{_invoice_of_press(visit, quote)}")
 
 
-def _typed(visit: Visit) -> tuple[Decimal, str]:
-    """The amount, and what it is for; an earlier sale's button has both. Raises AmountRefused."""
-    amount, _, note = visit.form.get("suggested", "").partition(" ")
-    return visit.amount(amount or visit.form.get("amount", "")), note or visit.form.get(
-        "note", ""
-    )
+def _read_sale(visit: Visit) -> tuple[Decimal, str]:
+    """The amount and its note, or those of an earlier sale's button. Raises AmountRefused."""
+    form = visit.form
+    amount, _, note = form.get("suggested", "").partition(" ")
+    typed_amount = amount or form.get("amount", "")
+    typed_note = note or form.get("note", "")
+    return visit.amount(typed_amount), typed_note
 
 
 def _order(visit: Visit, amount: Decimal, note: str) -> orders.Order:
     """An order of the amount and its tip. Raises InvalidRequest."""
-    tip = _tip(visit, amount, visit.form.get("tip", ""))
+    tip = _gratuity(visit, amount, visit.form.get("tip", ""))
     wanted = {
         "amount": amount + tip,
         "description": note,
@@ -79,9 +80,11 @@ def _percents(visit: Visit) -> list[str]:
     return (visit.session.tip_percents or "").split()
 
 
-def _tip(visit: Visit, amount: Decimal, percent: str) -> Decimal:
+def _gratuity(visit: Visit, amount: Decimal, percent: str) -> Decimal:
     """0 for a percentage that is not offered."""
-    number = int(percent) if percent in _percents(visit) else 0
+    number = 0
+    if percent in _percents(visit):
+        number = int(percent)
     return rounded(amount * number / 100, visit.currency)
 
 
@@ -89,7 +92,8 @@ def ask_tip(visit: Visit) -> Response:
     """The customer's question, on the turned screen: its buttons make the invoice."""
     amount = visit.amount(visit.query.get("amount", ""))
     tips = [
-        (int(percent), _tip(visit, amount, percent)) for percent in _percents(visit)
+        (int(percent), _gratuity(visit, amount, percent))
+        for percent in _percents(visit)
     ]
     brand = visit.pages.brand(visit.merchant_id)
     query = visit.query
@@ -163,7 +167,7 @@ def show_form(visit: Visit, status: int = 200, **refused: Any) -> Response:
     )
 
 
-def _made(visit: Visit, quote: quotes.Quote) -> str:
+def _invoice_of_press(visit: Visit, quote: quotes.Quote) -> str:
     """The id of the invoice of this press: one that it made before, or a new one.
 
     An invoice is not shown again once money has come to it: a page reopened by going back is for

@@ -49,9 +49,14 @@ MAX_UPLOAD_BYTES = 1_000_000
 
 def address(path: str = "", **query: object) -> str:
     """A merchant's page (`/invoices`) relative to this one; a query has no empty values."""
-    asked = {name: value for name, value in query.items() if value not in (None, "")}
-    text = urlencode(asked | languages.language_parameter())
-    return path_to_root() + ROOT[1:] + path + (f"?{text}" if text else "")
+    parameters = {
+        name: value for name, value in query.items() if value not in (None, "")
+    }
+    url = path_to_root() + ROOT[1:] + path
+    text = urlencode(parameters | languages.language_parameter())
+    if text:
+        url += f"?{text}"
+    return url
 
 
 def _cookie(service: Service) -> tuple[str, bool]:
@@ -60,12 +65,12 @@ def _cookie(service: Service) -> tuple[str, bool]:
     return ("__Host-merchant" if is_https else "merchant"), is_https
 
 
-def presented(service: Service) -> str:
+def session_secret(service: Service) -> str:
     """The secret of the cookie, "" without one."""
     return request.cookies.get(_cookie(service)[0], "")
 
 
-def keep(
+def set_session_cookie(
     service: Service, response: Response, secret: str, life: timedelta = LIFE
 ) -> None:
     """Sends the session's cookie, whose life begins again with each page."""
@@ -81,9 +86,9 @@ def keep(
     )
 
 
-def forget(service: Service, response: Response) -> None:
+def clear_session_cookie(service: Service, response: Response) -> None:
     """Takes back the cookie, and has the browser drop the pages that it has kept."""
-    keep(service, response, "", timedelta(0))
+    set_session_cookie(service, response, "", timedelta(0))
     response.headers["Clear-Site-Data"] = '"cache"'
 
 
@@ -153,7 +158,9 @@ class Visit:
         It has a day after it. Raises InvalidRequest for what is no day: without it a list would
         have more than was asked for.
         """
-        fields = self.form if request.method == "POST" else self.query
+        fields = self.query
+        if request.method == "POST":
+            fields = self.form
         typed = fields.get(name, "").strip()
         if not typed:
             return None
@@ -172,8 +179,10 @@ class Visit:
 
     def get_or_404(self, query: Typed[OwnedRow], prefix: str, id: str) -> OwnedRow:
         """The merchant's row of this id. Raises NotFound."""
-        asked: Values = {"id": id, "merchant_id": self.merchant_id}
-        row = self.service.db.row(query, **asked) if is_id(prefix, id) else None
+        values: Values = {"id": id, "merchant_id": self.merchant_id}
+        row = None
+        if is_id(prefix, id):
+            row = self.service.db.row(query, **values)
         if row is None or row.merchant_id != self.merchant_id:
             raise NotFound("there is nothing with this id")
         return row

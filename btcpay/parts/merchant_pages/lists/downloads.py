@@ -94,38 +94,39 @@ def send_linked(service: Service, secret: str) -> Response:
 
 
 def send_payments(visit: Visit) -> Response:
-    """The payments of `?from=` to `?to=`, both days whole, in `?format=`: CSV unless it says."""
+    """The payments of the days `?from=` to `?to=`, in `?format=`, which is CSV by default."""
     form = visit.query.get("format", "csv")
-    days = (visit.day("from"), visit.day("to"))
+    first = visit.day("from")
+    last = visit.day("to")
     if form not in FORMATS:
         raise InvalidRequest("there is no such format")
-    return _payments(visit.service.db, visit.merchant_id, form, *days)
+    return _payments(visit.service.db, visit.merchant_id, form, first, last)
 
 
 def _payments(
     db: Database, merchant_id: int, form: str, first: date | None, last: date | None
 ) -> Response:
-    """Raises RateLimited while too many others download."""
+    """The file as it is read. Raises RateLimited while too many others download."""
     merchant = db.only(merchants.BY_ID, id=merchant_id)
-    made = FORMATS[form]
+    ledger = FORMATS[form]
     zone = zone_of(merchant.timezone)
-    records = payments.payment_records(
-        db,
-        merchant,
-        0 if first is None else max(0, start_of(number_of(first), zone)),
-        payments.END if last is None else start_of(number_of(last) + 1, zone),
-    )
-    chunks = _chunks(made.lines(records, current_language(), zone))
-    name = (
-        "payments"
-        + "".join(f"-{day:%Y-%m-%d}" for day in (first, last) if day)
-        + made.ending
-    )
+    name = "payments"
+    since_ms = 0
+    if first is not None:
+        since_ms = max(0, start_of(number_of(first), zone))
+        name += f"-{first:%Y-%m-%d}"
+    before_ms = payments.END
+    if last is not None:
+        before_ms = start_of(number_of(last) + 1, zone)
+        name += f"-{last:%Y-%m-%d}"
+    name += ledger.ending
+    records = payments.payment_records(db, merchant, since_ms, before_ms)
+    chunks = _chunks(ledger.lines(records, current_language(), zone))
     slot = SLOTS.take(request.environ.get("gunicorn.socket"))
     if slot is None:
         raise RateLimited(AGAIN_S)
     response = Response(
-        slot.send(chunks), content_type=f"{made.media_type}; charset=utf-8"
+        slot.send(chunks), content_type=f"{ledger.media_type}; charset=utf-8"
     )
     response.call_on_close(slot.release)
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
@@ -133,7 +134,7 @@ def _payments(
 
 
 def _chunks(lines: Iterable[str]) -> Iterator[bytes]:
-    """Many lines at a time, since a piece costs the server as much as a single line would."""
-    left = iter(lines)
-    while chunk := "".join(islice(left, CHUNK_LINES)):
+    """CHUNK_LINES lines at a time, since a chunk costs the server no more than a line."""
+    remaining = iter(lines)
+    while chunk := "".join(islice(remaining, CHUNK_LINES)):
         yield chunk.encode()

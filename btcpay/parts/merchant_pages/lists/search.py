@@ -49,7 +49,9 @@ def search(
     db: Database, listing: Listing, names: Names, typed: str, behind: str
 ) -> ListPage:
     """Rows found by name; without any, or behind an id, rows with the typed words or amount."""
-    rows = [] if behind else _by_name(db, listing, names, typed)
+    rows = []
+    if not behind:
+        rows = _by_name(db, listing, names, typed)
     if not rows:
         return _in_texts(db, listing, typed, behind)
     if len(rows) <= SIZE:
@@ -87,7 +89,9 @@ def _in_texts(db: Database, listing: Listing, typed: str, behind: str) -> ListPa
     )
     piece = rows[:PIECE]
     found = list(islice((row for row in piece if is_found(row, typed)), SIZE))
-    last = found[-1:] if len(found) == SIZE else piece[-1:]
+    last = piece[-1:]
+    if len(found) == SIZE:
+        last = found[-1:]
     if last == rows[-1:]:
         return ListPage(found)
     return ListPage(found, older=last[0].id, until_at=last[0].created_at)
@@ -151,7 +155,8 @@ def show_invoices(visit: Visit) -> Response:
     older = queries.INVOICES
     status = visit.choice("status", STATUSES)
     if status:
-        own["status"], older = status, queries.INVOICES_BY_STATUS
+        own["status"] = status
+        older = queries.INVOICES_BY_STATUS
     listing = Listing("inv", older, queries.INVOICE_PLACE, own)
     typed, shown = _page(visit, listing, queries.FOUND_INVOICES)
     if shown.named and len(shown.rows) == 1:
@@ -164,7 +169,9 @@ def show_invoices(visit: Visit) -> Response:
 def show_payments(visit: Visit) -> Response:
     """A page of all payments, of those that settle no invoice, or of a search."""
     kind = visit.choice("kind", ("loose",))
-    older = queries.LOOSE_PAYMENTS if kind else queries.PAYMENTS
+    older = queries.PAYMENTS
+    if kind:
+        older = queries.LOOSE_PAYMENTS
     own: Values = {"merchant_id": visit.merchant_id}
     listing = Listing("pay", older, queries.PAYMENT_PLACE, own)
     typed, shown = _page(visit, listing, queries.FOUND_PAYMENTS)
@@ -180,5 +187,7 @@ def _page(visit: Visit, listing: Listing, names: Names) -> tuple[str, ListPage]:
     if typed:
         return typed, search(db, listing, names, typed, visit.query.get("older", ""))
     day = visit.day("day")
-    before_ms = start_of(number_of(day) + 1, visit.zone) if day else None
+    before_ms = None
+    if day:
+        before_ms = start_of(number_of(day) + 1, visit.zone)
     return typed, listing.page(db, visit.query, before_ms)

@@ -8,7 +8,7 @@ from btcpay.merchants import keys, sessions
 from btcpay.notify import receivers
 from btcpay.notify.events import sample_event
 from btcpay.notify.outbox import new_send
-from btcpay.parts.merchant_pages.visit import Visit, forget
+from btcpay.parts.merchant_pages.visit import Visit, clear_session_cookie
 from btcpay.values.errors import CommandError, InvalidRequest, NotFound
 from btcpay.values.times import to_ms
 from btcpay.web.pages.forms import invisible_character_message
@@ -63,7 +63,9 @@ def show_webhooks(visit: Visit, status: int = 200, **shown: Any) -> Response:
     rows = visit.service.db.rows(
         queries.LIST_OF_MERCHANT, merchant_id=visit.merchant_id
     )
-    typed = visit.form.get("url", "") if "wrong" in shown else ""
+    typed = ""
+    if "wrong" in shown:
+        typed = visit.form.get("url", "")
     return visit.page("webhooks.html", status, webhooks=rows, typed=typed, **shown)
 
 
@@ -155,7 +157,7 @@ def log_out(visit: Visit) -> Response:
     """Ends this browser's own session."""
     sessions.end(visit.service.db, visit.merchant_id, visit.session.id)
     response = visit.redirect("/login/logged-out")
-    forget(visit.service, response)
+    clear_session_cookie(visit.service, response)
     return response
 
 
