@@ -39,25 +39,25 @@ from btcpay.web.rate_limits import READS, WRITES
 from btcpay.web.service import Service
 from storage.queries import sessions as stored
 
-TILL = f"{ROOT}/till"  # what is served at this path, and below it, a till-only session may use
+TILL = f"{ROOT}/till"  # a till-only session may use this path and those below it
 
 
-def _kept_apart(response: Response) -> Response:
-    """No page of a neighbouring host (`shop.example.com`) may embed a file or hold a window."""
+def _isolate(response: Response) -> Response:
+    """Keeps pages of a neighbouring host (`shop.example.com`) from embedding files or windows."""
     response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
     response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
     return response
 
 
 def _keep_to_till() -> None:
-    """Raises Forbidden when a till-only session asks for anything but the till and its sales."""
+    """Raises Forbidden if a till-only session asks for more than the till and its sales."""
     rule = str(request.url_rule)
     if g.caller.till_only and rule != TILL and not rule.startswith(f"{TILL}/"):
         raise Forbidden("this device opens the till alone")
 
 
 # What is served below ROOT to a logged-in merchant: `view(visit, **path values)`.
-INSIDE: list[tuple[str, str, View]] = [
+SESSION_VIEWS: list[tuple[str, str, View]] = [
     ("GET", "", home.show),
     ("GET", "/attention", invoice.show_needing),
     ("POST", "/attention/set-aside", invoice.set_small_aside),
@@ -106,24 +106,24 @@ INSIDE: list[tuple[str, str, View]] = [
 
 
 def blueprint(service: Service) -> Blueprint | None:
-    """Every other request to these paths, and to any below ROOT, gets a page too."""
+    """The pages; any other request to these paths, or below ROOT, gets an error page."""
     if not service.settings.merchant_pages:
         return None
     pages = Pages(service, (), "merchant/message.html", "merchant.css")
-    whole = Blueprint("merchant", __name__, template_folder="templates")
-    whole.register_error_handler(Exception, pages.error_page)
-    whole.after_request(pages.add_security_headers)
-    whole.after_request(_kept_apart)
-    whole.register_blueprint(_open_pages(service, pages))
-    whole.register_blueprint(_inside(service, pages))
-    return whole
+    part = Blueprint("merchant", __name__, template_folder="templates")
+    part.register_error_handler(Exception, pages.error_page)
+    part.after_request(pages.add_security_headers)
+    part.after_request(_isolate)
+    part.register_blueprint(_open_pages(service, pages))
+    part.register_blueprint(_session_pages(service, pages))
+    return part
 
 
 def _open_pages(service: Service, pages: Pages) -> Blueprint:
     """The pages that anybody may ask for; not all lie below ROOT."""
-    opened = Blueprint("open", __name__)
+    blueprint = Blueprint("open", __name__)
     login = LoginViews(service, pages)
-    opened.before_request(guard(service, lambda _: visit_windows(service)))
+    blueprint.before_request(guard(service, lambda _: visit_windows(service)))
     views: list[tuple[str, str, View]] = [
         ("GET", f"{ROOT}/login/<secret>", login.show_login),
         ("POST", f"{ROOT}/login/<secret>", login.log_in),
@@ -134,34 +134,32 @@ def _open_pages(service: Service, pages: Pages) -> Blueprint:
         ("POST", f"{ROOT}/start/<token>", login.start),
         ("GET", "/file/<secret>", partial(downloads.send_linked, service)),
     ]
-    add_pages(opened, views)
-    add_path(opened, f"{ROOT}/", redirect_to_page, f"GET {ROOT}/")
-    refuse_others(opened, *{path for _, path, _ in views})
-    return opened
+    add_pages(blueprint, views)
+    add_path(blueprint, f"{ROOT}/", redirect_to_page, f"GET {ROOT}/")
+    refuse_others(blueprint, *{path for _, path, _ in views})
+    return blueprint
 
 
-def _inside(service: Service, pages: Pages) -> Blueprint:
-    inside = Blueprint("inside", __name__)
+def _session_pages(service: Service, pages: Pages) -> Blueprint:
+    """The pages of a merchant who is logged in, those of other parts included."""
+    blueprint = Blueprint("inside", __name__)
     windows = caller_windows(READS, WRITES)
-    inside.before_request(
+    blueprint.before_request(
         guard(service, windows, lambda: _session(service), MAX_UPLOAD_BYTES)
     )
-    inside.before_request(_keep_to_till)
-    views = [(method, ROOT + path, view) for method, path, view in INSIDE]
-    views += [
-        view
-        for part in hooks.of(hooks.MerchantViews)
-        for view in part.views(service.settings)
-    ]
+    blueprint.before_request(_keep_to_till)
+    views = [(method, ROOT + path, view) for method, path, view in SESSION_VIEWS]
+    for part in hooks.of(hooks.MerchantViews):
+        views += part.views(service.settings)
     for method, path, view in views:
-        answered = partial(_respond, service, pages, view)
-        add_path(inside, path, answered, f"{method} {path}", method)
-    refuse_others(inside, *{path for _, path, _ in views}, f"{ROOT}/<rest:rest>")
-    return inside
+        respond = partial(_respond, service, pages, view)
+        add_path(blueprint, path, respond, f"{method} {path}", method)
+    refuse_others(blueprint, *{path for _, path, _ in views}, f"{ROOT}/<rest:rest>")
+    return blueprint
 
 
 def _respond(service: Service, pages: Pages, view: View, **values: str) -> Response:
-    """The view's answer; a form has to be of this session."""
+    """The view's answer. Raises Forbidden for a form of another session."""
     secret = session_secret(service)
     visit = Visit(service, pages, g.caller, secret, service.now())
     if request.method == "POST" and not visit.is_own_form():
@@ -184,7 +182,10 @@ def _session(service: Service) -> queries.Session:
     if session:
         service.notes.note(stored.USED, session.id, now)
         return session
-    count_request(service, failed_auth_windows() if secret else visit_windows(service))
+    if secret:
+        count_request(service, failed_auth_windows())
+    else:
+        count_request(service, visit_windows(service))
     raise Unauthorized("log in with a new link")
 
 

@@ -1,5 +1,6 @@
-"""Today: money that came, money on its way, invoices that need attention, the service's health."""
+"""The page of today: money that came or is on its way, what needs attention, the shop's health."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -15,6 +16,7 @@ from btcpay.parts.merchant_pages.sales_report import amounts, sales_reports
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.money import of_minor, value_of
 from btcpay.values.times import date_of, day_of, from_ms, to_ms
+from btcpay.web.pages.visit import Line
 from storage.database import Values
 from storage.queries import payments
 from storage.queries.invoices import LATELY
@@ -41,6 +43,17 @@ SHOP = shaped(
 )
 
 
+def _lines(shop: today.Shop) -> list[Line]:
+    """The sentences that parts have for this page."""
+    values = as_dict(shop)
+    lines: list[Line] = []
+    for part in hooks.of(hooks.MerchantViews):
+        if part.today_lines:
+            counts = {name: values[name] for name in part.today_counts}
+            lines += part.today_lines(counts)
+    return lines
+
+
 def show(visit: Visit) -> Response:
     """The first page after logging in: four statements, and the session's."""
     service = visit.service
@@ -52,27 +65,19 @@ def show(visit: Visit) -> Response:
     today_number = day_of(to_ms(now), visit.zone)
     first = today_number - DAYS + 1
     rows = db.rows(days.BETWEEN, first=first - DAYS, last=today_number, merchant_id=own)
-    took = sales_reports(rows, first, today_number, currency)
+    reports = sales_reports(rows, first, today_number, currency)
     coming = db.rows(today.ON_ITS_WAY, limit=MOST_COMING + 1, merchant_id=own)
     of: Values = {"merchant_id": own, "now": to_ms(now), "until": to_ms(now + SOON)}
     shop = db.only(SHOP, **of | {"finished_after": to_ms(now - LATELY)})
-    counts = as_dict(shop)
     gap = gap_of(shop.last_paid, shop.widest, shop.next_index)
     return visit.page(
         "home.html",
-        lines=[
-            line
-            for part in hooks.of(hooks.MerchantViews)
-            if part.today_lines
-            for line in part.today_lines(
-                {name: counts[name] for name in part.today_counts}
-            )
-        ],
+        lines=_lines(shop),
         to_do=to_do(shop, visit.session, settings.has_mail, not db.is_server, now),
-        today_took=amounts(took, lambda one: one.by_day[today_number]),
-        yesterday_took=amounts(took, lambda one: one.by_day[today_number - 1]),
-        thirty_days_took=amounts(took, lambda one: one.whole),
-        charts=took,
+        today_took=amounts(reports, lambda report: report.by_day[today_number]),
+        yesterday_took=amounts(reports, lambda report: report.by_day[today_number - 1]),
+        thirty_days_took=amounts(reports, lambda report: report.whole),
+        charts=reports,
         yesterday=today_number - 1,
         coming=coming[:MOST_COMING],
         coming_sums=_sums(coming[:MOST_COMING], currency),
@@ -108,17 +113,17 @@ def to_do(
         "gap": shop.wallet_gap_limit <= USUAL_GAP_LIMIT,
         "backup": has_own_backup and shop.backed_up_at is None,
     }
-    return [name for name, is_so in is_left.items() if is_so]
+    return [task for task, is_open in is_left.items() if is_open]
 
 
 def _sums(coming: Sequence[payments.OutputWith], currency: str) -> dict[str, Decimal]:
-    """The total value in each currency; with nothing on its way, 0 in the shop's own currency."""
-    found = {row.currency: Decimal(0) for row in coming} or {
-        currency: of_minor(0, currency)
-    }
+    """The total value in each currency; 0 in the shop's own currency if nothing is on its way."""
+    if not coming:
+        return {currency: of_minor(0, currency)}
+    sums: dict[str, Decimal] = defaultdict(Decimal)
     for row in coming:
-        found[row.currency] += _value(row)
-    return found
+        sums[row.currency] += _value(row)
+    return dict(sums)
 
 
 def _value(row: payments.OutputWith) -> Decimal:

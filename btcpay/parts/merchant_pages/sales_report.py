@@ -1,4 +1,4 @@
-"""The takings of each day: sums, bars for the page, and the page of one month."""
+"""The sales of each day: their sums, the scale of the chart, and the page of one month."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
@@ -59,29 +59,32 @@ class SalesReport(NamedTuple):
 def sales_reports(
     rows: Sequence[MerchantDay], first: int, last: int, currency: str
 ) -> list[SalesReport]:
-    """The takings of these days, and of the days before them; a day without a row took nothing.
+    """The sales of these days, and of the days before them; a day without a row had none.
 
     First those in the shop's currency, then those in any other that it has counted in: currencies
     are never added up.
     """
-    found: dict[str, dict[int, PaymentSum]] = {currency: {}}
+    sums_of: dict[str, dict[int, PaymentSum]] = {currency: {}}
     for row in sorted(rows, key=lambda row: row.currency):
-        sums = PaymentSum(*(getattr(row, name) for name in PaymentSum._fields))
-        found.setdefault(row.currency, {})[row.day] = sums
-    took = []
-    for code, known in found.items():
-        by_day = {day: known.get(day, PaymentSum()) for day in range(first, last + 1)}
-        before = _total(one for day, one in known.items() if day < first)
-        took.append(SalesReport(code, by_day, _total(by_day.values()), before))
-    return [one for one in took if one.currency == currency or one.whole.payments]
+        day_sum = PaymentSum(*(getattr(row, name) for name in PaymentSum._fields))
+        sums_of.setdefault(row.currency, {})[row.day] = day_sum
+    reports = []
+    for code, sums in sums_of.items():
+        by_day = {day: sums.get(day, PaymentSum()) for day in range(first, last + 1)}
+        whole = _total(by_day.values())
+        before = _total(day_sum for day, day_sum in sums.items() if day < first)
+        if code == currency or whole.payments:
+            reports.append(SalesReport(code, by_day, whole, before))
+    return reports
 
 
 def amounts(
-    took: Sequence[SalesReport], sum_of: Callable[[SalesReport], PaymentSum]
+    reports: Sequence[SalesReport], sum_of: Callable[[SalesReport], PaymentSum]
 ) -> list[tuple[SalesReport, PaymentSum]]:
-    """The sum of a time in each currency in which anything came; if none did, the first one's."""
-    found = [(one, sum_of(one)) for one in took]
-    return [pair for pair in found if pair[1].payments] or found[:1]
+    """Each currency's report with its sum, if it has payments; the first one's if none has."""
+    pairs = [(report, sum_of(report)) for report in reports]
+    with_payments = [pair for pair in pairs if pair[1].payments]
+    return with_payments or pairs[:1]
 
 
 def show_month(visit: Visit) -> Response:
