@@ -44,30 +44,30 @@ def show(visit: Visit, id: str) -> Response:
     db = visit.service.db
     story = story_of(db, visit.service.settings, row, visit.now)
     newest = story.events[: -MOST_SHOWN - 1 : -1]
-    came = (one.amount_sats for one in story.outputs if one.vanished_at is None)
-    paid_sats = sum(
-        one.amount_sats for one in story.verdict.receipts if one.came_for_it
+    came_sats = sum(
+        output.amount_sats for output in story.outputs if output.vanished_at is None
     )
-    cards = [
-        part.invoice_card(visit, row, paid_sats)
-        for part in hooks.of(hooks.MerchantViews)
-        if part.invoice_card
-    ]
+    receipts = story.verdict.receipts
+    paid_sats = sum(receipt.amount_sats for receipt in receipts if receipt.came_for_it)
+    cards = []
+    for part in hooks.of(hooks.MerchantViews):
+        if part.invoice_card:
+            card = part.invoice_card(visit, row, paid_sats)
+            if card:
+                cards.append(card)
+    events = [as_dict(event) | {"detail": json.loads(event.detail)} for event in newest]
     payer_url = f"{visit.service.settings.base_url}/pay/{id}"
     return visit.page(
         "invoice.html",
         row=story.row,
         price=price_of(story.row),
-        came_sats=sum(came),
-        cards=[card for card in cards if card],
+        came_sats=came_sats,
+        cards=cards,
         story=story,
-        can_accept=story.row.status != InvoiceStatus.PAID
-        and bool(story.verdict.receipts),
+        can_accept=story.row.status != InvoiceStatus.PAID and bool(receipts),
         payer_url=payer_url,
         qr=qr_svg(payer_url),
-        happenings=[
-            as_dict(event) | {"detail": json.loads(event.detail)} for event in newest
-        ],
+        happenings=events,
         most_shown=MOST_SHOWN,
         loose_kind=loose_kind,
         wrong_sign=_wrong_sign(visit),

@@ -9,7 +9,7 @@ import pytest
 
 from btcpay.parts.merchant_pages import queries
 from btcpay.parts.merchant_pages.lists import search
-from btcpay.parts.merchant_pages.lists.search import is_found, loose_kind
+from btcpay.parts.merchant_pages.lists.search import is_match, loose_kind
 from btcpay.web.pages import listing
 from tests.support.builders import pay
 from tests.support.databases import plan
@@ -230,12 +230,12 @@ def test_what_a_search_in_texts_finds():
     texts = "Two Pounds of Tea", "ORD-10442", "Ann@example.com", "Ann Lee", "Table 7"
     quoted = {"amount_usd_quote": "1300", "amount": "1234.50", "currency": "EUR"}
     row = Row(*texts, amount_sats=41_667, value="1200.00", value_in="EUR", **quoted)
-    assert {typed: is_found(row, typed) for typed in SEARCHES} == SEARCHES
+    assert {typed: is_match(row, typed) for typed in SEARCHES} == SEARCHES
     of_interface = row._replace(amount=None, value=None)
     assert (
-        is_found(of_interface, "$1300") and is_found(of_interface, "US$ 1300") is False
+        is_match(of_interface, "$1300") and is_match(of_interface, "US$ 1300") is False
     )
-    assert not is_found(of_interface, "€1300")
+    assert not is_match(of_interface, "€1300")
 
 
 LOOSE = {

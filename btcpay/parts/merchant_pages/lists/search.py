@@ -56,80 +56,86 @@ def search(
         return _in_texts(db, listing, typed, behind)
     if len(rows) <= SIZE:
         return ListPage(rows, named=True)
-    last = rows[SIZE - 1]  # texts are searched behind it, references among them
+    # The next page searches texts after this row, references among them.
+    last = rows[SIZE - 1]
     return ListPage(rows[:SIZE], older=last.id, until_at=last.created_at)
 
 
 def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[Listed]:
-    """Rows that an id, the beginning of one, of an address or a txid, or a reference names.
+    """Rows by the beginning of an id, an address or a txid, or by a whole reference.
 
-    It is found within copied texts, too, such as a page's link or a payment request.
+    The name may be within a copied text, such as a page's link or a payment request.
     """
-    asked: Values = {"merchant_id": listing.values["merchant_id"], "limit": MORE}
+    values: Values = {"merchant_id": listing.values["merchant_id"], "limit": MORE}
     pasted = strip_scheme(strip_unseen(typed))
     for name, pattern in _BEGINNINGS:
-        if match := pattern.search(pasted if name == "address" else typed):
-            begin = match[1].lower() if pattern.flags & re.I else match[1]
-            if named := db.rows(
-                names[name], **asked | {"begin": begin, "end": begin + END}
-            ):
-                return named
-    if any(
-        map(is_refused, typed)
-    ):  # no reference has one, and a server takes no null in a text
+        text = typed
+        if name == "address":
+            text = pasted
+        match = pattern.search(text)
+        if match is None:
+            continue
+        begin = match[1]
+        if pattern.flags & re.I:
+            begin = begin.lower()
+        rows = db.rows(names[name], **values | {"begin": begin, "end": begin + END})
+        if rows:
+            return rows
+    # No reference has such a character, and PostgreSQL takes no U+0000 in a text.
+    if any(map(is_refused, typed)):
         return []
-    return db.rows(names["reference"], **asked | {"begin": typed})
+    return db.rows(names["reference"], **values | {"begin": typed})
 
 
 def _in_texts(db: Database, listing: Listing, typed: str, behind: str) -> ListPage:
-    """The next rows with these words or this amount, in one piece of the list behind an id."""
+    """The next rows with these words or this amount, in the PIECE rows after that id."""
     place = listing.place_of(db, behind) or FIRST
     rows = cast(
         list[Listed], db.rows(listing.older, **listing.values_after(place, PIECE + 1))
     )
     piece = rows[:PIECE]
-    found = list(islice((row for row in piece if is_found(row, typed)), SIZE))
+    matches = list(islice((row for row in piece if is_match(row, typed)), SIZE))
     last = piece[-1:]
-    if len(found) == SIZE:
-        last = found[-1:]
+    if len(matches) == SIZE:
+        last = matches[-1:]
     if last == rows[-1:]:
-        return ListPage(found)
-    return ListPage(found, older=last[0].id, until_at=last[0].created_at)
+        return ListPage(matches)
+    return ListPage(matches, older=last[0].id, until_at=last[0].created_at)
 
 
-def is_found(row: Listed, typed: str) -> bool:
-    """True where the row has all the typed words, or the typed amount."""
+def is_match(row: Listed, typed: str) -> bool:
+    """True if the row has all the typed words, or the typed amount."""
     payer = (row.customer_email, row.customer_name, row.customer_note)
     texts = (row.description, row.reference, *payer)
     text = "\n".join(filter(None, texts)).casefold()
-    return all(word in text for word in typed.casefold().split()) or _is_of(typed, row)
+    has_words = all(word in text for word in typed.casefold().split())
+    return has_words or _is_amount_of(row, typed)
 
 
-def _is_of(typed: str, row: Listed) -> bool:
-    """A number can mean a row's value, what its invoice asked for, its satoshis, or its bitcoin.
+def _is_amount_of(row: Listed, typed: str) -> bool:
+    """True if the text is the row's value, its invoice's amount, its satoshis or its bitcoin.
 
-    With a unit it means that one: `€25` no other currency.
+    A unit in the text must be that of the amount: `€25` matches no other currency.
     """
-    found = _AMOUNT.fullmatch(typed)
-    if not found:
+    match = _AMOUNT.fullmatch(typed)
+    if match is None:
         return False
-    number = Decimal(f"{found[2]}.{found[3] or 0}")
-    unit = (found[1] or found[4] or "").upper()
-    values = [asked_of(row)] + (
-        [Money(Decimal(row.value), row.value_in)] if row.value else []
-    )
-    if any(
-        number == worth.amount and _is_unit(unit, worth.currency) for worth in values
-    ):
-        return True
+    number = Decimal(f"{match[2]}.{match[3] or 0}")
+    unit = (match[1] or match[4] or "").upper()
+    amounts = [asked_of(row)]
+    if row.value:
+        amounts.append(Money(Decimal(row.value), row.value_in))
+    for money in amounts:
+        if number == money.amount and _is_unit(unit, money.currency):
+            return True
     return unit in _BITCOIN and row.amount_sats in (number, number * SATS_PER_BTC)
 
 
 def _is_unit(typed: str, currency: str) -> bool:
-    """True for the currency's code, for a sign of it ($ is that of many), and for none."""
-    return typed in ("", currency) or (
-        len(typed) == 1 and typed in symbol(currency, "en")
-    )
+    """True for no unit, for the currency's code, and for its sign, which others may share."""
+    if typed in ("", currency):
+        return True
+    return len(typed) == 1 and typed in symbol(currency, "en")
 
 
 def loose_kind(status: InvoiceStatus, expires_at: int | None, came_at: int) -> str:
