@@ -39,7 +39,7 @@ def current_moment(db: Database, now: datetime) -> Moment:
     """The clock, and the newest block that we know."""
     top = db.row(blocks.TOP)
     if top:
-        return Moment(now, from_ms(top.mined_at), top.height)
+        return Moment(now, from_ms(top.mined_ms), top.height)
     return Moment(now)
 
 
@@ -74,7 +74,7 @@ def _believed_moment(db: Database, now: datetime) -> Moment:
         clock_at = from_ms(moment["clock_at"])
         tip_at = from_ms_or_none(moment["tip_at"])
         return Moment(clock_at, tip_at, moment["height"])
-    created_ms = [row.created_at for row in db.rows(merchants.ALL)]
+    created_ms = [row.created_ms for row in db.rows(merchants.ALL)]
     if created_ms:
         return Moment(from_ms(max(created_ms)))
     return Moment(now)

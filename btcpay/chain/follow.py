@@ -40,8 +40,8 @@ def add_header(db: Database, height: int, raw: bytes, is_read: bool = False) -> 
         height=height,
         hash=header.hash,
         header=raw,
-        mined_at=to_ms(from_unix_s(header.time)),
-        read_at=read_at,
+        mined_ms=to_ms(from_unix_s(header.time)),
+        read_ms=read_ms,
         spends=None,
         not_before=None,
     )

@@ -47,12 +47,12 @@ def progress_of(db: Database, now: datetime) -> Progress | None:
 
 def progress_from_row(db: Database, row: KnownBlocks) -> Progress | None:
     """None until a first header is kept."""
-    if row.height is None or row.mined_at is None:
+    if row.height is None or row.mined_ms is None:
         return None
     behind = row.behind
     if behind and not (row.is_at_stake or _is_needed_by_parts(db)):
         behind = 0
-    return Progress(row.height, from_ms(row.mined_at), behind)
+    return Progress(row.height, from_ms(row.mined_ms), behind)
 
 
 def hours_to_read(behind: int, per_hour: int) -> int:

@@ -113,7 +113,7 @@ def apply(
 def _end(settlement: Settlement) -> End:
     verdict = settlement.outcome.verdict
     detail = {"reason": verdict.reason, "explorer": settlement.scan.explorer}
-    paid_at = None
+    paid_ms = None
     if verdict.paid_at:
-        paid_at = to_ms(verdict.paid_at)
-    return End(settlement.row, verdict.status, detail, verdict.tx_hash, paid_at)
+        paid_ms = to_ms(verdict.paid_at)
+    return End(settlement.row, verdict.status, detail, verdict.tx_hash, paid_ms)

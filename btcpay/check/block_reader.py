@@ -157,7 +157,7 @@ class BlockReader:
 
     def _pass_over(self, row: Block) -> None:
         now = self.now()
-        age = now - from_ms(row.mined_at)
+        age = now - from_ms(row.mined_ms)
         if age <= NEW:
             return
         pause = min(age, LONGEST_PAUSE)
@@ -198,7 +198,7 @@ class BlockReader:
 
     def _prices(self, row: Block, are_needed: bool) -> Mapping[str, Decimal]:
         """The prices of a bitcoin by currency, if the block is new enough for them."""
-        if is_late(from_ms(row.mined_at), self.now()) or not are_needed:
+        if is_late(from_ms(row.mined_ms), self.now()) or not are_needed:
             return {}
         return receipt_prices(self.db, self.prices)
 

@@ -123,7 +123,7 @@ class CatchUp(BlockReader):
         """The reason to believe that there are more blocks than we know; empty if there is none."""
         top = self.db.only(blocks.TOP)
         now = self.now()
-        quiet = max(now - from_ms(top.mined_at), self._silence(top.hash))
+        quiet = max(now - from_ms(top.mined_ms), self._silence(top.hash))
         claim = follower.unread_blocks_elsewhere(quiet > QUIET)
         if claim:
             return claim
@@ -180,7 +180,7 @@ class CatchUp(BlockReader):
         top = self.db.only(blocks.TOP)
         now = self.now()
         ends_at = min(
-            report.ends_before - self._ahead(now), from_ms(top.mined_at) - ENDS_AFTER
+            report.ends_before - self._ahead(now), from_ms(top.mined_ms) - ENDS_AFTER
         )
         if not report.is_agreed:
             ends_at -= HELD_AT_MOST

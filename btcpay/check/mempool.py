@@ -59,28 +59,28 @@ def watched_invoices(
 def _watched_invoice(
     row: Invoice, outputs: Sequence[Output], now: datetime
 ) -> WatchedInvoice:
-    present = [output for output in outputs if output.vanished_at is None]
+    present = [output for output in outputs if output.vanished_ms is None]
     present_sats = sum(output.amount_sats for output in present)
     waiting_since = [
-        from_ms(output.first_seen_at)
+        from_ms(output.first_seen_ms)
         for output in present
         if output.block_height is None
     ]
     vanished_ms = [
-        output.vanished_at for output in outputs if output.vanished_at is not None
+        output.vanished_ms for output in outputs if output.vanished_ms is not None
     ]
     return WatchedInvoice(
         id=row.id,
         status=row.status,
-        checked_at=_past(row.checked_at, now),
-        asked_at=_past(row.asked_at, now),
+        checked_at=_past(row.checked_ms, now),
+        asked_at=_past(row.asked_ms, now),
         opened_at=_past(row.asked_since, now),
         came_at=max(waiting_since, default=None),
         is_covered=present_sats >= row.amount_sats,
         vanished_at=_past(max(vanished_ms, default=None), now),
-        expires_at=from_ms_or_none(row.expires_at),
+        expires_ms=from_ms_or_none(row.expires_ms),
         failures=row.failures,
-        failed_at=_past(row.failed_at, now),
+        failed_at=_past(row.failed_ms, now),
     )
 
 

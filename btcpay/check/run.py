@@ -203,7 +203,7 @@ class Checker(CatchUp):
             return False
         since = to_ms(look.asked_at - lag)
         missing = missing_outputs(self.db, look)
-        return any(output.first_seen_at > since for output in missing)
+        return any(output.first_seen_ms > since for output in missing)
 
     def _compare_clocks(self, report: Report) -> None:
         ahead = self._ahead(self.now())

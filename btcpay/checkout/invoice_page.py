@@ -106,11 +106,11 @@ def _times(snapshot: Snapshot, is_payable: bool) -> dict[str, Any]:
     left_s = -(-max(0, left_ms or 0) // 1000)
     minutes, seconds = divmod(left_s, 60)
     life_ms = None
-    if row.expires_at is not None:
-        life_ms = row.expires_at - row.created_at
+    if row.expires_ms is not None:
+        life_ms = row.expires_ms - row.created_ms
     checked_ms = None
-    if row.checked_at is not None:
-        checked_ms = to_ms(snapshot.now) - row.checked_at
+    if row.checked_ms is not None:
+        checked_ms = to_ms(snapshot.now) - row.checked_ms
     ring_percent = 0
     if snapshot.state == CheckoutState.SEEN:
         confirmations = min(snapshot.confirmations, snapshot.needed)
@@ -129,7 +129,7 @@ def _times(snapshot: Snapshot, is_payable: bool) -> dict[str, Any]:
         "checked_ms": checked_ms,
         "is_unwatched": checked_ms is not None and checked_ms > LONG_AGO_MS,
         "long_ago_ms": LONG_AGO_MS,
-        "is_new": to_ms(snapshot.now) - row.created_at < PATIENCE_MS,
+        "is_new": to_ms(snapshot.now) - row.created_ms < PATIENCE_MS,
     }
 
 

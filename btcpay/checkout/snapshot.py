@@ -67,10 +67,10 @@ class Snapshot:
     @property
     def left_ms(self) -> int | None:
         """Milliseconds until the deadline; None without a deadline."""
-        expires_at = self.row.expires_at
-        if expires_at is None:
+        expires_ms = self.row.expires_ms
+        if expires_ms is None:
             return None
-        return expires_at - to_ms(self.now)
+        return expires_ms - to_ms(self.now)
 
     @property
     def came_sats(self) -> int:
@@ -103,7 +103,7 @@ class Snapshot:
             CheckoutState.PAID,
             CheckoutState.CANCELED,
         )
-        return not is_settled and self.row.gone_at is not None
+        return not is_settled and self.row.gone_ms is not None
 
     @property
     def state(self) -> CheckoutState:
@@ -135,7 +135,7 @@ def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Sn
     if row.newest_height is not None:
         confirmations = max(0, (row.tip_height or 0) + 1 - row.newest_height)
     return Snapshot(
-        row=changed(row, checked_at=checked_ms(row)),
+        row=changed(row, checked_ms=checked_ms(row)),
         missing_sats=_missing_sats(row, rules),
         confirmations=confirmations,
         needed=rules.confirmations,
@@ -146,7 +146,7 @@ def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Sn
 
 def is_taken_back(settings: Settings, row: Invoice) -> bool:
     """True if the whole sum was seen once, and a part of it has gone since."""
-    was_covered = row.status != InvoiceStatus.CANCELED and row.covered_at
+    was_covered = row.status != InvoiceStatus.CANCELED and row.covered_ms
     return bool(was_covered and _missing_sats(row, rules_for(settings, row)))
 
 
@@ -198,7 +198,7 @@ def status_of(snapshot: Snapshot) -> dict[str, Any]:
         "missing_sats": snapshot.missing_sats,
         "confirmations": snapshot.confirmations,
         "confirmations_needed": snapshot.needed,
-        "expires_at": row.expires_at and iso_ms(row.expires_at),
-        "checked_at": row.checked_at and iso_ms(row.checked_at),
+        "expires_at": row.expires_ms and iso_ms(row.expires_ms),
+        "checked_at": row.checked_ms and iso_ms(row.checked_ms),
         "now": iso(snapshot.now),
     }

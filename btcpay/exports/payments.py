@@ -57,10 +57,10 @@ def record_of(merchant: Merchant, row: Moved, amount_sats: int) -> Row:
     """All COLUMNS: the row's own of that name, and values that all kinds have in the same way."""
     own = as_dict(row)
     line: Row = {name: own.get(name) for name in COLUMNS.split()}
-    day = date_of(day_of(row.created_at, zone_of(merchant.timezone)))
+    day = date_of(day_of(row.created_ms, zone_of(merchant.timezone)))
     return line | {
         "day": day.isoformat(),
-        "received_at": iso_ms(row.created_at),
+        "received_at": iso_ms(row.created_ms),
         "merchant": merchant.name,
         "amount_sats": amount_sats,
         "amount_btc": f"{Decimal(amount_sats) / SATS_PER_BTC:.8f}",
@@ -73,12 +73,12 @@ def _payments(
 ) -> Iterator[Row]:
     span: Values = {"merchant_id": merchant.id, "before": before_ms}
     for rows in keyset.pages(db, exports.PAYMENTS, page, from_ms, **span):
-        span |= {"first_at": rows[0].created_at, "last_at": rows[-1].created_at}
+        span |= {"first_at": rows[0].created_ms, "last_at": rows[-1].created_ms}
         outputs = db.rows(exports.OUTPUTS_OF_PAGE, **span)
         by_payment = grouped(outputs, lambda output: output.payment_id)
         recorded_ms: dict[str, int] = {}
         for event in db.rows(exports.RECORDS_OF_PAGE, **span):
-            recorded_ms[json.loads(event.detail)["id"]] = event.happened_at
+            recorded_ms[json.loads(event.detail)["id"]] = event.happened_ms
         for row in rows:
             yield _record(merchant, row, by_payment[row.id], recorded_ms.get(row.id))
 
@@ -87,7 +87,7 @@ def _record(
     merchant: Merchant, row: PaymentWith, outputs: list[Output], recorded_ms: int | None
 ) -> Row:
     record = record_of(merchant, row, row.amount_sats) | {
-        "recorded_at": None,
+        "recorded_ms": None,
         "invoice_id": row.address_invoice_id,
         "invoice_status": row.status,
         "settled": row.invoice_id is not None,

@@ -69,10 +69,10 @@ def state_in_row(
 ) -> State:
     """The state, by the facts that are in this row."""
     return state_of(
-        from_ms_or_none(row.checked_at),
+        from_ms_or_none(row.checked_ms),
         row.previews_late or 0,
         progress_from_row(db, row),
-        from_ms_or_none(row.backed_up_at),
+        from_ms_or_none(row.backed_up_ms),
         settings,
         now,
     )

@@ -28,7 +28,7 @@ def may_ask(settings: Settings, row: Invoice, now: datetime) -> bool:
         return False
     retention = timedelta(days=settings.email_retention_days)
     is_kept_for_ever = not retention
-    return is_kept_for_ever or now < from_ms(row.finished_at or 0) + retention
+    return is_kept_for_ever or now < from_ms(row.finished_ms or 0) + retention
 
 
 def store_address(db: Database, row: Invoice, address: str, now: datetime) -> None:
@@ -41,7 +41,7 @@ def store_address(db: Database, row: Invoice, address: str, now: datetime) -> No
             own = receivers.add_mailbox(
                 db, "asked", receivers.RECEIPT, row.merchant_id, (), at
             )
-            db.run(deliveries.ADD_MAIL, receiver_id=own, about=row.id, created_at=at)
+            db.run(deliveries.ADD_MAIL, receiver_id=own, about=row.id, created_ms=at)
 
 
 def erase_emails(db: Database, retention_days: int, now: datetime) -> int:

@@ -48,17 +48,17 @@ def explanation(story: Story, next_look: str) -> Lines:
         yield "", f"settled by hand: {row.settled_reason}"
     reason = row.attention
     if reason:
-        yield "attention", f"{REASONS[reason]}, since {iso_ms(row.attention_since_at)}"
+        yield "attention", f"{REASONS[reason]}, since {iso_ms(row.attention_since_ms)}"
         yield "", WAYS_OUT[reason]
     checked = "never"
-    if story.checked_at:
-        checked = iso_ms(story.checked_at)
+    if story.checked_ms:
+        checked = iso_ms(story.checked_ms)
     yield "checked", checked
     yield "mempool", next_look
-    yield "history", f"made {iso_ms(row.created_at)}"
+    yield "history", f"made {iso_ms(row.created_ms)}"
     for event in story.events:
         facts = _facts(event.kind, event.detail)
-        yield "", f"{iso_ms(event.happened_at)} {event.kind}{facts}"
+        yield "", f"{iso_ms(event.happened_ms)} {event.kind}{facts}"
 
 
 def _asked_for(row: Invoice) -> Lines:
@@ -72,20 +72,20 @@ def _asked_for(row: Invoice) -> Lines:
         yield "", row.description
     if row.reference:
         yield "reference", row.reference
-    if row.expires_at:
-        yield "", f"to be paid before {iso_ms(row.expires_at)}"
+    if row.expires_ms:
+        yield "", f"to be paid before {iso_ms(row.expires_ms)}"
     yield "address", f"{row.deposit_address}, number {row.address_index} of the account"
 
 
 def _output(output: Output) -> str:
     where = "waits in the mempool"
-    if output.vanished_at:
-        where = f"gone since {iso_ms(output.vanished_at)}: replaced or dropped"
+    if output.vanished_ms:
+        where = f"gone since {iso_ms(output.vanished_ms)}: replaced or dropped"
     elif output.block_height is not None:
         where = f"in block {output.block_height}"
     facts = [
         f"{output.amount_sats} satoshis by {output.txid}:{output.vout}",
-        f"first seen {iso_ms(output.first_seen_at)}",
+        f"first seen {iso_ms(output.first_seen_ms)}",
         where,
     ]
     if output.payment_id:

@@ -63,7 +63,7 @@ def new_link(
         id=wanted.get("id") or new_id("lnk"),  # a form determines one
         merchant_id=merchant_id,
         status=LinkStatus.ACTIVE,
-        created_at=to_ms(now),
+        created_ms=to_ms(now),
     )
     new = changed(new, suggested=_suggestions(wanted.get("suggested", ()), new))
     row = db.only(links.ADD, **as_dict(new))

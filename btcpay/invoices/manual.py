@@ -72,7 +72,7 @@ def settle(
         last = received[-1]
         finish(
             db,
-            [End(row, InvoiceStatus.PAID, detail, last.tx_hash, last.created_at)],
+            [End(row, InvoiceStatus.PAID, detail, last.tx_hash, last.created_ms)],
             now,
         )
 

@@ -53,7 +53,7 @@ def work_of(row: PartWork) -> Work:
 
 def plan(db: Database, work: Work, now: datetime) -> None:
     """Stores work that is to be done, in the transaction of its cause."""
-    new: Values = {"failures": 0, "next_at": to_ms(now), "reason": ""}
+    new: Values = {"failures": 0, "next_ms": to_ms(now), "reason": ""}
     db.run(part_work.ADD, **work.key | new)
 
 
@@ -125,7 +125,7 @@ def _count(
         if row:
             failures_before = row.failures
         pause = pause_after(failures_before)
-    new: Values = {"failures": 1, "next_at": to_ms(now + pause), "reason": reason}
+    new: Values = {"failures": 1, "next_ms": to_ms(now + pause), "reason": reason}
     db.run(part_work.FAIL, **work.key | new)
 
 
@@ -134,10 +134,10 @@ def _note_error(db: Database, work: Work, error: Exception, now: datetime) -> No
     with db.write():
         row = db.row(part_work.OF, **work.key)
         if row:
-            next_at = to_ms(now + pause_after(row.failures - 1))
+            next_ms = to_ms(now + pause_after(row.failures - 1))
             again: Values = {
                 "failures": row.failures,
-                "next_at": next_at,
+                "next_ms": next_ms,
                 "reason": reason,
             }
             db.run(part_work.DONE, **work.key)

@@ -45,11 +45,11 @@ def invoice_of(row: models.Invoice) -> Invoice:
         id=row.id,
         status=row.status,
         amount_sats=row.amount_sats,
-        created_at=from_ms(row.created_at),
-        expires_at=from_ms_or_none(row.expires_at),
+        created_at=from_ms(row.created_ms),
+        expires_at=from_ms_or_none(row.expires_ms),
         tx_hash=row.tx_hash,
-        paid_at=from_ms_or_none(row.paid_at),
-        covered_at=from_ms_or_none(row.covered_at),
+        paid_at=from_ms_or_none(row.paid_ms),
+        covered_at=from_ms_or_none(row.covered_ms),
         at_till=row.tip is not None,
         of_bill=row.bill_id is not None,
         above_height=row.above_height,
@@ -61,16 +61,16 @@ def output_of(row: payments.OutputWith) -> Output:
     block = None
     if row.block_height is not None:
         block = Block(
-            row.block_height, row.block_hash or "", from_ms(row.block_time_at or 0)
+            row.block_height, row.block_hash or "", from_ms(row.block_time_ms or 0)
         )
     return Output(
         txid=row.txid,
         vout=row.vout,
         amount_sats=row.amount_sats,
-        first_seen_at=from_ms(row.first_seen_at),
+        first_seen_at=from_ms(row.first_seen_ms),
         seen_waiting=bool(row.seen_waiting),
         inputs=inputs_of(row),
-        vanished_at=from_ms_or_none(row.vanished_at),
+        vanished_at=from_ms_or_none(row.vanished_ms),
         replaced_height=row.replaced_height,
         block=block,
         position=row.position,
@@ -128,10 +128,10 @@ def _txids_of(scan: Scan) -> set[str]:
 def checked_ms(row: invoices.InvoiceWith) -> int | None:
     """The last time, in ms, when every block was read or the mempool was asked; None for none."""
     read_ms = int(row.read_at or 0)
-    has_read_since = read_ms >= row.created_at
+    has_read_since = read_ms >= row.created_ms
     if not has_read_since:
-        return row.checked_at
-    return max(read_ms, row.checked_at or 0)
+        return row.checked_ms
+    return max(read_ms, row.checked_ms or 0)
 
 
 def verdict_on(
@@ -189,7 +189,7 @@ class Story:
     needed: int
     outputs: list[payments.OutputWith]
     events: list[models.Event]
-    checked_at: int | None
+    checked_ms: int | None
 
 
 def find_story(
@@ -211,5 +211,5 @@ def story_of(
         needed=rules_for(settings, row).confirmations,
         outputs=outputs,
         events=db.rows(events.OF_INVOICE, invoice_id=row.id),
-        checked_at=checked_ms(row),
+        checked_ms=checked_ms(row),
     )

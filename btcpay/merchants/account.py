@@ -217,6 +217,6 @@ def import_request(merchant: Merchant, indexes: range) -> Row:
         "desc": f"{account}#{checksum(account)}",
         "active": False,
         "range": [indexes[0], indexes[-1]],
-        "timestamp": merchant.created_at // 1000,
+        "timestamp": merchant.created_ms // 1000,
         "internal": False,
     }

@@ -57,7 +57,7 @@ def issue(
         scope=scope,
         secret_sha256=sha256_of(secret),
         last_four=secret[-4:],
-        created_at=to_ms(now),
+        created_ms=to_ms(now),
         store_id=store_id,
         permissions=permissions,
     )

@@ -82,7 +82,7 @@ def add_merchant(
                 descriptor=str(account),
                 account_key=account.identity,
                 next_index=0,
-                created_at=to_ms(now),
+                created_ms=to_ms(now),
             )
             row = db.only(merchants.BY_NAME, name=name)
             db.run(balances.OPEN, merchant_id=row.id)

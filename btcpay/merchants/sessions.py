@@ -100,8 +100,8 @@ def open_session(
         merchant_id=merchant_id,
         secret_sha256=sha256_of(secret),
         browser=browser[:BROWSER_CHARACTERS],
-        created_at=to_ms(now),
-        last_used_at=to_ms(now),
+        created_ms=to_ms(now),
+        last_used_ms=to_ms(now),
         till_only=till_only,
     )
     return secret

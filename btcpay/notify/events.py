@@ -179,7 +179,7 @@ def delete_old_events(db: Database, now: datetime) -> int:
         newest_old = 0
         for row in db.rows(events.OLDEST):
             number = row.number or 0
-            if row.happened_at >= before or number >= end:
+            if row.happened_ms >= before or number >= end:
                 break
             newest_old = number
         return db.run(events.FORGET, number=newest_old)
@@ -199,7 +199,7 @@ def sample_event(resources: Resources, merchant_id: int, now: datetime) -> Event
         amount_sats=sats,
         amount_usd_quote="25",
         description="A test",
-        created_at=at_ms,
+        created_ms=at_ms,
     )
     state = {
         "status": InvoiceStatus.PAID,

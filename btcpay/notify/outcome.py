@@ -128,7 +128,7 @@ def note(
     is_mail = receiver.transport in receivers.MAILS
     is_disabled = False
     with db.write():
-        changed = db.run(deliveries.TRIED, **_columns(row, answer, next_at, now))
+        changed = db.run(deliveries.TRIED, **_columns(row, answer, next_ms, now))
         if not changed:
             return None, False
         if answer.is_up and has_failed:
@@ -145,8 +145,8 @@ def _next_attempt_at(
 ) -> datetime | None:
     """The time of the next attempt; None if there is none."""
     first_at = now
-    if row.first_at is not None:
-        first_at = from_ms(row.first_at)
+    if row.first_ms is not None:
+        first_at = from_ms(row.first_ms)
     is_doubted_twice = answer.is_in_doubt and row.doubted_at is not None
     if answer.is_taken or answer.is_final or is_doubted_twice:
         return None
@@ -170,22 +170,22 @@ def _columns(
         "receiver_id": row.receiver_id,
         "about": row.about,
         "attempts": row.attempts,
-        "next_at": None,
+        "next_ms": None,
         "at": now_ms,
-        "delivered_at": None,
+        "delivered_ms": None,
         "status": answer.status,
         "answer": answer.text,
         "held_until": None,
-        "doubted_at": None,
+        "doubted_ms": None,
     }
     if next_at is not None:
-        columns["next_at"] = to_ms(next_at)
+        columns["next_ms"] = to_ms(next_at)
     if answer.is_taken:
-        columns["delivered_at"] = now_ms
+        columns["delivered_ms"] = now_ms
     if answer.may_go_on:
         columns["held_until"] = now_ms + HELD_MS
     if answer.is_in_doubt:
-        columns["doubted_at"] = now_ms
+        columns["doubted_ms"] = now_ms
     return columns
 
 

@@ -131,7 +131,7 @@ def delivery_columns(
         "receiver_id": receiver.id,
         "about": new_delivery.about,
         "event_seq": event.seq,
-        "created_at": to_ms(now),
-        "next_at": to_ms(now),
+        "created_ms": to_ms(now),
+        "next_ms": to_ms(now),
         "line": new_delivery.line,
     }

@@ -149,7 +149,7 @@ def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
     """Has the next check send all waiting and abandoned deliveries; returns how many."""
     with db.write():
         waiting = db.run(
-            deliveries.WAITING_NOW, receiver_id=receiver_id, next_at=to_ms(now)
+            deliveries.WAITING_NOW, receiver_id=receiver_id, next_ms=to_ms(now)
         )
         return waiting + resend_failed(db, receiver_id, now)
 

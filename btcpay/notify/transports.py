@@ -64,7 +64,7 @@ class StandardWebhook(Transport):
     ) -> Answer:
         """Sends it signed with each valid secret; 2xx accepts the event."""
         keys = [receiver.secret]
-        if receiver.old_until_at is not None and to_ms(at) < receiver.old_until_at:
+        if receiver.old_until_ms is not None and to_ms(at) < receiver.old_until_ms:
             keys.append(receiver.old_secret)
         body = event.body
         signed = headers(filter(None, keys), event.id, at, body)

@@ -83,7 +83,7 @@ def _probe(db: Database, queue: DeliveryQueue, now: datetime) -> list[Waiting]:
 
 def _is_time(db: Database, queue: DeliveryQueue, now: datetime) -> bool:
     """True each half hour, and as soon as something has become due since the last failure."""
-    failed_ms = max(receiver.failed_at or 0 for receiver in queue.receivers)
+    failed_ms = max(receiver.failed_ms or 0 for receiver in queue.receivers)
     pause = now - from_ms(failed_ms)
     was_clock_set_back = failed_ms > to_ms(now)
     if pause >= PROBE_AFTER or was_clock_set_back:
@@ -134,13 +134,13 @@ def _oldest(
         "receiver_id": receiver.id,
         "now": to_ms(now),
         "event_seq": -1,
-        "created_at": 0,
+        "created_ms": 0,
         "about": "",
         "limit": limit,
     }
     if last is not None:
         wanted["event_seq"] = last.seq or 0
-        wanted["created_at"] = last.created_at
+        wanted["created_ms"] = last.created_ms
         wanted["about"] = last.about
     return db.rows(deliveries.OLDEST, **wanted)
 
@@ -155,4 +155,4 @@ def _without_tried(
 
 def _time(waiting: Waiting) -> tuple[int, int]:
     _, row = waiting
-    return row.created_at, row.seq or 0
+    return row.created_ms, row.seq or 0

@@ -48,15 +48,15 @@ def keep_newer(place: sqlite3.Connection, new: Path) -> None:
     not come back to life. Facts that a damaged or empty database cannot tell are left out.
     """
     counters = [(index, key) for key, index in look_into(place).counters.items()]
-    ended = _rows(place, "SELECT revoked_at, expires_at, id FROM api_key")
+    ended = _rows(place, "SELECT revoked_ms, expires_ms, id FROM api_key")
     with closing(sqlite3.connect(new)) as db, db:
         db.executemany(
             "UPDATE merchant SET next_index = max(next_index, ?) WHERE account_key = ?",
             counters,
         )
         db.executemany(
-            "UPDATE api_key SET revoked_at = coalesce(revoked_at, ?),"
-            " expires_at = coalesce(expires_at, ?) WHERE id = ?",
+            "UPDATE api_key SET revoked_ms = coalesce(revoked_ms, ?),"
+            " expires_ms = coalesce(expires_ms, ?) WHERE id = ?",
             ended,
         )
 

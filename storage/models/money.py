@@ -14,12 +14,12 @@ class Payment(Table):
     amount_sats = BigIntegerField()
     amount_usd_at_receipt = TextField(null=True)
     tx_hash = TextField()
-    created_at = BigIntegerField()
+    created_ms = BigIntegerField()
     currency = TextField()
     value_at_receipt = TextField(null=True)
 
     # The columns that clients see.
-    PUBLIC = (id, invoice_id, amount_sats, amount_usd_at_receipt, tx_hash, created_at)
+    PUBLIC = (id, invoice_id, amount_sats, amount_usd_at_receipt, tx_hash, created_ms)
 
 
 class Output(Table):
@@ -29,14 +29,14 @@ class Output(Table):
     merchant_id = BigIntegerField()
     amount_sats = BigIntegerField()
     coinbase = BigIntegerField()
-    first_seen_at = BigIntegerField()
+    first_seen_ms = BigIntegerField()
     seen_waiting = BigIntegerField()
     inputs = TextField(null=True)
-    vanished_at = BigIntegerField(null=True)
+    vanished_ms = BigIntegerField(null=True)
     replaced_height = BigIntegerField(null=True)
     block_height = BigIntegerField(null=True)
     block_hash = TextField(null=True)
-    block_time_at = BigIntegerField(null=True)
+    block_time_ms = BigIntegerField(null=True)
     position = BigIntegerField(null=True)
     spent_height = BigIntegerField(null=True)
     payment_id = TextField(null=True)
@@ -68,7 +68,7 @@ class MerchantDay(Table):
 class Event(Table):
     seq = BigIntegerField()
     invoice_id = TextField()
-    happened_at = BigIntegerField()
+    happened_ms = BigIntegerField()
     kind = TextField()
     detail = TextField()
 
@@ -77,5 +77,5 @@ class Attention(Table):
     invoice_id = TextField()
     merchant_id = BigIntegerField()
     reason = TextField()
-    since_at = BigIntegerField()
+    since_ms = BigIntegerField()
     stake_minor = BigIntegerField()

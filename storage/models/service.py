@@ -17,8 +17,8 @@ class Block(Table):
     height = BigIntegerField()
     hash = TextField()
     header = BlobField()
-    mined_at = BigIntegerField()
-    read_at = BigIntegerField(null=True)
+    mined_ms = BigIntegerField()
+    read_ms = BigIntegerField(null=True)
     spends = BlobField(null=True)
     not_before = BigIntegerField(null=True)
 
@@ -29,25 +29,25 @@ class PartWork(Table):
     height = BigIntegerField()
     invoice_id = TextField()
     failures = BigIntegerField()
-    next_at = BigIntegerField()
+    next_ms = BigIntegerField()
     reason = TextField()
 
 
 class Explorer(Table):
     root = TextField()
     refusals = BigIntegerField()
-    rests_until_at = BigIntegerField()
+    rests_until_ms = BigIntegerField()
 
 
 class ExplorerUse(Table):
     root = TextField()
-    minute_at = BigIntegerField()
+    minute_ms = BigIntegerField()
     calls = BigIntegerField()
 
 
 class Peer(Table):
     place = TextField()
-    good_at = BigIntegerField(null=True)
+    good_ms = BigIntegerField(null=True)
     height = BigIntegerField(null=True)
     left_until = BigIntegerField(null=True)
 
@@ -58,8 +58,8 @@ class IdempotencyKey(Table):
     idempotency_key = TextField()
     body_sha256 = TextField()
     owner = TextField()
-    locked_at = BigIntegerField()
-    created_at = BigIntegerField()
+    locked_ms = BigIntegerField()
+    created_ms = BigIntegerField()
     response = TextField(null=True)
     resource_id = TextField(null=True)
 
@@ -80,7 +80,7 @@ class PublicEvent(Table):
     resource_id = TextField(null=True)
     kind = TextField()
     state = TextField(null=True)
-    happened_at = BigIntegerField()
+    happened_ms = BigIntegerField()
 
 
 class Receiver(Table):
@@ -92,12 +92,12 @@ class Receiver(Table):
     kinds = TextField(null=True)
     secret = TextField(null=True)
     old_secret = TextField(null=True)
-    old_until_at = BigIntegerField(null=True)
+    old_until_ms = BigIntegerField(null=True)
     store_id = TextField(null=True)
-    created_at = BigIntegerField()
+    created_ms = BigIntegerField()
     failing_since = BigIntegerField(null=True)
-    failed_at = BigIntegerField(null=True)
-    disabled_at = BigIntegerField(null=True)
+    failed_ms = BigIntegerField(null=True)
+    disabled_ms = BigIntegerField(null=True)
     disabled_reason = TextField(null=True)
 
 
@@ -105,17 +105,17 @@ class Delivery(Table):
     receiver_id = TextField()
     about = TextField()
     event_seq = BigIntegerField(null=True)
-    created_at = BigIntegerField()
+    created_ms = BigIntegerField()
     attempts = BigIntegerField()
-    first_at = BigIntegerField(null=True)
-    next_at = BigIntegerField(null=True)
-    tried_at = BigIntegerField(null=True)
-    delivered_at = BigIntegerField(null=True)
+    first_ms = BigIntegerField(null=True)
+    next_ms = BigIntegerField(null=True)
+    tried_ms = BigIntegerField(null=True)
+    delivered_ms = BigIntegerField(null=True)
     status = BigIntegerField(null=True)
     answer = TextField(null=True)
     line = TextField(null=True)
     held_until = BigIntegerField(null=True)
-    doubted_at = BigIntegerField(null=True)
+    doubted_ms = BigIntegerField(null=True)
 
 
 class MerchantMail(Table):

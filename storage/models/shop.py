@@ -29,7 +29,7 @@ class Merchant(Table):
     descriptor = TextField()
     account_key = TextField()
     next_index = BigIntegerField()
-    created_at = BigIntegerField()
+    created_ms = BigIntegerField()
     wallet_gap_limit = BigIntegerField()
     currency = TextField()
     timezone = TextField()
@@ -56,10 +56,10 @@ class ApiKey(Table):
     scope = TextField()
     secret_sha256 = TextField()
     last_four = TextField()
-    created_at = BigIntegerField()
-    last_used_at = BigIntegerField(null=True)
-    expires_at = BigIntegerField(null=True)
-    revoked_at = BigIntegerField(null=True)
+    created_ms = BigIntegerField()
+    last_used_ms = BigIntegerField(null=True)
+    expires_ms = BigIntegerField(null=True)
+    revoked_ms = BigIntegerField(null=True)
     store_id = TextField(null=True)
     permissions = TextField(null=True)
 
@@ -79,7 +79,7 @@ class PaymentLink(Table):
     amount_usd = TextField(null=True)
     min_amount_usd = TextField(null=True)
     max_amount_usd = TextField(null=True)
-    created_at = BigIntegerField()
+    created_ms = BigIntegerField()
     suggested = TextField(null=True)
     goal = TextField(null=True)
     ask_email = TextField()
@@ -101,19 +101,19 @@ class Invoice(Table):
     deposit_address = TextField()
     address_index = BigIntegerField()
     tx_hash = TextField(null=True)
-    expires_at = BigIntegerField(null=True)
-    paid_at = BigIntegerField(null=True)
-    finished_at = BigIntegerField(null=True)
+    expires_ms = BigIntegerField(null=True)
+    paid_ms = BigIntegerField(null=True)
+    finished_ms = BigIntegerField(null=True)
     settled_reason = TextField(null=True)
-    checked_at = BigIntegerField(null=True)
-    asked_at = BigIntegerField(null=True)
-    created_at = BigIntegerField()
+    checked_ms = BigIntegerField(null=True)
+    asked_ms = BigIntegerField(null=True)
+    created_ms = BigIntegerField()
     failures = BigIntegerField()
-    failed_at = BigIntegerField(null=True)
+    failed_ms = BigIntegerField(null=True)
     asked_since = BigIntegerField(null=True)
     script = TextField()
     gap_before = BigIntegerField(null=True)
-    covered_at = BigIntegerField(null=True)
+    covered_ms = BigIntegerField(null=True)
     currency = TextField()
     amount = TextField(null=True)
     price = TextField()
@@ -131,7 +131,7 @@ class Invoice(Table):
     order_id = TextField(null=True)
     shop_order = TextField(null=True)
     metadata = TextField(null=True)
-    archived_at = BigIntegerField(null=True)
+    archived_ms = BigIntegerField(null=True)
     customer_name = TextField(null=True)
     customer_note = TextField(null=True)
     bill_id = TextField(null=True)
@@ -152,14 +152,14 @@ class Invoice(Table):
     # The columns that clients see: no others are read for them. schemas/resources.py shapes them.
     PUBLIC = (
         *(id, status, amount_sats, amount_usd_quote, description, customer_email),
-        *(deposit_address, tx_hash, payment_link_id, expires_at, paid_at, created_at),
+        *(deposit_address, tx_hash, payment_link_id, expires_ms, paid_ms, created_ms),
     )
 
 
 class MerchantLogin(Table):
     secret_sha256 = TextField()
     merchant_id = BigIntegerField()
-    expires_at = BigIntegerField()
+    expires_ms = BigIntegerField()
     till_only = BigIntegerField()
 
 
@@ -169,7 +169,7 @@ class FileLink(Table):
     secret_sha256 = TextField()
     first_day = BigIntegerField()
     last_day = BigIntegerField()
-    expires_at = BigIntegerField()
+    expires_ms = BigIntegerField()
 
 
 class MerchantSession(Table):
@@ -177,6 +177,6 @@ class MerchantSession(Table):
     merchant_id = BigIntegerField()
     secret_sha256 = TextField()
     browser = TextField()
-    created_at = BigIntegerField()
-    last_used_at = BigIntegerField()
+    created_ms = BigIntegerField()
+    last_used_ms = BigIntegerField()
     till_only = BigIntegerField()

@@ -8,12 +8,12 @@ from storage.statement import every, same, shaped, slot
 
 # The same reason again is no news: the row keeps its first time.
 _SINCE = Case(
-    None, [(Attention.reason == EXCLUDED.reason, Attention.since_at)], EXCLUDED.since_at
+    None, [(Attention.reason == EXCLUDED.reason, Attention.since_ms)], EXCLUDED.since_ms
 )
 WANT = Attention.insert(every(Attention)).on_conflict(
     conflict_target=[Attention.invoice_id],
     update={
-        Attention.since_at: _SINCE,
+        Attention.since_ms: _SINCE,
         Attention.reason: EXCLUDED.reason,
         Attention.stake_minor: EXCLUDED.stake_minor,
     },
@@ -44,7 +44,7 @@ INVOICE = shaped(
     Invoice.select(
         Invoice,
         Attention.reason.alias("attention"),
-        Attention.since_at.alias("attention_since_at"),
+        Attention.since_ms.alias("attention_since_ms"),
         *CHAIN,
     )
     .join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))

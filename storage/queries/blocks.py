@@ -12,11 +12,11 @@ from storage.queries import pauses
 from storage.queries.invoices import MAY_BE_PAID
 from storage.statement import every, same, shaped, slot
 
-_HEADER = (Block.height, Block.hash, Block.header, Block.mined_at)
+_HEADER = (Block.height, Block.hash, Block.header, Block.mined_ms)
 
 TOP = Block.select(*_HEADER).order_by(Block.height.desc()).limit(1)
 FIRST = Block.select(*_HEADER).order_by(Block.height).limit(1)
-LAST_BEFORE = TOP.where(Block.mined_at <= slot("mined_before"))
+LAST_BEFORE = TOP.where(Block.mined_ms <= slot("mined_before"))
 OF_HASH = Block.select(*_HEADER).where(same(Block.hash))
 AT = Block.select(*_HEADER).where(same(Block.height))
 ABOVE = (
@@ -30,7 +30,7 @@ ADD = Block.insert(every(Block))
 CUT = Block.delete().where(Block.height > slot("height"))
 
 NEVER = 0  # in place of the time of reading: the block is passed over
-_UNREAD = Block.read_at.is_null()
+_UNREAD = Block.read_ms.is_null()
 # Blocks to be read now; one that no source could show is passed over for a while.
 _DUE = Block.select(*_HEADER, Block.not_before).where(
     _UNREAD, Block.not_before.is_null() | pauses.is_over(Block.not_before)
@@ -46,11 +46,11 @@ UNREAD = shaped(
     Block.select(fn.COUNT(Block.height), fn.MIN(Block.height)).where(_UNREAD),
 )
 # Succeeds once: whoever comes second changes nothing.
-READ = Block.update({Block.read_at: slot("at"), Block.spends: slot("spends")}).where(
+READ = Block.update({Block.read_ms: slot("at"), Block.spends: slot("spends")}).where(
     _UNREAD, same(Block.hash)
 )
 # Marks blocks unread that were read before we knew that coins spent in them are ours.
-READ_AGAIN = Block.update({Block.read_at: None, Block.spends: None}).where(
+READ_AGAIN = Block.update({Block.read_ms: None, Block.spends: None}).where(
     same(Block.height)
 )
 SPENDS = Block.select(Block.height, Block.spends).where(
@@ -61,8 +61,8 @@ FORGET_SPENDS = Block.update({Block.spends: None}).where(
     Block.spends.is_null(False), Block.height < slot("height")
 )
 # Blocks from a time when nothing was at stake are not read.
-SKIP = Block.update({Block.read_at: NEVER}).where(
-    _UNREAD, Block.mined_at <= slot("mined_before")
+SKIP = Block.update({Block.read_ms: NEVER}).where(
+    _UNREAD, Block.mined_ms <= slot("mined_before")
 )
 
 
@@ -117,15 +117,15 @@ UNREPLACE = Output.update({Output.replaced_height: None}).where(
 # came in time stays in time.
 WAITS_AGAIN = Output.update(
     {
-        Output.first_seen_at: Case(
+        Output.first_seen_ms: Case(
             None,
-            [(Output.block_time_at < Output.first_seen_at, Output.block_time_at)],
-            Output.first_seen_at,
+            [(Output.block_time_ms < Output.first_seen_ms, Output.block_time_ms)],
+            Output.first_seen_ms,
         ),
         Output.payment_id: None,
         Output.block_height: None,
         Output.block_hash: None,
-        Output.block_time_at: None,
+        Output.block_time_ms: None,
         Output.spent_height: None,
         Output.position: None,
         Output.coinbase: 0,
@@ -156,17 +156,17 @@ IS_BEST = BEST.height == Block.select(fn.MAX(Block.height))
 
 class Known(NamedTuple):
     height: int
-    mined_at: int
+    mined_ms: int
     behind: int
     is_at_stake: bool
 
 
 KNOWN = (
     BEST.height,
-    BEST.mined_at,
+    BEST.mined_ms,
     Block.select(fn.COUNT(Block.height)).where(_UNREAD).alias("behind"),
     _AT_STAKE,
 )
 PROGRESS = shaped(Known, BEST.select(*KNOWN).where(IS_BEST))
-FIRST_INVOICE = shaped(tuple[int | None], Invoice.select(fn.MIN(Invoice.created_at)))
-LAST_INVOICE = shaped(tuple[int | None], Invoice.select(fn.MAX(Invoice.created_at)))
+FIRST_INVOICE = shaped(tuple[int | None], Invoice.select(fn.MIN(Invoice.created_ms)))
+LAST_INVOICE = shaped(tuple[int | None], Invoice.select(fn.MAX(Invoice.created_ms)))

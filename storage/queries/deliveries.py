@@ -10,7 +10,7 @@ from storage.statement import needed, same, shaped, slot, slots
 
 _THIS = same(Delivery.receiver_id, Delivery.about)
 _OF_RECEIVER = same(Delivery.receiver_id)
-_WAITS = Delivery.next_at.is_null(False)
+_WAITS = Delivery.next_ms.is_null(False)
 _Earlier = Delivery.alias()
 _IS_EARLIER = (
     (_Earlier.receiver_id == Delivery.receiver_id)
@@ -22,7 +22,7 @@ _IS_EARLIER = (
 )
 # One at a time, where the order matters.
 _FIRST_IN_LINE = Delivery.line.is_null() | ~fn.EXISTS(
-    _Earlier.select(1).where(_IS_EARLIER, _Earlier.next_at.is_null(False))
+    _Earlier.select(1).where(_IS_EARLIER, _Earlier.next_ms.is_null(False))
 )
 _OF_MAILS = Delivery.receiver_id.in_(
     Receiver.select(Receiver.id).where(Receiver.transport << MAILS)
@@ -31,12 +31,12 @@ _OF_MAILS = Delivery.receiver_id.in_(
 # One row for each receiver and subject; a second insert changes nothing.
 ADD = Delivery.insert(
     needed(Delivery)
-    | slots(Delivery.event_seq, Delivery.next_at, Delivery.line)
+    | slots(Delivery.event_seq, Delivery.next_ms, Delivery.line)
     | {Delivery.attempts: 0}
 ).on_conflict("NOTHING")
 # A mail that no event brings, due at once.
 ADD_MAIL = Delivery.insert(
-    needed(Delivery) | {Delivery.next_at: slot("created_at"), Delivery.attempts: 0}
+    needed(Delivery) | {Delivery.next_ms: slot("created_ms"), Delivery.attempts: 0}
 ).on_conflict("NOTHING")
 
 
@@ -47,8 +47,8 @@ class Due(PublicEvent, Delivery):
 _WHOLE = shaped(
     Due,
     Delivery.select(
-        *(Delivery.receiver_id, Delivery.about, Delivery.attempts, Delivery.first_at),
-        *(Delivery.created_at, Delivery.line, Delivery.held_until, Delivery.doubted_at),
+        *(Delivery.receiver_id, Delivery.about, Delivery.attempts, Delivery.first_ms),
+        *(Delivery.created_ms, Delivery.line, Delivery.held_until, Delivery.doubted_ms),
         PublicEvent,
     )
     .join(PublicEvent, JOIN.LEFT_OUTER, on=(PublicEvent.seq == Delivery.event_seq))
@@ -56,18 +56,18 @@ _WHOLE = shaped(
     .limit(slot("limit")),
 )
 # The least tried comes first, so that an event that is never taken stops none behind it.
-DUE = _WHOLE.where(Delivery.next_at <= slot("until"), _FIRST_IN_LINE).order_by(
-    Delivery.attempts, Delivery.next_at, Delivery.event_seq
+DUE = _WHOLE.where(Delivery.next_ms <= slot("until"), _FIRST_IN_LINE).order_by(
+    Delivery.attempts, Delivery.next_ms, Delivery.event_seq
 )
 # A mail that was written for later does not wait before its time.
-_IS_WRITTEN = Delivery.event_seq.is_null(False) | (Delivery.created_at <= slot("now"))
+_IS_WRITTEN = Delivery.event_seq.is_null(False) | (Delivery.created_ms <= slot("now"))
 # Nor one that may have been sent just now.
 _MAY_BE_SENT = _IS_WRITTEN & (
-    Delivery.doubted_at.is_null() | (Delivery.next_at <= slot("now"))
+    Delivery.doubted_ms.is_null() | (Delivery.next_ms <= slot("now"))
 )
 # By the order of events, whatever clocks did; mails without one come first.
-_AGE = (fn.COALESCE(Delivery.event_seq, 0), Delivery.created_at, Delivery.about)
-_AGE_OF_LAST = (slot("event_seq"), slot("created_at"), slot("about"))
+_AGE = (fn.COALESCE(Delivery.event_seq, 0), Delivery.created_ms, Delivery.about)
+_AGE_OF_LAST = (slot("event_seq"), slot("created_ms"), slot("about"))
 # All that wait, due or not, from the oldest on; a page begins behind the last of the page before.
 OLDEST = _WHOLE.where(_MAY_BE_SENT, Tuple(*_AGE) > Tuple(*_AGE_OF_LAST)).order_by(*_AGE)
 # What a failing receiver is asked with beside its oldest: each in its turn.
@@ -77,7 +77,7 @@ LEAST_TRIED = _WHOLE.where(
 FELL_DUE = shaped(
     tuple[int],
     Delivery.select(fn.COUNT(Delivery.about)).where(
-        _OF_RECEIVER, Delivery.next_at.between(slot("since"), slot("until"))
+        _OF_RECEIVER, Delivery.next_ms.between(slot("since"), slot("until"))
     ),
 )
 # Claims a delivery before it is sent; another's claim ends, whatever clocks do.
@@ -92,61 +92,61 @@ HOLD = Delivery.update({Delivery.held_until: slot("until")}).where(
 TRIED = Delivery.update(
     {
         Delivery.attempts: Delivery.attempts + 1,
-        Delivery.first_at: fn.COALESCE(Delivery.first_at, slot("at")),
-        Delivery.next_at: slot("next_at"),
-        Delivery.tried_at: slot("at"),
-        Delivery.delivered_at: slot("delivered_at"),
+        Delivery.first_ms: fn.COALESCE(Delivery.first_ms, slot("at")),
+        Delivery.next_ms: slot("next_ms"),
+        Delivery.tried_ms: slot("at"),
+        Delivery.delivered_ms: slot("delivered_ms"),
         Delivery.status: slot("status"),
         Delivery.answer: slot("answer"),
         Delivery.held_until: slot("held_until"),
-        Delivery.doubted_at: fn.COALESCE(Delivery.doubted_at, slot("doubted_at")),
+        Delivery.doubted_ms: fn.COALESCE(Delivery.doubted_ms, slot("doubted_ms")),
     }
 ).where(_THIS, same(Delivery.attempts), _WAITS)
 DROP = Delivery.delete().where(_THIS, _WAITS)
-GIVE_UP = Delivery.update({Delivery.next_at: None}).where(_OF_RECEIVER, _WAITS)
+GIVE_UP = Delivery.update({Delivery.next_ms: None}).where(_OF_RECEIVER, _WAITS)
 GIVE_UP_MAILS = Delivery.update(
-    {Delivery.next_at: None, Delivery.answer: "too late"}
-).where(_WAITS, Delivery.created_at < slot("before"), _OF_MAILS)
+    {Delivery.next_ms: None, Delivery.answer: "too late"}
+).where(_WAITS, Delivery.created_ms < slot("before"), _OF_MAILS)
 _ANEW = {
     Delivery.attempts: 0,
-    Delivery.first_at: None,
-    Delivery.doubted_at: None,
-    Delivery.next_at: slot("at"),
+    Delivery.first_ms: None,
+    Delivery.doubted_ms: None,
+    Delivery.next_ms: slot("at"),
 }
-AGAIN = Delivery.update(_ANEW | {Delivery.delivered_at: None}).where(_THIS)
+AGAIN = Delivery.update(_ANEW | {Delivery.delivered_ms: None}).where(_THIS)
 # A link that logs in, mailed to each merchant who has this address: once in ten minutes.
 LOGIN = "login"
 ASK_LOGIN = Delivery.insert_from(
     Receiver.select(Receiver.id, Value(LOGIN), slot("at"), Value(0), slot("at"))
     .join(MerchantMail, on=(MerchantMail.merchant_id == Receiver.merchant_id))
     .where(Receiver.transport == MAIL, fn.LOWER(MerchantMail.address) == slot("id")),
-    [*needed(Delivery), Delivery.next_at],
+    [*needed(Delivery), Delivery.next_ms],
 ).on_conflict(
     conflict_target=[Delivery.receiver_id, Delivery.about],
-    update=_ANEW | {Delivery.delivered_at: None, Delivery.created_at: slot("at")},
-    where=(Delivery.created_at + LINK_LIFE_MS <= slot("at")),
+    update=_ANEW | {Delivery.delivered_ms: None, Delivery.created_ms: slot("at")},
+    where=(Delivery.created_ms + LINK_LIFE_MS <= slot("at")),
 )
 FAILED_AGAIN = Delivery.update(_ANEW).where(
-    _OF_RECEIVER, Delivery.next_at.is_null(), Delivery.delivered_at.is_null()
+    _OF_RECEIVER, Delivery.next_ms.is_null(), Delivery.delivered_ms.is_null()
 )
 # Without those of which a later one of the same line has been taken.
 FAILED_AGAIN_IN_ORDER = FAILED_AGAIN.where(
     Delivery.about.not_in(
         _Earlier.select(_Earlier.about)
         .join(Delivery, on=_IS_EARLIER)
-        .where(_OF_RECEIVER, Delivery.delivered_at.is_null(False))
+        .where(_OF_RECEIVER, Delivery.delivered_ms.is_null(False))
     )
 )
-WAITING_NOW = Delivery.update(slots(Delivery.next_at)).where(_OF_RECEIVER, _WAITS)
+WAITING_NOW = Delivery.update(slots(Delivery.next_ms)).where(_OF_RECEIVER, _WAITS)
 # Deliveries without an event; those of an event go with it.
 FORGET = Delivery.delete().where(
-    Delivery.event_seq.is_null(), Delivery.created_at < slot("before")
+    Delivery.event_seq.is_null(), Delivery.created_ms < slot("before")
 )
 
 STATE = Case(
     None,
     [
-        (Delivery.delivered_at.is_null(False), DeliveryState.DELIVERED),
+        (Delivery.delivered_ms.is_null(False), DeliveryState.DELIVERED),
         (_WAITS, DeliveryState.WAITING),
     ],
     DeliveryState.GIVEN_UP,
@@ -162,7 +162,7 @@ LIST = shaped(
     Delivery.select(
         *(Delivery.receiver_id, PublicEvent.number, PublicEvent.id.alias("event_id")),
         *(PublicEvent.kind, STATE.alias("state"), Delivery.attempts, Delivery.status),
-        *(Delivery.tried_at, Delivery.next_at, Delivery.answer),
+        *(Delivery.tried_ms, Delivery.next_ms, Delivery.answer),
     )
     .join(PublicEvent, on=(PublicEvent.seq == Delivery.event_seq))
     .where(_OF_RECEIVER)
@@ -174,7 +174,7 @@ LIST = shaped(
 # The number and the time of the oldest event that waits, which must not be forgotten.
 OLDEST_WAITING = shaped(
     tuple[int | None, int | None],
-    Delivery.select(fn.MIN(PublicEvent.number), fn.MIN(PublicEvent.happened_at))
+    Delivery.select(fn.MIN(PublicEvent.number), fn.MIN(PublicEvent.happened_ms))
     .join(PublicEvent, on=(PublicEvent.seq == Delivery.event_seq))
     .where(_WAITS),
 )
@@ -187,12 +187,12 @@ OLDEST_WEBHOOK = OLDEST_WAITING.join(
 _COUNTED = shaped(
     tuple[int, int | None, str | None],
     Delivery.select(
-        fn.COUNT(Delivery.about), fn.MIN(Delivery.created_at), fn.MAX(Delivery.answer)
+        fn.COUNT(Delivery.about), fn.MIN(Delivery.created_ms), fn.MAX(Delivery.answer)
     ).where(_OF_MAILS),
 )
 MAILS_WAITING = _COUNTED.where(_WAITS)
 MAILS_GIVEN_UP = _COUNTED.where(
-    Delivery.next_at.is_null(),
-    Delivery.delivered_at.is_null(),
-    Delivery.tried_at > slot("since"),
+    Delivery.next_ms.is_null(),
+    Delivery.delivered_ms.is_null(),
+    Delivery.tried_ms > slot("since"),
 )

@@ -104,7 +104,7 @@ NUMBER = (
 )
 
 OLDEST = (
-    PublicEvent.select(PublicEvent.number, PublicEvent.happened_at)
+    PublicEvent.select(PublicEvent.number, PublicEvent.happened_ms)
     .where(PublicEvent.number.is_null(False))
     .order_by(PublicEvent.number)
     .limit(BATCH)

@@ -8,12 +8,12 @@ _THIS = same(*_KEY)
 _MINE = _THIS & same(Key.owner) & Key.response.is_null()
 
 # One that is new, or whose holder is gone: never one from `since` to `until`, or with an answer.
-_CLAIM = (Key.body_sha256, Key.owner, Key.locked_at, Key.created_at)
+_CLAIM = (Key.body_sha256, Key.owner, Key.locked_ms, Key.created_ms)
 CLAIM = Key.insert(needed(Key)).on_conflict(
     conflict_target=_KEY,
     update=slots(*_CLAIM),
     where=Key.response.is_null()
-    & ((Key.locked_at <= slot("since")) | (Key.locked_at >= slot("until"))),
+    & ((Key.locked_ms <= slot("since")) | (Key.locked_ms >= slot("until"))),
 )
 FIND = Key.select().where(_THIS)
 FULFIL = Key.update(slots(Key.response, Key.resource_id)).where(_MINE)
@@ -23,6 +23,6 @@ OF_RESOURCE = Key.select(*_KEY, Key.owner, Key.response).where(
     same(Key.resource_id), Key.response.is_null(False)
 )
 REWRITE = Key.update(slots(Key.response)).where(_THIS, same(Key.owner))
-FORGET = Key.delete().where(Key.created_at < slot("before"))
+FORGET = Key.delete().where(Key.created_ms < slot("before"))
 # In a restored database nobody holds a key any more; kept answers stay.
 FREE = Key.delete().where(Key.response.is_null())

@@ -9,7 +9,7 @@ from storage.models import Attention, Block, Fact, Invoice, Output
 from storage.queries.meta import Key
 from storage.statement import as_dict, blank, changed, every, same, shaped, slot, slots
 
-_NEWEST = (Invoice.created_at.desc(), Invoice.seq.desc())
+_NEWEST = (Invoice.created_ms.desc(), Invoice.seq.desc())
 _OWN = same(Invoice.merchant_id)
 
 BY_ID = Invoice.select(*Invoice.PUBLIC).where(same(Invoice.id), _OWN)
@@ -29,7 +29,7 @@ MAY_BE_PAID = (Invoice.status == InvoiceStatus.OPEN) | (
     Invoice.status.in_(
         (InvoiceStatus.PAID, InvoiceStatus.EXPIRED, InvoiceStatus.CANCELED)
     )
-    & (Invoice.finished_at > slot("finished_after"))
+    & (Invoice.finished_ms > slot("finished_after"))
 )
 LATELY = timedelta(hours=168)  # after its end, while an invoice may still be paid
 
@@ -54,18 +54,18 @@ ADD = shaped(
 # The chain's known height, and the time up to which it was read; NULL before the first block.
 CHAIN = (
     _TIP.alias("tip_height"),
-    Fact.select(Fact.value).where(Fact.name == Key.READ_AT.value).alias("read_at"),
+    Fact.select(Fact.value).where(Fact.name == Key.READ_AT.value).alias("read_ms"),
 )
 _ALIVE = Output.alias()
 _GONE = Output.alias()
 # The time when the last output vanished, unless something has come since, such as a replacement.
-_GONE_AT = _GONE.select(fn.MAX(_GONE.vanished_at)).where(
+_GONE_AT = _GONE.select(fn.MAX(_GONE.vanished_ms)).where(
     _GONE.invoice_id == Invoice.id,
-    _GONE.vanished_at.is_null(False),
-    _GONE.vanished_at
+    _GONE.vanished_ms.is_null(False),
+    _GONE.vanished_ms
     > fn.COALESCE(
-        _ALIVE.select(fn.MAX(_ALIVE.first_seen_at)).where(
-            _ALIVE.invoice_id == Invoice.id, _ALIVE.vanished_at.is_null()
+        _ALIVE.select(fn.MAX(_ALIVE.first_seen_ms)).where(
+            _ALIVE.invoice_id == Invoice.id, _ALIVE.vanished_ms.is_null()
         ),
         0,
     ),
@@ -76,15 +76,15 @@ class InvoiceWith(Invoice, Attention):
     """An invoice with columns that joined queries add; a row has those that its query selects."""
 
     tip_height: int | None
-    read_at: str | None
-    gone_at: int | None
+    read_ms: str | None
+    gone_ms: int | None
     merchant: str
     attention: str | None
-    attention_since_at: int | None
+    attention_since_ms: int | None
 
 
 # An invoice with everything that its state follows from.
-SEEN = shaped(InvoiceWith, WHOLE.select_extend(*CHAIN, _GONE_AT.alias("gone_at")))
+SEEN = shaped(InvoiceWith, WHOLE.select_extend(*CHAIN, _GONE_AT.alias("gone_ms")))
 
 # Of a paid invoice, once.
 GIVE_ADDRESS = Invoice.update({Invoice.customer_email: slot("customer_email")}).where(
@@ -93,15 +93,15 @@ GIVE_ADDRESS = Invoice.update({Invoice.customer_email: slot("customer_email")}).
     Invoice.customer_email.is_null(),
 )
 _EVER_CAME = Output.select(Output.txid).where(Output.invoice_id == Invoice.id)
-_CAME = _EVER_CAME.where(Output.vanished_at.is_null())
+_CAME = _EVER_CAME.where(Output.vanished_ms.is_null())
 # Confirmed or waiting, in time or not: for people, not for settlement.
 CAME_SATS = Output.select(
     fn.COALESCE(fn.SUM(Output.amount_sats).cast("BIGINT"), 0)
-).where(Output.invoice_id == Invoice.id, Output.vanished_at.is_null())
+).where(Output.invoice_id == Invoice.id, Output.vanished_ms.is_null())
 _LAST_LOOK = Case(
     None,
-    [(Invoice.asked_at > Invoice.created_at, Invoice.asked_at)],
-    Invoice.created_at,
+    [(Invoice.asked_ms > Invoice.created_ms, Invoice.asked_ms)],
+    Invoice.created_ms,
 )
 # A vanished payment does not count: somebody who replaces each one would pass any limit.
 _UNPAID = (Invoice.status == InvoiceStatus.OPEN) & ~fn.EXISTS(_CAME)
@@ -111,7 +111,7 @@ _UNPAID = (Invoice.status == InvoiceStatus.OPEN) & ~fn.EXISTS(_CAME)
 # has come to it. After a payment, even a vanished one, the next visitor may be somebody else.
 _UNTOUCHED = Invoice.select(Invoice.id, *Invoice.ASKED, *Invoice.PERSONAL).where(
     Invoice.status == InvoiceStatus.OPEN,
-    Invoice.expires_at > slot("now"),
+    Invoice.expires_ms > slot("now"),
     ~fn.EXISTS(_EVER_CAME),
 )
 UNTOUCHED_OF_MERCHANT = _UNTOUCHED.where(same(Invoice.id), _OWN)
@@ -125,20 +125,20 @@ PAID_TO = Invoice.select(Invoice.id).where(same(Invoice.id), _OF_PAGE, fn.EXISTS
 WAITED_FOR = shaped(
     tuple[int, int | None, int | None],
     Invoice.select(
-        fn.COUNT(Invoice.seq), fn.MIN(_LAST_LOOK), fn.MIN(Invoice.expires_at)
-    ).where(_UNPAID, Invoice.expires_at > slot("now"), slot("since") < _LAST_LOOK),
+        fn.COUNT(Invoice.seq), fn.MIN(_LAST_LOOK), fn.MIN(Invoice.expires_ms)
+    ).where(_UNPAID, Invoice.expires_ms > slot("now"), slot("since") < _LAST_LOOK),
 )
 WAITED_FOR_OF_LINK = WAITED_FOR.where(Invoice.payment_link_id == slot("through"))
 
 # Changes the status only from the one that was read.
-_END = (Invoice.tx_hash, Invoice.paid_at, Invoice.settled_reason, Invoice.finished_at)
+_END = (Invoice.tx_hash, Invoice.paid_ms, Invoice.settled_reason, Invoice.finished_ms)
 FINISH = Invoice.update(slots(Invoice.status, *_END)).where(
     same(Invoice.id), Invoice.status == slot("from_status")
 )
 
 # The whole sum was seen, for the first time.
-COVER = Invoice.update({Invoice.covered_at: slot("at")}).where(
-    same(Invoice.id), Invoice.covered_at.is_null()
+COVER = Invoice.update({Invoice.covered_ms: slot("at")}).where(
+    same(Invoice.id), Invoice.covered_ms.is_null()
 )
 
 # Run whenever the status or an output has changed, in the same transaction.
@@ -159,7 +159,7 @@ LOWER = Invoice.update({Invoice.above_height: slot("height")}).where(
 # older than it; what has ended stays as it is.
 NO_TIP = -1
 FORGET_TIP = Invoice.update(
-    {Invoice.above_height: Case(None, [(Invoice.finished_at.is_null(), None)], NO_TIP)}
+    {Invoice.above_height: Case(None, [(Invoice.finished_ms.is_null(), None)], NO_TIP)}
 ).where(Invoice.above_height.is_null(False))
 
 # The one way back: a paid invoice whose payment a reorganisation has undone.
@@ -172,12 +172,12 @@ AWAY_MS = 6 * 3_600_000
 CLOCKS_MS = 60_000
 _IS_NEW = (
     Invoice.asked_since.is_null()
-    | (Invoice.asked_at + AWAY_MS <= slot("at"))
-    | (Invoice.asked_at - CLOCKS_MS > slot("at"))
+    | (Invoice.asked_ms + AWAY_MS <= slot("at"))
+    | (Invoice.asked_ms - CLOCKS_MS > slot("at"))
 )
 ASKED = Invoice.update(
     {
-        Invoice.asked_at: slot("at"),
+        Invoice.asked_ms: slot("at"),
         Invoice.asked_since: Case(None, [(_IS_NEW, slot("at"))], Invoice.asked_since),
     }
 ).where(same(Invoice.id))
@@ -188,11 +188,11 @@ _PERSONAL = (
     | Invoice.metadata.is_null(False)
     | Invoice.customer_name.is_null(False)
     | Invoice.customer_note.is_null(False)
-) & (Invoice.finished_at < slot("before"))
+) & (Invoice.finished_ms < slot("before"))
 WITH_PERSONAL = (
     Invoice.select(Invoice.id)
-    .where(_PERSONAL, Invoice.finished_at.is_null(False))
-    .order_by(Invoice.finished_at)
+    .where(_PERSONAL, Invoice.finished_ms.is_null(False))
+    .order_by(Invoice.finished_ms)
     .limit(slot("limit"))
 )
 ERASE_PERSONAL = Invoice.update(

@@ -25,8 +25,8 @@ BY_SECRET = shaped(
     .join(Merchant, on=(ApiKey.merchant_id == Merchant.id))
     .where(
         same(ApiKey.secret_sha256),
-        ApiKey.revoked_at.is_null(),
-        ApiKey.expires_at.is_null() | (ApiKey.expires_at > slot("now")),
+        ApiKey.revoked_ms.is_null(),
+        ApiKey.expires_ms.is_null() | (ApiKey.expires_ms > slot("now")),
     ),
 )
 
@@ -44,23 +44,23 @@ ALL = shaped(
     Listed,
     ApiKey.select(
         *(ApiKey.id, ApiKey.name, ApiKey.merchant_id, Merchant.name.alias("merchant")),
-        *(ApiKey.scope, ApiKey.last_four, ApiKey.created_at, ApiKey.last_used_at),
-        fn.COALESCE(ApiKey.revoked_at, ApiKey.expires_at).alias("revoked_at"),
+        *(ApiKey.scope, ApiKey.last_four, ApiKey.created_ms, ApiKey.last_used_ms),
+        fn.COALESCE(ApiKey.revoked_ms, ApiKey.expires_ms).alias("revoked_ms"),
     )
     .join(Merchant, on=(ApiKey.merchant_id == Merchant.id))
-    .order_by(ApiKey.created_at, ApiKey.id),
+    .order_by(ApiKey.created_ms, ApiKey.id),
 )
 
 OF_MERCHANT = ALL.where(same(ApiKey.merchant_id))
 BY_ID = ApiKey.select().where(same(ApiKey.id))
 
 # A key is revoked once, and for ever.
-REVOKE = ApiKey.update({ApiKey.revoked_at: slot("at")}).where(
-    same(ApiKey.id), ApiKey.revoked_at.is_null()
+REVOKE = ApiKey.update({ApiKey.revoked_ms: slot("at")}).where(
+    same(ApiKey.id), ApiKey.revoked_ms.is_null()
 )
 # A key is rotated once; the old one ends by itself.
-EXPIRE = ApiKey.update({ApiKey.expires_at: slot("at")}).where(
-    same(ApiKey.id), ApiKey.revoked_at.is_null(), ApiKey.expires_at.is_null()
+EXPIRE = ApiKey.update({ApiKey.expires_ms: slot("at")}).where(
+    same(ApiKey.id), ApiKey.revoked_ms.is_null(), ApiKey.expires_ms.is_null()
 )
 
-USED = ApiKey.update({ApiKey.last_used_at: slot("at")}).where(same(ApiKey.id))
+USED = ApiKey.update({ApiKey.last_used_ms: slot("at")}).where(same(ApiKey.id))

@@ -27,7 +27,7 @@ LOCKED = ANY_BY_ID.for_update()
 LIST = (
     PaymentLink.select()
     .where(same(PaymentLink.merchant_id))
-    .order_by(PaymentLink.created_at.desc(), PaymentLink.seq.desc())
+    .order_by(PaymentLink.created_ms.desc(), PaymentLink.seq.desc())
     .limit(slot("limit"))
 )
 
@@ -56,7 +56,7 @@ ADD = shaped(
 
 SET_STATUS = PaymentLink.update(slots(PaymentLink.status)).where(same(PaymentLink.id))
 # Columns that a change of a link leaves: its price stays, and another query sets its status.
-_KEPT = "id merchant_id status currency amount amount_usd amount_mode created_at"
+_KEPT = "id merchant_id status currency amount amount_usd amount_mode created_ms"
 EDIT = PaymentLink.update(
     slots(*(field for field in every(PaymentLink) if field.name not in _KEPT.split()))
 ).where(same(PaymentLink.id))

@@ -23,7 +23,7 @@ ADD = Merchant.insert(
         Merchant.descriptor,
         Merchant.account_key,
         Merchant.next_index,
-        Merchant.created_at,
+        Merchant.created_ms,
     )
 )
 

@@ -16,7 +16,7 @@ ADD = PartWork.insert(every(PartWork)).on_conflict("NOTHING")
 # A failure is added to those before it.
 FAIL = PartWork.insert(every(PartWork)).on_conflict(
     conflict_target=_KEY,
-    preserve=[PartWork.next_at, PartWork.reason],
+    preserve=[PartWork.next_ms, PartWork.reason],
     update={PartWork.failures: PartWork.failures + 1},
 )
 OF = PartWork.select().where(_THIS)
@@ -25,7 +25,7 @@ DONE = PartWork.delete().where(_THIS)
 DONE_AS_READ = DONE.where(same(PartWork.failures))
 DUE = (
     PartWork.select()
-    .where(same(PartWork.kind), pauses.is_over(PartWork.next_at))
+    .where(same(PartWork.kind), pauses.is_over(PartWork.next_ms))
     .order_by(PartWork.height, PartWork.part, PartWork.invoice_id)
     .limit(slot("limit"))
 )

@@ -6,14 +6,14 @@ from storage.statement import every, same, shaped, slot, slots
 LIST = (
     Payment.select(*Payment.PUBLIC)
     .where(same(Payment.merchant_id))
-    .order_by(Payment.created_at.desc(), Payment.seq.desc())
+    .order_by(Payment.created_ms.desc(), Payment.seq.desc())
     .limit(slot("limit"))
 )
 LIST_BY_INVOICE = LIST.where(same(Payment.invoice_id))
 OF_ADDRESS = (
     Payment.select()
     .where(Payment.address_invoice_id == slot("invoice_id"))
-    .order_by(Payment.created_at, Payment.seq)
+    .order_by(Payment.created_ms, Payment.seq)
 )
 
 # One payment for a transaction and an address: a second one is refused.
@@ -37,7 +37,7 @@ class OutputWith(Output, Invoice):
 class PaymentWith(Payment, Invoice):  # type: ignore[misc]  # `tx_hash`, `PUBLIC`: the payment's
     """A payment and columns of its address's invoice; a row has those that its query selects."""
 
-    first_seen_at: int | None
+    first_seen_ms: int | None
     invoice_currency: str
     completed_by: str | None
 
@@ -48,15 +48,15 @@ OUTPUTS = shaped(
     Output.select(Output, Payment.invoice_id.alias("settled_invoice_id"))
     .left_outer_join(Payment, on=(Payment.id == Output.payment_id))
     .where(same(Output.invoice_id))
-    .order_by(Output.first_seen_at, Output.txid, Output.vout),
+    .order_by(Output.first_seen_ms, Output.txid, Output.vout),
 )
 # Outputs that are money or may become money; an index holds only these.
-ALIVE = OUTPUTS.where(Output.vanished_at.is_null())
+ALIVE = OUTPUTS.where(Output.vanished_ms.is_null())
 KNOWN = OUTPUTS.where(
-    Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after"))
+    Output.vanished_ms.is_null() | (Output.vanished_ms > slot("vanished_after"))
 )
 # The outputs of one transaction, which may have come again.
-VANISHED = OUTPUTS.where(same(Output.txid), Output.vanished_at.is_null(False))
+VANISHED = OUTPUTS.where(same(Output.txid), Output.vanished_ms.is_null(False))
 
 # Everything seen of an output; only CREDIT_OUTPUTS says which payment it is part of.
 _KEY = (Output.invoice_id, Output.txid, Output.vout)
@@ -71,7 +71,7 @@ FORGET_OUTPUT = Output.delete().where(
     same(Output.invoice_id, Output.txid, Output.vout), _SIGHTING
 )
 FORGET_INPUTS = Output.update({Output.inputs: None}).where(
-    _SIGHTING, Output.inputs.is_null(False), Output.vanished_at < slot("before")
+    _SIGHTING, Output.inputs.is_null(False), Output.vanished_ms < slot("before")
 )
 CREDIT_OUTPUTS = Output.update({Output.payment_id: slot("payment_id")}).where(
     same(Output.txid, Output.invoice_id),
@@ -95,7 +95,7 @@ PROOFS_OF_ADDRESS = (
         ),
     )
     .where(same(Proof.invoice_id))
-    .order_by(Payment.created_at, Payment.seq)
+    .order_by(Payment.created_ms, Payment.seq)
 )
 
 # As many as a public page shows: anybody may pay an address a hundred times.

@@ -16,7 +16,7 @@ RECEIPT = "receipt"
 BILL = "bill"
 MAILS = [MAIL, RECEIPT, BILL]
 _THIS = same(Receiver.id)
-WELL = {Receiver.failing_since: None, Receiver.failed_at: None}
+WELL = {Receiver.failing_since: None, Receiver.failed_ms: None}
 
 ADD = Receiver.insert(
     needed(Receiver)
@@ -27,22 +27,22 @@ REMOVE = Receiver.delete().where(_THIS)
 # Read in an event's transaction: whoever removes a receiver waits; other publishers do not.
 OF_MERCHANT = (
     Receiver.select()
-    .where(same(Receiver.merchant_id), Receiver.disabled_at.is_null())
+    .where(same(Receiver.merchant_id), Receiver.disabled_ms.is_null())
     .order_by(Receiver.id)
     .for_update("FOR KEY SHARE")  # type: ignore[arg-type]  # its documentation has text too
 )
-_OWN_WAITING = (Delivery.receiver_id == Receiver.id) & Delivery.next_at.is_null(False)
+_OWN_WAITING = (Delivery.receiver_id == Receiver.id) & Delivery.next_ms.is_null(False)
 # Working receivers first; the one that has been failing for longest is tried last.
 WAITED_FOR = (
     Receiver.select()
     .where(
-        Receiver.disabled_at.is_null(),
+        Receiver.disabled_ms.is_null(),
         fn.EXISTS(Delivery.select(1).where(_OWN_WAITING)),
     )
     .order_by(
         Receiver.failing_since.is_null(False),
         Receiver.failing_since.desc(),
-        Receiver.created_at,
+        Receiver.created_ms,
         Receiver.id,
     )
 )
@@ -51,7 +51,7 @@ WAITED_FOR = (
 class Listed(Receiver):
     merchant: str
     pending: int
-    failing_since_at: int | None
+    failing_since_ms: int | None
 
 
 # Webhooks and commands, without secrets.
@@ -66,32 +66,32 @@ LIST = shaped(
         ),
         *(Receiver.command, Receiver.kinds),
         Delivery.select(fn.COUNT(Delivery.about)).where(_OWN_WAITING).alias("pending"),
-        *(Receiver.failing_since.alias("failing_since_at"), Receiver.disabled_at),
-        *(Receiver.disabled_reason, Receiver.created_at),
+        *(Receiver.failing_since.alias("failing_since_ms"), Receiver.disabled_ms),
+        *(Receiver.disabled_reason, Receiver.created_ms),
     )
     .join(Merchant, on=(Merchant.id == Receiver.merchant_id))
     .where(Receiver.transport.not_in(MAILS))
-    .order_by(Receiver.created_at, Receiver.id),
+    .order_by(Receiver.created_ms, Receiver.id),
 )
 LIST_OF_MERCHANT = LIST.where(same(Receiver.merchant_id))
 ROTATE = Receiver.update(
     {
         Receiver.old_secret: Receiver.secret,
-        Receiver.old_until_at: slot("until"),
+        Receiver.old_until_ms: slot("until"),
         Receiver.secret: slot("secret"),
     }
 ).where(_THIS, Receiver.secret == slot("was"))
 DISABLE = Receiver.update(
-    {Receiver.disabled_at: slot("at"), Receiver.disabled_reason: slot("reason")}
-).where(_THIS, Receiver.disabled_at.is_null())
+    {Receiver.disabled_ms: slot("at"), Receiver.disabled_reason: slot("reason")}
+).where(_THIS, Receiver.disabled_ms.is_null())
 ENABLE = Receiver.update(
-    WELL | {Receiver.disabled_at: None, Receiver.disabled_reason: None}
+    WELL | {Receiver.disabled_ms: None, Receiver.disabled_reason: None}
 ).where(_THIS)
 WORKS = Receiver.update(WELL).where(_THIS, Receiver.failing_since.is_null(False))
 FAILS = Receiver.update(
     {
         Receiver.failing_since: fn.COALESCE(Receiver.failing_since, slot("at")),
-        Receiver.failed_at: slot("at"),
+        Receiver.failed_ms: slot("at"),
     }
 ).where(_THIS)
 
@@ -103,7 +103,7 @@ class Wanted(MerchantMail, Merchant):
 WANT_MAIL = shaped(
     Wanted,
     MerchantMail.select(
-        MerchantMail, Merchant.name, Merchant.created_at, Merchant.timezone
+        MerchantMail, Merchant.name, Merchant.created_ms, Merchant.timezone
     )
     .join(Merchant, on=(Merchant.id == MerchantMail.merchant_id))
     .order_by(MerchantMail.merchant_id),
@@ -136,7 +136,7 @@ def add_mailbox(
     Events of these kinds are told to it; a mail that no event brings is added by itself.
     """
     new: Values = {"id": mail_id(name, merchant_id), "merchant_id": merchant_id}
-    new |= {"transport": transport, "kinds": json.dumps(kinds), "created_at": at_ms}
+    new |= {"transport": transport, "kinds": json.dumps(kinds), "created_ms": at_ms}
     db.run(ADD, **new | {"url": None, "command": None, "secret": None})
     return mail_id(name, merchant_id)
 

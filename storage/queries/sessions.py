@@ -20,7 +20,7 @@ from storage.statement import needed, same, shaped, slot
 LINK_LIFE_MS = 600_000
 ADD_LOGIN = MerchantLogin.insert(needed(MerchantLogin))
 
-_IS_LOGIN = same(MerchantLogin.secret_sha256) & (MerchantLogin.expires_at > slot("now"))
+_IS_LOGIN = same(MerchantLogin.secret_sha256) & (MerchantLogin.expires_ms > slot("now"))
 
 
 class Login(NamedTuple):
@@ -44,7 +44,7 @@ USE_LOGIN = shaped(
     .where(_IS_LOGIN)
     .returning(MerchantLogin.merchant_id, MerchantLogin.till_only),
 )
-OLD_LOGINS = MerchantLogin.delete().where(MerchantLogin.expires_at <= slot("now"))
+OLD_LOGINS = MerchantLogin.delete().where(MerchantLogin.expires_ms <= slot("now"))
 LOGINS_OF_MERCHANT = MerchantLogin.delete().where(same(MerchantLogin.merchant_id))
 
 ADD = MerchantSession.insert(needed(MerchantSession))
@@ -69,7 +69,7 @@ BY_SECRET = shaped(
             MerchantSession.merchant_id,
         ),
         *(
-            MerchantSession.last_used_at,
+            MerchantSession.last_used_ms,
             MerchantSession.till_only,
             Merchant.name.alias("merchant"),
         ),
@@ -86,23 +86,23 @@ BY_SECRET = shaped(
     .join(Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))
     .where(
         same(MerchantSession.secret_sha256),
-        MerchantSession.last_used_at > slot("used_after"),
+        MerchantSession.last_used_ms > slot("used_after"),
     ),
 )
 OF_MERCHANT = (
     MerchantSession.select(
-        *(MerchantSession.id, MerchantSession.browser, MerchantSession.created_at),
-        *(MerchantSession.last_used_at, MerchantSession.till_only),
+        *(MerchantSession.id, MerchantSession.browser, MerchantSession.created_ms),
+        *(MerchantSession.last_used_ms, MerchantSession.till_only),
     )
     .where(
         same(MerchantSession.merchant_id),
-        MerchantSession.last_used_at > slot("used_after"),
+        MerchantSession.last_used_ms > slot("used_after"),
     )
-    .order_by(MerchantSession.created_at.desc(), MerchantSession.id)
+    .order_by(MerchantSession.created_ms.desc(), MerchantSession.id)
 )
 # Never moves the time back, since a note may come late.
-USED = MerchantSession.update({MerchantSession.last_used_at: slot("at")}).where(
-    same(MerchantSession.id), MerchantSession.last_used_at < slot("at")
+USED = MerchantSession.update({MerchantSession.last_used_ms: slot("at")}).where(
+    same(MerchantSession.id), MerchantSession.last_used_ms < slot("at")
 )
 
 END = MerchantSession.delete().where(
@@ -113,11 +113,11 @@ END_OTHERS = MerchantSession.delete().where(
 )
 END_BY_SECRET = MerchantSession.delete().where(same(MerchantSession.secret_sha256))
 END_OLD = MerchantSession.delete().where(
-    MerchantSession.last_used_at <= slot("used_after")
+    MerchantSession.last_used_ms <= slot("used_after")
 )
 
 
-_LIVES = FileLink.expires_at > slot("now")
+_LIVES = FileLink.expires_ms > slot("now")
 # Links to files of payments, which open without a session: for a bookkeeper, until revoked.
 ADD_FILE = FileLink.insert(needed(FileLink))
 FILE = FileLink.select().where(same(FileLink.id))
@@ -125,7 +125,7 @@ FILE_BY_SECRET = FileLink.select().where(same(FileLink.secret_sha256), _LIVES)
 FILES = (
     FileLink.select()
     .where(same(FileLink.merchant_id), _LIVES)
-    .order_by(FileLink.expires_at.desc(), FileLink.id)
+    .order_by(FileLink.expires_ms.desc(), FileLink.id)
 )
 REVOKE_FILE = FileLink.delete().where(same(FileLink.id))
 OLD_FILES = FileLink.delete().where(~_LIVES)
@@ -145,7 +145,7 @@ def new_login(
             ADD_LOGIN,
             secret_sha256=sha256_of(secret),
             merchant_id=merchant_id,
-            expires_at=to_ms(now) + LINK_LIFE_MS,
+            expires_ms=to_ms(now) + LINK_LIFE_MS,
             till_only=int(till_only),
         )
     return secret

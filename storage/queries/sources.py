@@ -6,15 +6,15 @@ from storage.models import Explorer, ExplorerUse, Peer
 from storage.statement import every, same, slot, slots
 
 USED = ExplorerUse.select().where(
-    ExplorerUse.minute_at > slot("after"), ExplorerUse.minute_at <= slot("now")
+    ExplorerUse.minute_ms > slot("after"), ExplorerUse.minute_ms <= slot("now")
 )
 SPEND = ExplorerUse.insert(every(ExplorerUse)).on_conflict(
-    conflict_target=[ExplorerUse.root, ExplorerUse.minute_at],
+    conflict_target=[ExplorerUse.root, ExplorerUse.minute_ms],
     update={ExplorerUse.calls: ExplorerUse.calls + EXCLUDED.calls},
 )
 # Also times in the future, which a clock that was ahead has left.
 FORGET = ExplorerUse.delete().where(
-    (ExplorerUse.minute_at < slot("before")) | (ExplorerUse.minute_at > slot("now"))
+    (ExplorerUse.minute_ms < slot("before")) | (ExplorerUse.minute_ms > slot("now"))
 )
 
 REFUSAL = Explorer.select().where(same(Explorer.root))
@@ -22,17 +22,17 @@ REFUSED = Explorer.insert(every(Explorer)).on_conflict(
     conflict_target=[Explorer.root],
     update={
         Explorer.refusals: Explorer.refusals + 1,
-        Explorer.rests_until_at: EXCLUDED.rests_until_at,
+        Explorer.rests_until_ms: EXCLUDED.rests_until_ms,
     },
 )
 ANSWERED = Explorer.delete().where(same(Explorer.root))
 
 # Nodes of the network. The last that were good first.
-PEERS = Peer.select().order_by(Peer.good_at.is_null(), Peer.good_at.desc(), Peer.place)
-PEER_GOOD = Peer.insert(slots(Peer.place, Peer.good_at, Peer.height)).on_conflict(
+PEERS = Peer.select().order_by(Peer.good_ms.is_null(), Peer.good_ms.desc(), Peer.place)
+PEER_GOOD = Peer.insert(slots(Peer.place, Peer.good_ms, Peer.height)).on_conflict(
     conflict_target=[Peer.place],
     update={
-        Peer.good_at: slot("good_at"),
+        Peer.good_ms: slot("good_ms"),
         Peer.height: slot("height"),
         Peer.left_until: None,
     },
@@ -40,9 +40,9 @@ PEER_GOOD = Peer.insert(slots(Peer.place, Peer.good_at, Peer.height)).on_conflic
 LEAVE_PEER = Peer.insert(slots(Peer.place, Peer.left_until)).on_conflict(
     conflict_target=[Peer.place], update={Peer.left_until: slot("left_until")}
 )
-_LAST_GOOD = Peer.select(Peer.place).where(Peer.good_at.is_null(False))
+_LAST_GOOD = Peer.select(Peer.place).where(Peer.good_ms.is_null(False))
 FORGET_PEERS = Peer.delete().where(
     Peer.left_until.is_null() | (Peer.left_until < slot("now")),
-    Peer.place.not_in(_LAST_GOOD.order_by(Peer.good_at.desc()).limit(8)),
+    Peer.place.not_in(_LAST_GOOD.order_by(Peer.good_ms.desc()).limit(8)),
 )
 FORGET_ALL_PEERS = Peer.delete()

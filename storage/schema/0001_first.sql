@@ -49,7 +49,7 @@ CREATE TABLE merchant (
         CHECK (substr(descriptor, 1, 3) IN ('pkh', 'wpk', 'tr(', 'wsh', 'sh(')),
     account_key TEXT NOT NULL UNIQUE,
     next_index BIGINT NOT NULL DEFAULT 0 CHECK (next_index BETWEEN 0 AND 2147483648),
-    created_at BIGINT NOT NULL,
+    created_ms BIGINT NOT NULL,
     wallet_gap_limit BIGINT NOT NULL DEFAULT 20 CHECK (wallet_gap_limit BETWEEN 1 AND 1000000),
     currency TEXT NOT NULL DEFAULT 'USD' CHECK (length(currency) = 3),
     timezone TEXT NOT NULL DEFAULT 'UTC',
@@ -85,12 +85,12 @@ CREATE TABLE store (
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
     shop_url TEXT NOT NULL
         CHECK (substr(shop_url, 1, 7) = 'http://' OR substr(shop_url, 1, 8) = 'https://'),
-    created_at BIGINT NOT NULL,
+    created_ms BIGINT NOT NULL,
     UNIQUE (merchant_id, shop_url)
 );
 
--- The secret itself is never stored. `revoked_at` is final, whatever the clock does later;
--- `expires_at` is the end of a rotated key's grace. A plug-in's key belongs to its store, and has
+-- The secret itself is never stored. `revoked_ms` is final, whatever the clock does later;
+-- `expires_ms` is the end of a rotated key's grace. A plug-in's key belongs to its store, and has
 -- the `permissions` that this plug-in looks for, with a space between.
 CREATE TABLE api_key (
     id TEXT PRIMARY KEY,
@@ -99,16 +99,16 @@ CREATE TABLE api_key (
     scope TEXT NOT NULL CHECK (scope IN ('read', 'write')),
     secret_sha256 TEXT NOT NULL UNIQUE,
     last_four TEXT NOT NULL,
-    created_at BIGINT NOT NULL,
-    last_used_at BIGINT,
-    expires_at BIGINT,
-    revoked_at BIGINT,
+    created_ms BIGINT NOT NULL,
+    last_used_ms BIGINT,
+    expires_ms BIGINT,
+    revoked_ms BIGINT,
     store_id TEXT REFERENCES store (id),
     permissions TEXT,
     CHECK ((store_id IS NULL) = (permissions IS NULL)),
     CHECK (store_id IS NULL OR scope = 'write')
 );
-CREATE INDEX api_key_of_merchant ON api_key (merchant_id, created_at);
+CREATE INDEX api_key_of_merchant ON api_key (merchant_id, created_ms);
 
 -- A login link is deleted when it is used, a session when it ends: neither can come back. A session
 -- may open what its link says, for as long as it lives. `till_only` has no default: whoever makes a
@@ -116,7 +116,7 @@ CREATE INDEX api_key_of_merchant ON api_key (merchant_id, created_at);
 CREATE TABLE merchant_login (
     secret_sha256 TEXT PRIMARY KEY,
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
-    expires_at BIGINT NOT NULL,
+    expires_ms BIGINT NOT NULL,
     till_only BIGINT NOT NULL CHECK (till_only IN (0, 1))
 );
 
@@ -125,14 +125,14 @@ CREATE TABLE merchant_session (
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
     secret_sha256 TEXT NOT NULL UNIQUE,
     browser TEXT NOT NULL,
-    created_at BIGINT NOT NULL,
-    last_used_at BIGINT NOT NULL,
+    created_ms BIGINT NOT NULL,
+    last_used_ms BIGINT NOT NULL,
     till_only BIGINT NOT NULL CHECK (till_only IN (0, 1))
 );
-CREATE INDEX merchant_session_of_merchant ON merchant_session (merchant_id, created_at);
+CREATE INDEX merchant_session_of_merchant ON merchant_session (merchant_id, created_ms);
 
 -- A link that opens a file of payments without a session, until it is revoked (then it is deleted) or
--- `expires_at`; the secret itself is never stored. Days count from 1970-01-01 in the merchant's
+-- `expires_ms`; the secret itself is never stored. Days count from 1970-01-01 in the merchant's
 -- time zone, both whole.
 CREATE TABLE file_link (
     id TEXT PRIMARY KEY,
@@ -140,9 +140,9 @@ CREATE TABLE file_link (
     secret_sha256 TEXT NOT NULL UNIQUE,
     first_day BIGINT NOT NULL,
     last_day BIGINT NOT NULL CHECK (last_day >= first_day),
-    expires_at BIGINT NOT NULL
+    expires_ms BIGINT NOT NULL
 );
-CREATE INDEX file_link_of_merchant ON file_link (merchant_id, expires_at);
+CREATE INDEX file_link_of_merchant ON file_link (merchant_id, expires_ms);
 
 -- A held key has an owner and no answer; a done one has the first answer, word for word. Whoever
 -- holds it longer than the lock lasts loses it to the next one that asks. The answer may hold a
@@ -153,13 +153,13 @@ CREATE TABLE idempotency_key (
     idempotency_key TEXT NOT NULL,
     body_sha256 TEXT NOT NULL,
     owner TEXT NOT NULL,
-    locked_at BIGINT NOT NULL,
-    created_at BIGINT NOT NULL,
+    locked_ms BIGINT NOT NULL,
+    created_ms BIGINT NOT NULL,
     response TEXT,
     resource_id TEXT,
     PRIMARY KEY (merchant_id, operation, idempotency_key)
 );
-CREATE INDEX idempotency_key_age ON idempotency_key (created_at);
+CREATE INDEX idempotency_key_age ON idempotency_key (created_ms);
 CREATE INDEX idempotency_key_resource ON idempotency_key (resource_id)
     WHERE resource_id IS NOT NULL;
 
@@ -185,7 +185,7 @@ CREATE TABLE payment_link (
     amount_usd TEXT,
     min_amount_usd TEXT,
     max_amount_usd TEXT,
-    created_at BIGINT NOT NULL,
+    created_ms BIGINT NOT NULL,
     suggested TEXT CHECK (suggested IS NULL OR amount_mode = 'flexible'),
     goal TEXT CHECK (goal IS NULL OR amount_mode = 'flexible'),
     ask_email TEXT NOT NULL DEFAULT 'no' CHECK (ask_email IN ('no', 'may', 'must')),
@@ -197,17 +197,17 @@ CREATE TABLE payment_link (
     CHECK ((min_amount IS NULL) = (min_amount_usd IS NULL)),
     CHECK ((max_amount IS NULL) = (max_amount_usd IS NULL))
 );
-CREATE INDEX payment_link_newest ON payment_link (merchant_id, created_at, seq);
+CREATE INDEX payment_link_newest ON payment_link (merchant_id, created_ms, seq);
 
 -- A bill asks one customer for `amount`, until that is paid: its invoices live for an hour, each at
--- the price of its moment. `paid` is what they count, as long as the bill has not ended. `due_at` is
+-- the price of its moment. `paid` is what they count, as long as the bill has not ended. `due_ms` is
 -- the last millisecond of a day, `due_days` after the one on which it was made.
 -- With `every` it is of a series, which the first one is kept for: `series_id` is that one's id,
 -- `number` counts from its 0. Only the first has `first_local`, the local time that all follow,
 -- `until_day` (from 1970-01-01, as days of the merchant are counted), and when its next one is made,
--- which is number `renews`. `stopped_at`: its customer has ended the series, and gets no mail of it.
--- `held_at`: a year of its bills was made at once, and the owner is asked about the others.
--- `undone_at`: the owner took back what the check had made; its period may have another bill.
+-- which is number `renews`. `stopped_ms`: its customer has ended the series, and gets no mail of it.
+-- `held_ms`: a year of its bills was made at once, and the owner is asked about the others.
+-- `undone_ms`: the owner took back what the check had made; its period may have another bill.
 CREATE TABLE bill (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -219,36 +219,36 @@ CREATE TABLE bill (
     description TEXT,
     reference TEXT CHECK (length(reference) BETWEEN 1 AND 200),
     customer_email TEXT,
-    created_at BIGINT NOT NULL,
+    created_ms BIGINT NOT NULL,
     due_days BIGINT NOT NULL CHECK (due_days BETWEEN 0 AND 3650),
-    due_at BIGINT NOT NULL,
-    paid_at BIGINT,
+    due_ms BIGINT NOT NULL,
+    paid_ms BIGINT,
     every TEXT CHECK (every IN ('week', 'month', 'year')),
     series_id TEXT REFERENCES bill (id),
     number BIGINT NOT NULL CHECK (number >= 0),
     first_local TEXT,
     until_day BIGINT,
     renews BIGINT CHECK (renews > 0),
-    renews_at BIGINT,
-    stopped_at BIGINT,
-    held_at BIGINT,
-    undone_at BIGINT,
+    renews_ms BIGINT,
+    stopped_ms BIGINT,
+    held_ms BIGINT,
+    undone_ms BIGINT,
     CHECK ((every IS NULL) = (series_id IS NULL)),
-    CHECK (series_id = id OR (first_local IS NULL AND renews_at IS NULL AND stopped_at IS NULL)),
-    CHECK (held_at IS NULL OR series_id = id),
-    CHECK (undone_at IS NULL OR (status = 'ended' AND series_id <> id)),
-    CHECK ((status = 'paid') = (paid_at IS NOT NULL))
+    CHECK (series_id = id OR (first_local IS NULL AND renews_ms IS NULL AND stopped_ms IS NULL)),
+    CHECK (held_ms IS NULL OR series_id = id),
+    CHECK (undone_ms IS NULL OR (status = 'ended' AND series_id <> id)),
+    CHECK ((status = 'paid') = (paid_ms IS NOT NULL))
 );
-CREATE UNIQUE INDEX bill_of_period ON bill (series_id, number) WHERE undone_at IS NULL;
-CREATE INDEX bill_newest ON bill (merchant_id, created_at, seq);
-CREATE INDEX bill_open ON bill (merchant_id, due_at) WHERE status = 'open';
-CREATE INDEX bill_renewed ON bill (renews_at) WHERE renews_at IS NOT NULL;
-CREATE INDEX bill_personal ON bill (created_at) WHERE customer_email IS NOT NULL;
+CREATE UNIQUE INDEX bill_of_period ON bill (series_id, number) WHERE undone_ms IS NULL;
+CREATE INDEX bill_newest ON bill (merchant_id, created_ms, seq);
+CREATE INDEX bill_open ON bill (merchant_id, due_ms) WHERE status = 'open';
+CREATE INDEX bill_renewed ON bill (renews_ms) WHERE renews_ms IS NOT NULL;
+CREATE INDEX bill_personal ON bill (created_ms) WHERE customer_email IS NOT NULL;
 
 -- `deposit_address`, its `script` (hex, as blocks have it) and `address_index` are UNIQUE: two
 -- invoices on one address could both be settled by one payment.
--- `asked_at` is the last time that somebody looked at the invoice, `asked_since` the first one
--- after a pause of hours. `failures` are looks that failed in a row, the last at `failed_at`: an
+-- `asked_ms` is the last time that somebody looked at the invoice, `asked_since` the first one
+-- after a pause of hours. `failures` are looks that failed in a row, the last at `failed_ms`: an
 -- address that always fails waits longer.
 -- `gap_before`: so many addresses further than the last paid one before it, this one included; null
 -- while nothing has come to it. The largest is the gap limit that a wallet needs.
@@ -256,7 +256,7 @@ CREATE INDEX bill_personal ON bill (created_at) WHERE customer_email IS NOT NULL
 -- `coming_beside_sats` that will be such a payment: what settlement says of its outputs, for pages
 -- that ask often. `newest_height`: the last block
 -- with money that counts; null while some waits, or none came.
--- `covered_at`: when the whole sum was first seen, in a block or in none: goods may be gone since.
+-- `covered_ms`: when the whole sum was first seen, in a block or in none: goods may be gone since.
 -- `amount` is what it asks for, as it was typed, in `currency`; null: dollars, which the interface
 -- was asked for. Then `currency` is the merchant's, which its page shows beside them. `price` is
 -- that of one bitcoin in `currency` when the invoice was made, `price_usd` in dollars.
@@ -285,19 +285,19 @@ CREATE TABLE invoice (
     deposit_address TEXT NOT NULL UNIQUE,
     address_index BIGINT NOT NULL,
     tx_hash TEXT,
-    expires_at BIGINT,
-    paid_at BIGINT,
-    finished_at BIGINT,
+    expires_ms BIGINT,
+    paid_ms BIGINT,
+    finished_ms BIGINT,
     settled_reason TEXT,
-    checked_at BIGINT,
-    asked_at BIGINT,
-    created_at BIGINT NOT NULL,
+    checked_ms BIGINT,
+    asked_ms BIGINT,
+    created_ms BIGINT NOT NULL,
     failures BIGINT NOT NULL DEFAULT 0,
-    failed_at BIGINT,
+    failed_ms BIGINT,
     asked_since BIGINT,
     script TEXT NOT NULL UNIQUE,
     gap_before BIGINT CHECK (gap_before > 0),
-    covered_at BIGINT,
+    covered_ms BIGINT,
     currency TEXT NOT NULL CHECK (length(currency) = 3),
     amount TEXT,
     price TEXT NOT NULL,
@@ -316,55 +316,55 @@ CREATE TABLE invoice (
     order_id TEXT,
     shop_order TEXT,
     metadata TEXT,
-    archived_at BIGINT,
+    archived_ms BIGINT,
     customer_name TEXT,
     customer_note TEXT,
     bill_id TEXT REFERENCES bill (id),
     above_height BIGINT,
     UNIQUE (merchant_id, address_index),
-    CHECK ((status = 'open') = (finished_at IS NULL)),
-    CHECK ((status = 'paid') = (paid_at IS NOT NULL)),
+    CHECK ((status = 'open') = (finished_ms IS NULL)),
+    CHECK ((status = 'paid') = (paid_ms IS NOT NULL)),
     CHECK ((status = 'paid') = (tx_hash IS NOT NULL)),
     CHECK (status = 'paid' OR settled_reason IS NULL),
     CHECK ((store_id IS NULL) = (shop_order IS NULL)),
     CHECK (bill_id IS NULL OR payment_link_id IS NULL)
 );
-CREATE INDEX invoice_newest ON invoice (merchant_id, created_at, seq);
-CREATE INDEX invoice_newest_by_status ON invoice (merchant_id, status, created_at, seq);
-CREATE INDEX invoice_watched ON invoice (status, finished_at);
+CREATE INDEX invoice_newest ON invoice (merchant_id, created_ms, seq);
+CREATE INDEX invoice_newest_by_status ON invoice (merchant_id, status, created_ms, seq);
+CREATE INDEX invoice_watched ON invoice (status, finished_ms);
 -- Most invoices have no link, and are not in these.
 CREATE INDEX invoice_of_link ON invoice (payment_link_id, status)
     WHERE payment_link_id IS NOT NULL;
-CREATE INDEX invoice_of_link_newest ON invoice (payment_link_id, created_at, seq)
+CREATE INDEX invoice_of_link_newest ON invoice (payment_link_id, created_ms, seq)
     WHERE payment_link_id IS NOT NULL;
 CREATE INDEX invoice_of_bill ON invoice (bill_id, status) WHERE bill_id IS NOT NULL;
 -- A reorganisation lowers those of the newest invoices.
 CREATE INDEX invoice_above ON invoice (above_height) WHERE above_height IS NOT NULL;
 -- The last sales of the till.
-CREATE INDEX invoice_of_till ON invoice (merchant_id, created_at, seq) WHERE tip IS NOT NULL;
+CREATE INDEX invoice_of_till ON invoice (merchant_id, created_ms, seq) WHERE tip IS NOT NULL;
 -- A search for an order's number: the newest of that number.
-CREATE INDEX invoice_reference ON invoice (merchant_id, reference, created_at, seq)
+CREATE INDEX invoice_reference ON invoice (merchant_id, reference, created_ms, seq)
     WHERE reference IS NOT NULL;
-CREATE INDEX invoice_of_store ON invoice (store_id, created_at, seq) WHERE store_id IS NOT NULL;
+CREATE INDEX invoice_of_store ON invoice (store_id, created_ms, seq) WHERE store_id IS NOT NULL;
 CREATE INDEX invoice_order ON invoice (store_id, order_id) WHERE order_id IS NOT NULL;
 -- Who said what is to be erased: empty where nothing is given, or all is erased.
-CREATE INDEX invoice_personal ON invoice (finished_at)
+CREATE INDEX invoice_personal ON invoice (finished_ms)
     WHERE (customer_email IS NOT NULL OR metadata IS NOT NULL
-           OR customer_name IS NOT NULL OR customer_note IS NOT NULL) AND finished_at IS NOT NULL;
+           OR customer_name IS NOT NULL OR customer_note IS NOT NULL) AND finished_ms IS NOT NULL;
 CREATE INDEX invoice_paid_index ON invoice (merchant_id, address_index)
     WHERE gap_before IS NOT NULL;
 CREATE INDEX invoice_gap ON invoice (merchant_id, gap_before) WHERE gap_before IS NOT NULL;
 -- Whom a check asks the mempool for: open, and looked at or near the deadline. Open are those that
 -- have not finished; an index on a status is not used where the status is a parameter.
-CREATE INDEX invoice_asked ON invoice (asked_at) WHERE finished_at IS NULL AND asked_at IS NOT NULL;
-CREATE INDEX invoice_ending ON invoice (expires_at)
-    WHERE finished_at IS NULL AND expires_at IS NOT NULL;
+CREATE INDEX invoice_asked ON invoice (asked_ms) WHERE finished_ms IS NULL AND asked_ms IS NOT NULL;
+CREATE INDEX invoice_ending ON invoice (expires_ms)
+    WHERE finished_ms IS NULL AND expires_ms IS NOT NULL;
 
 -- What happened to an invoice and when; never changed, only added to.
 CREATE TABLE event (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     invoice_id TEXT NOT NULL REFERENCES invoice (id),
-    happened_at BIGINT NOT NULL,
+    happened_ms BIGINT NOT NULL,
     kind TEXT NOT NULL,
     detail TEXT NOT NULL
 );
@@ -379,17 +379,17 @@ CREATE TABLE attention (
     reason TEXT NOT NULL CHECK (reason IN ('reorganised', 'paid_late', 'short', 'too_much',
                                            'after_cancellation', 'dust_missing', 'vanished',
                                            'refunded_twice', 'older_coin')),
-    since_at BIGINT NOT NULL,
+    since_ms BIGINT NOT NULL,
     stake_minor BIGINT NOT NULL CHECK (stake_minor >= 0)
 );
 CREATE INDEX attention_reason ON attention (reason);
-CREATE INDEX attention_since ON attention (since_at, invoice_id);
+CREATE INDEX attention_since ON attention (since_ms, invoice_id);
 CREATE INDEX attention_of_merchant ON attention (merchant_id, stake_minor DESC, invoice_id);
 
 
 -- What was seen
 
--- The best chain, linked from the first header that was kept. `read_at` is when its block was read,
+-- The best chain, linked from the first header that was kept. `read_ms` is when its block was read,
 -- null while it is to be read. `spends` is kept of a block that was read before an earlier one:
 -- what it spends may be found later. `not_before`: nobody could show the block, and until then it
 -- is passed over.
@@ -397,25 +397,25 @@ CREATE TABLE block (
     height BIGINT PRIMARY KEY CHECK (height >= 0),
     hash TEXT NOT NULL UNIQUE,
     header BYTEA NOT NULL,
-    mined_at BIGINT NOT NULL,
-    read_at BIGINT,
+    mined_ms BIGINT NOT NULL,
+    read_ms BIGINT,
     spends BYTEA,
     not_before BIGINT
 );
-CREATE INDEX block_unread ON block (height) WHERE read_at IS NULL;
+CREATE INDEX block_unread ON block (height) WHERE read_ms IS NULL;
 CREATE INDEX block_spends ON block (height) WHERE spends IS NOT NULL;
 
 -- What an optional part still has to do, while the core goes on: its work on a block that is read
 -- (`height`), all that blocks above `height` did to it and that left the best chain, its sums of one
 -- invoice, or its turn, which failed. `failures` in a row are counted before each attempt, so that
--- one that ends its process is counted too; the next is at `next_at`. `reason`: of the last failure.
+-- one that ends its process is counted too; the next is at `next_ms`. `reason`: of the last failure.
 CREATE TABLE part_work (
     part TEXT NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('block', 'undo', 'money', 'turn')),
     height BIGINT NOT NULL,
     invoice_id TEXT NOT NULL,
     failures BIGINT NOT NULL,
-    next_at BIGINT NOT NULL,
+    next_ms BIGINT NOT NULL,
     reason TEXT NOT NULL,
     PRIMARY KEY (part, kind, height, invoice_id)
 );
@@ -434,20 +434,20 @@ CREATE TABLE payment (
     amount_sats BIGINT NOT NULL CHECK (amount_sats > 0),
     amount_usd_at_receipt TEXT,
     tx_hash TEXT NOT NULL,
-    created_at BIGINT NOT NULL,
+    created_ms BIGINT NOT NULL,
     currency TEXT NOT NULL CHECK (length(currency) = 3),
     value_at_receipt TEXT,
     UNIQUE (address_invoice_id, tx_hash),
     CHECK (invoice_id IS NULL OR invoice_id = address_invoice_id)
 );
-CREATE INDEX payment_newest ON payment (merchant_id, created_at, seq);
+CREATE INDEX payment_newest ON payment (merchant_id, created_ms, seq);
 CREATE INDEX payment_of_invoice ON payment (invoice_id) WHERE invoice_id IS NOT NULL;
-CREATE INDEX payment_without_invoice ON payment (merchant_id, created_at, seq)
+CREATE INDEX payment_without_invoice ON payment (merchant_id, created_ms, seq)
     WHERE invoice_id IS NULL;
 
 -- Every output ever seen to one of our addresses, spent ones too. What is in a block was proven to
 -- be there; `position` is its transaction's place in it. `payment_id` is set once it counts.
--- `vanished_at` marks one that left the mempool: no money, but history. `seen_waiting`: it was in
+-- `vanished_ms` marks one that left the mempool: no money, but history. `seen_waiting`: it was in
 -- the mempool before any block, so a block time before the invoice's only shows a wrong clock.
 -- `inputs`: the outpoints that a waiting transaction spends, as JSON; `replaced_height`: the block
 -- that has spent one of them otherwise.
@@ -460,33 +460,33 @@ CREATE TABLE output (
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
     amount_sats BIGINT NOT NULL CHECK (amount_sats BETWEEN 1 AND 2100000000000000),
     coinbase BIGINT NOT NULL CHECK (coinbase IN (0, 1)),
-    first_seen_at BIGINT NOT NULL,
+    first_seen_ms BIGINT NOT NULL,
     seen_waiting BIGINT NOT NULL CHECK (seen_waiting IN (0, 1)),
     inputs TEXT,
-    vanished_at BIGINT,
+    vanished_ms BIGINT,
     replaced_height BIGINT,
     block_height BIGINT,
     block_hash TEXT,
-    block_time_at BIGINT,
+    block_time_ms BIGINT,
     position BIGINT,
     spent_height BIGINT,
     payment_id TEXT REFERENCES payment (id),
     PRIMARY KEY (invoice_id, txid, vout),
     CHECK ((block_height IS NULL) = (block_hash IS NULL)),
-    CHECK ((block_height IS NULL) = (block_time_at IS NULL)),
+    CHECK ((block_height IS NULL) = (block_time_ms IS NULL)),
     CHECK (block_height IS NOT NULL OR (payment_id IS NULL AND spent_height IS NULL)),
-    CHECK (vanished_at IS NULL OR block_height IS NULL)
+    CHECK (vanished_ms IS NULL OR block_height IS NULL)
 );
 -- A balance is counted from this index alone; a coin that has moved leaves it.
 CREATE INDEX output_unspent ON output (merchant_id, payment_id, amount_sats)
-    WHERE vanished_at IS NULL AND spent_height IS NULL;
+    WHERE vanished_ms IS NULL AND spent_height IS NULL;
 -- What an explorer invents and takes back stays as history; nobody who asks where an invoice stands
 -- reads it.
-CREATE INDEX output_alive ON output (invoice_id) WHERE vanished_at IS NULL;
-CREATE INDEX output_vanished ON output (vanished_at) WHERE vanished_at IS NOT NULL;
+CREATE INDEX output_alive ON output (invoice_id) WHERE vanished_ms IS NULL;
+CREATE INDEX output_vanished ON output (vanished_ms) WHERE vanished_ms IS NOT NULL;
 -- `payment_id` is always null here, but without it SQLite may read all outputs by another index.
 CREATE INDEX output_waiting ON output (payment_id, invoice_id)
-    WHERE vanished_at IS NULL AND payment_id IS NULL;
+    WHERE vanished_ms IS NULL AND payment_id IS NULL;
 CREATE INDEX output_of_payment ON output (payment_id) WHERE payment_id IS NOT NULL;
 -- A block that leaves the chain takes back what came in it and what was spent in it.
 CREATE INDEX output_of_block ON output (block_height) WHERE block_height IS NOT NULL;
@@ -537,27 +537,27 @@ CREATE TABLE merchant_day (
     PRIMARY KEY (merchant_id, day, currency)
 );
 
--- `root` is host, port and path: what else a URL holds may be secret. `rests_until_at` is when an
+-- `root` is host, port and path: what else a URL holds may be secret. `rests_until_ms` is when an
 -- explorer that said "too many" may be asked again, `refusals` how often it said so in a row.
 CREATE TABLE explorer (
     root TEXT PRIMARY KEY,
     refusals BIGINT NOT NULL CHECK (refusals > 0),
-    rests_until_at BIGINT NOT NULL
+    rests_until_ms BIGINT NOT NULL
 );
 
 -- Calls in each minute, counted before they are made: a process that dies has spent them.
 CREATE TABLE explorer_use (
     root TEXT NOT NULL,
-    minute_at BIGINT NOT NULL,
+    minute_ms BIGINT NOT NULL,
     calls BIGINT NOT NULL CHECK (calls >= 0),
-    PRIMARY KEY (root, minute_at)
+    PRIMARY KEY (root, minute_ms)
 );
 
 -- Nodes of the network, each at host:port: when one last answered as it should and the height that
 -- it showed then, and until when it is not asked.
 CREATE TABLE peer (
     place TEXT PRIMARY KEY,
-    good_at BIGINT,
+    good_ms BIGINT,
     height BIGINT,
     left_until BIGINT
 );
@@ -593,14 +593,14 @@ CREATE TABLE refund (
     tx_hash TEXT,
     vout BIGINT,
     sent_height BIGINT,
-    sent_at BIGINT,
+    sent_ms BIGINT,
     sent_sats BIGINT CHECK (sent_sats > 0),
     currency TEXT CHECK (length(currency) = 3),
     value_at_sending TEXT,
     usd_at_sending TEXT,
     named_txid TEXT,
     named_vout BIGINT,
-    created_at BIGINT NOT NULL,
+    created_ms BIGINT NOT NULL,
     UNIQUE (tx_hash, vout),
     UNIQUE (named_txid, named_vout),
     CHECK (invoice_id IS NOT NULL OR store_id IS NOT NULL),
@@ -613,7 +613,7 @@ CREATE TABLE refund (
     CHECK ((status = 'sent') = (sent_height IS NOT NULL)),
     CHECK ((sent_height IS NULL) = (tx_hash IS NULL)),
     CHECK ((sent_height IS NULL) = (vout IS NULL)),
-    CHECK ((sent_height IS NULL) = (sent_at IS NULL)),
+    CHECK ((sent_height IS NULL) = (sent_ms IS NULL)),
     CHECK ((sent_height IS NULL) = (sent_sats IS NULL)),
     CHECK ((named_txid IS NULL) = (named_vout IS NULL)),
     CHECK (named_txid IS NULL OR script IS NOT NULL),
@@ -627,7 +627,7 @@ CREATE INDEX refund_of_script ON refund (script) WHERE script IS NOT NULL;
 CREATE INDEX refund_ready ON refund (merchant_id, seq, script, amount_sats)
     WHERE script IS NOT NULL AND sent_height IS NULL;
 CREATE INDEX refund_sent ON refund (sent_height, script, amount_sats) WHERE sent_height IS NOT NULL;
-CREATE INDEX refund_sent_at ON refund (merchant_id, sent_at, seq) WHERE sent_at IS NOT NULL;
+CREATE INDEX refund_sent_ms ON refund (merchant_id, sent_ms, seq) WHERE sent_ms IS NOT NULL;
 
 -- Transactions that pay to the script of a refund, each once, however many outputs it has.
 -- `document`: the proof, as JSON, without the script, which each refund adds. `prices`: of one
@@ -648,7 +648,7 @@ CREATE TABLE refund_output (
     script TEXT NOT NULL,
     amount_sats BIGINT NOT NULL CHECK (amount_sats > 0),
     block_height BIGINT NOT NULL,
-    block_time_at BIGINT NOT NULL,
+    block_time_ms BIGINT NOT NULL,
     position BIGINT NOT NULL,
     again_of TEXT REFERENCES refund (id),
     PRIMARY KEY (txid, vout)
@@ -673,7 +673,7 @@ CREATE TABLE public_event (
     resource_id TEXT,
     kind TEXT NOT NULL,
     state TEXT,
-    happened_at BIGINT NOT NULL,
+    happened_ms BIGINT NOT NULL,
     CHECK (((invoice_id IS NULL) <> (payment_link_id IS NULL)) = (resource_id IS NULL))
 );
 CREATE UNIQUE INDEX public_event_number ON public_event (number) WHERE number IS NOT NULL;
@@ -683,8 +683,8 @@ CREATE INDEX public_event_new ON public_event (seq) WHERE number IS NULL;
 -- `command` is a program; mail goes where `merchant_mail` says, a receipt to its invoice's address,
 -- and of a bill to that one's.
 -- The secret is kept as it is: it must be read to sign. After a rotation the old one signs too,
--- until `old_until_at`. `kinds`: a JSON list, null for all. `store_id`: the shop's, which is sent
--- its own orders alone. `failing_since` is the first failure after the last success, `failed_at`
+-- until `old_until_ms`. `kinds`: a JSON list, null for all. `store_id`: the shop's, which is sent
+-- its own orders alone. `failing_since` is the first failure after the last success, `failed_ms`
 -- the last.
 CREATE TABLE receiver (
     id TEXT PRIMARY KEY,
@@ -696,20 +696,20 @@ CREATE TABLE receiver (
     kinds TEXT,
     secret TEXT,
     old_secret TEXT,
-    old_until_at BIGINT,
+    old_until_ms BIGINT,
     store_id TEXT REFERENCES store (id),
-    created_at BIGINT NOT NULL,
+    created_ms BIGINT NOT NULL,
     failing_since BIGINT,
-    failed_at BIGINT,
-    disabled_at BIGINT,
+    failed_ms BIGINT,
+    disabled_ms BIGINT,
     disabled_reason TEXT,
     CHECK ((transport IN ('webhook', 'greenfield')) = (url IS NOT NULL)),
     CHECK ((transport = 'command') = (command IS NOT NULL)),
     CHECK ((url IS NULL) = (secret IS NULL)),
     CHECK ((transport = 'greenfield') = (store_id IS NOT NULL)),
-    CHECK ((old_secret IS NULL) = (old_until_at IS NULL)),
-    CHECK ((failing_since IS NULL) = (failed_at IS NULL)),
-    CHECK ((disabled_at IS NULL) = (disabled_reason IS NULL))
+    CHECK ((old_secret IS NULL) = (old_until_ms IS NULL)),
+    CHECK ((failing_since IS NULL) = (failed_ms IS NULL)),
+    CHECK ((disabled_ms IS NULL) = (disabled_reason IS NULL))
 );
 CREATE INDEX receiver_of_merchant ON receiver (merchant_id);
 -- A plug-in registers its URL anew at each save: that replaces what was there.
@@ -717,37 +717,37 @@ CREATE UNIQUE INDEX receiver_of_store ON receiver (store_id, url) WHERE store_id
 
 -- The outbox: one row a receiver and what it is about, which is an event's id, of a receipt the
 -- invoice's (whatever a reorganisation does to it, a customer is sent one), or a day on which
--- payments were not found. It waits for `next_at`; without it, it is delivered or given up.
--- `first_at`: the first attempt, from which the times of the others follow. `status`: the HTTP
+-- payments were not found. It waits for `next_ms`; without it, it is delivered or given up.
+-- `first_ms`: the first attempt, from which the times of the others follow. `status`: the HTTP
 -- status, how the command ended, or the mail server's refusal; null when there was no answer.
 -- `line`: the invoice, where a receiver is sent its events one at a time and in order; one that is
--- being sent is held until `held_until`, so that no other process sends it too. `doubted_at`: the
+-- being sent is held until `held_until`, so that no other process sends it too. `doubted_ms`: the
 -- first attempt of a mail that may have been taken without an answer: it is tried once more.
 CREATE TABLE delivery (
     receiver_id TEXT NOT NULL REFERENCES receiver (id) ON DELETE CASCADE,
     about TEXT NOT NULL,
     event_seq BIGINT REFERENCES public_event (seq) ON DELETE CASCADE,
-    created_at BIGINT NOT NULL,
+    created_ms BIGINT NOT NULL,
     attempts BIGINT NOT NULL DEFAULT 0 CHECK (attempts >= 0),
-    first_at BIGINT,
-    next_at BIGINT,
-    tried_at BIGINT,
-    delivered_at BIGINT,
+    first_ms BIGINT,
+    next_ms BIGINT,
+    tried_ms BIGINT,
+    delivered_ms BIGINT,
     status BIGINT,
     answer TEXT,
     line TEXT,
     held_until BIGINT,
-    doubted_at BIGINT,
+    doubted_ms BIGINT,
     PRIMARY KEY (receiver_id, about),
-    CHECK (next_at IS NULL OR delivered_at IS NULL)
+    CHECK (next_ms IS NULL OR delivered_ms IS NULL)
 );
 CREATE INDEX delivery_of_event ON delivery (event_seq);
 CREATE INDEX delivery_of_receiver ON delivery (receiver_id, event_seq);
-CREATE INDEX delivery_due ON delivery (receiver_id, next_at, event_seq)
-    WHERE next_at IS NOT NULL;
+CREATE INDEX delivery_due ON delivery (receiver_id, next_ms, event_seq)
+    WHERE next_ms IS NOT NULL;
 CREATE INDEX delivery_line ON delivery (receiver_id, line, event_seq, about)
     WHERE line IS NOT NULL;
-CREATE INDEX delivery_without_event ON delivery (created_at) WHERE event_seq IS NULL;
+CREATE INDEX delivery_without_event ON delivery (created_ms) WHERE event_seq IS NULL;
 
 -- `receipts`: whether customers get one, at the address of their invoice; it is stored there alone.
 CREATE TABLE merchant_mail (

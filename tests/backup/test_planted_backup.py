@@ -100,7 +100,7 @@ def test_whom_it_pays_and_what_it_runs_are_shown_before_it_asks(till, tmp_path):
     change(
         file,
         f"UPDATE merchant SET descriptor = '{theirs}', name = '{hides}'",  # noqa: S608
-        "INSERT INTO receiver (id, merchant_id, transport, command, created_at)"
+        "INSERT INTO receiver (id, merchant_id, transport, command, created_ms)"
         " SELECT 'whk_1', id, 'command', 'sh -c ' || name, 0 FROM merchant",
     )
     first = [derive(str(theirs), n, till.settings.network) for n in range(3)]

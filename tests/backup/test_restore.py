@@ -208,8 +208,8 @@ def test_a_merchant_whom_only_the_database_in_place_has_is_named_and_not_lost_un
     shutil.copy(file, place)
     change(
         place,
-        "INSERT INTO merchant (name, descriptor, account_key, next_index, created_at,"
-        " wallet_gap_limit) SELECT 'other', descriptor, 'x', 0, created_at,"
+        "INSERT INTO merchant (name, descriptor, account_key, next_index, created_ms,"
+        " wallet_gap_limit) SELECT 'other', descriptor, 'x', 0, created_ms,"
         " wallet_gap_limit FROM merchant",
     )
     before = content(place)
@@ -284,7 +284,7 @@ def test_the_old_database_is_kept_and_what_it_knows_is_not_forgotten(
 ):
     shutil.copy(file, place)
     change(place, "UPDATE merchant SET next_index = 5000")
-    change(place, "UPDATE api_key SET revoked_at = 1 WHERE scope = 'write'")
+    change(place, "UPDATE api_key SET revoked_ms = 1 WHERE scope = 'write'")
     before = content(place)
     _, said = Terminal(till).run("restore", str(file), "--yes", **url_of(place))
     (aside,) = tmp_path.glob("place.db.before-*")
@@ -320,9 +320,9 @@ def test_an_idempotency_key_that_was_held_is_free(till, tmp_path, place):
     change(
         file,
         "INSERT INTO idempotency_key (merchant_id, operation, idempotency_key, body_sha256, owner,"
-        " locked_at, created_at, response)"
+        " locked_ms, created_ms, response)"
         " SELECT merchant_id, operation, 'order 2', body_sha256, 'own',"
-        " locked_at, created_at, NULL FROM idempotency_key",
+        " locked_ms, created_ms, NULL FROM idempotency_key",
     )
     Terminal(till).run("restore", str(file), "--yes", **url_of(place))
     with on(f"sqlite:///{place}", till) as again:

@@ -157,7 +157,7 @@ def test_the_rows_go_by_without_being_held(till, target, tmp_path):
         file,
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
         " INSERT INTO invoice (id, merchant_id, status, amount_sats, amount_usd_quote, price_usd,"
-        " currency, price, deposit_address, script, address_index, created_at, description)"
+        " currency, price, deposit_address, script, address_index, created_ms, description)"
         " SELECT 'inv_' || i, 1, 'open', 1, '1', '1', 'USD', '1', 'a' || i, 's' || i, i, i,"
         " printf('%01000d', i) FROM n",
     )

@@ -14,8 +14,8 @@ ACCOUNT = (
 INVOICES = """
 WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?)
 INSERT INTO invoice (id, merchant_id, status, amount_sats, amount_usd_quote, price_usd, currency,
-  price, description, customer_email, deposit_address, script, address_index, expires_at,
-  finished_at, created_at)
+  price, description, customer_email, deposit_address, script, address_index, expires_ms,
+  finished_ms, created_ms)
 SELECT printf('inv_%024d', i), 1, 'expired', 41667 + i, printf('%.2f', 25 + i / 100.0),
   '60000.00', 'USD', '60000.00', printf('Order %d: two pounds of tea', i),
   printf('customer%d@example.com', i), printf('bcrt1q%038d', i), printf('0014%040x', i), i,
@@ -44,13 +44,13 @@ def fill(path: str, invoices: int) -> None:
     db.execute("PRAGMA synchronous=OFF")
     with db:
         db.execute(
-            "INSERT INTO merchant (id, name, descriptor, account_key, next_index, created_at)"
+            "INSERT INTO merchant (id, name, descriptor, account_key, next_index, created_ms)"
             " VALUES (1, 'bench', ?, 'bench', ?, 0)",
             (f"wpkh({ACCOUNT}/0/*)", invoices),
         )
         db.executemany(
             "INSERT INTO api_key (id, merchant_id, name, scope, secret_sha256, last_four,"
-            " created_at) VALUES (?, 1, '', ?, ?, '0000', 0)",
+            " created_ms) VALUES (?, 1, '', ?, ?, '0000', 0)",
             [
                 (
                     f"key_{scope}{n}",

@@ -30,7 +30,7 @@ def till(lied_to):
 def first_of(till):
     """Height of the block after which the shop reads."""
     (height,) = till.shop.sql(
-        f"SELECT MAX(height) FROM block WHERE read_at = {blocks.NEVER}"  # noqa: S608
+        f"SELECT MAX(height) FROM block WHERE read_ms = {blocks.NEVER}"  # noqa: S608
     ).fetchone()
     return height
 
@@ -50,7 +50,7 @@ def last_before(rival, at):
 def since(till, at):
     """The shop's first invoice is from then."""
     till.shop.invoice()
-    till.shop.sql(f"UPDATE invoice SET created_at = {to_ms(at)}")  # noqa: S608
+    till.shop.sql(f"UPDATE invoice SET created_ms = {to_ms(at)}")  # noqa: S608
 
 
 def test_nothing_is_asked_and_nothing_kept_without_a_merchant(till):

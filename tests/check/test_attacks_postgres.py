@@ -125,7 +125,7 @@ def test_notes_go_on_after_all_connections_were_taken(shop, clock, monkeypatch):
         free.set()
     key_id = shop.key_ids[shop.write_key]
     notes.note(keys.USED, key_id, clock())
-    used = f"SELECT last_used_at FROM api_key WHERE id = '{key_id}'"  # noqa: S608
+    used = f"SELECT last_used_ms FROM api_key WHERE id = '{key_id}'"  # noqa: S608
     until(lambda: shop.sql(used).fetchone()[0] == to_ms(clock()), "the next note")
     notes.close()
 

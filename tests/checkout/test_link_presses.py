@@ -85,7 +85,7 @@ def test_payments_that_each_vanish_after_the_next_press_pass_no_limit(open_shops
     client = shop.client
     for _ in range(4):
         invoice_id = made(press(client, link))
-        shop.sql("UPDATE output SET vanished_at = first_seen_at + 1")
+        shop.sql("UPDATE output SET vanished_ms = first_seen_ms + 1")
         pay(shop, shop.get(f"/invoices/{invoice_id}").json, 600, confirmed=False)
     assert press(client, link).status_code == 429
 
@@ -97,7 +97,7 @@ def test_money_that_vanished_was_seen_all_the_same_and_frees_nothing(open_shops)
     invoice_id = made(press(client, link))
     assert open_here(client, link) == invoice_id
     pay(shop, shop.get(f"/invoices/{invoice_id}").json, confirmed=False)
-    shop.sql("UPDATE output SET vanished_at = first_seen_at + 1")
+    shop.sql("UPDATE output SET vanished_ms = first_seen_ms + 1")
     assert open_here(client, link) is None
     assert press(client, link).status_code == 429
 

@@ -12,7 +12,7 @@ from tests.support.fake_esplora import FakeEsplora, Terminal
 
 
 def checked_at(till, invoice):
-    sql = f"SELECT checked_at FROM invoice WHERE id = '{invoice['id']}'"  # noqa: S608
+    sql = f"SELECT checked_ms FROM invoice WHERE id = '{invoice['id']}'"  # noqa: S608
     return till.shop.sql(sql).fetchone()[0]
 
 
@@ -120,7 +120,7 @@ def test_a_check_that_shall_look_once_stays_for_nobody(till, blocktill):
     till.check()
     till.open_page(invoice)
     assert blocktill.json("check", "--once")["looked_at"] == 1
-    waited = till.shop.sql(f"SELECT asked_at FROM invoice WHERE id = '{invoice['id']}'")  # noqa: S608
+    waited = till.shop.sql(f"SELECT asked_ms FROM invoice WHERE id = '{invoice['id']}'")  # noqa: S608
     assert waited.fetchone()[0], "the page still waits"
     for words in ("--watch 1 --once", "--watch 1 --invoice inv_1"):
         assert (

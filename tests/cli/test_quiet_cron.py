@@ -71,7 +71,7 @@ def test_what_happens_in_a_week_is_no_mail(cron, ticker):
         till.mine()
         mails.append(cron.mail())
         assert till.look(whole)["status"] == "paid"
-        till.shop.sql(f"UPDATE invoice SET expires_at = 1 WHERE id = '{unpaid['id']}'")  # noqa: S608
+        till.shop.sql(f"UPDATE invoice SET expires_ms = 1 WHERE id = '{unpaid['id']}'")  # noqa: S608
         mails += [cron.mail(), cron.mail()]
         assert till.look(unpaid)["status"] == "expired"
         till.pay(unpaid)

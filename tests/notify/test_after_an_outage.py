@@ -213,7 +213,7 @@ def test_in_random_histories_no_order_is_told_out_of_order_and_all_is_told(till,
     def run():
         came = len(taken)
         waiting = till.shop.sql(
-            "SELECT about, held_until FROM delivery WHERE next_at IS NOT NULL"
+            "SELECT about, held_until FROM delivery WHERE next_ms IS NOT NULL"
             " ORDER BY event_seq LIMIT 1"
         ).fetchone()
         failing = till.shop.sql("SELECT failing_since FROM receiver").fetchone()[0]

@@ -64,7 +64,7 @@ class Office:
         """The deliveries that were tried or given up."""
         columns = "receiver_id, attempts, next_at IS NULL, delivered_at IS NULL, answer"
         which = (
-            "next_at IS NULL OR tried_at IS NOT NULL ORDER BY receiver_id, created_at"
+            "next_ms IS NULL OR tried_ms IS NOT NULL ORDER BY receiver_id, created_ms"
         )
         return self.shop.sql(f"SELECT {columns} FROM delivery WHERE {which}").fetchall()  # noqa: S608
 

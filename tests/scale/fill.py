@@ -11,15 +11,15 @@ ACCOUNT = (
 AMOUNT_SATS = 41_667
 EARLIER_MS = 3_600_000  # the invoices' age
 MERCHANTS = {
-    "merchant": "INSERT INTO merchant (name, descriptor, account_key, next_index, created_at)"
+    "merchant": "INSERT INTO merchant (name, descriptor, account_key, next_index, created_ms)"
     " SELECT 'shop ' || i, %(account)s || i || '/*)', 'key ' || i, %(each)s, 0"
     " FROM generate_series(1, %(merchants)s) i",
     "balance": "INSERT INTO balance (merchant_id, confirmed_sats, total_sats)"
     " SELECT id, 0, 0 FROM merchant",
-    "receiver": "INSERT INTO receiver (id, merchant_id, transport, url, secret, created_at)"
+    "receiver": "INSERT INTO receiver (id, merchant_id, transport, url, secret, created_ms)"
     " SELECT 'whk_' || id, id, 'webhook', %(receivers)s || id, %(secret)s, 0 FROM merchant",
     "api_key": "INSERT INTO api_key (id, merchant_id, name, scope, secret_sha256, last_four,"
-    " created_at) SELECT 'key_' || id, id, '', 'write',"
+    " created_ms) SELECT 'key_' || id, id, '', 'write',"
     " encode(sha256(convert_to('sk_test_w' || lpad((id - 1)::text, 38, '0'), 'UTF8')), 'hex'),"
     " '0000', 0 FROM merchant",
 }

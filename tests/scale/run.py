@@ -135,7 +135,7 @@ def is_paid(url: str, chain: Chain) -> bool:
 
 def is_delivered(url: str) -> bool:
     with contextlib.suppress(psycopg.Error):
-        return not one(url, "SELECT count(*) FROM delivery WHERE next_at IS NOT NULL")
+        return not one(url, "SELECT count(*) FROM delivery WHERE next_ms IS NOT NULL")
     return False
 
 
@@ -325,7 +325,7 @@ class Steps:
         return int(
             one(
                 self._url,
-                "SELECT count(*) FROM delivery WHERE delivered_at IS NOT NULL",
+                "SELECT count(*) FROM delivery WHERE delivered_ms IS NOT NULL",
             )
         )
 

@@ -50,7 +50,7 @@ MADE_ANEW = """CREATE TABLE payee AS SELECT name, next_index FROM merchant;
 DROP TABLE merchant CASCADE;
 """
 MERCHANT = (
-    "INSERT INTO merchant (name, descriptor, account_key, created_at)"
+    "INSERT INTO merchant (name, descriptor, account_key, created_ms)"
     " VALUES ('shop', 'wpkh(x)', 'k', 9)"
 )
 

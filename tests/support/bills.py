@@ -67,6 +67,6 @@ def stands(shop: Shop, bill: Bill) -> tuple[str, str]:
 def mails_of(shop: Shop) -> dict[str, int]:
     """When each mail of bills that waits is sent, by its name; the last of a name."""
     found = shop.sql(
-        "SELECT about, next_at FROM delivery WHERE substr(receiver_id, 1, 5) = 'bill_'"
+        "SELECT about, next_ms FROM delivery WHERE substr(receiver_id, 1, 5) = 'bill_'"
     )
     return {about.partition(" ")[2]: at for about, at in found.fetchall()}

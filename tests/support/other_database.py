@@ -21,8 +21,8 @@ LOGO = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(40) + bytes(range(256))
 ORDER = {"amount_usd": 25, "description": ODD, "customer_email": "a@example.com"}
 KEY = {"Idempotency-Key": "order 1"}
 SENT = """INSERT INTO refund (id, merchant_id, store_id, status, amount_sats, reason,
-    shop_texts, address, script, above_height, tx_hash, vout, sent_height, sent_at, sent_sats,
-    currency, value_at_sending, created_at)
+    shop_texts, address, script, above_height, tx_hash, vout, sent_height, sent_ms, sent_sats,
+    currency, value_at_sending, created_ms)
     VALUES ('rfd_1', 1, 'store_1', 'sent', 7, 'returned', '{}', 'bcrt1q', '0014', 0, 'ee', 1, 1, 1,
     7,
     'EUR', '5.00', 1)
@@ -108,8 +108,8 @@ def lived_in(till: Till, folder: Path) -> None:
     newest = "seq = (SELECT MAX(seq) FROM invoice)"
     till.shop.sql(f"UPDATE invoice SET {of_shop} WHERE {newest}")  # noqa: S608
     till.shop.sql(
-        "INSERT INTO bill (id, merchant_id, status, amount, currency, paid, created_at, due_days,"
-        " due_at, number) VALUES ('bil_1', 1, 'open', '5', 'USD', '0', 1, 0, 1, 0)"
+        "INSERT INTO bill (id, merchant_id, status, amount, currency, paid, created_ms, due_days,"
+        " due_ms, number) VALUES ('bil_1', 1, 'open', '5', 'USD', '0', 1, 0, 1, 0)"
     )
     till.shop.sql("INSERT INTO part_work VALUES ('refunds', 'turn', 0, '', 0, 2, '')")
     till.shop.sql("INSERT INTO file_link VALUES ('fil_1', 1, 'a hash', 1, 2, 3)")

@@ -151,7 +151,7 @@ class World:
     def headers(self) -> list[Any]:
         """Height, hash, and when it was read, of the blocks that the shop knows."""
         rows = self.till.shop.sql(
-            "SELECT height, hash, read_at FROM block ORDER BY height"
+            "SELECT height, hash, read_ms FROM block ORDER BY height"
         )
         return [row for row in rows.fetchall() if row[0] > self.base]
 

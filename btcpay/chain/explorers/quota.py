@@ -62,7 +62,7 @@ class Quota:
                 raise BudgetSpent(
                     f"was asked {used} times in this hour, its budget is spent"
                 )
-            self.db.run(sources.SPEND, root=name, minute_at=minute_ms, calls=1)
+            self.db.run(sources.SPEND, root=name, minute_ms=minute_ms, calls=1)
 
     def forget(self, answered: Iterable[str] = ()) -> None:
         """Deletes old minutes, and the refusals of explorers that have `answered` in this run."""
@@ -80,7 +80,7 @@ class Quota:
         used: dict[str, Counter[int]] = defaultdict(Counter)
         for row in self._recent_calls(now_ms):
             # A clock that was ahead may have counted minutes that are to come.
-            minutes_ago = max(0, now_ms - row.minute_at) // MINUTE_MS
+            minutes_ago = max(0, now_ms - row.minute_ms) // MINUTE_MS
             used[row.root][minutes_ago] += row.calls
         best = Allowance(per_hour=0, left=0, minutely=0.0)
         for name in names:
@@ -99,7 +99,7 @@ class Quota:
         if not row:
             return None
         now = self.now()
-        until = from_ms(row.rests_until_at)
+        until = from_ms(row.rests_until_ms)
         # No rest is longer: if a later time was written, the clock was wrong.
         if now < until <= now + LONGEST_REST:
             return until
@@ -119,7 +119,7 @@ class Quota:
         rest = rest * random.uniform(0.8, 1.2)
         rest = max(rest, timedelta(seconds=retry_after_s))
         until = self.now() + min(LONGEST_REST, rest)
-        self.db.run(sources.REFUSED, root=name, refusals=1, rests_until_at=to_ms(until))
+        self.db.run(sources.REFUSED, root=name, refusals=1, rests_until_ms=to_ms(until))
 
     def _recent_calls(self, now_ms: int) -> list[ExplorerUse]:
         """The calls of the past hour by minute and explorer.

@@ -24,12 +24,12 @@ def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
     now = shop.now()
     is_well = True
     for row in rows:
-        if row.disabled_at is not None:
-            since = iso(from_ms(row.disabled_at))
+        if row.disabled_ms is not None:
+            since = iso(from_ms(row.disabled_ms))
             sentence = f"has been disabled since {since}: {row.disabled_reason}"
             remedy = f"`blocktill webhook resend {row.id} --failed` tries again what was given up"
-        elif row.failing_since_at and now - from_ms(row.failing_since_at) >= PATIENCE:
-            since = iso(from_ms(row.failing_since_at))
+        elif row.failing_since_ms and now - from_ms(row.failing_since_ms) >= PATIENCE:
+            since = iso(from_ms(row.failing_since_ms))
             sentence = f"has accepted nothing since {since}; {row.pending} wait for it"
             remedy = f"`blocktill webhook deliveries {row.id}` shows what it answered"
         else:

@@ -73,7 +73,7 @@ def work(_shop: Shop, db: Database) -> Iterator[Finding]:
             payments = "its payments are not found until then"
         sentence = (
             f"{place}: {row.reason}; tried {row.failures} times, and again at"
-            f" {iso_ms(row.next_at)}; {payments}"
+            f" {iso_ms(row.next_ms)}; {payments}"
         )
         remedy = "see the check's log; if memory was short, give the check more"
         yield Finding(f"work of {row.part}", RED, sentence, remedy)

@@ -51,8 +51,8 @@ class Mail:
             to = checked_address(address)
         except ValueError:
             raise BadRow("no address that mail can be sent to") from None
-        id = f"{row.about}.{receiver.id}.{row.created_at}".replace(" ", ".")
-        message = message_of(text, self._sender, to, id, from_ms(row.created_at))
+        id = f"{row.about}.{receiver.id}.{row.created_ms}".replace(" ", ".")
+        message = message_of(text, self._sender, to, id, from_ms(row.created_ms))
         return lambda: self._send(message, to)
 
     def _send(self, message: EmailMessage, to: str) -> Answer:

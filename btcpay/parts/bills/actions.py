@@ -90,17 +90,17 @@ def make(
 
 def _add(db: Database, new: Bill, zone: ZoneInfo, now: datetime) -> Bill:
     now_ms = to_ms(now)
-    due_at = due_ms(now_ms, new.due_days, zone)
+    due_ms = due_ms(now_ms, new.due_days, zone)
     new = changed(
         new,
         status=BillStatus.OPEN,
         paid="0",
-        paid_at=None,
-        created_at=now_ms,
-        due_at=due_at,
+        paid_ms=None,
+        created_ms=now_ms,
+        due_ms=due_ms,
     )
     bill = db.only(queries.ADD, **as_dict(new))
-    send_later(db, bill, {"new": now_ms} | reminders_ms(now_ms, due_at, zone))
+    send_later(db, bill, {"new": now_ms} | reminders_ms(now_ms, due_ms, zone))
     return publish_resource(db, RESOURCE, bill.id, BillKind.CREATED, now)
 
 
@@ -133,21 +133,21 @@ def renew(db: Database, id: str, now: datetime) -> bool:
     with db.write():
         first = db.only(queries.BY_ID, id=id)
         if (
-            first.renews_at is None
-            or first.renews_at > to_ms(now)
-            or first.held_at is not None
+            first.renews_ms is None
+            or first.renews_ms > to_ms(now)
+            or first.held_ms is not None
         ):
             return False
         # The merchant's row is not locked here: a payment locks the bill's row first and that one
         # second, so the two would wait for each other.
         zone = zone_at(db, first.merchant_id)
         number = first.renews or 0
-        next_at = period_ms(first, number + 1, zone)
+        next_ms = period_ms(first, number + 1, zone)
         period: Values = {
             "id": id,
             "number": number,
-            "at": first.renews_at,
-            "next_at": next_at,
+            "at": first.renews_ms,
+            "next_ms": next_ms,
         }
         if db.run(queries.RENEW, **period) != 1:
             return False

@@ -110,7 +110,7 @@ def resume(shell: Shell, bill_id: str, skip: bool) -> None:
     The next check makes the bills that it has missed, a year of them at most.
     """
     first = undoing.resume(shell.db, bill_id, shell.now, skip)
-    next_at = "none" if first.renews_at is None else iso_ms(first.renews_at)
+    next_at = "none" if first.renews_ms is None else iso_ms(first.renews_ms)
     say(f"the series {first.id} goes on; its next bill is of {next_at}")
 
 

@@ -21,7 +21,7 @@ def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Findin
     held = db.rows(queries.HELD)
     for first in held[:MOST]:
         sentence = (
-            f"the series {first.id} has missed the periods since {iso_ms(first.renews_at or 0)},"
+            f"the series {first.id} has missed the periods since {iso_ms(first.renews_ms or 0)},"
             " and makes no bill until you say so"
         )
         yield Finding("bills", RED, sentence, _remedy(first.id))

@@ -26,13 +26,13 @@ def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
     """
     if not bill.customer_email:
         return
-    id = receivers.add_mailbox(db, NAME, NAME, bill.merchant_id, (), bill.created_at)
+    id = receivers.add_mailbox(db, NAME, NAME, bill.merchant_id, (), bill.created_ms)
     for name, ms in at_ms.items():
         db.run(
             deliveries.ADD_MAIL,
             receiver_id=id,
             about=f"{bill.id} {name}",
-            created_at=ms,
+            created_ms=ms,
         )
 
 
@@ -41,11 +41,11 @@ def is_news(name: str, bill: Bill, first: Bill, now_ms: int) -> bool:
 
     `first` is the series' first bill, or the bill itself.
     """
-    if first.stopped_at or bill.status == BillStatus.ENDED:
+    if first.stopped_ms or bill.status == BillStatus.ENDED:
         return False
     if name == "paid":
         return bill.status == BillStatus.PAID
-    return bill.status == BillStatus.OPEN and (name != "soon" or now_ms <= bill.due_at)
+    return bill.status == BillStatus.OPEN and (name != "soon" or now_ms <= bill.due_ms)
 
 
 def compose(
@@ -100,7 +100,7 @@ def text_of(
     return MailText(
         language,
         subject,
-        [sentences[name] % {"day": formats.date_of(bill.due_at, language, zone)}],
+        [sentences[name] % {"day": formats.date_of(bill.due_ms, language, zone)}],
         facts,
         (gettext("Open the bill"), page),
         stop,

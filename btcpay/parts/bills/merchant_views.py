@@ -61,7 +61,7 @@ def views(settings: Settings) -> list[tuple[str, str, View]]:
 
 def state_of(bill: Bill, now_ms: int) -> str:
     """The status that pages show: an open bill is overdue after its day."""
-    if bill.status == BillStatus.OPEN and bill.due_at < now_ms:
+    if bill.status == BillStatus.OPEN and bill.due_ms < now_ms:
         return "overdue"
     return bill.status
 
@@ -228,7 +228,7 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
     of["limit"] = queries.MOST_COUNTED
     found = grouped(
         visit.service.db.rows(queries.OPEN, **of),
-        lambda one: "overdue" if one.due_at < to_ms(visit.now) else "due",
+        lambda one: "overdue" if one.due_ms < to_ms(visit.now) else "due",
     )
     return [
         _line(kind, len(bills), f" ({_sums(bills)})") for kind, bills in found.items()

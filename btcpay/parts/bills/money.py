@@ -153,7 +153,7 @@ def _store(db: Database, bill: Bill, totals: Totals, now: datetime) -> None:
         id=bill.id,
         paid=str(totals.paid),
         status=status,
-        paid_at=paid_at,
+        paid_ms=paid_ms,
         from_status=bill.status,
     )
     if status == bill.status:
@@ -179,7 +179,7 @@ def due_of(db: Database, bill: Bill, now: datetime) -> Due:
             coming += worth_of(whole, bill.currency) - worth
             coming_to = row.id
     missing = max(amount - paid - coming, Decimal(0))
-    is_overdue = bill.due_at < to_ms(now)
+    is_overdue = bill.due_ms < to_ms(now)
     return Due(amount, paid, missing, coming, coming_to, is_overdue, parts)
 
 

@@ -21,13 +21,13 @@ PLACE = keyset.place_of(Bill).where(_OWN)
 LIST = keyset.older(Bill.select().where(_OWN), Bill)
 LIST_BY_STATUS = LIST.where(same(Bill.status))
 OF_SERIES = NEWEST.where(_OWN, same(Bill.series_id))
-DUE = LIST.where(_IS_OPEN, Bill.due_at >= slot("now"))
-OVERDUE = LIST.where(_IS_OPEN, Bill.due_at < slot("now"))
+DUE = LIST.where(_IS_OPEN, Bill.due_ms >= slot("now"))
+OVERDUE = LIST.where(_IS_OPEN, Bill.due_ms < slot("now"))
 # The merchant's open bills that are due within a time, the longest overdue first.
 OPEN = (
     Bill.select()
-    .where(_OWN, _IS_OPEN, Bill.due_at >= slot("since"), Bill.due_at < slot("before"))
-    .order_by(Bill.due_at, Bill.seq)
+    .where(_OWN, _IS_OPEN, Bill.due_ms >= slot("since"), Bill.due_ms < slot("before"))
+    .order_by(Bill.due_ms, Bill.seq)
     .limit(slot("limit"))
 )
 MOST_COUNTED = 100
@@ -62,47 +62,47 @@ PAID_INVOICES = Invoice.select(Invoice.id).where(
     _OF_BILL, Invoice.status == InvoiceStatus.PAID
 )
 ALL_INVOICES = Invoice.select(Invoice.id).where(_OF_BILL).order_by(Invoice.seq)
-STORE_SUMS = Bill.update(slots(Bill.paid, Bill.status, Bill.paid_at)).where(
+STORE_SUMS = Bill.update(slots(Bill.paid, Bill.status, Bill.paid_ms)).where(
     _THIS & (Bill.status == slot("from_status"))
 )
-END = Bill.update({Bill.status: BillStatus.ENDED, Bill.paid_at: None}).where(
+END = Bill.update({Bill.status: BillStatus.ENDED, Bill.paid_ms: None}).where(
     _THIS, _IS_OPEN
 )
-END_SERIES = Bill.update({Bill.renews_at: None}).where(
-    _THIS & Bill.renews_at.is_null(False)
+END_SERIES = Bill.update({Bill.renews_ms: None}).where(
+    _THIS & Bill.renews_ms.is_null(False)
 )
-STOP = Bill.update({Bill.renews_at: None, Bill.stopped_at: slot("at")}).where(
-    _THIS, Bill.every.is_null(False), Bill.stopped_at.is_null()
+STOP = Bill.update({Bill.renews_ms: None, Bill.stopped_ms: slot("at")}).where(
+    _THIS, Bill.every.is_null(False), Bill.stopped_ms.is_null()
 )
-_IS_HELD = Bill.held_at.is_null(False)
+_IS_HELD = Bill.held_ms.is_null(False)
 TO_RENEW = (
     Bill.select(Bill.id, Bill.every)
-    .where(Bill.renews_at <= slot("now"), ~_IS_HELD)
-    .order_by(Bill.renews_at)
+    .where(Bill.renews_ms <= slot("now"), ~_IS_HELD)
+    .order_by(Bill.renews_ms)
 )
 # A year of its bills was made at once: the owner is asked about the others.
-HOLD = Bill.update({Bill.held_at: slot("now")}).where(
-    _THIS & (Bill.renews_at <= slot("now")) & ~_IS_HELD
+HOLD = Bill.update({Bill.held_ms: slot("now")}).where(
+    _THIS & (Bill.renews_ms <= slot("now")) & ~_IS_HELD
 )
-HELD = Bill.select().where(_IS_HELD, Bill.renews_at.is_null(False)).order_by(Bill.seq)
-RESUME = Bill.update({Bill.held_at: None}).where(_THIS & _IS_HELD)
+HELD = Bill.select().where(_IS_HELD, Bill.renews_ms.is_null(False)).order_by(Bill.seq)
+RESUME = Bill.update({Bill.held_ms: None}).where(_THIS & _IS_HELD)
 # Each period once: whoever comes second finds another number, or another time.
 RENEW = Bill.update(
-    {Bill.renews: Bill.renews + 1, Bill.renews_at: slot("next_at")}
-).where(_THIS, Bill.renews == slot("number"), Bill.renews_at == slot("at"))
+    {Bill.renews: Bill.renews + 1, Bill.renews_ms: slot("next_ms")}
+).where(_THIS, Bill.renews == slot("number"), Bill.renews_ms == slot("at"))
 # A series goes back, or on, to another period, unless somebody else was at it meanwhile.
 MOVE = Bill.update(
     {
         Bill.renews: slot("number"),
-        Bill.renews_at: slot("next_at"),
-        Bill.held_at: slot("held_at"),
+        Bill.renews_ms: slot("next_ms"),
+        Bill.held_ms: slot("held_ms"),
     }
-).where(_THIS, same(Bill.renews), Bill.stopped_at.is_null())
+).where(_THIS, same(Bill.renews), Bill.stopped_ms.is_null())
 OF_PERIOD = Bill.select(Bill.id).where(
-    same(Bill.series_id, Bill.number), Bill.undone_at.is_null()
+    same(Bill.series_id, Bill.number), Bill.undone_ms.is_null()
 )
 # What series have made since a moment, and nobody has paid.
-_MADE = (Bill.number > 0) & (Bill.created_at >= slot("since")) & _IS_OPEN
+_MADE = (Bill.number > 0) & (Bill.created_ms >= slot("since")) & _IS_OPEN
 MADE_SINCE = (
     Bill.select(Bill.id, Bill.merchant_id, Bill.series_id)
     .where(_MADE)
@@ -113,11 +113,11 @@ MADE_OF_SERIES = (
     .where(_MADE, same(Bill.series_id))
     .order_by(Bill.number, Bill.seq)
 )
-UNDO = Bill.update({Bill.status: BillStatus.ENDED, Bill.undone_at: slot("at")}).where(
+UNDO = Bill.update({Bill.status: BillStatus.ENDED, Bill.undone_ms: slot("at")}).where(
     _THIS & _IS_OPEN & (Bill.number > 0)
 )
 # The address of a bill that is over goes as an invoice's does; a series keeps it while it runs.
 ERASE = Bill.update({Bill.customer_email: None}).where(
-    *(Bill.customer_email.is_null(False), Bill.created_at < slot("before"), ~_IS_OPEN),
-    *(fn.COALESCE(Bill.paid_at, 0) < slot("before"), Bill.renews_at.is_null()),
+    *(Bill.customer_email.is_null(False), Bill.created_ms < slot("before"), ~_IS_OPEN),
+    *(fn.COALESCE(Bill.paid_ms, 0) < slot("before"), Bill.renews_ms.is_null()),
 )

@@ -36,7 +36,7 @@ def resume(db: Database, bill_id: str, now: datetime, skip: bool) -> Bill:
     with db.write():
         bill = RESOURCE.find(db, bill_id)
         first = db.only(queries.LOCKED, id=bill.series_id or bill.id)
-        if first.held_at is None:
+        if first.held_ms is None:
             raise Refused("not_held", f"nothing is asked about the series of {bill_id}")
         if skip:
             _move(db, first, _number_after(db, first, now), None)
@@ -109,8 +109,8 @@ def _put_back(db: Database, first: Bill, ids: Sequence[str], now: datetime) -> N
     """Sets the series to the first period whose bill was undone, unless somebody has ended it."""
     zone = zone_at(db, first.merchant_id)
     renews = first.renews or 0
-    has_run_out = first.renews_at is None and period_ms(first, renews, zone) is None
-    if first.renews_at is None and not has_run_out:
+    has_run_out = first.renews_ms is None and period_ms(first, renews, zone) is None
+    if first.renews_ms is None and not has_run_out:
         return
     number = min(db.only(queries.BY_ID, id=id).number for id in ids)
     at_ms = period_ms(first, number, zone)
@@ -121,7 +121,7 @@ def _put_back(db: Database, first: Bill, ids: Sequence[str], now: datetime) -> N
     _move(db, first, number, held_at)
 
 
-def _move(db: Database, first: Bill, number: int, held_at: int | None) -> None:
-    next_at = period_ms(first, number, zone_at(db, first.merchant_id))
-    place: Values = {"number": number, "next_at": next_at, "held_at": held_at}
+def _move(db: Database, first: Bill, number: int, held_ms: int | None) -> None:
+    next_ms = period_ms(first, number, zone_at(db, first.merchant_id))
+    place: Values = {"number": number, "next_ms": next_ms, "held_ms": held_ms}
     db.run(queries.MOVE, **place | {"id": first.id, "renews": first.renews})

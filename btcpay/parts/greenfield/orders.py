@@ -63,8 +63,8 @@ def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Js
     rules = rules_for(service.settings, order)
     sent = json.loads(order.shop_order or "{}")
     status, additional = plug_in_status(order, rules)
-    expires_at = order.expires_at or 0  # a shop's order always has one
-    expires_s = expires_at // 1000
+    expires_ms = order.expires_ms or 0  # a shop's order always has one
+    expires_s = expires_ms // 1000
     marks = []
     if order.status == InvoiceStatus.OPEN:
         marks.append("Invalid")
@@ -75,19 +75,19 @@ def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Js
         "currency": sent["currency"],
         "type": "Standard",
         "checkoutLink": f"{service.settings.base_url}/pay/{order.id}",
-        "createdTime": order.created_at // 1000,
+        "createdTime": order.created_ms // 1000,
         "expirationTime": expires_s,
         "monitoringExpiration": expires_s + MONITORED_S,
         "status": status,
         "additionalStatus": additional,
         "availableStatusesForManualMarking": marks,
-        "archived": order.archived_at is not None,
+        "archived": order.archived_ms is not None,
         "metadata": Fragment(order.metadata or "{}"),
         "checkout": {
             "speedPolicy": bodies.SPEED_NAMES.get(rules.confirmations, "LowSpeed"),
             "paymentMethods": ["BTC"],
             "defaultPaymentMethod": "BTC",
-            "expirationMinutes": (expires_at - order.created_at) // 60_000,
+            "expirationMinutes": (expires_ms - order.created_ms) // 60_000,
             "monitoringMinutes": MONITORED_S // 60,
             "paymentTolerance": Fragment(str(rules.tolerance_percent)),
             "redirectURL": sent.get("redirectURL"),
@@ -145,7 +145,7 @@ def set_metadata(service: Service, store: queries.OfMerchant, order: Invoice) ->
 def archive_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
     """Hides the order from the list; its address is still watched for ever."""
     at = to_ms(service.now())
-    service.db.run(queries.ARCHIVE, store_id=store.id, id=order.id, archived_at=at)
+    service.db.run(queries.ARCHIVE, store_id=store.id, id=order.id, archived_ms=at)
     return {}
 
 

@@ -47,23 +47,23 @@ _OF_OPEN = Case(None, [(_IS_ENOUGH, "Processing")], "New")
 _STATUS = Case(Invoice.status, list(THEIRS.items()), _OF_OPEN)
 ORDERS = (
     Invoice.select()
-    .where(_OWN & Invoice.archived_at.is_null() & is_given(_STATUS))
-    .order_by(Invoice.created_at.desc(), Invoice.seq.desc())
+    .where(_OWN & Invoice.archived_ms.is_null() & is_given(_STATUS))
+    .order_by(Invoice.created_ms.desc(), Invoice.seq.desc())
     .limit(slot("limit"))
     .offset(slot("offset"))
 )
 ORDERS_OF_NUMBERS = ORDERS.where(is_given(Invoice.order_id, "numbers"))
 SET_METADATA = Invoice.update(slots(Invoice.metadata, Invoice.order_id)).where(_THIS)
-ARCHIVE = Invoice.update(slots(Invoice.archived_at)).where(
-    _THIS & Invoice.archived_at.is_null()
+ARCHIVE = Invoice.update(slots(Invoice.archived_ms)).where(
+    _THIS & Invoice.archived_ms.is_null()
 )
 
 _OF_STORE = same(Receiver.store_id)
-_OFF = (Receiver.disabled_at, Receiver.disabled_reason)
+_OFF = (Receiver.disabled_ms, Receiver.disabled_reason)
 _SHOWN = (Receiver.url, Receiver.kinds, Receiver.secret, *_OFF)
 # A webhook that is registered anew keeps its id and its waiting deliveries.
 PUT_WEBHOOK = Receiver.insert(
     needed(Receiver) | slots(Receiver.store_id, *_SHOWN)
 ).on_conflict(conflict_target=[Receiver.id], preserve=_SHOWN, update=WELL)
-WEBHOOKS = Receiver.select().where(_OF_STORE).order_by(Receiver.created_at, Receiver.id)
+WEBHOOKS = Receiver.select().where(_OF_STORE).order_by(Receiver.created_ms, Receiver.id)
 WEBHOOK = Receiver.select().where(_OF_STORE & same(Receiver.id))

@@ -118,7 +118,7 @@ def get_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> 
         types = json.loads(hook.kinds)
     return {
         "id": hook.id,
-        "enabled": hook.disabled_at is None,
+        "enabled": hook.disabled_ms is None,
         "automaticRedelivery": True,
         "url": hook.url,
         "authorizedEvents": {"everything": hook.kinds is None, "specificEvents": types},
@@ -181,8 +181,8 @@ def _store_webhook(
             url=url,
             kinds=_kinds(fields["authorizedEvents"]),
             secret=secret or random_base62(SECRET_CHARACTERS),
-            created_at=now_ms,
-            disabled_at=disabled_at,
+            created_ms=now_ms,
+            disabled_ms=disabled_ms,
             disabled_reason=disabled_reason,
         )
         return service.db.only(receivers.BY_ID, id=id)

@@ -63,7 +63,7 @@ class Greenfield(Transport):
             "originalDeliveryId": f"{row.id}.{place}.1",
             "isRedelivery": bool(row.attempts),
             "type": webhook,
-            "timestamp": row.happened_at // 1000,
+            "timestamp": row.happened_ms // 1000,
             "storeId": receiver.store_id,
             "invoiceId": invoice.id,
             "metadata": orjson.loads(invoice.metadata or "{}"),

@@ -104,14 +104,14 @@ def to_do(
     now: datetime,
 ) -> list[str]:
     """The tasks still open for the owner of a new shop, in the best order."""
-    if now - from_ms(shop.created_at) > NEW:
+    if now - from_ms(shop.created_ms) > NEW:
         return []
     is_left = {
         "counting": (session.currency, session.timezone) == ("USD", "UTC"),
         "mail": has_mail and shop.mail_address is None,
         "payment": shop.last_paid is None,
         "gap": shop.wallet_gap_limit <= USUAL_GAP_LIMIT,
-        "backup": has_own_backup and shop.backed_up_at is None,
+        "backup": has_own_backup and shop.backed_up_ms is None,
     }
     return [task for task, is_open in is_left.items() if is_open]
 

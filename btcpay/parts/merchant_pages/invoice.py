@@ -45,7 +45,7 @@ def show(visit: Visit, id: str) -> Response:
     story = story_of(db, visit.service.settings, row, visit.now)
     newest = story.events[: -MOST_SHOWN - 1 : -1]
     came_sats = sum(
-        output.amount_sats for output in story.outputs if output.vanished_at is None
+        output.amount_sats for output in story.outputs if output.vanished_ms is None
     )
     receipts = story.verdict.receipts
     paid_sats = sum(receipt.amount_sats for receipt in receipts if receipt.came_for_it)

@@ -33,7 +33,7 @@ def _invoices(*columns: ColumnBase) -> Shaped[ListedInvoice]:
     """Invoices with the sum that settlement counts, and why they need a human."""
     shown = Invoice.select(
         *(Invoice.id, Invoice.status, Invoice.amount_sats, Invoice.received_sats),
-        *(Invoice.description, Invoice.tip, Invoice.created_at, Invoice.covered_at),
+        *(Invoice.description, Invoice.tip, Invoice.created_ms, Invoice.covered_ms),
         *(*Invoice.ASKED, Attention.reason.alias("attention"), *columns),
     ).join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
     return shaped(ListedInvoice, shown)
@@ -46,14 +46,14 @@ _INVOICES = _invoices(
 _PAYMENTS = shaped(
     ListedPayment,
     Payment.select(
-        *(Payment.id, Payment.amount_sats, Payment.tx_hash, Payment.created_at),
+        *(Payment.id, Payment.amount_sats, Payment.tx_hash, Payment.created_ms),
         *(Payment.currency.alias("value_in"), Payment.value_at_receipt.alias("value")),
         *(Payment.address_invoice_id, Payment.invoice_id),
         *(Invoice.description, Invoice.reference, *Invoice.PERSONAL, *Invoice.ASKED),
-        *(Invoice.tip, Invoice.status, Invoice.expires_at),
-        Output.select(fn.MIN(Output.first_seen_at))
+        *(Invoice.tip, Invoice.status, Invoice.expires_ms),
+        Output.select(fn.MIN(Output.first_seen_ms))
         .where(Output.payment_id == Payment.id)
-        .alias("first_seen_at"),
+        .alias("first_seen_ms"),
     ).join(Invoice, on=(Invoice.id == Payment.address_invoice_id)),
 )
 _OWN_INVOICE = same(Invoice.merchant_id)
@@ -118,7 +118,7 @@ WANTING = shaped(
     ListedInvoice,
     _INVOICES.select_extend(
         Invoice.price,
-        Attention.since_at,
+        Attention.since_ms,
         Attention.stake_minor,
         CAME_SATS.alias("came_sats"),
     )

@@ -211,7 +211,7 @@ def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
         "alarms": [row for row in alarms if row.id != shown_id],
         "shown_id": shown_id,
         "is_waiting": any(
-            row.status == InvoiceStatus.OPEN and row.covered_at for row in listed
+            row.status == InvoiceStatus.OPEN and row.covered_ms for row in listed
         ),
         "suggested": often_sold(rows, visit.currency),
         "notes": sorted({row.description for row in rows if row.description}),

@@ -20,17 +20,17 @@ def _fact(key: Key) -> Select:
 
 class Shop(NamedTuple):
     next_index: int
-    created_at: int
+    created_ms: int
     wallet_gap_limit: int
     mail_address: str | None
     confirmed_sats: int
     last_paid: int | None
     widest: int | None
-    checked_at: int | None
+    checked_ms: int | None
     previews_late: int | None
-    backed_up_at: int | None
+    backed_up_ms: int | None
     height: int | None
-    mined_at: int | None
+    mined_ms: int | None
     behind: int
     is_at_stake: bool
 
@@ -38,7 +38,7 @@ class Shop(NamedTuple):
 SHOP = shaped(
     Shop,
     Merchant.select(
-        *(Merchant.next_index, Merchant.created_at, Merchant.wallet_gap_limit),
+        *(Merchant.next_index, Merchant.created_ms, Merchant.wallet_gap_limit),
         *(MerchantMail.address.alias("mail_address"), Balance.confirmed_sats),
         *(gaps.LAST_PAID.alias("last_paid"), gaps.WIDEST.alias("widest")),
         _fact(Key.CHECKED_AT),
@@ -58,7 +58,7 @@ ON_ITS_WAY = shaped(
     Output.select(
         Output.invoice_id,
         fn.SUM(Output.amount_sats).cast("BIGINT").alias("amount_sats"),
-        fn.MIN(Output.first_seen_at).alias("first_seen_at"),
+        fn.MIN(Output.first_seen_ms).alias("first_seen_ms"),
         *(
             Invoice.description,
             Invoice.reference,
@@ -71,10 +71,10 @@ ON_ITS_WAY = shaped(
     .where(
         same(Output.merchant_id),
         Output.payment_id.is_null(),
-        Output.vanished_at.is_null(),
+        Output.vanished_ms.is_null(),
         Output.spent_height.is_null(),
     )
     .group_by(Output.invoice_id, Invoice.seq)
-    .order_by(fn.MAX(Output.first_seen_at).desc(), Output.invoice_id)
+    .order_by(fn.MAX(Output.first_seen_ms).desc(), Output.invoice_id)
     .limit(slot("limit")),
 )

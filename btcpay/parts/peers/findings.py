@@ -40,19 +40,19 @@ def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Findin
         row = rows.get(place) or blank(Peer)
         trouble = _trouble(row, place in good, top, now)
         if not trouble:
-            ago_s = (to_ms(now) - (row.good_at or 0)) // 1000
+            ago_s = (to_ms(now) - (row.good_ms or 0)) // 1000
             sentence = f"at block {row.height}, {ago_s} s ago"
             yield Finding(f"peer {place}", GREEN, sentence)
             continue
         colour = YELLOW
-        if not good and row.good_at:
+        if not good and row.good_ms:
             colour = RED
         yield Finding(f"peer {place}", colour, trouble, REMEDY)
     yield _listening_finding(settings, db)
 
 
 def _good_since(rows: Mapping[str, Peer], at: datetime) -> list[str]:
-    return [place for place, row in rows.items() if (row.good_at or 0) >= to_ms(at)]
+    return [place for place, row in rows.items() if (row.good_ms or 0) >= to_ms(at)]
 
 
 def _trouble(row: Peer, is_good: bool, top: int, now: datetime) -> str:
@@ -65,8 +65,8 @@ def _trouble(row: Peer, is_good: bool, top: int, now: datetime) -> str:
             return ""
         height = row.height or "unknown"
         return f"at block {height}, behind the others, which are at {top}"
-    if row.good_at:
-        return f"has not answered since {iso_ms(row.good_at)}"
+    if row.good_ms:
+        return f"has not answered since {iso_ms(row.good_ms)}"
     return "has not answered any check"
 
 

@@ -84,7 +84,7 @@ def choose_peers(
     random.shuffle(strangers)
     kept: list[str] = []
     top = db.row(blocks.TOP)
-    is_quiet = not top or to_ms(now - QUIET) > top.mined_at
+    is_quiet = not top or to_ms(now - QUIET) > top.mined_ms
     if not is_quiet:
         kept = one_per_network(good)[: MAX_PEERS - STRANGERS]
     return one_per_network([*kept, *strangers, *good])
@@ -128,7 +128,7 @@ def network_of(place: str) -> str:
 
 
 def note_good_peer(db: Database, place: str, height: int | None, now: datetime) -> None:
-    db.run(sources.PEER_GOOD, place=place, height=height, good_at=to_ms(now))
+    db.run(sources.PEER_GOOD, place=place, height=height, good_ms=to_ms(now))
 
 
 def ban_peer(db: Database, place: str, now: datetime) -> None:

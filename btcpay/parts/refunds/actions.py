@@ -109,7 +109,7 @@ def make(
             reason=reason,
             store_id=order.store_id,
             shop_texts=order.shop_texts,
-            created_at=to_ms(now),
+            created_ms=to_ms(now),
         )
         note(db, row, Kind.REFUND_MADE, now)
         if order.address:

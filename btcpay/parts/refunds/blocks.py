@@ -79,7 +79,7 @@ def connect_block(
             "script": script,
             "amount_sats": amount_sats,
             "block_height": height,
-            "block_time_at": to_ms(block.mined_at),
+            "block_time_ms": to_ms(block.mined_at),
             "position": position,
             "again_of": None,
         }
@@ -182,7 +182,7 @@ def _send(db: Database, row: Refund, output: RefundOutput, now: datetime) -> Non
         "tx_hash": output.txid,
         "vout": output.vout,
         "sent_height": output.block_height,
-        "sent_at": output.block_time_at,
+        "sent_ms": output.block_time_ms,
         "sent_sats": output.amount_sats,
         "currency": currency,
         "value_at_sending": _worth(output, prices, currency),

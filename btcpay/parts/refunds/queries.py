@@ -92,7 +92,7 @@ _SENT = (
     Refund.tx_hash,
     Refund.vout,
     Refund.sent_height,
-    Refund.sent_at,
+    Refund.sent_ms,
     Refund.sent_sats,
 )
 _WORTH = (Refund.currency, Refund.value_at_sending, Refund.usd_at_sending)
@@ -118,7 +118,7 @@ NAME_OUTPUT = Refund.update(slots(*_NAMED)).where(
 )
 # The same output in another block, as after a new beginning of the chain.
 MOVE = Refund.update(
-    {Refund.sent_height: slot("block_height"), Refund.sent_at: slot("block_time_at")}
+    {Refund.sent_height: slot("block_height"), Refund.sent_ms: slot("block_time_ms")}
 ).where((Refund.tx_hash == slot("txid")) & (Refund.vout == slot("vout")))
 
 # The scripts for which a block is searched: of refunds to be sent, and of those sent since. A block
@@ -168,7 +168,7 @@ ADD_OUTPUT = RefundOutput.insert(every(RefundOutput)).on_conflict(
     conflict_target=[RefundOutput.txid, RefundOutput.vout],
     preserve=[
         RefundOutput.block_height,
-        RefundOutput.block_time_at,
+        RefundOutput.block_time_ms,
         RefundOutput.position,
     ],
 )
@@ -205,4 +205,4 @@ KEEP_SENT = Refund.update(
 ).where(Refund.sent_height.is_null(False))
 SENT_BETWEEN = Refund.select(
     Refund.sent_sats, Refund.currency, Refund.value_at_sending
-).where(_OWN & (Refund.sent_at >= slot("since")) & (Refund.sent_at < slot("before")))
+).where(_OWN & (Refund.sent_ms >= slot("since")) & (Refund.sent_ms < slot("before")))

@@ -24,9 +24,9 @@ class SentRefund(Refund):
     price_usd: str | None
 
 
-_OWN = same(Refund.merchant_id) & Refund.sent_at.is_null(False)
+_OWN = same(Refund.merchant_id) & Refund.sent_ms.is_null(False)
 # Oldest first by the time of its block, which stands for that of its making here.
-_BY_BLOCK = SimpleNamespace(created_at=Refund.sent_at, seq=Refund.seq)
+_BY_BLOCK = SimpleNamespace(created_ms=Refund.sent_ms, seq=Refund.seq)
 SENT = keyset.newer(
     shaped(
         SentRefund,
@@ -34,23 +34,23 @@ SENT = keyset.newer(
             *(
                 column
                 for column in Refund._meta.sorted_fields
-                if column.name != "created_at"
+                if column.name != "created_ms"
             ),
             *(
-                Refund.sent_at.alias("created_at"),
+                Refund.sent_ms.alias("created_ms"),
                 Invoice.status.alias("invoice_status"),
             ),
             *(Invoice.reference, Invoice.price_usd),
         )
         .join(Invoice, JOIN.LEFT_OUTER, on=(Invoice.id == Refund.invoice_id))
-        .where(_OWN, Refund.sent_at < slot("before")),
+        .where(_OWN, Refund.sent_ms < slot("before")),
     ),
     _BY_BLOCK,
 )
 LABELED = (
     Refund.select(Refund.id, Refund.tx_hash, Refund.reason)
     .where(_OWN)
-    .order_by(Refund.sent_at, Refund.seq)
+    .order_by(Refund.sent_ms, Refund.seq)
 )
 # The proof of the transaction that sent refunds, whatever their number.
 DOCUMENT = RefundTransaction.select(RefundTransaction.document).where(

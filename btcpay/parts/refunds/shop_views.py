@@ -165,7 +165,7 @@ def show(service: Service, _store: hooks.PlugInShop, row: Refund) -> Json:
         "period": None,
         "archived": row.status == RefundStatus.CANCELED,
         "autoApproveClaims": False,
-        "startsAt": row.created_at // 1000,
+        "startsAt": row.created_ms // 1000,
     }
 
 

@@ -16,7 +16,7 @@ MORE = SIZE + 1  # one more row tells if there is another page
 
 class ListRow(Protocol):
     id: str
-    created_at: int
+    created_ms: int
 
 
 @dataclass(frozen=True)
@@ -69,5 +69,5 @@ class ListPage(NamedTuple):
     rows: Sequence[ListRow]
     is_first: bool = True
     older: str | None = None
-    until_at: int | None = None
+    until_ms: int | None = None
     named: bool = False

@@ -16,7 +16,7 @@ PAYMENTS = keyset.newer(
             *(
                 Payment.value_at_receipt,
                 Payment.tx_hash,
-                Payment.created_at,
+                Payment.created_ms,
                 Invoice.status,
             ),
             *(
@@ -32,12 +32,12 @@ PAYMENTS = keyset.newer(
             ),
         )
         .join(Invoice, on=(Invoice.id == Payment.address_invoice_id))
-        .where(same(Payment.merchant_id), Payment.created_at < slot("before")),
+        .where(same(Payment.merchant_id), Payment.created_ms < slot("before")),
     ),
     Payment,
 )
-_IN_PAGE = same(Payment.merchant_id) & Payment.created_at.between(
-    slot("first_at"), slot("last_at")
+_IN_PAGE = same(Payment.merchant_id) & Payment.created_ms.between(
+    slot("first_ms"), slot("last_ms")
 )
 OUTPUTS_OF_PAGE = (
     Output.select(
@@ -59,7 +59,7 @@ OUTPUTS_OF_PAGE = (
     .order_by(Output.vout)
 )
 RECORDS_OF_PAGE = (
-    Event.select(Event.happened_at, Event.detail)
+    Event.select(Event.happened_ms, Event.detail)
     .join(Payment, on=(Payment.address_invoice_id == Event.invoice_id))
     .where(_IN_PAGE, Event.kind == Kind.PAYMENT.value)
     .order_by(Event.seq)
@@ -74,7 +74,7 @@ INVOICES = keyset.newer(
             Invoice.reference,
             Invoice.address_index,
         ),
-        *(Invoice.deposit_address, Invoice.script, Invoice.created_at),
+        *(Invoice.deposit_address, Invoice.script, Invoice.created_ms),
     ).where(same(Invoice.merchant_id)),
     Invoice,
 )
@@ -83,8 +83,8 @@ OUTPUTS_OF_INVOICES = (
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(
         same(Invoice.merchant_id),
-        Invoice.created_at.between(slot("first_at"), slot("last_at")),
-        Output.vanished_at.is_null(),
+        Invoice.created_ms.between(slot("first_ms"), slot("last_ms")),
+        Output.vanished_ms.is_null(),
     )
-    .order_by(Output.first_seen_at, Output.txid, Output.vout)
+    .order_by(Output.first_seen_ms, Output.txid, Output.vout)
 )

@@ -20,7 +20,7 @@ class Place(NamedTuple):
 
 
 class Placed(Protocol):
-    created_at: int
+    created_ms: int
     seq: int
 
 
@@ -47,7 +47,7 @@ def newer(query: Q, model: Any) -> Q:
 
 
 def _place(model: Any) -> Tuple:
-    return Tuple(model.created_at, model.seq)
+    return Tuple(model.created_ms, model.seq)
 
 
 def pages(
@@ -62,14 +62,14 @@ def pages(
     behind: Values = {**values, "at": since, "place": OLDEST, "limit": limit}
     while rows := db.rows(query, **behind):
         yield rows
-        behind |= {"at": rows[-1].created_at, "place": rows[-1].seq}
+        behind |= {"at": rows[-1].created_ms, "place": rows[-1].seq}
 
 
 def order(model: Any, newest_first: bool = True) -> list[ColumnBase]:
-    columns = (model.created_at, model.seq)
+    columns = (model.created_ms, model.seq)
     return [column.desc() if newest_first else column.asc() for column in columns]
 
 
 def place_of(model: Any) -> Shaped[Place]:
-    columns = (model.created_at.alias("at"), model.seq.alias("place"))
+    columns = (model.created_ms.alias("at"), model.seq.alias("place"))
     return shaped(Place, model.select(*columns).where(same(model.id)))

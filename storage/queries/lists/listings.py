@@ -28,22 +28,22 @@ _LISTED = shaped(
 _Any = Attention.alias()
 _CHOSEN = (
     _Any.select(_Any.invoice_id)
-    .order_by(_Any.since_at, _Any.invoice_id)
+    .order_by(_Any.since_ms, _Any.invoice_id)
     .limit(slot("limit"))
 )
 WANTING = shaped(
     InvoiceWith,
-    _LISTED.select_extend(Attention.reason, Attention.since_at)
+    _LISTED.select_extend(Attention.reason, Attention.since_ms)
     .join(Attention, on=(Attention.invoice_id == Invoice.id))
     .where(Attention.invoice_id.in_(_CHOSEN))
-    .order_by(Attention.since_at, Attention.invoice_id),
+    .order_by(Attention.since_ms, Attention.invoice_id),
 )
 
 _ONE = _LISTED.where(same(Invoice.seq))
 _OF_MERCHANT = (
-    Invoice.select(Invoice.seq, Invoice.created_at)
+    Invoice.select(Invoice.seq, Invoice.created_ms)
     .where(same(Invoice.merchant_id))
-    .order_by(Invoice.created_at.desc(), Invoice.seq.desc())
+    .order_by(Invoice.created_ms.desc(), Invoice.seq.desc())
     .limit(slot("limit"))
 )
 _OF_MERCHANT_BY_STATUS = _OF_MERCHANT.where(same(Invoice.status))
@@ -65,5 +65,5 @@ def newest(
         found += db.rows(
             of_merchant, **values | {"merchant_id": merchant.id, "limit": limit}
         )
-        found = nlargest(limit, found, key=lambda row: (row.created_at, row.seq))
+        found = nlargest(limit, found, key=lambda row: (row.created_ms, row.seq))
     return found

@@ -9,33 +9,33 @@ _WATCHED = Invoice.select(
         Invoice.id,
         Invoice.status,
         Invoice.amount_sats,
-        Invoice.checked_at,
-        Invoice.asked_at,
+        Invoice.checked_ms,
+        Invoice.asked_ms,
     ),
-    *(Invoice.asked_since, Invoice.expires_at, Invoice.failures, Invoice.failed_at),
+    *(Invoice.asked_since, Invoice.expires_ms, Invoice.failures, Invoice.failed_ms),
 )
 # Each has an index of its own, which holds only open invoices.
-_OPEN = Invoice.finished_at.is_null()
-ASKED = _WATCHED.where(_OPEN, Invoice.asked_at > slot("after"))
-ENDING = _WATCHED.where(_OPEN, Invoice.expires_at <= slot("before"))
-_COMES = Output.vanished_at.is_null() & Output.payment_id.is_null()
+_OPEN = Invoice.finished_ms.is_null()
+ASKED = _WATCHED.where(_OPEN, Invoice.asked_ms > slot("after"))
+ENDING = _WATCHED.where(_OPEN, Invoice.expires_ms <= slot("before"))
+_COMES = Output.vanished_ms.is_null() & Output.payment_id.is_null()
 EXPECTING = _WATCHED.where(
     Invoice.id.in_(Output.select(Output.invoice_id).where(_COMES))
 )
 # An invoice's outputs that are no payment yet, or vanished so lately that its end must wait.
 UNSETTLED = Output.select(
-    *(Output.invoice_id, Output.amount_sats, Output.first_seen_at, Output.block_height),
-    Output.vanished_at,
+    *(Output.invoice_id, Output.amount_sats, Output.first_seen_ms, Output.block_height),
+    Output.vanished_ms,
 ).where(
     Output.invoice_id == slot("id"),
     Output.payment_id.is_null(),
-    Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")),
+    Output.vanished_ms.is_null() | (Output.vanished_ms > slot("vanished_after")),
 )
 LOOKED = Invoice.update(
-    {Invoice.checked_at: slot("at"), Invoice.failures: 0, Invoice.failed_at: None}
+    {Invoice.checked_ms: slot("at"), Invoice.failures: 0, Invoice.failed_ms: None}
 ).where(same(Invoice.id))
 FAILED = Invoice.update(
-    {Invoice.failures: Invoice.failures + 1, Invoice.failed_at: slot("at")}
+    {Invoice.failures: Invoice.failures + 1, Invoice.failed_ms: slot("at")}
 ).where(same(Invoice.id))
 
 
@@ -48,7 +48,7 @@ DEEPENING = shaped(
 )
 # An invoice's outputs that wait.
 WAITING = Output.select(
-    Output.txid, Output.vout, Output.amount_sats, Output.inputs, Output.first_seen_at
+    Output.txid, Output.vout, Output.amount_sats, Output.inputs, Output.first_seen_ms
 ).where(same(Output.invoice_id), _COMES, Output.block_height.is_null())
 # Outputs in the mempool and what they spend, invoice by invoice: all at once may be too much.
 _SPENDS = (

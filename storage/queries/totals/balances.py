@@ -33,7 +33,7 @@ _SUMS = (
 RECOMPUTED = shaped(
     tuple[int, int],
     Output.select(*_SUMS).where(
-        Output.vanished_at.is_null(),
+        Output.vanished_ms.is_null(),
         Output.spent_height.is_null(),
         same(Output.merchant_id),
     ),
@@ -61,7 +61,7 @@ _OF_INVOICE = shaped(
         _unspent(Output.amount_sats).alias("total_sats"),
         _sum(_PAID_SATS).alias("settled_sats"),
     )
-    .where(same(Output.invoice_id), Output.vanished_at.is_null())
+    .where(same(Output.invoice_id), Output.vanished_ms.is_null())
     .group_by(Output.merchant_id),
 )
 

@@ -42,7 +42,7 @@ _COUNT = MerchantDay.insert_from(
     Payment.select(
         Payment.merchant_id,
         Payment.currency,
-        (slot("day") + (Payment.created_at - slot("begin")) / slot("length")).cast(
+        (slot("day") + (Payment.created_ms - slot("begin")) / slot("length")).cast(
             "BIGINT"
         ),
         fn.COUNT(SQL("*")),
@@ -52,15 +52,15 @@ _COUNT = MerchantDay.insert_from(
     )
     .where(
         same(Payment.merchant_id),
-        Payment.created_at >= slot("begin"),
-        Payment.created_at < slot("end"),
+        Payment.created_ms >= slot("begin"),
+        Payment.created_ms < slot("end"),
     )
     .group_by(SQL("1"), SQL("2"), SQL("3")),
     [MerchantDay.merchant_id, MerchantDay.currency, MerchantDay.day, *_TOTALS],
 )
 _SPAN = shaped(
     tuple[int | None, int | None],
-    Payment.select(fn.MIN(Payment.created_at), fn.MAX(Payment.created_at)).where(
+    Payment.select(fn.MIN(Payment.created_ms), fn.MAX(Payment.created_ms)).where(
         same(Payment.merchant_id)
     ),
 )
@@ -70,7 +70,7 @@ def add(db: Database, payments: Iterable[Payment], zones: Mapping[int, str]) -> 
     """Counts new payments; `zones`: the time zones of their merchants."""
     found: dict[tuple[int, int, str], Values] = {}
     for one in payments:
-        day = day_of(one.created_at, zone_of(zones[one.merchant_id]))
+        day = day_of(one.created_ms, zone_of(zones[one.merchant_id]))
         value = one.value_at_receipt
         key: Values = {
             "merchant_id": one.merchant_id,
@@ -95,7 +95,7 @@ def take(db: Database, payments: Iterable[Payment]) -> None:
     """Recounts the days of payments that were taken back; a day without any loses its row."""
     times: dict[int, list[int]] = {}
     for payment in payments:
-        times.setdefault(payment.merchant_id, []).append(payment.created_at)
+        times.setdefault(payment.merchant_id, []).append(payment.created_ms)
     for merchant_id, at_ms in times.items():
         zone = db.only(_ZONE, merchant_id=merchant_id).timezone
         for day in {day_of(each, zone_of(zone)) for each in at_ms}:
@@ -105,10 +105,10 @@ def take(db: Database, payments: Iterable[Payment]) -> None:
 
 def recount(db: Database, merchant_id: int, timezone: str) -> None:
     db.run(_FORGET, merchant_id=merchant_id)
-    first_at, last_at = db.only(_SPAN, merchant_id=merchant_id)
-    if first_at is not None and last_at is not None:
+    first_ms, last_ms = db.only(_SPAN, merchant_id=merchant_id)
+    if first_ms is not None and last_ms is not None:
         first, last = (
-            day_of(at_ms, zone_of(timezone)) for at_ms in (first_at, last_at)
+            day_of(at_ms, zone_of(timezone)) for at_ms in (first_ms, last_ms)
         )
         _count(db, merchant_id, timezone, first, last)
 

@@ -43,7 +43,7 @@ _SET = Invoice.update({Invoice.gap_before: slot("gap_before")}).where(
 # Confirmed or waiting, spent or not.
 _CAME = (
     Output.select(Output.invoice_id)
-    .where(same(Output.invoice_id), Output.vanished_at.is_null())
+    .where(same(Output.invoice_id), Output.vanished_ms.is_null())
     .distinct()
 )
 

@@ -388,7 +388,7 @@ def test_how_far_the_chain_is_read(lied_to):
     till.check()
     assert "every block is read" in found(till)["chain"].sentence
     till.shop.sql(
-        "UPDATE block SET read_at = NULL WHERE height = (SELECT MAX(height) FROM block)"
+        "UPDATE block SET read_ms = NULL WHERE height = (SELECT MAX(height) FROM block)"
     )
     finding = found(till)["chain"]
     assert (

@@ -110,7 +110,7 @@ def test_after_a_refund_was_sent_twice_only_a_said_sum_goes_back(
 ):
     greenfield.shop.sql("DELETE FROM attention")
     greenfield.shop.sql(
-        "INSERT INTO attention (invoice_id, merchant_id, reason, since_at, stake_minor)"
+        "INSERT INTO attention (invoice_id, merchant_id, reason, since_ms, stake_minor)"
         " SELECT id, merchant_id, 'refunded_twice', 1, 1 FROM invoice"
     )
     assert ask(greenfield, paid, **fields).status_code == status

@@ -188,8 +188,8 @@ def test_a_long_file_is_sent_in_pieces_and_whole(shop, browser):
     shop.sql(
         f"""WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {copies})
             INSERT INTO payment
-                (id, merchant_id, address_invoice_id, amount_sats, currency, tx_hash, created_at)
-            SELECT 'pay_' || n, merchant_id, address_invoice_id, 1, 'USD', 'tx' || n, created_at + n
+                (id, merchant_id, address_invoice_id, amount_sats, currency, tx_hash, created_ms)
+            SELECT 'pay_' || n, merchant_id, address_invoice_id, 1, 'USD', 'tx' || n, created_ms + n
             FROM payment, n WHERE seq = {row[0]}"""  # noqa: S608
     )
     with browser.get("/downloads/payments", buffered=False) as sent:

@@ -25,7 +25,7 @@ def short(shop, dollars):
     """One that expired with so much of 25 dollars."""
     invoice = shop.invoice(amount_usd=25, expires_in_hours=1)
     pay(shop, invoice, dollars * SATS_PER_DOLLAR)
-    shop.sql("UPDATE invoice SET status = 'expired', finished_at = created_at + 1")
+    shop.sql("UPDATE invoice SET status = 'expired', finished_ms = created_ms + 1")
     pay(shop, invoice, SATS_PER_DOLLAR)
     return invoice["id"]
 

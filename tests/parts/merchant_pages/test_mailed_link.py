@@ -44,7 +44,7 @@ def ask(shop, address=OWNER, **headers):
 def asked(shop):
     """The times at which a link was asked for."""
     found = shop.sql(
-        "SELECT created_at FROM delivery WHERE about = 'login' ORDER BY receiver_id"
+        "SELECT created_ms FROM delivery WHERE about = 'login' ORDER BY receiver_id"
     )
     return [row[0] for row in found.fetchall()]
 

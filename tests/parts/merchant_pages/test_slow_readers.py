@@ -98,8 +98,8 @@ def test_two_slow_readers_of_a_link_keep_no_download_waiting(shop, browser, tmp_
     shop.sql(
         f"""WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 60000)
             INSERT INTO payment
-                (id, merchant_id, address_invoice_id, amount_sats, currency, tx_hash, created_at)
-            SELECT 'pay_' || n, merchant_id, address_invoice_id, 1, 'USD', 'tx' || n, created_at + n
+                (id, merchant_id, address_invoice_id, amount_sats, currency, tx_hash, created_ms)
+            SELECT 'pay_' || n, merchant_id, address_invoice_id, 1, 'USD', 'tx' || n, created_ms + n
             FROM payment, n WHERE seq = {seq}"""  # noqa: S608
     )
     page = browser.post("/files", **{"from": "2000-01-01", "to": "2099-12-31"}).text

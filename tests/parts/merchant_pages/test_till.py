@@ -40,7 +40,7 @@ def invoice(browser, **typed):
 def test_a_press_makes_an_invoice_that_lives_for_a_quarter_of_an_hour(browser):
     found = invoice(browser, amount="19,90", note="Table 4")
     assert found["amount_usd_quote"] == 19.9 and found["description"] == "Table 4"
-    row = browser.shop.sql("SELECT expires_at, created_at FROM invoice").fetchone()
+    row = browser.shop.sql("SELECT expires_ms, created_ms FROM invoice").fetchone()
     assert row[0] - row[1] == 15 * 60_000
     page = browser.page(f"/till/{found['id']}")
     assert page.state == "waiting" and page.texts["amount"] == "$19.90"
@@ -159,7 +159,7 @@ def overdue(shop, _):
 
 
 def expired(shop, _):
-    shop.sql("UPDATE invoice SET status = 'expired', finished_at = created_at + 1")
+    shop.sql("UPDATE invoice SET status = 'expired', finished_ms = created_ms + 1")
 
 
 def expired_and_paid_late(shop, found):
@@ -298,7 +298,7 @@ def test_the_next_customer_is_shown_no_alarm_and_no_way_into_the_books(browser, 
 def test_who_is_paid_is_looked_for_no_more_and_an_idle_till_asks_nothing(browser):
     """A look at the page of an open invoice has the check ask the mempool for it."""
     shop = browser.shop
-    asked = "SELECT asked_at FROM invoice"
+    asked = "SELECT asked_ms FROM invoice"
     found = invoice(browser)
     browser.page(f"/till/{found['id']}")
     until(

@@ -169,7 +169,7 @@ def test_a_new_shop_is_told_what_is_left_to_do_until_it_is_done(open_shops):
         tasks.pop(words)()
         assert words not in left()
     assert left() == ""
-    shop.sql("DELETE FROM meta WHERE name = 'backed_up_at'")
+    shop.sql("DELETE FROM meta WHERE name = 'backed_up_ms'")
     shop.clock.move(days=29)
     assert "A backup" in left() or shop.service.db.is_server
     shop.clock.move(days=2)

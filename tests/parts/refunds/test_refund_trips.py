@@ -332,7 +332,7 @@ def test_an_idle_shop_reads_on_while_a_refund_waits(till):
     till.clock.move(hours=5)
     till.mine_and_check()
     (row,) = till.shop.sql(
-        "SELECT COUNT(*) FROM block WHERE read_at = 0 AND height > 200"
+        "SELECT COUNT(*) FROM block WHERE read_ms = 0 AND height > 200"
     )
     assert row[0] > 0  # nothing waits any more
 
@@ -377,7 +377,7 @@ def test_a_chain_that_is_begun_anew_sends_nothing_twice(till):
     begin_anew(db, till.settings, till.clock())
     assert status(till, refund) == ("sent", txid)
     till.begin().clock.move(days=1)
-    till.shop.sql("UPDATE block SET read_at = NULL")  # among them the one that sent it
+    till.shop.sql("UPDATE block SET read_ms = NULL")  # among them the one that sent it
     later = sent(till, waiting)
     assert (status(till, refund), status(till, waiting)) == (
         ("sent", txid),

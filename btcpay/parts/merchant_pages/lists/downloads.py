@@ -66,7 +66,7 @@ def make_link(visit: Visit) -> Response:
                 secret_sha256=sha256_of(visit.form_secret()),
                 first_day=number_of(first),
                 last_day=number_of(last),
-                expires_at=to_ms(visit.now + LINK_LIFE),
+                expires_ms=to_ms(visit.now + LINK_LIFE),
             )
     # Not below /merchant, which proxies keep to the merchant's own network.
     url = f"{visit.service.settings.base_url}/file/{visit.form_secret()}?lang={current_language()}"

@@ -58,7 +58,7 @@ def search(
         return ListPage(rows, named=True)
     # The next page searches texts after this row, references among them.
     last = rows[SIZE - 1]
-    return ListPage(rows[:SIZE], older=last.id, until_at=last.created_at)
+    return ListPage(rows[:SIZE], older=last.id, until_ms=last.created_ms)
 
 
 def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[Listed]:
@@ -100,7 +100,7 @@ def _in_texts(db: Database, listing: Listing, typed: str, behind: str) -> ListPa
         last = matches[-1:]
     if last == rows[-1:]:
         return ListPage(matches)
-    return ListPage(matches, older=last[0].id, until_at=last[0].created_at)
+    return ListPage(matches, older=last[0].id, until_ms=last[0].created_ms)
 
 
 def is_match(row: Listed, typed: str) -> bool:
@@ -138,13 +138,13 @@ def _is_unit(typed: str, currency: str) -> bool:
     return len(typed) == 1 and typed in symbol(currency, "en")
 
 
-def loose_kind(status: InvoiceStatus, expires_at: int | None, came_at: int) -> str:
+def loose_kind(status: InvoiceStatus, expires_ms: int | None, came_ms: int) -> str:
     """The reason why a payment of an invoice with that status has settled nothing.
 
     `came_at`: when it was first seen, or the time of its block if that is earlier.
     """
     if status == InvoiceStatus.EXPIRED:
-        if expires_at is not None and came_at >= expires_at:
+        if expires_ms is not None and came_ms >= expires_ms:
             return "late"
         return "part"
     kinds = {

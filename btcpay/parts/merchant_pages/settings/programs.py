@@ -24,7 +24,7 @@ TEST_S = 5  # of a request for which somebody waits
 def show_keys(visit: Visit, status: int = 200, **shown: Any) -> Response:
     """API keys, the newest first, those that no longer work last; and one that was just issued."""
     rows = visit.service.db.rows(stored_keys.OF_MERCHANT, merchant_id=visit.merchant_id)
-    rows.sort(key=lambda row: (row.revoked_at is not None, -row.created_at))
+    rows.sort(key=lambda row: (row.revoked_ms is not None, -row.created_ms))
     return visit.page("keys.html", status, keys=rows, **shown)
 
 
@@ -53,7 +53,7 @@ def issue_key(visit: Visit) -> Response:
 
 
 def revoke_key(visit: Visit, id: str) -> Response:
-    if visit.get_or_404(stored_keys.BY_ID, "key", id).revoked_at is None:
+    if visit.get_or_404(stored_keys.BY_ID, "key", id).revoked_ms is None:
         keys.revoke(visit.service.db, id, visit.now)
     return visit.redirect("/keys", done="revoked")
 

@@ -22,7 +22,7 @@ def bills(counter):
     )
     counter.pay(pay_now(shop, series))
     late = new_bill(shop, due_days=0)
-    shop.sql(f"UPDATE bill SET due_at = created_at - 1 WHERE id = '{late.id}'")  # noqa: S608
+    shop.sql(f"UPDATE bill SET due_ms = created_ms - 1 WHERE id = '{late.id}'")  # noqa: S608
     return [half, series, late]
 
 
