@@ -30,8 +30,9 @@ class Resource(Schema):
         self._blank: dict[str, Any] = {
             name: getattr(field, "constant", None) for name, field in shown
         }
+        # The name of each field, and of its column: `paid_at` shows the stored `paid_ms`.
         self._columns = [
-            name
+            (name, _column_of(name, field))
             for name, field in shown
             if not isinstance(field, (fields.Constant, HostedUrl))
         ]
@@ -53,7 +54,7 @@ class Resource(Schema):
 
     def shown(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The public fields, from columns by name."""
-        shown = self._blank | {name: values[name] for name in self._columns}
+        shown = self._blank | {name: values[column] for name, column in self._columns}
         for name, make in self._made:
             if shown[name] is not None:
                 shown[name] = make(shown[name])
@@ -76,6 +77,12 @@ class Resource(Schema):
     def _as_text(self, columns: tuple[str, ...], row: str) -> orjson.Fragment:
         shown = self.shown(dict(zip(columns, orjson.loads(row), strict=True)))
         return orjson.Fragment(orjson.dumps(shown))
+
+
+def _column_of(name: str, field: fields.Field[Any]) -> str:
+    if isinstance(field, Timestamp):
+        return f"{name.removesuffix('_at')}_ms"
+    return name
 
 
 _INVOICE_ID = "inv_eJ1R0DRkbm1q2C35XQfBX4ys"

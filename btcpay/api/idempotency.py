@@ -88,8 +88,8 @@ def _claim(db: Database, subject: Values, owner: str, now: datetime) -> str | No
     """
     claim: Values = {
         "owner": owner,
-        "locked_at": to_ms(now),
-        "created_at": to_ms(now),
+        "locked_ms": to_ms(now),
+        "created_ms": to_ms(now),
         "since": to_ms(now - HOLD),
         "until": to_ms(now + HOLD),
     }

@@ -130,7 +130,7 @@ def _prepare(
         apply_moves(db, moves)
         with db.write():
             db.run(idempotency.FREE)
-            meta.put_time(db, meta.Key.RESTORED_AT, clock())
+            meta.put_time(db, meta.Key.RESTORED_MS, clock())
     return Restored(migrated, moves)
 
 

@@ -48,7 +48,7 @@ def note_backup(database_url: str, at: datetime) -> str:
     """
     with closing(open_database(database_url)) as db:
         try:
-            meta.put_time(db, meta.Key.BACKED_UP_AT, at)
+            meta.put_time(db, meta.Key.BACKED_UP_MS, at)
         except PeeweeException as error:
             return in_one_line(error)
     return ""

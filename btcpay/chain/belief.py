@@ -30,7 +30,7 @@ def judge_clock(
     if not reason:
         believe(db, current)
     elif leap is None or not leap.goes_on(now):
-        note: Note = {"clock_at": to_ms(now), "mark": mark, "why": reason}
+        note: Note = {"clock_ms": to_ms(now), "mark": mark, "why": reason}
         _put(db, Key.TIME_LEAP, note)
     return reason
 
@@ -49,8 +49,8 @@ def believe(db: Database, moment: Moment) -> None:
     if moment.tip_at is not None:
         tip_ms = to_ms(moment.tip_at)
     note: Note = {
-        "clock_at": to_ms(moment.clock_at),
-        "tip_at": tip_ms,
+        "clock_ms": to_ms(moment.clock_at),
+        "tip_ms": tip_ms,
         "height": moment.height,
     }
     with db.write():
@@ -71,8 +71,8 @@ def _believed_moment(db: Database, now: datetime) -> Moment:
     note = meta.get(db, Key.TIME_BELIEVED)
     if note:
         moment = orjson.loads(note)
-        clock_at = from_ms(moment["clock_at"])
-        tip_at = from_ms_or_none(moment["tip_at"])
+        clock_at = from_ms(moment["clock_ms"])
+        tip_at = from_ms_or_none(moment["tip_ms"])
         return Moment(clock_at, tip_at, moment["height"])
     created_ms = [row.created_ms for row in db.rows(merchants.ALL)]
     if created_ms:
@@ -85,7 +85,7 @@ def _noted_leap(db: Database, mark: str) -> Leap | None:
     if not note:
         return None
     leap = orjson.loads(note)
-    return Leap(from_ms(leap["clock_at"]), elapsed(leap["mark"], mark))
+    return Leap(from_ms(leap["clock_ms"]), elapsed(leap["mark"], mark))
 
 
 def _put(db: Database, key: Key, note: Note) -> None:

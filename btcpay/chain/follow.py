@@ -32,9 +32,9 @@ WITHOUT_GAPS = 10
 def add_header(db: Database, height: int, raw: bytes, is_read: bool = False) -> None:
     """Adds a header to the chain that we keep. `is_read`: its block is passed over."""
     header = parse_header(raw)
-    read_at = None
+    read_ms = None
     if is_read:
-        read_at = blocks.NEVER
+        read_ms = blocks.NEVER
     db.run(
         blocks.ADD,
         height=height,

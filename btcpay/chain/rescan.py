@@ -102,7 +102,7 @@ def _newer_headers(
 ) -> list[Header]:
     """The headers of the blocks to read, from the chain that shows the most work."""
     network = settings.network
-    created_ms = min(row.created_at for row in db.rows(merchants.ALL))
+    created_ms = min(row.created_ms for row in db.rows(merchants.ALL))
     keep_first_header(db, network, sources, now, created_ms)
     top = db.only(blocks.TOP).height
     base = _last_certain_block(db, created_ms, is_copy)

@@ -82,7 +82,7 @@ class CatchUp(BlockReader):
                 "the chain may not be whole, and nothing expires: %s", report.stuck
             )
         elif not report.blocks_behind:
-            meta.put_time(self.db, Key.READ_AT, asked_at)
+            meta.put_time(self.db, Key.READ_MS, asked_at)
         return True
 
     def _undo(self, height: int) -> None:

@@ -31,9 +31,9 @@ def note_run(db: Database, report: Report, is_listening: bool, now: datetime) ->
         if report.answered:
             meta.put(db, Key.PREVIEWS_LATE, str(len(report.unreached)))
         meta.put(db, Key.LISTENS, listens)
-        meta.put_time(db, Key.RAN_AT, report.began_at or now)
+        meta.put_time(db, Key.RAN_MS, report.began_at or now)
         if report.complete:
-            meta.put_time(db, Key.CHECKED_AT, now)
+            meta.put_time(db, Key.CHECKED_MS, now)
         db.run(tallies.ADD, name="checks", label=result, total=1)
         db.run(tallies.ADD, name="check_ms", label="", total=report.took_ms)
         db.run(tallies.ADD, name="blocks", label="", total=report.blocks_read)

@@ -78,7 +78,7 @@ def _watched_invoice(
         came_at=max(waiting_since, default=None),
         is_covered=present_sats >= row.amount_sats,
         vanished_at=_past(max(vanished_ms, default=None), now),
-        expires_ms=from_ms_or_none(row.expires_ms),
+        expires_at=from_ms_or_none(row.expires_ms),
         failures=row.failures,
         failed_at=_past(row.failed_ms, now),
     )

@@ -39,7 +39,7 @@ class Settlement(NamedTuple):
     @property
     def is_covered(self) -> bool:
         """True if the whole sum is seen for the first time."""
-        is_open = self.row.status == InvoiceStatus.OPEN and self.row.covered_at is None
+        is_open = self.row.status == InvoiceStatus.OPEN and self.row.covered_ms is None
         return is_open and not self.outcome.verdict.missing_sats
 
     @property

@@ -46,25 +46,25 @@ def _output_columns(output: Output, row: Invoice) -> Values:
         "merchant_id": row.merchant_id,
         "amount_sats": output.amount_sats,
         "coinbase": int(output.coinbase),
-        "first_seen_at": to_ms(output.first_seen_at),
+        "first_seen_ms": to_ms(output.first_seen_at),
         "seen_waiting": int(output.seen_waiting),
         "inputs": None,
-        "vanished_at": None,
+        "vanished_ms": None,
         "replaced_height": output.replaced_height,
         "block_height": None,
         "block_hash": None,
-        "block_time_at": None,
+        "block_time_ms": None,
         "position": output.position,
         "spent_height": output.spent_height,
     }
     if output.inputs:
         columns["inputs"] = json.dumps(output.inputs)
     if output.vanished_at:
-        columns["vanished_at"] = to_ms(output.vanished_at)
+        columns["vanished_ms"] = to_ms(output.vanished_at)
     if output.block:
         columns["block_height"] = output.block.height
         columns["block_hash"] = output.block.hash
-        columns["block_time_at"] = to_ms(output.block.mined_at)
+        columns["block_time_ms"] = to_ms(output.block.mined_at)
     return columns
 
 
@@ -126,7 +126,7 @@ def _payment_columns(
         "currency": currency,
         "value_at_receipt": values.get(currency),
         "tx_hash": receipt.txid,
-        "created_at": to_ms(receipt.received_at),
+        "created_ms": to_ms(receipt.received_at),
     }
 
 

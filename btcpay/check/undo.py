@@ -38,7 +38,7 @@ def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
             part.keep_blocks(db, PROVEN)
         undo_above(db, settings, PROVEN, now)
         db.run(blocks.CUT, height=-1)
-        meta.put(db, meta.Key.READ_AT, "0")
+        meta.put(db, meta.Key.READ_MS, "0")
     undo_planned(db, settings, now)
 
 

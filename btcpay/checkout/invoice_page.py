@@ -29,7 +29,7 @@ RETURNS = {
     CheckoutState.CANCELED: "return_unpaid",
 }
 FROM_ROW = (
-    "id amount_sats received_sats reference tx_hash paid_at expires_at checked_at"
+    "id amount_sats received_sats reference tx_hash paid_ms expires_ms checked_ms"
     " customer_name customer_note"
 )
 # The members of a proof's document that are shown. All but the format's name are in the blockchain.

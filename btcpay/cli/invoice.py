@@ -185,7 +185,7 @@ def _facts(story: Story, merchant: str, rows: list[Payment]) -> dict[str, Any]:
     row = story.row
     attention = None
     if row.attention:
-        cells = {"reason": row.attention, "since_at": row.attention_since_ms}
+        cells = {"reason": row.attention, "since_ms": row.attention_since_ms}
         attention = json_object(cells, "reason since_at")
     events = []
     for event in story.events:

@@ -84,16 +84,18 @@ def escape_output() -> None:
 
 
 def _cells(row: Any, columns: str) -> dict[str, Any]:
-    """These columns of a row or a dict, times in ISO 8601."""
+    """These columns of a row or a dict; `paid_at` is the stored `paid_ms` in ISO 8601."""
     values = row
     if not isinstance(row, dict):
         values = row._asdict()
     cells = {}
     for name in columns.split():
-        value = values[name]
-        if name.endswith("_at") and isinstance(value, int):
-            value = iso_ms(value)
-        cells[name] = value
+        stored = f"{name.removesuffix('_at')}_ms"
+        if name.endswith("_at") and stored in values:
+            stored_ms = values[stored]
+            cells[name] = None if stored_ms is None else iso_ms(stored_ms)
+        else:
+            cells[name] = values[name]
     return cells
 
 

@@ -21,7 +21,7 @@ def labels(db: Database, merchant: Merchant, page: int = PAGE) -> Iterator[Row]:
     """
     span: Values = {"merchant_id": merchant.id}
     for rows in keyset.pages(db, exports.INVOICES, page, **span):
-        span |= {"first_at": rows[0].created_at, "last_at": rows[-1].created_at}
+        span |= {"first_ms": rows[0].created_ms, "last_ms": rows[-1].created_ms}
         outputs = db.rows(exports.OUTPUTS_OF_INVOICES, **span)
         by_invoice = grouped(outputs, lambda output: output.invoice_id)
         for row in rows:

@@ -50,7 +50,7 @@ class Moved(Protocol):
     @property
     def id(self) -> str: ...
     @property
-    def created_at(self) -> int: ...
+    def created_ms(self) -> int: ...
 
 
 def record_of(merchant: Merchant, row: Moved, amount_sats: int) -> Row:
@@ -73,7 +73,7 @@ def _payments(
 ) -> Iterator[Row]:
     span: Values = {"merchant_id": merchant.id, "before": before_ms}
     for rows in keyset.pages(db, exports.PAYMENTS, page, from_ms, **span):
-        span |= {"first_at": rows[0].created_ms, "last_at": rows[-1].created_ms}
+        span |= {"first_ms": rows[0].created_ms, "last_ms": rows[-1].created_ms}
         outputs = db.rows(exports.OUTPUTS_OF_PAGE, **span)
         by_payment = grouped(outputs, lambda output: output.payment_id)
         recorded_ms: dict[str, int] = {}

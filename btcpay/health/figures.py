@@ -131,7 +131,7 @@ def _invoices(db: Database) -> Iterator[Metric]:
 
 
 def _check(db: Database) -> Iterator[Metric]:
-    checked_at = meta.time(db, meta.Key.CHECKED_AT)
+    checked_at = meta.time(db, meta.Key.CHECKED_MS)
     if checked_at:
         text = "Unix time of the last complete check."
         yield gauge("last_check_timestamp_seconds", text, checked_at.timestamp())
@@ -153,7 +153,7 @@ def _peers(db: Database, now: datetime) -> Iterator[Metric]:
     since_ms = to_ms(now - LATELY)
     count = 0
     for row in db.rows(sources.PEERS):
-        if row.good_at and row.good_at > since_ms:
+        if row.good_ms and row.good_ms > since_ms:
             count += 1
     yield gauge("peers_good", "Nodes that answered a check within the hour.", count)
     listens = bool(meta.get(db, meta.Key.LISTENS))

@@ -44,10 +44,10 @@ class State:
 def state_in(db: Database, settings: Settings, now: datetime) -> State:
     """The state, by the facts in the database."""
     return state_of(
-        meta.time(db, meta.Key.CHECKED_AT),
+        meta.time(db, meta.Key.CHECKED_MS),
         meta.count(db, meta.Key.PREVIEWS_LATE),
         progress_of(db, now),
-        meta.time(db, meta.Key.BACKED_UP_AT),
+        meta.time(db, meta.Key.BACKED_UP_MS),
         settings,
         now,
     )
@@ -57,11 +57,11 @@ class RowOfFacts(KnownBlocks, Protocol):
     """The facts in one row, as a merchant's first page reads them with its shop."""
 
     @property
-    def checked_at(self) -> int | None: ...
+    def checked_ms(self) -> int | None: ...
     @property
     def previews_late(self) -> int | None: ...
     @property
-    def backed_up_at(self) -> int | None: ...
+    def backed_up_ms(self) -> int | None: ...
 
 
 def state_in_row(

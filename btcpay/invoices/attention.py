@@ -186,7 +186,7 @@ def _columns(row: Invoice, reason: str, at_stake_sats: int, now: datetime) -> Va
         "invoice_id": row.id,
         "merchant_id": row.merchant_id,
         "reason": reason,
-        "since_at": to_ms(now),
+        "since_ms": to_ms(now),
         "stake_minor": to_minor(value, row.currency),
     }
 
@@ -197,7 +197,7 @@ def _state_of(case: _Case, reason: str | None) -> dict[str, Any]:
     return {
         "status": row.status,
         "tx_hash": row.tx_hash,
-        "paid_at": row.paid_at,
+        "paid_ms": row.paid_ms,
         "received_sats": verdict.received_sats,
         "unconfirmed_sats": verdict.unconfirmed_sats,
         "missing_sats": verdict.missing_sats,

@@ -45,8 +45,8 @@ def new_invoice(
         "deposit_address": address,
         "script": script.hex(),
         "address_index": index,
-        "expires_at": expires_at_ms,
-        "created_at": to_ms(now),
+        "expires_ms": expires_at_ms,
+        "created_ms": to_ms(now),
     }
     row = db.only(invoices.ADD, **invoices.BLANK | columns)
     publish(db, [NewEvent(row, News(EventKind.INVOICE_CREATED))], now)

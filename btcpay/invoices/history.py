@@ -16,7 +16,7 @@ from storage.queries.events import Kind
 
 
 class End(NamedTuple):
-    """An invoice's end; only a paid invoice has `tx_hash` and `paid_at`.
+    """An invoice's end; only a paid invoice has `tx_hash` and `paid_ms`.
 
     `detail` goes into the history: it has the `reason`, and the owner's reason as
     `settled_reason`.
@@ -26,7 +26,7 @@ class End(NamedTuple):
     status: InvoiceStatus
     detail: dict[str, Any]
     tx_hash: str | None = None
-    paid_at: int | None = None
+    paid_ms: int | None = None
 
 
 def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
@@ -49,10 +49,10 @@ def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
 def _change_of(end: End, now: datetime) -> Values:
     return {
         "tx_hash": end.tx_hash,
-        "paid_at": end.paid_at,
+        "paid_ms": end.paid_ms,
         "settled_reason": end.detail.get("settled_reason"),
         "status": end.status,
-        "finished_at": to_ms(now),
+        "finished_ms": to_ms(now),
         "id": end.row.id,
         "from_status": end.row.status,
     }
@@ -66,7 +66,7 @@ def history_entry(
         "invoice_id": invoice_id,
         "kind": Kind(kind).value,
         "detail": json.dumps(detail),
-        "happened_at": to_ms(now),
+        "happened_ms": to_ms(now),
     }
 
 

@@ -127,7 +127,7 @@ def _txids_of(scan: Scan) -> set[str]:
 
 def checked_ms(row: invoices.InvoiceWith) -> int | None:
     """The last time, in ms, when every block was read or the mempool was asked; None for none."""
-    read_ms = int(row.read_at or 0)
+    read_ms = int(row.read_ms or 0)
     has_read_since = read_ms >= row.created_ms
     if not has_read_since:
         return row.checked_ms

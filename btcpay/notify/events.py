@@ -31,7 +31,7 @@ PAGE = 100
 # 30 days: longer than any receiver is tried, and than a shop closes for the holidays.
 KEPT = timedelta(days=30)
 # The state of a new invoice.
-_NEW = {"status": InvoiceStatus.OPEN, "tx_hash": None, "paid_at": None}
+_NEW = {"status": InvoiceStatus.OPEN, "tx_hash": None, "paid_ms": None}
 _BESIDE = (
     "received_sats",
     "unconfirmed_sats",
@@ -95,7 +95,7 @@ def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
     if kind is None:
         raise BadRow(f"{row.kind!r} is no kind of event")
     data = _data_of(db, resources, row, kind)
-    happened_at = iso_ms(row.happened_at)
+    happened_at = iso_ms(row.happened_ms)
     return Event(row.number or 0, row.id, row.merchant_id, kind, happened_at, data)
 
 
@@ -204,7 +204,7 @@ def sample_event(resources: Resources, merchant_id: int, now: datetime) -> Event
     state = {
         "status": InvoiceStatus.PAID,
         "tx_hash": "00" * 32,
-        "paid_at": at_ms,
+        "paid_ms": at_ms,
         "received_sats": sats,
     }
     state |= {"unconfirmed_sats": 0, "missing_sats": 0, "attention": None}

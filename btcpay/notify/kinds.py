@@ -98,6 +98,14 @@ class EventSubject(Protocol):
 R = TypeVar("R", bound=EventSubject)
 
 
+def _time_of(row: EventSubject, name: str) -> str | None:
+    """The time in ISO 8601: the field `sent_at` shows the column `sent_ms`."""
+    stored_ms = getattr(row, f"{name.removesuffix('_at')}_ms")
+    if stored_ms is None:
+        return None
+    return iso_ms(stored_ms)
+
+
 @dataclass(frozen=True)
 class PartResource(Generic[R]):
     """A part's own resource, such as a refund, with events and a page of its own.
@@ -133,10 +141,12 @@ class PartResource(Generic[R]):
 
     def serialize(self, base_url: str, row: R) -> dict[str, Any]:
         """Its fields, as events and commands show them; raises what `computed` raises."""
-        fields = {name: getattr(row, name, None) for name in self.properties}
-        for name, value in fields.items():
-            if value and name.endswith("_at"):
-                fields[name] = iso_ms(value)
+        fields: dict[str, Any] = {}
+        for name in self.properties:
+            if name.endswith("_at"):
+                fields[name] = _time_of(row, name)
+            else:
+                fields[name] = getattr(row, name, None)
         fields["object"] = self.name
         fields[f"{self.name}_url"] = self.url_of(base_url, row.id)
         return fields | self.computed(row)

@@ -128,7 +128,7 @@ def note(
     is_mail = receiver.transport in receivers.MAILS
     is_disabled = False
     with db.write():
-        changed = db.run(deliveries.TRIED, **_columns(row, answer, next_ms, now))
+        changed = db.run(deliveries.TRIED, **_columns(row, answer, next_at, now))
         if not changed:
             return None, False
         if answer.is_up and has_failed:
@@ -147,7 +147,7 @@ def _next_attempt_at(
     first_at = now
     if row.first_ms is not None:
         first_at = from_ms(row.first_ms)
-    is_doubted_twice = answer.is_in_doubt and row.doubted_at is not None
+    is_doubted_twice = answer.is_in_doubt and row.doubted_ms is not None
     if answer.is_taken or answer.is_final or is_doubted_twice:
         return None
     if answer.is_in_doubt:

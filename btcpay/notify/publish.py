@@ -112,7 +112,7 @@ def _columns(new_event: NewEvent, now: datetime) -> Values:
         "resource_id": None,
         "kind": kind.value,
         "state": state,
-        "happened_at": to_ms(now),
+        "happened_ms": to_ms(now),
     }
     columns[_COLUMNS.get(kind.resource, "resource_id")] = row.id
     return cast(Values, columns)

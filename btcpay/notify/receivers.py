@@ -75,7 +75,7 @@ def add(
         "command": command,
         "kinds": None,
         "secret": None,
-        "created_at": to_ms(now),
+        "created_ms": to_ms(now),
     }
     if url:
         columns["transport"] = receivers.WEBHOOK

@@ -1,7 +1,7 @@
 """Times: aware UTC datetimes in the program, whole milliseconds since 1970 in the database.
 
-A name in `_at` is an int in a row, as it is stored, and a datetime in a value of the rules:
-`btcpay/invoices/status.py` makes these from rows, and writers of rows use `to_ms`. Only entry
+A name in `_ms` is an int, as it is stored; a name in `_at` is a datetime, or its text in JSON.
+`btcpay/invoices/status.py` makes datetimes from rows, and writers of rows use `to_ms`. Only entry
 points read the clock; everything below takes `now` as an argument.
 
 A day of a time zone is a number, counted from 1970-01-01. It begins when the zone's clocks first

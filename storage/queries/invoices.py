@@ -54,7 +54,7 @@ ADD = shaped(
 # The chain's known height, and the time up to which it was read; NULL before the first block.
 CHAIN = (
     _TIP.alias("tip_height"),
-    Fact.select(Fact.value).where(Fact.name == Key.READ_AT.value).alias("read_ms"),
+    Fact.select(Fact.value).where(Fact.name == Key.READ_MS.value).alias("read_ms"),
 )
 _ALIVE = Output.alias()
 _GONE = Output.alias()

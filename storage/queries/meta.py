@@ -16,17 +16,17 @@ class Key(StrEnum):
     """The names of the facts. Heights are decimal text, times whole milliseconds since 1970 UTC."""
 
     NETWORK = "network"  # whose addresses are given out: never another's
-    CHECKED_AT = (
+    CHECKED_MS = (
         "checked_ms"  # when a run over all watched invoices last found every payment
     )
-    RAN_AT = (
+    RAN_MS = (
         "ran_ms"  # when the last run over all watched invoices began, whatever it found
     )
     PREVIEWS_LATE = (
         "previews_late"  # the open pages for which no mempool was asked in time
     )
     LISTENS = "listens"  # "yes" where the last run's command listens to peers
-    READ_AT = "read_ms"  # when the tip was last asked and every block up to it was read
+    READ_MS = "read_ms"  # when the tip was last asked and every block up to it was read
     # Two marks of a clock that does not step (`boot_mark`).
     TIP_SINCE = "tip_since"  # our newest block's hash, and since when it is the newest
     RUN_SINCE = "run_since"  # when the check that holds the lock began
@@ -41,8 +41,8 @@ class Key(StrEnum):
         "start_sha256"  # of the token that lets a browser make the first merchant
     )
     COOKIE_KEY = "cookie_key"  # signs the cookies of link pages; made once, at random
-    RESTORED_AT = "restored_ms"  # when a backup was put in the database's place
-    BACKED_UP_AT = "backed_up_ms"  # when `blocktill backup` last wrote a whole copy
+    RESTORED_MS = "restored_ms"  # when a backup was put in the database's place
+    BACKED_UP_MS = "backed_up_ms"  # when `blocktill backup` last wrote a whole copy
     NOT_BEGUN = (
         "not_begun"  # why there is no first block to read from; empty once there is one
     )

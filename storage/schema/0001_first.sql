@@ -1,7 +1,7 @@
 -- The first schema (0.3.0): what is sold, what was seen on the chain, and what that means.
 --
 -- Every rule that must never break stands here (UNIQUE, CHECK, NOT NULL, REFERENCES), not in the
--- program alone. Times (_at) are whole milliseconds since 1970 UTC, amounts (_sats) whole satoshis,
+-- program alone. Times (_ms) are whole milliseconds since 1970 UTC, amounts (_sats) whole satoshis,
 -- dollars (_usd) exact decimal text. Ids are made by the program, `seq` by the database: it orders
 -- rows of the same millisecond.
 --

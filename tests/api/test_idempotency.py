@@ -56,8 +56,8 @@ def claim_and_die(shop):
         idempotency_key=RETRY["Idempotency-Key"],
         body_sha256=web_body.sha256(ORDER),
         owner="own_of_the_dead",
-        locked_at=now_ms,
-        created_at=now_ms,
+        locked_ms=now_ms,
+        created_ms=now_ms,
         since=0,
         until=0,
     )
@@ -307,7 +307,7 @@ def test_a_server_killed_in_the_middle_leaves_no_invoice_and_a_key_usable_after_
         live.kill()
         assert isinstance(cut.exception(), requests.ConnectionError)
         assert count(shop) == addresses_used(shop) == 0
-    locked_at = datetime.fromtimestamp(held_row(shop).locked_at / 1000, UTC)
+    locked_at = datetime.fromtimestamp(held_row(shop).locked_ms / 1000, UTC)
     shop.clock.at = locked_at + timedelta(seconds=59)
     assert order(shop).status_code == 409
     shop.clock.at = locked_at + timedelta(seconds=60)

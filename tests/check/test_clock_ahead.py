@@ -62,7 +62,7 @@ def test_before_its_end_an_invoice_is_not_expired_and_can_be_paid(till, clock, c
     assert (run.looked_at, run.failed, run.changed, run.complete) == (1, [], {}, False)
     # The explorers tell the present, which goes on meanwhile.
     assert 300 < run.clock_ahead_s <= 360 and status(till, invoice) == "open"
-    assert meta.get(till.shop.service.db, meta.Key.CHECKED_AT) is None
+    assert meta.get(till.shop.service.db, meta.Key.CHECKED_MS) is None
     (message,) = (
         record.message for record in caplog.records if record.levelname == "ERROR"
     )

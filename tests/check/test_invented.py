@@ -50,7 +50,7 @@ def test_what_is_invented_has_a_bound_and_the_payers_stays(shop, long_after, is_
         shop.clock.move(minutes=4)
         look(shop, invoice, *invented(number, 330), ours, is_cut=is_cut)
         assert is_summed(shop)
-        waiting = [row for row in rows(shop, invoice) if row.vanished_at is None]
+        waiting = [row for row in rows(shop, invoice) if row.vanished_ms is None]
         assert len(waiting) == MOST_KEPT and ours.txid in {row.txid for row in waiting}
     assert len(rows(shop, invoice)) <= 2 * MOST_KEPT
     assert len(db.rows(mempool_watch.INPUTS, invoice_id=invoice["id"])) <= 2 * MOST_KEPT
@@ -76,10 +76,10 @@ def test_what_vanished_an_hour_ago_is_a_line_of_history_that_no_look_loads(till)
         len(rows(shop, invoice)) == MOST_KEPT and till.kinds(invoice)[-1] == "vanished"
     )
     # An output that is shown again keeps the time of its first sight.
-    before = min(row.first_seen_at for row in rows(shop, invoice))
+    before = min(row.first_seen_ms for row in rows(shop, invoice))
     look(shop, invoice, invented(1, 330)[0])
-    again = [row for row in rows(shop, invoice) if row.vanished_at is None]
-    assert [row.first_seen_at for row in again] == [before] and is_summed(shop)
+    again = [row for row in rows(shop, invoice) if row.vanished_ms is None]
+    assert [row.first_seen_ms for row in again] == [before] and is_summed(shop)
 
 
 def show(till, invoice, *txs):

@@ -349,7 +349,7 @@ def test_a_payment_that_a_reorganisation_took_back_is_spoken_of(shop, again):
     wanted = {
         "invoice_id": invoice["id"],
         "reason": "reorganised",
-        "since_at": 1,
+        "since_ms": 1,
         "stake_minor": 1,
     }
     wanted["merchant_id"] = shop.merchant_id

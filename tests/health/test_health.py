@@ -16,7 +16,7 @@ from tests.support.redis_server import RedisServer, needs_redis
 
 @pytest.fixture
 def checked(shop):
-    meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock())
+    meta.put_time(shop.service.db, meta.Key.CHECKED_MS, shop.clock())
     return shop
 
 
@@ -44,7 +44,7 @@ def test_a_shop_with_a_fresh_check_is_ready(checked):
 
 def test_an_old_check_is_not_ready(open_shops):
     shop = open_shops(BLOCKTILL_CHECK_MAX_AGE_MIN="60")
-    meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock())
+    meta.put_time(shop.service.db, meta.Key.CHECKED_MS, shop.clock())
     for minutes, status in ((60, 200), (1, 503)):
         shop.clock.move(minutes=minutes)
         response = ready(shop)
@@ -150,7 +150,7 @@ def test_redis_away_is_shown_and_sells_on(tmp_path, open_shops, caplog):
         shop = open_shops(
             BLOCKTILL_RATE_LIMIT_STORE=redis.url.replace("//", "//:hunter2@")
         )
-        meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock())
+        meta.put_time(shop.service.db, meta.Key.CHECKED_MS, shop.clock())
     response = ready(shop)
     assert response.status_code == 200 and response.json["ok"] is True
     assert response.json["rate_limits"]["ok"] is False

@@ -301,7 +301,7 @@ def test_the_export_is_what_importdescriptors_asks_for_and_the_list_what_invoice
 
 def test_the_request_has_the_range_the_age_and_the_origin():
     account = str(parse_account(BIP84_DESCRIPTOR, MAINNET))
-    merchant = blank(Merchant, descriptor=account, created_at=1_700_000_000_999)
+    merchant = blank(Merchant, descriptor=account, created_ms=1_700_000_000_999)
     assert import_request(merchant, range(7)) == {
         "desc": BIP84_DESCRIPTOR,
         "active": False,

@@ -38,7 +38,7 @@ class Office:
         self.server = server
         self.clock = clock
         self.outbox = self.new_outbox()
-        meta.put_time(shop.service.db, Key.CHECKED_AT, clock())
+        meta.put_time(shop.service.db, Key.CHECKED_MS, clock())
         self.want(address=SHOP, receipts=1)
         self.run()
 
@@ -52,7 +52,7 @@ class Office:
         set_mail(self.shop.service.db, self.shop.merchant_id, change, self.clock())
 
     def run(self, outbox=None, **options):
-        meta.put_time(self.shop.service.db, Key.CHECKED_AT, self.clock())
+        meta.put_time(self.shop.service.db, Key.CHECKED_MS, self.clock())
         return (outbox or self.outbox).run(**options)
 
     def paid(self, amount_usd=25, **fields):
@@ -62,7 +62,7 @@ class Office:
 
     def rows(self):
         """The deliveries that were tried or given up."""
-        columns = "receiver_id, attempts, next_at IS NULL, delivered_at IS NULL, answer"
+        columns = "receiver_id, attempts, next_ms IS NULL, delivered_ms IS NULL, answer"
         which = (
             "next_ms IS NULL OR tried_ms IS NOT NULL ORDER BY receiver_id, created_ms"
         )

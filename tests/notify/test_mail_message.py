@@ -118,7 +118,7 @@ INVOICE = blank(
 PAGE = "https://pay.example.com/pay/inv_1"
 BERLIN = ZoneInfo("Europe/Berlin")
 BRAND = SimpleNamespace(seller="My shop", contact=None)
-STATE = {"received_sats": 50_000, "paid_at": 1_700_000_000_000, "tx_hash": "ab" * 32}
+STATE = {"received_sats": 50_000, "paid_ms": 1_700_000_000_000, "tx_hash": "ab" * 32}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -127,7 +127,7 @@ def test_every_letter_in_every_language(language):
     mails = [
         texts.paid_invoice(about, language),
         texts.receipt(about, language, BRAND),
-        shop_texts.overdue(STATE["paid_at"], BERLIN, language),
+        shop_texts.overdue(STATE["paid_ms"], BERLIN, language),
     ]
     mails += [
         texts.attention(

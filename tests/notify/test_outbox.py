@@ -109,7 +109,7 @@ def test_gone_disables_at_once_and_a_resend_enables(till, receiver):
     receiver.instead = lambda _: say(b"", 204)
     assert receivers.resend_since(till.shop.service.db, added.id, 0, till.clock()) == 2
     assert deliver(till) == (2, 0)
-    assert endpoint(till, added).disabled_at is None
+    assert endpoint(till, added).disabled_ms is None
     assert found(till)["webhooks"].colour == "green"
 
 
@@ -119,7 +119,7 @@ def test_five_days_without_success_disable_and_the_doctor_says_so_before(till):
         till.clock.move(hours=hours)
         till.shop.invoice()
         deliver(till)
-    assert endpoint(till, added).disabled_at is None
+    assert endpoint(till, added).disabled_ms is None
     assert "has accepted nothing since" in found(till)[f"webhook {added.id}"].sentence
     till.clock.move(hours=2)
     till.shop.invoice()
@@ -297,7 +297,7 @@ def test_a_success_still_in_flight_does_not_begin_anew_after_a_failure(till, rec
             return say(b"", 410)
         if place > 1:
             until(
-                lambda: endpoint(till, added).disabled_at, "the endpoint to be disabled"
+                lambda: endpoint(till, added).disabled_ms, "the endpoint to be disabled"
             )
         return say(b"", 204)
 

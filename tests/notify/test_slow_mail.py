@@ -48,7 +48,7 @@ class Office:
         pay(self.shop, self.shop.invoice(customer_email=email))
 
     def row(self):
-        columns = "attempts, next_at, delivered_at IS NOT NULL, answer, doubted_at IS NOT NULL"
+        columns = "attempts, next_ms, delivered_ms IS NOT NULL, answer, doubted_ms IS NOT NULL"
         (row,) = self.shop.sql(f"SELECT {columns} FROM delivery").fetchall()  # noqa: S608
         return row
 
@@ -87,7 +87,7 @@ def test_a_mail_without_an_answer_is_tried_once_more_after_an_hour(
     office.server.judge = lambda: judge(released)
     office.paid()
     assert office.run(times) == DeliveryCounts(0, 1)
-    attempts, next_at, is_sent, answer, is_doubted = office.row()
+    attempts, next_ms, is_sent, answer, is_doubted = office.row()
     assert (attempts, is_sent, is_doubted) == (1, 0, 1) and "may be sent" in answer
     for minutes in (
         10,

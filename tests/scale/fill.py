@@ -35,7 +35,7 @@ INVOICE = {
     "deposit_address": "'bcrt1q' || lpad(i::text, 38, '0')",
     "script": "'0014' || lpad(to_hex(i), 40, '0')",
     "address_index": "i / %(merchants)s",
-    "created_at": "%(created_at)s + i / 1000",
+    "created_ms": "%(created_ms)s + i / 1000",
 }
 
 
@@ -59,7 +59,7 @@ def fill(url: str, merchants: int, invoices: int, now_ms: int, receivers: str) -
         "merchants": merchants,
         "invoices": invoices,
         "each": -(-invoices // merchants),
-        "created_at": now_ms - EARLIER_MS,
+        "created_ms": now_ms - EARLIER_MS,
         "account": f"wpkh({ACCOUNT}/",
         "secret": "whsec_" + "A" * 43 + "=",
         "receivers": receivers,

@@ -63,7 +63,7 @@ def test_a_full_disk_refuses_orders_calmly_and_takes_them_again_without_a_restar
         link = shop.link(title="Tip jar")
         invoice = shop.invoice(25)
         assert live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 5}).ok
-        meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock())
+        meta.put_time(shop.service.db, meta.Key.CHECKED_MS, shop.clock())
         assert readyz(live).status_code == 200
         before = counts(shop)
         ballast = fill(folder)

@@ -95,7 +95,7 @@ def came(db, invoice, vanished):
     with db.write():
         if vanished:
             db.run(
-                Output.update({Output.vanished_at: 1}).where(
+                Output.update({Output.vanished_ms: 1}).where(
                     Output.invoice_id == invoice.id
                 )
             )
@@ -107,7 +107,7 @@ def came(db, invoice, vanished):
                 "amount_sats": 1,
                 "coinbase": 0,
             }
-            columns |= {"first_seen_at": 1, "seen_waiting": 1, "spent_height": None}
+            columns |= {"first_seen_ms": 1, "seen_waiting": 1, "spent_height": None}
             db.run(payments.PUT_OUTPUT, **columns)
         gaps.note(db, [db.only(invoices.WHOLE, id=invoice.id)])
 

@@ -40,19 +40,19 @@ def db(url):
 # One row for each table that everything else allows; a test names what differs.
 ROWS: dict[str, dict[str, Any]] = {
     "merchant": {"id": 1, "name": "shop", "descriptor": "wpkh(x)", "account_key": "k",
-        "created_at": 0},
+        "created_ms": 0},
     "payment_link": {"id": "lnk_1", "merchant_id": 1, "status": "active", "amount_mode": "fixed",
-        "currency": "USD", "amount": "5", "amount_usd": "5", "created_at": 0},
+        "currency": "USD", "amount": "5", "amount_usd": "5", "created_ms": 0},
     "invoice": {"id": "inv_1", "merchant_id": 1, "status": "open", "amount_sats": 1_000,
         "amount_usd_quote": "1", "price_usd": "60000", "currency": "USD", "price": "60000",
-        "deposit_address": "addr1", "script": "0014aa", "address_index": 0, "created_at": 0},
+        "deposit_address": "addr1", "script": "0014aa", "address_index": 0, "created_ms": 0},
     "payment": {"id": "pay_1", "merchant_id": 1, "address_invoice_id": "inv_1",
-        "amount_sats": 1_000, "tx_hash": "aa", "created_at": 0, "currency": "EUR"},
+        "amount_sats": 1_000, "tx_hash": "aa", "created_ms": 0, "currency": "EUR"},
     "output": {"txid": "aa", "vout": 0, "invoice_id": "inv_1", "merchant_id": 1,
-        "amount_sats": 1_000, "coinbase": 0, "first_seen_at": 0, "seen_waiting": 0},
+        "amount_sats": 1_000, "coinbase": 0, "first_seen_ms": 0, "seen_waiting": 0},
 }  # fmt: skip
-BLOCK = {"block_height": 1, "block_hash": "00", "block_time_at": 0}
-PAID = {"status": "paid", "paid_at": 1, "tx_hash": "aa", "finished_at": 1}
+BLOCK = {"block_height": 1, "block_hash": "00", "block_time_ms": 0}
+PAID = {"status": "paid", "paid_ms": 1, "tx_hash": "aa", "finished_ms": 1}
 SECOND = {
     "id": "inv_2",
     "deposit_address": "addr2",
@@ -106,12 +106,12 @@ REFUSED = [
     ("an invoice of nothing", "invoice", SECOND | {"amount_sats": 0}),
     ("more than exists", "invoice", SECOND | {"amount_sats": 21 * 10**14 + 1}),
     ("an unknown invoice status", "invoice", SECOND | {"status": "lost"}),
-    ("open and finished", "invoice", SECOND | {"finished_at": 1}),
-    ("paid, not finished", "invoice", SECOND | PAID | {"finished_at": None}),
-    ("paid at no time", "invoice", SECOND | PAID | {"paid_at": None}),
+    ("open and finished", "invoice", SECOND | {"finished_ms": 1}),
+    ("paid, not finished", "invoice", SECOND | PAID | {"finished_ms": None}),
+    ("paid at no time", "invoice", SECOND | PAID | {"paid_ms": None}),
     ("paid by no transaction", "invoice", SECOND | PAID | {"tx_hash": None}),
     ("open with a transaction", "invoice", SECOND | {"tx_hash": "aa"}),
-    ("open with a time of payment", "invoice", SECOND | {"paid_at": 1}),
+    ("open with a time of payment", "invoice", SECOND | {"paid_ms": 1}),
     ("open and settled by hand", "invoice", SECOND | {"settled_reason": "x"}),
     ("two payments of one transaction and invoice", "payment", {"id": "pay_2"}),
     ("a payment of nothing", "payment", ANOTHER | {"amount_sats": 0}),
@@ -124,12 +124,12 @@ REFUSED = [
     ("an output of nothing", "output", {"vout": 1, "amount_sats": 0}),
     ("neither coinbase nor not", "output", {"vout": 1, "coinbase": 2}),
     ("a height without a block", "output", {"vout": 1, "block_height": 1}),
-    ("a block of no time", "output", BLOCK | {"vout": 1, "block_time_at": None}),
-    ("vanished and in a block", "output", BLOCK | {"vout": 1, "vanished_at": 1}),
+    ("a block of no time", "output", BLOCK | {"vout": 1, "block_time_ms": None}),
+    ("vanished and in a block", "output", BLOCK | {"vout": 1, "vanished_ms": 1}),
     (
         "vanished and a payment",
         "output",
-        {"vout": 1, "vanished_at": 1, "payment_id": "pay_1"},
+        {"vout": 1, "vanished_ms": 1, "payment_id": "pay_1"},
     ),
     ("a payment in no block", "output", {"vout": 1, "payment_id": "pay_1"}),
     ("spent before it is in a block", "output", {"vout": 1, "spent_height": 2}),
@@ -149,7 +149,7 @@ def test_a_row_that_may_be_there_already_is_refused_like_any_other(full):
         "merchant_id": 1,
         "transport": "webhook",
         "kinds": None,
-        "created_at": 0,
+        "created_ms": 0,
     }
     good = new | {"url": "https://shop.example", "command": None, "secret": "s"}
     assert [full.run(receivers.ADD, **good) for _ in range(2)] == [1, 0]

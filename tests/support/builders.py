@@ -274,11 +274,11 @@ def finish(shop: Shop, invoice: dict[str, Any], status: str) -> None:
 
 def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, without what each look and each request may note."""
-    noted = {"checked_at", "asked_at", "asked_since", "history_at", "last_used_at"}
+    noted = {"checked_ms", "asked_ms", "asked_since", "history_ms", "last_used_ms"}
     facts = {
-        "checked_at",
-        "read_at",
-        "ran_at",
+        "checked_ms",
+        "read_ms",
+        "ran_ms",
         "tip_since",
         "run_since",
         "time_believed",

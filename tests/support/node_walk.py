@@ -320,7 +320,7 @@ class Walk:
             shown = {
                 (row["txid"], row["vout"]): row["amount_sats"]
                 for row in outputs
-                if row["block_height"] is None and row["vanished_at"] is None
+                if row["block_height"] is None and row["vanished_ms"] is None
             }
             if self.by_blocks:
                 assert shown.keys() <= order.mined - confirmed.keys()

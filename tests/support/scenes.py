@@ -43,26 +43,26 @@ Fault = Callable[[int, str, bytes], Reply | None]
 NOISE = {
     *(
         "seq",
-        "asked_at",
+        "asked_ms",
         "asked_since",
-        "checked_at",
+        "checked_ms",
         "failures",
-        "failed_at",
+        "failed_ms",
         "changes",
     ),
-    *("not_before", "last_used_at", "explorer", "explorer_use", "peer", "tally"),
+    *("not_before", "last_used_ms", "explorer", "explorer_use", "peer", "tally"),
 }
 # When something was noticed: differs where the clock of the wall decides.
 NOTICED = {
     *(
-        "first_seen_at",
-        "vanished_at",
-        "happened_at",
-        "finished_at",
-        "since_at",
-        "read_at",
+        "first_seen_ms",
+        "vanished_ms",
+        "happened_ms",
+        "finished_ms",
+        "since_ms",
+        "read_ms",
     ),
-    *("tip_since", "run_since", "ran_at", "tried_at", "delivered_at", "covered_at"),
+    *("tip_since", "run_since", "ran_ms", "tried_ms", "delivered_ms", "covered_ms"),
     *("time_believed", "time_leap"),
 }
 
@@ -251,7 +251,7 @@ def state(url: str, without: Set[str] = NOISE) -> Rows:
     }
     for row in found["delivery"]:
         row["event_seq"] = row["about"] = of_seq[row["event_seq"]]
-        del row["first_at"], row["created_at"]
+        del row["first_ms"], row["created_ms"]
     for row in found["public_event"]:
         del row["id"], row["number"]  # which receivers know it by
     kept = {
@@ -345,7 +345,7 @@ def assert_days(rows: Rows) -> None:
     for row in rows["payment"]:
         value = row["value_at_receipt"]
         at = datetime.fromtimestamp(
-            row["created_at"] / 1000, ZoneInfo(zones[row["merchant_id"]])
+            row["created_ms"] / 1000, ZoneInfo(zones[row["merchant_id"]])
         )
         day = days[
             row["merchant_id"], (at.date() - date(1970, 1, 1)).days, row["currency"]
@@ -361,7 +361,7 @@ def assert_days(rows: Rows) -> None:
 
 def _assert_gaps(rows: Rows, kept: dict[str, Gap]) -> None:
     """Each merchant's gap is the one between the addresses to which anything has come."""
-    came = {row["invoice_id"] for row in rows["output"] if row["vanished_at"] is None}
+    came = {row["invoice_id"] for row in rows["output"] if row["vanished_ms"] is None}
     for merchant in rows["merchant"]:
         paid = [
             row["address_index"]

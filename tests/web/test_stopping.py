@@ -47,7 +47,7 @@ def test_with_a_kept_connection_it_ends_soon_and_what_was_noted_is_written(
         assert time.monotonic() - started_s < 20
         assert "Traceback" not in live.log()
     (key,) = shop.service.db.rows(keys.BY_ID, id=shop.key_ids[shop.read_key])
-    assert key.last_used_at is not None
+    assert key.last_used_ms is not None
 
 
 def test_a_worker_that_is_stopped_while_it_still_loads_ends_without_a_fault(

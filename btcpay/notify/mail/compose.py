@@ -75,7 +75,7 @@ def _to_merchant(
     now: datetime,
 ) -> MailText | None:
     if row.about == deliveries.LOGIN:
-        if now - from_ms(row.created_at) >= OVERDUE:
+        if now - from_ms(row.created_ms) >= OVERDUE:
             return None
         secret = sessions.new_login(db, merchant.id, now)
         url = f"{base_url}/merchant/login/{secret}"
@@ -122,7 +122,7 @@ def _evening(
     day = last_evening(now)
     if about != f"{EVENING}{day}":
         return None
-    is_checked = now - unchecked_since(db, merchant.created_at) < OVERDUE
+    is_checked = now - unchecked_since(db, merchant.created_ms) < OVERDUE
     return shop_texts.evening(
         _day(db, day, merchant),
         _day(db, day - timedelta(days=1), merchant),

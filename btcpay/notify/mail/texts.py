@@ -112,10 +112,10 @@ def _facts(about: InvoiceNews, language: str) -> list[tuple[str, str]]:
         facts.append(
             (gettext("Received"), f"{formats.btc(received_sats, language)} BTC")
         )
-    paid_at_ms = state["paid_at"]
+    paid_ms = state["paid_ms"]
     time = ""
-    if paid_at_ms:
-        time = formats.moment(paid_at_ms, language, about.zone)
+    if paid_ms:
+        time = formats.moment(paid_ms, language, about.zone)
     optional = [
         (gettext("Reference"), invoice.reference),
         (gettext("For"), invoice.description),

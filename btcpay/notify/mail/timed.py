@@ -24,7 +24,7 @@ def add_timed(db: Database, now: datetime) -> None:
         if not merchant.address:
             continue
         local_now = _local(now, merchant.timezone)
-        is_late = now - unchecked_since(db, merchant.created_at) >= OVERDUE
+        is_late = now - unchecked_since(db, merchant.created_ms) >= OVERDUE
         if is_late:
             _add(db, merchant.merchant_id, f"check {local_now.date()}", now)
         if merchant.evening:
@@ -38,7 +38,7 @@ def _add(db: Database, merchant_id: int, about: str, now: datetime) -> None:
         deliveries.ADD_MAIL,
         receiver_id=mailbox_id,
         about=about,
-        created_at=to_ms(now),
+        created_ms=to_ms(now),
     )
 
 
@@ -61,7 +61,7 @@ def _local(now: datetime, zone_name: str) -> datetime:
 def unchecked_since(db: Database, born_ms: int) -> datetime:
     """The time of the last complete check, or of the merchant's creation if that is later."""
     born_at = from_ms(born_ms)
-    checked_at = meta.time(db, meta.Key.CHECKED_AT)
+    checked_at = meta.time(db, meta.Key.CHECKED_MS)
     if checked_at is None:
         return born_at
     return max(checked_at, born_at)

@@ -73,7 +73,7 @@ def make(
         series = {"series_id": id, "first_local": first.isoformat(), "renews": 1}
         if until is not None:
             series["until_day"] = number_of(until)
-        series["renews_at"] = renewal_ms(first, terms.every, 1, until, zone)
+        series["renews_ms"] = renewal_ms(first, terms.every, 1, until, zone)
     new = blank(
         Bill,
         **dict(order.details) | series,
@@ -90,17 +90,17 @@ def make(
 
 def _add(db: Database, new: Bill, zone: ZoneInfo, now: datetime) -> Bill:
     now_ms = to_ms(now)
-    due_ms = due_ms(now_ms, new.due_days, zone)
+    at_ms = due_ms(now_ms, new.due_days, zone)
     new = changed(
         new,
         status=BillStatus.OPEN,
         paid="0",
         paid_ms=None,
         created_ms=now_ms,
-        due_ms=due_ms,
+        due_ms=at_ms,
     )
     bill = db.only(queries.ADD, **as_dict(new))
-    send_later(db, bill, {"new": now_ms} | reminders_ms(now_ms, due_ms, zone))
+    send_later(db, bill, {"new": now_ms} | reminders_ms(now_ms, at_ms, zone))
     return publish_resource(db, RESOURCE, bill.id, BillKind.CREATED, now)
 
 
@@ -161,9 +161,9 @@ def renew(db: Database, id: str, now: datetime) -> bool:
             first_local=None,
             until_day=None,
             renews=None,
-            renews_at=None,
-            stopped_at=None,
-            held_at=None,
+            renews_ms=None,
+            stopped_ms=None,
+            held_ms=None,
         )
         _add(db, bill, zone, now)
     return True

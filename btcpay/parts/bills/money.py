@@ -144,10 +144,10 @@ def recount(db: Database, row: Invoice, now: datetime) -> int:
 def _store(db: Database, bill: Bill, totals: Totals, now: datetime) -> None:
     """Writes the sums; if they change the bill's status, tells of it."""
     status = BillStatus.OPEN
-    paid_at = None
+    paid_ms = None
     if totals.is_paid:
         status = BillStatus.PAID
-        paid_at = bill.paid_at or to_ms(now)
+        paid_ms = bill.paid_ms or to_ms(now)
     db.run(
         queries.STORE_SUMS,
         id=bill.id,

@@ -39,8 +39,8 @@ def _open_of_outer(*due: Expression) -> Select:
     return counted(own.where(*due), MOST_COUNTED)
 
 
-OVERDUE_OF_OUTER = _open_of_outer(Bill.due_at < slot("now"))
-DUE_OF_OUTER = _open_of_outer(Bill.due_at.between(slot("now"), slot("until")))
+OVERDUE_OF_OUTER = _open_of_outer(Bill.due_ms < slot("now"))
+DUE_OF_OUTER = _open_of_outer(Bill.due_ms.between(slot("now"), slot("until")))
 # Its invoices that something has come to, or may come: the others only fill the page.
 _OF_BILL = Invoice.bill_id == slot("id")
 _CAME = (Invoice.received_sats > 0) | (Invoice.beside_sats > 0)

@@ -68,7 +68,7 @@ def store_of(db: Database, merchant_id: int, shop_url: str, now: datetime) -> st
     """The id of that shop's store, made if there is none. Raises CommandError."""
     shop: Values = {"merchant_id": merchant_id, "shop_url": origin_of(shop_url)}
     with db.write():
-        db.run(queries.ADD, **shop | {"id": new_id("store"), "created_at": to_ms(now)})
+        db.run(queries.ADD, **shop | {"id": new_id("store"), "created_ms": to_ms(now)})
         return str(db.only(queries.OF_SHOP, **shop).id)
 
 

@@ -9,4 +9,4 @@ class Store(Table):
     id = TextField()
     merchant_id = BigIntegerField()
     shop_url = TextField()
-    created_at = BigIntegerField()
+    created_ms = BigIntegerField()

@@ -207,7 +207,7 @@ def order_methods(
 def _payment(output: Output, address: str) -> Json:
     return {
         "id": f"{output.txid}-{output.vout}",
-        "receivedDate": output.first_seen_at // 1000,
+        "receivedDate": output.first_seen_ms // 1000,
         "value": btc_shown(output.amount_sats),
         "fee": "0",
         "status": "Settled" if output.payment_id else "Processing",

@@ -151,10 +151,10 @@ def _store_webhook(
     )
     bodies.check_field("url", own_url, url, store.shop_url)
     now_ms = to_ms(service.now())
-    disabled_at = None
+    disabled_ms = None
     disabled_reason = None
     if not fields["enabled"]:
-        disabled_at = now_ms
+        disabled_ms = now_ms
         disabled_reason = "its plug-in has switched it off"
     secret = fields.get("secret")
     if not secret and hook:

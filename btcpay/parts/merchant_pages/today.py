@@ -41,9 +41,9 @@ SHOP = shaped(
         *(Merchant.next_index, Merchant.created_ms, Merchant.wallet_gap_limit),
         *(MerchantMail.address.alias("mail_address"), Balance.confirmed_sats),
         *(gaps.LAST_PAID.alias("last_paid"), gaps.WIDEST.alias("widest")),
-        _fact(Key.CHECKED_AT),
+        _fact(Key.CHECKED_MS),
         _fact(Key.PREVIEWS_LATE),
-        _fact(Key.BACKED_UP_AT),
+        _fact(Key.BACKED_UP_MS),
         *blocks.KNOWN,
     )
     .join(Balance, on=(Balance.merchant_id == Merchant.id))

@@ -26,7 +26,7 @@ def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Findin
     if not settings.peers:
         return
     rows = {row.place: row for row in db.rows(PEERS)}
-    last_check = meta.time(db, meta.Key.RAN_AT) or now - LATELY
+    last_check = meta.time(db, meta.Key.RAN_MS) or now - LATELY
     lately = _good_since(rows, max(now - LATELY, last_check))
     places: Sequence[str] = settings.peers
     if places == (AUTO,):

@@ -78,7 +78,7 @@ def choose_peers(
         # The proxy looks the names up: each leads to a node of that seed's choice.
         seeds = [f"{name}:{network.port}" for name in network.seeds]
         return _exclude(banned, seeds) or seeds
-    good = _exclude(banned, [row.place for row in rows if row.good_at])
+    good = _exclude(banned, [row.place for row in rows if row.good_ms])
     strangers = _exclude(banned, _ask_seeds(network, look_up))
     random.shuffle(good)
     random.shuffle(strangers)

@@ -23,7 +23,7 @@ class RefundKind(Kind):
 
 
 PROPERTIES = properties_beside(__file__)
-STATE = ("status", "address", "tx_hash", "sent_at")
+STATE = ("status", "address", "tx_hash", "sent_ms")
 RESOURCE = PartResource("refund", "rfd", RefundKind, queries.BY_ID, STATE, PROPERTIES)
 
 

@@ -23,14 +23,14 @@ class Refund(Table):
     tx_hash = TextField(null=True)
     vout = BigIntegerField(null=True)
     sent_height = BigIntegerField(null=True)
-    sent_at = BigIntegerField(null=True)
+    sent_ms = BigIntegerField(null=True)
     sent_sats = BigIntegerField(null=True)
     currency = TextField(null=True)
     value_at_sending = TextField(null=True)
     usd_at_sending = TextField(null=True)
     named_txid = TextField(null=True)
     named_vout = BigIntegerField(null=True)
-    created_at = BigIntegerField()
+    created_ms = BigIntegerField()
 
 
 class RefundTransaction(Table):
@@ -46,6 +46,6 @@ class RefundOutput(Table):
     script = TextField()
     amount_sats = BigIntegerField()
     block_height = BigIntegerField()
-    block_time_at = BigIntegerField()
+    block_time_ms = BigIntegerField()
     position = BigIntegerField()
     again_of = TextField(null=True)

@@ -45,7 +45,7 @@ _OF_OUTER = (Refund.merchant_id == Merchant.id) & _READY
 TO_SEND = Refund.select(fn.COALESCE(Refund.invoice_id, Refund.id)).where(_OF_OUTER)
 TO_SEND_OF_OUTER = counted(Refund.select(Refund.id).where(_OF_OUTER), MOST_COUNTED)
 WAITS = Refund.select(Refund.id).where(_READY).limit(1)
-FIRST_MADE = shaped(tuple[int | None], Refund.select(fn.MIN(Refund.created_at)))
+FIRST_MADE = shaped(tuple[int | None], Refund.select(fn.MIN(Refund.created_ms)))
 NEWEST = Refund.select().order_by(Refund.seq.desc()).limit(slot("limit"))
 _GIVEN = (
     Refund.invoice_id,

@@ -130,7 +130,7 @@ class Trial:
     def _end_of(self, world):
         """From equal states the same checks go on: each is taken to its end once."""
         reached = repr(
-            state(world.url, NOISE - {"checked_at", "failures", "failed_at"})
+            state(world.url, NOISE - {"checked_ms", "failures", "failed_ms"})
         )
         if reached not in self._ends:
             self._ends[reached] = check_until_settled(world)

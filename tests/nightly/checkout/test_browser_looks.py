@@ -94,7 +94,7 @@ def undone(hosted):
     wanted = {
         "invoice_id": invoice["id"],
         "reason": "reorganised",
-        "since_at": 1,
+        "since_ms": 1,
         "stake_minor": 1,
     }
     wanted["merchant_id"] = hosted.shop.merchant_id

@@ -29,7 +29,7 @@ def wait_by_the_other_clock(till, seconds):
     leap = json.loads(meta.get(till.shop.service.db, meta.Key.TIME_LEAP))
     began, _, start = leap["mark"].partition(" ")
     leap["mark"] = f"{int(began) - seconds} {start}"
-    leap["clock_at"] -= seconds * 1000
+    leap["clock_ms"] -= seconds * 1000
     meta.put(till.shop.service.db, meta.Key.TIME_LEAP, json.dumps(leap))
 
 

@@ -45,7 +45,7 @@ def test_a_press_makes_what_was_typed_and_its_page_can_be_copied_mailed_and_scan
     )
     assert bill.description == "Two bags\nof <coffee> & tea"
     assert (bill.customer_email, bill.reference) == ("ada@example.com", "A-17")
-    assert 7 <= (bill.due_at + 1 - bill.created_at) / 86_400_000 <= 8
+    assert 7 <= (bill.due_ms + 1 - bill.created_ms) / 86_400_000 <= 8
     page = browser.page(f"/bills/{id}?done=made")
     mail = urlsplit(page.attributes["mail"]["href"])
     text = parse_qs(mail.query)
@@ -141,7 +141,7 @@ def test_today_and_the_month_say_what_is_overdue_and_due(browser, three):
         "Overdue bills: 1<" in browser.get().text
         and "Bills due: 1<" in browser.get().text
     )
-    months = [f"{from_ms(bill.due_at):%Y-%m}" for bill in (late, due)]
+    months = [f"{from_ms(bill.due_ms):%Y-%m}" for bill in (late, due)]
     texts = [
         browser.get("/month", query_string={"month": month}).text for month in months
     ]

@@ -259,7 +259,7 @@ def test_the_same_url_again_keeps_what_waits_and_takes_the_new_secret(
     again = listen(store, receiver.url, secret="chosen")
     assert (again["id"], again["secret"]) == (first["id"], "chosen")
     row = till.shop.service.db.only(stored.BY_ID, id=first["id"])
-    assert row.failing_since is row.failed_at is None  # what is saved anew begins anew
+    assert row.failing_since is row.failed_ms is None  # what is saved anew begins anew
     receiver.instead = lambda _: say(b"", 200)
     till.clock.move(minutes=1)
     assert deliver(till) == (1, 0)
@@ -272,7 +272,7 @@ def test_what_was_given_up_is_sent_again_unless_it_was_overtaken(till, store, re
     added = listen(store, receiver.url)
     for invoice in (order(till, store), order(till, store)):
         till.confirm(invoice)
-    give_up = Delivery.update({Delivery.next_at: None})
+    give_up = Delivery.update({Delivery.next_ms: None})
     db.run(give_up.where(Delivery.about.endswith("Created")))
     spoiled = db.only(Delivery.select(Delivery.line).limit(1)).line
     db.run(give_up.where(Delivery.line == spoiled))

@@ -51,7 +51,7 @@ def asked(shop):
 
 def send(shop):
     """A run of the outbox, after a check of this moment."""
-    meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock())
+    meta.put_time(shop.service.db, meta.Key.CHECKED_MS, shop.clock())
     settings = read(shop.environ)
     Outbox(shop.service.db, settings, shop.clock, new_send(settings)).run()
 

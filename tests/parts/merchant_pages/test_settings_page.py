@@ -151,7 +151,7 @@ def test_a_webhook_is_added_once_a_press_tried_sent_what_waits_and_removed(
     assert "was not accepted: 500" in browser.post(f"/webhooks/{id}/test").text
     shop.invoice()
     later = shop.clock().timestamp() * 1000 + 3_600_000
-    db.run(deliveries.WAITING_NOW, receiver_id=id, next_at=int(later))
+    db.run(deliveries.WAITING_NOW, receiver_id=id, next_ms=int(later))
     assert browser.post(f"/webhooks/{id}/send").status_code == 303
     until = int(shop.clock().timestamp() * 1000)
     assert len(db.rows(deliveries.DUE, receiver_id=id, until=until, limit=9)) == 1

@@ -69,14 +69,14 @@ def test_a_check_that_does_not_run_is_said_first(shop, browser):
     warning = "Payments are not being found"
     assert warning in browser.page().source
     meta.put_time(
-        shop.service.db, meta.Key.CHECKED_AT, shop.clock() - timedelta(minutes=3)
+        shop.service.db, meta.Key.CHECKED_MS, shop.clock() - timedelta(minutes=3)
     )
     meta.put(shop.service.db, meta.Key.PREVIEWS_LATE, "7")
     page = browser.page()
     assert "late" not in page.texts and warning not in page.source
     assert "7 open pages" in words(page.texts["service"])
     meta.put_time(
-        shop.service.db, meta.Key.CHECKED_AT, shop.clock() - timedelta(minutes=15)
+        shop.service.db, meta.Key.CHECKED_MS, shop.clock() - timedelta(minutes=15)
     )
     page = browser.page()
     assert warning not in page.source and "completed 15 minutes ago" in words(

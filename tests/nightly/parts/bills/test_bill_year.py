@@ -140,7 +140,7 @@ def test_a_year_has_exactly_the_bills_that_a_calendar_says(shop, monkeypatch, se
     for bill in bills:
         if bill.number:
             began = to_ms(wanted[bill.series_id][bill.number - 1])
-            assert began <= bill.created_at, bill
+            assert began <= bill.created_ms, bill
     db = shop.service.db
     assert db.rows(queries.TO_RENEW, now=to_ms(shop.clock())) == []
     assert (
