@@ -295,9 +295,17 @@ def test_a_signal_for_one_worker_more_is_refused_too(shop, tmp_path):
             id="serve, by WEB_CONCURRENCY",
         ),
         pytest.param(
-            "gunicorn", ["wsgi:app"], {"WEB_CONCURRENCY": "3"}, id="plain gunicorn"
+            "gunicorn",
+            ["-c", "deploy/gunicorn.conf.py", "wsgi:app"],
+            {"WEB_CONCURRENCY": "3"},
+            id="plain gunicorn",
         ),
-        pytest.param("gunicorn", ["-w", "2", "wsgi:app"], {}, id="gunicorn -w"),
+        pytest.param(
+            "gunicorn",
+            ["-c", "deploy/gunicorn.conf.py", "-w", "2", "wsgi:app"],
+            {},
+            id="gunicorn -w",
+        ),
     ],
 )
 def test_several_workers_with_windows_in_memory_refuse_to_start(
