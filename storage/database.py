@@ -15,8 +15,8 @@ from storage.faults import as_peewee_errors
 from storage.postgres import open_pool
 from storage.sqlite import Sqlite, refuse_old_library
 from storage.statement import Statement, Typed
-from storage.turns import Places, Turn
 from storage.values import Values as Values
+from storage.write_queue import Places, WriteQueue
 
 # WAL: readers go on beside the one writer. FULL: a commit that is lost after its answer went out
 # would hand out an address twice. 10 s: a check may hold the lock.
@@ -60,7 +60,7 @@ class Database:
         self._statements = _STATEMENTS[self.is_server]
         self._packed: dict[int, tuple[tuple[str, ...], Select]] = {}
         self._places = Places()
-        self._turn = Turn()
+        self._write_queue = WriteQueue()
 
     def rows(self, query: Typed[T], **values: Unpack[Values]) -> list[T]:
         """The rows of a SELECT or a RETURNING; `Typed` explains their type."""
@@ -117,7 +117,7 @@ class Database:
         """
         try:
             with (
-                self.connected() if self.is_server else self._turn,
+                self.connected() if self.is_server else self._write_queue,
                 self.connection.atomic(),
             ):
                 yield

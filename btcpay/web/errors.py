@@ -10,7 +10,7 @@ from btcpay.values import errors
 from btcpay.web.paths import json_response
 from storage.database import in_one_line
 from storage.faults import is_outside
-from storage.turns import TooManyWait
+from storage.write_queue import TooManyWait
 
 log = logging.getLogger(__name__)
 

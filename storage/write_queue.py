@@ -1,4 +1,4 @@
-"""Turns of threads at a database: a bounded number waits, and a failure ends the wait of all."""
+"""Queues of threads at a database: a bounded number waits, and a failure ends the wait of all."""
 
 import math
 import threading
@@ -38,8 +38,8 @@ class Places:
         self._free.release()
 
 
-class Turn:
-    """SQLite lets one writer in, and others sleep and try again: threads queue here instead.
+class WriteQueue:
+    """Threads that want to write queue here: SQLite lets one in and has the others sleep and retry.
 
     Reentrant. Whoever queues while another thread finds the file locked shares its failure: the
     eighth thread would wait eight times as long.
