@@ -63,9 +63,8 @@ class Resource(Schema):
         return shown
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        field_obj.required = (
-            True  # null or not, every documented field is in every answer
-        )
+        # null or not, every documented field is in every answer
+        field_obj.required = True
 
     def listed(self, columns: tuple[str, ...], rows: list[str]) -> dict[str, Any]:
         """The list envelope (2.5) around rows as `Database.packed` has them.

@@ -82,9 +82,8 @@ class Database:
             ]
 
     def row(self, query: Typed[T], **values: Unpack[Values]) -> T | None:
-        rows = self.rows(
-            query, **values
-        )  # all: only then is an UPDATE ... RETURNING done
+        # all: only then is an UPDATE ... RETURNING done
+        rows = self.rows(query, **values)
         if rows:
             return rows[0]
         return None

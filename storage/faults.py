@@ -37,9 +37,8 @@ def is_outside(error: Exception) -> bool:
         return code & 0xFF in _OF_SQLITE  # the upper bits refine it
     if state := getattr(original, "sqlstate", None):
         return state in _STATES or state.startswith(_CLASSES)
-    return isinstance(
-        error, OperationalError | InterfaceError
-    )  # the server was not reached
+    # the server was not reached
+    return isinstance(error, OperationalError | InterfaceError)
 
 
 def is_locked(error: BaseException | None) -> bool:

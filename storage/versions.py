@@ -29,9 +29,8 @@ UNKNOWN = 0  # the version of a database with tables that lacks our mark of the 
 # The version of one with our tables that these files did not make: a checkout of before 0.4.0 did.
 OLDER = -1
 MARK = "SELECT * FROM schema_step"  # all of its one row: that of 0.3.0 has no hash
-_LASTING_TABLES = frozenset(
-    {"merchant", "invoice"}
-)  # in the database of every version so far
+# in the database of every version so far
+_LASTING_TABLES = frozenset({"merchant", "invoice"})
 OLDER_REMEDY = (
     "its data cannot be carried over. Keep it, let BLOCKTILL_DATABASE_URL name a new one, run"
     " `blocktill migrate`, add your merchants again with the same account keys, and run"
@@ -169,9 +168,8 @@ def refuse_missing(url: str) -> None:
     path = sqlite_path(url)
     if path and not path.exists():
         raise DatabaseNotReady(f"there is no database at {place_of(url)}: {REMEDY}")
-    if (
-        path and path.stat().st_size == 0
-    ):  # checked before opening it, which would write to it
+    # checked before opening it, which would write to it
+    if path and path.stat().st_size == 0:
         raise DatabaseNotReady(f"the file {place_of(url)} is empty: {REMEDY}")
 
 

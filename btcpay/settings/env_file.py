@@ -12,9 +12,8 @@ from pathlib import Path
 from btcpay.values.errors import SettingsError
 
 VARIABLE = "BLOCKTILL_ENV_FILE"  # the path of the file
-OF_A_FILE = (
-    "_FILE"  # ends the name of a variable that holds the path of a secret's file
-)
+# ends the name of a variable that holds the path of a secret's file
+OF_A_FILE = "_FILE"
 EMPTY_SAYS_SOMETHING = "BLOCKTILL_METRICS_BIND"
 ACCEPTED = (
     "a line is NAME=value, without blanks around =; a value with blanks or any of ; & | < > ( ) ~ '"

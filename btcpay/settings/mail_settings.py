@@ -86,9 +86,8 @@ def checked_address(text: str) -> str:
 
     Raises ValueError for several addresses, and for one with blanks, line ends or quotes.
     """
-    if (
-        len(text) > MAX_ADDRESS
-    ):  # before anything reads it: whoever typed it may mean harm
+    # before anything reads it: whoever typed it may mean harm
+    if len(text) > MAX_ADDRESS:
         raise ValueError(AN_ADDRESS)
     local, at, domain = text.rpartition("@")
     try:

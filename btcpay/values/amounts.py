@@ -11,9 +11,8 @@ from decimal import Decimal
 
 from btcpay.values.money import CODES, places_of, rounded
 
-LONGEST_AMOUNT = (
-    40  # characters, before it is normalised, which takes seconds for a long text
-)
+# characters, before it is normalised, which takes seconds for a long text
+LONGEST_AMOUNT = 40
 _OF_USD = 9  # decimals: the interface takes parts of a cent too
 _MOST_DIGITS = 15
 
@@ -88,13 +87,11 @@ _SIGNS = {
 }
 _WITH_POINT = frozenset(["rs", "kr", "fr", "sfr", "rp", "ksh", "s/"])  # as in `Rs.50`
 _INDIAN = frozenset(["INR", "PKR", "BDT", "NPR", "LKR", "BTN"])  # they write 1,00,000
-_OF_THOUSANDS = frozenset(
-    ["IQD"]
-)  # three decimals, but all prices are in thousands: `25.000`
+# three decimals, but all prices are in thousands: `25.000`
+_OF_THOUSANDS = frozenset(["IQD"])
 _MARKS = {"\u066b": ".", "\u066c": "'", "\u2019": "'", "\u02bc": "'", "\u060c": ","}
-_UNSEEN = re.compile(
-    "[\u061c\u200b-\u200f\u2060\u2066-\u2069\ufeff]"
-)  # our own pages have some
+# our own pages have some
+_UNSEEN = re.compile("[\u061c\u200b-\u200f\u2060\u2066-\u2069\ufeff]")
 _TYPED = re.compile(
     r"([^0-9]*?) ?([0-9](?:[0-9.,' ]*[0-9])?)(?:[.,][-\u2013\u2014]{1,2})? ?([^0-9]*)"
 )

@@ -12,9 +12,8 @@ MAX_HOST_CHARACTERS = 253  # RFC 1035, 2.3.4, as text
 _NAME = re.compile(r"([a-z0-9-]{1,63}\.)+[a-z][a-z0-9-]{0,62}|localhost")
 # Names of machines in a network of one's own may have the sign _, which no registry gives.
 _ASCII_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-_NUMBER = re.compile(
-    r"[0-9]+|0x[0-9a-f]*"
-)  # as the last part of a name: an IPv4 address
+# as the last part of a name: an IPv4 address
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _ACE_PREFIX = "xn--"
 _CAPITAL_SHARP_S = "\u1e9e"
 
@@ -66,9 +65,8 @@ def ascii_place(place: str) -> str:
     """host or host:port with its host as `ascii_host` spells it. Raises ValueError."""
     if place.startswith("["):
         host, bracket, port = place[1:].partition("]")
-        if (
-            not bracket or ":" not in host
-        ):  # urlsplit lets versions of IP pass that nobody has
+        # urlsplit lets versions of IP pass that nobody has
+        if not bracket or ":" not in host:
             raise ValueError("brackets are for IPv6 addresses")
         return f"[{ascii_host(host)}]{port}"
     host, colon, port = place.partition(":")
@@ -85,9 +83,8 @@ def web_parts(url: str) -> SplitResult:
         raise ValueError
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if (
-        "[" in parts.netloc and ":" not in host
-    ):  # urlsplit lets versions of IP pass that nobody has
+    # urlsplit lets versions of IP pass that nobody has
+    if "[" in parts.netloc and ":" not in host:
         raise ValueError
     is_plain = re.fullmatch(r"https?://[!-[\]-~]+", url)
     if _NAME.fullmatch(host):

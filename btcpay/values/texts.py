@@ -21,9 +21,8 @@ _REFUSED = frozenset(
 )
 _REFUSED_KINDS = ("Cc", "Cs")  # controls, and halves of signs, which no database takes
 _UNSEEN_KINDS = ("Cf", "Mn", "Me", "Zs")  # a text of these alone shows nothing
-_UNSEEN_LETTERS = frozenset(
-    "\u115f\u1160\u2800\u3164\uffa0"
-)  # fillers of Hangul, blank Braille
+# fillers of Hangul, blank Braille
+_UNSEEN_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 class TextRefused(CommandError):
@@ -40,9 +39,8 @@ class TextRefused(CommandError):
 
 def line_of(what: str, text: str, most: int) -> str:
     """The text as one line, "" for blanks alone. Raises TextRefused, which calls it `what`."""
-    if (
-        len(text) > 2 * most + 100
-    ):  # with blanks around it; before each sign is looked at
+    # with blanks around it; before each sign is looked at
+    if len(text) > 2 * most + 100:
         raise TextRefused(f"the {what} has more than {most} characters", what)
     line = "".join(" " if is_blank(sign) else sign for sign in text).strip()
     refused = next(filter(is_refused, line), None)

@@ -50,9 +50,8 @@ def carry_over(source: Path, db: Database) -> None:
             for table in tables:
                 _carry_table(old, db, table)
             for table, last, column in old.execute(_SERIALS).fetchall():
-                if (
-                    table in known
-                ):  # the next number follows; this is not undone, and does no harm
+                # the next number follows; this is not undone, and does no harm
+                if table in known:
                     set_next = "SELECT setval(pg_get_serial_sequence(%s, %s), %s)"
                     db.connection.execute_sql(set_next, (table, column, last))
     except sqlite3.Error as error:

@@ -20,12 +20,10 @@ class Kind(StrEnum):
     SPENT = "spent"  # its coin has moved, in the block of that height
     UNSPENT = "unspent"  # its coin has not moved: that block left the chain
     PAYMENT = "payment"  # its transaction is confirmed and counts; the payment's id
-    REORGANISED = (
-        "reorganised"  # its block left the chain; the payment of that id is undone
-    )
-    PAID = (
-        "paid"  # the invoice ended for that reason, with `settled_reason` for a human's
-    )
+    # its block left the chain; the payment of that id is undone
+    REORGANISED = "reorganised"
+    # the invoice ended for that reason, with `settled_reason` for a human's
+    PAID = "paid"
     EXPIRED = "expired"  # as above
     CANCELED = "canceled"  # as above
     DISMISSED = "dismissed"  # a human set its attention aside, for that reason

@@ -16,36 +16,29 @@ class Key(StrEnum):
     """The names of the facts. Heights are decimal text, times whole milliseconds since 1970 UTC."""
 
     NETWORK = "network"  # whose addresses are given out: never another's
-    CHECKED_MS = (
-        "checked_ms"  # when a run over all watched invoices last found every payment
-    )
-    RAN_MS = (
-        "ran_ms"  # when the last run over all watched invoices began, whatever it found
-    )
-    PREVIEWS_LATE = (
-        "previews_late"  # the open pages for which no mempool was asked in time
-    )
+    # when a run over all watched invoices last found every payment
+    CHECKED_MS = "checked_ms"
+    # when the last run over all watched invoices began, whatever it found
+    RAN_MS = "ran_ms"
+    # the open pages for which no mempool was asked in time
+    PREVIEWS_LATE = "previews_late"
     LISTENS = "listens"  # "yes" where the last run's command listens to peers
     READ_MS = "read_ms"  # when the tip was last asked and every block up to it was read
     # Two marks of a clock that does not step (`boot_mark`).
     TIP_SINCE = "tip_since"  # our newest block's hash, and since when it is the newest
     RUN_SINCE = "run_since"  # when the check that holds the lock began
     # What cannot be taken back is done by a clock that is believed (btcpay/chain/leap.py).
-    TIME_BELIEVED = (
-        "time_believed"  # the last clock, the newest block's time and height, in JSON
-    )
-    TIME_LEAP = (
-        "time_leap"  # the clock that is doubted, since which mark and why; or empty
-    )
-    START_SHA256 = (
-        "start_sha256"  # of the token that lets a browser make the first merchant
-    )
+    # the last clock, the newest block's time and height, in JSON
+    TIME_BELIEVED = "time_believed"
+    # the clock that is doubted, since which mark and why; or empty
+    TIME_LEAP = "time_leap"
+    # of the token that lets a browser make the first merchant
+    START_SHA256 = "start_sha256"
     COOKIE_KEY = "cookie_key"  # signs the cookies of link pages; made once, at random
     RESTORED_MS = "restored_ms"  # when a backup was put in the database's place
     BACKED_UP_MS = "backed_up_ms"  # when `blocktill backup` last wrote a whole copy
-    NOT_BEGUN = (
-        "not_begun"  # why there is no first block to read from; empty once there is one
-    )
+    # why there is no first block to read from; empty once there is one
+    NOT_BEGUN = "not_begun"
     TRIAL = "trial"  # written and forgotten, to see whether the database takes writes
 
 

@@ -12,9 +12,8 @@ from btcpay.web.body import parse
 from tests.support.builders import Clock, open_shop
 
 POSTS = ["/invoices", "/payment-links"]
-QUICK_S = (
-    2  # a body of 64 KiB takes milliseconds; what takes seconds is quadratic or worse
-)
+# a body of 64 KiB takes milliseconds; what takes seconds is quadratic or worse
+QUICK_S = 2
 
 
 @pytest.fixture(scope="module")

@@ -96,9 +96,8 @@ def test_the_next_row_of_every_table_has_a_number_of_its_own(till, target, tmp_p
     change(
         tmp_path / "blocktill.db", "INSERT INTO sqlite_sequence VALUES ('unknown', 9)"
     )
-    till.shop.sql(
-        "UPDATE sqlite_sequence SET seq = 900 WHERE name = 'event'"
-    )  # rows now gone
+    # rows now gone
+    till.shop.sql("UPDATE sqlite_sequence SET seq = 900 WHERE name = 'event'")
     carry(till, backed_up(till, tmp_path / "kept.db"), target)
     with on(target, till) as again:
         assert again.shop.add_merchant("second") == 2

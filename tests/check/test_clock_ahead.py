@@ -205,9 +205,8 @@ def test_the_command_fails_and_says_by_how_much(lied_to, clock, which):
     till.liar.headers = lambda: {"Date": formatdate(time.time() - 360, usegmt=True)}
     clock.move(minutes=-57)
     invoice = till.shop.invoice(expires_in_hours=1)  # ends in three minutes
-    clock.move(
-        minutes=57 - 6
-    )  # of the world; the machine's shows three minutes after the end
+    # of the world; the machine's shows three minutes after the end
+    clock.move(minutes=57 - 6)
     words = ["check", *which, *([invoice["id"]] if which else [])]
     summary = Terminal(till).json(*words, status=1)
     assert 300 < summary["clock_ahead_s"] <= 365 and summary["changed"] == {}

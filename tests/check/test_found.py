@@ -114,9 +114,8 @@ def test_what_is_late_or_not_agreed_upon_is_yellow_and_what_fails_is_not():
 def test_a_check_with_late_previews_exits_0_says_so_and_to_cron_nothing(
     busy, capsys, monkeypatch
 ):
-    monkeypatch.setattr(
-        logging.root, "handlers", [*logging.root.handlers]
-    )  # they are exchanged
+    # they are exchanged
+    monkeypatch.setattr(logging.root, "handlers", [*logging.root.handlers])
     late = Report(unreached=["inv"])
     for quiet, as_json, said in (
         (True, False, ""),

@@ -127,9 +127,8 @@ def test_suggested_amounts_are_sent_with_the_answers_and_enter_pays_what_was_typ
     buttons = [attrs for tag, attrs in page.tags if tag == "button"]
     assert [one.get("value") for one in buttons] == [None, "7", "9", None]
     assert [tag for tag, _ in page.tags].count("form") == 1
-    pressed = answer(
-        shop, link, ["7", "8"], **GIVEN
-    )  # the button, then the field behind it
+    # the button, then the field behind it
+    pressed = answer(shop, link, ["7", "8"], **GIVEN)
     assert shop.get(f"/invoices/{made(pressed)}").json["amount_usd_quote"] == 7
 
 

@@ -265,9 +265,8 @@ def test_a_press_from_another_site_makes_nothing_and_asks_to_be_made_here(open_s
     assert "Set-Cookie" not in refused.headers
     page = Page(refused.text)
     assert "Another site" in page.texts["problem"] and "submit" in page.attributes
-    made(
-        press(shop.client, link, headers=OF_OURS["the page itself"])
-    )  # nothing was counted
+    # nothing was counted
+    made(press(shop.client, link, headers=OF_OURS["the page itself"]))
 
 
 OF_OURS = {

@@ -30,9 +30,8 @@ def note_lookups(event, arguments):
         looked_up.append(str(arguments[0]))
 
 
-sys.addaudithook(
-    note_lookups
-)  # for as long as the process lives: nothing takes it off again
+# for as long as the process lives: nothing takes it off again
+sys.addaudithook(note_lookups)
 
 
 @pytest.fixture(params=[Socks, Http], ids=["socks", "http proxy"])
@@ -118,9 +117,8 @@ def test_slow_steps_share_one_time_out(server, proxy, released):
             get(server, proxy.url, 3)
         return time.monotonic() - began_s
 
-    assert any(
-        took_s() < 5.5 for _ in range(3)
-    )  # a machine that stands still is not slow thrice
+    # a machine that stands still is not slow thrice
+    assert any(took_s() < 5.5 for _ in range(3))
 
 
 def test_a_tls_handshake_that_never_ends_behind_a_proxy_is_left_at_the_time_out():

@@ -177,9 +177,8 @@ def test_a_receiver_that_is_back_gets_all_that_waits_in_that_run_oldest_first(
 
 def test_what_waits_for_a_receiver_that_is_back_comes_oldest_first(till, monkeypatch):
     """Due or not: it was asked with the oldest."""
-    monkeypatch.setattr(
-        "btcpay.notify.outbox.MOST_OF_ONE", 1
-    )  # else four are under way at once
+    # else four are under way at once
+    monkeypatch.setattr("btcpay.notify.outbox.MOST_OF_ONE", 1)
     add(till, "http://127.0.0.1:9/")
     for _ in range(5):
         till.shop.link()
@@ -232,9 +231,8 @@ def test_what_was_sent_and_not_noted_is_sent_again_with_the_same_id(till, receiv
     """A run was killed between the two: the receiver knows it by its id."""
     add(till, receiver.url)
     till.shop.invoice()
-    times = iter(
-        [till.clock()] * 4
-    )  # the fifth look at the clock is to note the answer
+    # the fifth look at the clock is to note the answer
+    times = iter([till.clock()] * 4)
     sender = new_send(till.settings)
     with pytest.raises(StopIteration):
         Outbox(till.shop.service.db, till.settings, lambda: next(times), sender).run()

@@ -37,9 +37,8 @@ SCRIPT = b"\x00\x14" + b"\xab" * 20
 OTHER_SCRIPT = b"\x00\x14" + b"\xcd" * 20
 SATS = 25_000
 EASY = 0x207FFFFF  # regtest: every second hash meets it
-HARD = (
-    0x1F00FFFF  # every 65,536th: changed headers that meet it do not happen by chance
-)
+# every 65,536th: changed headers that meet it do not happen by chance
+HARD = 0x1F00FFFF
 HARDER = 0x1E7FFFFF
 
 

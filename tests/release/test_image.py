@@ -48,9 +48,8 @@ def image():
         ]
         root = buildah("mount", buildah("from", "--pull-never", "blocktill"))
         volume = folder / "volume"
-        shutil.copytree(
-            Path(root) / "var/lib/blocktill", volume
-        )  # as a new volume is made
+        # as a new volume is made
+        shutil.copytree(Path(root) / "var/lib/blocktill", volume)
         os.chown(volume, 10001, 10001)
         environ = dict(line.split("=", 1) for line in config["Env"])
         yield System(Path(root), environ, config["User"], volume), config

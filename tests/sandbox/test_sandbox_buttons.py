@@ -258,9 +258,8 @@ def test_it_says_what_went_wrong_and_keeps_what_was_typed_and_says_what_was_done
     tab.type(TAPROOT)
     tab.click("[action='/sandbox/pay'] button")
     tab.until(PROBLEM)
-    before = len(
-        tab.requests
-    )  # the page renews itself each second, and the problem stays
+    # the page renews itself each second, and the problem stays
+    before = len(tab.requests)
     until(lambda: tab.ask("0") or len(tab.requests) > before + 2, "further looks")
     assert "Amount" in tab.ask(f"{PROBLEM}.textContent")
     assert tab.ask(f"document.querySelector('{FIELD}').value") == TAPROOT
@@ -274,7 +273,6 @@ def test_it_says_what_went_wrong_and_keeps_what_was_typed_and_says_what_was_done
         tab.click(button)
         tab.until(f"document.querySelector('[role=status]')?.textContent === '{said}'")
     assert tab.ask(f"[innerWidth, {SIDEWAYS}]") == [SMALL[0], 0]
-    assert all(
-        "400" in refusal for refusal in tab.complaints
-    )  # the browser notes errors
+    # the browser notes errors
+    assert all("400" in refusal for refusal in tab.complaints)
     tab.complaints.clear()

@@ -33,9 +33,8 @@ class Life:
     rules: Rules
     invoice: Invoice = Invoice("inv", "open", ASKED, CREATED, at(60))
     known: list[Output] = field(default_factory=list)
-    made: list[tuple[str, int]] = field(
-        default_factory=list
-    )  # payments: transaction, satoshis
+    # payments: transaction, satoshis
+    made: list[tuple[str, int]] = field(default_factory=list)
 
     def play(self, steps):
         """The status after each step."""

@@ -32,9 +32,8 @@ FORMS = {
     "p2sh": "sh(sortedmulti(2,{},{},{}))",
 }
 FEE_SATS = 1_000
-LEAST_SATS = dict(
-    zip(FORMS, (546, 294, 540, 330, 330, 540, 540), strict=True)
-)  # that can be sent
+# that can be sent
+LEAST_SATS = dict(zip(FORMS, (546, 294, 540, 330, 330, 540, 540), strict=True))
 
 
 def path_of(name: str) -> str:

@@ -52,9 +52,8 @@ def why_not_installed(folder: Path = FOLDER) -> str:
     lock = folder / "package-lock.json"
     stamp = folder / "node_modules" / ".installed"
     with lock.open() as held:
-        fcntl.flock(
-            held, fcntl.LOCK_EX
-        )  # of tests that start at once the first one installs
+        # of tests that start at once the first one installs
+        fcntl.flock(held, fcntl.LOCK_EX)
         if stamp.exists() and stamp.read_bytes() == lock.read_bytes():
             return ""
         install = [

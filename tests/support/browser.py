@@ -295,9 +295,8 @@ class Tab:
         self._was_put_away = True
         window = self._browser.call("Browser.getWindowForTarget", targetId=self._target)
         bounds = {"windowState": "minimized" if hidden else "normal"}
-        self.call(
-            "Emulation.setFocusEmulationEnabled", enabled=False
-        )  # it would stay visible
+        # it would stay visible
+        self.call("Emulation.setFocusEmulationEnabled", enabled=False)
         self._browser.call(
             "Browser.setWindowBounds", windowId=window["windowId"], bounds=bounds
         )

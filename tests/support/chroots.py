@@ -23,9 +23,8 @@ from tests.support.programs import done
 
 PLACE = "/var/tmp"  # a disk: these folders are large
 PACKAGES = "python3,python-is-python3,python3-venv,python3-pip,ca-certificates,make"
-TRUSTED = Path(
-    "/etc/ssl/certs/ca-certificates.crt"
-)  # also what this machine alone trusts
+# also what this machine alone trusts
+TRUSTED = Path("/etc/ssl/certs/ca-certificates.crt")
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 MADE_WITHIN_S = 900
 # The root, its volume for /var/lib/blocktill or nothing, the user, and the words. With a volume

@@ -46,9 +46,8 @@ def _migrated() -> bytes:
         url = f"sqlite:///{folder}/migrated.db"
         versions.migrate(url, "regtest")
         with raw(url) as connection:
-            connection.execute(
-                "DELETE FROM meta"
-            )  # each test says which network it is of
+            # each test says which network it is of
+            connection.execute("DELETE FROM meta")
         return Path(f"{folder}/migrated.db").read_bytes()
 
 
@@ -64,9 +63,8 @@ def copy_of(url: str, to: Path) -> str:
     if ON_POSTGRES:
         return postgres.server().create(url.rpartition("/")[2])
     with raw(url) as source, raw(f"sqlite:///{to}") as copy:
-        source.backup(
-            copy
-        )  # a copy of the file alone would miss what is in the journal
+        # a copy of the file alone would miss what is in the journal
+        source.backup(copy)
     return f"sqlite:///{to}"
 
 

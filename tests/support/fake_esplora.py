@@ -60,9 +60,8 @@ SCRIPT = script_of(ADDRESS)
 OWN_EXPLORER = {
     "BLOCKTILL_EXPLORER_CALLS_PER_HOUR": "10000000"
 }  # its quota is tested elsewhere
-BLOCKS_BELOW = (
-    20  # empty blocks below one that is made, so that a page of headers links
-)
+# empty blocks below one that is made, so that a page of headers links
+BLOCKS_BELOW = 20
 _serving: dict[str, Flask] = {}  # by their roots
 HEADERS_KEPT = 1 + BELOW + 12  # those of the last two hours, and what is kept below
 BLOCK_TIME = int(time.time())  # money from before an invoice does not pay it

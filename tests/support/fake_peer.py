@@ -108,9 +108,8 @@ class FakePeer(Listening):
             self.send(
                 sock, "version", greeting + ser_string(b"/fake:1/") + height + b"\x01"
             )
-            self.send(
-                sock, "sendcmpct", bytes(9)
-            )  # what nobody asked for is passed over
+            # what nobody asked for is passed over
+            self.send(sock, "sendcmpct", bytes(9))
             self.send(sock, "verack")
             self.send(sock, "ping", b"12345678")
             if body.endswith(b"\x01"):

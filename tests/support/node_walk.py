@@ -417,9 +417,8 @@ def run(
         forge = Forge(__file__)
         stack.callback(forge.close)
         walk = Walk(till, forge)
-        walk.till.mine(
-            DEEPEST + 1
-        )  # what lies two hours before the first invoice stays
+        # what lies two hours before the first invoice stays
+        walk.till.mine(DEEPEST + 1)
         for step in range(steps):
             go(walk, step, steps // 2)
         print(walk.did)

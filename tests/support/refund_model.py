@@ -85,9 +85,8 @@ class Invoice:
     asked: int
     ended: bool = False  # expired or canceled: it never becomes paid
     came: int = 0
-    basis: str | None = (
-        None  # what the default sum means: "excess" or "all", once it was used
-    )
+    # what the default sum means: "excess" or "all", once it was used
+    basis: str | None = None
 
     @property
     def paid(self) -> bool:
@@ -109,9 +108,8 @@ class Refund:
     )  # ids of the blocks known when the address was given
     known_height: int = -1
     canceled: bool = False
-    word: tuple[str, str, int] | None = (
-        None  # block, txid, vout: the merchant said that it was this
-    )
+    # block, txid, vout: the merchant said that it was this
+    word: tuple[str, str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -179,9 +177,8 @@ class Model:
     """All invoices and refunds of one chain. A step returns what it made, None, or a Refusal."""
 
     known_by: str = "block"
-    words_return: bool = (
-        False  # the other reading of 11: a word waits for its transaction
-    )
+    # the other reading of 11: a word waits for its transaction
+    words_return: bool = False
     dust: Callable[[str], int] = lambda address: 0
     chain: list[Block] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)  # every block id ever

@@ -32,9 +32,8 @@ class World:
     till: LiedTo
     dice: random.Random
     model: Model = field(default_factory=lambda: Model(words_return=True))
-    names: dict[str, str] = field(
-        default_factory=dict
-    )  # of the model's refunds: the product's ids
+    # of the model's refunds: the product's ids
+    names: dict[str, str] = field(default_factory=dict)
     did: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -117,9 +116,8 @@ class World:
 
     def check(self) -> None:
         """It reads what an explorer shows: some of the new blocks, in any order."""
-        self.till.clock.move(
-            minutes=61
-        )  # a block that none could show is asked for again
+        # a block that none could show is asked for again
+        self.till.clock.move(minutes=61)
         self.till.liar.instead = self._hide(self.dice.choice([0, 0.5, 0.7]))
         self._check()
 

@@ -24,9 +24,8 @@ def say(body: Any, status: int = 200, **headers: str) -> Reply:
     raw = body.encode() if isinstance(body, str) else body
 
     def reply(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response_only(
-            status
-        )  # without a Date: the test's clock is another
+        # without a Date: the test's clock is another
+        handler.send_response_only(status)
         for name, value in (
             {"Content-Length": str(len(raw))} | named | headers
         ).items():

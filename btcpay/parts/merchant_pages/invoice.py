@@ -26,12 +26,10 @@ from storage.queries import attentions, invoices, receivers
 from storage.statement import as_dict
 from storage.values import Values
 
-MOST_SHOWN = (
-    100  # outputs, and events, so that dust sent to an address makes no endless page
-)
-NEEDING = (
-    50  # invoices on the page, those with the most at stake: the rest follows on them
-)
+# outputs, and events, so that dust sent to an address makes no endless page
+MOST_SHOWN = 100
+# invoices on the page, those with the most at stake: the rest follows on them
+NEEDING = 50
 AT_ONCE = 100  # set aside by one press: a second of work
 # Then nothing can be accepted: the invoice is paid, or its payment is not in the chain.
 ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished", "refunded_twice", "older_coin")

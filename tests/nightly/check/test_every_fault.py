@@ -74,9 +74,8 @@ def faults_for(scene, calls):
 
 @pytest.fixture(params=SCENES, ids=lambda prepare: prepare.__name__.replace("_", " "))
 def scene(request, tmp_path, ticker, clock, caplog):
-    caplog.set_level(
-        logging.CRITICAL
-    )  # each fault is a line in the log, and there are hundreds
+    # each fault is a line in the log, and there are hundreds
+    caplog.set_level(logging.CRITICAL)
     with open_scene(request.param, tmp_path, ticker, clock) as opened:
         yield opened
 

@@ -164,9 +164,8 @@ class Trial:
         for _ in range(times):
             pass_a_minute(world.url)
             ended = forge.run(world.environ, self.words)
-            while (
-                "another check is running" in ended.output
-            ):  # for the server, the dead one is
+            # for the server, the dead one is
+            while "another check is running" in ended.output:
                 ended = forge.run(world.environ, self.words)
             # A command that was given and done before says so.
             done = any(

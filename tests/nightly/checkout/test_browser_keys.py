@@ -49,9 +49,8 @@ def test_tab_leads_through_the_page_in_order_and_shows_where_it_is(
         )
         places.append(place)
     assert places == BUTTONS + PICKER
-    finish(
-        counter.shop, invoice := counter.invoice(), "canceled"
-    )  # nothing else to stop at
+    # nothing else to stop at
+    finish(counter.shop, invoice := counter.invoice(), "canceled")
     assert list(walk(show(open_tab, counter, invoice, theme=theme))) == [
         "unit",
         *PICKER,

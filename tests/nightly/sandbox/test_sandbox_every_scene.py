@@ -10,9 +10,8 @@ from tests.support.browser import DESK, PHONE, SMALL
 from tests.support.builders import until
 from tests.support.playground import scene_of
 
-NEWCOMER_S = (
-    90  # from the clone's end to an invoice that is paid; pip's downloads apart
-)
+# from the clone's end to an invoice that is paid; pip's downloads apart
+NEWCOMER_S = 90
 
 
 def test_a_newcomer_sees_an_invoice_paid_by_one_press(playground, open_tab):

@@ -145,9 +145,8 @@ def test_today_and_the_month_say_what_is_overdue_and_due(browser, three):
     texts = [
         browser.get("/month", query_string={"month": month}).text for month in months
     ]
-    if (
-        months[1] <= f"{browser.shop.clock.at:%Y-%m}"
-    ):  # of a month to come there is no page
+    # of a month to come there is no page
+    if months[1] <= f"{browser.shop.clock.at:%Y-%m}":
         assert "Bills due: 1 ($20.00)" in texts[1]
     assert "Overdue bills: 1 ($10.00)" in texts[0]
 

@@ -112,9 +112,8 @@ def test_the_excess_of_any_history_is_what_came_last(seed):
     amount_cents = random.randint(1, 400)
     parts = []
     for _ in range(random.randint(1, 30)):
-        if (
-            parts and random.random() < 0.4
-        ):  # more for one, a part of it, or a reorganisation
+        # more for one, a part of it, or a reorganisation
+        if parts and random.random() < 0.4:
             place = random.randrange(len(parts))
             share = random.choice([0, 0.3, 1, 1, 1.5])
             sats = int(parts[place].asked_sats * share) + random.choice([0, 294])

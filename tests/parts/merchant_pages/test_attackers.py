@@ -292,9 +292,8 @@ def test_another_site_logs_nobody_in_to_a_shop_of_its_own(shop):
     for headers in FOREIGN:
         answer = shop.client.post(f"/merchant/login/{secret}", headers=headers)
         assert answer.status_code == 403 and "Set-Cookie" not in answer.headers
-    answer = shop.client.get(
-        f"/merchant/login/{secret}"
-    )  # still unused; nor is it sent along
+    # still unused; nor is it sent along
+    answer = shop.client.get(f"/merchant/login/{secret}")
     assert answer.status_code == 200 and secret not in answer.text
     assert answer.headers["Referrer-Policy"] == "strict-origin"
 

@@ -200,9 +200,8 @@ def test_unsaid_it_is_the_excess_and_never_the_price_afterwards(till):
     invoice = too_much(till)
     came = invoice["amount_sats"] + 294
     with pytest.raises(Refused, match="nothing to send back"):
-        made(
-            till, invoice, 0
-        )  # what is worth less than a satoshi does not stand for all
+        # what is worth less than a satoshi does not stand for all
+        made(till, invoice, 0)
     excess = made(till, invoice)
     assert excess.amount_sats == 294
     with pytest.raises(Refused, match="nothing to send back"):

@@ -76,9 +76,8 @@ def test_in_one_folder_it_is_one_shop(tmp_path):
     invoice = first.post("/invoices", {"amount_usd": 25})
     first.pay(invoice)
     first.press("mine")
-    paid = first.wait_for_status(
-        invoice, "paid"
-    )  # so that the database has these blocks
+    # so that the database has these blocks
+    paid = first.wait_for_status(invoice, "paid")
     family = children_of(first.process.pid)
     assert len(family) >= 4  # chain, gunicorn and its worker, check
     assert first.process.pid not in {os.getsid(each) for each in family}

@@ -31,9 +31,8 @@ class Site(Serving):
         super().__init__()
         self.asked = []
         self.posted = []
-        self.url = (
-            f"http://shop.test:{self.port}"  # not of the service's site, as in life
-        )
+        # not of the service's site, as in life
+        self.url = f"http://shop.test:{self.port}"
 
     def answer(self, request):
         if request.path != "/favicon.ico":

@@ -61,9 +61,8 @@ def test_two_tills_turn_green_by_themselves_each_for_its_own_payment(open_tab, c
     other.until_state("seen")
     other.click("#next")
     other.until("document.getElementById('sales')")
-    other.until(
-        "document.activeElement.id === 'amount'"
-    )  # which a page does once it is painted
+    # which a page does once it is painted
+    other.until("document.activeElement.id === 'amount'")
     assert "On its way" in other.text("sales")
     assert_is_quiet(other)
 

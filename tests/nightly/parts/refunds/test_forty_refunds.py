@@ -55,9 +55,8 @@ class Sending:
         for number in range(RIGHT + WRONG):
             script = KINDS[number % len(KINDS)](number.to_bytes(20, "big"))
             to = address_of(script)
-            if (
-                number >= RIGHT
-            ):  # paid before the address was given: never what sends it
+            # paid before the address was given: never what sends it
+            if number >= RIGHT:
                 self.pay([(script, 3_000 + number)])
                 self.mine(1)
                 till.check()
@@ -184,9 +183,8 @@ class Sending:
             if not ended.status:
                 break
             self.did["killed"] += 1
-        self.till.clock.move(
-            hours=1
-        )  # work that has ended several processes waits so long
+        # work that has ended several processes waits so long
+        self.till.clock.move(hours=1)
         run = self.till.check()
         assert run.complete, run
 
