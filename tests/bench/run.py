@@ -34,6 +34,7 @@ WARM_UP_S = 0.5
 # As a shop's own program would be served; connections are kept as long as the load's.
 PLAIN = ("--threads", "8", "--keep-alive", "65", "--no-control-socket")
 BARE = "bare"
+SERVICE = ("-c", "python:btcpay.web.gunicorn_conf", "wsgi:app")
 SMALL = "1,000 stored"
 LARGE = "1,000,000 stored"
 BEFORE = "before, 1,000"
@@ -297,9 +298,7 @@ def main() -> None:
                 "BLOCKTILL_DATABASE_URL": f"sqlite:///{file}",
                 "BLOCKTILL_PRICE_SOURCES": price,
             }
-            server = Server(
-                ("wsgi:app",), root, root, BLOCKTILL_METRICS_BIND="", **environ
-            )
+            server = Server(SERVICE, root, root, BLOCKTILL_METRICS_BIND="", **environ)
             server.stored = stored
             services[name] = stack.enter_context(server)
         sizes = {each: answered_bytes(services[SMALL], each) for each in OPERATIONS}

@@ -30,6 +30,8 @@ from tests.support.pooler import Pooler
 from tests.support.ports import free_port
 from tests.support.redis_server import RedisServer
 
+SERVICE = ("-c", "python:btcpay.web.gunicorn_conf", "wsgi:app")
+
 ROOT = Path(__file__).parents[2]
 QUIET = "nothing but orders, looks and reads"
 BLOCK = "a block"
@@ -224,7 +226,7 @@ def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
     pooled = environ | {"BLOCKTILL_DATABASE_URL": pooler.url("scale")}
     webs = [
         Program(
-            ["gunicorn", "wsgi:app", "-b", f"127.0.0.1:{port}"],
+            ["gunicorn", *SERVICE, "-b", f"127.0.0.1:{port}"],
             pooled,
             folder / f"web{port}",
         )
