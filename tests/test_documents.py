@@ -136,7 +136,7 @@ def paths_of_nothing(document, written):
     """
     paths = re.findall(rf"`({ROOTS}[\w./*-]*|[a-z_]+/)`", written)
     paths = [
-        path for path in paths if not any(f"/{part}/" in f"/{path}" for part in GONE)
+        path for path in paths if not any(f"/{part}/" in f"/{path}/" for part in GONE)
     ]
     roots = (PROJECT, PROJECT / "btcpay")
     return [path for path in paths if not any(any(root.glob(path)) for root in roots)]
