@@ -41,7 +41,7 @@ class Office:
     def run(self, times=USUAL):
         db = self.shop.service.db
         settings = read(self.shop.environ)
-        meta.put_time(db, Key.CHECKED_AT, self.clock())
+        meta.put_time(db, Key.CHECKED_MS, self.clock())
         return Outbox(db, settings, self.clock, new_send(settings), times).run()
 
     def paid(self, email="ada@example.com"):

@@ -13,7 +13,7 @@ import requests
 
 from storage.database import sqlite_path
 from storage.queries import keys
-from storage.turns import PLACES
+from storage.write_queue import PLACES
 from tests.support import flood
 from tests.support.builders import Live, at_once, until
 from tests.support.no_writes import counts

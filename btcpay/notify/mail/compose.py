@@ -84,7 +84,7 @@ def _to_merchant(
         local_now = now.astimezone(zone)
         return _evening(db, base_url, row.about, merchant, local_now, language)
     if row.seq is None:
-        since = unchecked_since(db, merchant.created_at)
+        since = unchecked_since(db, merchant.created_ms)
         is_late = now - since >= OVERDUE
         if is_late:
             return shop_texts.overdue(to_ms(since), zone, language)
