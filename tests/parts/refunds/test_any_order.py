@@ -37,9 +37,9 @@ class Block:
     is_read: bool = False
 
     @property
-    def parts(self):
+    def contents(self):
         return SimpleNamespace(
-            paid={
+            outputs_by_script={
                 script_of(to): outputs for to, outputs in self.paid.items() if outputs
             }
         )
