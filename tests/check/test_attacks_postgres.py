@@ -72,7 +72,7 @@ def test_a_key_that_is_fulfilled_at_the_last_moment_is_not_taken_over(
         "body_sha256": "0" * 64,
     }
     made = []
-    keep = idempotency._kept
+    keep = idempotency._fulfil
     kept = threading.Event()
     may_commit = threading.Event()
 
@@ -89,7 +89,7 @@ def test_a_key_that_is_fulfilled_at_the_last_moment_is_not_taken_over(
         may_commit.wait(60)
         return answer
 
-    monkeypatch.setattr(idempotency, "_kept", slowly)
+    monkeypatch.setattr(idempotency, "_fulfil", slowly)
     with ThreadPoolExecutor(2) as pool:
         slow = pool.submit(order, other, "one")
         assert kept.wait(60)

@@ -17,7 +17,7 @@ def sums(till, invoice):
     """Satoshis that came for the invoice, and those of its refunds."""
     db = till.shop.service.db
     made = refunds.refunds_of(db, invoice["id"])
-    return refunds.came_to(db, invoice["id"]), refunds.made_of(made)
+    return refunds.came_sats_of(db, invoice["id"]), refunds.total_sats_of(made)
 
 
 @pytest.fixture
