@@ -245,6 +245,16 @@ def test_no_two_tests_share_a_name():
     assert [name for name, count in Counter(names).items() if count > 1] == []
 
 
+def test_no_two_files_of_tests_share_a_name():
+    """Folders of tests are no packages: pytest imports only the first file of a name."""
+    names = [
+        path.name
+        for path in sorted((PROJECT / "tests").rglob("test_*.py"))
+        if "node_modules" not in path.parts
+    ]
+    assert [name for name, count in Counter(names).items() if count > 1] == []
+
+
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_no_file_offends(rule):
     assert offences(rule) == []
