@@ -1,1 +1,1 @@
-"""The data structures of Bitcoin: bytes, transactions, headers, Merkle trees, public keys."""
+"""Bitcoin's data formats: wire encoding, transactions, blocks, addresses, public keys."""

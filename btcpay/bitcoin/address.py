@@ -1,4 +1,7 @@
-"""Addresses and their scripts: Base58Check, Bech32 (BIP173) and Bech32m (BIP350)."""
+"""Converts addresses to scriptPubKeys and back.
+
+Encodings: Base58Check, Bech32 (BIP173) and Bech32m (BIP350).
+"""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,37 +10,37 @@ from btcpay.bitcoin.wire import DecodeError, hash256
 
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 CHECKSUM_BYTES = 4
-# An extended key, the longest text that is decoded, has 111 characters.
+# Extended keys are the longest texts to decode: they have 111 characters.
 MAX_BASE58_CHARS = 120
 
 BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 CHECKSUM_CHARS = 6
-MAX_CHARS = 90  # of a Bech32 address
+MAX_CHARS = 90  # maximum length of a Bech32 address
 BECH32_CONST = 1
 BECH32M_CONST = 0x2BC830A3
 GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
 MAX_WITNESS_VERSION = 16
 
-# BIP173's polymod shifts five bits out and XORs the generator of each that is set. These are the 32
-# sums of generators, by the five bits.
+# In each step, BIP173's polymod shifts out five bits, and XORs a generator for each set bit.
+# This table has the XOR of the generators for each of the 32 values of these bits.
 _GENERATOR_SUMS = [0]
 for _generator in GENERATOR:
     _GENERATOR_SUMS += [before ^ _generator for before in _GENERATOR_SUMS]
 
 OP_1 = 0x51
-_P2PKH_START = b"\x76\xa9\x14"  # OP_DUP OP_HASH160, 20 bytes
+_P2PKH_START = b"\x76\xa9\x14"  # OP_DUP OP_HASH160, push of 20 bytes
 _P2PKH_END = b"\x88\xac"  # OP_EQUALVERIFY OP_CHECKSIG
-_P2SH_START = b"\xa9\x14"  # OP_HASH160, 20 bytes
+_P2SH_START = b"\xa9\x14"  # OP_HASH160, push of 20 bytes
 _P2SH_END = b"\x87"  # OP_EQUAL
 
-# Nodes relay no output below Bitcoin Core's dust limit (policy/policy.cpp, GetDustThreshold): 3
-# satoshis for each virtual byte of the output and of the input that spends it. By the length of
-# the script in bytes.
+# The minimum value of an output by the length of its script in bytes. Nodes do not relay outputs
+# below Bitcoin Core's dust limit (policy/policy.cpp, GetDustThreshold): 3 satoshis for each virtual
+# byte of the output and of the input that spends it.
 DUST_LIMITS_SATS = {22: 294, 23: 540, 25: 546, 34: 330}
 
 
 class Prefixes(Protocol):
-    """A network's human-readable part (BIP173) and its version bytes of Base58Check."""
+    """A network's human-readable part (BIP173), and its version bytes of Base58Check."""
 
     @property
     def bech32_hrp(self) -> str: ...
@@ -48,7 +51,11 @@ class Prefixes(Protocol):
 
 
 def address_of(script: bytes, network: Prefixes) -> str:
-    """The address of a script as `script_of` makes it: P2PKH, P2SH or a witness program."""
+    """Returns the address of a scriptPubKey on this network.
+
+    The script must be one that `script_of` returns: P2PKH, P2SH or a witness program.
+    Other scripts are not detected.
+    """
     if script.startswith(_P2PKH_START):
         return b58check_encode(network.p2pkh + script[3:23])
     if script.startswith(_P2SH_START):
@@ -61,7 +68,10 @@ def address_of(script: bytes, network: Prefixes) -> str:
 
 
 def script_of(address: str, network: Prefixes) -> bytes:
-    """The scriptPubKey of an address of the network. Raises DecodeError for any other text."""
+    """Returns the scriptPubKey of an address of this network.
+
+    Raises DecodeError if the text is not such an address.
+    """
     if address.lower().startswith(f"{network.bech32_hrp}1"):
         _, version, program = segwit_decode(address)
         return witness_script(version, program)
@@ -76,17 +86,20 @@ def script_of(address: str, network: Prefixes) -> bytes:
 
 
 def p2pkh(key_hash: bytes) -> bytes:
-    """The script that pays the HASH160 of a public key."""
+    """Returns the P2PKH scriptPubKey for the HASH160 (20 bytes) of a public key."""
     return _P2PKH_START + key_hash + _P2PKH_END
 
 
 def p2sh(script_hash: bytes) -> bytes:
-    """The script that pays the HASH160 of a script (BIP16)."""
+    """Returns the P2SH scriptPubKey (BIP16) for the HASH160 (20 bytes) of a script."""
     return _P2SH_START + script_hash + _P2SH_END
 
 
 def witness_script(version: int, program: bytes) -> bytes:
-    """The script that pays a witness program of 2 to 40 bytes (BIP141)."""
+    """Returns the scriptPubKey of a witness program (BIP141).
+
+    `version` is from 0 to 16. `program` has 2 to 40 bytes.
+    """
     opcode = 0
     if version > 0:
         opcode = OP_1 + version - 1
@@ -94,7 +107,10 @@ def witness_script(version: int, program: bytes) -> bytes:
 
 
 def b58check_encode(payload: bytes) -> str:
-    """Base58 of a payload and the first 4 bytes of its double hash."""
+    """Returns the payload in Base58Check.
+
+    The checksum is the first 4 bytes of the payload's double SHA-256.
+    """
     data = payload + hash256(payload)[:CHECKSUM_BYTES]
     number = int.from_bytes(data, "big")
     text = ""
@@ -106,8 +122,12 @@ def b58check_encode(payload: bytes) -> str:
 
 
 def b58check_decode(text: str) -> bytes:
-    """The inverse of `b58check_encode`. Raises DecodeError."""
-    # The time grows with the square of the length.
+    """Returns the payload of a Base58Check text, without the checksum.
+
+    Raises DecodeError if the text is too long, has an invalid character or a wrong
+    checksum.
+    """
+    # Limits the time, which grows with the square of the length.
     if len(text) > MAX_BASE58_CHARS:
         raise DecodeError("more characters than an extended key has")
     number = 0
@@ -127,7 +147,10 @@ def b58check_decode(text: str) -> bytes:
 
 
 def segwit_encode(hrp: str, version: int, program: bytes) -> str:
-    """The address of a witness program; `hrp` is the network's human-readable part."""
+    """Returns the segwit address of a witness program (BIP173, BIP350).
+
+    `hrp` is the network's human-readable part.
+    """
     bits = 8 * len(program)
     chars = -(-bits // 5)
     padding_bits = 5 * chars - bits
@@ -140,7 +163,10 @@ def segwit_encode(hrp: str, version: int, program: bytes) -> str:
 
 
 def segwit_decode(address: str) -> tuple[str, int, bytes]:
-    """Human-readable part, version and witness program. Raises DecodeError, saying why."""
+    """Returns the human-readable part, the witness version and the witness program.
+
+    Raises DecodeError with the reason if the address is invalid (BIP173, BIP350).
+    """
     if address not in (address.lower(), address.upper()):
         raise DecodeError("upper and lower case are mixed")
     hrp, _, data = address.lower().rpartition("1")
@@ -158,12 +184,18 @@ def segwit_decode(address: str) -> tuple[str, int, bytes]:
 
 
 def _five_bit_values(number: int, count: int) -> list[int]:
-    """The last `count` groups of five bits, the highest first."""
+    """Returns the lowest `count` groups of five bits of a number.
+
+    The most significant group comes first.
+    """
     return [number >> 5 * place & 31 for place in reversed(range(count))]
 
 
 def _program(version: int, values: Sequence[int]) -> bytes:
-    """The bytes of a witness program from values of 5 bits, padded with zeros at the end."""
+    """Returns the witness program that is encoded in 5-bit values.
+
+    Raises DecodeError if the padding, the version or the program's size is invalid.
+    """
     number = 0
     for value in values:
         number = number << 5 | value
@@ -180,14 +212,20 @@ def _program(version: int, values: Sequence[int]) -> bytes:
 
 
 def _constant(version: int) -> int:
-    """The `polymod` of a correct address: Bech32 for version 0, Bech32m for the others."""
+    """Returns the `_polymod` of a valid address of this witness version.
+
+    It is the constant of Bech32 for version 0, and of Bech32m for later versions.
+    """
     if version == 0:
         return BECH32_CONST
     return BECH32M_CONST
 
 
 def _polymod(hrp: str, values: Sequence[int]) -> int:
-    """BIP173's `bech32_polymod` of the expanded human-readable part and the values."""
+    """Returns BIP173's `bech32_polymod` of an address.
+
+    `values` are the 5-bit values of its data part. The function expands `hrp` itself.
+    """
     high_bits = [ord(char) >> 5 for char in hrp]
     low_bits = [ord(char) & 31 for char in hrp]
     check = 1

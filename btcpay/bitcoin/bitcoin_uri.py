@@ -1,6 +1,7 @@
-"""The addresses in a text that somebody pastes: alone, or in a `bitcoin:` URI (BIP21, BIP321).
+"""Extracts addresses from pasted text: a bare address or a `bitcoin:` URI.
 
-The text may be spelled in many ways, since the checksum of an address reveals a wrong reading.
+URIs follow BIP21 and BIP321. The parser accepts many spellings. A misread address is
+harmless, since its checksum fails.
 """
 
 import re
@@ -9,20 +10,21 @@ from urllib.parse import unquote
 
 from btcpay.bitcoin.wire import DecodeError
 
-MAX_CHARACTERS = 2000  # of a `bitcoin:` URI, which may hold more than an address
-# Unicode's categories of blanks, line ends, controls, and marks of format such as U+200B.
+MAX_CHARACTERS = 2000  # a URI has parameters besides the address
+# Unicode categories of spaces, line and paragraph separators, controls, and format characters
+# (e.g. U+200B).
 _UNSEEN_CATEGORIES = {"Zs", "Zl", "Zp", "Cc", "Cf"}
 _DASH_CATEGORY = "Pd"
-# Letters and marks that look like a blank or like nothing.
+# Characters of other categories that are displayed as a blank or not at all.
 _BLANK_LETTERS = set("\u034f\u115f\u1160\u2800\u3164\ufe0e\ufe0f\uffa0")
 _SCHEME = re.compile("bitcoin:/*", re.IGNORECASE)
-# What people and chat programs write around an address: quotes, brackets, the end of a sentence.
+# Signs that people and chat programs put around an address: quotes, brackets, full stops.
 _SIGNS_BEFORE = re.compile(r"\A\W+")
 _SIGNS_BEHIND = re.compile(r"\W+\Z")
-# BIP321: an address in a parameter that is named after its human-readable part.
+# BIP321: the parameter of a segwit address is named after its human-readable part.
 _ADDRESS_PARAMETERS = ("bc", "tb", "bcrt")
 _OTHER_PARAMETERS = ("lightning", "lno", "sp", "pay")
-# What wallets copy in place of addresses, by kind.
+# Patterns of texts that wallets copy instead of an address, by kind of payment.
 _OTHER_KINDS = {
     "lightning": re.compile(
         "(?:lightning|keyauth):|lnurl|ln[oir]1|ln(?:bc|tbs?|bcrt)[0-9]*[munp]?1|[^@/:?]+@[^@/:?]+$",
@@ -41,10 +43,10 @@ _REASONS = {
 
 
 class InvalidAddress(DecodeError):
-    """The text holds no address to use.
+    """The pasted text contains no usable address.
 
-    `kind` is `malformed`, `demanding`, or the kind of payment that the text is for: `lightning`,
-    `silent` or `payment_code`.
+    `kind` is `malformed`, `demanding` (the URI has an unknown `req-` parameter), or the
+    other kind of payment that the text is for: `lightning`, `silent` or `payment_code`.
     """
 
     def __init__(self, kind: str, message: str) -> None:
@@ -53,9 +55,10 @@ class InvalidAddress(DecodeError):
 
 
 def strip_unseen(text: str) -> str:
-    """The text without characters that cannot be seen, from its first letter or digit on.
+    """Removes invisible characters, and signs before the first letter or digit.
 
-    Signs of full width become ASCII. The caller bounds the text's length.
+    Full-width characters become ASCII (NFKC). The caller must limit the length of the
+    text.
     """
     plain = unicodedata.normalize("NFKC", text)
     visible = "".join(char for char in plain if not _is_unseen(char))
@@ -63,7 +66,7 @@ def strip_unseen(text: str) -> str:
 
 
 def strip_scheme(text: str) -> str:
-    """The text without `bitcoin:` and slashes at its beginning, in letters of any case."""
+    """Removes a leading `bitcoin:` and the slashes after it, in upper or lower case."""
     match = _SCHEME.match(text)
     if match:
         return text[match.end() :]
@@ -71,10 +74,12 @@ def strip_scheme(text: str) -> str:
 
 
 def addresses_of(text: str) -> list[str]:
-    """The texts that stand where addresses stand, at least one. They may be invalid.
+    """Returns the possible addresses in a pasted text, at least one.
 
-    A URI may have several, of which the payer may use any (BIP321). Raises InvalidAddress if a URI
-    demands something unknown, or if something else than an address was copied.
+    They are not validated. A URI may contain several, and the payer may use any of them
+    (BIP321). Raises InvalidAddress if the text is empty or too long, if a URI has a
+    `req-` parameter (all are unknown here), or if the text is for another kind of
+    payment.
     """
     if len(text) > MAX_CHARACTERS:
         raise InvalidAddress(
@@ -113,13 +118,19 @@ def _is_dash(char: str) -> bool:
 
 
 def _trim_address(text: str) -> str:
-    """The address without the signs behind it, and without dashes between groups of four."""
+    """Removes blanks and trailing signs, and all dashes.
+
+    Some programs write dashes between groups of four characters.
+    """
     trimmed = _SIGNS_BEHIND.sub("", text.strip())
     return "".join(char for char in trimmed if not _is_dash(char))
 
 
 def _parameters(query: str) -> list[tuple[str, str]]:
-    """Names in lower case and their values, both without percent-encoding (RFC 3986)."""
+    """Returns (name, value) for each parameter of a URI's query.
+
+    Names are in lower case. Percent-encoding (RFC 3986) is decoded in names and values.
+    """
     parameters = []
     for pair in query.split("&"):
         if pair:

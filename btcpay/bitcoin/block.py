@@ -1,8 +1,9 @@
-"""Reads a whole block in one pass: its transactions' ids, the scripts it pays, the coins it spends.
+"""Parses a raw block in one pass: txids, outputs by script, and spent outpoints.
 
-It makes no object for each part of a transaction: the worst block has four million of them. The
-loops do not check that enough bytes are left: an index beyond the end raises IndexError, and a
-slice that is cut short leaves the index behind the block's end.
+It creates no object for each input or output, since a block may have up to four million
+elements. The loops do not check how many bytes remain. An index beyond the end raises
+IndexError. A slice that is cut short leaves the final index beyond the end of the
+block, which is detected there.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -20,11 +21,11 @@ from btcpay.bitcoin.wire import (
     ser_uint32,
 )
 
-# BIP141: a block weighs at most 4 million, and each of its bytes at least 1.
+# BIP141: the maximum weight of a block is 4 million, and each byte weighs at least 1.
 MAX_BLOCK_BYTES = 4_000_000
 NULL_OUTPOINT = hash_from_hex(NULL_TXID) + ser_uint32(NULL_VOUT)
 
-# The length and the first two bytes of the scripts P2WPKH, P2WSH, P2TR, P2SH and P2PKH.
+# The length and the first two bytes of P2WPKH, P2WSH, P2TR, P2SH and P2PKH scripts.
 _SCRIPT_STARTS = {
     bytes.fromhex(start) for start in ("160014", "220020", "225120", "17a914", "1976a9")
 }
@@ -35,15 +36,19 @@ _OutputsByScript = dict[bytes, list[tuple[int, int, int]]]
 
 @dataclass(frozen=True)
 class BlockContents:
-    """A block as its bytes have it; nothing of it is proven.
+    """A parsed block. The parser verifies no hash, no Merkle root and no work.
 
-    `outputs_by_script`: script -> (position, vout, satoshis) in the block's order. Only outputs of
-    more than 0 are listed, to scripts with the length and first bytes of P2WPKH, P2WSH, P2TR, P2SH
-    or P2PKH.
-    `spent_outpoints`: 36 bytes each, internal txid and little-endian vout, without the null
-    outpoint of the coinbase at position 0.
-    `raw`: the block. `starts`: the index of each transaction's first byte, and the block's end.
-    `witnesses`: the index of each transaction's witness, 0 for none.
+    `outputs_by_script`: for each scriptPubKey, a list of (position of the transaction
+    in the block, vout, satoshis), in the order of the block. It contains only outputs
+    above 0 satoshis whose script has the length and the first bytes of P2WPKH, P2WSH,
+    P2TR, P2SH or P2PKH.
+    `spent_outpoints`: 36 bytes each, the txid in internal byte order and the
+    little-endian vout. The null outpoint of the coinbase at position 0 is not included.
+    `raw`: the serialized block.
+    `starts`: the index in `raw` of each transaction's first byte, and at the end the
+    length of `raw`.
+    `witnesses`: the index in `raw` of each transaction's witness, 0 if it has no
+    witness.
     """
 
     header: bytes
@@ -54,7 +59,10 @@ class BlockContents:
     witnesses: Sequence[int]
 
     def tx_without_witness(self, position: int) -> bytes:
-        """The bytes that the txid commits to; position 0 is the coinbase."""
+        """Returns the serialization whose hash is the txid.
+
+        `position` is the transaction's index in the block; 0 is the coinbase.
+        """
         start = self.starts[position]
         end = self.starts[position + 1]
         witness = self.witnesses[position]
@@ -68,17 +76,21 @@ class BlockContents:
 
     @cached_property
     def txids(self) -> Sequence[bytes]:
-        """The ids by position, in internal byte order."""
+        """The txids in the order of the block, in internal byte order."""
         positions = range(len(self.witnesses))
         return [hash256(self.tx_without_witness(position)) for position in positions]
 
 
 def scan_block(raw: bytes) -> BlockContents:
-    """Reads a block of at most 4 MB, its transactions with or without witness.
+    """Parses a block of at most 4 MB, with or without witnesses.
 
-    Raises DecodeError for what Bitcoin Core refuses too: a length not in its shortest form, a
-    witness that is announced and empty, a transaction without inputs or outputs, a block without
-    transactions, and missing or surplus bytes.
+    Raises DecodeError in the cases that Bitcoin Core also rejects:
+
+    - a CompactSize that is not in its shortest form,
+    - a witness flag with only empty witnesses,
+    - a transaction without inputs or outputs,
+    - a block without transactions,
+    - missing or surplus bytes.
     """
     if len(raw) > MAX_BLOCK_BYTES:
         raise DecodeError(
@@ -91,7 +103,7 @@ def scan_block(raw: bytes) -> BlockContents:
 
 
 def _scan(raw: bytes) -> BlockContents:
-    """Raises IndexError if the bytes end too early."""
+    """Parses the block. Raises IndexError if it is truncated, else DecodeError."""
     starts: list[int] = []
     witnesses: list[int] = []
     outputs: _OutputsByScript = {}
@@ -100,7 +112,7 @@ def _scan(raw: bytes) -> BlockContents:
     for position in range(total):
         starts.append(at)
         at += 4  # the version
-        # A transaction has inputs. So a 0 in place of their number announces a witness.
+        # Every transaction has inputs. So a count of 0 is the segwit marker (BIP144).
         has_witness = raw[at] == 0
         if has_witness:
             if raw[at : at + 2] != SEGWIT_MARKER:
@@ -124,9 +136,10 @@ def _scan(raw: bytes) -> BlockContents:
 
 
 def _scan_inputs(raw: bytes, at: int, count: int, spent: set[bytes]) -> int:
-    """The index behind the inputs.
+    """Adds the spent outpoints to `spent`, and returns the index after the inputs.
 
-    An input is an outpoint (36 bytes), the length of its script, the script, and 4 bytes.
+    An input consists of an outpoint (36 bytes), the length of its script, the script,
+    and the sequence number (4 bytes).
     """
     for _ in range(count):
         spent.add(raw[at : at + 36])
@@ -140,9 +153,9 @@ def _scan_inputs(raw: bytes, at: int, count: int, spent: set[bytes]) -> int:
 
 
 def _scan_outputs(raw: bytes, at: int, position: int, outputs: _OutputsByScript) -> int:
-    """The index behind the outputs.
+    """Adds the outputs to `outputs`, and returns the index after them.
 
-    An output is its satoshis (8 bytes), the length of its script, and the script.
+    An output consists of its value (8 bytes), the length of its script, and the script.
     """
     count, at = _read_count(raw, at, "outputs")
     for vout in range(count):
@@ -163,7 +176,10 @@ def _scan_outputs(raw: bytes, at: int, position: int, outputs: _OutputsByScript)
 
 
 def _skip_witness(raw: bytes, at: int, inputs: int) -> int:
-    """The index behind the witness. Raises DecodeError if it has no items."""
+    """Returns the index after the witness.
+
+    Raises DecodeError if the witness of every input is empty.
+    """
     items = 0
     for _ in range(inputs):
         count = raw[at]
@@ -185,7 +201,10 @@ def _skip_witness(raw: bytes, at: int, inputs: int) -> int:
 
 
 def _read_count(raw: bytes, at: int, name: str) -> tuple[int, int]:
-    """Like `_read_compact_size`, but raises DecodeError for 0."""
+    """Returns the CompactSize at `at`, and the index after it.
+
+    Raises DecodeError if the number is 0, or not in its shortest form.
+    """
     number = raw[at]
     if number == 0:
         raise DecodeError(f"there are no {name}")
@@ -195,9 +214,9 @@ def _read_count(raw: bytes, at: int, name: str) -> tuple[int, int]:
 
 
 def _read_compact_size(raw: bytes, at: int) -> tuple[int, int]:
-    """The CompactSize at `at`, and the index behind it.
+    """Returns the CompactSize at `at`, and the index after it.
 
-    Raises DecodeError for one that is longer than needed.
+    Raises DecodeError if it is not in its shortest form.
     """
     first = raw[at]
     if first < 0xFD:

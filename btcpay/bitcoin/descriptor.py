@@ -1,7 +1,8 @@
-"""Output descriptors of wallets: extended public keys and a range of addresses below them.
+"""Parses output descriptors of wallets, and derives their scriptPubKeys.
 
-Source: BIP380 (keys, checksum), 381 (pkh, sh), 382 (wpkh, wsh), 383 (multi, sortedmulti), 386 (tr,
-the key path alone) and 389 (the first branch). A descriptor that is no account is refused.
+Source: BIP380 (keys, checksum), 381 (pkh, sh), 382 (wpkh, wsh), 383 (multi,
+sortedmulti), 386 (tr, only the key path) and 389 (only the first branch). Each key must
+be an extended public key with a range (`/*`). Other descriptors are rejected.
 """
 
 import hashlib
@@ -21,9 +22,9 @@ from btcpay.bitcoin.keys import (
 from btcpay.bitcoin.secp256k1 import Point
 from btcpay.bitcoin.wire import hash160
 
-MAX_CHARS = 8_000  # 20 keys with their origins have 4,000
-# The most keys in a script, by the functions around `multi`. A P2SH script has at most 520 bytes
-# (BIP383).
+MAX_CHARS = 8_000  # a descriptor with 20 keys and origins has about 4,000
+# The maximum number of keys by the functions around `multi`. P2SH limits a script to 520 bytes, and
+# so to 15 keys (BIP383).
 MAX_KEYS = {("sh",): 15, ("wsh",): 20, ("sh", "wsh"): 20}
 _MULTI = ("multi", "sortedmulti")
 FORMS = {
@@ -40,9 +41,10 @@ PUSH_33_BYTES = b"\x21"
 
 @dataclass(frozen=True)
 class Descriptor:
-    """`form`: the functions around the keys, the outermost first, as ("sh", "wpkh").
+    """A parsed output descriptor.
 
-    `threshold` of the keys must sign.
+    `form`: the names of its functions, the outermost first, e.g. ("sh", "wpkh").
+    `threshold`: the number of `keys` that must sign.
     """
 
     form: tuple[str, ...]
@@ -59,21 +61,24 @@ class Descriptor:
 
     @property
     def script_type(self) -> str:
-        """The kind of addresses, as p2wpkh, p2sh-p2wpkh or p2wsh."""
+        """The script type, e.g. p2wpkh, p2sh-p2wpkh or p2wsh."""
         return "-".join(f"p2{name}" for name in self.form if name not in _MULTI)
 
     @property
     def identity(self) -> str:
-        """A hash of the keys, whatever their order and form.
+        """A hash (hex) of the keys, which is independent of their order and of `form`.
 
-        Two accounts with the same keys may have the same scripts.
+        Two accounts with the same identity may have the same scripts.
         """
         chains = [key.chain for key in self.keys]
         keys = sorted(chain.chain_code + chain.public_key for chain in chains)
         return hashlib.sha256(b"".join(keys)).hexdigest()
 
     def script(self, index: int) -> bytes:
-        """The scriptPubKey at `index` of the range. Raises InvalidChild as `ExtendedKey.child`."""
+        """Returns the scriptPubKey at `index` of the range.
+
+        Raises InvalidChild if the index is out of range, or has no valid key.
+        """
         keys = [key.chain.child(index) for key in self.keys]
         script = self._innermost_script(keys)
         for name in reversed(self.form[:-1]):
@@ -97,7 +102,7 @@ class Descriptor:
         return multisig_script(self.threshold, public_keys)
 
     def __str__(self) -> str:
-        """Without the checksum."""
+        """Returns the descriptor without its checksum."""
         arguments = [str(key) for key in self.keys]
         if self.is_multi:
             arguments.insert(0, str(self.threshold))
@@ -106,7 +111,10 @@ class Descriptor:
 
 
 def multisig_script(threshold: int, public_keys: Sequence[bytes]) -> bytes:
-    """The script that `threshold` of these keys must sign, in their order (BIP11)."""
+    """Returns the multisig script that requires `threshold` signatures (BIP11).
+
+    The keys keep their order.
+    """
     pushes = [_push_number(threshold)]
     pushes += [PUSH_33_BYTES + key for key in public_keys]
     pushes.append(_push_number(len(public_keys)))
@@ -114,14 +122,17 @@ def multisig_script(threshold: int, public_keys: Sequence[bytes]) -> bytes:
 
 
 def _push_number(number: int) -> bytes:
-    """The bytes that push a number of 1 to 20 in a script."""
+    """Returns the script bytes that push a number from 1 to 20."""
     if number <= 16:
         return bytes([OP_1 + number - 1])
     return bytes([1, number])
 
 
 def taproot_output_key(internal: Point) -> bytes:
-    """The key of a P2TR output without scripts, by its x: 32 bytes (BIP341, BIP86)."""
+    """Returns the x-only output key (32 bytes) of a P2TR output without scripts.
+
+    Source: BIP341, BIP86. Raises InvalidChild if the tweaked key is invalid.
+    """
     x = internal.x.to_bytes(32, "big")
     tag = hashlib.sha256(b"TapTweak").digest()
     digest = hashlib.sha256(tag + tag + x).digest()
@@ -136,7 +147,10 @@ def taproot_output_key(internal: Point) -> bytes:
 
 
 def parse(text: str) -> Descriptor:
-    """The descriptor, with or without its checksum. Raises InvalidDescriptor."""
+    """Parses a descriptor. Verifies its checksum if it has one.
+
+    Raises InvalidDescriptor with the reason.
+    """
     if len(text) > MAX_CHARS:
         raise InvalidDescriptor(f"a descriptor has at most {MAX_CHARS} characters")
     script, mark, _ = text.partition("#")
@@ -170,7 +184,10 @@ def parse(text: str) -> Descriptor:
 
 
 def _split_form(script: str) -> tuple[tuple[str, ...], str]:
-    """The functions, the outermost first, and the arguments of the innermost."""
+    """Returns the names of the functions, and the arguments of the innermost one.
+
+    The outermost name is the first.
+    """
     names: list[str] = []
     arguments = script
     while call := re.fullmatch(r"([a-z_:0-9]+)\((.*)\)", arguments, re.DOTALL):
@@ -191,7 +208,11 @@ def _refusal_reason(form: tuple[str, ...]) -> str:
 
 
 def _require_agreement(keys: tuple[KeyExpression, ...]) -> None:
-    """Raises InvalidDescriptor unless all keys fit together."""
+    """Raises InvalidDescriptor if the keys do not fit together.
+
+    They must differ, and be for the same network. Keys with branches must have the same
+    number of branches.
+    """
     if len({key.is_main for key in keys}) > 1:
         raise InvalidDescriptor("some keys are of mainnet, others of a test network")
     branch_counts = {key.branches for key in keys if key.branches > 1}

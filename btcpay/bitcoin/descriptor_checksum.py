@@ -1,10 +1,10 @@
-"""The checksum of output descriptors (BIP380)."""
+"""Computes and verifies the checksums of output descriptors (BIP380)."""
 
 from collections.abc import Sequence
 
 from btcpay.bitcoin.address import BECH32
 
-# The characters of descriptors, in three groups of 32.
+# The characters that a descriptor may have, in three groups of 32.
 INPUT_CHARSET = (
     "0123456789()[],'/*abcdefgh@:$%{}"
     "IJKLMNOPQRSTUVWXYZ&+-.;<=>?!^_|~"
@@ -12,15 +12,18 @@ INPUT_CHARSET = (
 )
 GENERATOR = (0xF5DEE51989, 0xA9FDCA3312, 0x1BAB10E32D, 0x3706B1677A, 0x644D626FFD)
 CHECKSUM_CHARS = 8
-# Polymod shifts five bits out and XORs the generator of each that is set. These are the 32 sums of
-# generators, by the five bits.
+# In each step, polymod shifts out five bits, and XORs a generator for each set bit. This table has
+# the XOR of the generators for each of the 32 values of these bits.
 _GENERATOR_SUMS = [0]
 for _generator in GENERATOR:
     _GENERATOR_SUMS += [before ^ _generator for before in _GENERATOR_SUMS]
 
 
 def checksum(script: str) -> str:
-    """The eight characters behind `#` (BIP380). Raises ValueError for a foreign character."""
+    """Returns the checksum of a descriptor: the eight characters after `#` (BIP380).
+
+    Raises ValueError if the descriptor has a character that BIP380 does not allow.
+    """
     values = [*_expand(script), *[0] * CHECKSUM_CHARS]
     polymod = _polymod(values) ^ 1
     places = reversed(range(CHECKSUM_CHARS))
@@ -28,7 +31,7 @@ def checksum(script: str) -> str:
 
 
 def _polymod(values: Sequence[int]) -> int:
-    """BIP380's `descsum_polymod`."""
+    """Returns BIP380's `descsum_polymod` of the values."""
     check = 1
     for value in values:
         check = (check & 0x7FFFFFFFF) << 5 ^ value ^ _GENERATOR_SUMS[check >> 35]
@@ -36,9 +39,11 @@ def _polymod(values: Sequence[int]) -> int:
 
 
 def _expand(script: str) -> list[int]:
-    """BIP380's `descsum_expand`.
+    """Returns the values of BIP380's `descsum_expand`.
 
-    Each character gives its place in its group; each three give one more value, of their groups.
+    `INPUT_CHARSET` has three groups of 32 characters. Each character of the script adds
+    its index within its group. Each three characters add a value that combines the
+    numbers of their groups.
     """
     places = [INPUT_CHARSET.index(character) for character in script]
     values: list[int] = []
@@ -53,7 +58,7 @@ def _expand(script: str) -> list[int]:
 
 
 def has_valid_checksum(text: str) -> bool:
-    """True if the text behind the first `#` is the checksum of the text before it."""
+    """True if the text after the first `#` is the checksum of the text before it."""
     script, _, given = text.partition("#")
     try:
         return checksum(script) == given

@@ -1,4 +1,4 @@
-"""Block headers: 80 bytes that commit to the block before, the Merkle root and the work."""
+"""Block headers, proof of work, difficulty targets and Merkle trees."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,16 +14,20 @@ from btcpay.bitcoin.wire import (
 )
 
 HEADER_BYTES = 80
-RETARGET_INTERVAL = 2016  # blocks between two difficulties of mainnet
-RETARGET_TIMESPAN_S = 14 * 24 * 60 * 60  # the time that so many blocks should take
-# Version and nonce are passed over: a proof needs neither.
+RETARGET_INTERVAL = 2016  # blocks; mainnet adjusts the difficulty after each interval
+RETARGET_TIMESPAN_S = 14 * 24 * 60 * 60  # target duration of an interval
+# Skips version and nonce, since no check needs them.
 _unpack = Struct("<4x32s32sII4x").unpack
-_SIGN_BIT = 0x00800000  # of the mantissa in a compact target
+_SIGN_BIT = 0x00800000  # sign of a compact target
 
 
 @dataclass(frozen=True)
 class Header:
-    """`previous`, `merkle_root`, `hash` in reversed hex; `time` in unix seconds; `bits` compact."""
+    """A parsed block header, without its version and nonce.
+
+    `hash`, `previous` (the hash of the previous block) and `merkle_root` are in
+    reversed hex. `time` is in Unix seconds. `bits` is the target in compact form.
+    """
 
     hash: str
     previous: str
@@ -33,12 +37,12 @@ class Header:
 
     @property
     def target(self) -> int:
-        """The number that the hash must not exceed."""
+        """The maximum value of the block hash."""
         return target_of(self.bits)
 
     @property
     def work(self) -> int:
-        """The hashes that such a block takes on average; 0 for a target of 0.
+        """The expected number of hashes to mine such a block; 0 if the target is 0.
 
         Source: Bitcoin Core's GetBlockProof.
         """
@@ -49,14 +53,15 @@ class Header:
 
     @property
     def has_work(self) -> bool:
-        """True if the hash meets the header's own target."""
+        """True if the hash is at most the target that the header itself claims."""
         return int(self.hash, 16) <= self.target
 
 
 def target_of(bits: int) -> int:
-    """The target in its compact form `bits`; 0 if it is negative or too large.
+    """Returns the target for `bits`, its compact form.
 
-    Source: Bitcoin Core's arith_uint256::SetCompact.
+    Returns 0 if the target is negative or does not fit in 256 bits. Source: Bitcoin
+    Core's arith_uint256::SetCompact.
     """
     if bits & _SIGN_BIT:
         return 0
@@ -72,16 +77,17 @@ def target_of(bits: int) -> int:
 
 
 def bits_of(target: int) -> int:
-    """The compact form of a target of 0 to 2**256 - 1, rounded down.
+    """Returns the compact form of a target, rounded down.
 
-    Source: Bitcoin Core's arith_uint256::GetCompact.
+    The target is from 0 to 2**256 - 1. Source: Bitcoin Core's
+    arith_uint256::GetCompact.
     """
     size = (target.bit_length() + 7) // 8
     if size <= 3:
         mantissa = target << 8 * (3 - size)
     else:
         mantissa = target >> 8 * (size - 3)
-    # The mantissa must not look negative: one more byte of size keeps its first bit 0.
+    # The sign bit must stay 0. If the mantissa would set it, it is shifted by one byte.
     if mantissa & _SIGN_BIT:
         mantissa = mantissa >> 8
         size = size + 1
@@ -91,10 +97,11 @@ def bits_of(target: int) -> int:
 def build_header(
     version: int, previous: str, merkle_root: str, time: int, bits: int, nonce: int
 ) -> bytes:
-    """The 80 bytes of a header; hashes in reversed hex. Raises DecodeError if out of range.
+    """Serializes a header (80 bytes).
 
-    Each number has 32 bits. `version` may be signed or unsigned, since explorers differ; the others
-    are unsigned.
+    `previous` and `merkle_root` are in reversed hex. The numbers have 32 bits.
+    `version` may be signed or unsigned, since explorers differ; the others are
+    unsigned. Raises DecodeError if a value does not fit.
     """
     try:
         hashes = hash_from_hex(previous) + hash_from_hex(merkle_root)
@@ -102,7 +109,7 @@ def build_header(
         end = ser_uint32(time) + ser_uint32(bits) + ser_uint32(nonce)
     except (ValueError, OverflowError) as error:
         raise DecodeError(f"no header has these values: {error}") from error
-    # `bytes.fromhex` ignores blanks, so the lengths of the texts count too.
+    # Also checks the lengths of the texts, since `bytes.fromhex` ignores blanks.
     header = start + hashes + end
     lengths = (len(previous), len(merkle_root), len(header))
     if lengths != (64, 64, HEADER_BYTES):
@@ -111,7 +118,10 @@ def build_header(
 
 
 def parse_header(raw: bytes) -> Header:
-    """The header in exactly 80 bytes. Raises DecodeError."""
+    """Parses a header of exactly 80 bytes.
+
+    Raises DecodeError if the length is wrong. The work is not verified.
+    """
     if len(raw) != HEADER_BYTES:
         raise DecodeError(f"a header has {HEADER_BYTES} bytes, not {len(raw)}")
     previous, merkle_root, time, bits = _unpack(raw)
@@ -130,16 +140,18 @@ def required_bits(
     header_at: Callable[[int], Header],
     max_target_bits_of_consensus: int,
 ) -> int:
-    """The compact target that the block at `height` on top of `last` must have, on mainnet.
+    """Returns the compact target that mainnet requires of the block at `height`.
 
-    `header_at` is called for the header at `height` - 2016 if `height` is a multiple of 2016.
-    `max_target_bits_of_consensus` is mainnet's powLimit, 0x1d00ffff, and not the easiest target
-    that we accept in a proof. Source: Bitcoin Core's CalculateNextWorkRequired.
+    `last` is the header at `height` - 1. `header_at` returns the header at a given
+    height. It is called only if `height` is a multiple of 2016, for the header at
+    `height` - 2016. `max_target_bits_of_consensus` is mainnet's powLimit, 0x1d00ffff.
+    It is not the maximum target that proofs are accepted with. Source: Bitcoin Core's
+    CalculateNextWorkRequired.
     """
     if height % RETARGET_INTERVAL:
         return last.bits
-    # Consensus measures one interval too few: it begins at the period's first block, and not at
-    # the block before that.
+    # Bitcoin's known off-by-one: the timespan starts at the first block of the interval, and not at
+    # the block before it. So it covers 2015 block times.
     first = header_at(height - RETARGET_INTERVAL)
     timespan_s = last.time - first.time
     timespan_s = max(timespan_s, RETARGET_TIMESPAN_S // 4)
@@ -150,9 +162,10 @@ def required_bits(
 
 
 def merkle_rows(leaves: Sequence[bytes]) -> list[Sequence[bytes]]:
-    """Every row of the Merkle tree over 32-byte leaves (at least one), from the leaves to the root.
+    """Returns all rows of the Merkle tree over 32-byte leaves, from leaves to root.
 
-    The last node of an odd row is paired with itself.
+    There must be at least one leaf. To compute the next row, the last node of an odd row
+    is paired with itself; the returned row does not repeat it.
     """
     row = leaves
     rows = [row]
@@ -166,12 +179,19 @@ def merkle_rows(leaves: Sequence[bytes]) -> list[Sequence[bytes]]:
 
 
 def merkle_root(leaves: Sequence[bytes]) -> bytes:
-    """The root over 32-byte leaves in their order; at least one leaf."""
+    """Returns the Merkle root over 32-byte leaves in their order.
+
+    There must be at least one leaf.
+    """
     return merkle_rows(leaves)[-1][0]
 
 
 def merkle_branch(rows: Sequence[Sequence[bytes]], position: int) -> list[bytes]:
-    """The siblings of the leaf at `position`, from the leaves up; empty for a single leaf."""
+    """Returns the siblings on the path from the leaf at `position` to the root.
+
+    `rows` are those of `merkle_rows`. The list starts with the leaf's sibling. It is
+    empty if there is only one leaf.
+    """
     branch = []
     for row in rows[:-1]:
         sibling = position ^ 1
@@ -182,9 +202,10 @@ def merkle_branch(rows: Sequence[Sequence[bytes]], position: int) -> list[bytes]
 
 
 def is_mutated(rows: Sequence[Sequence[bytes]]) -> bool:
-    """True if two nodes that are hashed together are equal, in any row (CVE-2012-2459).
+    """True if two sibling nodes are equal in any row (CVE-2012-2459).
 
-    A block whose last transactions are repeated has such a tree, and the same root.
+    `rows` are those of `merkle_rows`. A block whose last transactions are repeated has
+    equal siblings, and the same root as the original block.
     """
     return any(any(map(eq, row[::2], row[1::2])) for row in rows)
 
@@ -192,7 +213,10 @@ def is_mutated(rows: Sequence[Sequence[bytes]]) -> bool:
 def merkle_root_from_branch(
     leaf: bytes, branch: Sequence[bytes], position: int
 ) -> bytes:
-    """The root over a leaf at `position`; `branch` has its siblings, from the leaves up."""
+    """Returns the Merkle root that follows from a leaf and its branch.
+
+    `branch` contains the siblings on the path to the root, the leaf's sibling first.
+    """
     node = leaf
     for sibling in branch:
         is_right = position & 1

@@ -1,7 +1,7 @@
-"""Extended public keys (BIP32), and how output descriptors write them (BIP380).
+"""Extended public keys (BIP32), and key expressions of output descriptors (BIP380).
 
-If a key expression has several branches (BIP389), only the first counts. Nothing here knows a
-private key.
+If a key expression has several branches (BIP389), only the first is used. Private keys
+are rejected.
 """
 
 import hmac
@@ -15,7 +15,7 @@ from btcpay.bitcoin.address import b58check_decode
 from btcpay.bitcoin.secp256k1 import Point
 from btcpay.bitcoin.wire import DecodeError
 
-HARDENED = 0x80000000  # BIP32: the first of the indexes that need the private key
+HARDENED = 0x80000000  # BIP32: the first hardened index
 SERIALIZED_SIZE = 78
 MAX_DEPTH = 255
 MAX_STEPS = 10
@@ -23,7 +23,7 @@ _IS_MAIN_BY_VERSION = {
     bytes.fromhex("0488b21e"): True,
     bytes.fromhex("043587cf"): False,
 }
-# Where the key begins among the 78 bytes. A private key has a 0 there, whatever the version says.
+# Index of the key in the 78 bytes. Its first byte is 0 for a private key, in any version.
 _KEY_AT = 45
 _WIF_VERSIONS = (b"\x80", b"\xef")
 _STEP = re.compile("[0-9]{1,10}|<[0-9]{1,10}(;[0-9]{1,10})+>")
@@ -31,16 +31,22 @@ _ORIGIN = re.compile(r"\[([0-9a-fA-F]{8})((?:/[0-9]{1,10}['h]?)*)\](.*)", re.DOT
 
 
 class InvalidChild(ValueError):
-    """An index that has no key, or whose key needs the private one."""
+    """The index has no valid public key, or is hardened."""
 
 
 class InvalidDescriptor(ValueError):
-    """The text is no descriptor of an account; the message says why, and never repeats a key."""
+    """The text is not a supported descriptor.
+
+    The message gives the reason, and never contains a key.
+    """
 
 
 @dataclass(frozen=True)
 class ExtendedKey:
-    """A point and its chain code; `depth` is the number of steps from the master key."""
+    """An extended public key: a point and its chain code (32 bytes).
+
+    `depth` is the number of derivation steps from the master key.
+    """
 
     point: Point
     chain_code: bytes
@@ -48,9 +54,11 @@ class ExtendedKey:
 
     @classmethod
     def parse(cls, payload: bytes) -> Self:
-        """From BIP32's 78 bytes: version 4, depth 1, parent 4, number 4, chain code 32, key 33.
+        """Parses BIP32's serialization of an extended public key (78 bytes).
 
-        The caller judges the version. Raises DecodeError for a key that BIP32 calls invalid.
+        Its fields are the version (4 bytes), depth (1), parent fingerprint (4), child
+        number (4), chain code (32) and key (33). The version is not checked. Raises
+        DecodeError if BIP32 calls the key invalid.
         """
         if len(payload) != SERIALIZED_SIZE:
             raise DecodeError(f"it has {len(payload)} bytes, not {SERIALIZED_SIZE}")
@@ -68,14 +76,14 @@ class ExtendedKey:
 
     @cached_property
     def public_key(self) -> bytes:
-        """The point, compressed: 33 bytes."""
+        """The compressed public key (33 bytes)."""
         return self.point.format()
 
     def child(self, index: int) -> Self:
-        """BIP32's CKDpub: the key at `index`, from 0 to 2**31 - 1.
+        """Returns the child key at `index`, from 0 to 2**31 - 1 (BIP32, CKDpub).
 
-        Raises InvalidChild for any other index. Also for one that BIP32 says to skip, as its tweak
-        is no scalar or its point is at infinity (one index in 2**127).
+        Raises InvalidChild for any other index. It is also raised if BIP32 says that
+        the index must be skipped, which has a probability below 2**-127.
         """
         if not 0 <= index < HARDENED:
             raise InvalidChild(f"index {index} is not from 0 to 2**31 - 1")
@@ -93,10 +101,14 @@ class ExtendedKey:
 
 @dataclass(frozen=True)
 class KeyExpression:
-    """An extended key, and the steps from it to the range (of the first branch).
+    """An extended key with its origin and its derivation path (BIP380).
 
-    `origin` is the master key's fingerprint and the path from it, as 73c5da0a/84'/0'/0', or empty.
-    `branches` is the number of branches, 1 for a path without <0;1>.
+    `origin`: the fingerprint of the master key and the path from it, e.g.
+    73c5da0a/84'/0'/0', or "".
+    `text`: the extended key in Base58Check.
+    `is_main`: True if the key is for mainnet.
+    `steps`: the path from `key` to the range (`/*`), in the first branch.
+    `branches`: the number of branches (BIP389); 1 if the path has no <0;1>.
     """
 
     origin: str
@@ -108,7 +120,7 @@ class KeyExpression:
 
     @cached_property
     def chain(self) -> ExtendedKey:
-        """The key whose children are the keys of the addresses."""
+        """The extended key whose children are the keys of the addresses."""
         key = self.key
         for step in self.steps:
             key = key.child(step)
@@ -122,7 +134,7 @@ class KeyExpression:
 
 
 def parse_key(text: str) -> KeyExpression:
-    """The key expression. Raises InvalidDescriptor."""
+    """Parses a key expression. Raises InvalidDescriptor."""
     origin = ""
     if text.startswith("["):
         origin, text = _split_origin(text)
@@ -137,7 +149,7 @@ def parse_key(text: str) -> KeyExpression:
 
 
 def is_private(text: str) -> bool:
-    """True for an extended private key, whatever its version, and for a single one (WIF)."""
+    """True if the text is an extended private key of any version, or a WIF key."""
     try:
         payload = b58check_decode(text)
     except DecodeError:
@@ -148,7 +160,11 @@ def is_private(text: str) -> bool:
 
 
 def _split_origin(text: str) -> tuple[str, str]:
-    """The origin as `KeyExpression` writes it, and the text behind it."""
+    """Splits `[origin]rest` into the origin and the rest.
+
+    The origin is normalized as in `KeyExpression`. Raises InvalidDescriptor if it is
+    malformed.
+    """
     match = _ORIGIN.fullmatch(text)
     if not match:
         raise InvalidDescriptor("a key's origin looks like [73c5da0a/84h/0h/0h]")
@@ -159,7 +175,10 @@ def _split_origin(text: str) -> tuple[str, str]:
 
 
 def _parse_extended_key(text: str) -> tuple[ExtendedKey, bool]:
-    """The key, and whether it is for mainnet."""
+    """Returns the extended key, and True if it is for mainnet.
+
+    Raises InvalidDescriptor.
+    """
     if re.fullmatch("[0-9a-fA-F]{64,130}", text):
         raise InvalidDescriptor(
             "a single public key has one address: give an extended one, xpub"
@@ -186,7 +205,11 @@ def _parse_extended_key(text: str) -> tuple[ExtendedKey, bool]:
 
 
 def _parse_path(path: Sequence[str]) -> list[list[int]]:
-    """The steps before the range, each with its branches; one of them at most has several."""
+    """Returns the indexes of each step before the range (`*`).
+
+    A step with branches has several indexes; there may be one such step. Raises
+    InvalidDescriptor.
+    """
     if re.search("[h']", "".join(path)):
         raise InvalidDescriptor("a hardened step after a key needs the private key")
     if not path or path[-1] != "*":
@@ -201,7 +224,10 @@ def _parse_path(path: Sequence[str]) -> list[list[int]]:
 
 
 def _parse_step(text: str) -> list[int]:
-    """The index of each branch; of most steps there is one."""
+    """Returns the indexes of a step: one for each branch, one if it has no branches.
+
+    Raises InvalidDescriptor.
+    """
     indexes = [int(number) for number in re.findall("[0-9]+", text)]
     is_valid = bool(_STEP.fullmatch(text)) and max(indexes) < HARDENED
     is_unique = len(set(indexes)) == len(indexes)

@@ -1,45 +1,51 @@
-"""Points of secp256k1 (SEC 2), and the one sum that BIP32 needs: a point and tweak * G.
+"""Points of the curve secp256k1 (SEC 2), and BIP32's point addition: P + tweak * G.
 
-The time of a sum depends on its numbers. All of them are public, and no secret may be used here.
+The arithmetic is not constant-time. It must be used for public data only, never for
+secrets.
 """
 
 from collections.abc import Iterator, Sequence
 from functools import cache, reduce
 from typing import NamedTuple, Self
 
-# SEC 2's p: coordinates are below it.
+# SEC 2's p: the order of the field of the coordinates.
 FIELD = 2**256 - 2**32 - 977
-# SEC 2's n: n * G is the point at infinity.
+# SEC 2's n: the order of the group.
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 
-# A tweak is split into digits of 8 bits. So a sum takes 33 additions, and the table of 4,224 points
-# costs some 30 ms and 0.8 MB at the first sum. 7 bits would halve both costs, and make every sum an
-# eighth slower.
+# A tweak is split into digits of 8 bits. So `Point.add` takes up to 33 point additions. The table
+# has 4,224 points; it takes about 30 ms and 0.8 MB at the first call. Digits of 7 bits would halve
+# both costs, and make each call an eighth slower.
 DIGIT_BITS = 8
 DIGITS = 33
 HALF = 1 << DIGIT_BITS - 1
-# The digits of tweak + OFFSET are from 0 to 255. A digit d of it stands for d - HALF, so that a
-# table of the positive multiples is enough.
+# Each digit d of tweak + OFFSET is from 0 to 255, and represents d - HALF. These signed digits need
+# a table of positive multiples only.
 OFFSET = sum(HALF << DIGIT_BITS * place for place in range(DIGITS))
 
-# x, y, zz, zzz for the point (x / zz, y / zzz), where zz**3 = zzz**2. At infinity zz = 0. Sums with
-# an affine point take the fewest products so. Source: "XYZZ" of the Explicit-Formulas Database.
+# XYZZ coordinates: x, y, zz, zzz represent the point (x / zz, y / zzz), where zz**3 = zzz**2. At
+# infinity zz = 0. They need the fewest multiplications to add an affine point. Source: "XYZZ" of
+# the Explicit-Formulas Database.
 _Xyzz = tuple[int, int, int, int]
 _Affine = tuple[int, int]
 _INFINITY = (1, 1, 0, 0)
 
 
 class Point(NamedTuple):
-    """A point that is not at infinity; both coordinates are from 0 to FIELD - 1."""
+    """A point in affine coordinates, each from 0 to FIELD - 1.
+
+    It cannot be the point at infinity.
+    """
 
     x: int
     y: int
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
-        """The point in 33 bytes: 02 if y is even or 03 if it is odd, and x (SEC 1, 2.3.4).
+        """Parses a compressed point (33 bytes; SEC 1, 2.3.4).
 
-        Raises ValueError for anything else.
+        The first byte is 02 if y is even, and 03 if it is odd. The other 32 bytes are
+        x. Raises ValueError if the bytes are not a point of the curve.
         """
         x = int.from_bytes(data[1:], "big")
         if len(data) != 33 or data[0] not in (2, 3) or x >= FIELD:
@@ -53,19 +59,20 @@ class Point(NamedTuple):
         return cls(x, y)
 
     def format(self) -> bytes:
-        """The inverse of `parse`."""
+        """Returns the compressed serialization (33 bytes)."""
         return bytes([2 + (self.y & 1)]) + self.x.to_bytes(32, "big")
 
     def with_even_y(self) -> Self:
-        """The point with this x whose y is even (BIP340, lift_x)."""
+        """Returns the point that has this x and an even y (BIP340, lift_x)."""
         if self.y % 2 == 0:
             return self
         return type(self)(self.x, FIELD - self.y)
 
     def add(self, tweak: int) -> Self:
-        """This point + tweak * G.
+        """Returns this point + tweak * G.
 
-        Raises ValueError if the tweak is not below ORDER, or the sum is the point at infinity.
+        Raises ValueError if the tweak is not from 0 to ORDER - 1, or if the sum is the
+        point at infinity.
         """
         if not 0 <= tweak < ORDER:
             raise ValueError("the tweak is no number below the curve's order")
@@ -89,7 +96,10 @@ def _xyzz(point: _Affine) -> _Xyzz:
 
 
 def _terms(tweak: int) -> Iterator[_Affine]:
-    """Points whose sum is tweak * G: for each digit one of the table, or its negative."""
+    """Yields points whose sum is tweak * G.
+
+    For each non-zero digit it yields a point of the table, or its negative.
+    """
     digits = (tweak + OFFSET).to_bytes(DIGITS, "little")
     for multiples, digit in zip(_table(), digits, strict=True):
         if digit > HALF:
@@ -100,7 +110,10 @@ def _terms(tweak: int) -> Iterator[_Affine]:
 
 
 def _add(total: _Xyzz, term: _Affine) -> _Xyzz:
-    """The sum of two points, which may be equal or opposite; the first may be at infinity."""
+    """Returns the sum of two points.
+
+    They may be equal or opposite. `total` may be at infinity.
+    """
     x1, y1, zz, zzz = total
     x, y = term
     if not zz:
@@ -120,7 +133,10 @@ def _add(total: _Xyzz, term: _Affine) -> _Xyzz:
 
 
 def _double(point: _Xyzz) -> _Xyzz:
-    """Twice a point that is not at infinity. No point has y = 0, since the order is odd."""
+    """Returns twice the point, which must not be at infinity.
+
+    No point has y = 0, since the order is odd. So the result is never at infinity.
+    """
     x, y, zz, zzz = point
     run2 = 4 * y * y % FIELD
     run3 = 2 * y * run2 % FIELD
@@ -132,12 +148,11 @@ def _double(point: _Xyzz) -> _Xyzz:
 
 
 def _affine(points: Sequence[_Xyzz]) -> list[_Affine]:
-    """The points by x and y; none may be at infinity.
+    """Returns the points in affine coordinates. None of them may be at infinity.
 
-    It inverts only the product of all zzz, and computes the inverse of each from it (Montgomery's
-    trick).
+    It makes a single modular inversion for all points (Montgomery's trick).
     """
-    # products[n] is the product of the first n zzz.
+    # products[n] is the product of the zzz of the first n points.
     products = [1]
     for _, _, _, zzz in points:
         products.append(products[-1] * zzz % FIELD)
@@ -154,7 +169,10 @@ def _affine(points: Sequence[_Xyzz]) -> list[_Affine]:
 
 @cache
 def _table() -> list[list[_Affine]]:
-    """For each digit's place the multiples 1 to HALF of 256**place * G; made at the first sum."""
+    """Returns, for each digit position, the multiples 1 to HALF of 256**position * G.
+
+    The table is computed at the first call, and then cached.
+    """
     doubles = [_xyzz(G)]
     for _ in range(DIGIT_BITS * (DIGITS - 1)):
         doubles.append(_double(doubles[-1]))

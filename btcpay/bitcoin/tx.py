@@ -1,4 +1,4 @@
-"""Transactions: their values, and their serialization with and without witness (BIP144)."""
+"""Transactions: their fields, parsing and serialization (BIP144)."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,16 +16,16 @@ from btcpay.bitcoin.wire import (
 )
 
 SEGWIT_MARKER = b"\x00\x01"
-# The outpoint in the input of a coinbase, which spends nothing.
+# The null outpoint: the input of a coinbase has it, since it spends no output.
 NULL_TXID = "00" * 32
 NULL_VOUT = 0xFFFFFFFF
 OP_1 = 0x51
 OP_16 = 0x60
-MAX_HEIGHT_BYTES = 5  # of the height in a coinbase; four last for 40,000 years
+MAX_HEIGHT_BYTES = 5  # of the height in a coinbase; the next 40,000 years need only 4
 
 
 class Outpoint(NamedTuple):
-    """One output of one transaction; `txid` in reversed hex."""
+    """An outpoint: one output of a transaction. `txid` is in reversed hex."""
 
     txid: str
     vout: int
@@ -43,7 +43,10 @@ class TxIn(NamedTuple):
 
     @property
     def raw(self) -> bytes:
-        """The input without its witness, which stands apart (BIP144)."""
+        """The serialized input, without its witness.
+
+        BIP144 puts the witnesses after all outputs.
+        """
         script_sig = ser_string(self.script_sig)
         return self.outpoint.raw + script_sig + ser_uint32(self.sequence)
 
@@ -64,7 +67,7 @@ class TxOut(NamedTuple):
 
 @dataclass(frozen=True)
 class Tx:
-    """A transaction. These four fields are all of it; everything else is computed from them."""
+    """A transaction. The other attributes are computed from the four fields."""
 
     version: int
     inputs: tuple[TxIn, ...]
@@ -81,13 +84,13 @@ class Tx:
 
     @cached_property
     def without_witness(self) -> bytes:
-        """The serialization whose hash is the txid."""
+        """The serialization without witness. Its hash is the txid."""
         version = ser_uint32(self.version)
         return version + self._inputs_and_outputs + ser_uint32(self.locktime)
 
     @cached_property
     def raw(self) -> bytes:
-        """The serialization that nodes send (BIP144)."""
+        """The serialization that nodes send, with witnesses if it has any (BIP144)."""
         if not any(tx_in.witness for tx_in in self.inputs):
             return self.without_witness
         parts = [ser_uint32(self.version), SEGWIT_MARKER, self._inputs_and_outputs]
@@ -107,15 +110,16 @@ class Tx:
 
     @property
     def vsize(self) -> int:
-        """Virtual bytes: a quarter of the weight, rounded up (BIP141)."""
+        """The virtual size in bytes: a quarter of the weight, rounded up (BIP141)."""
         weight = 3 * len(self.without_witness) + len(self.raw)
         return -(-weight // 4)
 
 
 def coinbase_height(script_sig: bytes) -> int | None:
-    """The block's height, with which the input of a coinbase begins (BIP34); None without one.
+    """Returns the block height that starts the script of a coinbase input (BIP34).
 
-    Every block on mainnet has one since height 227,931.
+    Returns None if the script does not start with a number. Every mainnet block has the
+    height from block 227,931 on.
     """
     if not script_sig:
         return None
@@ -132,7 +136,10 @@ def coinbase_height(script_sig: bytes) -> int | None:
 
 
 def parse_tx(raw: bytes) -> Tx:
-    """The transaction in `raw`, which must hold nothing else. Raises DecodeError."""
+    """Parses a serialized transaction.
+
+    Raises DecodeError if the bytes are invalid, or if bytes follow the transaction.
+    """
     reader = ByteReader(raw)
     tx = read_tx(reader)
     reader.finish()
@@ -140,7 +147,10 @@ def parse_tx(raw: bytes) -> Tx:
 
 
 def read_tx(reader: ByteReader) -> Tx:
-    """The next transaction of a block. Raises DecodeError."""
+    """Reads the next transaction from the reader.
+
+    Raises DecodeError if the bytes are invalid.
+    """
     version = reader.read_uint(4)
     has_witness = reader.starts_with(SEGWIT_MARKER)
     if has_witness:

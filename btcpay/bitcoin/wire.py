@@ -1,36 +1,42 @@
-"""Bitcoin's serialization: integers, lengths, strings and hashes, written and read."""
+"""Reads and writes Bitcoin's wire format: integers, CompactSize, byte strings, hashes."""
 
 import hashlib
 
-# How many bytes follow the first byte of a CompactSize from 0xFD on.
+# Number of bytes after the first byte of a CompactSize, if that byte is 0xFD or more.
 _COMPACT_SIZE_BYTES = {0xFD: 2, 0xFE: 4, 0xFF: 8}
 
 
 class DecodeError(ValueError):
-    """Bytes or a text that do not decode."""
+    """Bytes or text could not be decoded."""
 
 
 def hash256(data: bytes) -> bytes:
-    """Double SHA-256: transaction ids, block hashes, Merkle nodes."""
+    """Returns the double SHA-256 of the data.
+
+    It is the hash function of txids, block hashes and Merkle nodes.
+    """
     return hashlib.sha256(hashlib.sha256(data).digest()).digest()
 
 
 def hash160(data: bytes) -> bytes:
-    """RIPEMD-160 of SHA-256: key and script hashes.
+    """Returns RIPEMD-160 of SHA-256 of the data: the hash of keys and scripts.
 
-    OpenSSL 3.0.0 to 3.0.6 has no RIPEMD-160.
+    Raises ValueError if OpenSSL lacks RIPEMD-160, e.g. versions 3.0.0 to 3.0.6.
     """
     digest = hashlib.sha256(data).digest()
     return hashlib.new("ripemd160", digest, usedforsecurity=False).digest()
 
 
 def hash_to_hex(digest: bytes) -> str:
-    """The id of a transaction or a block as people write it: its bytes reversed, in hex."""
+    """Returns the reversed hex of a hash.
+
+    Txids and block hashes are displayed this way.
+    """
     return digest[::-1].hex()
 
 
 def hash_from_hex(text: str) -> bytes:
-    """The inverse of `hash_to_hex`."""
+    """Returns the 32 bytes of a hash in reversed hex."""
     return bytes.fromhex(text)[::-1]
 
 
@@ -39,7 +45,10 @@ def ser_uint32(number: int) -> bytes:
 
 
 def ser_compact_size(number: int) -> bytes:
-    """A CompactSize, which stands before every list and string: 1, 3, 5 or 9 bytes."""
+    """Returns a CompactSize: 1, 3, 5 or 9 bytes.
+
+    In the wire format it is the length prefix of lists and byte strings.
+    """
     if number < 0xFD:
         return number.to_bytes(1, "little")
     if number <= 0xFFFF:
@@ -50,12 +59,15 @@ def ser_compact_size(number: int) -> bytes:
 
 
 def ser_string(data: bytes) -> bytes:
-    """The bytes with their length before them."""
+    """Returns the bytes with their length before them, as a CompactSize."""
     return ser_compact_size(len(data)) + data
 
 
 class ByteReader:
-    """Reads bytes in order; `position` is the next one. Raises DecodeError if too few are left."""
+    """A reader of values from bytes. `position` is the index of the next byte.
+
+    The `read_` methods raise DecodeError if too few bytes are left.
+    """
 
     def __init__(self, data: bytes):
         self._data = data
@@ -71,11 +83,14 @@ class ByteReader:
         return self._data[start:end]
 
     def read_uint(self, size: int) -> int:
-        """An unsigned little-endian integer of `size` bytes."""
+        """Reads an unsigned little-endian integer of `size` bytes."""
         return int.from_bytes(self.read_bytes(size), "little")
 
     def read_compact_size(self) -> int:
-        """A CompactSize; one that is longer than needed is refused, as by Bitcoin Core."""
+        """Reads a CompactSize.
+
+        Raises DecodeError if it is not in its shortest form, as Bitcoin Core does.
+        """
         first = self.read_uint(1)
         if first < 0xFD:
             return first
@@ -89,7 +104,7 @@ class ByteReader:
         return self.read_bytes(self.read_compact_size())
 
     def starts_with(self, prefix: bytes) -> bool:
-        """True if the bytes ahead are `prefix`; reads none of them."""
+        """True if the next bytes are `prefix`. Does not advance."""
         return self._data.startswith(prefix, self.position)
 
     def finish(self) -> None:

@@ -1,1 +1,1 @@
-"""The best chain as we keep it: its headers, and the blocks still to be read."""
+"""The best chain as the database has it: headers, and which blocks are still unread."""

@@ -1,4 +1,7 @@
-"""The times that the checks believed, and the leap that is doubted, as the database keeps them."""
+"""Stores which clock time was last believed, and a clock jump that is still doubted.
+
+`leap.py` decides whether the clock is believed.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -18,9 +21,11 @@ Note = Mapping[str, int | str | None]
 def judge_clock(
     db: Database, network: Network, now: datetime, mark: str, is_agreed: bool
 ) -> str:
-    """The reason not to believe the clock, which is noted; empty if it is believed from now on.
+    """Decides whether the system clock is believed, and stores the result.
 
-    `mark` is a time of the clock that nobody sets. `is_agreed`: enough sources show the same chain.
+    Returns the reason to doubt it, or "" if it is believed. `mark` is the present
+    result of `boot_mark`, the time of a monotonic clock. `is_agreed` is true if enough
+    sources show the same chain.
     """
     current = current_moment(db, now)
     believed = _believed_moment(db, now)
@@ -36,7 +41,7 @@ def judge_clock(
 
 
 def current_moment(db: Database, now: datetime) -> Moment:
-    """The clock, and the newest block that we know."""
+    """Returns the clock time `now`, and the newest block in the database."""
     top = db.row(blocks.TOP)
     if top:
         return Moment(now, from_ms(top.mined_ms), top.height)
@@ -44,7 +49,10 @@ def current_moment(db: Database, now: datetime) -> Moment:
 
 
 def believe(db: Database, moment: Moment) -> None:
-    """Keeps the moment; the next leap is measured from it."""
+    """Stores the moment as the last one that was believed, and ends any doubt.
+
+    The next clock jump is measured from this moment.
+    """
     tip_ms = None
     if moment.tip_at is not None:
         tip_ms = to_ms(moment.tip_at)
@@ -59,7 +67,10 @@ def believe(db: Database, moment: Moment) -> None:
 
 
 def noted_doubt(db: Database) -> str:
-    """The reason why the last check did not believe the clock; empty if it did."""
+    """Returns the stored reason why the last check did not believe the clock.
+
+    Returns "" if the last check believed it.
+    """
     note = meta.get(db, Key.TIME_LEAP)
     if note:
         return str(orjson.loads(note)["why"])
@@ -67,7 +78,11 @@ def noted_doubt(db: Database) -> str:
 
 
 def _believed_moment(db: Database, now: datetime) -> Moment:
-    """The last moment that was believed; before the first one, the time when the shop was made."""
+    """Returns the last moment that was believed.
+
+    If there is none, returns the time when the newest merchant was created, or `now` if
+    there is no merchant.
+    """
     note = meta.get(db, Key.TIME_BELIEVED)
     if note:
         moment = orjson.loads(note)

@@ -1,4 +1,7 @@
-"""The first header that a shop keeps: two hours before its first merchant was added."""
+"""Chooses and stores the first header of the chain that a shop follows.
+
+Blocks up to this header are never read.
+"""
 
 import logging
 from collections.abc import Callable
@@ -23,22 +26,26 @@ from storage.queries import blocks, merchants, meta
 log = logging.getLogger(__name__)
 Clock = Callable[[], datetime]
 
-# A block's time may be off by so much, and a payment may be mined before cron first runs.
+# A block's timestamp may be wrong by up to two hours, and a payment may be mined before the first
+# check.
 BEFORE = timedelta(hours=2)
-# Before the time of the sources, if the first invoice seems to be younger than that.
+# If our clock is ahead, the first header is this much older than the sources' time.
 BEFORE_THEIRS = timedelta(days=1)
-# So many headers below the first one are kept too. After a quiet time on a test network the first
-# one may be the tip itself, and a reorganisation is followed from a block that both chains share.
+# Number of headers below the first one that are stored too. To follow a reorganisation, a block
+# that both chains share must be stored. On a quiet test network the first header may be the tip.
 BELOW = 12
-# So many headers above it are compared: by then a forger has lost.
+# Maximum number of headers above the first one whose work is compared. An attacker cannot forge
+# as many.
 MOST_WALKED = 200
 
 
 class _Claim(NamedTuple):
-    """A source's proposal; the greatest one decides.
+    """The first header that a source proposes. The greatest claim is chosen.
 
-    `headers` ascend to the first header, which is at `height` and of the time `first_at`. `work` is
-    that of the headers above it.
+    `work`: the work of the headers above the first header.
+    `first_at`: the time of the first header.
+    `height`: the height of the first header.
+    `headers`: 80 bytes each, in ascending order; the last one is the first header.
     """
 
     work: int
@@ -54,12 +61,17 @@ def keep_first_header(
     now: Clock,
     created_ms: int | None = None,
 ) -> bool:
-    """Keeps a first header, unless there is one or the shop has no merchant; True if one is kept.
+    """Chooses and stores a first header if the database has none.
 
-    It is two hours before the first invoice, else before `created_ms` or the present. `now` is by
-    the sources' clocks, once they have answered. The source that shows the most work above its
-    header decides: a chain that stands still shows none. Raises ExplorerError, and notes its
-    message in the database.
+    Returns True if the database has a first header afterwards, and False if there is no
+    merchant. The header is two hours older than the time from which blocks are needed
+    (the first invoice, see `first_needed_ms`). If that is None, it is two hours older
+    than `created_ms` or, if that is None too, than the present. `now` must return the
+    time by the clocks of the sources once they have responded.
+
+    The source with the most work above its header is chosen, since a chain that stands
+    still has none. Raises ExplorerError if no source proposes a valid header. Stores
+    its message in the database, except for OutOfQuota.
     """
     if db.row(blocks.TOP):
         return True
@@ -97,7 +109,11 @@ def _ask_claims(
     now: Clock,
     created_ms: int | None,
 ) -> tuple[dict[BlockSource, _Claim], dict[BlockSource, Exception]]:
-    """Each source's proposal, and the errors of the others. Raises ExplorerError."""
+    """Returns the claim of each source, and the errors of the sources that failed.
+
+    If the sources show that the system clock is ahead, it requests the claims once
+    more, for a time one day before theirs. Raises ExplorerError if all sources failed.
+    """
 
     def ask(
         at: datetime,
@@ -113,11 +129,16 @@ def _ask_claims(
 
 
 def _claim(network: Network, source: BlockSource, at: datetime, now: Clock) -> _Claim:
-    """A source's proposal, checked. Raises FetchError, and ProofFailed for a false one.
+    """Fetches a source's claim, and verifies it.
 
-    1. The block of the first header says its own number (BIP34).
-    2. The header above it is younger than `at`: an earlier beginning would show more work.
-    3. The headers above it, as consensus prescribes them, lead to a tip that is not too old.
+    1. If the coinbase of the first header's block contains a height (BIP34), it is the
+       claimed height.
+    2. The header after the first header is younger than `at`. Otherwise a source could
+       show more work by an earlier first header.
+    3. The headers after the first header obey consensus, and lead to a tip that is not
+       too old.
+
+    Raises ProofFailed if the claim is false, else FetchError.
     """
     height, raws = source.headers_before(at, BELOW)
     headers = [check_header(raw, network.max_target_bits) for raw in raws]
@@ -146,9 +167,11 @@ def headers_above(
     now: Clock,
     most: int | None,
 ) -> list[Header]:
-    """The headers above `below`, which is at `height`, checked as consensus prescribes them.
+    """Fetches the headers above `below`, and verifies them by the consensus rules.
 
-    They lead to the source's tip, or are `most`. Raises ProofFailed, and FetchError for an old tip.
+    `below` is at `height`. Returns up to `most` headers; if `most` is None, all up to
+    the source's tip. Raises ProofFailed if a header is invalid, and FetchError if the
+    tip is too old.
     """
     pages = source.headers_after([Known(height, below.hash)])
     raws = islice(chain.from_iterable(pages), most)

@@ -1,4 +1,4 @@
-"""Follows the best chain, which is the one with the most work, and checks each of its headers."""
+"""Follows the best chain, the one with the most work, and verifies each header."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -22,15 +22,19 @@ from storage.queries import blocks, meta
 
 log = logging.getLogger(__name__)
 
-# Undoes everything in the blocks above this height, in the transaction that drops them.
+# Reverts the effects of all blocks above a height, in the transaction that deletes their headers.
 Undo = Callable[[int], None]
 
-# So many hashes of a locator are without gaps; deeper forks are rare. Then its gaps double.
+# Number of newest blocks in a locator without gaps, since deeper forks are rare. Then the gaps
+# double.
 WITHOUT_GAPS = 10
 
 
 def add_header(db: Database, height: int, raw: bytes, is_read: bool = False) -> None:
-    """Adds a header to the chain that we keep. `is_read`: its block is passed over."""
+    """Adds a header to the stored chain.
+
+    `raw` has 80 bytes. If `is_read` is true, the block of the header will not be read.
+    """
     header = parse_header(raw)
     read_ms = None
     if is_read:
@@ -52,9 +56,10 @@ def _header_of(row: Block) -> Header:
 
 
 class Follower:
-    """Keeps our chain equal to the best one that the sources show.
+    """The updater of the stored chain, which follows the best chain of the sources.
 
-    `is_agreed`: enough sources show a tip that is not far below ours.
+    `is_agreed` is true if enough sources have shown a tip near the stored one, at most
+    MAX_BLOCKS_BEHIND blocks below it.
     """
 
     def __init__(
@@ -66,13 +71,14 @@ class Follower:
         self._undo = undo
         self._errors: dict[BlockSource, Exception] = {}
         self.is_agreed = False
-        self._highest = 0  # the highest tip whose headers were all shown
+        self._highest = 0  # highest tip of a source that has shown all headers
 
     def follow(self) -> bool:
-        """Adopts every header of the chain with the most work; True if ours has changed.
+        """Requests new headers from every source, and adopts the best chain.
 
-        Every source is asked. There must be a first header. Raises ExplorerError; the headers that
-        were adopted by then stay.
+        Returns True if the stored tip has changed. The database must have a first
+        header. Raises ExplorerError if no source responded. Headers that were adopted
+        before an error stay.
         """
         locator = self._locator()
         before = locator[0].hash
@@ -98,10 +104,12 @@ class Follower:
         return has_news()
 
     def unread_blocks_elsewhere(self, is_quiet: bool) -> str:
-        """Says which failed source may know more blocks than we do; empty if none does.
+        """Returns a message about a failed source that may have more blocks, or "".
 
-        Either its headers broke off. Or no block has come for long (`is_quiet`), and it claims to
-        have more.
+        1. No source that succeeded has a tip as high as the stored one. So the failed
+           source has shown higher headers before its error.
+        2. No block has come for a long time (`is_quiet`), and the failed source claims
+           a tip more than MAX_BLOCKS_BEHIND above the stored one.
         """
         top = self._top().height
         for source, error in self._errors.items():
@@ -123,7 +131,10 @@ class Follower:
         return self._db.only(blocks.TOP)
 
     def _locator(self) -> list[Known]:
-        """Blocks of ours: the newest first, with gaps that grow, down to the first that we keep."""
+        """Returns stored blocks from the newest to the first.
+
+        The gaps between them grow.
+        """
         first = self._db.only(blocks.FIRST).height
         height = self._top().height
         heights = [height]
@@ -137,10 +148,12 @@ class Follower:
         return [Known(row.height, row.hash) for row in rows]
 
     def _adopt_from(self, source: BlockSource, locator: Sequence[Known]) -> int:
-        """Adopts a source's headers once they have more work than ours; its tip's height.
+        """Adopts the headers of a source if they have more work than the stored chain.
 
-        Those of other sources are adopted at the same time. Raises FetchError if its chain ends too
-        far below ours.
+        Returns the height of the source's tip. Other threads adopt headers of other
+        sources at the same time. Raises FetchError if the source's chain ends more than
+        MAX_BLOCKS_BEHIND blocks below the stored tip, and ProofFailed if a header is
+        invalid.
         """
         branch: list[bytes] = []
         top = locator[0].height
@@ -169,7 +182,10 @@ class Follower:
         return newest
 
     def _drop_ours(self, branch: list[bytes]) -> int | None:
-        """Drops the first headers that are ours too; the height of the last one, None for none."""
+        """Removes headers that are already stored from the beginning of `branch`.
+
+        Returns the height of the last one that was removed, None if there was none.
+        """
         height = None
         while branch:
             block = self._our_block(parse_header(branch[0]).hash)
@@ -190,7 +206,10 @@ class Follower:
     def _check(
         self, source: BlockSource, below: Block, branch: Sequence[bytes]
     ) -> None:
-        """Raises ProofFailed unless each header may follow the one before, or `below`."""
+        """Raises ProofFailed if a header of the branch is invalid by consensus.
+
+        `below` is the stored block that the branch builds on.
+        """
 
         def header_at(height: int) -> Header:
             row = self._db.row(blocks.AT, height=height)
@@ -202,7 +221,11 @@ class Follower:
         check_headers(self._network, branch, _header_of(below), below.height, header_at)
 
     def _adopt(self, fork: int, branch: Sequence[bytes]) -> None:
-        """Puts the branch above `fork` in one transaction, unless our chain has moved on since."""
+        """Replaces the stored headers above `fork` with the branch, in one transaction.
+
+        Does nothing if another thread has adopted a chain with at least as much work,
+        or has replaced the block at `fork`.
+        """
         with self._db.write():
             meta.lock(self._db)
             row = self._db.row(blocks.AT, height=fork)

@@ -1,4 +1,4 @@
-"""Headers that follow one another, checked as consensus prescribes them. Pure."""
+"""Verifies chains of headers by the consensus rules. Pure."""
 
 from collections.abc import Callable, Iterable
 
@@ -7,7 +7,7 @@ from btcpay.proofs.verify import check_header
 from btcpay.values.errors import ProofFailed
 from btcpay.values.networks import Network
 
-# The header at a height of the followed chain; called once in a fortnight of blocks.
+# Returns the header at a height of the chain. It is called once for each 2016 blocks.
 HeaderAt = Callable[[int], Header]
 
 
@@ -18,14 +18,19 @@ def check_headers(
     height: int,
     header_at: HeaderAt,
 ) -> list[Header]:
-    """The headers in `raws`; the first must follow `last`, at `height`. Raises ProofFailed."""
+    """Parses and verifies consecutive headers.
+
+    `last` is the header before the first one, and `height` its height. Verifies the
+    links and the work, and on a network with difficulty rules also the target.
+    Timestamps are not verified. Raises ProofFailed.
+    """
     headers = []
     for raw in raws:
         height += 1
         header = check_header(raw, network.max_target_bits)
         if header.previous != last.hash:
             raise ProofFailed(f"header {height} does not follow the one before it")
-        # On a test network work is cheap, and any target will do.
+        # On a test network work is cheap, so the target is not checked.
         if network.pow_limit_bits is not None:
             bits = required_bits(height, last, header_at, network.pow_limit_bits)
             if header.bits != bits:

@@ -1,35 +1,42 @@
-"""Decides whether this machine's clock is believed, from what the last runs saw. Pure.
+"""Decides whether the system clock is believed after a jump. Pure.
 
-A check makes and deletes things by the clock that cannot be taken back: what parts make for a new
-period, mails, addresses that are erased. So a clock that has leapt is believed only if something
-else confirms it. A step back makes nothing, and is believed at once.
+Some actions of a check depend on the clock and cannot be undone: records for a new
+period, mails, erasure of addresses. So a clock that has jumped ahead is believed only
+if something else confirms it. A step back triggers no such action, and is believed at
+once.
 
 1. The newest block must not be hours ahead of the clock.
-2. A clock near what the last run saw is believed: a short outage needs no witness.
-3. After a longer outage the blocks since then are the witness, if each costs work. There must be at
-   least half as many as such a time has. A node of one's own with a false clock has none of them.
-4. If blocks prove nothing, or none was known before, the clock must run for an hour in step with
-   one that nobody can set, while enough sources show the same chain.
+2. A clock near the time of the last check is believed. A short outage needs no
+   confirmation.
+3. On a network where blocks cost work, new blocks confirm a longer outage. There must
+   be at least half as many as usual in such a time. A local node with a wrong clock
+   does not have them.
+4. On other networks, or if no earlier block is known, the clock must run for an hour in
+   step with a monotonic clock, and enough sources must show the same chain.
 """
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-# The network accepts blocks that are two hours ahead of its clocks, and ours may be an hour behind.
+# Nodes accept blocks up to two hours ahead of their clocks. Our clock may be an hour behind.
 BLOCK_AHEAD = timedelta(hours=3)
-NEAR = timedelta(days=2)  # an outage as short as a weekend needs no witness
-# Without work no money can be lost either. So a month without a check is accepted, and nobody who
-# plays with the clock in a sandbox has to wait.
+NEAR = timedelta(days=2)  # an outage of a weekend needs no confirmation
+# Coins have no value on a network without work. So an outage of a month is accepted, and developers
+# may set the clock of a sandbox ahead.
 NEAR_UNPROVEN = timedelta(days=35)
 BLOCK_TIME = timedelta(minutes=10)
-# Blocks may take twice as long for weeks: in July 2021 a week had 60 % of what it should.
+# Blocks may take twice as long as usual for weeks. In July 2021 a week had 60 % of the blocks.
 SLOWEST = 2
 CONFIRMED_AFTER = timedelta(hours=1)
-DRIFT = timedelta(minutes=5)  # between two clocks, in the time that confirms a leap
+# Maximum difference of the two clocks from the jump until it is confirmed.
+DRIFT = timedelta(minutes=5)
 
 
 class Moment(NamedTuple):
-    """The time and the newest block, as a run saw them; no block if none is known."""
+    """The clock time and the newest block of a check.
+
+    `tip_at` and `height` are None if no block was known.
+    """
 
     clock_at: datetime
     tip_at: datetime | None = None
@@ -37,23 +44,30 @@ class Moment(NamedTuple):
 
 
 class Leap(NamedTuple):
-    """A leap that an earlier run saw: its clock, and how long ago that was.
+    """A clock jump that an earlier check detected.
 
-    `waited` is by a clock that nobody sets; None if the machine was started since.
+    `clock_at` is the clock time of that check. `waited` is the time since then by a
+    monotonic clock, None if the machine was restarted since.
     """
 
     clock_at: datetime
     waited: timedelta | None
 
     def goes_on(self, clock_at: datetime) -> bool:
-        """True if the clock has run on since then in step with the other."""
+        """True if the clock has run in step with the monotonic clock since the jump.
+
+        `clock_at` is the present clock time.
+        """
         if self.waited is None:
             return False
         passed = clock_at - self.clock_at
         return abs(passed - self.waited) <= DRIFT
 
     def is_confirmed(self, clock_at: datetime) -> bool:
-        """True if it has run in step for long enough."""
+        """True if both clocks have run in step since the jump, for CONFIRMED_AFTER.
+
+        `clock_at` is the present clock time.
+        """
         if self.waited is None or self.waited < CONFIRMED_AFTER:
             return False
         return self.goes_on(clock_at)
@@ -66,10 +80,12 @@ def reason_to_doubt(
     costs_work: bool,
     is_agreed: bool,
 ) -> str:
-    """The reason not to believe the clock of `current`; empty if it is believed.
+    """Returns the reason not to believe the clock time of `current`, or "".
 
-    `believed` is the last moment that was believed. `costs_work`: each block of the network does.
-    `is_agreed`: enough sources show the same chain.
+    `believed`: the last moment that was believed.
+    `leap`: the jump that is already doubted, None if there is none.
+    `costs_work`: True if each block of the network costs work.
+    `is_agreed`: True if enough sources show the same chain.
     """
     if current.tip_at is not None:
         tip_ahead = current.tip_at - current.clock_at

@@ -1,4 +1,4 @@
-"""All sources of a kind; if one fails or is slow, the next is asked."""
+"""A pool of sources with failover: if one fails or is slow, the next is tried."""
 
 import logging
 import threading
@@ -28,37 +28,38 @@ log = logging.getLogger(__name__)
 Source = TypeVar("Source", bound=sources.BlockSource, covariant=True)
 T = TypeVar("T")
 
-PATIENCE = 6  # failures in a row, after which a run asks a source no more
-FIRST_PAUSE_S = 0.25  # doubled at each failure in a row
+PATIENCE = 6  # failures in a row, after which a source is not used in this run
+FIRST_PAUSE_S = 0.25  # first back-off; it doubles at each failure in a row
 
 
 @dataclass(eq=False)
 class PoolEntry(Generic[Source]):
-    """One source of a pool, with its rank there and its failures in this run."""
+    """One source of a pool, with its rank and its failures in this run."""
 
     source: Source
-    rank: int = 0  # the lowest is asked first
+    rank: int = 0  # the lowest is tried first
     failures: int = 0
-    failures_in_a_row: int = 0  # since it last answered
-    not_before_s: float = 0.0  # when it may be asked again
-    required_height: int = 0  # which it must show before it is asked; 0 for none
-    is_quick: bool = True  # neither failed nor slow since it last answered
+    failures_in_a_row: int = 0  # since its last response
+    not_before_s: float = 0.0  # end of the back-off, by time.monotonic()
+    required_height: int = 0  # tip that it must show before other requests; 0 if none
+    is_quick: bool = True  # neither failed nor slow since its last response
 
 
 class Pool(Generic[Source]):
-    """Sources in the order in which they are asked; one that failed or was slow goes to the end.
+    """Sources in order of preference. One that failed or was slow moves to the end.
 
-    Each question is asked in a thread, which calls `on_end` at its end. A late answer is dropped.
-    `pause` waits for some seconds. `clock_skew` has the times in answers. Thread-safe.
+    Each request runs in its own thread. A response that comes too late is dropped.
+    `on_end` is called in that thread at its end. `pause` sleeps for a number of
+    seconds. `clock_skew` collects the times in responses. Thread-safe.
     """
 
-    # After so long without an answer the next source is asked too.
+    # Seconds without a response after which the next source is tried too.
     hedge_s = 2.0
-    # The same if nothing is urgent. Also, if all are asked at once and one has answered without
-    # news, the others have so long, as they may know of a block.
+    # The same for requests that are not urgent. Also the seconds that the other sources have left
+    # if one has responded without a new block, since they may know one.
     late_s = 10.0
     max_concurrent = 1
-    # The time until every explorer knows of a transaction that these sources announce.
+    # Time until all explorers know a transaction that these sources announce.
     lag = timedelta()
 
     def __init__(
@@ -69,7 +70,7 @@ class Pool(Generic[Source]):
     ) -> None:
         self.clock_skew = ClockSkew()
         self.all = open_all(self.clock_skew)
-        # So many sources must show a tip before anything ends.
+        # Number of sources that must show a tip near ours before invoices expire.
         self.needed = min(2, len(self.all))
         self._ranks = count(1)
         self._entries = [PoolEntry(source) for source in self.all]
@@ -81,30 +82,31 @@ class Pool(Generic[Source]):
         return sources.UNLIMITED
 
     def end_within(self, seconds: float) -> None:
-        """Lets no source be asked after so many seconds."""
+        """Lets no source send requests after this number of seconds."""
         end_s = time.monotonic() + seconds
         for source in self.all:
             source.until_s = end_s
 
     def close(self) -> None:
-        """Ends a run: no source is asked any more."""
+        """Ends the run: no source sends requests any more."""
         self.end_within(0)
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        """Keeps what the next run needs to know. Most kinds of sources have nothing to keep."""
+        """Stores what the next run needs. By default there is nothing to store."""
 
     @property
     def concurrency(self) -> int:
-        """The number of questions that may be asked `round_robin` at a time."""
+        """The number of `round_robin` requests that may run at the same time."""
         quick = sum(entry.is_quick for entry in self._entries)
         return max(1, min(self.max_concurrent, quick))
 
     def ask(self, question: Callable[[Source], T], round_robin: bool = False) -> T:
-        """The answer of the first source that has one.
+        """Calls `question` with a source, and returns the first result.
 
-        After a FetchError, a ProofFailed or some seconds the next source is asked. `round_robin`
-        begins with another quick source each time, and is patient. Raises ExplorerError, or
-        OutOfQuota if only calls or time are missing.
+        The next source is tried after a FetchError or a ProofFailed, or in parallel
+        after `hedge_s` seconds. `round_robin` starts with another quick source at each
+        call, and tries the next one after `late_s` seconds. Raises OutOfQuota if the
+        only errors were BudgetSpent (calls or time used up), else ExplorerError.
         """
         every_s = self.hedge_s
         if round_robin:
@@ -119,11 +121,12 @@ class Pool(Generic[Source]):
         every_s: float = 0.0,
         round_robin: bool = False,
     ) -> tuple[dict[Source, T], dict[Source, Exception]]:
-        """The answers by source, and the errors of the others; raises as `ask`.
+        """Calls `question` with each source, and returns the results and the errors.
 
-        All are asked at once, or one every `every_s`, and sooner if one has failed. After an answer
-        the others have `patience_s()`. A source is asked again after a failure that may pass: a
-        kept connection may just have been closed.
+        All requests start at once, or one each `every_s`; after a failure the next
+        starts at once. After a result the other sources have `patience_s()` seconds
+        left. A source is retried once after a temporary failure, e.g. if a kept
+        connection was closed. Raises as `ask` if there is no result.
         """
         asked: Question[PoolEntry[Source], T] = Question(
             partial(self._ask, question),
@@ -145,10 +148,12 @@ class Pool(Generic[Source]):
         return answers, errors
 
     def expect(self, height: int, heights: Mapping[sources.BlockSource, int]) -> None:
-        """From now on asks only sources that are at most two blocks behind, the highest first.
+        """Requires a tip near `height` from a source before it gets other requests.
 
-        `heights` has the tips shown in this run. A source that is behind lacks new payments, and
-        shows some as waiting that are in blocks.
+        `heights` has the tips that sources have shown in this run. Sources below
+        `height` move to the end of the order. One that is more than MAX_BLOCKS_BEHIND
+        below gets requests only after it has shown a newer tip. A source that is behind
+        lacks new payments, and shows some as unconfirmed that are confirmed.
         """
         for entry in self._in_order():
             shown_height = heights.get(entry.source, -1)
@@ -160,9 +165,9 @@ class Pool(Generic[Source]):
                 entry.rank = next(self._ranks)
 
     def _in_order(self, round_robin: bool = False) -> list[PoolEntry[Source]]:
-        """The entries in the order in which they are asked.
+        """Returns the entries in the order in which they are tried.
 
-        `round_robin` puts another quick one first each time.
+        `round_robin` puts another quick one first at each call.
         """
         entries = sorted(self._entries, key=lambda entry: entry.rank)
         quick = [entry for entry in entries if entry.is_quick]
@@ -177,7 +182,11 @@ class Pool(Generic[Source]):
         entry.rank = next(self._ranks)
 
     def _ask(self, question: Callable[[Source], T], entry: PoolEntry[Source]) -> T:
-        """Asks a source after its pause. Raises FetchError if it is behind or failed too often."""
+        """Calls `question` with a source, after its back-off.
+
+        Raises SourceExcluded if the source failed too often, and FetchError if it is
+        behind.
+        """
         try:
             if entry.failures_in_a_row >= PATIENCE:
                 raise sources.SourceExcluded(f"failed {PATIENCE} times in a row")
@@ -198,7 +207,10 @@ class Pool(Generic[Source]):
         entry.is_quick = True
 
     def _note_failure(self, entry: PoolEntry[Source], error: Exception) -> bool:
-        """Notes a failure; True if the question is worth asking again a little later."""
+        """Records a failure of a source, and starts its back-off if it is temporary.
+
+        Returns True if the failure is temporary, so that a retry makes sense.
+        """
         status = 0
         if isinstance(error, BadStatus):
             status = error.status
@@ -206,7 +218,7 @@ class Pool(Generic[Source]):
             self._move_to_end(entry)
         if isinstance(error, sources.SourceExcluded | sources.BudgetSpent):
             return False
-        # The host alone: a URL may carry credentials.
+        # Logs only the host, since a URL may contain credentials.
         log.warning("source %s %s", entry.source.host, error)
         may_pass = isinstance(error, Unreachable) or status >= 500
         with self._lock:
@@ -214,7 +226,7 @@ class Pool(Generic[Source]):
             if not may_pass:
                 return False
             now_s = time.monotonic()
-            # Counted once for all calls that were under way when the pause began.
+            # Failures of parallel requests during a back-off count once.
             if entry.not_before_s <= now_s:
                 entry.not_before_s = now_s + FIRST_PAUSE_S * 2**entry.failures_in_a_row
                 entry.failures_in_a_row += 1
@@ -232,7 +244,10 @@ def _no_answer(errors: Mapping[Source, Exception]) -> ExplorerError:
 def open_sources(
     settings: Settings, db: Database, now: Callable[[], datetime]
 ) -> Pool[sources.BlockSource] | None:
-    """The first pool that a part opens for a run; None if the explorers show the blocks."""
+    """Opens the pool of a part (an optional plug-in), the first that offers one.
+
+    Returns None if no part does; then blocks come from the explorers.
+    """
     for part in hooks.of(hooks.Sources):
         pool = part.open_pool(settings, db, now)
         if pool is not None:

@@ -1,4 +1,4 @@
-"""How much of the chain is known and read, and whether any money depends on it."""
+"""Reports how much of the chain is known and read, and whether blocks are needed."""
 
 import math
 from dataclasses import dataclass
@@ -11,13 +11,16 @@ from storage.database import Database
 from storage.queries import blocks
 from storage.queries.invoices import LATELY
 
-# A third of the hour's calls is kept for headers and the mempool while many blocks are to be read.
+# While many blocks are unread, a third of the hour's calls is reserved for headers and mempool.
 KEPT_PART = 3
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The best block that we know; `behind` blocks up to it are still to be read."""
+    """The newest known block, and the number of blocks that are still unread.
+
+    `behind` is 0 if no block needs to be read.
+    """
 
     height: int
     mined_at: datetime
@@ -25,7 +28,7 @@ class Progress:
 
 
 class KnownBlocks(Protocol):
-    """The columns of `blocks.KNOWN`, in whatever row they were read."""
+    """The columns of the query `blocks.KNOWN`, in a row of any query."""
 
     @property
     def height(self) -> int | None: ...
@@ -38,7 +41,11 @@ class KnownBlocks(Protocol):
 
 
 def progress_of(db: Database, now: datetime) -> Progress | None:
-    """None until a first header is kept: when a merchant is added, or at the next check."""
+    """Returns the progress.
+
+    Returns None if no first header is stored yet. That happens when a merchant is
+    added, or at the next check.
+    """
     row = db.row(blocks.PROGRESS, finished_after=to_ms(now - LATELY))
     if row is None:
         return None
@@ -46,7 +53,10 @@ def progress_of(db: Database, now: datetime) -> Progress | None:
 
 
 def progress_from_row(db: Database, row: KnownBlocks) -> Progress | None:
-    """None until a first header is kept."""
+    """Returns the progress from a row of a query.
+
+    Returns None if no first header is stored yet.
+    """
     if row.height is None or row.mined_ms is None:
         return None
     behind = row.behind
@@ -56,13 +66,20 @@ def progress_from_row(db: Database, row: KnownBlocks) -> Progress | None:
 
 
 def hours_to_read(behind: int, per_hour: int) -> int:
-    """The hours, rounded up, to read so many blocks with `per_hour` calls: one for each block."""
+    """Returns the hours to read `behind` blocks, rounded up.
+
+    `per_hour` is the quota of calls. Each block costs one call, and a third of the
+    quota is reserved for other calls.
+    """
     calls_for_blocks = per_hour - per_hour / KEPT_PART
     return math.ceil(behind / calls_for_blocks)
 
 
 def is_at_stake(db: Database, now: datetime) -> bool:
-    """True if any money may come, go, or go back; if not, no block is read."""
+    """True if an invoice may be paid, a merchant has a balance, or a part needs blocks.
+
+    A part is an optional plug-in. If the result is false, no blocks are read.
+    """
     row = db.only(blocks.AT_STAKE, finished_after=to_ms(now - LATELY))
     return bool(row[0]) or _is_needed_by_parts(db)
 
@@ -72,7 +89,11 @@ def _is_needed_by_parts(db: Database) -> bool:
 
 
 def first_needed_ms(db: Database) -> int | None:
-    """The time of the first invoice, or from which a part needs blocks; None before both."""
+    """Returns the time from which blocks are needed, in Unix milliseconds.
+
+    It is the time of the first invoice, or an earlier time that a part (an optional
+    plug-in) needs. None if neither exists.
+    """
     times_ms = [db.only(blocks.FIRST_INVOICE)[0]]
     times_ms += [part.first_needed_ms(db) for part in hooks.of(hooks.Blocks)]
     known_ms = [time_ms for time_ms in times_ms if time_ms is not None]

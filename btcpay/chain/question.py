@@ -1,4 +1,4 @@
-"""One question that several sources are asked, each in a thread of its own."""
+"""Sends one request to several sources in parallel threads."""
 
 import time
 from collections import deque
@@ -13,15 +13,20 @@ from btcpay.http.deadline import run_in_thread
 S = TypeVar("S")
 T = TypeVar("T")
 
-LONGEST_S = 3600.0  # every question ends before
+LONGEST_S = 3600.0  # time-out of a request to several sources
 
 
 class Question(Generic[S, T]):
-    """Asks sources until each has answered or failed; an answer shortens the time for the others.
+    """A request to several sources. `answers` and `errors` have the results by source.
 
-    `ask` asks one source. `every_s`: the pause before the next source is asked, unless one has
-    failed; 0 asks all at once. `patience_s()` is called after each answer: the others have so long.
-    `on_failure` decides whether a source is asked once more.
+    `ask`: sends the request to one source.
+    `every_s`: the delay in seconds before the next source is tried; 0 starts all at
+    once. After a failure there is no delay.
+    `patience_s`: called after each response; returns the seconds that the other sources
+    have left.
+    `on_answer`: called after a response.
+    `on_failure`: called after a failure; returns True if the source may be retried
+    once.
     """
 
     def __init__(
@@ -46,7 +51,7 @@ class Question(Generic[S, T]):
 
     @property
     def unfinished(self) -> list[S]:
-        """The sources that have neither answered nor failed yet."""
+        """The sources whose request is still running."""
         return list(self._running.values())
 
     def run(self, sources: Iterable[S]) -> None:

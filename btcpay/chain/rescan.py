@@ -1,6 +1,6 @@
-"""Payments in blocks that are newer than a copy of the database.
+"""Finds payments in blocks that are newer than a restored copy of the database.
 
-Shops that can ask no address index need this after a restore.
+It is needed after a restore by shops whose sources cannot look up addresses.
 """
 
 import logging
@@ -28,11 +28,12 @@ Clock = Callable[[], datetime]
 def scripts_paid_since(
     db: Database, settings: Settings, now: Clock, scripts: Set[bytes], is_copy: bool
 ) -> set[bytes]:
-    """The scripts among these that are paid by blocks newer than the database's newest.
+    """Returns which of `scripts` are paid in blocks newer than the restored database.
 
-    If the database is no copy, by those newer than its last invoice: a check may have read blocks
-    since the database was put back. Sources whose time for a run is used up are asked anew. Raises
-    ExplorerError.
+    `is_copy` is true for a copy that has not been used since the backup. Then it reads
+    the blocks after the newest one in the database. Otherwise it reads the blocks since
+    the last invoice, as a check may have added blocks since the restore. If the time
+    limit of a run is reached, it continues in another run. Raises ExplorerError.
     """
     with _open_pool(db, settings, now) as sources:
         headers = _newer_headers(db, settings, now, sources, is_copy)
@@ -54,9 +55,10 @@ def _paid_in_blocks(
     hashes: Sequence[str],
     scripts: Set[bytes],
 ) -> list[Set[bytes]]:
-    """The paid scripts in each block, as far as one run of the sources reads: at least one block.
+    """Returns the paid scripts of each block, for as many blocks as one run can read.
 
-    Raises ExplorerError if not even the first block can be read.
+    The result has at least one block. Raises ExplorerError if the first block cannot be
+    read.
     """
     paid_by_block: list[Set[bytes]] = []
     with (
@@ -100,7 +102,10 @@ def _newer_headers(
     sources: Pool[BlockSource],
     is_copy: bool,
 ) -> list[Header]:
-    """The headers of the blocks to read, from the chain that shows the most work."""
+    """Returns the headers of the blocks to read, from the chain with the most work.
+
+    Raises ExplorerError.
+    """
     network = settings.network
     created_ms = min(row.created_ms for row in db.rows(merchants.ALL))
     keep_first_header(db, network, sources, now, created_ms)
@@ -122,7 +127,12 @@ def _newer_headers(
 
 
 def _last_certain_block(db: Database, created_ms: int, is_copy: bool) -> Block:
-    """Some blocks below the last one that needs not be read; not below the first that we keep."""
+    """Returns the stored block after which blocks must be read.
+
+    It is BELOW blocks under the last one that needs no reading, to be safe from
+    reorganisations. If that is below the first stored block, returns the first stored
+    block.
+    """
     if is_copy:
         last = db.row(blocks.TOP)
     else:

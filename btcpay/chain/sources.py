@@ -1,7 +1,8 @@
-"""The protocols that every source of the chain implements.
+"""The protocols of the sources of chain data.
 
-A `BlockSource` shows headers and whole blocks. An `Explorer` (explorers/esplora.py) also shows what
-waits for an address. A `Listener` hears announced transactions.
+A `BlockSource` provides headers and blocks. An `Explorer` (explorers/esplora.py) also
+provides unconfirmed transactions of an address. A `Listener` receives transactions that
+peers announce.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,33 +18,38 @@ from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import FetchError, ProofFailed
 from btcpay.values.networks import Known
 
-# Errors after which the next source is asked.
+# Errors after which the next source is tried.
 FAILURES = (FetchError, ProofFailed)
-# So many inputs of a waiting transaction are kept: enough to notice a replacement.
+# Maximum number of inputs that are stored of an unconfirmed transaction, to detect a replacement.
 MAX_INPUTS = 100
-# Blocks come in bunches, but a source that is three behind is stuck.
+# Several blocks may come within a minute. But a source that is three blocks behind is stuck.
 MAX_BLOCKS_BEHIND = 2
 
 
 class SourceExcluded(FetchError):
-    """The source refused, or failed too often, and is not asked any more in this run."""
+    """The source refused requests or failed too often.
+
+    It is not used any more in this run.
+    """
 
 
 class BudgetSpent(FetchError):
-    """The source's calls for the hour are spent, or its time in this run."""
+    """The source has used up its calls of this hour, or its time in this run."""
 
 
 class WrongNetwork(FetchError):
-    """The source shows the chain of another network."""
+    """The source follows the chain of another network."""
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """The calls that a run may spend.
+    """The calls to explorers that a run may make.
 
-    `per_hour` is the quota of one explorer, since a second one is a reserve. `left` is the most
-    calls that any of them has left. `minutely` calls may be spent in each minute until the calls of
-    the past hour are free again.
+    `per_hour`: the quota of one explorer. Further explorers do not add to it, since
+    they serve for failover.
+    `left`: the maximum, over all explorers, of the calls that are left.
+    `minutely`: the calls that may be made in each minute, until the calls of the past
+    hour count no more.
     """
 
     per_hour: int
@@ -55,10 +61,12 @@ UNLIMITED = Allowance(10**9, 10**9, 10**9)
 
 
 class BlockSource(Protocol):
-    """Shows a chain; its callers believe none of it. Raises FetchError if it does not answer.
+    """A source of headers and blocks. Its data must be verified by the caller.
 
-    `host` is the part of its address that may be shown. `calls` counts questions, and `bytes_read`
-    the bytes of the answers. It asks nothing after `until_s` of `time.monotonic()`.
+    `host` is the part of its URL that may be logged. `calls` counts requests, and
+    `bytes_read` the bytes of response bodies. It sends no request after `until_s`, a
+    time of `time.monotonic()`. The methods raise FetchError if the source does not
+    respond.
     """
 
     host: str
@@ -67,37 +75,44 @@ class BlockSource(Protocol):
     until_s: float
 
     def tip_height(self) -> int:
-        """The height of its best block, as it claims."""
+        """Returns the height of its tip, as it claims."""
 
     def headers_after(self, locator: Sequence[Known]) -> Iterator[list[bytes]]:
-        """Headers of its best chain in ascending order, some at a time, up to its tip.
+        """Yields lists of headers of its best chain, in ascending order up to its tip.
 
-        The first follows a block of the locator, which has blocks of ours: the newest first, with
-        gaps, down to the first that we keep. Some headers may be ours too. There are none if our
-        newest block is its tip.
+        `locator` has blocks that we have stored, from the newest to the first, with
+        gaps. The first header builds on one of them. Some headers may be stored
+        already. Yields nothing if our newest block is its tip.
         """
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
-        """The last header that is not younger than `at`: its height, and headers that end with it.
+        """Returns the last header that is not younger than `at`.
 
-        They ascend, with up to `below` headers before it. If all of the chain's headers are
-        younger, it is the first one.
+        The result is its height, and a list of up to `below` + 1 headers in ascending
+        order, which ends with it. If all headers are younger, it is the first of the
+        chain.
         """
 
     def header_at(self, height: int) -> bytes:
-        """The header of its best chain at this height."""
+        """Returns the header (80 bytes) of its best chain at this height."""
 
     def raw_block(self, hash: str) -> bytes:
-        """The whole block of this hash; 4,000,000 bytes at most."""
+        """Returns the serialized block with this hash, at most 4,000,000 bytes."""
 
 
 def fetch_proven_block(source: BlockSource, hash: str) -> ProvenBlock:
-    """The whole block, proven by its header. Raises FetchError, ProofFailed."""
+    """Fetches a block, and verifies that it has this hash and is complete.
+
+    Raises FetchError, or ProofFailed if the block does not match.
+    """
     return prove_block(source.raw_block(hash), hash)
 
 
 class Mempool(NamedTuple):
-    """Waiting outputs, as `host` showed them; more may wait unless `is_whole`."""
+    """Unconfirmed outputs to an address, as the explorer `host` reported them.
+
+    If `is_whole` is false, there may be more.
+    """
 
     outputs: list[SeenOutput]
     is_whole: bool
@@ -105,35 +120,40 @@ class Mempool(NamedTuple):
 
 
 class Explorer(BlockSource, Protocol):
-    """A source that also knows addresses. Its answers about them are sightings, never proofs.
+    """A source that can also look up addresses. These results are not proven.
 
-    Its calls are counted by its `name`. `exclusion_reason`: the reason not to ask it, or "".
+    `name` identifies its counter of calls. `exclusion_reason` says why it must not be
+    used, "" if it may.
     """
 
     name: str
     exclusion_reason: str
 
     def block_hash(self, height: int) -> str:
-        """The hash of its block at this height, as it claims."""
+        """Returns the hash of the block at this height, as it claims."""
 
     def require_chain(self, known_height: int) -> tuple[int, bytes]:
-        """The height and header of its tip. Raises FetchError if it is below `known_height`.
+        """Returns the height and the header (80 bytes) of its tip.
 
-        Raises WrongNetwork unless it follows our network's chain.
+        Raises FetchError if the tip is below `known_height`, and WrongNetwork if it
+        follows the chain of another network.
         """
 
     def mempool(self, address: str, script: bytes) -> Mempool:
-        """The waiting outputs that pay `script`, the scriptPubKey of `address`."""
+        """Returns the unconfirmed outputs that pay `script`.
+
+        `script` is the scriptPubKey of `address`.
+        """
 
     def is_used(self, address: str) -> bool:
-        """True if the chain or the mempool knows the address."""
+        """True if the address has any transaction, confirmed or not."""
 
 
 @dataclass(frozen=True)
 class AnnouncedTx:
-    """A waiting transaction that enough peers announced.
+    """An unconfirmed transaction that enough peers have announced.
 
-    `host` is the last of these, `at` the time when it announced it.
+    `host` is the last of these peers, and `at` the time of its announcement.
     """
 
     raw: bytes
@@ -142,26 +162,28 @@ class AnnouncedTx:
 
     @cached_property
     def contents(self) -> BlockContents:
-        """The transaction, scanned as the only one of a block. Raises DecodeError."""
+        """The transaction, parsed as the only one of a block. Raises DecodeError."""
         empty_header = bytes(HEADER_BYTES)
         one_transaction = b"\x01"
         return scan_block(empty_header + one_transaction + self.raw)
 
 
 class Listener(Protocol):
-    """Hears the transactions that sources announce."""
+    """A collector of the unconfirmed transactions that sources announce."""
 
     def listen(self, is_wanted: bool) -> None:
-        """Starts and goes on listening; it is called again and again.
+        """Starts to listen, or continues. It must be called repeatedly.
 
-        `is_wanted`: transactions will be taken, also those that were announced before.
+        If `is_wanted` is true, transactions will be taken, including ones that were
+        announced before.
         """
 
     def take(self) -> Sequence[AnnouncedTx]:
-        """The announced transactions that were not taken yet, each once."""
+        """Returns the announced transactions that were not returned before."""
 
     def replaces(self, new: bytes, old: bytes) -> bool:
-        """True if more sources announce `new` than `old`, which spends the same coin.
+        """True if more sources announce the transaction `new` than `old`.
 
-        If not, `new` can be taken once more after another source announces it.
+        Both spend the same output. If false, `take` returns `new` once more after
+        another source has announced it.
         """

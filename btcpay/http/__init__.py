@@ -1,1 +1,1 @@
-"""Outgoing HTTP: the one client."""
+"""The HTTP client for all outgoing requests."""

@@ -1,4 +1,4 @@
-"""The body of an answer, read within bounds: not compressed, not a page, without long values."""
+"""Reads response bodies with limits on their size, encoding and content."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -8,16 +8,21 @@ import requests
 from btcpay.values.errors import BadStatus, Compressed, FetchError, WebPage
 
 _PIECE_BYTES = 65536
-_LONGEST_RUN = 128  # characters of one JSON value; those that we use are shorter
+_LONGEST_RUN = 128  # longer JSON values are truncated; those that we use are shorter
 _PLAIN = rb'[^"\\,:\[\]{}]'
-# It matches only at the start of a run, so that no byte is looked at twice.
+# Matches only at the start of a run of plain characters, so that the time is linear.
 _LONG_RUN = re.compile(rb"(?<!%b)(%b{%d})%b+" % (_PLAIN, _PLAIN, _LONGEST_RUN, _PLAIN))
 
 
 def read_pieces(
     answer: requests.Response, max_bytes: int, on_piece: Callable[[int], None]
 ) -> Iterator[bytes]:
-    """The body, piece by piece. Raises BadStatus, and FetchError if it is long or compressed."""
+    """Yields the pieces of a response body.
+
+    `on_piece` is called with the size of each piece. Raises BadStatus for a status
+    other than 200, Compressed for an encoded body, and FetchError if the body exceeds
+    `max_bytes`.
+    """
     if answer.status_code != 200:
         raise BadStatus(answer.status_code, answer.headers.get("Retry-After", ""))
     if answer.headers.get("Content-Encoding", "identity") != "identity":
@@ -32,9 +37,10 @@ def read_pieces(
 
 
 def refuse_page(answer: requests.Response, body: bytes | bytearray) -> None:
-    """Raises WebPage for HTML.
+    """Raises WebPage if the response is an HTML page.
 
-    Some servers send JSON with the content type of HTML; it does not begin with a tag.
+    The body must begin with a tag, since some servers send JSON with the content type
+    of HTML.
     """
     is_html = "html" in answer.headers.get("Content-Type", "").lower()
     if is_html and body.lstrip().startswith(b"<"):
@@ -42,7 +48,12 @@ def refuse_page(answer: requests.Response, body: bytes | bytearray) -> None:
 
 
 def append_piece(body: bytearray, piece: bytes, max_kept: int | None) -> None:
-    """Appends a piece. With `max_kept` it cuts long values, which may begin in earlier pieces."""
+    """Appends a piece to the body.
+
+    If `max_kept` is not None, JSON values longer than 128 characters are truncated,
+    also if they began in an earlier piece. Raises FetchError if the body is then longer
+    than `max_kept`.
+    """
     if max_kept is None:
         body += piece
         return

@@ -1,4 +1,7 @@
-"""The error of our clock, measured by the Date of answers that we fetch anyway."""
+"""Measures the error of the system clock by the Date headers of responses.
+
+No requests are sent for this purpose.
+"""
 
 import re
 import threading
@@ -9,17 +12,18 @@ from email.utils import parsedate_to_datetime
 
 from btcpay.values.times import from_unix_s
 
-# More than a Date's rounding, the time on the way and a minute in a cache together. A clock that
-# is further ahead would let invoices expire too early.
+# Tolerance of our clock. It covers the rounding of Date, the network delay and a minute in a cache.
+# If the clock is further ahead, invoices would expire too early.
 CLOCK_OFF = timedelta(minutes=2)
 MAX_UNIX_S = (1 << 32) - 1
 
 
 def time_sent(headers: Mapping[str, str]) -> datetime | None:
-    """The time when an answer was sent: its Date plus its Age in caches (RFC 9110, RFC 9111).
+    """Returns the time when a response was sent: Date plus Age (RFC 9110, RFC 9111).
 
-    None without a Date. None for an Age above CLOCK_OFF too: some caches put the present time into
-    Date, and the sum would be in the future.
+    Returns None if there is no valid Date, or if Age is invalid or above CLOCK_OFF.
+    Some caches replace Date by the present time, and then the sum would be in the
+    future.
     """
     age_text = headers.get("Age", "0")
     if not re.fullmatch("[0-9]{1,9}", age_text):
@@ -37,10 +41,11 @@ def time_sent(headers: Mapping[str, str]) -> datetime | None:
 
 
 def agreed_time_ahead(times_ahead: Sequence[timedelta], asked: int) -> timedelta:
-    """The time by which our clock is ahead, if more than half of the `asked` servers agree.
+    """Returns how far our clock is ahead, if more than half of the servers agree.
 
-    `times_ahead`: our time minus theirs, for each server that sent its time. The answer is zero up
-    to CLOCK_OFF, and if too few sent their time. So a minority can neither claim nor hide that our
+    `times_ahead` has our time minus the server's for each server that sent one. `asked`
+    is the number of all servers. Returns zero if too few sent a time, or if the result
+    is at most CLOCK_OFF. So a minority of servers can neither fake nor hide that our
     clock is ahead.
     """
     needed = asked // 2 + 1
@@ -51,23 +56,24 @@ def agreed_time_ahead(times_ahead: Sequence[timedelta], asked: int) -> timedelta
 
 
 def _above_clock_off(time_ahead: timedelta) -> timedelta:
-    """This time; zero up to CLOCK_OFF."""
+    """Returns `time_ahead`, or zero if it is at most CLOCK_OFF."""
     if time_ahead > CLOCK_OFF:
         return time_ahead
     return timedelta()
 
 
 class ClockSkew:
-    """Compares our clock with the latest time that servers sent in one run. Thread-safe.
+    """The difference between our clock and the latest time that servers sent in a run.
 
-    It takes the latest time because cached answers are old. `time.monotonic()` carries that time
-    on, so that a step of our clock during a run is noticed. An explorer with a late Date can hide
-    that our clock is ahead; one with an early Date can only delay the end of invoices.
+    It uses the latest time since cached responses are old. It adds the time that has
+    passed by `time.monotonic()`, and so detects a step of our clock during the run. A
+    server with a late Date can hide that our clock is ahead. A server with an early
+    Date can only delay the expiry of invoices. Thread-safe.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # The servers' time when the monotonic clock was 0.
+        # The servers' time at the moment when the monotonic clock was 0.
         self._monotonic_zero_at: datetime | None = None
 
     def on_headers(self, headers: Mapping[str, str]) -> None:
@@ -76,7 +82,10 @@ class ClockSkew:
             self.on_time(int(sent_at.timestamp()))
 
     def on_time(self, unix_s: int) -> None:
-        """Notes a server's present time; ignores one beyond 32 bits."""
+        """Records the present time of a server, in Unix seconds.
+
+        Ignores times that do not fit in 32 bits.
+        """
         if not 0 <= unix_s <= MAX_UNIX_S:
             return
         zero_at = from_unix_s(unix_s) - timedelta(seconds=time.monotonic())
@@ -85,15 +94,19 @@ class ClockSkew:
             self._monotonic_zero_at = max(zero_at, latest)
 
     def time_ahead(self, now: datetime, monotonic_s: float) -> timedelta:
-        """The time by which our clock was ahead at `now`.
+        """Returns how far our clock was ahead at `now`.
 
-        `monotonic_s` is `time.monotonic()` at that moment. Zero up to CLOCK_OFF, and if no server
-        has sent its time.
+        `monotonic_s` is `time.monotonic()` at the same moment. Returns zero if no
+        server has sent its time, or if the result is at most CLOCK_OFF.
         """
         return _above_clock_off(self.offset(now, monotonic_s) or timedelta())
 
     def offset(self, now: datetime, monotonic_s: float) -> timedelta | None:
-        """Our clock minus the servers' time, however small; None if none has sent its time."""
+        """Returns our clock minus the servers' time, which may be negative.
+
+        The arguments are those of `time_ahead`. Returns None if no server has sent its
+        time.
+        """
         if self._monotonic_zero_at:
             return now - self._monotonic_zero_at - timedelta(seconds=monotonic_s)
         return None

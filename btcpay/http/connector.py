@@ -1,4 +1,4 @@
-"""TCP connections to whichever address of a host answers first (RFC 8305, "Happy Eyeballs")."""
+"""Opens TCP connections to hosts with several addresses (RFC 8305, "Happy Eyeballs")."""
 
 import errno
 import os
@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from itertools import chain, zip_longest
 from typing import Any, cast
 
-# RFC 8305, section 5: if an address has not answered by then, the next is tried beside it.
+# RFC 8305, section 5: if an address has not accepted by then, the next is tried in parallel.
 NEXT_AFTER_S = 0.25
-# The family, type and protocol of a socket, a name that is empty here, and the address: as
-# `socket.getaddrinfo` gives them.
+# An entry of `socket.getaddrinfo`: family, type, protocol, canonical name (empty here), and socket
+# address.
 Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
 Options = Sequence[tuple[int, int, int | bytes]]
 
@@ -21,10 +21,11 @@ Options = Sequence[tuple[int, int, int | bytes]]
 def connect(
     host: str, port: int, timeout_s: float, options: Options = ()
 ) -> socket.socket:
-    """A connection to the host within `timeout_s`, to which the look-up of its name does not count.
+    """Connects to a host within `timeout_s`, not counting the DNS look-up.
 
-    A network that swallows packets of IPv6 costs NEXT_AFTER_S. Raises the OSError of the first
-    address if none accepts, that of the look-up if it fails, and TimeoutError.
+    If a network drops IPv6 packets, the connection takes NEXT_AFTER_S longer. Raises
+    the OSError of the look-up, or of the first address that failed if all failed, or
+    TimeoutError.
     """
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     ordered = interleave_families(cast(list[Address], addresses))
@@ -34,12 +35,18 @@ def connect(
 def connect_first(
     addresses: Sequence[Address], timeout_s: float, options: Options = ()
 ) -> socket.socket:
-    """A connection to the first of these addresses that accepts; raises as `connect`."""
+    """Connects to the addresses in turn, and returns the first that succeeds.
+
+    Raises as `connect`.
+    """
     return _Race(addresses, timeout_s, options).run()
 
 
 def interleave_families(addresses: Sequence[Address]) -> list[Address]:
-    """IPv6 and IPv4 addresses by turns, beginning with the resolver's first one."""
+    """Returns the addresses with IPv6 and IPv4 alternating.
+
+    It starts with the family of the first address.
+    """
     if not addresses:
         return []
     first_family = addresses[0][0]
@@ -51,7 +58,7 @@ def interleave_families(addresses: Sequence[Address]) -> list[Address]:
 
 
 class _Race:
-    """Connects to addresses one after another, until one has accepted; closes the others."""
+    """A race of connection attempts. The first success wins; the others are closed."""
 
     def __init__(
         self, addresses: Sequence[Address], timeout_s: float, options: Options
@@ -114,7 +121,11 @@ class _Race:
         self._next_s = 0.0
 
     def _wait(self) -> socket.socket | None:
-        """The connection that was accepted; None if it is time for the next address."""
+        """Waits, and returns a connection that succeeded.
+
+        Returns None if the next address must be tried, if a connection failed, or at
+        the time-out.
+        """
         end_s = self._until_s
         if self._addresses:
             end_s = min(self._next_s, self._until_s)

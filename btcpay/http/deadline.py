@@ -1,12 +1,15 @@
-"""A deadline for a whole call, from the look-up of its name to its last byte; a bounded head.
+"""A time limit for a complete HTTP request, and a size limit for response headers.
 
-Both need the two classes below. They are set by attributes that urllib3 and http.client document
-(`ConnectionCls`, `response_class`). Measured without them:
+The time limit includes the DNS look-up and the last byte of the body. The two classes
+below replace the response class of http.client and the connection class of urllib3, by
+attributes that their documentation names (`response_class`, `ConnectionCls`). Without
+them:
 
-- Python bounds a head by 100 lines of 64 kB. Sixteen such heads at once took 700 MB to 1 GB of
-  memory and up to 16 s of processor time, four took 170 MB. With these classes sixteen take 3 MB.
-- A time-out begins again with each byte. A server that sends one every ten seconds could hold a
-  thread and a socket of every call for years.
+- Python limits response headers to 100 lines of 64 kB. Sixteen such responses in
+  parallel took 700 MB to 1 GB of memory and up to 16 s of CPU time; four took 170 MB.
+  With these classes sixteen take 3 MB.
+- A time-out starts again with each byte. A server that sends one byte every ten seconds
+  could block a thread and a socket for years.
 """
 
 import http.client
@@ -33,13 +36,14 @@ from btcpay.values.errors import TimedOut
 
 T = TypeVar("T")
 
-MAX_HEAD_BYTES = 65536  # honest servers send a few kB
+MAX_HEAD_BYTES = 65536  # usual response headers have a few kB
 
 
 class _Stream(io.RawIOBase):
-    """The bytes of an answer, all of them within the time-out that its socket has at first.
+    """The bytes of a response, read within one time limit.
 
-    `bytes_left` may still come; after them it raises HTTPException.
+    The limit is the time-out that the socket has at creation. Reads raise TimeoutError
+    after it, and HTTPException after `bytes_left` bytes.
     """
 
     bytes_left = MAX_HEAD_BYTES
@@ -69,9 +73,12 @@ class _Stream(io.RawIOBase):
 
 
 class _Response(http.client.HTTPResponse):
-    """An answer whose head is bounded in bytes, and which is bounded in time."""
+    """A response with limits on the size of its headers and on its total time.
 
-    fp: Any  # None once the answer is closed
+    The size of its body is not limited here.
+    """
+
+    fp: Any  # None after the response is closed
 
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
@@ -83,7 +90,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class Adapter(HTTPAdapter):
-    """Lets `requests` read such answers, whatever kind of connection it chooses."""
+    """An adapter that makes `requests` use `_Response` for all connections."""
 
     def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
         pool: Any = super().get_connection_with_tls_context(*args, **kwargs)
@@ -91,7 +98,7 @@ class Adapter(HTTPAdapter):
         if kind.response_class is _Response:
             return pool
         attributes: dict[str, Any] = {"response_class": _Response}
-        # PySocks has a way of its own to connect to a proxy, which stays.
+        # PySocks replaces `_new_conn` to connect to a proxy. That replacement is kept.
         if kind._new_conn is HTTPConnection._new_conn:
             attributes["_new_conn"] = _new_connection
         pool.ConnectionCls = type("Bounded", (kind,), attributes)
@@ -99,7 +106,11 @@ class Adapter(HTTPAdapter):
 
 
 def _new_connection(connection: Any) -> socket.socket:
-    """Replaces urllib3's function, which spends the whole time on a host's first address."""
+    """Connects by `connector.connect`. Replaces urllib3's `_new_conn`.
+
+    urllib3 would spend the complete time-out on the first address of a host. Raises
+    urllib3's errors.
+    """
     host = connection._dns_host
     timeout_s = connection.timeout
     try:
@@ -115,10 +126,10 @@ def _new_connection(connection: Any) -> socket.socket:
 
 
 def run_within(timeout_s: float, read: Callable[[], T]) -> T:
-    """The result of `read`. Raises TimedOut if it takes longer.
+    """Runs `read` in a new thread, and returns its result.
 
-    It runs in a thread of its own. After a time-out the thread is left to itself, since nothing can
-    interrupt a look-up.
+    Raises TimedOut if it takes longer than `timeout_s`. The thread then continues,
+    since a DNS look-up cannot be interrupted.
     """
     future = run_in_thread(read)
     try:
@@ -126,12 +137,16 @@ def run_within(timeout_s: float, read: Callable[[], T]) -> T:
     except TimeoutError:
         raise TimedOut(f"took longer than {timeout_s:.3g} s") from None
     finally:
-        # Else it and the error's frames would hold each other, and a whole body.
+        # Breaks the reference cycle of the future and the traceback, which would keep the body
+        # in memory.
         del future
 
 
 def run_in_thread(read: Callable[[], T]) -> Future[T]:
-    """The future result of `read`, for which nobody has to wait; its log has the request's id."""
+    """Starts `read` in a new daemon thread, and returns the future of its result.
+
+    The thread has the caller's context, so that its log lines have the request id.
+    """
     future = Future[T]()
     context = copy_context()
     thread = threading.Thread(
@@ -144,7 +159,7 @@ def run_in_thread(read: Callable[[], T]) -> Future[T]:
 def _run(read: Callable[[], T], future: Future[T]) -> None:
     try:
         future.set_result(read())
-    except BaseException as error:  # noqa: BLE001  it is raised again where it is waited for
+    except BaseException as error:  # noqa: BLE001  `Future.result` raises it again
         future.set_exception(error)
     finally:
         del future

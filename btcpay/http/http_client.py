@@ -1,4 +1,7 @@
-"""HTTP calls with limits on time and size, for explorers, price sources and webhooks."""
+"""An HTTP client with limits on time and size.
+
+Explorers, price sources and webhooks use it.
+"""
 
 import json
 import os
@@ -23,13 +26,14 @@ from btcpay.values.hosts import is_near
 OnHeaders = Callable[[Mapping[str, str]], None]
 T = TypeVar("T")
 
-# Connecting may take so long, for all addresses of a server together, and this part of the call's
-# time. Through a proxy it may take all of the time, since Tor's new circuits are slow.
+# A connection attempt to all addresses of a server may take CONNECT_TIMEOUT_S seconds, and at most
+# CONNECT_PART of the request's time-out. Through a proxy it may take the full time-out, since new
+# Tor circuits are slow.
 CONNECT_TIMEOUT_S = 3
 CONNECT_PART = 2 / 3
-# Answers up to this size are read side by side; longer ones one at a time.
+# Bodies up to this size are read in parallel, longer ones one at a time.
 SMALL_BYTES = 65536
-# The size of a compressed answer says nothing about what it becomes, so none is asked for.
+# Requests uncompressed bodies, since a small compressed body may expand to any size.
 HEADERS = {
     "User-Agent": f"btcpay/{__version__}",
     "Accept": "*/*",
@@ -39,10 +43,11 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Response(Generic[T]):
-    """How an answer is parsed, and how many bytes of it are read at most.
+    """The rules for a response body: how to parse it, and how many bytes to read.
 
-    With `max_kept`, values that are too long to be of use (scripts, witnesses and their texts) are
-    cut while they arrive, and at most so many bytes may be left.
+    `max_bytes`: the maximum size of the body.
+    `max_kept`: if not None, long JSON values (scripts, witnesses and their texts) are
+    truncated while the body arrives. It is the maximum size of what remains.
     """
 
     parse: Callable[[bytes], T]
@@ -51,11 +56,12 @@ class Response(Generic[T]):
 
 
 class Session:
-    """Calls servers, with up to `connections` connections kept open to each. Thread-safe.
+    """An HTTP client. Keeps up to `connections` connections to each server.
 
-    Hosts beyond this machine and its network are called through `proxy` (a URL), if there is one.
-    The environment gives the certificates alone: no proxies, no passwords (.netrc). No redirect is
-    followed, since a configured URL must answer itself. No cookie is kept.
+    Hosts outside this machine and its network are called through `proxy` (a URL),
+    unless it is "". From the environment it takes only the CA bundle, and no proxies
+    and no passwords (.netrc). It follows no redirects, and stores no cookies.
+    Thread-safe.
     """
 
     def __init__(self, connections: int = 1, proxy: str = "") -> None:
@@ -69,17 +75,18 @@ class Session:
         timeout_s: float,
         response: Response[T],
         on_headers: OnHeaders = lambda _headers: None,
-        # `threading.Lock` is a type from Python 3.13 on.
+        # Quoted, since `threading.Lock` is a type only from Python 3.13 on.
         long_answers: "threading.Lock | None" = None,
         on_piece: Callable[[int], None] = lambda _size: None,
     ) -> T:
-        """The parsed body of an answer with status 200 that is complete within `timeout_s`.
+        """Sends a GET request, and returns the parsed response body.
 
-        `on_headers` gets the headers of any answer, `on_piece` the size of each piece of its body.
-        Calls that share the lock `long_answers` hold one long answer at a time, from its first
-        bytes until it is parsed. So memory does not grow with the number of calls. Raises
-        BadStatus, Unreachable, Compressed, WebPage, FetchError if the body is too large, and the
-        errors of `response.parse`. No message has a part of the URL, which may hold secrets.
+        The response must have status 200 and be complete within `timeout_s`.
+        `on_headers` gets the headers of any response, `on_piece` the size of each piece
+        of its body. Requests that share the lock `long_answers` receive only one body
+        above SMALL_BYTES at a time, which limits memory. Raises BadStatus, Unreachable,
+        Compressed, WebPage, FetchError if the body is too large, and the errors of
+        `response.parse`. Messages do not contain the URL, since it may contain secrets.
         """
         end_s = time.monotonic() + timeout_s
 
@@ -108,10 +115,11 @@ class Session:
         headers: Mapping[str, str],
         kept_bytes: int,
     ) -> tuple[int, bytes]:
-        """The status of the answer, and its first bytes, at most `kept_bytes`; no more is read.
+        """Sends a POST request, and returns the status and the start of the body.
 
-        The bytes are empty if they do not come within `timeout_s`. Raises Unreachable if the head
-        does not; the message has no part of the URL.
+        At most `kept_bytes` of the response body are returned. They are empty if they
+        do not arrive within `timeout_s`. Raises Unreachable if the response headers do
+        not arrive in time. Messages do not contain the URL.
         """
         status: list[int] = []
 
@@ -138,11 +146,14 @@ class Session:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Iterator[requests.Response]:
-        """The answer, its body not read yet. Raises Unreachable for every failure."""
+        """Sends a request, and yields the response before its body is read.
+
+        Raises Unreachable if the request fails, or if reading the body fails.
+        """
         proxy = self.proxy
         if is_near(urlsplit(url).hostname):
             proxy = ""
-        # `run_within` ends the call sooner; this time-out ends the thread that it leaves behind.
+        # `run_within` raises earlier. This time-out ends its thread, which continues.
         late_s = timeout_s + 1
         connect_s: float = min(CONNECT_TIMEOUT_S, timeout_s * CONNECT_PART)
         proxies: dict[str, str] = {}
@@ -168,7 +179,11 @@ class Session:
 
 
 def _cause(error: BaseException) -> str:
-    """The system's words, as "Connection refused"; else a class, as a text may hold the URL."""
+    """Returns the system's message for the original error, e.g. "Connection refused".
+
+    Returns the name of its class if there is none. Other messages could contain the
+    URL.
+    """
     deepest = error
     while cause := deepest.__cause__ or deepest.__context__:
         deepest = cause
@@ -177,7 +192,7 @@ def _cause(error: BaseException) -> str:
 
 @contextmanager
 def _hold(lock: "threading.Lock", end_s: float) -> Iterator[None]:
-    """Holds the lock. Raises Unreachable if it is not free by `end_s`."""
+    """Holds the lock. Raises Unreachable if it is not free by `end_s` (monotonic)."""
     left_s = end_s - time.monotonic()
     if not lock.acquire(timeout=max(0.0, left_s)):
         raise Unreachable("answered at length while others did the same")
@@ -188,7 +203,10 @@ def _hold(lock: "threading.Lock", end_s: float) -> Iterator[None]:
 
 
 def parse_json(body: bytes) -> Any:
-    """The JSON value, with exact numbers. Raises FetchError if the body is no JSON."""
+    """Parses JSON. Numbers with a fraction or an exponent become Decimal.
+
+    Raises FetchError if the body is not JSON.
+    """
     try:
         return json.loads(body, parse_float=Decimal)
     except (ValueError, ArithmeticError, RecursionError) as error:

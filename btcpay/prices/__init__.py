@@ -1,1 +1,1 @@
-"""The price of a bitcoin."""
+"""The exchange rate of bitcoin."""

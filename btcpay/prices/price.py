@@ -1,4 +1,4 @@
-"""The price of a bitcoin: several sources at once, their median, a quorum, an age limit."""
+"""The price of a bitcoin: the median of several sources, cached for a limited time."""
 
 import logging
 import threading
@@ -21,22 +21,27 @@ from btcpay.values.errors import FetchError, PriceUnavailable
 
 log = logging.getLogger(__name__)
 
-FRESH_S = 30  # a price younger than this is used without asking again
-RETRY_S = 2  # pause after a failure, so that not every request asks a dead source
-# How many threads may wait for another thread's refresh. Together with those that wait for the
-# database they are fewer than a service has, so that some are left to answer.
+FRESH_S = 30  # a price younger than this is not refreshed
+RETRY_S = 2  # pause after a failure, so that not every request calls a dead source
+# Limits the threads that may wait for another thread's refresh. Together with the threads that wait
+# for the database they are fewer than the web server has, so that some are free for requests.
 _WAITERS = threading.Semaphore(20)
-# The plain monotonic clock stops while a machine is suspended: an old price would seem fresh.
+# CLOCK_MONOTONIC stops while a machine is suspended, so that an old price would seem fresh.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _monotonic_s = partial(time.clock_gettime, _CLOCK)
 
 
 @dataclass(eq=False)
 class Rate:
-    """The price in one currency as this process knows it. One thread refreshes it at a time.
+    """The price of a bitcoin in one currency, cached in this process.
 
-    `monotonic`: seconds of a clock that never steps. `on_refresh` is called after each refresh,
-    with True if it brought a price. `proxy`: the setting.
+    `quorum`: the number of sources that must agree.
+    `max_age_s`: the seconds for which a price may be used.
+    `monotonic`: returns the seconds of a clock that never steps.
+    `on_refresh`: called after each refresh, with True if it brought a price.
+    `proxy`: the URL of a proxy, or "".
+
+    Only one refresh runs at a time.
     """
 
     currency: str
@@ -51,16 +56,20 @@ class Rate:
         self._lock = threading.Lock()
         connections = max(1, len(self.sources))
         self._session = http_client.Session(connections, self.proxy)
-        # The last price, and when it came.
+        # The last price, and the monotonic time of its refresh.
         self._cached: tuple[Decimal, float] | None = None
-        # When the last refresh failed; None if it did not.
+        # The monotonic time when the last refresh failed, None if it succeeded.
         self._failed_s: float | None = None
         self._refresh_future: Future[None] | None = None
-        # By each source's last answer, the time when the monotonic clock was 0.
+        # For each source, its time at the moment when the monotonic clock was 0, by its last
+        # response.
         self._monotonic_zero_at: Mapping[PriceSource, datetime] = {}
 
     def current_price(self) -> Decimal:
-        """The price of one bitcoin. Raises PriceUnavailable; waits for one refresh at most."""
+        """Returns the price of one bitcoin. Waits for one refresh at most.
+
+        Raises PriceUnavailable if there is no valid price.
+        """
         price = self.current_price_or_none()
         if price is None:
             raise PriceUnavailable(
@@ -69,7 +78,10 @@ class Rate:
         return price
 
     def current_price_or_none(self) -> Decimal | None:
-        """The price of one bitcoin; waits for one refresh at most."""
+        """Returns the price of one bitcoin. Waits for one refresh at most.
+
+        Returns None if there is no valid price.
+        """
         own_refresh = self.start_refresh()
         others_refresh = self._refresh_future
         if own_refresh:
@@ -84,9 +96,10 @@ class Rate:
         return self.cached_price()
 
     def start_refresh(self) -> Future[None] | None:
-        """Starts a refresh, and returns at once.
+        """Starts a refresh in a new thread, and returns its future.
 
-        None if one is under way, if the price is fresh, or if all sources failed a moment ago.
+        Returns None if a refresh is running, if the price is fresh, or if the last
+        refresh failed less than RETRY_S ago.
         """
         with self._lock:
             if self._refresh_future and not self._refresh_future.done():
@@ -100,9 +113,11 @@ class Rate:
             return self._refresh_future
 
     def cached_price(self, patience_s: float = 0) -> Decimal | None:
-        """The known price, else that of a refresh under way if it ends within `patience_s`.
+        """Returns the cached price if it is still valid, else None.
 
-        After a failed refresh nobody waits: dead tickers must not delay every caller.
+        If there is none, waits up to `patience_s` for a running refresh. It does not
+        wait if the last refresh failed, so that unavailable sources do not delay every
+        caller.
         """
         future = self._refresh_future
         if patience_s and future and self._failed_s is None and not self.valid_for_s():
@@ -114,7 +129,10 @@ class Rate:
         return None
 
     def valid_for_s(self) -> float:
-        """Seconds until the known price is too old to be used; 0 without one."""
+        """Returns the seconds until the cached price expires.
+
+        Returns 0 if no price is cached, or if it has expired.
+        """
         cached = self._cached
         if not cached:
             return 0
@@ -122,16 +140,21 @@ class Rate:
         return max(0, came_s + self.max_age_s - self.monotonic())
 
     def time_ahead(self, now: datetime) -> timedelta:
-        """The time by which `now` is ahead, if more than half of the sources agree; else zero.
+        """Returns how far `now` is ahead of the sources' time.
 
-        The monotonic clock carries their time on, so that a step of ours since then is noticed.
+        Returns zero if not more than half of the sources agree. The sources' time is
+        the last Date of each plus the time that has passed since by the monotonic
+        clock. So a step of our clock since then is detected.
         """
         zero_at = now - timedelta(seconds=self.monotonic())
         times_ahead = [zero_at - theirs for theirs in self._monotonic_zero_at.values()]
         return agreed_time_ahead(times_ahead, len(self.sources))
 
     def _fetch(self, source: PriceSource) -> Decimal | None:
-        """One source's price; None, with a line in the log, if it has none."""
+        """Fetches the price from one source.
+
+        Logs a warning and returns None if it fails.
+        """
 
         def on_time(sent_at: datetime) -> None:
             zero_at = sent_at - timedelta(seconds=self.monotonic())
@@ -141,7 +164,7 @@ class Rate:
         try:
             return fetch_price(self._session, source, on_time)
         except (FetchError, LookupError, ValueError) as error:
-            # The host alone: a URL may carry a key.
+            # Logs only the host, since a URL may contain a key.
             host = urlsplit(source.url).hostname
             log.warning("price source %s: %s", host, str(error) or type(error).__name__)
             return None
@@ -167,10 +190,11 @@ class Rate:
 
 
 class Prices:
-    """The price in each currency of the settings; its sources are asked once somebody needs it.
+    """The price of a bitcoin in each supported currency.
 
-    Its clock never steps, and runs while the machine sleeps. `on_refresh` is called for the price
-    in dollars alone.
+    The sources of a currency are called only if its price is needed. `on_refresh` is
+    called after each refresh of the price in US dollars, with True if it brought a
+    price.
     """
 
     def __init__(
@@ -188,7 +212,7 @@ class Prices:
             return self._rates[currency]
         templates = self._settings.currency_sources
         sources = tuple(template.of(currency) for template in templates)
-        # More than half must agree, as by default for dollars.
+        # More than half must agree, which is also the default for dollars.
         quorum = len(sources) // 2 + 1
         rate = self._rate(currency, sources, quorum)
         return self._rates.setdefault(currency, rate)

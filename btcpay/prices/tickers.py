@@ -1,4 +1,4 @@
-"""The price of a bitcoin from one ticker, and the agreement of several."""
+"""Fetches the price of a bitcoin from tickers, and combines several prices."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -16,18 +16,21 @@ from btcpay.values.hosts import is_here
 SOURCE_TIMEOUT_S = 3
 PROXIED_TIMEOUT_S = 10  # Tor takes seconds for a new circuit
 _TICKER = http_client.Response(http_client.parse_json, max_bytes=1_000_000)
-# From the median. A price that is further off is broken or a lie.
+# Maximum deviation from the median. A price that is further off is wrong or forged.
 MAX_DEVIATION = Decimal("0.05")
-_EXACT = Context(prec=50)  # digits, as many as the amounts that are computed with it
+_EXACT = Context(prec=50)  # digits, as in the computation of amounts
 MIN_PRICE = Decimal("1e-8")
 MAX_PRICE = Decimal("1e12")
-# A number as JSON writes it, and also with leading zeros. No ticker needs more characters.
+# A non-negative JSON number, which may also have leading zeros.
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
 _MAX_CHARACTERS = 100
 
 
 def resolve_pointer(document: Any, pointer: str) -> Any:
-    """The value at an RFC 6901 pointer. Raises LookupError if there is none."""
+    """Returns the value at a JSON pointer (RFC 6901).
+
+    Raises LookupError if there is none.
+    """
     value = document
     for token in pointer.split("/")[1:]:
         name = token.replace("~1", "/").replace("~0", "~")
@@ -41,9 +44,10 @@ def resolve_pointer(document: Any, pointer: str) -> Any:
 
 
 def parse_price(value: Any) -> Decimal:
-    """A price above 0 from a JSON number or a text of one. Raises ValueError for anything else.
+    """Converts a JSON number, or a string with a number, to a positive price.
 
-    It has no positive exponent, and is rounded to 50 digits.
+    The result is rounded to 50 digits and has no positive exponent. Raises ValueError
+    if the value is not a number, or not between MIN_PRICE and MAX_PRICE.
     """
     if isinstance(value, str):
         is_number = len(value) <= _MAX_CHARACTERS and bool(_NUMBER.fullmatch(value))
@@ -62,9 +66,11 @@ def fetch_price(
     source: PriceSource,
     on_time: Callable[[datetime], None],
 ) -> Decimal:
-    """One source's price; `on_time` gets the time of the answer, unless this machine sent it.
+    """Fetches the price from one source.
 
-    Raises FetchError, or LookupError or ValueError if the answer has no price in it.
+    `on_time` is called with the time in the response headers, unless the source runs on
+    this machine. Raises FetchError if the request fails, and LookupError or ValueError
+    if the response contains no price.
     """
     is_remote = not is_here(urlsplit(source.url).hostname)
 
@@ -81,7 +87,11 @@ def fetch_price(
 
 
 def agreed_price(prices: Sequence[Decimal], quorum: int) -> Decimal | None:
-    """The median of the prices within 5 % of all prices' median; None if fewer than `quorum`."""
+    """Returns the median of the prices, without outliers.
+
+    An outlier is more than 5 % away from the median of all prices. Returns None if
+    fewer than `quorum` prices remain.
+    """
     if not prices:
         return None
     centre = median(prices)

@@ -1,1 +1,1 @@
-"""Proof of payment by simplified payment verification: no explorer is believed."""
+"""Proofs of payment by simplified payment verification (SPV)."""

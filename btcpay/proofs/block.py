@@ -1,6 +1,6 @@
-"""A whole block, proven by its header: all its payments and spends, with none left out.
+"""Verifies a complete block against its hash, so that all its payments are proven.
 
-Witnesses are not proven, since neither an id nor a payment depends on one.
+Witnesses are not verified, since txids and payments do not depend on them.
 """
 
 from collections.abc import Sequence
@@ -24,9 +24,12 @@ from btcpay.values.times import from_unix_s
 
 @dataclass(frozen=True)
 class ProvenBlock:
-    """A block that its header proves; `hash` in reversed hex, `mined_at` as its header says.
+    """A complete block whose transactions are verified against its header.
 
-    `contents`: the block as it was read; `rows`: its Merkle tree, from the ids up.
+    `hash`: the block hash in reversed hex.
+    `mined_at`: the time in the header.
+    `contents`: the parsed block.
+    `rows`: the rows of its Merkle tree, see `merkle_rows`.
     """
 
     hash: str
@@ -35,14 +38,18 @@ class ProvenBlock:
     rows: Sequence[Sequence[bytes]]
 
     def txid(self, position: int) -> str:
-        """The id of the transaction at `position`, in reversed hex; position 0 is the coinbase."""
+        """Returns the txid at `position` of the block, in reversed hex.
+
+        Position 0 is the coinbase.
+        """
         return hash_to_hex(self.contents.txids[position])
 
     def evidence(self, position: int) -> Evidence:
-        """The proof of the transaction at `position`, with this block's header alone.
+        """Returns the proof of the transaction at `position`, with one confirmation.
 
-        `verify.prove` refuses the evidence of a transaction of 64 bytes, which a block may have.
-        None of these pays us: a transaction with an output of ours has at least 82.
+        `verify.prove` rejects transactions of 64 bytes, which a block may contain. They
+        cannot be payments to us, since a transaction with one of our scripts has at
+        least 82 bytes.
         """
         payment = self._branch(position)
         coinbase = self._branch(0)
@@ -55,17 +62,22 @@ class ProvenBlock:
 
 
 def prove_block(raw: bytes, hash: str) -> ProvenBlock:
-    """Checks that `raw` is the whole block of this hash. Raises ProofFailed with the first flaw.
+    """Verifies that `raw` is the complete block with this hash, and parses it.
 
-    The caller has proven that a header of this hash exists, and its work.
+    The caller must have verified the work of the header with this hash. Raises
+    ProofFailed with the first failure.
 
-    1. It begins with the header, and its transactions decode, up to its last byte.
-    2. Their ids, in this order, lead to the root in the header. The last ones are not repeated,
+    1. The block starts with this header, and its transactions decode without surplus
+       bytes.
+    2. The txids lead to the Merkle root in the header. The last ones are not repeated,
        which would lead to the same root (CVE-2012-2459).
-    3. The first, and no other, is a coinbase, and is not 64 bytes long. Inner nodes of the tree
-       could pose as transactions of 64 bytes (CVE-2017-12842). Checking the first one is enough: it
-       would be a node too, and no node can be made to begin like a coinbase.
-    4. No output pays more than there is. On a test network anybody may mine such a block.
+    3. Only the first transaction is a coinbase, and it is not 64 bytes long. An inner
+       node of the Merkle tree could be presented as a transaction of 64 bytes
+       (CVE-2017-12842). It is enough to check the first one: if the transactions were
+       inner nodes, it would be one too, and an attacker cannot make a node that starts
+       like a coinbase.
+    4. No output is above 21 million bitcoins. On a test network anybody can mine such a
+       block.
     """
     raw_header = raw[:HEADER_BYTES]
     is_header = hash_to_hex(hash256(raw_header)) == hash
@@ -91,9 +103,12 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
 
 
 def _check_coinbase(contents: BlockContents) -> None:
-    """Raises ProofFailed unless the first transaction, and no other, is a coinbase."""
+    """Raises ProofFailed if the first transaction is not the block's only coinbase.
+
+    Also if it has the size of a Merkle node.
+    """
     first = contents.tx_without_witness(0)
-    # One input, which spends nothing.
+    # The bytes after the version: one input, with the null outpoint.
     is_coinbase = first[4:41] == b"\x01" + NULL_OUTPOINT
     require(is_coinbase, "the block's first transaction is not a coinbase")
     require(len(first) != NODE_BYTES, "the coinbase is as long as a Merkle node")

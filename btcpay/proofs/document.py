@@ -1,4 +1,4 @@
-"""Proofs of payment as JSON documents, each of which can be checked offline from itself alone."""
+"""Proofs of payment as JSON documents, which can be verified offline."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,10 @@ FORMAT = "btcpay payment proof 1"
 def to_document(
     evidence: Evidence, txid: str, script: bytes, network: str, confirmations: int
 ) -> dict[str, Any]:
-    """The evidence and what it proves. Hashes are in reversed hex, all other bytes in hex."""
+    """Returns the JSON document of a proof, with the facts that it proves.
+
+    Hashes are in reversed hex, other bytes in hex.
+    """
     return {
         "format": FORMAT,
         "network": network,
@@ -30,14 +33,22 @@ def to_document(
 def extend_document(
     document: dict[str, Any], following: Sequence[bytes]
 ) -> dict[str, Any]:
-    """The document with these headers above its block's own: one more confirmation for each."""
+    """Returns the document with other headers above that of its block.
+
+    `following` are the headers (80 bytes each) after the block's. The number of
+    confirmations is the number of all headers.
+    """
     headers = document["headers"][:1]
     headers += [raw.hex() for raw in following]
     return document | {"headers": headers, "confirmations": len(headers)}
 
 
 def check_document(document: Any) -> ProvenPayment:
-    """Checks the proof again. Raises ProofFailed, and CommandError for any other document."""
+    """Verifies the proof in a document, and returns the facts that it proves.
+
+    Raises ProofFailed if the proof is invalid, and CommandError if the document is
+    malformed.
+    """
     try:
         if document["format"] != FORMAT:
             raise CommandError(f"this is no {FORMAT!r}")
@@ -58,7 +69,11 @@ def check_document(document: Any) -> ProvenPayment:
 
 
 def parse_documents(text: bytes) -> list[Any]:
-    """The documents of a file that holds one, or a list of them. Raises CommandError."""
+    """Parses a JSON file that contains a proof document or a list of them.
+
+    Raises CommandError if it is not JSON, or if the list is empty. The documents are
+    not verified.
+    """
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:

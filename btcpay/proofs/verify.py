@@ -1,8 +1,8 @@
-"""Proofs of payment, and of a header's work, checked against Bitcoin's own commitments. Pure.
+"""Verifies proofs of payment, and the work of headers. Pure.
 
-A proof shows that a transaction of this id pays our script these amounts, that it is in the block
-of this header, and that so much work was done on that block. It cannot show that no other chain has
-more work.
+A proof shows that the transaction with a given txid pays given amounts to our script,
+that a block with a given header contains it, and how much work was done on that block.
+It cannot show that no other chain has more work.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,17 +21,19 @@ from btcpay.bitcoin.wire import DecodeError, hash_from_hex, hash_to_hex
 from btcpay.values.errors import ProofFailed
 from btcpay.values.times import from_unix_s
 
-MAX_BRANCH = 24  # a block of 4 million weight units has fewer than 2**17 transactions
-# CVE-2017-12842: a transaction of this size can pose as an inner node of the Merkle tree.
+MAX_BRANCH = 24  # more than enough: a block has fewer than 2**17 transactions
+# CVE-2017-12842: an inner node of a Merkle tree can be presented as a transaction of this size.
 NODE_BYTES = 64
 
 
 @dataclass(frozen=True)
 class Branch:
-    """A raw transaction, its position in the block, and its siblings in the Merkle tree.
+    """A transaction with its Merkle branch.
 
-    The siblings are in reversed hex, from the leaves up. We write the transaction without witness;
-    one with a witness proves the same.
+    `raw_tx`: the serialized transaction. It may have witnesses; our own proofs omit
+    them.
+    `position`: its index in the block.
+    `merkle`: its siblings in the Merkle tree in reversed hex, from leaf to root.
     """
 
     raw_tx: bytes
@@ -41,9 +43,10 @@ class Branch:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The data that proves one transaction, once `prove` has checked it.
+    """The data of a proof of payment. `prove` verifies it.
 
-    `headers`: the block's header, and those that follow it, 80 bytes each.
+    `payment` and `coinbase` are transactions of the same block. `headers` has the
+    header of the block and those that follow it, 80 bytes each.
     """
 
     payment: Branch
@@ -53,7 +56,10 @@ class Evidence:
 
 @dataclass(frozen=True)
 class ProvenPayment:
-    """The facts that evidence proves. `amounts_sats`: the script's outputs, by output index."""
+    """The facts that a proof shows.
+
+    `amounts_sats` maps the index of each output that pays the script to its satoshis.
+    """
 
     txid: str
     block_hash: str
@@ -68,12 +74,15 @@ def prove(
     max_target_bits: int,
     confirmations: int,
 ) -> ProvenPayment:
-    """Checks the evidence that `txid` pays `script`. Raises ProofFailed with the first flaw.
+    """Verifies the evidence that `txid` pays `script`.
 
-    1. The raw transaction hashes to its id, is not as long as a Merkle node, and pays the script.
-    2. Its branch and the coinbase's lead to the root in the header, and are equally long.
-    3. There are at least `confirmations` headers. Each of them names the one before it, has the
-       work that it claims, and claims no easier target than `max_target_bits` (compact).
+    Raises ProofFailed with the first failure. `max_target_bits` is in compact form.
+
+    1. The raw transaction has this txid, is not 64 bytes long, and pays the script.
+    2. The Merkle branches of the transaction and the coinbase lead to the root in the
+       header, and are equally long.
+    3. There are at least `confirmations` headers. Each refers to the one before it,
+       meets its own target, and has a target of at most `max_target_bits`.
     """
     try:
         payment = parse_tx(evidence.payment.raw_tx)
@@ -101,7 +110,11 @@ def prove(
 
 
 def _check_coinbase(coinbase: Tx, evidence: Evidence, header: Header) -> None:
-    """Its branch shows how deep the tree is, so no inner node can pose as the payment."""
+    """Raises ProofFailed if the coinbase is invalid, or its branch has another length.
+
+    The branch of the coinbase shows the depth of the tree. So an inner node cannot be
+    presented as the payment.
+    """
     require(coinbase.is_coinbase, "the block's first transaction is not a coinbase")
     is_first = evidence.coinbase.position == 0
     require(is_first, "the coinbase is not the first transaction")
@@ -125,7 +138,11 @@ def _check_branch(tx: Tx, branch: Branch, header: Header, name: str) -> None:
 
 
 def check_header(raw: bytes, max_target_bits: int) -> Header:
-    """The header, if its work is done and hard enough. Raises ProofFailed."""
+    """Parses a header, and verifies its work.
+
+    `max_target_bits` is the maximum target in compact form. Raises ProofFailed if the
+    target is above it, or if the hash is above the target.
+    """
     try:
         header = parse_header(raw)
     except DecodeError as error:
@@ -137,6 +154,6 @@ def check_header(raw: bytes, max_target_bits: int) -> Header:
 
 
 def require(holds: bool, reason: str) -> None:
-    """Raises ProofFailed unless it holds."""
+    """Raises ProofFailed with the reason if `holds` is false."""
     if not holds:
         raise ProofFailed(reason)

@@ -1,7 +1,7 @@
-"""Parses the JSON of Esplora that we use: pages of headers, and of an address's transactions.
+"""Parses JSON responses of Esplora: lists of headers, and transactions of an address.
 
-Any other shape is refused. Source: Blockstream/esplora API.md; mempool.space adds `extras` to
-blocks.
+Raises FetchError for JSON of another structure. Source: Blockstream/esplora API.md. In
+addition, mempool.space sends `extras` with each block.
 """
 
 import json
@@ -23,44 +23,53 @@ _HASH = re.compile("[0-9a-f]{64}")
 _HEX = re.compile("[0-9a-f]*")
 MAX_HEIGHT = 100_000_000
 MAX_VOUT = 0xFFFFFFFF
-# Bytes of a page's values in memory: an array of empty ones takes thirty times its length.
+# Maximum estimated memory of a page's values in bytes. An array of empty arrays takes thirty times
+# the length of its JSON.
 MAX_PAGE_WEIGHT = 32_000_000
-# At most so many bytes for the value that begins with each sign.
+# Maximum memory in bytes of the value that begins with each sign.
 _SIGN_WEIGHTS = {b"{": 256, b"[": 112, b",": 112, b":": 128}
-# One character beyond 16 bits makes each character of its text so large.
+# Python stores each character of a string in 4 bytes if one of them needs more than 16 bits.
 _BYTE_WEIGHT = 4
 # electrs shows ten blocks in 4 kB, mempool.space fifteen with `extras` in 100 kB.
 MAX_HEADERS_BYTES = 1_000_000
-# 75 transactions of ordinary size are some 200 kB, half of which is cut while it arrives. A single
-# one that pays three thousand others is a megabyte.
+# 75 transactions of usual size have about 200 kB, half of which is truncated while it arrives. A
+# single transaction with three thousand outputs has a megabyte.
 MAX_PAGE_BYTES = 16_000_000
 MAX_PAGE_KEPT_BYTES = 3_000_000
-# Servers cap the list, electrs at 50, others lower; a shorter list is complete.
+# Servers limit the length of the list, electrs to 50, others to less. A shorter list is complete.
 WHOLE_BELOW = 25
-MAX_COINS = 15_000  # outputs and inputs of one address
+MAX_COINS = 15_000  # maximum number of outputs and inputs for one address
 
 
 class ShownHeader(NamedTuple):
-    """The 80 bytes of a header, and the height that the explorer claims for it."""
+    """A header (80 bytes), and the height that the explorer claims for it."""
 
     height: int
     raw: bytes
 
 
 def headers_to(height: int | None) -> Response[list[ShownHeader]]:
-    """A page of headers that ends at `height`, or anywhere if None: ascending and linked."""
+    """Returns the parser of a page of headers. The last header must be at `height`.
+
+    If `height` is None, the page may end at any height. The parsed headers are in
+    ascending order and linked; each matches its hash.
+    """
     read = partial(_read_headers, height)
     return Response(partial(_parse, read), MAX_HEADERS_BYTES)
 
 
 def mempool_page(script: bytes) -> Response[Mempool]:
-    """A page of an address's mempool: the outputs that pay `script`, its scriptPubKey."""
+    """Returns the parser of a page of unconfirmed transactions of an address.
+
+    The parsed result has the outputs that pay `script`, the scriptPubKey of the
+    address.
+    """
     read = partial(_read_mempool, script.hex())
     return Response(partial(_parse, read), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES)
 
 
 def coins_in(mempool: Mempool) -> int:
-    """The number of its outputs, and of the inputs of their transactions."""
+    """Returns the number of outputs plus the number of inputs of their transactions."""
     inputs_by_txid = {output.txid: len(output.inputs) for output in mempool.outputs}
     return len(mempool.outputs) + sum(inputs_by_txid.values())
 
@@ -71,13 +80,16 @@ def _require(holds: bool, answered: str) -> None:
 
 
 def _parse(read: Callable[[list[Any]], T], body: bytes) -> T:
-    """The result of `read` for a list of values, if memory has room for them."""
+    """Parses a JSON list, and returns the result of `read` for it.
+
+    Raises FetchError if the values would take too much memory, or if `read` fails.
+    """
     weight = _BYTE_WEIGHT * len(body)
     for sign, sign_weight in _SIGN_WEIGHTS.items():
         weight += body.count(sign) * sign_weight
     _require(weight <= MAX_PAGE_WEIGHT, "more values than one page can hold")
     try:
-        # We look for ASCII only. Read as Latin-1, no other character makes a text larger.
+        # Only ASCII values are used. Latin-1 keeps every character of a string at one byte.
         values = _list(json.loads(body.decode("latin-1")))
         return read(values)
     except (
@@ -113,7 +125,12 @@ def _height(block: Any) -> int:
 
 
 def _read_headers(height: int | None, blocks: list[Any]) -> list[ShownHeader]:
-    """The headers, each with the hash that is shown; so its other values need no check."""
+    """Returns the headers in ascending order.
+
+    Each header must match its hash, so the other fields need no check. Raises
+    FetchError if a hash does not match, if the headers are not linked, or if they do
+    not end at `height`.
+    """
     headers = list[ShownHeader]()
     last_hash = ""
     for block in sorted(blocks, key=_height):
@@ -139,7 +156,10 @@ def _read_headers(height: int | None, blocks: list[Any]) -> list[ShownHeader]:
 
 
 def _is_waiting(tx: Any) -> bool:
-    """True if it is in no block. Every transaction must have an id and a status."""
+    """True if the transaction is unconfirmed.
+
+    Raises an error if it has no valid txid or status.
+    """
     _text(tx["txid"], _HASH)
     is_confirmed = tx["status"]["confirmed"]
     if type(is_confirmed) is not bool:
@@ -148,7 +168,11 @@ def _is_waiting(tx: Any) -> bool:
 
 
 def _read_mempool(script: str, txs: list[Any]) -> Mempool:
-    """The outputs to the script of each transaction that is in no block yet, once."""
+    """Returns the outputs of the unconfirmed transactions that pay the script.
+
+    A transaction that is listed twice counts once. Raises FetchError if there are too
+    many outputs, or more satoshis than can exist.
+    """
     outputs_by_txid = {
         tx["txid"]: _read_outputs(tx, script) for tx in txs if _is_waiting(tx)
     }
@@ -162,7 +186,7 @@ def _read_mempool(script: str, txs: list[Any]) -> Mempool:
 
 
 def _read_outputs(tx: Any, script: str) -> list[SeenOutput]:
-    """The transaction's outputs to the script, without those of 0 satoshis."""
+    """Returns the transaction's outputs above 0 satoshis that pay the script."""
     inputs = _read_inputs(tx)
     outputs: list[SeenOutput] = []
     total_sats = 0
@@ -177,7 +201,10 @@ def _read_outputs(tx: Any, script: str) -> list[SeenOutput]:
 
 
 def _read_inputs(tx: Any) -> tuple[str, ...]:
-    """The coins that it spends, as txid:vout; empty if they are too many to keep."""
+    """Returns the outpoints that the transaction spends, as `txid:vout`.
+
+    Returns an empty tuple if there are more than MAX_INPUTS.
+    """
     coins: list[str] = []
     for tx_in in _list(tx["vin"]):
         txid = _text(tx_in["txid"], _HASH)
@@ -192,5 +219,5 @@ def _read_history(txs: list[Any]) -> list[bool]:
     return [_is_waiting(tx) for tx in txs]
 
 
-# A page of an address's transactions: True for each that waits.
+# The parser of a page of an address's transactions: True for each that is unconfirmed.
 HISTORY = Response(partial(_parse, _read_history), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES)

@@ -1,4 +1,4 @@
-"""One explorer's endpoint, which is asked within its quota and its time, until it refuses."""
+"""The HTTP endpoint of one explorer, with its quota and time limits."""
 
 import math
 import threading
@@ -13,22 +13,23 @@ from btcpay.values.errors import BadStatus, FetchError
 from btcpay.values.networks import Network
 from btcpay.values.times import iso
 
-# For a whole answer. Public explorers take several seconds if they are busy.
+# Time-out of a complete response. Busy public explorers take several seconds.
 REQUEST_TIMEOUT_S = 20
 TEXT = http_client.Response(bytes, max_bytes=4096)  # a height, a hash or a header
-# One run holds at most 30,000 outputs and inputs; the first hundred of each address do not count.
+# A run stores at most 30,000 outputs and inputs. The first hundred of each address do not count.
 FEW_COINS = 100
 MOST_COINS = 30_000
-REFUSALS = (403, 429)  # some answer "forbidden" to a client that they have banned
-MOST_CHAIN_S = 60.0  # of a run, for all questions about the chain: headers and blocks
+REFUSALS = (403, 429)  # some explorers send 403 to a client that they have banned
+MOST_CHAIN_S = 60.0  # maximum total time of a run's requests for headers and blocks
 T = TypeVar("T")
 
 
 class Endpoint:
-    """One explorer's address for questions. Thread-safe.
+    """The HTTP endpoint of one explorer. Thread-safe.
 
-    `bytes_read` counts bodies, whole or not; `exclusion_reason` is the reason not to ask, or "".
-    `on_headers` gets the headers of every answer. For the other fields see BlockSource.
+    `bytes_read` counts bytes of response bodies, also of incomplete ones.
+    `exclusion_reason` says why it must not be used, "" if it may. `on_headers` gets the
+    HTTP headers of every response. For the other fields see BlockSource.
     """
 
     def __init__(
@@ -67,10 +68,12 @@ class Endpoint:
         timeout_s: float = REQUEST_TIMEOUT_S,
         is_look: bool = False,
     ) -> T:
-        """The answer, parsed. Raises FetchError, and the errors of `response.parse`.
+        """Sends a GET request, and returns the parsed response.
 
-        `is_look`: the question is about an address, and does not count to the time for headers and
-        blocks. A restore asks about hundreds.
+        `is_look` marks a look-up of an address. It does not count towards MOST_CHAIN_S,
+        since a restore makes hundreds of them. Raises SourceExcluded, BudgetSpent (no
+        calls or no time left), another FetchError if the request fails, or an error of
+        `response.parse`.
         """
         if self.exclusion_reason:
             raise SourceExcluded(self.exclusion_reason)
@@ -103,7 +106,10 @@ class Endpoint:
                     self._chain_s += time.monotonic() - began_s
 
     def _note_refusal(self, error: BadStatus) -> None:
-        """Notes a refusal, once for all calls that were under way."""
+        """Excludes the explorer from this run, and stores the refusal.
+
+        Refusals of several parallel requests are stored once.
+        """
         with self._lock:
             earlier_reason = self.exclusion_reason
             self.exclusion_reason = "asked to be left alone"
@@ -115,9 +121,10 @@ class Endpoint:
             self.bytes_read += size
 
     def count_coins(self, coins: int) -> None:
-        """Counts an address's outputs and inputs. Raises FetchError if they are too many.
+        """Adds to the run's total of outputs and inputs, for one address.
 
-        A run stores those of many addresses.
+        The first FEW_COINS of each address are not counted. The limit bounds what a run
+        stores. Raises FetchError if the total exceeds MOST_COINS.
         """
         with self._lock:
             self._coins += max(0, coins - FEW_COINS)

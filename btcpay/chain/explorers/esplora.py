@@ -1,7 +1,8 @@
-"""One explorer, asked through Esplora's API. All paths of the API stand here.
+"""A client of the Esplora API. All paths of the API are in this module.
 
-Source: Blockstream/esplora API.md: /blocks[/:height], /blocks/tip/height, /blocks/tip/hash,
-/block-height/:height, /block/:hash/header, /block/:hash/raw, /address/:address/txs[/mempool].
+Source: Blockstream/esplora API.md: /blocks[/:height], /blocks/tip/height,
+/blocks/tip/hash, /block-height/:height, /block/:hash/header, /block/:hash/raw,
+/address/:address/txs[/mempool].
 """
 
 import re
@@ -28,19 +29,20 @@ from btcpay.values.errors import FetchError
 from btcpay.values.networks import Known
 from btcpay.values.times import from_unix_s
 
-PAGE = 10  # headers, at least
-MAX_PAGES = 2016  # an explorer that shows more headers is leading us nowhere
+PAGE = 10  # minimum number of headers in a page
+MAX_PAGES = 2016  # no honest explorer needs more pages in a run
 _HASH = "[0-9a-f]{64}"
-# BIP141: a block weighs at most four million, and each of its bytes at least 1.
+# BIP141: the maximum weight of a block is four million, and each byte weighs at least 1.
 RAW_BLOCK = http_client.Response(bytes, max_bytes=4_000_000)
-# electrs may need seconds to put a block together, and a slow line to send it.
+# electrs may take seconds to assemble a block, and a slow network to send it.
 RAW_BLOCK_TIMEOUT_S = 60
 
 
 class Esplora(Endpoint, Explorer):
-    """One explorer. Its methods raise FetchError, also for answers that no Esplora gives.
+    """One explorer with the Esplora API.
 
-    Callers must prove its answers about blocks and payments.
+    Its methods raise FetchError if a request fails, or if the response is malformed.
+    Callers must verify its data about blocks and payments.
     """
 
     _is_of_network = False
@@ -56,7 +58,10 @@ class Esplora(Endpoint, Explorer):
         return _text(self.fetch(f"/block-height/{height}", TEXT), _HASH, "block hash")
 
     def header(self, hash: str) -> bytes:
-        """The 80 bytes that have this hash."""
+        """Returns the header (80 bytes) with this hash.
+
+        Raises FetchError if the explorer sends another header.
+        """
         body = self.fetch(f"/block/{hash}/header", TEXT)
         raw = bytes.fromhex(_text(body, "[0-9a-f]{160}", "header"))
         if hash_to_hex(hash256(raw)) != hash:
@@ -64,7 +69,10 @@ class Esplora(Endpoint, Explorer):
         return raw
 
     def headers(self, height: int | None) -> list[ShownHeader]:
-        """Ten or fifteen headers that end at this height, or at its tip; ascending and linked."""
+        """Returns a page of ten or fifteen linked headers in ascending order.
+
+        The last one is at `height`, or is the tip if `height` is None.
+        """
         path = "/blocks"
         if height is not None:
             path = f"/blocks/{height}"
@@ -74,7 +82,7 @@ class Esplora(Endpoint, Explorer):
         return self.fetch(f"/block/{hash}/raw", RAW_BLOCK, RAW_BLOCK_TIMEOUT_S)
 
     def require_network(self) -> None:
-        """Raises WrongNetwork unless its chain begins with our network's first block."""
+        """Raises WrongNetwork if its genesis block is not that of our network."""
         if self._is_of_network:
             return
         genesis_hash = self.block_hash(0)
@@ -89,7 +97,11 @@ class Esplora(Endpoint, Explorer):
         return self.headers(height)[-1].raw
 
     def headers_after(self, locator: Sequence[Known]) -> Iterator[list[bytes]]:
-        """Its headers above a block of ours: two calls for a new tip, else pages from the fork."""
+        """Yields lists of headers above a block that we have stored (see BlockSource).
+
+        A single new block takes two calls. Otherwise it fetches pages from the fork to
+        the tip.
+        """
         top = locator[0]
         our_hashes = {known.hash for known in locator}
         tip_hash = self.tip_hash()
@@ -110,7 +122,10 @@ class Esplora(Endpoint, Explorer):
         raise FetchError("shows more headers than there can be")
 
     def _fork_height(self, locator: Sequence[Known], tip_height: int) -> int:
-        """The height of the highest block of ours that it has too."""
+        """Returns the height of the highest block in `locator` that the explorer has.
+
+        Raises FetchError if it has none of them.
+        """
         for known in locator:
             if known.height > tip_height:
                 continue
@@ -122,14 +137,18 @@ class Esplora(Endpoint, Explorer):
         )
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
-        """Searches by halves, in some twenty calls on mainnet; once in the life of a shop."""
+        """Finds the last header that is not younger than `at` (see BlockSource).
+
+        A binary search takes about twenty calls on mainnet. It is needed once for each
+        shop.
+        """
         self.require_network()
         self._require_checkpoint()
         tip_height = self.tip_height()
 
         @cache
         def page(number: int) -> list[ShownHeader]:
-            """The headers from number * PAGE on, ten at most."""
+            """Returns up to PAGE headers, from height number * PAGE on."""
             first_height = number * PAGE
             headers = self.headers(min(first_height + PAGE - 1, tip_height))
             return [header for header in headers if header.height >= first_height]
@@ -180,7 +199,10 @@ class Esplora(Endpoint, Explorer):
 
 
 def _text(body: bytes, pattern: str, what: str) -> str:
-    """An answer whose whole text matches. Raises FetchError, naming `what`, for any other."""
+    """Returns the response body as text, if it matches the pattern as a whole.
+
+    Raises FetchError with the name `what` if it does not.
+    """
     text = body.decode("ascii", "replace").strip()
     if not re.fullmatch(pattern, text):
         raise FetchError(f"answered no {what}")

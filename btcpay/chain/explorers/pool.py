@@ -1,4 +1,4 @@
-"""The pool of explorers, which are asked within their quota while their calls are counted."""
+"""The pool of explorers. It counts their calls and enforces their quota."""
 
 import time
 from collections import Counter
@@ -35,7 +35,7 @@ class Explorers(Pool[Explorer]):
             ]
 
         def close_connection() -> None:
-            # That of the question's thread, which counts its calls.
+            # The quota opens a database connection in each request's thread.
             if quota:
                 quota.db.close()
 
@@ -48,9 +48,11 @@ class Explorers(Pool[Explorer]):
         return self.ask(lambda explorer: explorer.is_used(address))
 
     def require_chain(self, known_height: int) -> tuple[int, bytes]:
-        """The height and the header of the tip.
+        """Returns the height and the header (80 bytes) of an explorer's tip.
 
-        From now on explorers that are behind it are not asked, as they lack the latest payments.
+        From now on, another explorer gets requests only after it has shown a tip near
+        this one, since explorers that are behind lack the latest payments. Raises
+        ExplorerError.
         """
 
         def tip_of(explorer: Explorer) -> tuple[Explorer, tuple[int, bytes]]:
@@ -62,7 +64,7 @@ class Explorers(Pool[Explorer]):
         return tip
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        """Stores the number of calls and failures since this was last called."""
+        """Stores each explorer's calls and failures since the last call of `note`."""
         totals = Counter[tuple[str, str]]()
         for entry in self._entries:
             host = entry.source.host
@@ -80,7 +82,11 @@ class Explorers(Pool[Explorer]):
         return self._quota.allowance([explorer.name for explorer in self.all])
 
     def close(self) -> None:
-        """Ends a run, and forgets earlier refusals of explorers that refused nothing in it."""
+        """Ends the run.
+
+        Deletes earlier refusals of the explorers that were called in this run and did
+        not refuse.
+        """
         super().close()
         if self._quota:
             answered = [
@@ -97,6 +103,10 @@ def open_explorers(
     session: http_client.Session | None = None,
     urls: Sequence[str] | None = None,
 ) -> Explorers:
-    """All explorers of the settings, or those at `urls`; `session` keeps connections over runs."""
+    """Returns a pool of the explorers in the settings, or of those at `urls`.
+
+    Without a `quota` calls are not limited. A `session` can be passed to reuse its
+    connections in several runs.
+    """
     session = session or http_client.Session(proxy=settings.proxy)
     return Explorers(settings.network, urls or settings.explorers, session, quota)

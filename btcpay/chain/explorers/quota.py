@@ -1,4 +1,4 @@
-"""The calls that each explorer may still get in a rolling hour, counted across runs."""
+"""Limits the calls to each explorer in a rolling hour, over all runs and processes."""
 
 import random
 from collections import Counter, defaultdict
@@ -15,27 +15,34 @@ from storage.queries import meta, sources
 
 HOUR = timedelta(hours=1)
 MINUTE_MS = 60_000
-OUT_AFTER_MIN = 61  # a minute that began before the hour counts whole
+OUT_AFTER_MIN = 61  # the minute that is only partly in the past hour counts too
 KEPT_FOR = timedelta(days=1)
-# A refusal ends the explorer's use in that run. After the second in a row it rests so long, and
-# after each further one twice as long.
+# Back-off after the second refusal in a row. It doubles after each further one. The first refusal
+# only excludes the explorer from that run.
 FIRST_REST = timedelta(minutes=1)
-LONGEST_REST = HOUR  # public explorers count by the hour
+LONGEST_REST = HOUR  # maximum back-off; public explorers limit calls by the hour
 
 
 def sustainable_per_minute(left: int, used: Mapping[int, int]) -> float:
-    """Calls that each of the next sixty minutes may have; `used`: calls by minutes ago."""
+    """Returns the calls that may be made in each of the next sixty minutes.
+
+    `left` is the number of calls that may be made now. `used` maps an age in minutes to
+    the number of calls made then. Calls older than an hour may be made again.
+    """
     rates = []
     available = left
     for minute in range(60):
-        # These calls leave the hour in that minute, and may be spent again.
+        # These calls are older than an hour by that minute, so they may be made again.
         available += used.get(OUT_AFTER_MIN - minute, 0)
         rates.append(available / (minute + 1))
     return min(rates)
 
 
 def endpoint_name(url: str) -> str:
-    """An endpoint's host, port and path, which may be stored and shown."""
+    """Returns the host, port and path of a URL.
+
+    It is safe to store and display, since it contains no credentials.
+    """
     parts = urlsplit(url)
     _, _, host_and_port = parts.netloc.rpartition("@")
     return f"{host_and_port}{parts.path}"
@@ -43,14 +50,17 @@ def endpoint_name(url: str) -> str:
 
 @dataclass(frozen=True)
 class Quota:
-    """Counts all processes' calls to each explorer, `per_hour` at most. Thread-safe."""
+    """A limit of `per_hour` calls to each explorer, over all processes. Thread-safe."""
 
     db: Database
     per_hour: int
     now: Callable[[], datetime]
 
     def take(self, name: str) -> None:
-        """Counts one call to this explorer, before it is made. Raises BudgetSpent."""
+        """Counts a call to this explorer, before it is made.
+
+        Raises BudgetSpent if the quota is used up.
+        """
         now_ms = to_ms(self.now())
         minute_ms = now_ms - now_ms % MINUTE_MS
         with self.db.write():
@@ -65,7 +75,10 @@ class Quota:
             self.db.run(sources.SPEND, root=name, minute_ms=minute_ms, calls=1)
 
     def forget(self, answered: Iterable[str] = ()) -> None:
-        """Deletes old minutes, and the refusals of explorers that have `answered` in this run."""
+        """Deletes old counts of calls, and refusals of the explorers in `answered`.
+
+        These are explorers that have responded in this run.
+        """
         now = self.now()
         with self.db.write():
             for name in answered:
@@ -75,11 +88,14 @@ class Quota:
             )
 
     def allowance(self, names: Sequence[str]) -> Allowance:
-        """The calls that may be spent on these explorers. An explorer that rests has none."""
+        """Returns the calls that may be made to these explorers.
+
+        An explorer in back-off counts as having none.
+        """
         now_ms = to_ms(self.now())
         used: dict[str, Counter[int]] = defaultdict(Counter)
         for row in self._recent_calls(now_ms):
-            # A clock that was ahead may have counted minutes that are to come.
+            # If the clock was ahead, calls may be recorded for future minutes.
             minutes_ago = max(0, now_ms - row.minute_ms) // MINUTE_MS
             used[row.root][minutes_ago] += row.calls
         best = Allowance(per_hour=0, left=0, minutely=0.0)
@@ -94,37 +110,43 @@ class Quota:
         return best
 
     def rests_until(self, name: str) -> datetime | None:
-        """When an explorer that refused may be asked again; None if it may be asked now."""
+        """Returns the end of an explorer's back-off after it refused calls.
+
+        Returns None if it may be called now.
+        """
         row = self.db.row(sources.REFUSAL, root=name)
         if not row:
             return None
         now = self.now()
         until = from_ms(row.rests_until_ms)
-        # No rest is longer: if a later time was written, the clock was wrong.
+        # A later end was stored with a wrong clock, since LONGEST_REST is the maximum.
         if now < until <= now + LONGEST_REST:
             return until
         return None
 
     def note_refusal(self, name: str, retry_after_s: int) -> None:
-        """Lets an explorer rest that answered "too many".
+        """Records that an explorer refused a call, and starts its back-off.
 
-        It rests longer each time, or as long as it asked for.
+        The back-off is zero after the first refusal in a row and about a minute after
+        the second. Then it doubles with each refusal. It is at least `retry_after_s`,
+        the time that the explorer demanded, and at most an hour.
         """
         rest = timedelta()
         row = self.db.row(sources.REFUSAL, root=name)
         if row and row.refusals:
             doublings = min(row.refusals - 1, 10)
             rest = FIRST_REST * 2**doublings
-        # Jitter keeps shops that were refused together from coming back together.
+        # Jitter prevents that shops which were refused together retry together.
         rest = rest * random.uniform(0.8, 1.2)
         rest = max(rest, timedelta(seconds=retry_after_s))
         until = self.now() + min(LONGEST_REST, rest)
         self.db.run(sources.REFUSED, root=name, refusals=1, rests_until_ms=to_ms(until))
 
     def _recent_calls(self, now_ms: int) -> list[ExplorerUse]:
-        """The calls of the past hour by minute and explorer.
+        """Returns the calls of the past hour by minute and explorer.
 
-        If a clock that was ahead counted calls in the next hour, they count too.
+        It includes calls that are recorded in the next hour, since the clock may have
+        been ahead then.
         """
         after_ms = now_ms - OUT_AFTER_MIN * MINUTE_MS
         before_ms = now_ms + HOUR // timedelta(milliseconds=1)
