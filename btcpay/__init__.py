@@ -1,3 +1,3 @@
-"""On-chain Bitcoin payments for small merchants."""
+"""Blocktill: a self-hosted service for on-chain Bitcoin payments to small merchants."""
 
 __version__ = "0.3.0"

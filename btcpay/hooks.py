@@ -1,13 +1,15 @@
-"""Every hook by which an optional part joins the core: its types, its caller and the moment.
+"""The hooks by which parts (optional plug-ins) join the core: types, callers and times.
 
-A part is a folder of btcpay/parts/, whose `__init__` lists the part's hooks (`HOOKS`). Each hook
-below names a module of the part, which ends with the hook filled in:
+A part is a folder in btcpay/parts/. Its `__init__.py` lists the hook classes that the
+part implements, in `HOOKS`. Each hook class names a module of the part. That module
+ends with an instance of the class:
 
     HOOK = hooks.AfterCheck(on_check=on_check)
 
-mypy compares each function there with its type on this page, including the names of its arguments.
-A part's module is imported when its hook is first needed, so that the check loads no web pages.
-Parts come in the order of their names.
+mypy compares each function in the instance with the protocol in this module, including
+the names of its arguments. A module of a part is imported when its hook is first
+needed, so the check imports no web pages. Parts are called in alphabetical order of
+their names.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
-# For the types alone: this module imports nothing else of the project.
+# These imports only serve type annotations. At run time this module imports no other
+# module of the project, so that every module can import it.
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime, tzinfo
@@ -49,12 +52,18 @@ PARTS_FOLDER = Path(__file__).with_name("parts")
 
 
 class HookError(Exception):
-    """A part does not fit this page: a module or hook is misspelt, missing or not listed."""
+    """A part's modules do not match its `HOOKS`.
+
+    A module or a hook is misspelt, missing or not listed.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hook:
-    """A hook of a part. `module`: the name of the part's module that ends with it, filled in."""
+    """The base class of the hooks.
+
+    `module` is the name of the part's module that defines `HOOK`.
+    """
 
     module: ClassVar[str]
 
@@ -64,12 +73,12 @@ class Hook:
 
 class MakeBlueprint(Protocol):
     def __call__(self, service: Service) -> Blueprint | None:
-        """The part's pages and operations; None if the settings turn it off."""
+        """Returns the part's Flask blueprint; None if the settings disable the part."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pages(Hook):
-    """Asked by `app.py`, when the service starts."""
+    """Web pages and API operations. Called by `app.py` when the service starts."""
 
     module = "blueprint"
     blueprint: MakeBlueprint
@@ -77,22 +86,23 @@ class Pages(Hook):
 
 class FrameOf(Protocol):
     def __call__(self, db: Database, invoice: Invoice) -> dict[str, Any] | None:
-        """`origin`: the site that may show the invoice's page in a frame; None if no site may.
+        """Returns which site may show the invoice's page in a frame; None if none may.
 
-        `leads_back`: True if the page goes back to that site by itself.
+        The dictionary has `origin`, the site, and `leads_back`, which is True if the
+        page returns the visitor to that site automatically.
         """
 
 
 @dataclass(frozen=True, kw_only=True)
 class InvoiceFrame(Hook):
-    """Asked by `checkout/views.py`, for each invoice's page."""
+    """Framing of invoice pages. Called by `checkout/views.py` for each invoice page."""
 
     module = "frame"
     frame_of: FrameOf
 
 
 class ReceiptLine(NamedTuple):
-    """A line of a receipt: its term, what the term stands for, and the text's class in the page."""
+    """A line of a receipt: its label, its value, and the value's CSS class."""
 
     term: str
     text: str
@@ -101,12 +111,18 @@ class ReceiptLine(NamedTuple):
 
 class ReceiptLines(Protocol):
     def __call__(self, db: Database, invoice_id: str) -> Iterable[ReceiptLine]:
-        """The part's lines of a paid invoice's receipt, in the language of the request."""
+        """Returns the part's receipt lines for a paid invoice.
+
+        They are in the language of the request.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Receipts(Hook):
-    """Asked by `checkout/snapshot.py`, for the page of a paid invoice."""
+    """Receipt lines.
+
+    Called by `checkout/snapshot.py` for each page of a paid invoice.
+    """
 
     module = "receipt"
     receipt_lines: ReceiptLines
@@ -116,47 +132,59 @@ class ViewsOf(Protocol):
     def __call__(
         self, settings: Settings
     ) -> list[tuple[str, str, Callable[..., Response]]]:
-        """The method, the path and the view of each of the part's pages."""
+        """Returns the method, path and view function of each of the part's pages."""
 
 
 class MenuEntry(Protocol):
     def __call__(self) -> dict[str, Any]:
-        """The entry's `path` and `name`, and in `drawn` the SVG path of its icon."""
+        """Returns a menu entry: `path`, `name`, and its icon's SVG path (`drawn`)."""
 
 
 class TodayLines(Protocol):
     def __call__(self, counts: Mapping[str, int]) -> list[Line]:
-        """Sentences on *Today*; `counts` are the numbers that `today_counts` has found."""
+        """Returns sentences for the page *Today*.
+
+        `counts` has the result of each query in `today_counts`, by the query's name.
+        """
 
 
 class InboxLines(Protocol):
     def __call__(self, visit: Visit) -> list[Line]:
-        """Sentences above the list of what needs the merchant's attention."""
+        """Returns sentences to show above the list of items that need attention."""
 
 
 class MonthLines(Protocol):
     def __call__(self, visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
-        """Sentences on *Month*, about since_ms <= time < before_ms."""
+        """Returns sentences for the page *Month*.
+
+        They are about since_ms <= time < before_ms, in unix milliseconds.
+        """
 
 
 class InvoiceCard(Protocol):
     def __call__(
         self, visit: Visit, row: InvoiceWith, came_sats: int
     ) -> tuple[str, dict[str, Any]] | None:
-        """The template and the values of a card on an invoice's page; None for no card.
+        """Returns a card on an invoice's page (template, values); None for no card.
 
-        `came_sats`: the sum of its confirmed payments.
+        `came_sats` is the sum of the invoice's confirmed payments, in satoshis.
         """
 
 
 @dataclass(frozen=True, kw_only=True)
 class MerchantViews(Hook):
-    """Asked by the part `merchant_pages`, if there is one; `views` when the service starts.
+    """Merchant pages. Called by the part `merchant_pages`, if it is installed.
 
-    That part puts the queries into its own statements when it is imported; they are about the
-    `Merchant` of the outer query. `inbox`: the ids of what waits for the merchant, for every page;
-    the id is the invoice's if it is about one. `today_counts`: queries of one number each, by names
-    that no other part has; their parameters `now` and `until` are the present and a week from now.
+    `views` is called when the service starts. `inbox` and `today_counts` are embedded
+    in SQL statements of `merchant_pages` when that part is imported. They filter by the
+    `Merchant` of the outer query.
+
+    `inbox` selects the ids of items that need the merchant's attention, on every page.
+    For an item about an invoice, the id is the invoice's id.
+
+    `today_counts` are queries that select one number each, by name. A name must be
+    unique among all parts. Their parameters `now` and `until` are the current time and
+    the time a week later.
     """
 
     module = "merchant_views"
@@ -171,7 +199,10 @@ class MerchantViews(Hook):
 
 
 class PlugInShop(Protocol):
-    """The first argument of a view, after the service: the shop whose key asks."""
+    """The shop that the request's API key belongs to.
+
+    A view gets it as its first argument after the service.
+    """
 
     @property
     def id(self) -> str: ...
@@ -181,10 +212,11 @@ class PlugInShop(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PlugInOperations(Hook):
-    """Asked by the part `greenfield`, if there is one, when it is imported.
+    """API operations for shop plug-ins. Read by the part `greenfield` at import.
 
-    `operations`: the permission that is needed and the view, by method and path. `rows`: the query
-    for the row whose id is in a path, by the id's prefix.
+    If `greenfield` is not installed, nothing reads this hook. `operations` maps each
+    method and path to the required permission and the view function. `rows` maps the
+    prefix of an id to the query that loads the row with that id, for ids in a path.
     """
 
     module = "shop_views"
@@ -192,26 +224,32 @@ class PlugInOperations(Hook):
     rows: Mapping[str, Typed[Any]]
 
 
-# The chain and its check
+# Blocks and the check (the cron run that reads them)
 
 
 class OpenPool(Protocol):
     def __call__(
         self, settings: Settings, db: Database, now: Callable[[], datetime]
     ) -> Pool[BlockSource] | None:
-        """The sources of headers and blocks for one run; None if none are set."""
+        """Opens the sources of headers and blocks for one run; None if none are set."""
 
 
 class OpenListener(Protocol):
     def __call__(
         self, settings: Settings, db: Database, now: Callable[[], datetime]
     ) -> Listener | None:
-        """The listener for announcements between two runs; None if no source announces any."""
+        """Opens the listener for announced transactions between two runs of the check.
+
+        Returns None if no configured source announces transactions.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sources(Hook):
-    """Asked by `chain/pool.py` and `check/announcements.py`, which take the first part's answer."""
+    """Sources of blocks. Called by `chain/pool.py` and `check/announcements.py`.
+
+    The callers use the first part that returns a result other than None.
+    """
 
     module = "source"
     open_pool: OpenPool
@@ -220,9 +258,10 @@ class Sources(Hook):
 
 class Matches(Protocol):
     def __call__(self, db: Database, height: int, block: ProvenBlock) -> Any:
-        """Whatever in the block at this height concerns the part; empty if nothing does.
+        """Returns what the part needs from the block at this height; empty if nothing.
 
-        No transaction is open.
+        Called outside a transaction. The caller only passes the result to
+        `connect_block`, so the part chooses its type.
         """
 
 
@@ -237,38 +276,55 @@ class ConnectBlock(Protocol):
         prices: Mapping[str, Decimal],
         now: datetime,
     ) -> None:
-        """Stores the `matches`. `prices`, by currency, are empty if the block is old."""
+        """Stores the results of `matches` for this block.
+
+        `prices` are the prices of one bitcoin by currency. They are empty if the block
+        is old.
+        """
 
 
 class DisconnectBlocks(Protocol):
     def __call__(
         self, db: Database, settings: Settings, height: int, now: datetime
     ) -> None:
-        """Undoes the consequences of blocks above `height`, which leave the chain."""
+        """Undoes the part's changes from blocks above `height`.
+
+        These blocks have left the best chain.
+        """
 
 
 class KeepBlocks(Protocol):
     def __call__(self, db: Database, height: int) -> None:
-        """If the chain is given up: gives `height` to the rows that must not be undone."""
+        """Makes block-dependent rows permanent, before the stored chain is deleted.
+
+        It writes `height` as the block height into the rows that must not be undone.
+        """
 
 
 class NeedsBlocks(Protocol):
     def __call__(self, db: Database) -> bool:
-        """True while the part waits for blocks. If nobody does, the check reads none."""
+        """True while the part waits for blocks.
+
+        If neither the core nor any part waits for blocks, the check reads none.
+        """
 
 
 class FirstNeededMs(Protocol):
     def __call__(self, db: Database) -> int | None:
-        """When the part first had something that blocks may concern; None before that."""
+        """Returns the time since which blocks can concern the part.
+
+        It is in unix milliseconds. None means that no block can concern the part yet.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Blocks(Hook):
-    """Asked by `check/parts.py` for each block and each reorganisation.
+    """Work on blocks. Called by `check/parts.py` per block and per reorganisation.
 
-    `matches` is called before the block is stored. The block is connected or disconnected
-    afterwards, in a transaction of the part's own, and again by itself if that fails.
-    `chain/progress.py` asks whether blocks are needed at all, and since when.
+    `matches` is called before the block is stored. `connect_block` and
+    `disconnect_blocks` are called after the core has stored its own changes, in a
+    separate transaction for each part. If that transaction fails, it is retried by
+    itself. `chain/progress.py` calls `needs_blocks` and `first_needed_ms`.
     """
 
     module = "blocks"
@@ -282,17 +338,26 @@ class Blocks(Hook):
 
 class RelatedIds(Protocol):
     def __call__(self, db: Database, rows: Iterable[Invoice]) -> set[str]:
-        """Ids of further invoices whose attention may change with these."""
+        """Returns ids of further invoices whose attention may change with these rows.
+
+        An invoice's attention is the reason why it needs a human.
+        """
 
 
 class Recount(Protocol):
     def __call__(self, db: Database, row: Invoice, now: datetime) -> int:
-        """Counts again the sum of which the invoice is a part; returns satoshis beyond it."""
+        """Recomputes the total that the invoice belongs to, for example that of a bill.
+
+        Returns the satoshis that the invoice received beyond that total.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
 class InvoiceSums(Hook):
-    """Asked by `invoices/attention.py` whenever what an invoice received changes."""
+    """Totals over invoices. Called by `invoices/attention.py`.
+
+    It is called whenever the amount that an invoice has received changes.
+    """
 
     module = "money"
     related_ids: RelatedIds
@@ -301,12 +366,18 @@ class InvoiceSums(Hook):
 
 class OnCheck(Protocol):
     def __call__(self, db: Database, settings: Settings, now: datetime) -> None:
-        """Does the work that is due by now; each piece happens once, whatever runs beside it."""
+        """Does the work that is due at `now`.
+
+        Each item is processed exactly once, even if other processes run concurrently.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
 class AfterCheck(Hook):
-    """Asked by `check/parts.py`, at the end of a run, if the sources confirm the clock."""
+    """Scheduled work. Called by `check/parts.py` at the end of a run of the check.
+
+    It is called only if the block sources confirm the system clock.
+    """
 
     module = "after_check"
     on_check: OnCheck
@@ -317,7 +388,7 @@ class AfterCheck(Hook):
 
 @dataclass(frozen=True, kw_only=True)
 class EventKinds(Hook):
-    """Asked by `notify/events.py`, when it is imported: the part's resource with its events."""
+    """The part's resource and its event types. Read by `notify/events.py` at import."""
 
     module = "kinds"
     resource: PartResource[Any]
@@ -325,7 +396,10 @@ class EventKinds(Hook):
 
 @dataclass(frozen=True, kw_only=True)
 class Transports(Hook):
-    """Asked by `notify/transports.py`, when it is imported: a way to notify, and its name."""
+    """A transport for notifications and its name.
+
+    Read by `notify/transports.py` when it is imported.
+    """
 
     module = "transport"
     name: str
@@ -342,12 +416,18 @@ class ComposeMail(Protocol):
         zone: tzinfo,
         now: datetime,
     ) -> tuple[str, MailText] | None:
-        """The address and the text of the mail that this is `about`; None if it is outdated."""
+        """Returns the recipient's address and the mail's text; None if it is outdated.
+
+        `about` identifies the row that the mail is about.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mails(Hook):
-    """Asked by `notify/mail/compose.py`; `name` is that of the receivers' transport."""
+    """Mails of the part. Called by `notify/mail/compose.py`.
+
+    `name` is the name of the transport of the receivers that get these mails.
+    """
 
     module = "mail"
     name: str
@@ -361,20 +441,28 @@ class ExportRecords(Protocol):
     def __call__(
         self, db: Database, merchant: Merchant, from_ms: int, before_ms: int, page: int
     ) -> Iterator[Row]:
-        """Records of the file of payments, oldest first, by `exports/payments.COLUMNS`.
+        """Yields records for the payments file, oldest first.
 
-        They are about from_ms <= `received_at` < before_ms. `page`: how many rows are read at once.
+        Each has `exports/payments.COLUMNS`. They have from_ms <= `received_at` <
+        before_ms, in unix milliseconds. `page` is the number of rows that are loaded at
+        a time.
         """
 
 
 class WalletLabels(Protocol):
     def __call__(self, db: Database, merchant: Merchant) -> Iterator[Row]:
-        """Labels for the merchant's wallet (BIP329), after those of invoices."""
+        """Yields labels for the merchant's wallet (BIP329).
+
+        They follow the labels of invoices.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exports(Hook):
-    """Asked by `exports/payments.py` and `exports/labels.py`, for each file."""
+    """Exported records.
+
+    Called by `exports/payments.py` and `exports/labels.py` for each file.
+    """
 
     module = "exports"
     records: ExportRecords
@@ -386,7 +474,7 @@ class Exports(Hook):
 
 @dataclass(frozen=True, kw_only=True)
 class Commands(Hook):
-    """Asked by `cli/main.py`: commands and groups of the command line, by their names."""
+    """Commands and groups of the command line, by name. Read by `cli/main.py`."""
 
     module = "commands"
     commands: Mapping[str, click.Command]
@@ -402,12 +490,19 @@ class IssueKey(Protocol):
         scope: str | None,
         options: Mapping[str, str | None],
     ) -> tuple[IssuedKey, dict[str, str], list[str]] | None:
-        """The key, lines to print above its secret, and hints; None if no option asks for one."""
+        """Issues an API key; None if no option of this part was given.
+
+        Otherwise returns the key, the lines to print above its secret, and hints for
+        the user. `scope` is the value of --scope; None if it was not given.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKeys(Hook):
-    """Asked by `cli/merchant/access.py`, for `key issue`, which gets these `options`."""
+    """Kinds of API keys. Called by `cli/merchant/access.py` for `key issue`.
+
+    `options` are added to the options of that command.
+    """
 
     module = "keys"
     options: Sequence[click.Option]
@@ -418,18 +513,18 @@ class FindingsOf(Protocol):
     def __call__(
         self, settings: Settings, db: Database, now: datetime
     ) -> Iterable[Finding]:
-        """The part's findings for the doctor."""
+        """Returns the part's results for the health check `blocktill doctor`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Findings(Hook):
-    """Asked by `health/doctor/run.py`."""
+    """Results for `blocktill doctor`. Called by `health/doctor/run.py`."""
 
     module = "findings"
     findings: FindingsOf
 
 
-# Loading of the hooks
+# Loading
 
 BY_MODULE = {kind.module: kind for kind in Hook.__subclasses__()}
 H = TypeVar("H", bound=Hook)
@@ -437,7 +532,7 @@ H = TypeVar("H", bound=Hook)
 
 @cache
 def parts() -> dict[str, tuple[type[Hook], ...]]:
-    """The hooks of each part, by the part's name. Raises HookError."""
+    """Returns the hook classes of each part, by the part's name. Raises HookError."""
     names = sorted(file.parent.name for file in PARTS_FOLDER.glob("*/__init__.py"))
     return {name: _hooks_of(name) for name in names}
 
@@ -461,12 +556,15 @@ def _hooks_of(part: str) -> tuple[type[Hook], ...]:
 
 
 def of(kind: type[H]) -> list[H]:
-    """This hook of each part that has it, in the order of the parts' names. Raises HookError."""
+    """Returns the `HOOK` instances of this class, by part name in order.
+
+    Raises HookError.
+    """
     return list(by_part(kind).values())
 
 
 def by_part(kind: type[H]) -> dict[str, H]:
-    """This hook of each part that has it, by the part's name. Raises HookError."""
+    """Returns the `HOOK` instances of this class, by part name. Raises HookError."""
     return {
         part: _load_hook(part, kind) for part, kinds in parts().items() if kind in kinds
     }

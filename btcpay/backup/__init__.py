@@ -1,1 +1,4 @@
-"""Whole copies of the database, and how to restore one without giving out an address twice."""
+"""Writes and restores whole copies of the database.
+
+A restore never lets the service give out an address twice.
+"""

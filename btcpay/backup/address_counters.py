@@ -1,7 +1,8 @@
-"""Moves the address counters after a restore: planned by the chain, if the owner agrees.
+"""Advances the address counters after a restore.
 
-Addresses may have been given out after the backup was made, and none of those that were used may be
-given out again. So used addresses are searched for (BIP44, "address discovery").
+Invoices made after the backup used addresses that the backup's counters do not know. No
+used address may be given out again. So the chain is searched for used addresses (BIP44,
+"address discovery"), and the owner confirms the new counters.
 """
 
 import sys
@@ -24,24 +25,27 @@ from storage.models import Merchant
 from storage.queries import blocks, merchants, sessions
 from storage.statement import changed
 
-# After so many unused addresses in a row no used one is expected (BIP44: 20). A hundred unpaid
-# invoices in a row happen if a crawler presses a link's button.
+# After this many unused addresses in a row, no further used one is expected. BIP44 says
+# 20, but a crawler that clicks a payment link's button makes many unpaid invoices.
 LOOK_AHEAD = 100
-# First addresses of each merchant, by which its owner recognises a planted account key.
+# The number of first addresses shown for each merchant. With these the owner can
+# recognise an account key that somebody has replaced.
 SHOWN = 3
-# Used addresses of one merchant; an explorer that calls every address used must end somewhere.
+# The maximum number of used addresses of one merchant. It stops the search if an explorer
+# reports every address as used.
 MOST_USED = 100_000
-# Blocks are searched for so many times as many addresses of each merchant.
+# Blocks are searched once, for this many times LOOK_AHEAD addresses of each merchant.
 MATCHED = 20
 OF_PEERS = ". Name nodes that run in BLOCKTILL_PEERS, or an explorer for this command"
 
 
 @dataclass(frozen=True)
 class Move:
-    """A counter that moves from `before` to `next_index`; `addresses`: the account's first ones.
+    """The advance of a merchant's address counter, from `before` to `next_index`.
 
-    `used`: the indexes from `before` on that the chain knows. `gap_limit`: the limit that the
-    wallet needs now.
+    `used` are the indexes from `before` on that the chain shows as used. `gap_limit` is
+    the gap limit that the wallet needs now. `addresses` are the first ones of the
+    account.
     """
 
     merchant_id: int
@@ -53,8 +57,8 @@ class Move:
     addresses: tuple[str, ...]
 
 
-# Shows the owner the moves, the merchants that would be lost and the programs that the next check
-# runs. Raises if the owner declines.
+# Asks the owner to confirm the restore. The arguments are the moves, the names of merchants
+# that would be lost, and the programs that the next check runs. Raises if the owner declines.
 Agree = Callable[[list[Move], list[str], list[str]], None]
 Clock = Callable[[], datetime]
 
@@ -67,12 +71,13 @@ def plan(
     counters: Mapping[str, int],
     is_copy: bool = True,
 ) -> list[Move]:
-    """The new place of every counter: `skip` past the last address that the chain has seen.
+    """Returns the new value of each counter: `skip` beyond the last used address.
 
-    `counters` are those of another database, by account key: none falls behind them. Moves
-    nothing. Raises CommandError, also if the chain could not be asked about an address.
+    `counters` are the counters of the database that is replaced, by account key. No new
+    value is lower than these. `is_copy` is True if `db` is a copy of a backup. Changes
+    nothing. Raises CommandError, also if the chain could not be searched.
     """
-    # Counts calls but refuses none: a restore that stops for an hour keeps a shop closed.
+    # The calls are counted but not limited, since the shop is closed during a restore.
     explorers = open_explorers(settings, Quota(db, sys.maxsize, clock))
     moves = []
     run = max(skip, LOOK_AHEAD)
@@ -102,7 +107,11 @@ def plan(
 def _is_in_blocks(
     db: Database, settings: Settings, most: int, clock: Clock, is_copy: bool
 ) -> Callable[[str], bool]:
-    """Tells whether blocks since the backup pay an address, one of each merchant's next `most`."""
+    """Returns a function that tells if a block since the backup pays an address.
+
+    The function knows the next `most` addresses of each merchant, and raises
+    ExplorerError for others.
+    """
     watched: dict[str, bytes] = {}
     for row in db.rows(merchants.ALL):
         account = stored_account(row.descriptor)
@@ -127,7 +136,10 @@ def _is_in_blocks(
 def _used_ahead(
     is_used: Callable[[str], bool], merchant: Merchant, network: Network, run: int
 ) -> list[int]:
-    """Used indexes from the counter on, up to `run` unused ones in a row. Raises ExplorerError."""
+    """Returns the used indexes from the counter on. Raises ExplorerError.
+
+    The search ends after `run` unused indexes in a row.
+    """
     used: list[int] = []
     index = merchant.next_index
     while index < _first_unused(merchant, used) + run:
@@ -140,7 +152,7 @@ def _used_ahead(
 
 
 def _first_unused(merchant: Merchant, used: Sequence[int]) -> int:
-    """The index after the last used one, or the counter's."""
+    """Returns the index after the last used one; the counter if none is used."""
     if used:
         return used[-1] + 1
     return merchant.next_index
@@ -149,7 +161,7 @@ def _first_unused(merchant: Merchant, used: Sequence[int]) -> int:
 def _move(
     db: Database, row: Merchant, network: Network, used: list[int], after: int
 ) -> Move:
-    parse_account(row.descriptor, network)  # refuses what is no account of this network
+    parse_account(row.descriptor, network)  # raises for an account of another network
     first = tuple(derive(row.descriptor, index, network) for index in range(SHOWN))
     gap = gap_of_merchant(db, changed(row, next_index=after), used)
     return Move(
@@ -164,9 +176,10 @@ def _move(
 
 
 def apply_moves(db: Database, moves: Iterable[Move]) -> None:
-    """Moves the counters; one that is already further stays where it is.
+    """Advances the counters, and ends all sessions and unused login links.
 
-    Merchants' browsers are logged out: a session that was ended must not come back.
+    A counter that is already higher is not changed. Sessions end since the backup may
+    contain some that were ended later.
     """
     with db.write():
         for move in moves:

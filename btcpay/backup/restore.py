@@ -1,6 +1,7 @@
-"""Puts a backup in the database's place, or carries a SQLite backup over to PostgreSQL.
+"""Restores a backup into SQLite, or copies a SQLite backup into PostgreSQL.
 
-Its addresses are derived again: a wrong one would take or hide payments.
+All addresses in the backup are derived again and compared. A wrong address would send
+payments to somebody else, or hide them.
 """
 
 from collections.abc import Iterator
@@ -26,13 +27,18 @@ from storage.queries import idempotency, merchants, meta, receivers
 from storage.queries.lists import exports, keyset
 from storage.versions import migrate
 
-# Invoices in memory.
+# The number of invoices that are loaded at a time.
 AT_ONCE = 10_000
 
 
 @dataclass(frozen=True)
 class Restored:
-    """The migrations that the copy needed, its counters' moves, and where the old database is."""
+    """The result of a restore.
+
+    `migrated` are the migrations that the copy needed. `moves` are the advances of its
+    address counters. `aside` is the file with the former database; None if there was
+    none.
+    """
 
     migrated: list[str]
     moves: list[Move]
@@ -42,13 +48,17 @@ class Restored:
 def restore(
     path: Path, settings: Settings, file: Path, skip: int, agree: Agree, clock: Clock
 ) -> Restored:
-    """Puts the backup in the place of the SQLite database at `path`. Raises CommandError.
+    """Replaces the contents of the SQLite database at `path` by the backup.
 
-    1. The backup is copied beside the database, checked (whole, of this network), and migrated.
-    2. Addresses and scripts are derived again, the chain is asked, the owner agrees, and the
-       copy's counters are moved.
-    3. While nobody else uses the database: facts that must not be forgotten go into the copy, the
-       database's contents are set aside, and the copy's take their place in one transaction.
+    1. Copies the backup beside the database, checks that the copy is complete and of
+       this network, and migrates it.
+    2. Derives addresses and scripts again, searches the chain for used addresses, asks
+       the owner to confirm, and advances the copy's counters.
+    3. Locks the database. Copies newer counters and revocations of API keys from it
+       into the copy, saves its contents in another file, and replaces them in one
+       transaction.
+
+    Raises CommandError.
     """
     _require(file)
     refuse_own(path, file)
@@ -68,9 +78,9 @@ def restore(
 def carry_over(
     db: Database, settings: Settings, file: Path, skip: int, agree: Agree, clock: Clock
 ) -> Restored:
-    """Puts a SQLite backup into a server's new database. Raises CommandError.
+    """Copies a SQLite backup into an empty PostgreSQL database. Raises CommandError.
 
-    Works like `restore`, but on a copy beside the backup.
+    Works like `restore`, on a temporary copy in the folder of the backup.
     """
     _require(file)
     if not to_postgres.is_sqlite(file):
@@ -78,7 +88,7 @@ def carry_over(
             f"{file} is not an SQLite backup: use pg_restore, as {DOCS} says"
         )
     to_postgres.require_empty(db)
-    sqlite_file.discard_all(file, "carrying")  # copies of a run that was killed
+    sqlite_file.discard_all(file, "carrying")  # temporary copies of killed processes
     with sqlite_file.new_file(file, "carrying") as new:
         restored = _prepare(settings, file, new, skip, agree, clock, Place())
         to_postgres.carry_over(new, db)
@@ -88,7 +98,10 @@ def carry_over(
 def move_counters(
     db: Database, settings: Settings, skip: int, agree: Agree, clock: Clock
 ) -> list[Move]:
-    """Moves the counters of the database in place, as after pg_restore. Raises CommandError."""
+    """Advances the counters of the current database, for use after pg_restore.
+
+    Raises CommandError.
+    """
     moves = plan(db, settings, skip, clock, {}, is_copy=False)
     agree(moves, [], [])
     _derive_again(db, settings.network)
@@ -105,9 +118,10 @@ def _prepare(
     clock: Clock,
     present: Place,
 ) -> Restored:
-    """Makes `new` from the backup: of this version, counters moved, no idempotency key held.
+    """Makes the copy `new` from the backup, ready to replace the `present` database.
 
-    No counter falls behind that of the `present` database.
+    The copy is migrated, its counters are advanced, and its pending idempotency keys
+    are released. No counter is lower than in the `present` database.
     """
     url = f"sqlite:///{new}"
     sqlite_file.copy(file, new)
@@ -135,9 +149,9 @@ def _prepare(
 
 
 def _derive_again(db: Database, network: Network) -> None:
-    """Raises CommandError if an invoice's address or script is not its account key's.
+    """Raises CommandError if an address or script does not match its account key.
 
-    Its money would come to somebody else, or would not be found.
+    A payment to a wrong address would go to somebody else, or would not be found.
     """
     for merchant in db.rows(merchants.ALL):
         pages = keyset.pages(db, exports.INVOICES, AT_ONCE, merchant_id=merchant.id)
@@ -172,9 +186,9 @@ def _refuse_network(file: Path, network: str | None, own_network: str) -> None:
 
 @contextmanager
 def _alone(settings: Settings, path: Path) -> Iterator[Place]:
-    """Holds the lock of the checks; yields what the present database has.
+    """Holds the lock of the check, and yields facts about the present database.
 
-    Raises CommandError if the database is in use, or of another network.
+    Raises CommandError if the database is in use, or belongs to another network.
     """
     present = Place()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -182,7 +196,7 @@ def _alone(settings: Settings, path: Path) -> Iterator[Place]:
     with locks.only_one(open_database(url), url, "check") as is_free:
         if not is_free:
             raise CommandError(f"a check or another restore uses {path}: stop it first")
-        for purpose in ("restoring", "aside"):  # copies of a restore that was killed
+        for purpose in ("restoring", "aside"):  # temporary copies of killed processes
             sqlite_file.discard_all(path, purpose)
         if path.exists():
             with sqlite_file.alone(path) as place:
@@ -193,9 +207,9 @@ def _alone(settings: Settings, path: Path) -> Iterator[Place]:
 
 
 def _require_version(path: Path, version: int | None) -> None:
-    if version == versions.OLDER:  # its counters cannot be read for certain
+    if version == versions.OLDER:  # its counters cannot be read reliably
         raise CommandError(sqlite_file.older(path))
-    if version and version < versions.VERSION:  # it has other columns
+    if version and version < versions.VERSION:  # its columns differ
         raise CommandError(
             f"{path} is at version {version}: run `blocktill migrate` first"
         )

@@ -1,4 +1,4 @@
-"""Writes a backup: a whole copy of a SQLite database, also while it is served."""
+"""Writes a backup: a complete copy of a SQLite database, also while it is in use."""
 
 from contextlib import closing
 from datetime import datetime
@@ -18,9 +18,10 @@ DOCS = "docs/operators/backup.md"
 def write_backup(
     database_url: str, file: Path, overwrite: bool = False
 ) -> tuple[int, str | None]:
-    """Writes the backup to `file` if the copy is whole; returns its version and network.
+    """Writes a backup to `file`, and returns the copy's schema version and network.
 
-    If it raises CommandError, `file` is as it was before.
+    Checks the copy before `file` is replaced. Raises CommandError, and then `file` is
+    unchanged.
     """
     path = sqlite_path(database_url)
     if path is None:
@@ -42,9 +43,11 @@ def write_backup(
 
 
 def note_backup(database_url: str, at: datetime) -> str:
-    """Notes for the merchant's pages when a backup was made; returns "", or why it cannot.
+    """Stores the time of the backup, for the merchant's pages.
 
-    A database of any version can note it. One that takes no writes can still be backed up.
+    Returns an empty string, or the reason why the time could not be stored. It works
+    for a database of any version. A read-only database can be backed up, but cannot
+    store the time.
     """
     with closing(open_database(database_url)) as db:
         try:
@@ -55,7 +58,10 @@ def note_backup(database_url: str, at: datetime) -> str:
 
 
 def refuse_own(path: Path, file: Path) -> None:
-    """Raises CommandError if `file` is the database at `path`, or SQLite's own beside it."""
+    """Raises CommandError if `file` is the database at `path`.
+
+    The same holds for the files that SQLite keeps beside it (WAL and journal).
+    """
     own_files = [
         Path(f"{path}{suffix}").resolve() for suffix in ("", "-wal", "-shm", "-journal")
     ]

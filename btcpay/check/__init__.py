@@ -1,1 +1,1 @@
-"""The cron run: reads blocks, looks at the mempool, and writes the payments that they show."""
+"""The check, run by cron each minute: reads blocks and the mempool, stores payments."""

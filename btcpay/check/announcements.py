@@ -1,6 +1,7 @@
-"""Applies announced payments between two runs, from sources that parts bring.
+"""Applies transactions that peers announce between two runs of the check.
 
-They concern the invoices that they pay, and those whose money they take back.
+An announced transaction concerns the invoices that it pays. It also concerns invoices
+that lose an unconfirmed payment because the transaction spends the same inputs.
 """
 
 import logging
@@ -32,13 +33,16 @@ from storage.queries.lists import mempool_watch
 
 log = logging.getLogger(__name__)
 
-# Short enough for a page to show its payment within seconds.
+# With this interval an invoice's page shows a payment within seconds.
 HEARS_EVERY_S = 1.0
 
 
 @dataclass
 class Announcements:
-    """Payments that are announced while an invoice's page is open, and for ten minutes more."""
+    """Applies announced transactions while an invoice's page is open.
+
+    The listener stays on until ten minutes after the last page was closed.
+    """
 
     db: Database
     settings: Settings
@@ -52,7 +56,11 @@ class Announcements:
         wait: Callable[[float], bool],
         after_news: Callable[[], None],
     ) -> bool:
-        """Listens for that long, and calls `after_news`; True if `wait` has ended it."""
+        """Listens for `seconds`. Returns True if `wait` ended the pause early.
+
+        `wait` sleeps for the given seconds, and returns True if the program must stop.
+        `after_news` is called each time announced transactions were applied.
+        """
         end_s = time.monotonic() + seconds
         while not wait(max(0.0, min(HEARS_EVERY_S, end_s - time.monotonic()))):
             if time.monotonic() >= end_s:
@@ -69,14 +77,18 @@ class Announcements:
         return True
 
     def _apply_alone(self) -> None:
-        """Applies the news, unless a check runs beside it."""
+        """Applies the announced transactions, unless a check is running."""
         url = self.settings.database_url
         with locks.only_one(self.db, url, "check") as is_alone:
             if is_alone:
                 self.apply(Report())
 
     def has_news(self) -> bool:
-        """True if something can be applied. Listens while pages are open."""
+        """True if an announced transaction concerns an invoice.
+
+        Also turns the listener on if an invoice's page was open in the last ten
+        minutes, otherwise off.
+        """
         after = to_ms(self.now() - CLOSED_LATELY)
         pages = self.db.rows(mempool_watch.ASKED, after=after)
         self.listener.listen(bool(pages))
@@ -87,30 +99,36 @@ class Announcements:
         return bool(self._announced)
 
     def apply(self, report: Report) -> None:
-        """Applies all that was announced; an invented payment does not fail the run."""
+        """Applies all announced transactions.
+
+        A transaction that cannot be applied, for example a false one, does not fail the
+        run.
+        """
         if self.has_news():
             try:
                 self._apply_all(report)
-            finally:  # what fails now must not end each later run as well
+            finally:  # a transaction that fails now must not fail each later run as well
                 self._announced = ()
 
     def _apply_all(self, report: Report) -> None:
-        # An invented payment must not fail the run, so only the new statuses are reported.
+        # A false announcement must not fail the run, so only new statuses are reported.
         own_report = Report()
         for invoice_id, script in _matches(self.db, self._announced).items():
             try:
                 self._apply(invoice_id, script, own_report)
-            except BadRow:  # the next is somebody's money too
+            except BadRow:  # one damaged row must not block the other invoices
                 log.exception(
                     "the waiting outputs of invoice %s are damaged", invoice_id
                 )
         report.changed |= own_report.changed
 
     def _apply(self, invoice_id: str, script: bytes, report: Report) -> None:
-        """Applies transactions one after another, each as a look at a mempool.
+        """Applies the announced transactions to one invoice, in order. Raises BadRow.
 
-        In such a look only those are missing that it replaces, and the listener must agree to each.
-        Peers announce nothing twice, so everything else that waited still waits. Raises BadRow.
+        Each is applied like a response of a mempool. Only unconfirmed outputs whose
+        inputs the transaction spends are treated as missing. The listener must confirm
+        each such replacement. All other unconfirmed outputs are kept, since peers do
+        not announce a transaction twice.
         """
         waiting = [
             SeenOutput(row.txid, row.vout, row.amount_sats, inputs=inputs_of(row))
@@ -143,18 +161,22 @@ class Announcements:
             if try_apply(self.db, self.settings, scans, self.now(), report):
                 continue
             waiting = [*remaining, *paid]
-            # An explorer is then asked about it no sooner than if it had shown it itself.
+            # This counts as a look at the mempool: the next request to an explorer is
+            # due as late as if an explorer had shown the transaction.
             self.db.run(mempool_watch.LOOKED, id=invoice_id, at=to_ms(announced.at))
 
     def _takes_back(self, txid: bytes, lost: Iterable[str]) -> bool:
-        """True if the listener agrees that the transaction replaces all of the lost ones."""
+        """True if the listener confirms that `txid` replaces all of `lost` (txids)."""
         return all(self.listener.replaces(txid, hash_from_hex(id)) for id in lost)
 
 
 def open_announcements(
     settings: Settings, db: Database, now: Callable[[], datetime]
 ) -> Announcements | None:
-    """The first listener of a part's `source`; None if no configured source announces anything."""
+    """Opens the first listener that a part provides.
+
+    Returns None if no configured source announces transactions.
+    """
     for part in hooks.of(hooks.Sources):
         listener = part.open_listener(settings, db, now)
         if listener is not None:
@@ -163,7 +185,11 @@ def open_announcements(
 
 
 def _matches(db: Database, announced: Sequence[AnnouncedTx]) -> dict[str, bytes]:
-    """The paid script, by invoice id; empty for an invoice that only loses money."""
+    """Returns, for each invoice that is concerned, the script that is paid.
+
+    The result is by invoice id. The script is empty for an invoice that only loses an
+    unconfirmed payment.
+    """
     scripts: set[str] = set()
     spent: set[bytes] = set()
     for announcement in announced:
@@ -179,7 +205,10 @@ def _matches(db: Database, announced: Sequence[AnnouncedTx]) -> dict[str, bytes]
 
 
 def _outputs_to(script: bytes, tx: BlockContents) -> list[SeenOutput]:
-    """The transaction's outputs to the script; none if they exceed the money that can exist."""
+    """Returns the transaction's outputs that pay the script.
+
+    Returns an empty list if their sum exceeds 21 million bitcoin.
+    """
     paid = tx.outputs_by_script.get(script, ())
     sum_sats = sum(amount_sats for _, _, amount_sats in paid)
     if not paid or sum_sats > MAX_MONEY_SATS:
@@ -197,6 +226,6 @@ def _outputs_to(script: bytes, tx: BlockContents) -> list[SeenOutput]:
 
 
 def _outpoint_text(outpoint: bytes) -> str:
-    """An outpoint of 36 bytes as "txid:vout"."""
+    """Formats a serialized outpoint of 36 bytes as "txid:vout"."""
     vout = int.from_bytes(outpoint[32:], "little")
     return f"{hash_to_hex(outpoint[:32])}:{vout}"

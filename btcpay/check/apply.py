@@ -1,4 +1,7 @@
-"""Writes the consequences of scans of addresses, of many in one transaction."""
+"""Stores the consequences of scans of invoice addresses, many in one transaction.
+
+A scan is what blocks or a mempool show about one address.
+"""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -28,10 +31,11 @@ def try_apply(
     now: datetime,
     report: Report,
 ) -> set[str]:
-    """Applies the scans of these invoices and reports each new status; returns the ids that failed.
+    """Applies the scans, by invoice id. Returns the ids of the invoices that failed.
 
-    An error of one invoice must not stop the others: the next is somebody's money too. So if all
-    together fail, each half is tried by itself.
+    Adds each changed status and each failure to the report. An error in one invoice
+    does not stop the others: if the transaction for all of them fails, each half is
+    retried separately.
     """
     if not scans:
         return set()
@@ -55,7 +59,7 @@ def try_apply(
 
 def _report_failure(invoice_id: str, error: Exception, report: Report) -> None:
     report.failed.append(invoice_id)
-    if isinstance(error, BeyondMoney):  # a mempool invented it: no fault of ours
+    if isinstance(error, BeyondMoney):  # the mempool invented it: not an error of ours
         log.warning("%s could not be settled: %s", invoice_id, error)
     else:
         log.error("%s could not be settled: %s", invoice_id, error, exc_info=error)
@@ -71,9 +75,10 @@ def _halves(scans: Mapping[str, Scan]) -> Iterator[dict[str, Scan]]:
 def apply(
     db: Database, settings: Settings, scans: Mapping[str, Scan], now: datetime
 ) -> list[Settlement]:
-    """Writes all consequences of the scans, or none; returns them.
+    """Stores all consequences of the scans in one transaction, and returns them.
 
-    Raises BeyondMoney if the mempool shows more money than can exist, never for proven outputs.
+    Raises BeyondMoney if the mempool's outputs exceed the bound on money that can
+    exist. Outputs that a block proves never raise it.
     """
     ids: list[Values] = [{"id": id} for id in scans]
     is_bounded = any(scan.waiting is not None for scan in scans.values())

@@ -1,6 +1,6 @@
-"""The first look at the chain, when the first merchant is made: the headers up to the tip.
+"""Fetches the first block headers, up to the tip, when the first merchant is created.
 
-The tip must be known before the first invoice, so that no coin that is older pays it.
+The tip must be known before the first invoice, so that an older output never pays it.
 """
 
 import logging
@@ -23,14 +23,15 @@ from storage.queries import blocks
 
 log = logging.getLogger(__name__)
 
-# Somebody waits; the next check asks for what is missing by then.
+# The merchant waits for this request. The next check fetches the missing headers.
 MOST_S = 10.0
 
 
 def begin_chain(db: Database, settings: Settings, now: Callable[[], datetime]) -> bool:
-    """Stores the headers up to the tip, unless some are stored already; True if they are known.
+    """Stores the headers up to the tip, unless some are stored already.
 
-    No block is read. If no source answers in time nothing is lost, and the next check begins.
+    Reads no block. Returns True if headers are stored at the end. Returns False if no
+    source responds in time; then the next check fetches the headers.
     """
     if db.row(blocks.TOP):
         return True
@@ -55,6 +56,6 @@ def begin_chain(db: Database, settings: Settings, now: Callable[[], datetime]) -
     finally:
         sources.close()
         sources.note(db, settings, now())
-    # The blocks that come until the first check then witness the time until then.
+    # From now on the first check can compare the clock with the blocks mined since.
     judge_clock(db, settings.network, now(), boot_mark(), follower.is_agreed)
     return True

@@ -1,4 +1,4 @@
-"""Reads blocks: each is fetched, proven, and applied in one transaction, once."""
+"""Reads blocks: fetches each, verifies it, and applies it once, in one transaction."""
 
 import logging
 import time
@@ -34,15 +34,15 @@ from storage.statement import Typed
 
 log = logging.getLogger(__name__)
 
-# Afterwards the mempool is asked for those who wait; the next run goes on.
+# Seconds. After that the run queries the mempool, and the next run reads on.
 MOST_S = 40
-# Blocks in a row that could not be read; the fault is then not the blocks'.
+# After so many failed blocks in a row the run stops: the fault is elsewhere then.
 MOST_PASSED = 3
-# Blocks that a run asks for again, since a part could not do its work.
+# Blocks that a run fetches again because a part failed to process them.
 MOST_WORKED_OFF = 10
-# A block that no source could show is passed over for a minute, later for as long as its age, up to
-# an hour. A new block is asked for in each run: its payments must not wait because the explorers
-# were away for a moment.
+# A block that no source has is skipped for a minute, and after that for as long as its
+# age, up to an hour. A new block is retried in each run, so that its payments are not
+# delayed by a short outage of the explorers.
 NEW = timedelta(minutes=10)
 FIRST_PAUSE = timedelta(minutes=1)
 LONGEST_PAUSE = timedelta(milliseconds=LONGEST_MS)
@@ -50,7 +50,11 @@ LONGEST_PAUSE = timedelta(milliseconds=LONGEST_MS)
 
 @dataclass
 class PassedBlocks:
-    """The blocks that a run could not read, and has passed over."""
+    """The blocks that this run could not read and has skipped.
+
+    `hashes` also has blocks that were read but must be read again. `in_a_row` is the
+    number of consecutive failures.
+    """
 
     hashes: set[str] = field(default_factory=set)
     errors: list[ExplorerError] = field(default_factory=list)
@@ -63,7 +67,7 @@ class PassedBlocks:
 
 @dataclass(frozen=True)
 class BlockReader:
-    """Reads blocks from the sources; `now` reads the wall clock."""
+    """Reads blocks from the sources. `now` returns the wall-clock time."""
 
     db: Database
     settings: Settings
@@ -72,11 +76,13 @@ class BlockReader:
     now: Callable[[], datetime]
 
     def read_all(self, report: Report) -> None:
-        """Reads blocks while there are any, and time and calls for it. Raises ExplorerError.
+        """Reads unread blocks until none is left, or time or calls run out.
 
-        The newest comes first, so that a new payment never waits for history; then the oldest. The
-        result does not depend on the order. After a block that no source could show, the others are
-        read, the newest first: old ones may be gone everywhere.
+        Raises ExplorerError if a block could not be fetched, after the other blocks
+        were read. The newest block is read first, so that a new payment never waits for
+        old blocks. Then the oldest are read. The result does not depend on the order.
+        After a failure the newest blocks are read first, since old ones may not be
+        available anywhere.
         """
         end_s = time.monotonic() + MOST_S
         passed = PassedBlocks()
@@ -113,7 +119,7 @@ class BlockReader:
         passed: PassedBlocks,
         report: Report,
     ) -> None:
-        """Reads the block, or passes it over in this run. Raises OutOfQuota."""
+        """Reads the block, or skips it for this run if it fails. Raises OutOfQuota."""
         try:
             is_done = self._read(row, report, fetch)
         except OutOfQuota:
@@ -122,7 +128,7 @@ class BlockReader:
             passed.errors.append(error)
             passed.add(row)
             self._pass_over(row)
-        except Exception as error:  # noqa: BLE001 - one stranger's block, and all others
+        except Exception as error:  # noqa: BLE001 - a bad block must not stop the others
             self._set_aside(row, error, report)
             passed.add(row)
         else:
@@ -133,7 +139,7 @@ class BlockReader:
     def _due(
         self, order: Typed[Block], passed: Collection[str], most: int
     ) -> list[Block]:
-        """The first blocks in this order, without those that this run has passed over."""
+        """Returns the first `most` due blocks that this run has not skipped."""
         rows = self.db.rows(order, now=to_ms(self.now()), limit=len(passed) + most)
         return [row for row in rows if row.hash not in passed][:most]
 
@@ -143,7 +149,7 @@ class BlockReader:
         fetches: Mapping[str, Future[FetchedBlock]],
         round_robin: bool,
     ) -> dict[str, Future[FetchedBlock]]:
-        """The fetches of these blocks, by hash; those that were not begun yet begin now."""
+        """Returns the fetch of each block, by hash. Starts the missing ones."""
         ahead: dict[str, Future[FetchedBlock]] = {}
         for row in rows:
             ahead[row.hash] = fetches.get(row.hash) or self._fetch(row, round_robin)
@@ -166,9 +172,9 @@ class BlockReader:
         self.db.run(blocks.PASS_OVER, hash=row.hash, until=to_ms(now + pause))
 
     def _set_aside(self, row: Block, error: Exception, report: Report) -> None:
-        """Asks later again for a block that cannot be read, as when memory does not suffice.
+        """Skips a block for a minute after an unexpected error, such as lack of memory.
 
-        Until then payments in it are not found, and no run is complete.
+        Until it is read, payments in it are not found, and no run counts as complete.
         """
         now = self.now()
         note_failure(self.db, Work(part_work.CORE, "block", row.height), error, now)
@@ -176,7 +182,10 @@ class BlockReader:
         self.db.run(blocks.PASS_OVER, hash=row.hash, until=to_ms(now + FIRST_PAUSE))
 
     def work_off(self) -> None:
-        """Asks again for blocks in which a part failed to do its work; a new failure waits."""
+        """Fetches blocks again for which a part's work is due, and retries that work.
+
+        Work that fails again is retried in a later run.
+        """
         end_s = time.monotonic() + MOST_S
         for height, works in blocks_due(self.db, self.now(), MOST_WORKED_OFF).items():
             row = self.db.row(blocks.AT, height=height)
@@ -197,13 +206,20 @@ class BlockReader:
             forget_others(self.db, works, concerns)
 
     def _prices(self, row: Block, are_needed: bool) -> Mapping[str, Decimal]:
-        """The prices of a bitcoin by currency, if the block is new enough for them."""
+        """Returns the prices of one bitcoin by currency; empty if the block is too old.
+
+        Also empty if `are_needed` is False.
+        """
         if is_late(from_ms(row.mined_ms), self.now()) or not are_needed:
             return {}
         return receipt_prices(self.db, self.prices)
 
     def _may_read(self, row: Block) -> bool:
-        """True for the newest block, always; for others while each minute keeps its calls."""
+        """True if calls may be spent on this block.
+
+        That is always so for the newest block. For others, enough calls per minute must
+        be left for headers and the mempool.
+        """
         allowance = self.sources.allowance()
         is_newest = row.height == blocks.tip_height(self.db)
         return is_newest or allowance.minutely > allowance.per_hour / 60 / KEPT_PART
@@ -211,7 +227,10 @@ class BlockReader:
     def _read(
         self, row: Block, report: Report, fetch: Future[FetchedBlock] | None = None
     ) -> bool:
-        """False if it has to be read again. Without `fetch` the block is asked for now."""
+        """Reads one block; False if it has to be read again.
+
+        If `fetch` is None, the block is fetched now.
+        """
         if fetch is None:
             fetch = self._fetch(row)
         fetched = fetch.result()

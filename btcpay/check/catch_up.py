@@ -1,6 +1,7 @@
-"""Brings headers and blocks up to the chain's tip, and decides by blocks alone.
+"""Fetches headers and blocks up to the tip, and applies rules that need only blocks.
 
-This makes payments deep enough, ends unpaid invoices without a mempool, and notices a stuck chain.
+These rules turn deep enough outputs into payments, expire unpaid invoices if no mempool
+is available, and detect a chain that does not advance.
 """
 
 import logging
@@ -30,28 +31,36 @@ from storage.queries.meta import Key
 
 log = logging.getLogger(__name__)
 
-# After so long without a block, a source's mere claim of more blocks counts.
+# After this time without a block, an unproven claim of more blocks is taken seriously.
 QUIET = timedelta(minutes=30)
-# Without a mempool a deadline has passed once a block's time is later by this much.
+# Without a mempool, an invoice expires once a block's time is later than its deadline
+# by this much.
 ENDS_AFTER = timedelta(hours=1)
-# Invoices in one transaction, so that others wait less than a second for its locks.
+# Invoices that expire in one transaction. It must hold its locks for less than a second.
 ENDED_AT_ONCE = 500
-# How far back the reading for a new invoice begins.
+# While no invoice is open, only blocks older than this are skipped. Newer ones are read
+# once an invoice exists.
 IDLE_KEPT = timedelta(hours=2)
-# Unread blocks: a day of them.
+# More unread blocks than this (a day's) mean that no check ran for long.
 MANY = 144
-# Our clock may have been ahead by this much when the first invoice was made.
+# This machine's clock may have been ahead by this much when the first invoice was made.
 BEFORE_THE_FIRST = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class CatchUp(BlockReader):
-    """Follows the headers before it reads; `mark` reads the clock that does not step."""
+    """Follows the headers, then reads the blocks.
+
+    `mark` reads a monotonic clock.
+    """
 
     mark: Callable[[], str] = boot_mark
 
     def follow(self, report: Report) -> bool:
-        """Takes over new headers and reads their blocks; True if the tip is known."""
+        """Stores new headers and reads their blocks. True if the tip is known.
+
+        Writes the results and failures to the report.
+        """
         stuck_before = report.stuck
         report.stuck = ""
         try:
@@ -70,7 +79,8 @@ class CatchUp(BlockReader):
             undo_planned(self.db, self.settings, self.now())
             report.stuck = self._why_stuck(follower)
             if not report.stuck and not has_changed:
-                # The explorer that showed more earlier in this run may be resting by now.
+                # The explorer that showed more blocks earlier in this run may be in its
+                # back-off by now.
                 report.stuck = stuck_before
             self._catch_up(report)
         except ExplorerError as error:
@@ -89,7 +99,8 @@ class CatchUp(BlockReader):
         undo_above(self.db, self.settings, height, self.now())
 
     def _catch_up(self, report: Report) -> None:
-        # Skipped blocks are never read, so blocks must not look old by a clock that is ahead.
+        # Skipped blocks are never read. A clock that is ahead would make new blocks look
+        # old, so the corrected time is used.
         now = self._now()
         if is_at_stake(self.db, now):
             if self.db.only(blocks.UNREAD)[0] > MANY:
@@ -101,9 +112,10 @@ class CatchUp(BlockReader):
         count_again(self.db, self.settings, self.now())
 
     def _skip_before_the_first_invoice(self, now: datetime) -> None:
-        """Passes over blocks from before anybody was asked for money, when no check ran for long.
+        """Skips blocks that are older than the first invoice. Used after a long pause.
 
-        If the first invoice is later than now, the clock was wrong, and no block is passed over.
+        Skips nothing if the first invoice is later than `now`, since then the clock was
+        wrong.
         """
         first_ms = first_needed_ms(self.db)
         if first_ms is None or from_ms(first_ms) > now:
@@ -112,7 +124,10 @@ class CatchUp(BlockReader):
         self.db.run(blocks.SKIP, mined_before=to_ms(mined_before))
 
     def _now(self) -> datetime:
-        """The time, by the sources' clock if ours is ahead of it."""
+        """Returns the current time, corrected if this machine's clock is ahead.
+
+        The sources' clocks tell how far it is ahead.
+        """
         now = self.now()
         return now - self._ahead(now)
 
@@ -120,7 +135,7 @@ class CatchUp(BlockReader):
         return self.sources.clock_skew.time_ahead(now, time.monotonic())
 
     def _why_stuck(self, follower: Follower) -> str:
-        """The reason to believe that there are more blocks than we know; empty if there is none."""
+        """Returns why the stored chain is probably incomplete; empty if it is not."""
         top = self.db.only(blocks.TOP)
         now = self.now()
         quiet = max(now - from_ms(top.mined_ms), self._silence(top.hash))
@@ -132,7 +147,10 @@ class CatchUp(BlockReader):
         return ""
 
     def _silence(self, tip: str) -> timedelta:
-        """The time that `tip` has been ours, by a clock that does not step; 0 if unknown."""
+        """Returns how long `tip` has been the tip; 0 if unknown.
+
+        The time is measured with a monotonic clock.
+        """
         mark = self.mark()
         stored = meta.get(self.db, Key.TIP_SINCE) or ""
         stored_tip, _, since_mark = stored.partition(" ")
@@ -144,7 +162,7 @@ class CatchUp(BlockReader):
         return timedelta()
 
     def settle_deep(self, report: Report) -> None:
-        """Makes payments of outputs that have become deep enough."""
+        """Creates payments from outputs that now have enough confirmations."""
         now = self.now()
         tip_height = blocks.tip_height(self.db) or 0
         invoice_ids = {
@@ -164,16 +182,17 @@ class CatchUp(BlockReader):
     ) -> bool:
         try:
             return is_deep(output_of(row), tip_height, rules_for(self.settings, row))
-        except BadRow:  # the next is somebody's money too
+        except BadRow:  # one damaged row must not block the other invoices
             log.exception("the outputs to invoice %s are damaged", row.invoice_id)
             report.failed.append(row.invoice_id)
             return False
 
     def end_by_blocks(self, report: Report) -> None:
-        """Ends invoices that no block pays.
+        """Expires invoices whose deadline has passed and that no block pays.
 
-        A block's time may be ahead, so the deadline must have passed by our clock as well, or by
-        the sources' clock if ours is ahead of it.
+        A miner can set a block's time ahead. So the deadline must also have passed by
+        this machine's clock. If that clock is ahead of the sources' clocks, those count
+        instead.
         """
         if report.ends_before is None:
             return

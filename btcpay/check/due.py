@@ -1,4 +1,7 @@
-"""Why an invoice is to be looked for in the mempool, and since when. Pure."""
+"""Decides whether an invoice is due for a look at the mempool, and why. Pure.
+
+A look is one query of the mempool for an invoice's address.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,32 +13,35 @@ from btcpay.values.times import from_ms
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
-# An open page reports each minute; a run in between must not miss it.
+# An open page polls each minute. With this margin no run takes it for closed.
 ASKED_LATELY = 2 * MINUTE
-# After a page was closed, there is one more look within this time.
+# For this long after a page was closed, one more look is made.
 CLOSED_LATELY = 10 * MINUTE
-# A run begins each minute, so at least one begins in this time.
+# A run starts each minute, so at least one starts in this time.
 BEFORE_DEADLINE = timedelta(seconds=90)
-# At least this long between two looks for one invoice.
+# The minimum time between two looks for one invoice.
 AGAIN = timedelta(seconds=10)
-# Waiting money, and a page that has been open for an hour, may stay so for days. The pause between
-# looks is then an eighth of that time, but at least SHORTEST_PAUSE and at most an hour.
+# A payment can stay unconfirmed, and a page open, for days. The pause between looks is
+# then an eighth of that time, but at least SHORTEST_PAUSE and at most an hour.
 AGE_PART = 8
 SHORTEST_PAUSE = 10 * MINUTE
-# Failures in a row; then the invoice rests for a minute, two, four, up to an hour.
+# After so many failures in a row: back-off of one minute, two, four, up to an hour.
 PATIENCE = 3
-# An explorer that allows so many calls an hour is one's own, and calls are not saved.
+# An explorer with this quota belongs to the operator, so calls are not saved.
 OWN_PER_HOUR = 10_000
 NEVER = from_ms(0)
 
 
 @dataclass(frozen=True)
 class WatchedInvoice:
-    """An invoice that may be looked for, with the time when each thing last happened.
+    """An invoice that can be looked for in the mempool, with times of past events.
 
-    `opened_at`: somebody opened its page; `asked_at`: the page asked. `came_at`: money came that
-    still waits; `is_covered`: it is enough. `vanished_at`: money that may come again was missing.
-    `failures`: looks in a row that failed.
+    `checked_at` is the last look that succeeded. `opened_at` is when its page was
+    opened, and `asked_at` when the page last polled. `came_at` is when the last
+    unconfirmed output was first seen. `is_covered` is True if the outputs reach the
+    amount. `vanished_at` is when an unconfirmed output last left the mempool; it can
+    return. `failures` counts looks that failed in a row. `failed_at` is the last
+    failure.
     """
 
     id: str
@@ -52,7 +58,7 @@ class WatchedInvoice:
 
     @property
     def waits_since(self) -> datetime:
-        """The time when its page was opened, or of the last look since then."""
+        """The time of the last look, or of the opening of the page if that is later."""
         return max(self.opened_at, self.checked_at)
 
 
@@ -64,7 +70,7 @@ class Reason(StrEnum):
 
 
 class DueLook(NamedTuple):
-    """An invoice to be looked for, and since when."""
+    """A look that is due, its reason, and the time since which it is due."""
 
     invoice: WatchedInvoice
     reason: Reason
@@ -74,10 +80,10 @@ class DueLook(NamedTuple):
 def due_look(
     invoice: WatchedInvoice, gone_after: timedelta, per_hour: int, now: datetime
 ) -> DueLook | None:
-    """The look at the mempool that is due for this invoice; None if none is due yet.
+    """Returns the look that is due for this invoice; None if none is due.
 
-    `gone_after`: the network's time after which vanished money is gone. The explorer allows
-    `per_hour` calls.
+    `gone_after` is the time after which an output missing from the mempool counts as
+    gone. `per_hour` is the explorer's quota of calls.
     """
     if _is_resting(invoice, now):
         return None
@@ -93,7 +99,7 @@ def due_look(
 
 
 def _is_resting(invoice: WatchedInvoice, now: datetime) -> bool:
-    """True during the pause after several failures in a row."""
+    """True during the back-off after several failures in a row."""
     if invoice.failures < PATIENCE:
         return False
     doublings = min(invoice.failures - PATIENCE, 6)
@@ -102,7 +108,7 @@ def _is_resting(invoice: WatchedInvoice, now: datetime) -> bool:
 
 
 def is_waiting(invoice: WatchedInvoice, now: datetime) -> bool:
-    """True while somebody looks at its page, and waits for money to be seen."""
+    """True while the invoice's page is open and less than the amount has been seen."""
     is_page_open = now - invoice.asked_at <= ASKED_LATELY
     return (
         invoice.status == InvoiceStatus.OPEN and is_page_open and not invoice.is_covered
@@ -112,9 +118,10 @@ def is_waiting(invoice: WatchedInvoice, now: datetime) -> bool:
 def _look_for_deadline(
     invoice: WatchedInvoice, gone_after: timedelta, now: datetime
 ) -> DueLook | None:
-    """Once after the deadline, or when vanished money is gone.
+    """Returns the look that the deadline requires; None if none is required now.
 
-    If its page was ever opened, also once before the deadline.
+    One look follows the deadline, or the time when a missing output counts as gone. If
+    the page was ever opened, one look also precedes the deadline.
     """
     if invoice.status != InvoiceStatus.OPEN or invoice.expires_at is None:
         return None
@@ -134,7 +141,7 @@ def _look_for_deadline(
 def _look_for_page(
     invoice: WatchedInvoice, is_own: bool, now: datetime
 ) -> DueLook | None:
-    """While its page is open, and once more after it was closed."""
+    """Returns a look while the page is open, and one after it was closed; else None."""
     if (
         invoice.status != InvoiceStatus.OPEN
         or invoice.is_covered
@@ -156,7 +163,10 @@ def _look_for_page(
 def _look_for_money(
     invoice: WatchedInvoice, is_own: bool, now: datetime
 ) -> DueLook | None:
-    """Since waiting money may be replaced, joined by more, or dropped."""
+    """Returns a look if an output is unconfirmed; None otherwise.
+
+    An unconfirmed output can be replaced or dropped, and further ones can arrive.
+    """
     if invoice.came_at is None:
         return None
     if is_own or invoice.checked_at < invoice.came_at:

@@ -1,4 +1,7 @@
-"""A block's facts: payments to our addresses, spends of their coins, and the prices of its time."""
+"""Finds in a block the payments to invoices, spends of their coins, and conflicts.
+
+Also provides the prices at the time of the payments.
+"""
 
 import json
 import logging
@@ -23,16 +26,23 @@ from storage.queries.lists import mempool_watch
 
 log = logging.getLogger(__name__)
 
-# A receipt found later than this gets no price rather than that of another hour.
+# A payment found later than this after its block stores no price, since the current
+# price is not the price at receipt.
 RECEIPT_PRICE_AGE = timedelta(hours=1)
-# Bytes of a txid that are kept: with the index, enough to tell that a coin is worth a look.
+# Bytes of a txid that are kept. A false match, which only costs another reading of the
+# block, is rare.
 KEY_BYTES = 8
 
 
 def facts_of(
     db: Database, network: str, height: int, block: ProvenBlock, new: Callable[[], Scan]
 ) -> dict[str, Scan]:
-    """The outputs that this block pays, spends and replaces: a `new` scan for each invoice id."""
+    """Returns, by invoice id, a scan with the block's effects on that invoice.
+
+    A scan has the outputs that the block pays, the coins that it spends, and the
+    unconfirmed transactions whose inputs other transactions in it spend. `new` makes an
+    empty scan.
+    """
     scans: dict[str, Scan] = defaultdict(new)
     place = Block(height, block.hash, block.mined_at)
     for row in paid_invoices(db, block):
@@ -49,7 +59,7 @@ def facts_of(
 
 
 def paid_invoices(db: Database, block: ProvenBlock) -> list[Invoice]:
-    """The invoices whose addresses the block pays, each with its `script`."""
+    """Returns the invoices whose addresses the block pays, each with its `script`."""
     scripts = [script.hex() for script in block.contents.outputs_by_script]
     return db.rows(blocks.OF_SCRIPTS, texts=given(scripts))
 
@@ -57,8 +67,8 @@ def paid_invoices(db: Database, block: ProvenBlock) -> list[Invoice]:
 def _add_paid(
     scan: Scan, script: bytes, place: Block, block: ProvenBlock, network: str
 ) -> None:
-    """Adds the outputs to this script, with the proofs of their transactions."""
-    # A transaction is read once, however many of its outputs pay us.
+    """Adds the block's outputs to this script to the scan, with proofs of inclusion."""
+    # A transaction is parsed only once, even if several of its outputs pay the script.
     inputs: dict[int, tuple[str, ...]] = {}
     for position, vout, amount_sats in block.contents.outputs_by_script[script]:
         txid = block.txid(position)
@@ -74,7 +84,7 @@ def _add_paid(
 
 
 def _inputs_at(block: ProvenBlock, position: int) -> tuple[str, ...]:
-    """The outpoints that the transaction at this position spends, each "txid:vout"."""
+    """Returns the inputs of the transaction at this position, each as "txid:vout"."""
     tx = parse_tx(block.contents.tx_without_witness(position))
     outpoints = [tx_in.outpoint for tx_in in tx.inputs]
     return tuple(f"{outpoint.txid}:{outpoint.vout}" for outpoint in outpoints)
@@ -83,9 +93,10 @@ def _inputs_at(block: ProvenBlock, position: int) -> tuple[str, ...]:
 def conflicting_outputs(
     db: Database, spent: Set[bytes], txids: Collection[bytes]
 ) -> list[Output]:
-    """Waiting outputs that lose their money, as other transactions (`txids`) have `spent` an input.
+    """Returns unconfirmed outputs whose transaction lost an input to another one.
 
-    `spent` has outpoints of 36 bytes.
+    `spent` has the spent outpoints, 36 bytes each. `txids` are the transactions that
+    spent them. An output of one of these transactions is not a conflict.
     """
     conflicting: list[Output] = []
     for invoice in db.rows(mempool_watch.WITH_INPUTS):
@@ -98,7 +109,7 @@ def conflicting_outputs(
 def _has_spent_input(row: Output, spent: Set[bytes]) -> bool:
     try:
         return is_any_spent(inputs_of(row), spent)
-    except BadRow:  # a spoiled row must not keep the block from all others
+    except BadRow:  # one damaged row must not block the other invoices
         log.exception(
             "the inputs of %s to invoice %s are damaged", row.txid, row.invoice_id
         )
@@ -106,7 +117,10 @@ def _has_spent_input(row: Output, spent: Set[bytes]) -> bool:
 
 
 def is_any_spent(inputs: Iterable[str], spent: Set[bytes]) -> bool:
-    """True if one of these outpoints, each "txid:vout", is in `spent`, each of 36 bytes."""
+    """True if one of the `inputs` is in `spent`.
+
+    An input is "txid:vout", a spent outpoint has 36 bytes.
+    """
     for outpoint in inputs:
         txid, vout = outpoint.split(":")
         if Outpoint(txid, int(vout)).raw in spent:
@@ -115,7 +129,11 @@ def is_any_spent(inputs: Iterable[str], spent: Set[bytes]) -> bool:
 
 
 def spends_of(block: ProvenBlock) -> bytes:
-    """The block's spends, shortened. They are kept while an earlier block is not read."""
+    """Returns the outpoints that the block spends, each shortened to 12 bytes.
+
+    They are stored while an earlier block is unread, since that block may pay an
+    invoice with a coin that this block spends.
+    """
     return b"".join(
         outpoint[:KEY_BYTES] + outpoint[32:]
         for outpoint in block.contents.spent_outpoints
@@ -123,7 +141,10 @@ def spends_of(block: ProvenBlock) -> bytes:
 
 
 def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
-    """Marks later blocks unread that spend one of these coins, and were read before we knew it."""
+    """Marks blocks unread that spend one of these coins but were read too early.
+
+    They were read before the block with the coin, so the spend was not recognised.
+    """
     keys = [
         hash_from_hex(coin.txid)[:KEY_BYTES] + ser_uint32(coin.vout) for coin in coins
     ]
@@ -141,9 +162,12 @@ def is_late(mined_at: datetime, now: datetime) -> bool:
 
 
 def receipt_prices(db: Database, prices: Prices) -> Mapping[str, Decimal]:
-    """The current prices of one bitcoin by currency, as far as they are known."""
+    """Returns the current price of one bitcoin by currency.
+
+    Currencies whose price is unknown are missing. Waits for the refreshes.
+    """
     currencies = {"USD", *(row.currency for row in db.rows(merchants.CURRENCIES))}
-    # All are asked at once, so that waiting for all takes as long as for one.
+    # All refreshes run at the same time, so that the wait is that of the slowest one.
     for currency in currencies:
         prices.rate_for(currency).start_refresh()
     known: dict[str, Decimal] = {}

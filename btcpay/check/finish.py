@@ -1,4 +1,7 @@
-"""The end of a run over everything due: notes its results, then renews and erases by the clock."""
+"""The end of a run: stores its results, runs scheduled work, and deletes old rows.
+
+It follows only runs that process everything due, not runs for single invoices.
+"""
 
 import logging
 from datetime import datetime, timedelta
@@ -20,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def note_run(db: Database, report: Report, is_listening: bool, now: datetime) -> None:
-    """Notes the run's time and totals, for the pages, the doctor and the metrics."""
+    """Stores the run's time and totals, for the pages, the doctor and the metrics."""
     result = "incomplete"
     if report.complete:
         result = "complete"
@@ -42,10 +45,11 @@ def note_run(db: Database, report: Report, is_listening: bool, now: datetime) ->
 def renew_and_erase(
     db: Database, settings: Settings, report: Report, mark: str, now: datetime
 ) -> None:
-    """Renews bills and erases old rows by the clock, if the sources confirm the time.
+    """Runs the parts' scheduled work and deletes old rows, if the clock is right.
 
-    Neither can be taken back, and after a start without a network the clock may be years off.
-    `mark`: a reading of the clock that does not step.
+    Neither can be undone, and the clock may be years off if the machine booted without
+    a network. So the block sources must confirm the clock. `mark` is a reading of the
+    monotonic clock.
     """
     if not report.answered or report.clock_ahead_s or report.stuck:
         return

@@ -1,4 +1,4 @@
-"""The invoices that wait, as the plan reads them, and a look at the mempool for one of them."""
+"""Loads the invoices that may need a look at the mempool, and the result of a look."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,15 +21,19 @@ from storage.database import Database, Values, grouped
 from storage.models import Invoice, Output
 from storage.queries.lists import mempool_watch
 
-# The clocks of two machines may differ by this much.
+# Stored times may be ahead by this many milliseconds, since machines' clocks differ.
 AHEAD_MS = 60_000
-# The next look is worked out for this many minutes ahead.
+# `next_look` searches this many minutes ahead.
 AHEAD_MIN = 60
 
 
 @dataclass(frozen=True)
 class Look:
-    """An answer about an invoice; our clock was `ahead` of the sources' when we asked."""
+    """The mempool's response about one invoice.
+
+    `ahead` is how far this machine's clock was ahead of the sources' clock at
+    `asked_at`.
+    """
 
     invoice_id: str
     mempool: Mempool
@@ -43,7 +47,10 @@ def watched_invoices(
     now: datetime,
     rows: Sequence[Invoice] | None = None,
 ) -> list[WatchedInvoice]:
-    """The invoices for which the mempool may be asked; if `rows` are given, only those of rows."""
+    """Returns the invoices for which a look at the mempool may be due.
+
+    If `rows` are given, returns only these invoices.
+    """
     if rows is None:
         rows = db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))
         rows += db.rows(mempool_watch.ENDING, before=to_ms(now + BEFORE_DEADLINE))
@@ -85,14 +92,20 @@ def _watched_invoice(
 
 
 def _past(ms: int | None, now: datetime) -> datetime:
-    """The stored time; NEVER if there is none, or if it was written while the clock was ahead."""
+    """Returns the stored time; NEVER if it is None or in the future.
+
+    A time is in the future if it was stored while the clock was ahead.
+    """
     if ms is None or ms > to_ms(now) + AHEAD_MS:
         return NEVER
     return from_ms(ms)
 
 
 def next_look(db: Database, settings: Settings, row: Invoice, now: datetime) -> str:
-    """When and why the mempool is asked next for an invoice; a block shows money in any case."""
+    """Returns when and why the next look at the mempool is due, as a phrase.
+
+    Blocks show payments to the invoice even without a look.
+    """
     (invoice,) = watched_invoices(db, settings, now, [row])
     gone_after = settings.network.gone_after
     per_hour = settings.explorer_calls_per_hour
@@ -108,7 +121,10 @@ def next_look(db: Database, settings: Settings, row: Invoice, now: datetime) -> 
 
 
 def missing_outputs(db: Database, look: Look) -> list[Output]:
-    """Outputs that waited and are not shown: they may be in a block, or gone."""
+    """Returns unconfirmed outputs that the mempool no longer shows.
+
+    Each is either in a new block, or was dropped or replaced.
+    """
     shown_outpoints = {output.outpoint for output in look.mempool.outputs}
     waiting = db.rows(mempool_watch.WAITING, invoice_id=look.invoice_id)
     return [row for row in waiting if (row.txid, row.vout) not in shown_outpoints]

@@ -1,11 +1,14 @@
-"""The optional parts' work on blocks: planned with the core's facts, done after them, by itself.
+"""Runs the block work of parts (optional plug-ins) separately from the core's work.
 
-1. A part says what in a block concerns it. If it fails to say, the whole block may concern it.
-2. In the transaction that reads the block, or that takes blocks back, the work is planned.
-3. Afterwards it is done, in a transaction of each part's own, and tried again if that fails.
+1. For each block, each part says which data in the block it needs. If a part fails
+   here, its work on the block is stored for a later run.
+2. The work is stored as planned, in the transaction that marks the block as read or
+   removes it from the chain.
+3. Afterwards the work is done, in a separate transaction for each part. If that
+   transaction fails, the work is retried in a later run.
 
-The result does not depend on the order, with one exception: a part must undo what a reorganisation
-has taken back before it works on any block.
+The order of the work does not matter, with one exception: a part must undo the changes
+from removed blocks before it processes another block.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,12 +26,12 @@ from storage.database import Database, Values
 from storage.queries import invoices, part_work
 from storage.queries.totals import balances
 
-# Pieces of work of each kind in a run.
+# The maximum number of work items of each kind in a run.
 MOST_AT_ONCE = 100
 
 
 class Concern(NamedTuple):
-    """A part's matches in a block; None if the part could not say."""
+    """A part, and what it needs from a block (`matches`); None if it failed to say."""
 
     part: str
     matches: Any
@@ -37,7 +40,10 @@ class Concern(NamedTuple):
 def concerns_of(
     db: Database, height: int, block: ProvenBlock, now: datetime
 ) -> list[Concern]:
-    """The parts that the block concerns, with their matches in it."""
+    """Returns the parts that need data in this block, with that data.
+
+    A part that fails is included, with None.
+    """
     concerns: list[Concern] = []
     for part, hook in hooks.by_part(hooks.Blocks).items():
         try:
@@ -54,13 +60,19 @@ def concerns_of(
 def plan_block(
     db: Database, concerns: Sequence[Concern], height: int, now: datetime
 ) -> None:
-    """Plans the parts' work on a block, in the transaction that reads it."""
+    """Stores the parts' work on a block as planned.
+
+    Called in the transaction that marks the block as read.
+    """
     for concern in concerns:
         plan(db, Work(concern.part, "block", height), now)
 
 
 def plan_undo(db: Database, height: int, now: datetime) -> None:
-    """Plans the parts' undoing, in the transaction in which blocks above `height` leave."""
+    """Stores the parts' undo work as planned.
+
+    Called in the transaction that removes the blocks above `height` from the chain.
+    """
     db.run(part_work.CUT, height=height)
     for part in hooks.by_part(hooks.Blocks):
         plan(db, Work(part, "undo", height), now)
@@ -75,7 +87,7 @@ def work_on_block(
     prices: Mapping[str, Decimal],
     now: datetime,
 ) -> None:
-    """Does the work that is planned for a block. A part that must undo something first waits."""
+    """Does the planned work on a block. Skips a part that must undo something first."""
     by_part = hooks.by_part(hooks.Blocks)
     for part, matches in concerns:
         must_undo = db.row(part_work.OF_KIND, part=part, kind="undo")
@@ -89,12 +101,12 @@ def work_on_block(
 
 
 def undo_planned(db: Database, settings: Settings, now: datetime) -> None:
-    """Has the parts undo the work of blocks that left the chain, the lowest first."""
+    """Makes the parts undo changes from removed blocks, the lowest height first."""
     by_part = hooks.by_part(hooks.Blocks)
     for row in db.rows(part_work.DUE, kind="undo", now=to_ms(now), limit=MOST_AT_ONCE):
         work = work_of(row)
         hook = by_part.get(row.part)
-        if hook is None:  # the part was deleted
+        if hook is None:  # the part has been uninstalled
             db.run(part_work.DONE, **work.key)
             continue
 
@@ -105,7 +117,10 @@ def undo_planned(db: Database, settings: Settings, now: datetime) -> None:
 
 
 def run_parts(db: Database, settings: Settings, now: datetime) -> None:
-    """Has each part do its work of a check; a failure is noted until the part succeeds."""
+    """Calls each part's AfterCheck hook.
+
+    A failure is stored until the part succeeds.
+    """
     for part, hook in hooks.by_part(hooks.AfterCheck).items():
         work = Work(part, "turn")
         try:
@@ -117,7 +132,10 @@ def run_parts(db: Database, settings: Settings, now: datetime) -> None:
 
 
 def blocks_due(db: Database, now: datetime, most: int) -> dict[int, list[Work]]:
-    """The parts' work on blocks that is due, by height; not of a part that must undo first."""
+    """Returns the parts' due work on blocks, by height, for at most `most` heights.
+
+    Skips parts that must undo something first.
+    """
     rows = db.rows(part_work.DUE, kind="block", now=to_ms(now), limit=MOST_AT_ONCE)
     parts = set(hooks.by_part(hooks.Blocks))
     undoing = {
@@ -135,7 +153,7 @@ def blocks_due(db: Database, now: datetime, most: int) -> dict[int, list[Work]]:
 def forget_others(
     db: Database, works: Sequence[Work], concerns: Sequence[Concern]
 ) -> None:
-    """Ends the work of parts that, as they say by now, the block does not concern."""
+    """Deletes planned work of parts that no longer need data in the block."""
     parts = {concern.part for concern in concerns}
     for work in works:
         if work.part not in parts:
@@ -143,7 +161,7 @@ def forget_others(
 
 
 def count_again(db: Database, settings: Settings, now: datetime) -> None:
-    """Lets the parts count the money of invoices again, after they failed to count it."""
+    """Retries totals of invoices that a part failed to compute before."""
     for row in db.rows(part_work.DUE, kind="money", now=to_ms(now), limit=MOST_AT_ONCE):
         with db.write():
             invoice = db.row(invoices.WHOLE, id=row.invoice_id)

@@ -1,12 +1,13 @@
-"""Plans which invoices are looked for in the mempool, by a run or by a look after it. Pure.
+"""Plans which invoices are looked for in the mempool. Pure.
 
-A block settles every payment, whether anybody looks or not; the mempool only shows it sooner. So
-the mempool is asked for those who wait, as far as the hour's calls go (docs/operators/budget.md):
+A payment is always found in its block. The mempool only shows it sooner. So looks at
+the mempool are made for people who wait, within the hourly quota of calls
+(docs/operators/budget.md):
 
-1. `due_look` says why an invoice is to be looked for now: an open page, a deadline, money on its
-   way.
-2. `shares` says how many looks there may be for pages, and how many for the others.
-3. `plan` takes as many of each, the longest wait first.
+1. `due_look` says why a look for an invoice is due: an open page, a deadline, or an
+   unconfirmed payment.
+2. `shares` says how many looks pages may use, and how many the others.
+3. `plan` chooses that many of each, the longest wait first.
 """
 
 from collections import Counter
@@ -26,23 +27,26 @@ from btcpay.check.due import (
     is_waiting,
 )
 
-# A payment is shown on its page within this time; calls are saved for as long.
+# A page should show a payment within this time. Unused calls are saved up for this long.
 SEEN_WITHIN = 5 * MINUTE
-# Pages opened in a minute; more are taken for one visitor's, and are looked for as one.
+# If more pages than this were opened in the same minute, they count as one visitor's
+# and share one visitor's priority.
 FLOOD = 10
-# Calls an hour that headers and blocks keep, but at most a quarter of the budget; a sixteenth of
-# these calls must be left at any moment.
+# Calls per hour that are reserved for headers and blocks, but at most a quarter of the
+# quota. A sixteenth of the reserve must be available at any moment.
 RESERVED_CALLS = 80
 RESERVED_PART = 4
 RESERVED_NOW = 16
-# The pages' part of the other calls, while money or deadlines wait too.
+# The pages' share of the other calls, if looks for payments or deadlines are due too.
 PAGES_PART = 0.75
 
 
 class Plan(NamedTuple):
-    """`ids`: the invoices to look for, in order; `put_off`: how many others are left for later.
+    """The chosen looks.
 
-    `unreached`: those whose payer waits too long for a call.
+    `ids` are the invoices to look for, in order. `unreached` are invoices whose payer
+    has waited too long for a look. `put_off` is the number of due looks for payments
+    and deadlines that must wait for the next run.
     """
 
     ids: list[str]
@@ -58,10 +62,12 @@ def plan(
     ends_before: datetime = NEVER,
     others_wait: bool | None = None,
 ) -> Plan:
-    """Pages first, then money and deadlines, each within its part of the calls.
+    """Chooses the looks for pages first, then those for payments and deadlines.
 
-    No deadline later than `ends_before` can be judged yet. `others_wait`: None in a run; in a look
-    after it, which is for pages alone, True if money or deadlines were put off.
+    Each kind gets its share of the calls. No deadline later than `ends_before` can be
+    decided yet. In a run of the check `others_wait` is None. Between two runs it is
+    True if the last run postponed looks, otherwise False. Then no looks for unconfirmed
+    payments are made.
     """
     invoices = list(watched)
     pages: list[DueLook] = []
@@ -77,7 +83,7 @@ def plan(
         elif is_judged or is_money:
             others.append(look)
     pages = _sort_pages(pages, now)
-    # A deadline comes before money that waits as long.
+    # If two have waited equally long, the deadline comes before the unconfirmed payment.
     others.sort(
         key=lambda look: (look.invoice.failures, look.at, look.reason is Reason.MONEY)
     )
@@ -95,10 +101,12 @@ def plan(
 
 
 def _sort_pages(pages: list[DueLook], now: datetime) -> list[DueLook]:
-    """Invoices whose time to pay is ending come first, then those that have waited longest.
+    """Sorts the looks for pages by priority.
 
-    After them come pages that were opened and have not asked again, and last those that have been
-    open for more than an hour. Pages of a flood divide their wait among them.
+    Invoices near their deadline come first, then those that have waited longest. Pages
+    that were opened but have not polled follow. Pages that were opened more than an
+    hour ago come last. If more than FLOOD pages were opened in the same minute, the
+    wait of each is divided by their number.
     """
     opened_in_minute = Counter(_opening_minute(look.invoice) for look in pages)
 
@@ -126,11 +134,12 @@ def shares(
     others_wait: bool,
     now: datetime,
 ) -> tuple[int, int]:
-    """Looks that may be made now, for pages and for others.
+    """Returns how many looks may be made now: for pages, and for others.
 
-    Headers and blocks keep their part of what lasts. Pages have three quarters of the rest that
-    came since the last look for one, and the others a quarter of what a minute brings; each has all
-    of it if the other waits for nothing.
+    Calls for headers and blocks are reserved. While looks of both kinds are due, pages
+    have three quarters of the remaining calls per minute, and others a quarter. If only
+    one kind waits, it may use all. Pages may also use what was saved since the last
+    look for a page, for at most five minutes.
     """
     reserved = min(RESERVED_CALLS, allowance.per_hour // RESERVED_PART)
     available = max(0, allowance.left - reserved // RESERVED_NOW)
@@ -152,7 +161,10 @@ def shares(
 
 
 def _calls_between(since: datetime, now: datetime, minutely: float) -> int:
-    """Counted by the clock's minutes, so that no fraction of a call is lost from look to look."""
+    """Returns the whole calls in this period, at `minutely` calls per minute.
+
+    Counts from the epoch, so that fractions of a call are not lost between looks.
+    """
     before = int(since.timestamp() / 60 * minutely)
     after = int(now.timestamp() / 60 * minutely)
     return max(0, after - before)

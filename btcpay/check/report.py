@@ -1,4 +1,4 @@
-"""The report of a check's run. The exit status follows from it."""
+"""The report of a run of the check. The command's exit status is derived from it."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -6,39 +6,40 @@ from datetime import datetime
 
 @dataclass
 class Report:
-    """The work of a run, its failures and its costs; invoices by their ids."""
+    """The work of a run, its failures and its costs. Invoices are given by id."""
 
     blocks_read: int = 0
-    # Blocks still to be read, within about `hours_behind`.
+    # The number of unread blocks. Reading them takes about `hours_behind`.
     blocks_behind: int = 0
     hours_behind: int = 0
-    # Heights of blocks that could not be read.
+    # Heights of blocks whose processing failed with an unexpected error.
     set_aside: list[int] = field(default_factory=list)
-    # Work that parts could not do yet: no payment depends on it.
+    # Work items that failed in parts (plug-ins). No payment depends on them.
     parts_behind: int = 0
-    # Invoices for which the mempool was asked.
+    # The number of invoices that were looked for in the mempool.
     looked_at: int = 0
     # Invoices whose results could not be stored.
     failed: list[str] = field(default_factory=list)
-    # Invoices whose payer waits, and for which no mempool was asked.
+    # Invoices whose payer waits, but for which no look at the mempool succeeded.
     unreached: list[str] = field(default_factory=list)
-    # Deadlines and other money that wait for the next run.
+    # The number of other looks that are postponed to the next run.
     put_off: int = 0
-    # New statuses, by invoice.
+    # The new status of each invoice whose status changed, by invoice id.
     changed: dict[str, str] = field(default_factory=dict)
-    # The reason not to believe that the chain is whole.
+    # Why the stored chain is probably behind the best chain; empty if it is not.
     stuck: str = ""
     chain_failed: bool = False
-    # Whether a source showed the tip, and when it was asked, by our clock.
+    # Whether a source returned the tip, and when the request was made, by this machine's
+    # clock.
     answered: bool = False
     tip_asked_at: datetime | None = None
-    # Whether two sources showed the tip, if two are set.
+    # True if two sources (or the only one that is configured) returned a recent tip.
     is_agreed: bool = False
-    # How far our clock is ahead of the sources' clocks; 0 up to CLOCK_OFF.
+    # How far this machine's clock is ahead of the sources' clocks; 0 up to CLOCK_OFF.
     clock_ahead_s: int = 0
-    # The reason not to believe the clock: nothing is renewed or erased.
+    # Why the clock is not trusted; empty if it is. If not, nothing is renewed or deleted.
     doubt: str = ""
-    # By our clock.
+    # By this machine's clock.
     began_at: datetime | None = None
     calls: int = 0
     read_bytes: int = 0
@@ -46,20 +47,21 @@ class Report:
 
     @property
     def is_caught_up(self) -> bool:
-        """True if every block is read, up to a tip that can be believed."""
+        """True if every block is read, up to a tip that is trusted."""
         return not (self.blocks_behind or self.stuck or self.chain_failed)
 
     @property
     def ends_before(self) -> datetime | None:
-        """Deadlines after this cannot be judged yet; None: no deadline can."""
+        """The latest deadline that can be decided; None if no deadline can."""
         if self.is_caught_up:
             return self.tip_asked_at
         return None
 
     @property
     def complete(self) -> bool:
-        """True if every block up to the tip is read, and nothing failed.
+        """True if every block up to the tip is read, and no invoice failed.
 
-        A late preview is no failure: its payment is found in a block.
+        A missing look at the mempool is not a failure, since blocks show the payment
+        too.
         """
         return self.is_caught_up and not (self.failed or self.clock_ahead_s)

@@ -1,4 +1,4 @@
-"""The cron run: follows the chain, reads its blocks, asks the mempool for those who wait."""
+"""The check: follows the chain, reads blocks, and looks for payments in the mempool."""
 
 import logging
 import time
@@ -29,16 +29,17 @@ from storage.queries.lists import mempool_watch
 
 log = logging.getLogger(__name__)
 
-# A run that takes longer hangs.
+# Seconds. After that all requests of the run end.
 MOST_RUN_S = 300
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checker(CatchUp):
-    """A check, with the sources that it asks.
+    """A check, with its sources of headers and blocks, and its explorers.
 
-    The `sources` of headers and blocks may be the `explorers`. `in_flight`: how many looks at the
-    mempool are asked for at once. `hear` applies announcements.
+    `sources` and `explorers` may be the same object. `in_flight` is the number of
+    concurrent requests to the mempool. `hear` applies announced transactions; None if
+    no source announces any.
     """
 
     explorers: Explorers
@@ -46,9 +47,10 @@ class Checker(CatchUp):
     hear: Callable[[Report], None] | None = None
 
     def run(self, ids: Sequence[str] | None = None) -> Report:
-        """Brings every invoice up to date, and asks the mempool for those who wait, or for `ids`.
+        """Follows the chain, updates every invoice, and looks at the mempool.
 
-        One invoice's failure never stops the run.
+        The mempool is queried for the invoices in `ids`, or if None for those that the
+        plan chooses. An error in one invoice does not stop the run.
         """
         report = Report(began_at=self.now())
         began_ns = time.monotonic_ns()
@@ -62,7 +64,7 @@ class Checker(CatchUp):
         is_known = self.follow(report)
         self.settle_deep(report)
         if self.hear:
-            self._hear(self.hear, report)  # before anything ends
+            self._hear(self.hear, report)  # before any invoice expires
         if not is_known:
             return
         if not self.settings.explorers:
@@ -81,14 +83,20 @@ class Checker(CatchUp):
         self._look_for(ids, report)
 
     def _hear(self, hear: Callable[[Report], None], report: Report) -> None:
-        """Applies announcements. Any stranger makes them, so they end no run."""
+        """Applies announced transactions.
+
+        These are unverified, so no error ends the run.
+        """
         try:
             hear(report)
         except MemoryError as error:
             log.error("announced payments are not shown: %s", reason_of(error))  # noqa: TRY400
 
     def look_again(self, report: Report) -> bool:
-        """After a run, asks for pages that are due by now; True while somebody waits at one."""
+        """Makes due looks for open pages between two runs.
+
+        True while somebody waits at a page.
+        """
         if not report.answered or not self.settings.explorers:
             return False
         now = self.now()
@@ -99,7 +107,7 @@ class Checker(CatchUp):
         others_wait = report.put_off > 0
         looks = plan(watched, gone_after, allowance, now, others_wait=others_wait)
         if looks.ids:
-            # A later look fails no run.
+            # Failures of these looks must not change the result of the run.
             later = replace(report, failed=[], unreached=[])
             with self._question_time(report):
                 self._look_for(looks.ids, later)
@@ -109,7 +117,7 @@ class Checker(CatchUp):
 
     @contextmanager
     def _question_time(self, report: Report) -> Iterator[None]:
-        """Bounds the time for questions; at the end notes their costs, and the good sources."""
+        """Limits the time for requests; at the end stores costs and good sources."""
         pools: set[Pool[BlockSource]] = {self.explorers, self.sources}
         for pool in pools:
             pool.end_within(MOST_RUN_S)
@@ -124,15 +132,18 @@ class Checker(CatchUp):
         report.read_bytes = sum(source.bytes_read for source in sources)
 
     def _look_for(self, ids: Sequence[str], report: Report) -> None:
-        """Asks the mempool for these invoices, and applies the answers."""
+        """Queries the mempool for these invoices, and applies the responses."""
         looks = self._make_looks(ids, report)
         if any(missing_outputs(self.db, look) for look in looks):
-            self.follow(report)  # a new block may have what left the mempool
+            self.follow(report)  # a new block may contain what left the mempool
         for look in looks:
             self._apply(look, report)
 
     def _make_looks(self, ids: Sequence[str], report: Report) -> list[Look]:
-        """The looks that were answered; `in_flight` are asked at once, without a database."""
+        """Returns the looks that succeeded. Makes `in_flight` requests at a time.
+
+        The threads that make the requests do not use the database.
+        """
         rows = [self.db.only(invoices.WHOLE, id=id) for id in ids]
         looks = []
         with ThreadPoolExecutor(self.in_flight) as pool:
@@ -143,7 +154,7 @@ class Checker(CatchUp):
             except OutOfQuota:
                 report.put_off += 1
             except (ExplorerError, MemoryError) as error:
-                # No stranger's answer ends the run.
+                # A bad response of an explorer must not end the run.
                 self._note_failed_look(row, error, report)
         return looks
 
@@ -165,9 +176,9 @@ class Checker(CatchUp):
         self.db.run(mempool_watch.FAILED, id=row.id, at=to_ms(now))
 
     def _ends_at(self, look: Look, report: Report) -> datetime | None:
-        """Deadlines up to this time may have passed; None if none may.
+        """Returns the latest deadline that this look can decide; None if none.
 
-        Both the tip and the mempool were asked since then.
+        Both the tip and the mempool must have been requested after the deadline.
         """
         tip_at = report.ends_before
         if tip_at is None:
@@ -197,7 +208,10 @@ class Checker(CatchUp):
             )
 
     def _lags(self, look: Look) -> bool:
-        """True if it lacks money announced so lately that its explorer may not know of it yet."""
+        """True if the look misses an output that was announced only recently.
+
+        Explorers need some time (the lag) until they know an announced transaction.
+        """
         lag = self.sources.lag
         if not lag:
             return False
@@ -217,7 +231,10 @@ class Checker(CatchUp):
             )
 
     def finish(self, report: Report) -> None:
-        """After a run over everything due, notes its time and totals, and deletes old rows."""
+        """Stores the run's time and totals, and deletes old rows.
+
+        Called after a run that processed everything due.
+        """
         now = self.now()
         note_run(self.db, report, self.hear is not None, now)
         renew_and_erase(self.db, self.settings, report, self.mark(), now)

@@ -1,4 +1,7 @@
-"""The consequences of scans: all rows are read at once, and each invoice is settled by itself."""
+"""Computes the consequences of scans, and the history entries and events for them.
+
+All rows are loaded together; each invoice is settled separately.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -18,16 +21,18 @@ from storage.models import Invoice, Payment
 from storage.queries import events, invoices
 from storage.queries.events import Kind
 
-# Entries in the history of one invoice; receivers may be sent each of them.
+# If an invoice's history has this many entries, only changes in blocks are recorded.
+# This limits the history and the notifications that false mempool data can cause.
 LONG_HISTORY = 1000
 _SEEN = ("seen", "seen again")
 _VANISHED = ("vanished",)
 
 
 class Settlement(NamedTuple):
-    """An invoice's row, the scan of its address, and its consequences.
+    """An invoice's row, the scan of its address, and the consequences.
 
-    `noted`: the changes for history and receivers; if the history is long, only those in a block.
+    `noted` has the changes that are recorded in the history and sent to receivers. If
+    the history is long, these are only changes of outputs in a block.
     """
 
     row: Invoice
@@ -38,7 +43,7 @@ class Settlement(NamedTuple):
 
     @property
     def is_covered(self) -> bool:
-        """True if the whole sum is seen for the first time."""
+        """True if outputs of at least the amount have been seen for the first time."""
         is_open = self.row.status == InvoiceStatus.OPEN and self.row.covered_ms is None
         return is_open and not self.outcome.verdict.missing_sats
 
@@ -57,7 +62,10 @@ class Settlement(NamedTuple):
 def settle_scans(
     db: Database, settings: Settings, scans: Mapping[str, Scan], now: datetime
 ) -> list[Settlement]:
-    """The consequences of each scan, by rows that are read behind the locks. Raises BadRow."""
+    """Returns the consequences of each scan. Raises BadRow.
+
+    Loads the rows after the caller has locked them.
+    """
     rows = at_once.rows(db, invoices.WHOLE, [{"id": id} for id in scans])
     outputs = known_outputs(db, scans)
     lengths = dict(
@@ -78,7 +86,7 @@ def settle_scans(
 def history_of(
     settlement: Settlement, payments: Sequence[Payment], now: datetime
 ) -> Iterator[Values]:
-    """The history's entries for a scan that made these payments: its outputs, then these."""
+    """Yields the history entries of a scan: first its outputs, then its `payments`."""
     invoice_id = settlement.row.id
     explorer = {"explorer": settlement.scan.explorer}
     for change in settlement.noted:
@@ -120,9 +128,9 @@ def _block_detail(block: Block) -> dict[str, Any]:
 
 
 def news_of(settlement: Settlement, payments: Sequence[Payment]) -> list[News]:
-    """The events of a scan that made these payments, in order.
+    """Returns the events of a scan that made these `payments`, in order.
 
-    An output that counts at once is not first announced as on its way.
+    A transaction that becomes a payment at once gets no "payment seen" event.
     """
     counted = {payment.tx_hash for payment in payments}
     on_its_way = [
@@ -151,7 +159,10 @@ def news_of(settlement: Settlement, payments: Sequence[Payment]) -> list[News]:
 def _of_transactions(
     kind: EventKind, changes: Iterable[Change], change_kinds: Sequence[str]
 ) -> list[News]:
-    """News of each transaction, with the sum of its outputs to the address."""
+    """Returns one event per transaction, with the sum of its outputs to the address.
+
+    Only changes whose kind is in `change_kinds` count.
+    """
     sums: dict[str, int] = {}
     for change in changes:
         if change.kind in change_kinds:
@@ -164,6 +175,6 @@ def _of_transactions(
 
 
 def payment_news(kind: EventKind, row: Payment, **more: bool) -> News:
-    """News of a payment, with its public columns."""
+    """Returns an event about a payment, with the payment's public columns."""
     payment = {field.name: getattr(row, field.name) for field in Payment.PUBLIC}
     return News(kind, {"payment": payment, **more})

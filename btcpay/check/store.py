@@ -1,4 +1,4 @@
-"""Stores the outputs, the payments and the proofs that follow from scans of addresses."""
+"""Stores outputs, payments and proofs that follow from scans of invoice addresses."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from storage.queries.totals import days
 
 
 def store_outputs(db: Database, settlements: Sequence[Settlement]) -> None:
-    """Stores the outputs and their proofs."""
+    """Stores changed outputs and new proofs, and deletes outputs that are not kept."""
     changed: list[Values] = []
     forgotten: list[Values] = []
     proofs: list[Values] = []
@@ -71,9 +71,9 @@ def _output_columns(output: Output, row: Invoice) -> Values:
 def add_payments(
     db: Database, settlements: Sequence[Settlement], now: datetime
 ) -> list[Payment]:
-    """Adds the payments, with whole proofs, and returns their rows.
+    """Stores the payments, completes their proofs, and returns the payments' rows.
 
-    Earlier payments that settle their invoice only now are marked as well.
+    Also marks earlier payments that settle their invoice only now.
     """
     receipts = [
         (settlement, receipt)
@@ -111,7 +111,10 @@ def add_payments(
 def _payment_columns(
     settlement: Settlement, receipt: Receipt, currency: str, now: datetime
 ) -> Values:
-    """Its columns; its values are rounded to the nearest smallest unit of the currency."""
+    """Returns the columns of a payment.
+
+    Values in a currency are rounded to its smallest unit.
+    """
     invoice_id = None
     if receipt.settles:
         invoice_id = settlement.row.id
@@ -133,7 +136,7 @@ def _payment_columns(
 def _values_at_receipt(
     settlement: Settlement, receipt: Receipt, currencies: set[str], now: datetime
 ) -> Mapping[str, str]:
-    """The payment's value by currency, if its price then is known."""
+    """Returns the payment's value by currency; empty if the block is too old."""
     if is_late(receipt.block.mined_at, now):
         return {}
     prices = settlement.scan.prices
@@ -147,8 +150,11 @@ def _values_at_receipt(
 def _extend_proofs(
     db: Database, receipts: Sequence[tuple[Settlement, Receipt]]
 ) -> None:
-    """Adds the headers of later confirmations to proofs that have the block's alone."""
-    # The block's height, and how many headers follow it in the proof.
+    """Appends the headers of later confirmations to the proofs.
+
+    Before that a proof has only the header of its own block.
+    """
+    # For each proof, the height of its block, and how many headers are to follow it.
     following: dict[tuple[str, str], tuple[int, int]] = {}
     for settlement, receipt in receipts:
         more = settlement.rules.confirmations - 1

@@ -1,4 +1,4 @@
-"""Stores a block as read, with all that follows from it, in one transaction."""
+"""Marks a block as read and stores all its consequences, in one transaction."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -20,7 +20,7 @@ from storage.queries import blocks, meta, part_work
 
 
 class FetchedBlock(NamedTuple):
-    """A proven block, and the host that showed it."""
+    """A verified block, and the host that returned it."""
 
     block: ProvenBlock
     host: str
@@ -36,14 +36,14 @@ def store_block(
     now: datetime,
     report: Report,
 ) -> set[str] | None:
-    """The ids of the invoices that failed; None if another run has read the block meanwhile.
+    """Stores the block's consequences. Returns the ids of the invoices that failed.
 
-    If an invoice failed, the block is to be read again.
+    Returns None if another run has read the block in the meantime. If an invoice
+    failed, the block is marked unread again.
     """
     block = fetched.block
     with db.write():
-        # Blocks that were fetched together come one after another: each sees the results of the
-        # one before.
+        # The lock serializes the blocks, so that each sees the results of the one before.
         meta.lock(db)
         lowest_unread = db.only(blocks.UNREAD)[1]
         spends = None
@@ -76,7 +76,7 @@ def store_block(
 
 
 def _forget_spends(db: Database, tip_height: int) -> None:
-    """Forgets the spends of each block if all blocks below it are read."""
+    """Deletes the stored spends of each block below which no block is unread."""
     lowest_unread = db.only(blocks.UNREAD)[1]
     if lowest_unread is None:
         lowest_unread = tip_height + 1

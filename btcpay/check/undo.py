@@ -1,4 +1,4 @@
-"""Undoes the payments and the spends of coins in blocks that left the best chain."""
+"""Undoes payments and spends of coins in blocks that left the best chain."""
 
 import logging
 from collections.abc import Sequence
@@ -20,14 +20,16 @@ from storage.queries.totals import balances, days, tallies
 
 log = logging.getLogger(__name__)
 
-# This replaces heights of a chain that is given up; no reorganisation reaches below block 1.
+# If the chain is deleted, proven rows get this height. No reorganisation removes block 0,
+# so these rows are never undone.
 PROVEN = 0
 
 
 def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
-    """Forgets the chain and its outputs that are no payment yet; the next check begins again.
+    """Deletes the chain and all outputs that are not yet payments.
 
-    Payments stay. If a block of the new chain has one of them too, the payment moves there.
+    Payments are kept. If a block of the new chain contains the transaction of a
+    payment, the payment is moved to that block. The next check fetches the chain again.
     """
     with db.write():
         meta.lock(db)
@@ -43,11 +45,12 @@ def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
 
 
 def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> None:
-    """Takes back all payments and spends of coins in blocks above `height`, which left the chain.
+    """Undoes payments and spends of coins in blocks above `height`.
 
-    Call it in the transaction in which they leave, and have the parts undo theirs afterwards
-    (`parts.undo_planned`). Invoices that the payments settled are open again, and outputs wait
-    again. A coin that comes back is added even beyond the money bound.
+    These blocks have left the best chain. Invoices that the payments settled are open
+    again, and their outputs are unconfirmed again. Unspent coins are restored even
+    beyond the bound on money that can exist. Call it in the transaction that removes
+    the blocks. Afterwards call `parts.undo_planned` for the parts.
     """
     db.rows(balances.LOCK_ALL)
     db.run(tallies.ADD, name="reorganisations", label="", total=1)
@@ -87,7 +90,7 @@ def _record_unspent(db: Database, coins: Sequence[Output], now: datetime) -> Non
 
 
 def _take_back_waiting(db: Database, outputs: Sequence[Output], now: datetime) -> None:
-    """Deletes the outputs' proofs, and records those that were no payment yet."""
+    """Deletes the outputs' proofs, and records outputs that were not yet payments."""
     for invoice_id, txid in {(output.invoice_id, output.txid) for output in outputs}:
         db.run(payments.DELETE_PROOF, invoice_id=invoice_id, txid=txid)
     for output in outputs:
@@ -105,7 +108,10 @@ def _block_detail(output: Output) -> Row:
 
 
 def _undo(db: Database, payment: Payment, output: Output, now: datetime) -> bool:
-    """True if the invoice is open again; `output` has the block that the payment was in."""
+    """Undoes one payment. True if its invoice is open again.
+
+    `output` has the block that contained the payment.
+    """
     invoice_id = payment.address_invoice_id
     db.run(payments.DELETE, payment_id=payment.id)
     db.run(tallies.ADD, name="payments_undone", label="", total=1)

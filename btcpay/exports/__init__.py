@@ -1,1 +1,1 @@
-"""Exports for bookkeepers and wallets."""
+"""Exports of payments for bookkeeping, and of labels for wallets."""

@@ -1,4 +1,4 @@
-"""Payments as a table that spreadsheets and bookkeepers' programs read (RFC 4180)."""
+"""Formats payments as CSV (RFC 4180), protected against formulas in spreadsheets."""
 
 import csv
 import io
@@ -11,7 +11,8 @@ from btcpay.exports.payments import COLUMNS
 from btcpay.values.texts import is_unseen
 from storage.database import Row
 
-# Our own numbers, which may begin with a minus sign; no formula can be in them.
+# Columns with numbers of our own. They may begin with a minus sign, and cannot contain a
+# formula.
 SUMS = [
     "amount_sats",
     "amount_btc",
@@ -19,21 +20,24 @@ SUMS = [
     "usd_at_receipt",
     "usd_at_quote",
 ]
-# OWASP, "CSV Injection": characters that make a spreadsheet calculate, in ASCII and full width, tab
-# and CR, also after blanks and after the quotes that open a cell in which they are the first.
+# Characters that start a formula (OWASP, "CSV Injection"): = + - @ in ASCII and full width,
+# tab and CR. They also do so after blanks and opening quotes at the start of a cell.
 _CALCULATES = r"(?=[\s\"]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])"
-# A cell begins where ours does, and where a reader with another separator splits it.
+# Characters at which some program starts a new cell, besides the separators.
 _BREAKS = "\t\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 _FORMULA = {
     mark: re.compile(rf"\A(?=\n)|(?:\A|(?<=[{mark}{_BREAKS}])){_CALCULATES}")
     for mark in ",;"
 }
-# Controls, and signs that no table of Python's has.
+# Unicode categories of control characters and unassigned characters.
 _UNSEEN_KINDS = ("Cc", "Cn")
 
 
 class _VisibleSigns:
-    """A table for str.translate: a blank for each sign that cannot be seen, but ends of cells."""
+    """A table for str.translate that replaces invisible characters by blanks.
+
+    Characters that can end a cell are not replaced.
+    """
 
     def __getitem__(self, code: int) -> str:
         sign = chr(code)
@@ -48,10 +52,11 @@ _VISIBLE_SIGNS = _VisibleSigns()
 
 
 def defuse(text: str, mark: str = ";") -> str:
-    """The text as a cell that no spreadsheet runs: a formula gets an apostrophe before it.
+    """Returns the text with an apostrophe before each formula, which disables it.
 
-    `mark`: the separator of other locales, at which one of them splits this file; a tab and the
-    end of a line split it everywhere. A formula is found behind signs that cannot be seen, too.
+    `mark` is the separator at which spreadsheets of another locale split the file, so a
+    formula may also follow it. All locales split at tabs and line ends. Formulas behind
+    invisible characters are found too.
     """
     visible = text.translate(_VISIBLE_SIGNS)
     starts = [formula.start() for formula in _FORMULA[mark].finditer(visible)]
@@ -61,7 +66,7 @@ def defuse(text: str, mark: str = ";") -> str:
 
 
 def csv_lines(records: Iterable[Row]) -> Iterator[str]:
-    """The file, line by line (RFC 4180): the names of COLUMNS, then a record each."""
+    """Yields the lines of the CSV file: a header with COLUMNS, then the records."""
     return table(chain([COLUMNS.split()], map(cells, records)))
 
 
@@ -73,7 +78,10 @@ def table(lines: Iterable[list[str]], separator: str = ",") -> Iterator[str]:
 
 
 def cells(record: Row) -> list[str]:
-    """A line's cells: None is empty, all outputs are in one cell."""
+    """Returns a record's cells as text.
+
+    None becomes an empty cell. A list, such as the outputs, becomes one cell.
+    """
     return [_cell(record[name], name in SUMS) for name in COLUMNS.split()]
 
 

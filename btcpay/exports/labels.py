@@ -1,4 +1,4 @@
-"""Labels for wallets (BIP329): who paid for what."""
+"""Exports labels for wallets (BIP329): what each payment and address was for."""
 
 from collections.abc import Iterator
 
@@ -10,14 +10,15 @@ from storage.database import Database, Row, Values, grouped
 from storage.models import Invoice, Merchant, Output
 from storage.queries.lists import exports, keyset
 
-# BIP329 advises wallets to keep so many characters.
+# BIP329 recommends that wallets store labels of up to this length.
 MAX_LABEL_LENGTH = 255
 
 
 def labels(db: Database, merchant: Merchant, page: int = PAGE) -> Iterator[Row]:
-    """The merchant's labels: for each invoice its address and its payments, then those of parts.
+    """Yields labels for the address, transactions and outputs of each invoice.
 
-    There is no `origin`: an account key does not have the fingerprint of its wallet's master key.
+    Labels of parts (optional plug-ins) follow. The field `origin` is missing, since an
+    account key does not contain the fingerprint of its wallet's master key.
     """
     span: Values = {"merchant_id": merchant.id}
     for rows in keyset.pages(db, exports.INVOICES, page, **span):
@@ -31,13 +32,13 @@ def labels(db: Database, merchant: Merchant, page: int = PAGE) -> Iterator[Row]:
 
 
 def label_lines(db: Database, merchant: Merchant) -> Iterator[str]:
-    """The labels as lines of JSON."""
+    """Yields the labels as JSON Lines."""
     for label in labels(db, merchant):
         yield orjson.dumps(label).decode() + "\n"
 
 
 def _labels_of(row: Invoice, outputs: list[Output]) -> Iterator[Row]:
-    # Reference and description in one line, or the id: a label must say something.
+    # The text is reference and description in one line; the invoice's id if both are empty.
     words = f"{row.reference or ''} {row.description or ''}".split()
     text = " ".join(words) or row.id
     yield label_of("addr", row.deposit_address, text)
@@ -48,5 +49,9 @@ def _labels_of(row: Invoice, outputs: list[Output]) -> Iterator[Row]:
 
 
 def label_of(kind: str, ref: str, text: str) -> Row:
-    """`kind`: addr, tx, input or output; `ref` names it, an output as "txid:vout"."""
+    """Returns a label.
+
+    `kind` is "addr", "tx", "input" or "output". `ref` is the address, the txid, or the
+    input or output as "txid:index".
+    """
     return {"type": kind, "ref": ref, "label": text[:MAX_LABEL_LENGTH]}

@@ -1,4 +1,4 @@
-"""Payments as other programs take them: spreadsheets, Koinly, beancount."""
+"""Formats payments for spreadsheets, Koinly and beancount."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +12,8 @@ from btcpay.languages.catalogs import catalog
 from btcpay.languages.formats import signs
 from storage.database import Row
 
-# An account is opened before its first payment: on the day of the first block.
+# beancount needs accounts to be opened before their first transaction. The date is that of
+# Bitcoin's first block.
 ACCOUNTS = "2009-01-03 open Assets:Bitcoin\n2009-01-03 open Income:Sales\n\n"
 KOINLY = "Koinly Date,Amount,Currency,Label,Net Worth Amount,Net Worth Currency,Description,TxHash"
 
@@ -30,16 +31,17 @@ def _purpose(record: Row) -> str:
 
 
 def spreadsheet(records: Iterable[Row], language: str, zone: tzinfo) -> Iterator[str]:
-    """A table in that language's words and marks, as its spreadsheets open it.
+    """Yields a CSV file with headers, separator and decimal mark of the language.
 
-    It begins with the mark by which Excel knows UTF-8. Digits are western; every language's
-    spreadsheet reads a day that is written as in ISO 8601.
+    It begins with a byte order mark, from which Excel recognises UTF-8. Digits are
+    ASCII and days are in ISO 8601, which spreadsheets of all languages read. Times are
+    in `zone`.
     """
     gettext = catalog(language).gettext
     mark = "."
     if signs(language)[10] == ",":
         mark = ","
-    # The separator that Excel expects there, and the one that it expects elsewhere.
+    # The separator that Excel expects in that language, and the one of other languages.
     separator = ";"
     other = ","
     if language in ("en", "ja"):
@@ -52,7 +54,7 @@ def spreadsheet(records: Iterable[Row], language: str, zone: tzinfo) -> Iterator
     def line(record: Row) -> list[str]:
         received_at = datetime.fromisoformat(record["received_at"]).astimezone(zone)
         status = record["invoice_status"]
-        if status:  # a line without an invoice has none
+        if status:  # it is None for records without an invoice
             status = gettext(status.capitalize())
         return [
             record["day"],
@@ -89,7 +91,10 @@ def _heads(gettext: Callable[[str], str]) -> list[str]:
 
 
 def koinly(records: Iterable[Row], _language: str, _zone: tzinfo) -> Iterator[str]:
-    """Koinly's simple template: support.koinly.io, "How to create a custom CSV file"."""
+    """Yields a CSV file for Koinly.
+
+    Source: support.koinly.io, "How to create a custom CSV file", the simple template.
+    """
     return table(chain([KOINLY.split(",")], map(_koinly_line, records)))
 
 
@@ -116,10 +121,10 @@ def _koinly_line(record: Row) -> list[str]:
 
 
 def beancount(records: Iterable[Row], _language: str, _zone: tzinfo) -> Iterator[str]:
-    """Transactions at their value at receipt; without one, both sides are in bitcoin.
+    """Yields beancount transactions, valued at the price at receipt.
 
-    A payment that settles no invoice has the flag `!`. Source: beancount.github.io, "Language
-    Syntax".
+    If that price is unknown, both postings are in bitcoin. A payment that settles no
+    invoice has the flag `!`. Source: beancount.github.io, "Language Syntax".
     """
     return chain([ACCOUNTS], map(_transaction, records))
 
@@ -153,7 +158,10 @@ def _quote(text: str) -> str:
 
 
 class Format(NamedTuple):
-    """A file's ending and media type, and its lines in a language and a time zone."""
+    """A file format: file name ending, media type, and formatting function.
+
+    The function takes the records, a language and a time zone, and yields text.
+    """
 
     ending: str
     media_type: str

@@ -1,4 +1,4 @@
-"""Payments for bookkeepers, read page by page."""
+"""Reads payments for bookkeeping exports, page by page."""
 
 import json
 from collections.abc import Iterator
@@ -21,9 +21,9 @@ COLUMNS = (
     " value_at_receipt usd_at_receipt usd_at_quote"
     " invoice_usd_quote tip tip_currency outputs block_height block_hash payment_id bill_id"
 )
-# Payments in memory at a time.
+# The number of payments that are loaded at a time.
 PAGE = 500
-# Later than any stored time.
+# In unix milliseconds, later than any stored time.
 END = 2**62
 
 
@@ -34,9 +34,11 @@ def payment_records(
     before_ms: int = END,
     page: int = PAGE,
 ) -> Iterator[Row]:
-    """The merchant's payments with from_ms <= received < before_ms, oldest first, by COLUMNS.
+    """Yields the merchant's payments as dictionaries with COLUMNS, oldest first.
 
-    Between them are lines of the parts, such as refunds that were sent then.
+    They were received at from_ms <= time < before_ms, in unix milliseconds. Records of
+    parts (optional plug-ins), for example of refunds, are merged in by time. `page` is
+    the number of rows that are loaded at a time.
     """
     sources = [_payments(db, merchant, from_ms, before_ms, page)]
     for part in hooks.of(hooks.Exports):
@@ -45,7 +47,7 @@ def payment_records(
 
 
 class Moved(Protocol):
-    """A row of money that came or went."""
+    """A row of a payment or of a refund."""
 
     @property
     def id(self) -> str: ...
@@ -54,7 +56,11 @@ class Moved(Protocol):
 
 
 def record_of(merchant: Merchant, row: Moved, amount_sats: int) -> Row:
-    """All COLUMNS: the row's own of that name, and values that all kinds have in the same way."""
+    """Returns a dictionary with COLUMNS.
+
+    Columns of the row with these names are copied. Day, time, merchant, amount and id
+    are computed in the same way for payments and refunds. The rest is None.
+    """
     own = as_dict(row)
     line: Row = {name: own.get(name) for name in COLUMNS.split()}
     day = date_of(day_of(row.created_ms, zone_of(merchant.timezone)))
@@ -103,7 +109,8 @@ def _record(
     }
     if recorded_ms is not None:
         record["recorded_at"] = iso_ms(recorded_ms)
-    # Only the payment that completed the invoice has the tip: a sum then has each tip once.
+    # Only the payment that completed the invoice has the tip, so that a sum over the column
+    # counts each tip once.
     if Decimal(row.tip or 0) and row.tx_hash == row.completed_by:
         record["tip"] = row.tip
         record["tip_currency"] = row.invoice_currency

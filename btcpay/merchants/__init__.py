@@ -1,1 +1,1 @@
-"""Merchants: their accounts' public keys, brands, API keys and sessions."""
+"""Merchants: account keys, branding, API keys, and login sessions."""

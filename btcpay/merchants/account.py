@@ -1,6 +1,7 @@
-"""Accounts of wallets: their keys, the addresses below them, and their descriptors.
+"""Wallet accounts: their public keys, descriptors and addresses.
 
-Source: BIP32, BIP44, BIP49, BIP84, BIP86, SLIP-132, BIP380; Bitcoin Core's descriptors.md.
+Sources: BIP32, BIP44, BIP49, BIP84, BIP86, SLIP-132, BIP380; Bitcoin Core's
+descriptors.md.
 """
 
 import functools
@@ -28,9 +29,9 @@ from btcpay.values.networks import Network
 from storage.database import Row
 from storage.models import Merchant
 
-# Bitcoin Core refuses a longer range.
+# The maximum length of a range in Bitcoin Core's importdescriptors.
 MOST_IN_RANGE = 1_000_000
-# The account's descriptor if only its key is given, by the type of its scripts.
+# The descriptor that is used if only an account key is given, by script type.
 _DESCRIPTORS = {
     "p2wpkh": "wpkh({}/0/*)",  # BIP84
     "p2sh-p2wpkh": "sh(wpkh({}/0/*))",  # BIP49
@@ -38,9 +39,10 @@ _DESCRIPTORS = {
     "p2tr": "tr({}/0/*)",  # BIP86
 }
 SCRIPT_TYPES = tuple(_DESCRIPTORS)
-# The length of an account's scripts, by the outermost name of its descriptor.
+# The length of an account's scripts in bytes, by its descriptor's outermost function.
 _SCRIPT_BYTES = {"wpkh": 22, "sh": 23, "pkh": 25, "tr": 34, "wsh": 34}
-# Code points of a seed word with its number: 16 letters, each with up to four (Korean in NFD).
+# The maximum length of a seed word with its number, in code points. It has up to 16 letters
+# with up to four code points each (Korean in NFD).
 MAX_WORD = 70
 _BETWEEN_WORDS = re.compile(r"[\s,;]+")
 _SEED_WORD = re.compile(r"([0-9]{1,2}[.):])?[^\W\d_]{1,16}")
@@ -49,8 +51,8 @@ _SEED_WORD = re.compile(r"([0-9]{1,2}[.):])?[^\W\d_]{1,16}")
 class KeyVersion(NamedTuple):
     """The meaning of an extended public key's version bytes (SLIP-132).
 
-    `script_type` is None for xpub and tpub, which name none: BIP84 holds unless --script says
-    otherwise.
+    `is_main` is True for mainnet. `script_type` is None for xpub and tpub, which do not
+    define one. These use p2wpkh (BIP84) unless --script says otherwise.
     """
 
     is_main: bool
@@ -66,7 +68,7 @@ _PUBLIC_VERSIONS = {
     bytes.fromhex("044a5262"): KeyVersion(False, "p2sh-p2wpkh", "upub"),
     bytes.fromhex("045f1cf6"): KeyVersion(False, "p2wpkh", "vpub"),
 }
-# The versions that descriptors know (BIP380).
+# The version bytes that are valid in descriptors (BIP380).
 _XPUB = bytes.fromhex("0488b21e")
 _TPUB = bytes.fromhex("043587cf")
 
@@ -74,10 +76,10 @@ _TPUB = bytes.fromhex("043587cf")
 def parse_account(
     text: str, network: Network, script_type: str | None = None
 ) -> Descriptor:
-    """The account that a descriptor or an extended public key names.
+    """Parses a descriptor or an extended public key into an account.
 
-    `script_type`: the kind of addresses if the key's prefix names none. Raises CommandError, whose
-    message never repeats the key.
+    `script_type` is used if the key's prefix does not define one. Raises CommandError,
+    whose message never contains the key.
     """
     if are_seed_words(text):
         raise CommandError(
@@ -146,7 +148,10 @@ def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
 
 
 def are_seed_words(text: str) -> bool:
-    """True for a text like a wallet's mnemonic (BIP39), numbered or not, in any language."""
+    """True if the text looks like a mnemonic (BIP39), numbered or not.
+
+    The language of the words does not matter.
+    """
     words = [
         word for word in _BETWEEN_WORDS.split(text.strip()) if not _is_number(word)
     ]
@@ -158,12 +163,12 @@ def are_seed_words(text: str) -> bool:
 
 
 def _is_number(word: str) -> bool:
-    """True for the number before a seed word, as in "1", "1." and "1)"."""
+    """True for the number before a seed word, for example "1", "1." or "1)"."""
     return re.fullmatch(r"[0-9]{1,2}[.):]?", word) is not None
 
 
 def holds_secret(text: str) -> bool:
-    """True if the text looks like seed words, or if any word of it is a private key."""
+    """True if the text looks like seed words, or if a word in it is a private key."""
     if are_seed_words(text):
         return True
     long_words = re.findall(r"\b\w{51,112}\b", text)
@@ -172,7 +177,7 @@ def holds_secret(text: str) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def stored_account(descriptor: str) -> Descriptor:
-    """The parsed descriptor; each is parsed once for each process. Raises CommandError."""
+    """Parses the descriptor, and caches the result. Raises CommandError."""
     try:
         return parse(descriptor)
     except InvalidDescriptor as error:
@@ -180,21 +185,28 @@ def stored_account(descriptor: str) -> Descriptor:
 
 
 def derive(descriptor: str, index: int, network: Network) -> str:
-    """The address at `index` of the descriptor's range.
+    """Returns the address at `index` of the descriptor.
 
-    Raises InvalidChild for an index of 2**31 and more, and for the one in 2**127 that has no key.
+    Raises InvalidChild if `index` is 2**31 or more. It also does so, with probability
+    2**-127, if the derived key is invalid (BIP32).
     """
     return at_index(descriptor, index, network)[1]
 
 
 def at_index(descriptor: str, index: int, network: Network) -> tuple[bytes, str]:
-    """The script and the address there. Raises InvalidChild, as `derive` does."""
+    """Returns the script and the address at `index`.
+
+    Raises InvalidChild like `derive`.
+    """
     script = stored_account(descriptor).script(index)
     return script, address_of(script, network)
 
 
 def dust_limit_of(script: str) -> int:
-    """The least that can be sent to an invoice's script, which is in hex. Raises BadRow."""
+    """Returns the dust limit of an invoice's script (in hex), in satoshis.
+
+    Raises BadRow. It is the minimum amount that nodes relay to such a script.
+    """
     script_bytes = len(script) // 2
     if script_bytes not in DUST_LIMITS_SATS:
         raise BadRow(f"{script!r} is no script of ours")
@@ -202,15 +214,19 @@ def dust_limit_of(script: str) -> int:
 
 
 def dust_limit_of_account(descriptor: str) -> int:
-    """The least that can be sent to any address of the account. Raises CommandError."""
+    """Returns the dust limit of the account's addresses, in satoshis.
+
+    Raises CommandError.
+    """
     outermost = stored_account(descriptor).form[0]
     return DUST_LIMITS_SATS[_SCRIPT_BYTES[outermost]]
 
 
 def import_request(merchant: Merchant, indexes: range) -> Row:
-    """One request of Bitcoin Core's importdescriptors: addresses to watch, none to hand out.
+    """Returns a request for Bitcoin Core's importdescriptors, to watch the addresses.
 
-    No address was paid before `timestamp`, in unix seconds, when the merchant was added.
+    The node does not give out these addresses itself (`active` is False). `timestamp`
+    is the merchant's creation in unix seconds; no address was paid before.
     """
     account = str(stored_account(merchant.descriptor))
     return {

@@ -1,6 +1,7 @@
-"""Checks of a merchant's logo, accent and links back to the shop. Pure.
+"""Validates a merchant's branding: logo, accent colour, and links to the shop. Pure.
 
-An accent is the colour of the page's one button. Contrast is WCAG 2.2's, from 1 to 21.
+The accent is the colour of the button on an invoice's page. Contrast is measured as in
+WCAG 2.2, from 1 to 21.
 """
 
 import hashlib
@@ -11,18 +12,19 @@ from btcpay.values.errors import CommandError
 from btcpay.values.hosts import MAX_URL_CHARACTERS, web_parts, web_url
 from btcpay.values.texts import checked_line
 
-# WCAG 1.4.11: the button on the page, whichever theme the visitor has. White or black is readable
-# on any colour: the better of both has 4.58 at least (1.4.3 asks for 4.5).
+# The minimum contrast between the button and the page (WCAG 1.4.11), in both themes. The
+# button's text needs no check: white or black has a contrast of at least 4.58 on any
+# colour, and WCAG 1.4.3 requires 4.5.
 SHAPE_CONTRAST = 3.0
-# the backgrounds in static/pages.css
+# The background colours in static/pages.css.
 LIGHT_PAGE = "#ffffff"
 DARK_PAGE = "#15181d"
 
-# A logo is the heaviest part of a page that otherwise has about 17 kB.
+# The rest of the page has only about 17 kB.
 MAX_LOGO_BYTES = 65_536
-# Stands in an address for the invoice's id.
+# The placeholder in a URL for the invoice's id.
 INVOICE = "{invoice}"
-# No SVG: it can carry scripts.
+# SVG is not accepted, since it can contain scripts.
 _SIGNATURES = {
     "image/png": re.compile(rb"\x89PNG\r\n\x1a\n.{4}IHDR", re.DOTALL),
     "image/jpeg": re.compile(rb"\xff\xd8\xff"),
@@ -31,7 +33,7 @@ _SIGNATURES = {
 
 
 def luminance(colour: str) -> float:
-    """Relative luminance of `#rrggbb`, 0 to 1 (WCAG 2.2, "relative luminance")."""
+    """Returns the relative luminance of a colour `#rrggbb`, from 0 to 1 (WCAG 2.2)."""
     red = _linear(int(colour[1:3], 16) / 255)
     green = _linear(int(colour[3:5], 16) / 255)
     blue = _linear(int(colour[5:7], 16) / 255)
@@ -46,18 +48,22 @@ def _linear(share: float) -> float:
 
 
 def contrast(one: str, other: str) -> float:
-    """WCAG contrast of two colours, 1 to 21."""
+    """Returns the contrast ratio of two colours, from 1 to 21 (WCAG 2.2)."""
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
 def button_text(accent: str) -> str:
-    """White or black, whichever has more contrast on the accent."""
+    """Returns white or black, whichever has more contrast with the accent."""
     return max("#ffffff", "#000000", key=lambda text: contrast(text, accent))
 
 
 def checked_accent(text: str) -> str:
-    """The colour in lower case. Raises CommandError for another notation or too low a contrast."""
+    """Returns the colour in lower case.
+
+    Raises CommandError if it is not `#rrggbb`, or if its contrast with the page is too
+    low.
+    """
     accent = text.strip().lower()
     if not re.fullmatch("#[0-9a-f]{6}", accent):
         raise CommandError("the accent must be a colour such as '#2563eb'")
@@ -76,7 +82,10 @@ def _require_contrast(accent: str, page: str, page_name: str, advice: str) -> No
 
 
 def image_type(content: bytes) -> str:
-    """The media type, by the first bytes. Raises CommandError if it is no image, or too large."""
+    """Returns the media type of an image, from its first bytes.
+
+    Raises CommandError if it is no PNG, JPEG or WebP image, or too large.
+    """
     if len(content) > MAX_LOGO_BYTES:
         raise CommandError(f"the logo must have at most {MAX_LOGO_BYTES} bytes")
     for media_type, signature in _SIGNATURES.items():
@@ -86,10 +95,10 @@ def image_type(content: bytes) -> str:
 
 
 def checked_url(text: str) -> str:
-    """The address to lead back to, in ASCII. Raises CommandError if it is no plain web address.
+    """Returns the URL of a link to the shop, in ASCII.
 
-    A bar, which OpenCart's addresses have, is encoded: URLs may not contain one, and browsers leave
-    it as it is.
+    Raises CommandError if it is invalid. A vertical bar, which OpenCart's URLs contain,
+    is percent-encoded. URLs may not contain one, and browsers do not encode it.
     """
     url = _in_ascii(text.strip().replace("|", "%7C"))
     if len(url) > MAX_URL_CHARACTERS or not re.fullmatch(r"https?://[!-~]+", url):
@@ -112,7 +121,7 @@ def checked_url(text: str) -> str:
 
 
 def _in_ascii(url: str) -> str:
-    """The address with its host in ASCII; if it cannot be read, the address as it is."""
+    """Returns the URL with its host in ASCII; unchanged if it cannot be parsed."""
     try:
         return web_url(url)
     except ValueError:
@@ -120,7 +129,10 @@ def _in_ascii(url: str) -> str:
 
 
 def brand_columns(logo: bytes | None = None, **texts: str | None) -> dict[str, Any]:
-    """The given logo, name, accent and contact as columns of the brand. Raises CommandError."""
+    """Returns the given values as columns of the table of brands. Raises CommandError.
+
+    `texts` are the name, accent and contact. Values of None are left out.
+    """
     columns: dict[str, Any] = {}
     for name, text in texts.items():
         if text is None:

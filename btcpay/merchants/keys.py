@@ -1,4 +1,4 @@
-"""API keys: their random secrets are stored as SHA-256, and found by it."""
+"""API keys. Only the SHA-256 of a key's random secret is stored."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -15,7 +15,7 @@ MAX_NAME_CHARACTERS = 60
 
 
 class IssuedKey(NamedTuple):
-    """A new key; its secret is stored nowhere."""
+    """A new API key with its secret, which is not stored."""
 
     id: str
     scope: str
@@ -24,7 +24,10 @@ class IssuedKey(NamedTuple):
 
 
 def checked_name(text: str) -> str:
-    """A text to tell keys apart, in one line, or nothing. Raises CommandError."""
+    """Returns the name of an API key as one line, perhaps empty.
+
+    Raises CommandError.
+    """
     return line_of("key's name", text, MAX_NAME_CHARACTERS)
 
 
@@ -40,9 +43,10 @@ def issue(
     id: str | None = None,
     characters: str | None = None,
 ) -> IssuedKey:
-    """Stores a new key of scope `read` or `write`; a plug-in's has a store and permissions too.
+    """Stores a new API key with the scope "read" or "write", and returns it.
 
-    If `id` and `characters`, those of the secret, are given, a second call makes no second key.
+    Keys of shop plug-ins also have a store and permissions. If `id` and the secret's
+    `characters` are given, a repeated call stores no second key.
     """
     prefix = "sk_test_"
     if network.name == "mainnet":
@@ -65,7 +69,10 @@ def issue(
 
 
 def revoke(db: Database, key_id: str, now: datetime) -> None:
-    """Ends a key for ever. Raises CommandError if there is none, or it was revoked before."""
+    """Revokes a key permanently.
+
+    Raises CommandError if it is unknown or already revoked.
+    """
     db.named(keys.BY_ID, f"key {key_id!r}", id=key_id)
     if db.run(keys.REVOKE, id=key_id, at=to_ms(now)) != 1:
         raise CommandError(f"the key {key_id} is already revoked")
@@ -74,9 +81,10 @@ def revoke(db: Database, key_id: str, now: datetime) -> None:
 def rotate(
     db: Database, network: Network, key_id: str, grace: timedelta, now: datetime
 ) -> IssuedKey:
-    """Issues a new key in place of an old one; the old one works until its grace is over.
+    """Issues a new key that replaces an old one.
 
-    Raises CommandError if there is none, or it was revoked or rotated before.
+    The old key works until `grace` is over. Raises CommandError if the old key is
+    unknown, revoked or already rotated.
     """
     old = db.named(keys.BY_ID, f"key {key_id!r}", id=key_id)
     with db.write():
@@ -95,5 +103,5 @@ def rotate(
 
 
 def caller_of(db: Database, secret: str, now: datetime) -> keys.Caller | None:
-    """The key of this secret; None for an unknown, ended or revoked one."""
+    """Returns the key with this secret; None if it is unknown, expired or revoked."""
     return db.row(keys.BY_SECRET, secret_sha256=sha256_of(secret), now=to_ms(now))

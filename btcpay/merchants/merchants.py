@@ -1,7 +1,8 @@
-"""Merchants: who is paid, by the account key of a wallet, and the gap limit that it needs.
+"""Merchants: their names, account keys and preferences, and their wallets' gap limit.
 
-The gap limit (BIP44) is the number of unused addresses in a row that a wallet looks at, mostly 20.
-If more invoices in a row stay unpaid, the wallet does not show the next payment.
+The gap limit (BIP44) is the number of consecutive unused addresses after which a wallet
+stops searching, usually 20. If more invoices in a row stay unpaid, the wallet does not
+show the next payment.
 """
 
 from collections.abc import Sequence
@@ -23,24 +24,29 @@ from storage.queries import merchants, receivers
 from storage.queries.totals import balances, days, gaps
 from storage.statement import as_dict, changed
 
-# The used share of a limit at which a merchant is warned: with 20, five more may go unpaid.
+# The share of a wallet's gap limit at which the merchant is warned. With a limit of 20, five
+# more invoices may stay unpaid after the warning.
 EARLY = Fraction(3, 4)
-# Characters of a name that are read: seed words are longer than a name, and must be recognised.
+# The maximum input for a name. It is longer than a name, so that seed words that are
+# entered by mistake are recognised.
 MOST_READ = 1_000
-# Most wallets have this limit; it is used until the merchant notes another one.
+# The gap limit of most wallets. It is assumed until the merchant enters another one.
 USUAL_GAP_LIMIT = 20
-# Added to today's need when a limit is set, so that it need not be raised every week.
+# Added to the gap limit needed now, so that the merchant seldom has to raise it.
 MARGIN = 100
 
 
 def find_merchant(db: Database, name: str) -> Merchant:
-    """The merchant of that name. Raises CommandError if there is none."""
+    """Returns the merchant with this name. Raises CommandError if there is none."""
     missing = f"merchant {name!r}; `blocktill merchant list` lists them"
     return db.named(merchants.BY_NAME, missing, name=name)
 
 
 def checked_name(name: str) -> str:
-    """The name without blanks around it. Raises CommandError unless it can be a merchant's."""
+    """Returns the name without surrounding blanks.
+
+    Raises CommandError if it is invalid.
+    """
     line = line_of("merchant's name", name, MOST_READ)
     if not line:
         raise CommandError("the merchant's name must be printable text")
@@ -56,7 +62,7 @@ def checked_name(name: str) -> str:
 
 
 def refuse_taken(db: Database, account: Descriptor) -> None:
-    """Raises CommandError if another merchant has this key."""
+    """Raises CommandError if another merchant uses this account key."""
     owner = db.row(merchants.BY_ACCOUNT_KEY, account_key=account.identity)
     if owner is not None:
         raise CommandError(
@@ -68,9 +74,9 @@ def refuse_taken(db: Database, account: Descriptor) -> None:
 def add_merchant(
     db: Database, name: str, account: Descriptor, now: datetime
 ) -> Merchant:
-    """Stores a merchant with its empty balance; returns the whole row.
+    """Stores a merchant with an empty balance, and returns its row.
 
-    Raises CommandError if another one has this name or key.
+    Raises CommandError if another merchant has this name or account key.
     """
     name = checked_name(name)
     refuse_taken(db, account)
@@ -96,10 +102,10 @@ def add_merchant(
 def set_brand(
     db: Database, merchant_id: int, change: Values, clear: bool = False
 ) -> Brand:
-    """Changes columns of a merchant's brand, as `branding.brand_columns` makes them.
+    """Changes columns of a merchant's brand, and returns the full row.
 
-    Returns the whole row. `clear` first removes the former look of its pages. With neither, nothing
-    is written.
+    `change` is a result of `branding.brand_columns`. `clear` first resets the brand's
+    appearance. If `change` is empty and `clear` is False, nothing is written.
     """
     with db.write():
         row = db.row(merchants.BRAND, merchant_id=merchant_id) or merchants.BLANK
@@ -116,18 +122,25 @@ def set_currency(db: Database, merchant_id: int, currency: str) -> None:
 
 
 def set_timezone(db: Database, merchant_id: int, timezone: str) -> None:
-    """Counts all days of a merchant by that zone, past ones too, in one transaction."""
+    """Sets the merchant's time zone, and recounts all daily totals in it.
+
+    Past days are recounted too, all in one transaction.
+    """
     with db.write():
         balances.lock(db, merchant_id)
         days.recount(db, merchant_id, timezone)
-        # Last: until the transaction ends nobody else makes an invoice of this merchant.
+        # This is last: the row lock stops new invoices of this merchant until the transaction
+        # ends.
         db.run(merchants.SET_TIMEZONE, id=merchant_id, timezone=timezone)
 
 
 def set_mail(
     db: Database, merchant_id: int, change: Values, now: datetime
 ) -> MerchantMail:
-    """Changes where a merchant gets mail; returns the whole row. An empty change writes nothing."""
+    """Changes a merchant's mail settings, and returns the full row.
+
+    An empty change writes nothing.
+    """
     with db.write():
         row = db.row(receivers.MAIL_OF, merchant_id=merchant_id) or receivers.NO_MAIL
         row = changed(row, **change | {"merchant_id": merchant_id})
@@ -137,26 +150,31 @@ def set_mail(
 
 
 class Gap(NamedTuple):
-    """`highest_paid` is an address index, None before the first payment.
+    """The gap limit that a merchant's wallet needs.
 
-    `limit`: the smallest with which a wallet finds every payment and the next invoice's address.
+    `highest_paid` is the highest paid address index; None before the first payment.
+    `limit` is the minimum gap limit with which a wallet finds every payment and the
+    address of the next invoice.
     """
 
     highest_paid: int | None
     limit: int
 
     def is_well_within(self, wallet_gap_limit: int) -> bool:
-        """True if a wallet with this limit sees everything, and will for a while yet."""
+        """True if a wallet with this gap limit finds everything.
+
+        A quarter of the limit is kept as a margin for further invoices.
+        """
         return self.limit <= wallet_gap_limit * EARLY
 
 
 def gap_of(
     last: int | None, widest: int | None, next_index: int, used: Sequence[int] = ()
 ) -> Gap:
-    """The gap of an account whose next invoice has the address at `next_index`.
+    """Returns the gap of an account whose next address has the index `next_index`.
 
-    `last` and `widest` are those of `gaps.LAST_AND_WIDEST`; `used`: paid addresses beyond `last`,
-    ascending.
+    `last` (the highest paid index) and `widest` (the widest gap) come from
+    `gaps.LAST_AND_WIDEST`. `used` are paid indexes above `last`, ascending.
     """
     before_first = -1
     if last is None:
@@ -173,6 +191,9 @@ def gap_of(
 
 
 def gap_of_merchant(db: Database, merchant: Merchant, used: Sequence[int] = ()) -> Gap:
-    """A merchant's gap, by the payments that the service has seen, unconfirmed ones too."""
+    """Returns a merchant's gap, from all payments seen so far.
+
+    Unconfirmed payments are included. `used` is as in `gap_of`.
+    """
     last, widest = db.only(gaps.LAST_AND_WIDEST, merchant_id=merchant.id)
     return gap_of(last, widest, merchant.next_index, used)

@@ -1,8 +1,9 @@
-"""The login to the merchant's pages: a link that works once, and the session that it opens.
+"""Login to the merchant's pages: single-use links and the sessions that they open.
 
-Secrets are random: 142 bits in a link, which is short enough to be read out, 256 in a session's
-cookie. Only their SHA-256 is stored. There are no passwords. While there is no merchant, another
-link lets a browser make the first one; BLOCKTILL_SETUP_TOKEN may set the token in it.
+There are no passwords. Secrets are random: 142 bits in a link, which is short enough to
+be read aloud, and 256 bits in a session cookie. Only their SHA-256 is stored. Before
+the first merchant exists, a setup link lets a browser create it. BLOCKTILL_SETUP_TOKEN
+can set the token of that link.
 """
 
 import re
@@ -35,12 +36,12 @@ from storage.statement import Typed
 S = TypeVar("S", bound=sessions.Session)
 
 LINK_LIFE = timedelta(milliseconds=sessions.LINK_LIFE_MS)
-# After a session's last use.
+# A session expires this long after its last use.
 LIFE = timedelta(days=30)
-# Characters of a User-Agent that are stored.
+# The maximum length of a stored User-Agent.
 BROWSER_CHARACTERS = 200
-# The first rule that fits names the browser: nearly every one also claims to be Chrome, Safari or
-# both.
+# The first pattern that matches decides, since most browsers also claim to be Chrome or
+# Safari.
 _BROWSERS = {
     "Edge": r"\bEdg(e|A|iOS)?/",
     "Samsung Internet": r"\bSamsungBrowser/",
@@ -48,7 +49,7 @@ _BROWSERS = {
     "Chrome": r"\b(Chrome|CriOS|Chromium|HeadlessChrome)/",
     "Safari": r"\bVersion/[^ ]+ (Mobile/[^ ]+ )?Safari/",
 }
-# An Android is a Linux, and an iPhone is "like Mac OS X".
+# The order matters: Android also says "Linux", and an iPhone "like Mac OS X".
 _SYSTEMS = {
     "Android": "Android",
     "iPhone": "iPhone",
@@ -67,16 +68,20 @@ def login_url(
     now: datetime,
     till_only: bool = False,
 ) -> str:
-    """A new link into the pages that are served at `base_url`, or into their till alone."""
+    """Stores a new login link, and returns its URL below `base_url`.
+
+    With `till_only`, its session can use only the till.
+    """
     return f"{base_url}/merchant/login/{new_login(db, merchant_id, now, till_only)}"
 
 
 def log_in(
     db: Database, secret: str, former: str, browser: str, now: datetime
 ) -> str | None:
-    """Uses up a link and opens a session; returns its secret, or None if the link is no good.
+    """Uses up a login link, opens a session, and returns the session's secret.
 
-    `former`: the secret of the browser's present session ("" for none), which ends.
+    Returns None if the link is unknown, used or expired. `former` is the secret of the
+    browser's current session ("" if it has none). That session ends.
     """
     with db.write():
         login = db.row(
@@ -92,7 +97,7 @@ def log_in(
 def open_session(
     db: Database, merchant_id: int, browser: str, now: datetime, till_only: int
 ) -> str:
-    """Opens a session, and returns its secret."""
+    """Stores a new session, and returns its secret."""
     secret = random_base62(SECRET_CHARACTERS)
     db.run(
         sessions.ADD,
@@ -108,9 +113,9 @@ def open_session(
 
 
 def session_of(db: Database, query: Typed[S], secret: str, now: datetime) -> S | None:
-    """The session with this secret; None if it is unknown, ended or too old.
+    """Returns the session with this secret; None if it is unknown, ended or expired.
 
-    `query`: `sessions.BY_SECRET`, or one that is made from it.
+    `query` is `sessions.BY_SECRET` or a query derived from it.
     """
     return db.row(
         query,
@@ -120,14 +125,17 @@ def session_of(db: Database, query: Typed[S], secret: str, now: datetime) -> S |
 
 
 def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[MerchantSession]:
-    """The merchant's sessions, the newest first, without their secrets."""
+    """Returns the merchant's sessions, the newest first, without their secrets."""
     return db.rows(
         sessions.OF_MERCHANT, merchant_id=merchant_id, used_after=to_ms(now - LIFE)
     )
 
 
 def end(db: Database, merchant_id: int, session_id: str) -> bool:
-    """Ends one session and all unused links, since it may have made them; False if unknown."""
+    """Ends a session; False if it is unknown.
+
+    Also invalidates all unused login links, since this session may have created them.
+    """
     if not is_id("ses", session_id):
         return False
     with db.write():
@@ -139,14 +147,20 @@ def end(db: Database, merchant_id: int, session_id: str) -> bool:
 
 
 def end_all(db: Database, merchant_id: int, but: str = "") -> int:
-    """Ends a merchant's unused links, and all sessions `but` this one; returns their number."""
+    """Ends all sessions of a merchant except `but`, and returns their number.
+
+    Also invalidates the merchant's unused login links. `but` is a session's id.
+    """
     with db.write():
         db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
         return db.run(sessions.END_OTHERS, merchant_id=merchant_id, id=but)
 
 
 def browser_and_system(user_agent: str) -> tuple[str, str]:
-    """Browser and system as people name them; the whole text and "" if no rule fits."""
+    """Returns the names of the browser and the operating system from a User-Agent.
+
+    If the browser is unknown, returns the whole text and "".
+    """
     text = " ".join(user_agent.split())
     browser = _first_match(_BROWSERS, text)
     system = _first_match(_SYSTEMS, text)
@@ -163,7 +177,11 @@ def _first_match(rules: dict[str, str], text: str) -> str:
 
 
 def start_url(db: Database, base_url: str, token: str = "") -> str | None:
-    """A new link to make the first merchant; None if there is one. It replaces the link before."""
+    """Stores a new setup link, and returns its URL; None if a merchant exists.
+
+    The link creates the first merchant. It replaces the former setup link. If `token`
+    is empty, a random one is made.
+    """
     if db.rows(merchants.ALL):
         return None
     if not token:
@@ -173,7 +191,10 @@ def start_url(db: Database, base_url: str, token: str = "") -> str | None:
 
 
 def is_open(db: Database, token: str) -> bool:
-    """True while there is no merchant and this is the link's token. Uses up nothing."""
+    """True if this is the setup link's token and no merchant exists.
+
+    The token stays valid.
+    """
     is_ours = meta.get(db, meta.Key.START_SHA256) == sha256_of(token)
     return is_ours and not db.rows(merchants.ALL)
 
@@ -186,13 +207,14 @@ def make_first(
     browser: str,
     now: datetime,
 ) -> str | None:
-    """Makes the merchant and opens a session; returns its secret, or None if the token is spent.
+    """Creates the first merchant, opens a session, and returns the session's secret.
 
-    `chosen`: the `name`, `currency`, `timezone` and `language`, checked. Raises CommandError if
-    they cannot make a merchant; the token is then as good as before.
+    Returns None if the token is invalid or used. `chosen` has the validated `name`,
+    `currency`, `timezone` and `language`. Raises CommandError if the merchant cannot be
+    created; then the token stays valid.
     """
     with db.write():
-        meta.lock(db)  # two browsers come one after the other
+        meta.lock(db)  # concurrent requests are serialized
         if not is_open(db, token):
             return None
         merchant = add_merchant(db, chosen["name"].strip(), account, now)

@@ -1,1 +1,4 @@
-"""Settlement: facts about an invoice and its address go in, the consequences come out. Pure."""
+"""Settlement: computes an invoice's status and payments from outputs and scans.
+
+Pure.
+"""

@@ -1,15 +1,18 @@
-"""Whether an output came in time for an invoice, or is older than the invoice. Pure."""
+"""Compares the time of an output with the lifetime of its invoice. Pure."""
 
 from datetime import timedelta
 
 from btcpay.settlement.values import Invoice, Output
 
-# A block's time may be wrong by this much, in both directions.
+# A block's time may be too early or too late by this much.
 BLOCK_TIME_SLACK = timedelta(hours=2)
 
 
 def came_in_time(output: Output, invoice: Invoice) -> bool:
-    """True if we or a block had it before the invoice's end, and not before it was made."""
+    """True if the output was seen or mined before the invoice expired.
+
+    False if it is older than the invoice (`is_older`).
+    """
     if is_older(output, invoice):
         return False
     if invoice.expires_at is None or output.first_seen_at < invoice.expires_at:
@@ -18,12 +21,13 @@ def came_in_time(output: Output, invoice: Invoice) -> bool:
 
 
 def is_older(output: Output, invoice: Invoice) -> bool:
-    """True if the output is from before the invoice was made: its address was used before.
+    """True if the output is older than the invoice: its address was used before.
 
-    1. A block whose header we had by then is older, whatever its time says.
-    2. We learned of the other blocks later, and only their times say how old they are. They are
-       older if their time is earlier by more than the slack. An output that we saw waiting is not
-       older, whatever its block's time: our clock was ahead when the invoice was made.
+    1. An output is older if we had the header of its block when the invoice was made,
+       whatever the block's time says.
+    2. Otherwise it is older if the block's time is earlier than the invoice by more
+       than the slack. An exception is an output that was seen unconfirmed: it is not
+       older, since then our clock was ahead when the invoice was made.
     """
     if output.block is None:
         return False
@@ -42,7 +46,10 @@ def was_known(output: Output, invoice: Invoice) -> bool:
 
 
 def may_be_older(output: Output, invoice: Invoice) -> bool:
-    """True if no header was known when the invoice was made, and its block's time is earlier."""
+    """True if the output may be older than the invoice, by its block's time alone.
+
+    That is so only if no header was known when the invoice was made.
+    """
     if invoice.above_height is not None or output.seen_waiting or output.block is None:
         return False
     return output.block.mined_at < invoice.created_at

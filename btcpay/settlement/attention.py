@@ -1,6 +1,7 @@
-"""The reason why an invoice needs a human, from its state and its history. Pure.
+"""Decides why an invoice needs the attention of a human. Pure.
 
-docs/developers/settlement.md has the reasons in full.
+It uses the invoice's state and history. docs/developers/settlement.md explains the
+rules in full.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from btcpay.settlement.history import (
 from btcpay.settlement.values import Invoice, Receipt, Verdict
 from btcpay.values.statuses import InvoiceStatus
 
-# Each reason as part of a sentence, by its name in metrics, JSON and database.
+# A phrase for each reason, by the reason's name in metrics, JSON and database.
 REASONS = {
     "reorganised": "taken back by a reorganisation",
     "paid_late": "paid late",
@@ -40,23 +41,26 @@ def reason_for(
     history: Sequence[Happening],
     dust_limit_sats: int,
 ) -> str | None:
-    """The key in REASONS; None when the invoice needs no human.
+    """Returns why an invoice needs attention, as a key of REASONS; None if it does not.
 
-    1. Only events since a human's last word count: a settlement by hand, a dismissal, a
-       cancellation.
-    2. A payment that a reorganisation took back needs attention until it counts again, or until the
-       invoice is paid.
-    3. Otherwise confirmed money needs attention when it is not the sum that the invoice asks for. A
-       difference below `dust_limit_sats`, the least that can be sent to the address, is ignored.
-    4. A refund deals with money that came before it: with the part of too much that it sent back,
-       and with all that came to an unpaid invoice. Money that was sent back twice needs attention.
-    5. So does an invoice that ended unpaid although the whole sum was once seen: somebody may
-       have handed goods over. At a till they have, so there it does so at once, until dismissed.
-    6. A bill's invoice needs attention only for money that came late or beyond the bill: the bill
-       itself asks for the rest.
-    7. A paid invoice needs attention if money that may be older has settled it, until a refund is
-       sent: it may have come before the invoice was made, and the customer sent nothing.
-    8. Money that is older than the invoice does not answer it, and needs no attention.
+    1. Only events since the last human decision count: a manual settlement, a dismissal
+       or a cancellation.
+    2. A payment that a reorganisation undid needs attention until it is confirmed
+       again, or until the invoice is paid.
+    3. Otherwise confirmed payments need attention if their sum differs from the
+       invoice's amount. A difference below `dust_limit_sats`, the minimum output to the
+       address, is ignored.
+    4. A refund covers payments before it: the refunded part of an overpayment, or all
+       payments to an unpaid invoice. A payment that was refunded twice needs attention.
+    5. An invoice that expired although its full amount was once seen needs attention,
+       since the goods may have been handed over. At a till they were, so there it needs
+       attention as soon as the payment vanishes, until somebody dismisses it.
+    6. An invoice of a bill needs attention only for payments that came late or exceed
+       the bill. For the rest, the bill makes another invoice.
+    7. A paid invoice needs attention if an output that may be older than the invoice
+       settled it, until a refund is sent. The customer may have sent nothing.
+    8. Outputs that are certainly older than the invoice are ignored, unless a human has
+       accepted them.
     """
     verdict, history = _without_older(verdict, history)
     since = events_since(history)
@@ -102,7 +106,10 @@ def _reason_if_paid(
 def _reason_if_unpaid(
     invoice: Invoice, verdict: Verdict, dust_limit_sats: int
 ) -> str | None:
-    """The reason if money came to an open or expired invoice since a human's last word."""
+    """Returns the reason for payments to an open or expired invoice; None if none.
+
+    Called if a payment or the expiry followed the last human decision.
+    """
     if invoice.status == InvoiceStatus.EXPIRED and _came_late(verdict):
         return "paid_late"
     if invoice.of_bill and invoice.overpaid_sats < dust_limit_sats:
@@ -116,7 +123,10 @@ def _reason_if_unpaid(
 
 
 def _was_covered(invoice: Invoice, history: Sequence[Happening]) -> bool:
-    """True if the whole sum was once seen; at a till, until somebody dismisses the invoice."""
+    """True if outputs of the full amount were once seen.
+
+    At a till, False again once somebody has dismissed the invoice.
+    """
     if not invoice.covered_at:
         return False
     if not invoice.at_till:
@@ -127,7 +137,13 @@ def _was_covered(invoice: Invoice, history: Sequence[Happening]) -> bool:
 def stake_sats(
     reason: str, invoice: Invoice, verdict: Verdict, history: Sequence[Happening]
 ) -> int:
-    """The satoshis to decide about: the excess, the sum that is gone, or all that came."""
+    """Returns the satoshis that the human must decide about, by `reason`.
+
+    For "too_much" it is the overpayment, and for "older_coin" the sum of the older
+    payments. For "vanished" and "reorganised" it is the invoice's amount. For
+    "refunded_twice" it is the sum of the second refunds. Otherwise it is what was
+    received and not refunded.
+    """
     verdict, history = _without_older(verdict, history)
     since = events_since(history)
     if reason == "too_much":
@@ -147,7 +163,10 @@ def stake_sats(
 def _without_older(
     verdict: Verdict, history: Sequence[Happening]
 ) -> tuple[Verdict, Sequence[Happening]]:
-    """Both without the money that is older than the invoice, unless a human has accepted it."""
+    """Returns both without outputs that are older than the invoice.
+
+    Outputs that a human has accepted for the invoice are kept.
+    """
     receipts = tuple(receipt for receipt in verdict.receipts if receipt.came_for_it)
     older = {receipt.txid for receipt in verdict.receipts if not receipt.came_for_it}
     happenings = [happening for happening in history if happening.txid not in older]
@@ -155,9 +174,10 @@ def _without_older(
 
 
 def _came_late(verdict: Verdict) -> bool:
-    """True if an expired invoice has money that came late, or the whole sum.
+    """True if an expired invoice has late payments, or enough confirmed payments.
 
-    If the whole sum came in time, it was unknown when the invoice ended: no mempool showed it.
+    In the second case all payments came in time, but no mempool showed them before the
+    invoice expired.
     """
     came_sats = sum(receipt.amount_sats for receipt in verdict.receipts)
     in_time_sats = verdict.received_sats - verdict.unconfirmed_sats
@@ -166,7 +186,7 @@ def _came_late(verdict: Verdict) -> bool:
 
 
 def _older_receipts(verdict: Verdict, since: Sequence[Happening]) -> list[Receipt]:
-    """The receipts among these events that settle the invoice, and may be older than it."""
+    """Returns payments in `since` that settle the invoice but may predate it."""
     txids = payment_txids(since)
     return [
         receipt
@@ -178,7 +198,10 @@ def _older_receipts(verdict: Verdict, since: Sequence[Happening]) -> list[Receip
 def _overpaid_sats(
     invoice: Invoice, verdict: Verdict, since: Sequence[Happening]
 ) -> int:
-    """Satoshis beyond the amount of a paid invoice that came since a human's last word."""
+    """Returns the satoshis beyond the amount that came since the last human decision.
+
+    Subtracts what was refunded since the first of these payments.
+    """
     txids = payment_txids(since)
     excess_sats = sum(
         receipt.amount_sats
@@ -191,6 +214,6 @@ def _overpaid_sats(
         )
         excess_sats += max(0, settled_sats - invoice.amount_sats)
         excess_sats += invoice.overpaid_sats
-    # A refund that was sent before the first of these payments sent back earlier money.
+    # A refund that was sent before the first of these payments returned earlier payments.
     from_first_payment = dropwhile(lambda event: event.kind != "payment", since)
     return max(0, excess_sats - sum_of(SENT_BACK, from_first_payment))

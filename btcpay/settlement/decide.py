@@ -1,15 +1,16 @@
-"""The status of an invoice, from the outputs to its address: paid, expired or still open, and why.
+"""Decides an invoice's status (open, paid or expired) from the outputs to its address.
 
-1. An output counts if it came in time: seen before `expires_at`, or in a block from before then.
-   An output that is older than the invoice does not count: its address was used before.
-2. An output with the confirmations that this invoice needs becomes a payment. In the chain's order
-   these settle the invoice until the sum is reached. An output beyond the sum, or one that came too
-   late, is a payment that settles nothing.
-3. The invoice is paid by the transaction that completes the sum.
-4. It is expired when every block up to its end is read, the mempool was asked after its end, and
-   both together show that too little came in time.
+1. An output counts if it came in time: it was seen before `expires_at`, or its block is
+   from before then. An output that is older than the invoice does not count, since the
+   address was used before.
+2. An output with the required confirmations becomes a payment. In the order of the
+   chain, payments settle the invoice until the amount is reached. An output beyond the
+   amount, or one that came late, becomes a payment that settles nothing.
+3. The invoice is paid by the transaction with which the amount is reached.
+4. The invoice is expired if all blocks up to its deadline are read, the mempool was
+   queried after the deadline, and both show that too little came in time.
 
-All of it is pure; docs/developers/settlement.md has the rules in full.
+The module is pure. docs/developers/settlement.md explains the rules in full.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,12 +23,16 @@ from btcpay.settlement.receipts import make_receipts, receipt_time, settling_out
 from btcpay.settlement.values import Invoice, Output, Rules, Verdict
 from btcpay.values.statuses import InvoiceStatus
 
-# Blocks until a miner's reward can be spent: Bitcoin Core, consensus/consensus.h.
+# Confirmations after which a coinbase output can be spent. Source: Bitcoin Core,
+# consensus/consensus.h.
 COINBASE_MATURITY = 100
 
 
 def required_sats(amount_sats: int, tolerance_percent: Decimal) -> int:
-    """The least sum that pays: the amount less the tolerance, rounded up to a whole satoshi."""
+    """Returns the minimum sum that pays an invoice: the amount minus the tolerance.
+
+    The result is rounded up to a whole satoshi.
+    """
     forgiven = Decimal(amount_sats) * tolerance_percent / 100
     return amount_sats - int(forgiven)
 
@@ -38,7 +43,7 @@ def missing_sats(
     received_sats: int,
     tolerance_percent: Decimal,
 ) -> int:
-    """Satoshis still to be sent; 0 as soon as enough has come."""
+    """Returns the satoshis that are still to be sent; 0 once enough was received."""
     if status == InvoiceStatus.PAID:
         return 0
     if received_sats >= required_sats(amount_sats, tolerance_percent):
@@ -55,11 +60,11 @@ def decide(
     now: datetime,
     credited_only: bool = False,
 ) -> Verdict:
-    """The verdict on the facts, by the rules above.
+    """Returns the invoice's status, payments and sums, by the rules above.
 
-    `tip_height`: of the best block known. `ends_at`: deadlines up to this time may have passed; if
-    None, no deadline may have. `credited_only`: only outputs of payments that were made already
-    are deep.
+    `tip_height` is the height of the best chain. `ends_at` is the latest deadline that
+    can be decided; None if no deadline can. With `credited_only`, no new payments are
+    made: only outputs that belong to a payment already count as confirmed.
     """
     needed_sats = required_sats(invoice.amount_sats, rules.tolerance_percent)
     present = [output for output in outputs if not output.vanished_at]
@@ -101,7 +106,10 @@ def decide(
 def _payments(
     present: Sequence[Output], tip_height: int, rules: Rules, credited_only: bool
 ) -> list[Output]:
-    """The outputs that are payments already, and unless `credited_only` those deep enough."""
+    """Returns the outputs that are payments already or have enough confirmations.
+
+    With `credited_only`, returns only those that are payments already.
+    """
     if credited_only:
         return [output for output in present if output.credited]
     return [
@@ -112,7 +120,11 @@ def _payments(
 
 
 def _counting(invoice: Invoice, present: Sequence[Output]) -> list[Output]:
-    """The outputs that settled a paid invoice; of any other invoice, those that came in time."""
+    """Returns the outputs that count towards the amount.
+
+    For a paid invoice these are the outputs that settled it, otherwise those that came
+    in time.
+    """
     if invoice.status == InvoiceStatus.PAID:
         return [output for output in present if output.settles]
     return [output for output in present if came_in_time(output, invoice)]
@@ -124,7 +136,7 @@ def _coming_unapplied_sats(
     counting: Sequence[Output],
     deep: Sequence[Output],
 ) -> int:
-    """The satoshis on their way that will be payments, and will settle nothing."""
+    """Returns the unconfirmed satoshis that will become payments but settle nothing."""
     others = set(present) - set(counting) - set(deep)
     return _sum(output for output in others if not was_known(output, invoice))
 
@@ -156,7 +168,7 @@ def _fewest_confirmations(outputs: Iterable[Output], tip_height: int) -> int:
 
 
 def _depth(output: Output, tip_height: int) -> int:
-    """Confirmations; 0 for a waiting output, and for one whose block is above the tip."""
+    """Returns the confirmations; 0 if there is no block, or it is above the tip."""
     if output.block is None:
         return 0
     return max(0, tip_height - output.block.height + 1)
@@ -171,7 +183,7 @@ def is_deep(output: Output, tip_height: int, rules: Rules) -> bool:
 
 
 def _chain_order(output: Output) -> tuple[int, int, str, int]:
-    """By the place in the chain; waiting outputs come first."""
+    """Returns the sort key for the order of the chain, unconfirmed outputs first."""
     height = 0
     if output.block is not None:
         height = output.block.height

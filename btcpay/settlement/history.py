@@ -1,9 +1,9 @@
-"""The events in an invoice's history that may call for a human. Pure."""
+"""Filters an invoice's history for events that can require attention. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-# A human's decisions; each deals with everything that happened before it.
+# Decisions of a human. Each settles everything that happened before it.
 LAST_WORDS = ("settled", "dismissed", "canceled")
 SENT_BACK = "refund sent"
 SENT_AGAIN = "refund sent again"
@@ -12,11 +12,12 @@ TAKEN_BACK = "refund undone"
 
 @dataclass(frozen=True)
 class Happening:
-    """An event that may call for a human.
+    """An event in an invoice's history that can require attention.
 
-    `kind`: payment, undone (a reorganisation took a payment back), paid, expired, one of
-    LAST_WORDS, or a refund's SENT_BACK, SENT_AGAIN and TAKEN_BACK, which takes back either.
-    `txid`: a payment's transaction, or the txid and vout of a refund. `amount_sats`: a refund's.
+    `kind` is "payment", "undone" (a reorganisation undid a payment), "paid", "expired",
+    one of LAST_WORDS, SENT_BACK, SENT_AGAIN (refunds) or TAKEN_BACK (a reorganisation
+    undid a refund). `txid` is a payment's transaction id, or the outpoint of a refund.
+    `amount_sats` is set for refunds only.
     """
 
     kind: str
@@ -25,9 +26,10 @@ class Happening:
 
 
 def events_since(history: Sequence[Happening], *kinds: str) -> list[Happening]:
-    """The events that still count, oldest first.
+    """Returns the events after the last human decision, oldest first.
 
-    They came after a human's last word, or if `kinds` are given, after the last event of these.
+    If `kinds` are given, returns the events after the last event of these kinds.
+    Refunds that were undone are left out.
     """
     since: list[Happening] = []
     for happening in without_undone_refunds(history):
@@ -39,7 +41,7 @@ def events_since(history: Sequence[Happening], *kinds: str) -> list[Happening]:
 
 
 def without_undone_refunds(history: Sequence[Happening]) -> list[Happening]:
-    """The history without refunds that a reorganisation took back."""
+    """Returns the history without refunds that a reorganisation undid."""
     remaining: list[Happening] = []
     for happening in history:
         if happening.kind == TAKEN_BACK:
@@ -54,7 +56,11 @@ def payment_txids(since: Sequence[Happening]) -> set[str]:
 
 
 def undone_txids(since: Sequence[Happening]) -> set[str]:
-    """The transactions that were undone, and have neither come back nor been replaced."""
+    """Returns transactions that were undone and not confirmed again.
+
+    Returns none from before the invoice was paid, since then other payments replaced
+    them.
+    """
     undone: set[str] = set()
     for happening in since:
         if happening.kind == "undone":
@@ -67,5 +73,5 @@ def undone_txids(since: Sequence[Happening]) -> set[str]:
 
 
 def sum_of(kind: str, history: Iterable[Happening]) -> int:
-    """The satoshis of the events of this kind."""
+    """Returns the sum of the events of this kind, in satoshis."""
     return sum(happening.amount_sats for happening in history if happening.kind == kind)

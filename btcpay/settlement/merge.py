@@ -1,4 +1,7 @@
-"""Merges the known outputs of an address with those of a scan, and bounds invented ones. Pure."""
+"""Merges the known outputs of an address with those of a scan. Pure.
+
+Also limits the number of unconfirmed outputs, which an explorer can invent.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,26 +10,28 @@ from datetime import datetime, timedelta
 
 from btcpay.settlement.values import Output, Scan, SeenOutput
 
-# Outputs that wait, and as many that have vanished lately.
+# The maximum number of unconfirmed outputs, and also that of vanished outputs.
 MOST_KEPT = 100
-# After this time a vanished output is mere history, and its replacement is not looked for.
+# After this time the inputs of a vanished output are deleted, and its replacement is not
+# searched for any more.
 HISTORY_AFTER = timedelta(hours=1)
 
 
 def merge(known: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
-    """The outputs of the address after this scan; `now` is when they are stored.
+    """Returns the outputs of the address after this scan. `now` is the current time.
 
-    1. An output that a block proves is in that block, whatever a mempool shows. Only a chain with
-       more work takes it back.
-    2. An output that is new was first seen at the time of the scan.
-    3. A waiting output that the mempool does not show has vanished, if the list was whole and every
-       block is read. It is back as soon as a mempool shows it again.
-    4. A transaction whose inputs another one in a block has spent has vanished, whatever a mempool
-       shows, until it is in a block itself, or the block with the spend is undone.
-    5. A transaction that spends a coin of an earlier one, and pays the address no less, replaces
-       it, and counts as seen at the same time: raising a fee makes nobody late.
-    6. No time is later than now. If our clock was ahead and has been set right, that makes nothing
-       late, and holds nothing open.
+    1. An output that is proven to be in a block stays there, whatever a mempool shows.
+       Only a reorganisation removes it.
+    2. A new output was first seen at the time of the scan.
+    3. An unconfirmed output that the mempool does not show has vanished, if the
+       mempool's list is complete and every block is read. It returns as soon as a
+       mempool shows it again.
+    4. A transaction has vanished if a block has another transaction that spends one of
+       its inputs. It returns only if it is mined itself, or if that block is undone.
+    5. A transaction replaces an earlier one if it spends one of the same coins and pays
+       the address at least as much. Its outputs count as seen when the earlier one was,
+       so that a fee bump makes no payment late.
+    6. Times in the future are set to `now`. They were stored while our clock was ahead.
     """
     outputs = {output.outpoint: output for output in known}
     missing = _missing(known, scan)
@@ -55,7 +60,10 @@ def merge(known: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
 
 
 def _missing(known: Sequence[Output], scan: Scan) -> set[tuple[str, int]]:
-    """The outpoints of known outputs that are gone, as the mempool does not show them."""
+    """Returns the outpoints of known outputs that the mempool no longer shows.
+
+    Returns none if the mempool was not queried or blocks are unread.
+    """
     if scan.waiting is None or not scan.absent_is_gone:
         return set()
     missing = {output.outpoint for output in known}
@@ -77,10 +85,10 @@ def _new(sighting: SeenOutput, scan: Scan) -> Output:
 
 
 def _merge_waiting(old: Output | None, sighting: SeenOutput, scan: Scan) -> Output:
-    """The output after the mempool has shown it; `old`: as it was known."""
+    """Returns the output as the mempool shows it. `old` is its known state or None."""
     if old is None:
         return replace(_new(sighting, scan), inputs=sighting.inputs, seen_waiting=True)
-    # The output's block may have been read while the mempool was asked.
+    # The output's block may have been read during the request to the mempool.
     old = replace(old, first_seen_at=min(old.first_seen_at, scan.asked_at))
     if old.block or old.replaced_height is not None:
         return old
@@ -90,7 +98,7 @@ def _merge_waiting(old: Output | None, sighting: SeenOutput, scan: Scan) -> Outp
 
 
 def _merge_confirmed(old: Output | None, sighting: SeenOutput, scan: Scan) -> Output:
-    """The output after a block has confirmed it; `old`: as it was known."""
+    """Returns the output as a block confirms it. `old` is its known state or None."""
     return replace(
         old or _new(sighting, scan),
         amount_sats=sighting.amount_sats,
@@ -103,7 +111,10 @@ def _merge_confirmed(old: Output | None, sighting: SeenOutput, scan: Scan) -> Ou
 
 
 def _replaced_times(known: Sequence[Output], scan: Scan) -> dict[str, datetime]:
-    """For each shown transaction (by txid), when the first one that it replaces was seen."""
+    """Returns when the first transaction that each new one replaces was seen.
+
+    The times are by the txid of the replacing transaction.
+    """
     old = [output for output in known if output.inputs and not output.block]
     sightings = [*(scan.waiting or ()), *scan.confirmed]
     first_seen: dict[str, datetime] = {}
@@ -133,7 +144,7 @@ def _replaced_times(known: Sequence[Output], scan: Scan) -> dict[str, datetime]:
 
 
 def _sats_by_txid(outputs: Sequence[SeenOutput]) -> Counter[str]:
-    """The satoshis that each transaction pays to the address, by its txid."""
+    """Returns the satoshis that each transaction pays to the address, by txid."""
     sats: Counter[str] = Counter()
     for output in outputs:
         sats[output.txid] += output.amount_sats
@@ -141,14 +152,16 @@ def _sats_by_txid(outputs: Sequence[SeenOutput]) -> Counter[str]:
 
 
 def bound_outputs(outputs: Sequence[Output], amount_sats: int) -> list[Output]:
-    """All outputs that are in a block, and the first of the others in this order.
+    """Returns all outputs in blocks, and a limited number of the others.
 
-    This bounds the sightings that a liar can invent.
+    The limit bounds the outputs that an explorer can invent. Unconfirmed and vanished
+    outputs are kept in this order of priority:
 
-    1. Outputs of at least a hundredth of the amount: to fill all places with these costs the
-       amount.
-    2. Outputs that were seen earlier: later inventions push none of them out.
-    3. If two were seen at the same time, the one nearer to the amount.
+    1. Outputs of at least a hundredth of the amount come first. To fill all places with
+       real ones costs the full amount.
+    2. Outputs that were seen earlier come first, so that later inventions do not
+       displace them.
+    3. Of outputs seen at the same time, those closer to the amount come first.
     """
 
     def order(output: Output) -> tuple[bool, datetime, int]:

@@ -1,4 +1,4 @@
-"""A sentence for the merchant that says why an invoice has its status. Pure."""
+"""Explains to the merchant, in a sentence, why an invoice has its status. Pure."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,10 @@ def describe_status(
     needed_sats: int,
     rules: Rules,
 ) -> str:
-    """The sentence; `counting`: the outputs that count towards the amount."""
+    """Returns the sentence.
+
+    `counting` are the outputs that count towards the amount.
+    """
     received_sats = sum(output.amount_sats for output in counting)
     if status == InvoiceStatus.PAID:
         return (
@@ -45,7 +48,7 @@ def describe_status(
 
 
 def confirmations_text(count: int) -> str:
-    """As in "1 confirmation" and "2 confirmations"."""
+    """Returns the number with its noun, for example "1 confirmation"."""
     if count == 1:
         return "1 confirmation"
     return f"{count} confirmations"

@@ -1,4 +1,4 @@
-"""The payments that an invoice's deep outputs make. Pure."""
+"""Computes the payments that result from an invoice's confirmed outputs. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,9 +11,11 @@ from btcpay.values.statuses import InvoiceStatus
 def settling_outputs(
     invoice: Invoice, confirmed: Sequence[Output], needed_sats: int
 ) -> list[Output]:
-    """The outputs that pay the invoice: in the chain's order, until the sum is reached.
+    """Returns the outputs that pay the invoice, in the order of the chain.
 
-    `confirmed`: its deep outputs that came in time, in that order.
+    Stops as soon as `needed_sats` is reached. `confirmed` are the outputs that came in
+    time and have enough confirmations, in the same order. If the invoice is not open,
+    returns those that settled it already.
     """
     if invoice.status != InvoiceStatus.OPEN:
         return [output for output in confirmed if output.settles]
@@ -30,7 +32,7 @@ def settling_outputs(
 def make_receipts(
     invoice: Invoice, deep: Sequence[Output], settling: Sequence[Output], now: datetime
 ) -> tuple[Receipt, ...]:
-    """A receipt for each transaction, in the chain's order."""
+    """Returns a receipt for each transaction, in the order of the chain."""
     settling_txids = {output.txid for output in settling}
     by_txid: dict[str, list[Output]] = {}
     for output in deep:
@@ -54,7 +56,7 @@ def make_receipts(
 
 
 def receipt_time(output: Output, invoice: Invoice, now: datetime) -> datetime:
-    """The block's time, but not before the invoice's creation, and not after now."""
+    """Returns the block's time, limited to between the invoice's creation and now."""
     if output.block is None:
         return now
     return min(max(output.block.mined_at, invoice.created_at), now)

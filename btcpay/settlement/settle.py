@@ -1,8 +1,8 @@
-"""Settles an invoice: its known outputs and a scan go in, the consequences come out. Pure.
+"""Settles an invoice: computes the consequences of a scan for its known outputs. Pure.
 
-The check stores the outcome of `settle`. Between scans pages, command line and API show the verdict
-on the stored outputs, which makes no payment and ends nothing. docs/developers/settlement.md has
-the rules in words.
+The check stores the result of `settle`. Between scans the pages, the command line and
+the API show the verdict on the stored outputs, which makes no payment and expires no
+invoice. docs/developers/settlement.md explains the rules in words.
 """
 
 from collections.abc import Sequence, Set
@@ -14,21 +14,21 @@ from btcpay.settlement.decide import decide, required_sats
 from btcpay.settlement.merge import bound_outputs, merge
 from btcpay.settlement.values import Invoice, Output, Receipt, Rules, Scan, Verdict
 
-# The longest that an invoice's end waits for an answer that may never come, such as a complete list
-# of the mempool or a second source's word: no source may hold an invoice open for ever.
+# The maximum delay of an invoice's expiry if a complete list of the mempool, or a second
+# source's tip, is missing. Without this limit a source could keep an invoice open for ever.
 HELD_AT_MOST = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class Change:
-    """An output before a scan (None if it is new) and after it."""
+    """The state of an output before a scan (None if it is new) and after it."""
 
     before: Output | None
     after: Output
 
     @property
     def kind(self) -> str | None:
-        """The change's name in the invoice's history; None if it is not listed there."""
+        """The change's name in the invoice's history; None if it is not recorded."""
         before = self.before
         after = self.after
         if before is None:
@@ -48,8 +48,9 @@ class Change:
 class Outcome:
     """The consequences of a scan.
 
-    `payments`: the payments to be made. `settling`: the txids of earlier payments that settle the
-    invoice now. `forgotten`: known outputs that are not kept.
+    `changes` are the outputs to store. `forgotten` are known outputs to delete.
+    `payments` are the payments to make. `settling` are the txids of existing payments
+    that settle the invoice from now on.
     """
 
     verdict: Verdict
@@ -62,14 +63,14 @@ class Outcome:
 def settle(
     invoice: Invoice, known: Sequence[Output], scan: Scan, rules: Rules, now: datetime
 ) -> Outcome:
-    """The consequences of a scan of the invoice's address.
+    """Returns the consequences of a scan of the invoice's address.
 
-    1. If the mempool's list may be cut, an output that it does not show is not gone, and the
-       invoice does not end, up to a day after its deadline.
+    1. If the mempool's list may be incomplete, outputs missing from it have not
+       vanished, and the invoice does not expire, for up to a day after its deadline.
     2. The known outputs are merged with the scan.
-    3. A bounded number of the outputs in no block is kept.
-    4. The invoice stays open while the outputs that came in time, including those that vanished
-       lately, would be enough.
+    3. The number of outputs in no block is limited.
+    4. The invoice stays open while the outputs that came in time, including those that
+       vanished recently, reach the amount.
     """
     if scan.is_cut and not _was_held_long_enough(invoice, scan):
         scan = replace(scan, absent_is_gone=False, ends_at=None)
@@ -80,7 +81,7 @@ def settle(
         ends_at = None
     verdict = decide(invoice, outputs, scan.tip_height, ends_at, rules, now)
     kept_outpoints = {output.outpoint for output in outputs}
-    # Whether a payment that was made already settles the invoice, by its txid.
+    # For each existing payment, by txid: whether it settles the invoice.
     settles = {output.txid: output.settles for output in known if output.credited}
     new_payments = [
         receipt for receipt in verdict.receipts if receipt.txid not in settles
@@ -100,7 +101,7 @@ def settle(
 
 
 def _was_held_long_enough(invoice: Invoice, scan: Scan) -> bool:
-    """True if the invoice has waited for a complete list as long as it may."""
+    """True if the expiry has been delayed for a complete list by the maximum time."""
     if invoice.expires_at is None:
         return False
     return scan.asked_at - HELD_AT_MOST >= invoice.expires_at
@@ -111,7 +112,10 @@ def _changes(
     merged: Sequence[Output],
     kept_outpoints: Set[tuple[str, int]],
 ) -> list[Change]:
-    """The outputs that changed, and the new ones that are kept (by their outpoints)."""
+    """Returns the outputs that changed, including new outputs that are kept.
+
+    New outputs whose outpoint is not in `kept_outpoints` are left out.
+    """
     before = {output.outpoint: output for output in known}
     changes = [
         Change(before.get(output.outpoint), output)
@@ -124,7 +128,10 @@ def _changes(
 def _is_held(
     invoice: Invoice, outputs: Sequence[Output], scan: Scan, rules: Rules
 ) -> bool:
-    """True if enough came in time, counting vanished outputs that may come back."""
+    """True if the outputs that came in time reach the amount.
+
+    Counts also outputs that vanished recently, since they may return.
+    """
     in_time = [output for output in outputs if came_in_time(output, invoice)]
     sum_sats = sum(
         output.amount_sats for output in in_time if _may_pay(output, scan, rules)
@@ -133,9 +140,10 @@ def _is_held(
 
 
 def _may_pay(output: Output, scan: Scan, rules: Rules) -> bool:
-    """True unless several looks at the mempool, far enough apart, missed it.
+    """False if the output was replaced, or has been missing for too long.
 
-    An explorer may have dropped a transaction that other nodes keep and miners will mine.
+    An explorer may have dropped a transaction that other nodes keep and miners will
+    mine. So a shorter absence does not matter.
     """
     if output.vanished_at is None:
         return True

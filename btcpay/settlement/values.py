@@ -1,4 +1,4 @@
-"""The values of settlement: the request, the sightings, and the verdict that follows."""
+"""The data types of settlement: invoices, outputs, scans, payments and verdicts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from btcpay.values.statuses import InvoiceStatus
 
 @dataclass(frozen=True)
 class Block:
-    """The block that a transaction is in; `mined_at` is its header's time."""
+    """The block that contains a transaction. `mined_at` is the time in its header."""
 
     height: int
     hash: str
@@ -19,10 +19,12 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class SeenOutput:
-    """An output that pays the address: proven to be in `block`, or said to wait in the mempool.
+    """An output that pays the invoice's address.
 
-    `position` is its transaction's place in the block, 0 for the coinbase. `inputs` are the
-    outpoints that the transaction spends, as "txid:vout"; empty when they are too many to be kept.
+    It is proven to be in `block`; if `block` is None, a mempool shows it. `position` is
+    the index of its transaction in the block, 0 for the coinbase. `inputs` are the
+    outpoints that its transaction spends, as "txid:vout". They are empty if they are
+    too many to store.
     """
 
     txid: str
@@ -39,17 +41,22 @@ class SeenOutput:
 
 @dataclass(frozen=True)
 class Scan:
-    """News of an invoice's address, and the time by our clock when we learned it.
+    """New facts about an invoice's address, from blocks or from a mempool.
 
-    `confirmed`: outputs of blocks to the address; `proofs`: the documents that prove them, by txid.
-    `spent`: the heights at which its coins were spent, by outpoint. `replaced`: the heights at
-    which other transactions spent the inputs of waiting ones, by the waiting ones' txid.
-    `waiting`: the mempool's outputs to the address; None if the mempool was not asked.
-    `absent_is_gone`: true if every block is read, so that an output which neither a block nor the
-    mempool shows is gone. `is_cut`: true if the mempool's list may be incomplete.
-    `ends_at`: deadlines up to this time may have passed; None while a block up to the tip is not
-    read, or the mempool was not asked.
-    `prices`: the price of a bitcoin, by currency. `explorer`: the host that was asked.
+    `asked_at` is the time of the request, by our clock. `confirmed` are outputs to the
+    address in blocks, and `proofs` the documents that prove them, by txid. `spent` maps
+    outpoints of its coins to the heights at which they were spent. `replaced` maps the
+    txids of unconfirmed transactions to the heights at which other transactions spent
+    one of their inputs.
+
+    `waiting` are the mempool's outputs to the address; None if the mempool was not
+    queried. `absent_is_gone` is True if every block is read: then an output that
+    neither a block nor the mempool shows has vanished. `is_cut` is True if the
+    mempool's list may be incomplete.
+
+    `ends_at` is the latest deadline that can be decided; None if a block up to the tip
+    is unread or the mempool was not queried. `prices` are the prices of one bitcoin by
+    currency. `explorer` is the host that returned the data.
     """
 
     asked_at: datetime
@@ -68,10 +75,12 @@ class Scan:
 
 @dataclass(frozen=True)
 class Rules:
-    """The merchant's conditions: confirmations, and the percentage that may be missing.
+    """The merchant's conditions for payments.
 
-    `gone_after`: if the whole sum was seen in time and has vanished, the invoice stays open for
-    this long, and at least until another look at the mempool.
+    `confirmations` is the required number. `tolerance_percent` is the percentage of the
+    amount that may be missing. `gone_after` is the time for which an invoice stays open
+    after its full amount was seen in time and vanished. It stays open at least until
+    the next look at the mempool.
     """
 
     confirmations: int
@@ -81,13 +90,16 @@ class Rules:
 
 @dataclass(frozen=True)
 class Invoice:
-    """A request for money. `covered_at`: the time when the whole sum was first seen.
+    """An invoice, as far as settlement needs it.
 
-    `at_till`: goods go over the counter as soon as that is so. `of_bill`: it asks for the rest of a
-    bill, which will ask again if this is too little. `overpaid_sats`: what came to it beyond what
-    its bill lacked. `above_height`: we had the headers of our chain up to this height when the
-    invoice was made, so outputs in blocks up to there are older; None if no header was known. A
-    reorganisation lowers it.
+    `covered_at` is the time when the full amount was first seen. `at_till` is True if
+    goods are handed over at that time. `of_bill` is True if the invoice collects the
+    rest of a bill, which makes another invoice if too little is paid. `overpaid_sats`
+    is what it received beyond the rest of the bill.
+
+    `above_height` is the height of the headers that we had when the invoice was made;
+    None if we had none. Outputs in blocks up to this height are older than the invoice.
+    A reorganisation lowers it.
     """
 
     id: str
@@ -106,12 +118,13 @@ class Invoice:
 
 @dataclass(frozen=True, kw_only=True)
 class Output(SeenOutput):
-    """An output to the invoice's address, as we know it.
+    """An output to the invoice's address, with its stored state.
 
-    `seen_waiting`: we saw it before it was in any block. `vanished_at`: no mempool shows it since
-    then, so that it is not money. `replaced_height`: the height at which another transaction has
-    spent its inputs. `credited`: it is part of a payment already. `settles`: that payment carries
-    the invoice's id.
+    `seen_waiting` is True if it was seen before it was mined. `vanished_at` is the time
+    since which no mempool shows it; a vanished output does not count. `replaced_height`
+    is the height at which another transaction spent one of its inputs. `spent_height`
+    is the height at which the output itself was spent. `credited` is True if it belongs
+    to a payment. `settles` is True if that payment settles the invoice.
     """
 
     first_seen_at: datetime
@@ -124,18 +137,18 @@ class Output(SeenOutput):
 
     @property
     def coinbase(self) -> bool:
-        """True for an output of its block's first transaction."""
+        """True if the output belongs to a coinbase transaction."""
         return self.position == 0
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """A payment that should exist: one transaction's confirmed money to this address.
+    """A payment that results from one transaction's confirmed outputs to the address.
 
-    `received_at`: its block's time, but not before the invoice was made, nor in the future.
-    `settles`: true if the payment carries the invoice's id. `may_be_older`: by all that we know,
-    the money may have been sent before the invoice was made. `is_older`: its block was known
-    before the invoice, so nobody sent it for this invoice.
+    `received_at` is the block's time, limited to between the invoice's creation and
+    now. `settles` is True if the payment settles the invoice. `may_be_older` is True if
+    the transaction was perhaps sent before the invoice was made. `is_older` is True if
+    its block was known before the invoice, so that it was certainly not sent for it.
     """
 
     txid: str
@@ -148,18 +161,23 @@ class Receipt:
 
     @property
     def came_for_it(self) -> bool:
-        """False for older money, unless a human has accepted it for the invoice."""
+        """False if the payment is older than the invoice and was not accepted.
+
+        A human can accept such a payment for the invoice.
+        """
         return self.settles or not self.is_older
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The state of an invoice. Amounts in satoshis; `reason` is a sentence for the merchant.
+    """The state of an invoice, computed from its outputs.
 
-    `received_sats`: all that counts towards the amount; `unconfirmed_sats`: the part of this sum
-    that lacks confirmations. `confirmations`: the fewest of any output that counts.
-    `coming_unapplied_sats`: money on its way that will count for nothing, as it is late, comes
-    after a cancellation, or exceeds the amount.
+    `received_sats` is the sum of all outputs that count towards the amount.
+    `unconfirmed_sats` is the part of it that lacks confirmations. `missing_sats` is
+    still to be sent. `confirmations` is the minimum over the outputs that count.
+    `reason` is a sentence for the merchant. `coming_unapplied_sats` is the sum of
+    unconfirmed outputs that will settle nothing, since they are late, follow a
+    cancellation, or exceed the amount.
     """
 
     status: InvoiceStatus
