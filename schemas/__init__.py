@@ -1,1 +1,1 @@
-"""Requests and answers, as marshmallow schemas."""
+"""Request and response bodies as marshmallow schemas."""

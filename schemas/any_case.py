@@ -1,6 +1,7 @@
-"""Bodies and queries of shop plug-ins: names and words in letters of any size, blanks for nothing.
+"""Lenient request bodies and query strings, for shop plug-ins.
 
-They differ from those of our own interface, whose specification knows one spelling of each.
+Names and fixed words may be in any case, and a blank value means an absent one. The
+service's own API accepts only the exact spelling.
 """
 
 import re
@@ -11,17 +12,24 @@ from marshmallow import Schema, ValidationError, fields, pre_load, validate
 
 from schemas.requests import Body
 
-# PHP's spellings of a parameter that may be given several times: `status[]`, `status[0]`.
+# PHP's spellings of a repeated parameter: `status[]`, `status[0]`.
 _PARAMETER = re.compile(r"([^\[\]]+)(?:\[[0-9]*\])?")
-MAX_SHOWN = 100  # characters of a name that is not understood
+MAX_SHOWN = 100  # maximum characters of an unknown name in an error message
 
 
 class AnyCase(Body):
-    """An object whose names may be in any case; an empty text for what may be absent is absent."""
+    """A JSON object whose field names may be in any case.
+
+    A blank text for an optional field means that it is absent, except for nested
+    objects.
+    """
 
     @pre_load
     def drop_nulls(self, data: Any, **_: Any) -> Any:
-        """Also gives each field its own name, of two spellings the exact one."""
+        """Removes null and blank values, and renames each field to its exact name.
+
+        If two spellings of a name are given, the exact one wins.
+        """
         given = super().drop_nulls(data)
         if not isinstance(given, dict):
             return given
@@ -49,7 +57,7 @@ class AnyCase(Body):
 
 
 class Word(fields.String):
-    """One of these words in any case; it is loaded as it is written here."""
+    """One of the given words in any case. It is loaded in the given spelling."""
 
     def __init__(self, words: Iterable[str], **kwargs: Any) -> None:
         self.words = {word.lower(): word for word in words}
@@ -61,14 +69,17 @@ class Word(fields.String):
 
 
 class Unknown(fields.String):
-    """A filter of the whole interface that is not known here: whatever it says is refused."""
+    """A filter that this service does not support: every value is refused.
+
+    The API that shop plug-ins expect has it.
+    """
 
     def _deserialize(self, *_: Any, **__: Any) -> Any:
         raise ValidationError("this filter is not possible here")
 
 
 class Words(fields.List[Any]):
-    """Words in any case; empty texts among them are none."""
+    """A list of words in any case. Empty texts in it are dropped."""
 
     def __init__(self, words: Iterable[str] | None = None, **kwargs: Any) -> None:
         super().__init__(fields.String() if words is None else Word(words), **kwargs)
@@ -80,7 +91,10 @@ class Words(fields.List[Any]):
 
 
 def value_of(data: dict[str, Any], name: str) -> Any:
-    """The value of this name in any case, of two spellings that of the exact one; None for none."""
+    """Returns the value under this name in any case; None if there is none.
+
+    If two spellings of the name are given, the exact one wins.
+    """
     if name in data:
         return data[name]
     return next(
@@ -91,16 +105,20 @@ def value_of(data: dict[str, Any], name: str) -> Any:
 def parameters(
     names: Iterable[str], query: Iterable[tuple[str, str]]
 ) -> dict[str, list[str]]:
-    """The values of a query string by these names, in order; others are left out."""
+    """Returns the query string's values for these names, in order.
+
+    Drops all other names.
+    """
     return {
         name: values for name, values in _sorted(names, query).items() if name in names
     }
 
 
 def load_filters(schema: Schema, query: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """What a list is asked for. Raises ValidationError for whatever is not understood.
+    """Returns a list operation's filters from a query string.
 
-    A filter that were left out would list more than was asked for, such as another order.
+    Raises ValidationError for an unknown filter: ignoring it would list more than the
+    client wants, such as other orders.
     """
     given: dict[str, Any] = {}
     for name, values in _sorted(schema.fields, query).items():
@@ -121,7 +139,10 @@ def load_filters(schema: Schema, query: Iterable[tuple[str, str]]) -> dict[str, 
 def _sorted(
     names: Iterable[str], query: Iterable[tuple[str, str]]
 ) -> dict[str, list[str]]:
-    """All values by the name that is meant; what means none of `names` has its own spelling."""
+    """Groups the query string's values by name, in any case.
+
+    A parameter that matches none of `names` keeps its own spelling.
+    """
     known = {name.lower(): name for name in names}
     found: dict[str, list[str]] = {}
     for spelling, value in query:

@@ -1,4 +1,4 @@
-"""The field types of the interface, strict on the way in, exact on the way out."""
+"""The field types of the API: strict when loaded, exact when dumped."""
 
 import re
 from decimal import Decimal
@@ -12,22 +12,26 @@ from btcpay.values.times import iso_ms
 _NO_SCALAR = re.compile("[\x00\ud800-\udfff]")
 _ZERO = (
     Decimal(2) ** -1075
-)  # half of the smallest double; a number up to this reads as 0
-NO_NUL = r"^[^\u0000]*$"  # for JSON Schema; JSON in UTF-8 has no lone surrogates
+)  # half of the smallest double: clients that use doubles would read a number up to this as 0
+# for JSON Schema; JSON in UTF-8 cannot contain lone surrogates
+NO_NUL = r"^[^\u0000]*$"
 
 
 def says(description: str, *examples: Any) -> dict[str, Any]:
-    """A field's `metadata`: what it means, and examples, as the description of the API has them."""
+    """Returns a field's `metadata` argument: description and examples for OpenAPI."""
     return {"metadata": {"description": description, "examples": list(examples)}}
 
 
 def maybe(description: str, *examples: Any) -> dict[str, Any]:
-    """The same of a field that may be null."""
+    """Returns the same arguments as `says`, for a field that may be null."""
     return says(description, *examples) | {"allow_none": True}
 
 
 class Text(fields.String):
-    """A JSON string of at most `max_length` Unicode scalar values, none of them U+0000."""
+    """A JSON string of Unicode scalar values, none of them U+0000.
+
+    It has at most `max_length` characters; None means no limit.
+    """
 
     def __init__(self, max_length: int | None = None, **kwargs: Any) -> None:
         metadata = {"maxLength": max_length, "pattern": NO_NUL} if max_length else {}
@@ -45,9 +49,10 @@ class Text(fields.String):
 
 
 class Number(fields.Field[Decimal]):
-    """A JSON number above 0 and at most `maximum`, as an exact Decimal; it goes out as it came in.
+    """A JSON number above 0 and at most `maximum`, loaded as an exact Decimal.
 
-    It is stored as text, and the text of a Decimal is a JSON number.
+    It is stored as the Decimal's text, which is a JSON number. That text is dumped
+    unchanged.
     """
 
     def __init__(self, maximum: int | None = None, **kwargs: Any) -> None:
@@ -74,13 +79,16 @@ class Number(fields.Field[Decimal]):
 
 
 class Timestamp(fields.Field[Any]):
-    """Stored milliseconds as ISO 8601 with milliseconds and a trailing Z."""
+    """A time, stored in milliseconds since 1970 UTC.
+
+    It is dumped as ISO 8601 with milliseconds and a trailing Z.
+    """
 
     shown = staticmethod(iso_ms)
 
 
 class HostedUrl(Text):
-    """The address of a hosted page: the service's root, `path`, and the row's id."""
+    """The URL of a hosted page: the service's root, then `path`, then the row's id."""
 
     def __init__(self, path: str, **kwargs: Any) -> None:
         super().__init__(

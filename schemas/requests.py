@@ -1,4 +1,4 @@
-"""Bodies and query strings that clients send."""
+"""The bodies and query strings of API requests."""
 
 import re
 from collections.abc import Mapping
@@ -22,15 +22,16 @@ from schemas.fields import Number, Text, maybe, says
 MAX_USD = 1_000_000
 MAX_AMOUNT = (
     10**11
-)  # in any currency, of which the cheapest has 100,000 units for a dollar
+)  # in any currency; the cheapest has about 100,000 units for a dollar
 MAX_HOURS = 8_760
 STATUSES = [status.value for status in InvoiceStatus]
 
 
 class Body(Schema):
-    """A JSON object: unknown fields are ignored, `null` for an optional field means absent.
+    """The base class of request bodies, which are JSON objects.
 
-    `together` says in JSON Schema which fields go together; the `fits_...` methods enforce it.
+    Unknown fields are ignored. `null` for an optional field means absent. `together` is
+    JSON Schema that says which fields go together. The `fits_...` methods enforce it.
     """
 
     class Meta:
@@ -65,7 +66,10 @@ class NewInvoice(Body):
 
 
 class NewPricedInvoice(NewInvoice):
-    """An invoice by command or page, in any currency; its decimals are checked elsewhere."""
+    """A new invoice from a command or a page, in any currency.
+
+    The number of the amount's decimals is checked elsewhere.
+    """
 
     class Meta(Body.Meta):
         exclude = ("amount_usd",)
@@ -74,9 +78,9 @@ class NewPricedInvoice(NewInvoice):
 
 
 class NewPaymentLink(Body):
-    """Body of create-payment-link (specification 4.5); every field may be left out."""
+    """Body of create-payment-link (specification 4.5). All fields are optional."""
 
-    # No oneOf: generators take its alternatives for the whole, and leave the title out.
+    # No oneOf: code generators mistake its alternatives for the whole, and drop the title.
     together = {
         "if": {
             "anyOf": [
@@ -145,17 +149,20 @@ class NewPaymentLink(Body):
 
     @post_load
     def with_mode(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Adds the mode to the loaded body where only the amounts imply it."""
+        """Adds `amount_mode` to the loaded body if the client did not send it."""
         return data | {"amount_mode": _mode_of(data)}
 
 
 def _mode_of(link: Mapping[str, Any]) -> str:
-    """The amount mode asked for; without one, a price makes the link fixed."""
+    """Returns the link's amount mode. By default a link with a price is fixed."""
     return link.get("amount_mode") or ("fixed" if "amount_usd" in link else "flexible")
 
 
 class NewPricedLink(NewPaymentLink):
-    """A link made by command or page; its amounts are in the link's own currency."""
+    """A new payment link from a command or a page.
+
+    Amounts are in the link's currency.
+    """
 
     amount_usd, min_amount_usd, max_amount_usd = (Number(MAX_AMOUNT) for _ in range(3))
 
@@ -177,7 +184,7 @@ class Limit(fields.Field[int]):
 
 
 class Query(Schema):
-    """The query string of a list operation; unknown parameters are ignored."""
+    """The query string of a list operation. Unknown parameters are ignored."""
 
     class Meta:
         unknown = EXCLUDE
@@ -204,7 +211,7 @@ class PaymentQuery(Query):
     )
 
 
-# Made once: an instance takes ten times as long as loading a body.
+# Created once: creating an instance takes ten times as long as loading a body.
 NEW_INVOICE = NewInvoice()
 NEW_PRICED_INVOICE = NewPricedInvoice()
 NEW_PAYMENT_LINK = NewPaymentLink()
@@ -215,7 +222,10 @@ PAYMENT_QUERY = PaymentQuery()
 
 
 def load(schema: Schema, data: Any) -> dict[str, Any]:
-    """The validated values. Raises InvalidRequest whose message names every offending field."""
+    """Returns the validated values.
+
+    Raises InvalidRequest, whose message names every invalid field.
+    """
     try:
         loaded: dict[str, Any] = schema.load(data)
     except ValidationError as error:
@@ -224,7 +234,10 @@ def load(schema: Schema, data: Any) -> dict[str, Any]:
 
 
 def load_query(schema: Schema, parameters: Mapping[str, list[str]]) -> dict[str, Any]:
-    """The validated parameters of a query string; a known one given twice is malformed."""
+    """Returns the validated parameters of a query string.
+
+    Raises InvalidRequest if one is invalid, or if a known one is given more than once.
+    """
     for name in schema.fields:
         if len(parameters.get(name, ())) > 1:
             raise InvalidRequest(f"{name} must be given once")
@@ -232,7 +245,7 @@ def load_query(schema: Schema, parameters: Mapping[str, list[str]]) -> dict[str,
 
 
 def _sentence(messages: Any) -> str:
-    """One line for all mistakes: field and reason, joined by semicolons."""
+    """Returns marshmallow's messages as one line: `field reason; field reason`."""
     return "; ".join(
         reasons[0] if name == "_schema" else f"{name} {reasons[0]}"
         for name, reasons in sorted(messages.items())

@@ -1,4 +1,4 @@
-"""The resources of the specification's section 2, field by field."""
+"""The resources of API responses (specification, section 2), field by field."""
 
 import functools
 from collections.abc import Mapping
@@ -18,10 +18,11 @@ def _fixed(value: str) -> fields.Field[Any]:
 
 
 class Resource(Schema):
-    """A JSON object dumped from a database row; `base_url` is the root of hosted pages.
+    """A JSON object built from a database row. `base_url` is the root of hosted pages.
 
-    marshmallow works out every field of every row again; here the fields are sorted once. Text and
-    whole numbers leave the database as clients get them, so they pass unchanged.
+    marshmallow would analyse every field again for every row. Here the fields are
+    analysed once. Texts and whole numbers are stored as clients get them, so they pass
+    unchanged.
     """
 
     def __init__(self, base_url: str = "", **kwargs: Any) -> None:
@@ -30,7 +31,7 @@ class Resource(Schema):
         self._blank: dict[str, Any] = {
             name: getattr(field, "constant", None) for name, field in shown
         }
-        # The name of each field, and of its column: `paid_at` shows the stored `paid_ms`.
+        # Each field's name and its column: `paid_at` comes from `paid_ms`.
         self._columns = [
             (name, _column_of(name, field))
             for name, field in shown
@@ -46,14 +47,15 @@ class Resource(Schema):
             for name, field in shown
             if isinstance(field, HostedUrl)
         ]
-        self._text = functools.lru_cache(maxsize=500)(self._as_text)  # of 1 kB each
+        # of about 1 kB each
+        self._text = functools.lru_cache(maxsize=500)(self._as_text)
 
     def dump(self, obj: Any, **_: Any) -> dict[str, Any]:
-        """The row's public fields; no other column leaves the service."""
+        """Returns the row's public fields. No other column leaves the service."""
         return self.shown(obj._asdict())
 
     def shown(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The public fields, from columns by name."""
+        """Returns the public fields. `values` has the columns by name."""
         shown = self._blank | {name: values[column] for name, column in self._columns}
         for name, make in self._made:
             if shown[name] is not None:
@@ -63,13 +65,14 @@ class Resource(Schema):
         return shown
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        # null or not, every documented field is in every answer
+        # every documented field is in every response, even if null
         field_obj.required = True
 
     def listed(self, columns: tuple[str, ...], rows: list[str]) -> dict[str, Any]:
-        """The list envelope (2.5) around rows as `Database.packed` has them.
+        """Returns the list envelope (2.5) around rows from `Database.packed`.
 
-        Lists show the same rows again and again, so the text of a row is kept for the next time.
+        The JSON text of a row is cached, because lists show the same rows again and
+        again.
         """
         return {"object": "list", "data": [self._text(columns, row) for row in rows]}
 
@@ -190,7 +193,7 @@ class Payment(Resource):
 
 
 class Balance(Resource):
-    """Withdrawable and total (2.4)."""
+    """A merchant's withdrawable and total balance (2.4)."""
 
     object = _fixed("balance")
     asset = _fixed("BTC")
@@ -206,7 +209,10 @@ class Balance(Resource):
 
 
 class CheckoutStatus(Resource):
-    """The status that an invoice's page polls; public to anyone who knows the invoice's id."""
+    """The status that an invoice's page polls.
+
+    Anyone who knows the invoice's id can read it.
+    """
 
     status = Text(
         validate=validate.OneOf(STATUSES),

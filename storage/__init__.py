@@ -1,1 +1,1 @@
-"""The database: the models, the migrations and every query."""
+"""The database layer: models, schema migrations and all queries."""

@@ -1,6 +1,7 @@
-"""A query for each of many rows of values: of a server one statement, whatever their number.
+"""Runs one query for many rows of values.
 
-SQLite runs it again and again, and loses nothing, since no statement of it goes over a network.
+PostgreSQL gets a single statement with the values as arrays, so that there is only one
+network round trip. SQLite runs the query once for each row.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +18,7 @@ T = TypeVar("T")
 
 
 class _OfMany(Statement):
-    """A server's statement whose slots are the columns of a table, `given`."""
+    """A PostgreSQL statement whose slots are columns of a table of values, `given`."""
 
     def __init__(self, connection: Any, query: Query) -> None:
         super().__init__(connection, query)
@@ -26,23 +27,24 @@ class _OfMany(Statement):
         )
         context = connection.get_sql_context(each=True)
         sql, self.parameters = context.sql(_from_given(query)).query()
-        if isinstance(query, Delete):  # peewee has no USING
+        if isinstance(query, Delete):  # peewee cannot write USING
             sql = sql.replace(" WHERE ", " USING given WHERE ", 1)
         columns = ", ".join(f'"{name}"' for name in self.names)
         arrays = ", ".join(f"%s::{_type_of(name)}[]" for name in self.names)
         self.sql = f"WITH given ({columns}) AS (SELECT * FROM unnest({arrays})) {sql}"  # noqa: S608
 
     def arguments(self, given: Any) -> list[Any]:
-        """One list for each column, and the other parameters."""
+        """Returns one list for each column of `given`, then the other parameters."""
         return [[row[name] for row in given] for name in self.names] + list(
             self.parameters
         )
 
 
 def rows(db: Database, query: Typed[T], given: Iterable[Values]) -> list[T]:
-    """The rows of a SELECT or a RETURNING; those of the same values are in the query's order.
+    """Returns the rows of a SELECT or of a RETURNING clause, for all of `given`.
 
-    The query has no LIMIT, which would be that of all together.
+    Rows that come from the same values are in the query's order. The query must have no
+    LIMIT, because it would apply to the rows of all values together.
     """
     many = list(given)
     if _is_one_by_one(db, many):
@@ -53,7 +55,10 @@ def rows(db: Database, query: Typed[T], given: Iterable[Values]) -> list[T]:
 
 
 def run(db: Database, query: Query, given: Iterable[Values]) -> int:
-    """The number of rows changed; no two of the values may mean the same row."""
+    """Runs the query for each of `given`, and returns the number of rows changed.
+
+    No two of the values may refer to the same row.
+    """
     many = list(given)
     if _is_one_by_one(db, many):
         return sum(db.run(query, **values) for values in many)
@@ -77,7 +82,7 @@ def _from_given(query: Any) -> Any:
 
 
 def _type_of(name: str) -> str:
-    """The server's type for a slot; texts, where its name has both texts and numbers."""
+    """Returns the slot's PostgreSQL type; TEXT if the slot takes texts and numbers."""
     said = Values.__annotations__[name]
     types = get_args(said) or (said,)
     return "TEXT" if str in types else "BIGINT" if int in types else "BYTEA"

@@ -1,4 +1,4 @@
-"""One database, SQLite or PostgreSQL."""
+"""The connection to the database, SQLite or PostgreSQL, which runs all queries."""
 
 import threading
 from collections import defaultdict
@@ -18,10 +18,11 @@ from storage.statement import Statement, Typed
 from storage.values import Values as Values
 from storage.write_queue import Places, WriteQueue
 
-# WAL: readers go on beside the one writer. FULL: a commit that is lost after its answer went out
-# would hand out an address twice. 10 s: a check may hold the lock.
-# secure_delete: what is erased is overwritten, so the file keeps no customer's address either.
-# cache_size: 512 kB for each of 64 threads, not 2 MB; the system's own cache has the pages too.
+# WAL: readers are not blocked by the one writer. synchronous=FULL: if a power cut lost a commit
+# after its response was sent, an address could be given out twice. secure_delete: deleted data is
+# overwritten, so that no customer's address stays in the file. cache_size: 512 kB instead of 2 MB,
+# because there are 64 threads and the operating system caches pages too. LOCK_WAIT_S is 10 s
+# because a check may hold the lock.
 SQLITE_PRAGMAS = {
     "journal_mode": "wal",
     "synchronous": "full",
@@ -37,7 +38,8 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 
-# Compiled once in each process, by the query's id; one table for SQLite, one for servers.
+# Compiled statements by the query's id, for the whole process: one table for SQLite (False) and one
+# for PostgreSQL (True).
 _STATEMENTS: dict[bool, dict[tuple[type[Statement], int], Statement]] = {
     False: {},
     True: {},
@@ -46,11 +48,13 @@ _COMPILING = threading.Lock()
 
 
 class Database:
-    """The database that queries run on. `rows`, `row` and `run` compile a query at its first use.
+    """The database, with methods that run queries.
 
-    A query is a module's constant, built from the models with `slot(name)` for its values. With
-    SQLite each thread keeps its connection; a server's is lent for a statement or a transaction.
-    `is_doubtful` is true after a transaction has failed, until somebody tries to write again.
+    A query is a constant of a module, built from the models. It has a `slot(name)` for
+    each value, and is compiled at its first use. With SQLite each thread keeps its own
+    connection. With PostgreSQL a connection is borrowed from a pool for each statement
+    or transaction. `is_doubtful` is set to True when a transaction fails; the readiness
+    check resets it before it tries to write.
     """
 
     def __init__(self, connection: Any) -> None:
@@ -63,7 +67,10 @@ class Database:
         self._write_queue = WriteQueue()
 
     def rows(self, query: Typed[T], **values: Unpack[Values]) -> list[T]:
-        """The rows of a SELECT or a RETURNING; `Typed` explains their type."""
+        """Returns the rows of a SELECT or of a RETURNING clause, as named tuples.
+
+        See `Typed` for their type.
+        """
         with self.connected(), as_peewee_errors:
             statement, cursor = self.execute(query, values)
             return statement.made(cursor)
@@ -71,9 +78,10 @@ class Database:
     def packed(
         self, query: Select, **values: Unpack[Values]
     ) -> tuple[tuple[str, ...], list[str]]:
-        """The names of the columns, and each row as the text of a JSON array.
+        """Returns the names of the columns, and each row as the text of a JSON array.
 
-        Faster than `rows`: the sqlite3 module gives up the interpreter's lock at each value.
+        This is faster than `rows`, because the sqlite3 module releases the GIL at each
+        value.
         """
         columns, packed = self._packed.get(id(query)) or self._pack(query)
         with self.connected(), as_peewee_errors:
@@ -82,37 +90,41 @@ class Database:
             ]
 
     def row(self, query: Typed[T], **values: Unpack[Values]) -> T | None:
-        # all: only then is an UPDATE ... RETURNING done
+        # all rows are fetched: SQLite finishes an UPDATE ... RETURNING only then
         rows = self.rows(query, **values)
         if rows:
             return rows[0]
         return None
 
     def only(self, query: Typed[T], **values: Unpack[Values]) -> T:
-        """The row that must be there. Raises LookupError when it is not."""
+        """Returns the first row. Raises LookupError if there is none."""
         row = self.row(query, **values)
         if row is None:
             raise LookupError(f"no row for {sorted(values)}")
         return row
 
     def named(self, query: Typed[T], name: str, /, **values: Unpack[Values]) -> T:
-        """The row of a name that a person gave. Raises CommandError when there is none."""
+        """Returns the first row. Raises CommandError ("there is no NAME") for none.
+
+        `name` says in the message what was looked for.
+        """
         row = self.row(query, **values)
         if row is None:
             raise CommandError(f"there is no {name}")
         return row
 
     def run(self, query: Query, **values: Unpack[Values]) -> int:
-        """The number of rows that the statement changed."""
+        """Runs the statement, and returns the number of rows changed."""
         with self.connected(), as_peewee_errors:
             return int(self.execute(query, values)[1].rowcount)
 
     @contextmanager
     def write(self) -> Iterator[None]:
-        """One transaction.
+        """Runs the block in one transaction, or in a savepoint if one is already open.
 
-        SQLite's holds the write lock from its start (BEGIN IMMEDIATE). A server's is READ
-        COMMITTED: a row that is read to be changed needs a lock, `for_update()` in its query.
+        On SQLite the transaction takes the write lock at its start (BEGIN IMMEDIATE).
+        On PostgreSQL it is READ COMMITTED: a query that reads a row in order to change
+        it must lock the row with `for_update()`.
         """
         try:
             with (
@@ -126,22 +138,29 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """All reads within see the database at one moment, and block no writer."""
+        """Runs the block in a transaction whose reads all see the same state.
+
+        It blocks no writer.
+        """
         kind = "REPEATABLE READ" if self.is_server else "DEFERRED"
         with self.connected(), self.connection.atomic(kind):
             yield
 
     def batch(self) -> AbstractContextManager[None]:
-        """One commit for every `write` within, on SQLite, where writers queue for the disk.
+        """Runs all `write` blocks within it in one transaction, on SQLite.
 
-        A server commits each by itself: two transactions of many rows could wait for each other.
+        On PostgreSQL it does nothing, and each `write` commits separately: two
+        transactions that lock many rows could deadlock.
         """
         if self.is_server:
             return _AS_IT_IS
         return self.write()
 
     def connected(self) -> AbstractContextManager[None]:
-        """Keeps one connection to a server for this thread, or goes on with the one it has."""
+        """Borrows a PostgreSQL connection for this thread during the block.
+
+        It does nothing if the thread already has one, or on SQLite.
+        """
         if self.is_server and self.connection.is_closed():
             return self._lent()
         return _AS_IT_IS
@@ -156,7 +175,7 @@ class Database:
                 self.connection.close()
 
     def close(self) -> None:
-        """Closes this thread's connection, and those to a server that nobody uses."""
+        """Closes this thread's connection, and the PostgreSQL pool's idle ones."""
         self.connection.close()
         if self.is_server:
             self.connection.close_idle()
@@ -164,7 +183,10 @@ class Database:
     def execute(
         self, query: Any, given: Any, kind: type[Statement] = Statement
     ) -> tuple[Statement, Any]:
-        """The statement and its cursor, without peewee's own execute, which logs and counts."""
+        """Runs the query, and returns its compiled statement and the cursor.
+
+        It bypasses peewee's own `execute`, which costs time for logging.
+        """
         key = (kind, id(query))
         if (statement := self._statements.get(key)) is None:
             with _COMPILING:
@@ -185,14 +207,14 @@ class Database:
 
 
 def sqlite_path(url: str) -> Path | None:
-    """The file of a `sqlite:///` URL; None for another database."""
+    """Returns the path in a `sqlite:///` URL; None for another database."""
     if url.startswith("sqlite:///"):
         return Path(url.removeprefix("sqlite:///"))
     return None
 
 
 def place_of(url: str) -> str:
-    """A BLOCKTILL_DATABASE_URL as people may see it: without user and password."""
+    """Returns where a BLOCKTILL_DATABASE_URL points to, without user and password."""
     path = sqlite_path(url)
     parts = urlsplit(url)
     if path:
@@ -201,14 +223,15 @@ def place_of(url: str) -> str:
 
 
 def open_database(url: str) -> Database:
-    """The database of a BLOCKTILL_DATABASE_URL; connects at the first query, and makes no file.
+    """Returns the database at a BLOCKTILL_DATABASE_URL. It connects at the first query.
 
-    Raises DatabaseNotReady when a driver is missing, or Python's SQLite is too old.
+    It never creates a SQLite file. Raises DatabaseNotReady if the PostgreSQL driver is
+    missing or Python's SQLite is too old.
     """
     path = sqlite_path(url)
     if path:
         refuse_old_library()
-        file = f"file://{quote(str(path.absolute()))}?mode=rw"  # rw: a lost file is not made anew
+        file = f"file://{quote(str(path.absolute()))}?mode=rw"  # rw: a missing file is not created
         how: dict[str, Any] = {
             "timeout": LOCK_WAIT_S,
             "lock_type": "IMMEDIATE",
@@ -219,7 +242,7 @@ def open_database(url: str) -> Database:
 
 
 def grouped(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """The rows by their keys, in their order; an empty list for any other key."""
+    """Groups the rows by `key`, in their order. An unknown key has an empty list."""
     found: dict[K, list[T]] = defaultdict(list)
     for row in rows:
         found[key(row)].append(row)
@@ -227,5 +250,5 @@ def grouped(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 def in_one_line(error: Exception) -> str:
-    """A database's own words in one line; a server sends several."""
+    """Returns the message of a database error as one line; PostgreSQL sends several."""
     return " ".join(str(error).split())

@@ -1,4 +1,7 @@
-"""Tells failures of the surroundings (a disk, a server, a lock) from faults of the program."""
+"""Tells database errors caused by the environment from bugs of the program.
+
+The environment is the disk, the server, or a lock that another process holds.
+"""
 
 import sqlite3
 
@@ -9,7 +12,7 @@ from peewee import (  # type: ignore[attr-defined]
     __exception_wrapper__,
 )
 
-# Turns a driver's errors into peewee's, also those of fetching, which reads the file.
+# Turns a driver's errors into peewee's, also errors while rows are fetched.
 as_peewee_errors = __exception_wrapper__
 
 _OF_SQLITE = {
@@ -22,26 +25,30 @@ _OF_SQLITE = {
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_NOTADB,
 }
-# SQLSTATE: connection, resources (a full disk), operator intervention, system; a standby, a lock.
+# SQLSTATE classes: connection (08), resources such as a full disk (53), operator intervention (57),
+# system error (58). States: read-only standby (25006), lock timeout (55P03).
 _CLASSES = ("08", "53", "57", "58")
 _STATES = {"25006", "55P03"}
 
 
 def is_outside(error: Exception) -> bool:
-    """True where a database error comes from its surroundings: then a traceback adds nothing."""
+    """True if the database error comes from the environment.
+
+    The caller then logs no traceback, because it would not help.
+    """
     if not isinstance(error, PeeweeException):
         return False
     original = getattr(error, "orig", None)
     if isinstance(original, sqlite3.Error):
         code = getattr(original, "sqlite_errorcode", 0)
-        return code & 0xFF in _OF_SQLITE  # the upper bits refine it
+        return code & 0xFF in _OF_SQLITE  # the low byte is the primary result code
     if state := getattr(original, "sqlstate", None):
         return state in _STATES or state.startswith(_CLASSES)
-    # the server was not reached
+    # without a SQLSTATE the server could not be reached
     return isinstance(error, OperationalError | InterfaceError)
 
 
 def is_locked(error: BaseException | None) -> bool:
-    """True where another process keeps SQLite's lock for longer than a transaction waits for it."""
+    """True if SQLite gave up waiting for a lock of another process (SQLITE_BUSY)."""
     original = getattr(error, "orig", None)
     return getattr(original, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY

@@ -1,4 +1,4 @@
-"""Locks between processes: one process at a time does a piece of work with a database."""
+"""Locks between processes: only one process at a time does a task with a database."""
 
 import fcntl
 import os
@@ -10,15 +10,18 @@ from pathlib import Path
 from btcpay.values.errors import DatabaseNotReady
 from storage.database import Database, sqlite_path
 
-_ADVISORY_LOCK = 0x62746370  # "btcp"; any number that no other program takes
+# "btcp"; an arbitrary number that other programs are unlikely to use
+_ADVISORY_LOCK = 0x62746370
 _AGAIN_S = 0.1
 
 
 @contextmanager
 def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[bool]:
-    """Yields whether this process is the only one doing `name` with this database.
+    """Yields True if this process has the lock for task `name`, else False.
 
-    The lock is the operating system's or the server's, so that it ends with its process.
+    With `wait`, waits for the lock. The lock is a file lock (SQLite) or an advisory
+    lock (PostgreSQL), so it is released when its process ends. Raises DatabaseNotReady
+    if the connection goes through a pooler.
     """
     path = sqlite_path(url)
     if path:
@@ -47,10 +50,11 @@ def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[
 
 
 def _lock_file(path: Path, name: str) -> int:
-    """Opens the file that is locked; the database's owner owns it, also when root makes it.
+    """Opens the lock file, and creates it if needed. Returns the file descriptor.
 
-    Otherwise the owner's next check could not open it. No link is followed, since the owner may
-    have put it there.
+    If root creates it, the database's owner becomes its owner: otherwise the owner's
+    next check could not open it. Symbolic links are not followed, because the owner
+    could have put one there.
     """
     lock = f"{path}.{name}.lock"
     try:
@@ -60,7 +64,7 @@ def _lock_file(path: Path, name: str) -> int:
     if os.geteuid() == 0:
         owner = (
             path if path.exists() else path.parent
-        ).stat()  # a restore comes before it
+        ).stat()  # during a restore the database does not exist yet
         os.fchown(made, owner.st_uid, owner.st_gid)
     return made
 

@@ -1,4 +1,4 @@
-"""PostgreSQL through psycopg 3: a pool whose connections are looked at before they are used."""
+"""PostgreSQL through psycopg 3, with a pool that checks connections before use."""
 
 import math
 import select
@@ -13,19 +13,20 @@ from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
 
 from btcpay.values.errors import DatabaseNotReady
 
-# Enough for a check's sixteen threads; of a service's 64 the others wait. A server allows 100.
+# Enough for the sixteen threads of a check. Of a service's 64 threads some wait. PostgreSQL's
+# default limit is 100.
 CONNECTIONS = 20
 CONNECT_S = WAIT_S = (
-    10  # to a server that does not answer; for a connection that others use
+    10  # time-outs in seconds: for connecting, and for a free connection
 )
-# Whatever the server's own settings say. A commit that is lost after its answer went out would
-# hand out an address twice; waiting for a lock takes as long as SQLite's; a process that freezes
-# in a transaction stops the others for a minute at most.
+# Overrides the server's settings. synchronous_commit: a commit that is lost after its response was
+# sent could give out an address twice. lock_timeout is as long as SQLite's. A process that hangs in
+# a transaction blocks others for at most a minute.
 SESSION = (
     r"-c synchronous_commit=on -c default_transaction_isolation=read\ committed"
     " -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s"
 )
-# A peer that vanished silently is noticed within a minute, during a statement within 20 s.
+# Detects a lost connection within a minute, and within 20 s during a statement.
 NETWORK = {
     "connect_timeout": CONNECT_S,
     "keepalives_idle": 30,
@@ -36,20 +37,25 @@ NETWORK = {
 
 
 class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
-    """Lends a connection for one statement or one transaction.
+    """A pool of connections, each borrowed for one statement or one transaction.
 
-    `is_pooled`: another program's pool stands before the server, and lends a connection likewise.
+    `is_pooled` is True if an external pooler in transaction mode (such as PgBouncer) is
+    between this program and the server.
     """
 
     is_pooled = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._asked = threading.local()  # when each thread did
+        self._asked = threading.local()  # the time when each thread called `connect`
         self._failed_s = -math.inf
 
     def connect(self, reuse_if_open: bool = False) -> bool:
-        """Waits for one. Raises OperationalError when all stay in use, not peewee's ValueError."""
+        """Borrows a connection, and waits if all are in use.
+
+        Raises OperationalError if none becomes free within WAIT_S seconds; peewee
+        itself would raise ValueError.
+        """
         self._asked.at_s = time.monotonic()
         try:
             return bool(super().connect(reuse_if_open))
@@ -59,9 +65,10 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
             ) from error
 
     def _connect(self) -> Any:
-        """One thread at a time enters peewee's pool; those that queue behind a failure share it.
+        """Lets one thread at a time connect. Threads waiting behind a failure fail too.
 
-        Otherwise the eighth thread would wait eight times as long for a server that is away.
+        Otherwise each thread would wait for its own time-out, one after the other,
+        while the server is unreachable.
         """
         if not self._connections and self._asked.at_s <= self._failed_s:
             raise OperationalError("the server could not be reached a moment ago")
@@ -74,9 +81,11 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
             raise
 
     def _is_closed(self, conn: Any) -> bool:
-        """True where the server has hung up: an idle connection has nothing to read but its end.
+        """True if the server has closed the connection; then closes this end too.
 
-        Asks this machine's kernel and not the server, since every statement is asked for first.
+        An idle connection is readable only if the server has closed it. This is checked
+        with poll(), without a network round trip, because it runs before every
+        statement.
         """
         if not conn.closed:
             poll = select.poll()
@@ -88,12 +97,14 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
 
 
 def open_pool(url: str) -> Pool:
-    """The pool of a `postgresql://` URL, with libpq's parameters; connects at the first query.
+    """Returns the pool for a `postgresql://` URL. It connects at the first query.
 
-    The URL's parameters win over NETWORK, and SESSION wins over the URL's options. The parameter
-    `pooler=transaction` is ours: statements are not prepared, and SESSION is left to the role.
+    The URL may have libpq's parameters, which override NETWORK. SESSION overrides the
+    URL's `options`. The parameter `pooler=transaction` is this program's own:
+    statements are then not prepared, and the SESSION settings must be set on the
+    database role.
 
-    Raises DatabaseNotReady when the driver is not installed.
+    Raises DatabaseNotReady if the driver is not installed.
     """
     if find_spec("psycopg") is None:
         raise DatabaseNotReady(
@@ -101,7 +112,8 @@ def open_pool(url: str) -> Pool:
             " in a clone of the sources"
         )
     place, _, parameters = url.partition("?")
-    said = dict(parse_qsl(parameters.replace("+", "%2B")))  # a plus is not a space here
+    # in this URL a plus sign is not a space
+    said = dict(parse_qsl(parameters.replace("+", "%2B")))
     options: dict[str, Any] = {"options": f"{said.pop('options', '')} {SESSION}"}
     if is_pooled := said.pop("pooler", "") == "transaction":
         options = {"prepare_threshold": None}

@@ -1,4 +1,4 @@
-"""SQLite's file; on a full or damaged disk the first failure is reported, as peewee's error."""
+"""SQLite files: connections that report the first error, and creating a file."""
 
 import os
 import sqlite3
@@ -11,23 +11,27 @@ from peewee import OperationalError, SqliteDatabase
 
 from btcpay.values.errors import DatabaseNotReady
 
-OLDEST = (3, 37, 0)  # the first that has STRICT tables
+OLDEST = (3, 37, 0)  # the first version with STRICT tables
 
 
 class Sqlite(SqliteDatabase):
-    """peewee's database, except for what happens when the file cannot be read or written."""
+    """peewee's SqliteDatabase, with better error handling on a full or damaged disk."""
 
-    # A server's comparison of texts byte by byte, which its text_pattern_ops indexes serve.
+    # PostgreSQL's operators for byte-wise text comparison, which can use its text_pattern_ops
+    # indexes; SQLite compares byte by byte anyway.
     operations = SqliteDatabase.operations | {"~>=~": ">=", "~<~": "<"}
 
     def rollback(self) -> None:
-        """Does nothing when SQLite has undone the transaction itself, as on a full disk."""
+        """Rolls back, unless SQLite has done so itself, as on a full disk."""
         if self.connection().in_transaction:  # type: ignore[no-untyped-call]
             super().rollback()
 
     @contextmanager
     def atomic(self, *args: Any, **kwargs: Any) -> Iterator[None]:  # type: ignore[override]
-        """A transaction or a savepoint. Raises the first failure, not that of the rollback."""
+        """Runs the block in a transaction or a savepoint.
+
+        If the rollback fails too, raises the first error, not the rollback's.
+        """
         failed: OperationalError | None = None
         try:
             with super().atomic(*args, **kwargs):
@@ -41,7 +45,7 @@ class Sqlite(SqliteDatabase):
 
 
 def refuse_old_library() -> None:
-    """Raises DatabaseNotReady when Python's SQLite is too old to read the schema."""
+    """Raises DatabaseNotReady if Python's SQLite is older than 3.37 (STRICT tables)."""
     if sqlite3.sqlite_version_info < OLDEST:
         raise DatabaseNotReady(
             f"this Python has SQLite {sqlite3.sqlite_version}: 3.37 or newer is needed"
@@ -49,6 +53,9 @@ def refuse_old_library() -> None:
 
 
 def create_file(path: Path) -> None:
-    """Makes an empty SQLite file that only its owner can read, and its folder."""
+    """Creates an empty file that only its owner can read, and its folder.
+
+    Existing ones are kept.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))

@@ -1,4 +1,7 @@
-"""Statements: queries built from the models, compiled once, with a slot for each value."""
+"""Queries built from the models, and the statements compiled from them.
+
+A query has a slot for each value. It is compiled once.
+"""
 
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,11 +19,12 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Typed(Protocol[T_co]):
-    """A query whose rows have a type: a SELECT of one model, or one that `shaped` has typed.
+    """A query whose row type mypy knows: a SELECT of one model, or a `shaped` query.
 
-    For mypy a row is its model or shape, so that a mistyped column is an error. At run time it is
-    a named tuple of the columns that were selected: one takes a sixth of a microsecond, a dict 1.5,
-    and a model's instance 8. An instance would also answer None for a column that was not selected.
+    For mypy a row is an instance of the model or shape, so that a misspelled column is
+    an error. At run time a row is a named tuple of the selected columns. That takes a
+    sixth of a microsecond, while a dict takes 1.5 and a model instance 8. A model
+    instance would also return None for a column that was not selected.
     """
 
     def __iter__(self) -> Iterator[T_co]: ...
@@ -29,7 +33,7 @@ class Typed(Protocol[T_co]):
 
 
 class Shaped(Select, Generic[T]):
-    """The type that mypy gives a query that `shaped` has typed; none is ever made."""
+    """The type that mypy sees for a query from `shaped`. It is never instantiated."""
 
     shape: type[T]
 
@@ -38,10 +42,11 @@ class Shaped(Select, Generic[T]):
 
 
 def shaped(shape: type[T], query: Query) -> Shaped[T]:
-    """The query, for mypy with rows of this shape; so are the queries that are made from it.
+    """Returns the query, which for mypy has rows of type `shape`.
 
-    A shape is a NamedTuple, a model, a model's subclass with more columns as annotations, or
-    `tuple[...]` where a class would say no more; the row has the names that the query selects.
+    Queries derived from it have the same row type. A shape is a NamedTuple, a model, a
+    subclass of a model that annotates more columns, or `tuple[...]`. At run time the
+    row's fields have the names of the selected columns.
     """
     typed = cast(Shaped[T], query.clone())
     typed.shape = shape
@@ -49,29 +54,29 @@ def shaped(shape: type[T], query: Query) -> Shaped[T]:
 
 
 def blank(model: type[M], **values: Unpack[Values]) -> M:
-    """A row that is in no table: each column is None except for these values."""
+    """Returns a row that is in no table. All columns except `values` are None."""
     names = [field.name for field in model._meta.sorted_fields]
     empty = _maker(names)([None] * len(names))
     return changed(cast(M, empty), **values)
 
 
 def as_dict(row: object) -> dict[str, Any]:
-    """The row's columns by name, for exports and for adding computed values."""
+    """Returns the row's columns by name, for exports and for adding computed values."""
     return cast(dict[str, Any], cast(Any, row)._asdict())
 
 
 def changed(row: T, **values: Unpack[Values]) -> T:
-    """The row with these values in place of its own."""
+    """Returns a copy of the row with these values replaced."""
     return cast(T, cast(Any, row)._replace(**values))
 
 
 class Slot(str):
-    """The name of a place in a compiled statement, which a value fills at each run."""
+    """The name of a parameter of a compiled statement; each run gives its value."""
 
 
 class _InQuery(Value):
     def __sql__(self, ctx: Any) -> Any:
-        if ctx.state.each:  # storage/at_once.py
+        if ctx.state.each:  # in a statement of storage/at_once.py
             return ctx.literal(f'given."{self.value}"')
         return ctx.value(self.value, self.converter)
 
@@ -81,52 +86,61 @@ def slot(name: str) -> Value:
 
 
 def slots(*fields: Field) -> dict[Field, Value]:
-    """Each field with a slot of its own name: the values of an INSERT or UPDATE."""
+    """Returns each field with a slot of its name, as values of INSERT or UPDATE."""
     return {field: slot(field.name) for field in fields}
 
 
 def same(*fields: Field) -> Expression:
-    """True where each field has the value in the slot of its own name."""
+    """Returns the condition that each field equals the value of its slot.
+
+    The slot has the field's name.
+    """
     return reduce(and_, (field == slot(field.name) for field in fields))
 
 
 def every(model: type[Model]) -> dict[Field, Value]:
-    """The values of an INSERT of this model; the database itself gives `seq`."""
+    """Returns the values for an INSERT of all columns except `seq`.
+
+    The database numbers `seq` itself.
+    """
     return slots(*(field for field in model._meta.sorted_fields if field.name != "seq"))
 
 
 def needed(model: type[Model]) -> dict[Field, Value]:
-    """The values that an INSERT must give a row: every column that may not be NULL."""
+    """Returns the values for an INSERT of all NOT NULL columns except `seq`."""
     return slots(*(field for field in every(model) if not field.null))
 
 
 def counted(query: Any, most: int) -> Select:
-    """A SELECT of the number of rows, at most so many: no more are read."""
+    """Returns a SELECT that counts the query's rows, and stops at `most`."""
     return Select([query.limit(most).alias("counted")], [fn.COUNT(SQL("*"))])
 
 
 def _maker(names: Sequence[str]) -> Callable[[Any], Any]:
-    """The function that makes a row of a tuple: a named tuple's `_make`."""
+    """Returns the function that makes a row from a tuple: a named tuple's `_make`."""
     made: Callable[[Any], Any] = namedtuple("Row", names, rename=True)._make  # type: ignore[attr-defined]
     return made
 
 
 class Statement:
-    """A query's SQL for one database; `arguments` puts the values into their slots."""
+    """A query compiled to SQL for one kind of database."""
 
     def __init__(self, connection: Any, query: Query) -> None:
-        self.query = query  # kept, so that its id stays its own
+        self.query = query  # keeps the query alive, so that its id is not reused
         if isinstance(query, Select) and not connection.for_update:
             query = query.for_update(False)  # SQLite locks the whole file instead
         self.sql, self.parameters = connection.get_sql_context().sql(query).query()
         self.row: Callable[[Any], Any] | None = None
 
     def arguments(self, values: Mapping[str, Any]) -> list[Any]:
-        """The parameters in order; a missing value is a KeyError, before anything runs."""
+        """Returns the SQL parameters in order.
+
+        Raises KeyError if a value is missing.
+        """
         return [values[p] if isinstance(p, Slot) else p for p in self.parameters]
 
     def made(self, cursor: Any) -> list[Any]:
-        """All rows of the cursor, as named tuples."""
+        """Returns all rows of the cursor, as named tuples."""
         if self.row is None:
             self.row = _maker([column[0] for column in cursor.description])
         return list(map(self.row, cursor.fetchall()))

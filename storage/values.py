@@ -1,4 +1,4 @@
-"""The values that fill the slots of the queries, each with its type."""
+"""The values for the slots of all queries, with their types."""
 
 from typing import TypedDict
 

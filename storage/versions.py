@@ -1,7 +1,8 @@
-"""The schema, step by step, and whether a database is what this program needs.
+"""The schema's steps (migrations), and checks that a database fits this program.
 
-There is no way back. A step is SQL. Code that a step may need names its columns itself: models have
-those of the last step, and the database may be several steps behind.
+There is no downgrade. A step is a file of SQL. Code that runs for a step must name
+columns itself: the models have the columns of the last step, and the database may be
+several steps behind.
 """
 
 import hashlib
@@ -18,26 +19,26 @@ from storage.locks import only_one
 from storage.queries import meta
 from storage.sqlite import create_file
 
-# The first schema and what changes later: each file is run once, in the order of their numbers.
+# The first schema, then its changes. Each file is run once, in the order of their numbers.
 STEPS = Path(__file__).parent / "schema"
-VERSION = len(list(STEPS.glob("*.sql")))  # as many as there are
+VERSION = len(list(STEPS.glob("*.sql")))  # the number of files
 REMEDY = (
     "look at BLOCKTILL_DATABASE_URL; or run `blocktill migrate` to make a new one, or"
     " `blocktill restore FILE` to bring back a backup"
 )
-UNKNOWN = 0  # the version of a database with tables that lacks our mark of the steps it has run
-# The version of one with our tables that these files did not make: a checkout of before 0.4.0 did.
+UNKNOWN = 0  # the version of a database that has tables but not the table `schema_step`
+# The version of a database that a checkout from before 0.4.0 made, with other steps.
 OLDER = -1
-MARK = "SELECT * FROM schema_step"  # all of its one row: that of 0.3.0 has no hash
-# in the database of every version so far
+MARK = "SELECT * FROM schema_step"  # the table has one row; in 0.3.0 it had no hash
+# tables that every version has had
 _LASTING_TABLES = frozenset({"merchant", "invoice"})
 OLDER_REMEDY = (
     "its data cannot be carried over. Keep it, let BLOCKTILL_DATABASE_URL name a new one, run"
     " `blocktill migrate`, add your merchants again with the same account keys, and run"
     " `blocktill restore --in-place`, so that no address is given out twice"
 )
-# SQLite's spelling of the files, which are in PostgreSQL's words. A STRICT table refuses a value of
-# another type, as a server does.
+# Replacements that turn the files' PostgreSQL statements into SQLite's. A STRICT table refuses a
+# value of another type, as PostgreSQL does.
 _FOR_SQLITE = {
     r"BIGINT": "INTEGER",
     r"GENERATED ALWAYS AS IDENTITY PRIMARY KEY": "PRIMARY KEY AUTOINCREMENT",
@@ -49,12 +50,15 @@ _ONLY_SERVERS = "-- PostgreSQL alone\n"
 
 
 def steps(folder: Path = STEPS) -> list[Path]:
-    """The files that make a schema, in order; a version is the number of files that were run."""
+    """Returns the SQL files of a schema, in order.
+
+    A version is a number of files run.
+    """
     return sorted(folder.glob("*.sql"))
 
 
 def statements(step: Path, is_server: bool) -> list[str]:
-    """A file's statements, without comments, as one of the two databases spells them."""
+    """Returns the file's SQL statements without comments, for PostgreSQL or SQLite."""
     text = step.read_text(encoding="utf-8")
     if not is_server:
         text = text.partition(_ONLY_SERVERS)[0]
@@ -70,22 +74,26 @@ def statements(step: Path, is_server: bool) -> list[str]:
 
 
 def hash_of(step: Path) -> str:
-    """The SHA-256 of a file's statements as a server spells them; the same for both databases."""
+    """Returns the SHA-256 of a file's statements. It is the same for both databases.
+
+    The statements are hashed in PostgreSQL's form.
+    """
     text = "\n".join(statements(step, is_server=True))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @cache
 def hash_of_steps(folder: Path, number: int) -> str:
-    """The SHA-256 of the hashes of the first `number` files, each on its line."""
+    """Returns the SHA-256 of the hashes of the first `number` files, one on a line."""
     lines = "\n".join(hash_of(step) for step in steps(folder)[:number])
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def migrate(url: str, network: str, folder: Path = STEPS) -> list[str]:
-    """Runs the missing steps of `folder` under a lock; returns their names, in order.
+    """Runs the missing steps of `folder` under a lock. Returns their names in order.
 
-    Raises DatabaseNotReady when the database is newer, of another program or of another network.
+    Creates a missing SQLite file. Raises DatabaseNotReady if the database is newer, or
+    belongs to another program or another network.
     """
     path = sqlite_path(url)
     if path:
@@ -107,10 +115,10 @@ def migrate(url: str, network: str, folder: Path = STEPS) -> list[str]:
 
 
 def _run(db: Database, step: Path, number: int, sha256: str) -> None:
-    """One transaction: a process that dies here has changed nothing."""
+    """Runs a step and stores the new version, in one transaction."""
     with db.write():
         if db.is_server and (tables := db.connection.get_tables()):
-            # Locked: a service that still runs must not write to a table while it is copied.
+            # A running service must not write to a table while it is copied.
             names = ", ".join(f'"{name}"' for name in tables)
             db.connection.execute_sql(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
         for statement in statements(step, db.is_server):
@@ -122,7 +130,10 @@ def _run(db: Database, step: Path, number: int, sha256: str) -> None:
 
 
 def version(db: Database, folder: Path = STEPS) -> int | None:
-    """The number of steps run; None for an empty database, UNKNOWN or OLDER without our mark."""
+    """Returns the number of steps run; None if the database is empty.
+
+    Returns UNKNOWN or OLDER if this program's steps did not make its tables.
+    """
     with db.connected(), as_peewee_errors:
         tables = db.connection.get_tables()
         if "schema_step" in tables:
@@ -135,7 +146,11 @@ def version(db: Database, folder: Path = STEPS) -> int | None:
 
 
 def version_in(mark: Sequence[Any] | None, folder: Path = STEPS) -> int:
-    """The version that the row of MARK says: OLDER if other statements than `folder`'s were run."""
+    """Returns the version in the row of MARK.
+
+    UNKNOWN if there is no row; OLDER if the steps that were run differ from those in
+    `folder`.
+    """
     if mark is None:
         return UNKNOWN
     number, *hashes = mark
@@ -147,14 +162,15 @@ def version_in(mark: Sequence[Any] | None, folder: Path = STEPS) -> int:
 
 
 def is_older(tables: Collection[str]) -> bool:
-    """True for tables that a version of this program has made which kept no databases."""
+    """True if an early version, which had no table `schema_step`, made the tables."""
     return "schema_step" not in tables and _LASTING_TABLES.issubset(tables)
 
 
 def open_ready(url: str, network: str) -> Database:
-    """The database, when it has exactly this version and network; none is made.
+    """Opens a database that has exactly this program's version and this network.
 
-    Raises DatabaseNotReady, naming the command that helps.
+    Creates no file. Raises DatabaseNotReady, whose message names the command that
+    helps.
     """
     refuse_missing(url)
     db = open_database(url)
@@ -164,17 +180,17 @@ def open_ready(url: str, network: str) -> Database:
 
 
 def refuse_missing(url: str) -> None:
-    """Raises DatabaseNotReady where there is no SQLite file, or one without a byte."""
+    """Raises DatabaseNotReady if the SQLite file is missing or has no bytes."""
     path = sqlite_path(url)
     if path and not path.exists():
         raise DatabaseNotReady(f"there is no database at {place_of(url)}: {REMEDY}")
-    # checked before opening it, which would write to it
+    # checked before the file is opened, because opening would write to it
     if path and path.stat().st_size == 0:
         raise DatabaseNotReady(f"the file {place_of(url)} is empty: {REMEDY}")
 
 
 def refuse_version(found: int | None, place: str, wanted: int = VERSION) -> None:
-    """Raises DatabaseNotReady for another version than the wanted one."""
+    """Raises DatabaseNotReady if the version is not the wanted one."""
     if found is None:
         raise DatabaseNotReady(f"{place} is empty: {REMEDY}")
     refuse_foreign(found, wanted, place)
@@ -186,7 +202,7 @@ def refuse_version(found: int | None, place: str, wanted: int = VERSION) -> None
 
 
 def refuse_foreign(found: int, newest: int, place: str) -> None:
-    """Raises DatabaseNotReady when no step leads from this version to the newest."""
+    """Raises DatabaseNotReady if no step leads from this version to the newest."""
     if found == OLDER:
         raise DatabaseNotReady(
             f"{place} is of an older version of this program: {OLDER_REMEDY}"
@@ -204,7 +220,7 @@ def refuse_foreign(found: int, newest: int, place: str) -> None:
 
 
 def refuse_unfit(db: Database) -> None:
-    """Raises DatabaseNotReady for a server that does not store every letter."""
+    """Raises DatabaseNotReady if a PostgreSQL database's encoding is not UTF-8."""
     if not db.is_server:
         return
     with db.connected():
@@ -216,7 +232,10 @@ def refuse_unfit(db: Database) -> None:
 
 
 def claim_network(db: Database, network: str) -> None:
-    """Makes it the database's network, if it has none. Raises DatabaseNotReady for another."""
+    """Stores the network if the database has none.
+
+    Raises DatabaseNotReady for another.
+    """
     refuse_network(meta.keep(db, meta.Key.NETWORK, network), network)
 
 

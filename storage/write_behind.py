@@ -1,4 +1,7 @@
-"""Notes that no request waits for: when a key was last used, when somebody looked at an invoice."""
+"""Writes timestamps in the background, so that no request waits for them.
+
+Examples are when an API key was last used, and when somebody last viewed an invoice.
+"""
 
 import logging
 import threading
@@ -11,16 +14,18 @@ from storage.database import Database
 
 log = logging.getLogger(__name__)
 
-EVERY_MS = 60_000  # one note a minute for each subject: a page polls every two seconds
+EVERY_MS = 60_000  # at most one write a minute for each subject: a page polls every two seconds
 GATHER_S = 1
-LAST_WORDS_S = 5  # at the end, while another process holds the database
-REMEMBERED = 10_000  # subjects; when there are more, the memory starts again
+LAST_WORDS_S = 5  # longest wait at shutdown, if another process holds the database
+# maximum number of subjects in memory; beyond it the memory is cleared
+REMEMBERED = 10_000
 
 
 class Notes:
-    """Collects notes in memory; once a second its own thread writes them in one commit.
+    """Collects timestamps in memory; a thread writes them once a second in one commit.
 
-    A note is `query` with slots `id` and `at`. Losing one at a crash loses a minute's precision.
+    Each timestamp is written by a query with the slots `id` and `at`. A crash loses at
+    most the last timestamps, which are precise to a minute anyway.
     """
 
     def __init__(self, db: Database) -> None:
@@ -32,7 +37,10 @@ class Notes:
         self._thread: threading.Thread | None = None
 
     def note(self, query: Query, subject: str, now: datetime) -> None:
-        """Remembers that `subject` was there at `now`; takes microseconds."""
+        """Stores in memory that `subject` was used at `now`, to be written by `query`.
+
+        It skips a subject that was stored less than EVERY_MS ago. Takes microseconds.
+        """
         key = (id(query), subject)
         at_ms = to_ms(now)
         if abs(at_ms - self._noted_ms.get(key, at_ms - EVERY_MS)) < EVERY_MS:
@@ -42,12 +50,16 @@ class Notes:
                 self._noted_ms.clear()
             self._noted_ms[key] = at_ms
             self._pending[key] = (query, at_ms)
-            if self._thread is None:  # not before a server has forked
+            # started late, because threads do not survive the server's fork
+            if self._thread is None:
                 self._thread = threading.Thread(target=self._write_forever, daemon=True)
                 self._thread.start()
 
     def close(self) -> None:
-        """Writes what is not written yet, and ends the thread; nothing may be noted afterwards."""
+        """Writes what is pending, and ends the thread.
+
+        `note` must not be called afterwards.
+        """
         self._ending.set()
         if self._thread:
             self._thread.join(LAST_WORDS_S)

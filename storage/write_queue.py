@@ -1,4 +1,4 @@
-"""Queues of threads at a database: a bounded number waits, and a failure ends the wait of all."""
+"""Limits how many threads wait for the database, and fails waiting threads together."""
 
 import math
 import threading
@@ -8,18 +8,20 @@ from peewee import OperationalError
 
 from storage.faults import is_locked
 
-PLACES = 40  # of a service's 64 threads, and more than the connections to a server
-PATIENCE_S = 0.1  # a busy database frees places sooner than that
+# a service has 64 threads; more than the connections of the PostgreSQL pool
+PLACES = 40
+PATIENCE_S = 0.1  # a database that is only busy frees a place sooner
 
 
 class TooManyWait(OperationalError):
-    """Nothing was asked or written."""
+    """Too many threads wait for the database. Nothing was read or written."""
 
 
 class Places:
-    """So many may be inside; one more waits PATIENCE_S for a place, and then is refused.
+    """A context manager that at most PLACES threads can be in at the same time.
 
-    From then on all others are refused at once, until somebody leaves.
+    One more thread waits PATIENCE_S seconds. If it gets no place, TooManyWait is
+    raised, there and at once in all other threads, until some thread leaves.
     """
 
     def __init__(self) -> None:
@@ -39,10 +41,11 @@ class Places:
 
 
 class WriteQueue:
-    """Threads that want to write queue here: SQLite lets one in and has the others sleep and retry.
+    """A reentrant lock that this process's threads take before they write to SQLite.
 
-    Reentrant. Whoever queues while another thread finds the file locked shares its failure: the
-    eighth thread would wait eight times as long.
+    If SQLite alone made threads wait, they would sleep and retry. A thread that was
+    waiting while another found the file locked fails too, instead of waiting for its
+    own time-out. Raises OperationalError.
     """
 
     def __init__(self) -> None:

@@ -1,1 +1,1 @@
-"""Settings, the parsers of their texts, and the form of the logs."""
+"""The settings, their parsers, and the format of log lines."""

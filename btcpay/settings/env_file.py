@@ -1,8 +1,9 @@
-"""A file of settings that cron, systemd and a shell read alike: one NAME=value a line.
+"""Reads settings files that cron, systemd and a shell read alike, as NAME=value lines.
 
-A parser of our own: python-dotenv takes `A = x`, `A=x y` and escapes in quotes, which systemd
-(EnvironmentFile=, systemd.exec(5)) and sh each read in another way. Here they are mistakes.
-`export ` is accepted, though systemd ignores such a line. Of two lines with one name the last wins.
+This needs a parser of its own: python-dotenv accepts `A = x`, `A=x y` and escapes in
+quotes, which systemd (EnvironmentFile=, systemd.exec(5)) and sh read differently. Here
+they are errors. `export ` is accepted, though systemd ignores such a line. If two lines
+have the same name, the last one wins.
 """
 
 import re
@@ -11,8 +12,8 @@ from pathlib import Path
 
 from btcpay.values.errors import SettingsError
 
-VARIABLE = "BLOCKTILL_ENV_FILE"  # the path of the file
-# ends the name of a variable that holds the path of a secret's file
+VARIABLE = "BLOCKTILL_ENV_FILE"  # the variable with the path of the settings file
+# the suffix of a variable that has the path of a secret's file
 OF_A_FILE = "_FILE"
 EMPTY_SAYS_SOMETHING = "BLOCKTILL_METRICS_BIND"
 ACCEPTED = (
@@ -31,8 +32,10 @@ _LINE = re.compile(
 
 
 def parse(text: str, name: str) -> dict[str, str]:
-    """The variables of a file's text. Raises SettingsError, which names the file (`name`) and every
-    wrong line, and never repeats a value.
+    """Returns the variables in a file's text.
+
+    Raises SettingsError, which names the file (`name`) and every invalid line, and
+    never contains a value.
     """
     found = {}
     wrong = []
@@ -53,7 +56,10 @@ def parse(text: str, name: str) -> dict[str, str]:
 
 
 def values_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables in the file that BLOCKTILL_ENV_FILE names, if any. Raises SettingsError."""
+    """Returns the variables in the file that BLOCKTILL_ENV_FILE names.
+
+    Returns an empty dict if the variable is not set. Raises SettingsError.
+    """
     file = environ.get(VARIABLE, "")
     if file.strip():
         return parse(text_of(file, file), file)
@@ -61,19 +67,23 @@ def values_of(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def text_of(path: str, name: str) -> str:
-    """The contents of a file. Raises SettingsError, which calls it `name` and quotes none of it."""
+    """Returns the contents of a file. Raises SettingsError.
+
+    The message calls the file `name` and does not contain its contents.
+    """
     try:
         return Path(path).read_bytes().decode()
     except OSError as error:
         raise SettingsError([f"{name} cannot be read: {error.strerror}"]) from None
-    except ValueError:  # no UTF-8, or a path with a null byte
+    except ValueError:  # not UTF-8, or a path with a null byte
         raise SettingsError([f"{name} is not in UTF-8"]) from None
 
 
 def fill(environ: MutableMapping[str, str]) -> None:
     """Adds the file's variables that the environment does not set.
 
-    NAME and NAME_FILE are one setting: either in the environment overrides both in the file.
+    NAME and NAME_FILE are the same setting. If the environment has one of them, it
+    overrides both in the file. Raises SettingsError.
     """
     before = dict(environ)
     for name, value in values_of(environ).items():
@@ -84,9 +94,12 @@ def fill(environ: MutableMapping[str, str]) -> None:
 
 
 def changed(text: str, changes: Mapping[str, str]) -> str:
-    """The text with these values; "" removes a variable. Raises SettingsError."""
+    """Returns a settings file's text with these values set. Raises SettingsError.
+
+    The value "" removes a variable.
+    """
     for name, value in changes.items():
-        lines = text.split("\n")  # `parse` knows no other end of a line
+        lines = text.split("\n")  # `parse` splits lines only here
         lines = lines if lines[-1] else lines[:-1]
         at = [
             n
@@ -94,7 +107,8 @@ def changed(text: str, changes: Mapping[str, str]) -> str:
             if re.match(rf"[ \t]*(export +)?{name}=", line)
         ]
         if value and at:
-            lines[at[-1]] = _line(name, value)  # the last line of several wins
+            # the last of several lines is the one that counts
+            lines[at[-1]] = _line(name, value)
         elif value:
             lines.append(_line(name, value))
         else:

@@ -1,4 +1,4 @@
-"""The logs of service and commands: JSON lines, each with the id of the request it belongs to."""
+"""The format of log lines: JSON, with the id of the request that they belong to."""
 
 import json
 import logging
@@ -9,13 +9,16 @@ import orjson
 
 from btcpay.values.times import from_ms, iso
 
-# Set when a request begins; threads that work for no request have none.
+# Set when a request begins; empty in threads that handle no request.
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: `at`, `level`, `logger`, `message`, the fields of a call's
-    `extra={"fields": {...}}`, and where there is one `request_id`, and `exception`: a traceback.
+    """Formats each log record as one line of JSON.
+
+    It has `at`, `level`, `logger` and `message`, and the fields of the call's
+    `extra={"fields": {...}}`. If they exist, it has `request_id` and `exception` (a
+    traceback).
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -31,20 +34,23 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         try:
-            # a tenth of the time: each request has its line
+            # orjson takes a tenth of the time, and each request has a log line
             encoded = orjson.dumps(line)
         except (
             TypeError
-        ):  # half a surrogate pair, as a malformed header may have, is no UTF-8
+        ):  # a lone surrogate, as in a malformed header, cannot be encoded in UTF-8
             return json.dumps(line)
-        # Escaped, since standard error may have an encoding that is not UTF-8.
+        # Escaped, because standard error may have an encoding other than UTF-8.
         if encoded.isascii():
             return encoded.decode()
         return json.dumps(line)
 
 
 class Discreet(logging.Filter):
-    """Removes from gunicorn's lines their quotes of refused requests, which may be secrets."""
+    """Removes the content of refused requests from gunicorn's log lines.
+
+    It may contain secrets.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = str(record.msg)

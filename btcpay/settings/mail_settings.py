@@ -1,4 +1,4 @@
-"""The settings of mail, and the form of an address that mail may go to."""
+"""The mail settings, and the check of a mail address."""
 
 import re
 from dataclasses import dataclass, field
@@ -10,25 +10,28 @@ from btcpay.values.texts import is_refused
 
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-# RFC 5321, 4.1.2: no quoted names, no addresses of machines.
+# RFC 5321, section 4.1.2, without quoted local parts and IP addresses.
 _ADDRESS = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*")
-# RFC 5321, 4.5.3.1
+# Maximum lengths (RFC 5321, section 4.5.3.1).
 MAX_LOCAL = 64
 MAX_ADDRESS = 254
 AN_ADDRESS = "an address such as shop@example.com"
-MAX_NAME = 200  # characters of a sender's name
+MAX_NAME = 200  # maximum characters of a sender's name
 _SERVER = re.compile(
     r"(?P<scheme>smtps?)://(?:(?P<user>[^/:\s]+):(?P<password>[^/\s]*)@)?"
     r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:@\[\]\s]+)(?::(?P<port>[0-9]{1,5}))?/?"
 )
-# RFC 8314: submission with TLS from the first byte, and by STARTTLS.
+# Default ports (RFC 8314): TLS from the first byte, and STARTTLS.
 _PORTS = {"smtps": 465, "smtp": 587}
 _BROKEN = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True)
 class MailServer:
-    """The server that mail is handed to. `is_tls`: TLS from the first byte; else by STARTTLS."""
+    """The SMTP server that mail is sent through.
+
+    `is_tls` is True for TLS from the first byte, and False for STARTTLS.
+    """
 
     host: str
     port: int
@@ -39,7 +42,7 @@ class MailServer:
 
 @dataclass(frozen=True)
 class Sender:
-    """The sender of mail; the name may be empty."""
+    """The sender of mail. The name may be empty."""
 
     name: str
     address: str
@@ -82,11 +85,12 @@ def sender(text: str) -> Sender | None:
 
 
 def checked_address(text: str) -> str:
-    """One address as mail is sent to it, with its domain in ASCII (IDNA).
+    """Returns one mail address with its domain in ASCII (IDNA).
 
-    Raises ValueError for several addresses, and for one with blanks, line ends or quotes.
+    Raises ValueError for any other text, such as several addresses, or one with blanks,
+    line breaks or quotes.
     """
-    # before anything reads it: whoever typed it may mean harm
+    # checked first, because the text is untrusted
     if len(text) > MAX_ADDRESS:
         raise ValueError(AN_ADDRESS)
     local, at, domain = text.rpartition("@")

@@ -1,4 +1,7 @@
-"""Parsers of the variables' texts: each refuses a text in words that say what it accepts."""
+"""Parsers of the settings' texts.
+
+A parser raises ValueError with a message that says what it accepts.
+"""
 
 import re
 from collections.abc import Callable, Iterator
@@ -13,7 +16,10 @@ from btcpay.values.networks import AUTO, NETWORKS, Network
 
 @contextmanager
 def accepting(words: str) -> Iterator[None]:
-    """Wraps a parser so that its ValueErrors say in these words what it accepts."""
+    """Wraps a parser. Replaces the message of its ValueErrors with `words`.
+
+    `words` says what the parser accepts.
+    """
     try:
         yield
     except ValueError:
@@ -27,13 +33,16 @@ def require(is_good: object) -> None:
 
 @dataclass(frozen=True)
 class PriceSource:
-    """One ticker: where to ask, and the RFC 6901 pointer to the BTC/USD number in its answer."""
+    """A price ticker: its URL, and where in its JSON response the price is.
+
+    `pointer` is a JSON pointer (RFC 6901) to the price of one bitcoin.
+    """
 
     url: str
     pointer: str
 
     def of(self, currency: str) -> "PriceSource":
-        """The source with the currency's code in place of {CURRENCY} and {currency}."""
+        """Returns the source with {CURRENCY} and {currency} replaced by the code."""
         text = f"{self.url}#{self.pointer}".replace("{CURRENCY}", currency.upper())
         url, _, pointer = text.replace("{currency}", currency.lower()).partition("#")
         return PriceSource(url, pointer)
@@ -41,12 +50,15 @@ class PriceSource:
 
 @dataclass(frozen=True)
 class Confirmations:
-    """The confirmations that an invoice needs, by its amount: ascending (from_usd, blocks)."""
+    """How many confirmations an invoice needs, depending on its amount in dollars.
+
+    `steps` are pairs (from_usd, blocks), in ascending order of from_usd.
+    """
 
     steps: tuple[tuple[Decimal, int], ...]
 
     def for_usd(self, amount_usd: Decimal) -> int:
-        """The blocks that an invoice of this amount needs: those of the last step it reaches."""
+        """Returns the number of confirmations for an invoice of this amount."""
         return [blocks for from_usd, blocks in self.steps if amount_usd >= from_usd][-1]
 
 
@@ -78,9 +90,11 @@ def percent(text: str) -> Decimal:
 
 
 def url(text: str, *schemes: str) -> str:
-    """An absolute URL with its host in ASCII and a valid port. Raises ValueError.
+    """Returns an absolute URL with its host in ASCII. Raises ValueError.
 
-    It has no blanks, and no lone surrogates, which Python makes of bytes that are no UTF-8.
+    `schemes` are the accepted ones. The URL must have a valid port or none. It must
+    contain no blanks and no lone surrogates, which Python makes of bytes that are not
+    UTF-8.
     """
     require(not re.search(r"[\s\x00-\x1f\ud800-\udfff]", text))
     parts = urlsplit(text)
@@ -89,13 +103,14 @@ def url(text: str, *schemes: str) -> str:
 
 
 def http_url(text: str) -> str:
-    """Such a URL of http or https. Raises ValueError."""
+    """Returns an absolute http or https URL, checked by `url`. Raises ValueError."""
     return url(text, "http", "https")
 
 
-_MAX_ROOT = 500  # characters; a mail's header with a link has room for 998
+# maximum characters: a mail header that contains a link has room for 998
+_MAX_ROOT = 500
 _AS_IT_IS = (
-    "!#$%&'()*+,/:;=?@[]~"  # what `quote` leaves; % begins what is quoted already
+    "!#$%&'()*+,/:;=?@[]~"  # characters that `quote` keeps; % begins an existing escape
 )
 
 
@@ -103,7 +118,7 @@ _AS_IT_IS = (
 def base_url(text: str) -> str:
     parts = urlsplit(text)
     require(not (parts.query or parts.fragment or parts.username))
-    # In ASCII as a whole, since it stands in headers of answers and of mails.
+    # The whole root is ASCII, because it is used in headers of responses and mails.
     root = quote(http_url(text), safe=_AS_IT_IS).rstrip("/")
     require(len(root) <= _MAX_ROOT)
     return root
@@ -181,7 +196,7 @@ def confirmations(text: str) -> Confirmations:
     return Confirmations(tuple(steps))
 
 
-# In a password: libpq's message about one of these would quote the password.
+# libpq's error message about one of these in a password would contain the password.
 _NOT_IN_A_SERVER_URL = re.compile(r"%(?![0-9A-Fa-f]{2})|%00|[\ud800-\udfff]")
 
 
@@ -194,7 +209,8 @@ def database_url(text: str) -> str:
         return text
     has_name = re.fullmatch(r"[^/]+//[^/?#]+/[^/?#]+(\?.*)?", text)
     require(has_name and not _NOT_IN_A_SERVER_URL.search(text))
-    if re.match("postgresql://([^/@]*@)?%2F", text, re.I):  # the folder of a socket
+    # the folder of a Unix socket
+    if re.match("postgresql://([^/@]*@)?%2F", text, re.I):
         return text
     return url(text, "postgresql")
 

@@ -1,4 +1,4 @@
-"""What of a setting may be shown: whatever shows one takes its text from here."""
+"""Hides secrets in settings. Every output that shows a setting uses these functions."""
 
 import re
 
@@ -10,7 +10,7 @@ _KEY_IN_PATH = re.compile(
 )
 
 
-# Where a URL leads, and nothing else: a host (of IPv6 in brackets), a port, a path.
+# Host (IPv6 in brackets), port and path of a URL, and nothing else.
 _PLACE = re.compile(r"([A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[^?#@\s]*)?")
 _SCHEMES = frozenset(
     (
@@ -28,10 +28,11 @@ _SCHEMES = frozenset(
 
 
 def shown(variable: str, text: str) -> str:
-    """The value of a variable without what is secret in it.
+    """Returns the value of a variable without the secrets in it.
 
-    Of a setting that `Settings` calls secret only the place of a URL is shown: a password may have
-    any sign in it, and stand before the place or in the query.
+    For a setting that `Settings` marks as secret, only scheme, host, port and path of a
+    URL are shown. A password can contain any character, and can be before the host or
+    in the query.
     """
     if variable not in OF_FILES:
         return masked(text)
@@ -44,7 +45,11 @@ def shown(variable: str, text: str) -> str:
 
 
 def _place_shown(rest: str) -> str:
-    """What follows the scheme; nothing of it where a password may go on behind the last @."""
+    """Returns host, port and path of a URL's text after the scheme.
+
+    User, password and query are replaced by `***`. The whole result is `***` if part of
+    the password could be after the last @.
+    """
     credentials, at, behind = rest.rpartition("@")
     place, question_mark, _query = behind.partition("?")
     if "?" in credentials or not _PLACE.fullmatch(place):
@@ -55,9 +60,11 @@ def _place_shown(rest: str) -> str:
 
 
 def masked(text: str) -> str:
-    """A value without what may be secret: credentials, query values, keys in paths of URLs.
+    """Returns a text without its possible secrets.
 
-    A key is a part of a path with at least sixteen letters and digits, and some of both.
+    These are credentials, values in queries, and API keys in the paths of URLs. A key
+    is a path segment of at least sixteen characters (letters, digits, - and _), with
+    both letters and digits.
     """
     text = re.sub(r"(?<=://)[^/\s]*@", f"{HIDDEN}@", text)
     text = re.sub(r"https?://\S+", lambda url: _KEY_IN_PATH.sub(HIDDEN, url[0]), text)

@@ -1,4 +1,4 @@
-"""The settings: read once from the environment, every mistake reported together."""
+"""The settings, read once from the environment. All errors are reported together."""
 
 import re
 import sys
@@ -27,17 +27,19 @@ def derived(
     may_be_empty: bool = False,
     is_secret: bool = False,
 ) -> T:
-    """A field whose `row` (default text and parser) follows from the settings above it.
+    """Returns a field whose default and parser depend on the settings above it.
 
-    An empty variable counts as absent, unless it `may_be_empty`. A secret may also be in a file,
-    whose path is in the variable NAME_FILE; no output shows it (secrets.py).
+    `row` gets these settings, and returns the default's text and the parser. An empty
+    variable counts as absent unless `may_be_empty`. If `is_secret`, the value can also
+    be in a file whose path is in the variable NAME_FILE, and no output shows it
+    (secrets.py).
     """
     metadata = {"row": row, "may_be_empty": may_be_empty, "is_secret": is_secret}
     return cast(T, field(repr=not is_secret, metadata=metadata))
 
 
 def setting(default: str, parser: Callable[[str], T], **more: bool) -> T:
-    """A field with its default, as text in the environment, and its parser."""
+    """Returns a field with its default (as text in the environment) and its parser."""
     return derived(lambda _above: (default, parser), **more)
 
 
@@ -47,7 +49,10 @@ def _of_network(name: str, parser: Callable[[str], T]) -> T:
 
 @dataclass(frozen=True)
 class Settings:
-    """One row for each variable of docs/operators/settings.md: BLOCKTILL_ and the field's name."""
+    """The settings. Each is read from the variable BLOCKTILL_ and the field's name.
+
+    docs/operators/settings.md explains them.
+    """
 
     network: Network = setting("regtest", accepts.network)
     database_url: str = setting(
@@ -60,7 +65,7 @@ class Settings:
     price_sources: tuple[PriceSource, ...] = _of_network(
         "price_sources", accepts.price_sources
     )
-    # More than half: a minority of liars never sets the price by itself.
+    # More than half, so that a minority of false tickers cannot set the price.
     price_quorum: int = derived(
         lambda above: (
             str(len(above.price_sources) // 2 + 1),
@@ -107,14 +112,14 @@ class Settings:
 
     @property
     def has_mail(self) -> bool:
-        """True where mail can be sent."""
+        """True if the settings allow sending mail."""
         return bool(self.smtp_url and self.mail_from)
 
 
 # At least one of these settings must name a source of blocks.
 OF_BLOCKS = ("explorers", "peers")
 VARIABLES = {entry.name: PREFIX + entry.name.upper() for entry in fields(Settings)}
-# The variable with the path of a secret's file, by the variable of the secret itself.
+# The variable that has the path of a secret's file, by the secret's own variable.
 OF_FILES = {
     VARIABLES[entry.name]: VARIABLES[entry.name] + env_file.OF_A_FILE
     for entry in fields(Settings)
@@ -125,14 +130,14 @@ ONION_WAY = "a .onion name only with BLOCKTILL_PROXY, such as socks5h://127.0.0.
 
 
 def is_said(environ: Mapping[str, str], variable: str) -> bool:
-    """True where the environment has the variable, or names a file for it."""
+    """True if the environment sets the variable, or names a file for it."""
     return any(
         environ.get(name, "").strip() for name in (variable, OF_FILES.get(variable, ""))
     )
 
 
 def strange_names(environ: Mapping[str, str]) -> list[str]:
-    """Variables that are set but never read."""
+    """Returns the BLOCKTILL_ variables that are set but that no setting reads."""
     known = {*VARIABLES.values(), *OF_FILES.values(), env_file.VARIABLE}
     said = {
         name
@@ -143,10 +148,10 @@ def strange_names(environ: Mapping[str, str]) -> list[str]:
 
 
 def read(environ: Mapping[str, str]) -> Settings:
-    """Settings from the environment (docs/operators/settings.md has each variable's meaning).
+    """Returns the settings in the environment. Raises SettingsError with all errors.
 
-    Raises SettingsError with every mistake. In place of a wrong value stands the default, so that
-    the mistakes below it are found too.
+    docs/operators/settings.md explains the settings. An invalid value is replaced by
+    the default, so that errors in later settings are found too.
     """
     mistakes: list[str] = []
     above = SimpleNamespace()
@@ -170,9 +175,9 @@ def read(environ: Mapping[str, str]) -> Settings:
 
 
 def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
-    """The settings, also from the file that BLOCKTILL_ENV_FILE names.
+    """Returns the settings, also from the file that BLOCKTILL_ENV_FILE names.
 
-    Prints every mistake on standard error, and ends the process with status 2.
+    If there are errors, prints all of them to standard error, and exits with status 2.
     """
     try:
         env_file.fill(environ)
@@ -184,7 +189,7 @@ def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
 
 
 def _contradictions(above: SimpleNamespace) -> Iterator[str]:
-    """Mistakes that lie in a combination of settings."""
+    """Yields the errors in combinations of settings."""
     if above.proxy.startswith("socks5h:") and find_spec("socks") is None:
         extra = "pip install --require-hashes -r requirements/socks.txt"
         yield f"{VARIABLES['proxy']} accepts socks5h:// only with PySocks: {extra}"
@@ -209,7 +214,10 @@ def _contradictions(above: SimpleNamespace) -> Iterator[str]:
 
 
 def _text_of(environ: Mapping[str, str], name: str) -> str:
-    """A variable's text, "" for none. Raises SettingsError, which repeats no secret."""
+    """Returns a setting's text, from its variable or its file; "" if it is not set.
+
+    Raises SettingsError, whose message contains no secret.
+    """
     text = environ.get(name, "").strip()
     by_file = OF_FILES.get(name, "")
     path = environ.get(by_file, "").strip()

@@ -1,1 +1,1 @@
-"""Plain values that every room may use."""
+"""Basic value types and their functions, which any other package may import."""

@@ -1,7 +1,8 @@
-"""Amounts of money as people type them: read when they mean one thing, else refused.
+"""Parses amounts of money as people type them, and refuses ambiguous ones.
 
-A lone point or comma before three digits means a thousand to some and a decimal to others: it is
-ambiguous, but where the currency has no decimals, or three of them behind a point.
+A single point or comma before three digits is a thousands separator to some people and
+a decimal mark to others. It is ambiguous unless the currency has no decimals, or has
+three and the mark is a point.
 """
 
 import re
@@ -11,13 +12,13 @@ from decimal import Decimal
 
 from btcpay.values.money import CODES, places_of, rounded
 
-# characters, before it is normalised, which takes seconds for a long text
+# in characters, before normalisation, which takes seconds for a long text
 LONGEST_AMOUNT = 40
-_OF_USD = 9  # decimals: the interface takes parts of a cent too
+_OF_USD = 9  # decimals: the API accepts fractions of a cent
 _MOST_DIGITS = 15
 
-# The signs with which people write amounts of their currency, after NFKC and in small letters.
-# Several share one: `$` in an Australian shop is its own dollar.
+# Currency signs after NFKC, in lower case. Several currencies share one: `$` in an Australian shop
+# is the Australian dollar.
 _SIGNS = {
     "$": "USD AUD CAD NZD HKD SGD TWD MXN ARS CLP COP BBD BMD BND BSD BZD CUP DOP FJD GYD JMD KYD"
     " LRD NAD SBD SRD SVC TTD UYU XCD CVE MOP NIO TOP WST",
@@ -78,19 +79,21 @@ _SIGNS = {
     "fr": "CHF",
     "sfr": "CHF",
     "ksh": "KES",
-    "\u20bf": "",  # bitcoin: of no currency here
+    "\u20bf": "",  # these signs are of no ISO 4217 currency
     "btc": "",
     "sat": "",
     "sats": "",
     "\u00a2": "",
     "%": "",
 }
-_WITH_POINT = frozenset(["rs", "kr", "fr", "sfr", "rp", "ksh", "s/"])  # as in `Rs.50`
-_INDIAN = frozenset(["INR", "PKR", "BDT", "NPR", "LKR", "BTN"])  # they write 1,00,000
-# three decimals, but all prices are in thousands: `25.000`
+# signs that can end with a point, as in `Rs.50`
+_WITH_POINT = frozenset(["rs", "kr", "fr", "sfr", "rp", "ksh", "s/"])
+# currencies whose users write 1,00,000
+_INDIAN = frozenset(["INR", "PKR", "BDT", "NPR", "LKR", "BTN"])
+# has three decimals, but prices are in thousands: `25.000`
 _OF_THOUSANDS = frozenset(["IQD"])
 _MARKS = {"\u066b": ".", "\u066c": "'", "\u2019": "'", "\u02bc": "'", "\u060c": ","}
-# our own pages have some
+# invisible direction marks and joiners; this service's own pages contain some
 _UNSEEN = re.compile("[\u061c\u200b-\u200f\u2060\u2066-\u2069\ufeff]")
 _TYPED = re.compile(
     r"([^0-9]*?) ?([0-9](?:[0-9.,' ]*[0-9])?)(?:[.,][-\u2013\u2014]{1,2})? ?([^0-9]*)"
@@ -103,9 +106,10 @@ _OF_INDIA = re.compile(r"([1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3})()(?:(\.)([0-9]+))?
 
 
 class NotAnAmount(ValueError):
-    """What was typed is no amount, or not one alone.
+    """The text is not one amount, or it is ambiguous.
 
-    `readings`: the two amounts that it can mean. `foreign`: the sign of another currency in it.
+    `readings` are the two possible amounts of an ambiguous text. `foreign` is the sign
+    of another currency in it, else "".
     """
 
     def __init__(self, readings: Sequence[Decimal] = (), foreign: str = "") -> None:
@@ -115,9 +119,10 @@ class NotAnAmount(ValueError):
 
 
 def parse_amount(text: str, currency: str) -> Decimal:
-    """`25`, `€19.90`, `19,90 EUR`, `1,500.00`, `1,00,000` rupees, `۱۹٫۹۰`. Raises NotAnAmount.
+    """Returns the amount in a typed text. Raises NotAnAmount.
 
-    The sign or code of another currency is refused, never dropped.
+    Accepts texts such as `25`, `€19.90`, `19,90 EUR`, `1,500.00`, `1,00,000` (in
+    rupees) and `۱۹٫۹۰`. Refuses the sign or code of another currency.
     """
     typed = _TYPED.fullmatch(_plain(text)) if len(text) <= LONGEST_AMOUNT else None
     if typed is None or _hides_digits(text) or _may_be_a_decimal_point(typed):
@@ -135,7 +140,7 @@ def parse_amount(text: str, currency: str) -> Decimal:
 
 
 def _plain(text: str) -> str:
-    """The text with its digits, marks and blanks in ASCII, and nothing that cannot be seen."""
+    """Returns the text with ASCII digits, marks and blanks, and nothing invisible."""
     shown = _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)))
     plain = "".join(
         _MARKS.get(sign) or str(unicodedata.decimal(sign, sign)) for sign in shown
@@ -144,7 +149,7 @@ def _plain(text: str) -> str:
 
 
 def _hides_digits(text: str) -> bool:
-    """True for raised or circled digits: in `12⁵⁰` they are cents, not more digits."""
+    """True if the text has raised or circled digits: in `12⁵⁰` they mean cents."""
     return any(
         not sign.isdecimal()
         and any(map(str.isdecimal, unicodedata.normalize("NFKC", sign)))
@@ -153,7 +158,10 @@ def _hides_digits(text: str) -> bool:
 
 
 def _may_be_a_decimal_point(typed: re.Match[str]) -> bool:
-    """True for `$.50`, which is half a dollar to some; the point of `Rs.50` ends a short word."""
+    """True for `$.50`, where the point may be a decimal point.
+
+    False for `Rs.50`, where the point ends an abbreviation.
+    """
     is_close = typed.end(1) == typed.start(2)
     word, point, _ = typed[1].rpartition(".")
     return bool(point) and is_close and word.casefold() not in _WITH_POINT
@@ -172,7 +180,10 @@ def _refuse_other_sign(sign: str, currency: str) -> None:
 
 
 def _whole_of(number: str, _currency: str) -> Decimal | None:
-    """An amount of a currency without decimals: `1.000` is a thousand, `100.00` a hundred."""
+    """Returns the amount of a currency without decimals; None if the text is no number.
+
+    `1.000` is a thousand, `100.00` a hundred.
+    """
     plain = _PLAIN.fullmatch(number)
     grouped = _GROUPED.fullmatch(number)
     found = grouped or plain
@@ -185,7 +196,10 @@ def _whole_of(number: str, _currency: str) -> Decimal | None:
 
 
 def _with_decimals(number: str, currency: str) -> Decimal | None:
-    """Raises NotAnAmount with both readings of what is ambiguous."""
+    """Returns the amount of a currency with decimals; None if the text is no number.
+
+    Raises NotAnAmount with both readings if it is ambiguous.
+    """
     plain = _PLAIN.fullmatch(number)
     grouped = _GROUPED.fullmatch(number)
     places = places_of(currency)
@@ -207,7 +221,10 @@ def _with_decimals(number: str, currency: str) -> Decimal | None:
 
 
 def _read(found: re.Match[str] | None, most_decimals: int) -> Decimal | None:
-    """The amount of a number in its groups: the first of a pattern's, and the last its decimals."""
+    """Returns the amount of a matched number; None if it has too many digits.
+
+    The pattern's first group is the whole part, its last group the decimals.
+    """
     if found is None:
         return None
     whole = re.sub("[.,' ]", "", found[1])

@@ -1,4 +1,4 @@
-"""Every error that the service raises on purpose."""
+"""All exceptions that the service raises on purpose."""
 
 import re
 from decimal import Decimal
@@ -6,29 +6,33 @@ from typing import ClassVar
 
 
 class BtcpayError(Exception):
-    """The root; the message is a sentence for the person who has to act on it."""
+    """The base class. The message is a sentence for the person who has to act on it."""
 
 
 class ApiError(BtcpayError):
-    """An answer of the HTTP interface, with its stable code."""
+    """An error response of the HTTP API. `code` is its stable error code."""
 
     code: ClassVar[str] = "server_error"
 
 
 class Busy(ApiError):
-    """A server_error that is 503: the database is busy, full or away."""
+    """A server_error with status 503: the database is busy, full or unreachable."""
 
 
 class InvalidRequest(ApiError):
-    code = "invalid_request"  # a field or parameter is missing, of the wrong type or out of range
+    # a field or parameter is missing, has the wrong type or is out of range
+    code = "invalid_request"
 
 
 class TooMuch(InvalidRequest):
-    """An amount that is worth more than may be asked for."""
+    """An amount that exceeds the maximum."""
 
 
 class TooLittle(InvalidRequest):
-    """An amount that no wallet can send; `least`: the smallest sendable amount, in its currency."""
+    """An amount too small for any wallet to send.
+
+    `least` is the minimum in `currency`.
+    """
 
     def __init__(self, least: Decimal, currency: str) -> None:
         super().__init__(f"wallets cannot send less than {least} {currency}")
@@ -37,19 +41,19 @@ class TooLittle(InvalidRequest):
 
 
 class Unauthorized(ApiError):
-    code = "unauthorized"  # no valid API key
+    code = "unauthorized"  # the request has no valid API key
 
 
 class Forbidden(ApiError):
-    code = "forbidden"  # the key is not for this operation
+    code = "forbidden"  # the API key's scope does not allow this operation
 
 
 class NotFound(ApiError):
-    code = "not_found"  # nothing with that id belongs to the merchant
+    code = "not_found"  # the merchant has nothing with that id
 
 
 class MethodNotAllowed(ApiError):
-    code = "invalid_request"  # the path exists, the method does not
+    code = "invalid_request"  # the path exists, but not with this method
 
     def __init__(self, message: str, allowed: list[str]) -> None:
         super().__init__(message)
@@ -61,11 +65,11 @@ class Conflict(ApiError):
 
 
 class PayloadTooLarge(ApiError):
-    code = "payload_too_large"  # the body is larger than the service reads
+    code = "payload_too_large"  # the body is larger than the maximum
 
 
 class RateLimited(ApiError):
-    code = "rate_limited"  # a rolling window is full
+    code = "rate_limited"  # the limit of a rolling window is reached
 
     def __init__(self, retry_after_s: int) -> None:
         super().__init__(f"too many requests; retry in {retry_after_s} s")
@@ -73,11 +77,11 @@ class RateLimited(ApiError):
 
 
 class PriceUnavailable(ApiError):
-    code = "price_unavailable"  # no trustworthy price right now
+    code = "price_unavailable"  # there is no trustworthy price right now
 
 
 class CommandError(BtcpayError):
-    """A command refuses or fails; its message goes to standard error."""
+    """A command is refused or fails. The message is printed to standard error."""
 
     def __init__(self, message: str, exit_status: int = 1) -> None:
         super().__init__(message)
@@ -85,7 +89,7 @@ class CommandError(BtcpayError):
 
 
 class Refused(CommandError):
-    """The owner's wish for an invoice is refused; `code` lets a page say why in its own words."""
+    """A change of an invoice is refused; pages choose their own message by `code`."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -93,11 +97,14 @@ class Refused(CommandError):
 
 
 class DatabaseNotReady(CommandError):
-    """The database has another version or network than this program expects."""
+    """The database is missing, is unsuitable, or has the wrong version or network."""
 
 
 class SettingsError(BtcpayError):
-    """`mistakes`: one line each, naming the variable and what it accepts."""
+    """The settings are invalid.
+
+    `mistakes` has one line for each error, with the variable and what it accepts.
+    """
 
     def __init__(self, mistakes: list[str]) -> None:
         super().__init__("\n".join(mistakes))
@@ -105,61 +112,67 @@ class SettingsError(BtcpayError):
 
 
 class FetchError(BtcpayError):
-    """There was no answer, or none that fits the question; the message names no URL."""
+    """A request got no response, or an unusable one. The message contains no URL."""
 
 
 class Unreachable(FetchError):
-    """No complete answer came: no connection, a time-out, or a body that broke off."""
+    """No complete response came: no connection, a time-out, or a truncated body."""
 
 
 class TimedOut(Unreachable):
-    """No answer in time; the server may still be at work."""
+    """No response came in time. The server may still be processing the request."""
 
 
 class Compressed(FetchError):
-    """The body is compressed, though it was asked for as it is."""
+    """The response body is compressed, though the request did not allow it."""
 
     def __init__(self) -> None:
         super().__init__("answered compressed, though it was asked not to")
 
 
 class WebPage(FetchError):
-    """A page for people came in place of data."""
+    """The response is an HTML page instead of data."""
 
     def __init__(self) -> None:
         super().__init__("answered with a web page (HTML) in place of data")
 
 
 class BadStatus(FetchError):
-    """A status other than 200. `retry_after_s`: the pause that the server asked for, else 0."""
+    """The response has a status other than 200.
+
+    `retry_after_s` is the number of seconds in its Retry-After header, else 0.
+    """
 
     def __init__(self, status: int, retry_after: str = "") -> None:
         super().__init__(f"answered HTTP {status}")
         self.status = status
-        # RFC 9110 also allows a date here, but no server's clock is believed.
+        # RFC 9110 also allows a date here, but a server's clock is not trusted.
         self.retry_after_s = (
             int(retry_after) if re.fullmatch("[0-9]{1,9}", retry_after) else 0
         )
 
 
 class ProofFailed(BtcpayError):
-    """The evidence does not prove the payment; the message names what does not hold."""
+    """The evidence does not prove the payment. The message says which check failed."""
 
 
 class BadRow(BtcpayError):
-    """A column has a meaningless value: somebody, or a faulty disk, has changed the row.
+    """A stored column has an invalid value, because of an edit or a faulty disk.
 
-    Raised where rows become values, so that a loop over many rows goes on with the next.
+    It is raised where rows become values, so that a loop over rows can skip the row.
     """
 
 
 class ExplorerError(BtcpayError):
-    """No source gave an answer that can be believed; never means "nothing there"."""
+    """No source gave a trustworthy response. It never means that nothing was found."""
 
 
 class OutOfQuota(ExplorerError):
-    """Every source's budget of calls is used up for now."""
+    """Every source's quota of calls is used up for now."""
 
 
 class BeyondMoney(ExplorerError):
-    """A merchant's total would exceed all bitcoin; its writes are undone."""
+    """A merchant's total would exceed 21 million bitcoin.
+
+    The transaction is rolled back.
+    """

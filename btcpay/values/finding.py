@@ -1,11 +1,11 @@
-"""A finding: the part examined, its colour, one line about it, and a remedy."""
+"""A finding of a health check, with its colour and remedy."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Colour(StrEnum):
-    """The health of a part: red when a sale or its payment suffers, yellow when it soon may."""
+    """The severity: red if sales or payments suffer, yellow if they soon may."""
 
     GREEN = "green"
     YELLOW = "yellow"
@@ -17,7 +17,11 @@ GREEN, YELLOW, RED = Colour
 
 @dataclass(frozen=True)
 class Finding:
-    """The part examined, its colour, and the remedy when it is not green."""
+    """The result of one health check.
+
+    `name` is what was checked, and `sentence` describes its state. `remedy` says what
+    to do if `colour` is not green.
+    """
 
     name: str
     colour: Colour

@@ -1,4 +1,4 @@
-"""Hosts judged by their text alone: no name is looked up."""
+"""Checks and normalises host names and URLs as text, without DNS lookups."""
 
 import ipaddress
 import re
@@ -6,24 +6,25 @@ from urllib.parse import SplitResult, urlsplit
 
 import idna
 
-MAX_URL_CHARACTERS = 2000  # of the whole address; every browser takes as many
-MAX_HOST_CHARACTERS = 253  # RFC 1035, 2.3.4, as text
-# A name whose last part begins with a digit is a number to browsers and resolvers: 127.1.
+MAX_URL_CHARACTERS = 2000  # of a whole URL; all browsers accept as many
+MAX_HOST_CHARACTERS = 253  # RFC 1035, section 2.3.4, as text
+# Browsers and resolvers read a name whose last label begins with a digit as a number: 127.1.
 _NAME = re.compile(r"([a-z0-9-]{1,63}\.)+[a-z][a-z0-9-]{0,62}|localhost")
-# Names of machines in a network of one's own may have the sign _, which no registry gives.
+# Names in private networks may have an underscore, which no registry allows.
 _ASCII_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-# as the last part of a name: an IPv4 address
+# as the last label of a name: an IPv4 address
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _ACE_PREFIX = "xn--"
 _CAPITAL_SHARP_S = "\u1e9e"
 
 
 def ascii_host(text: str) -> str:
-    """The one spelling of a host: a name in small ASCII letters, or an IP address without brackets.
+    """Returns a host in canonical form: a lower-case ASCII name, or an IP address.
 
-    Names are read by UTS #46 and IDNA 2008, as browsers read them: `straße.de` is
-    `xn--strae-oqa.de`. A dot at the end is dropped. Raises ValueError for what is no host, and for
-    a name that nobody can tell, such as an emoji or another spelling of a number (127.1).
+    IPv6 addresses have no brackets. Names are converted by UTS #46 and IDNA 2008, as in
+    browsers: `straße.de` becomes `xn--strae-oqa.de`. A final dot is dropped. Raises
+    ValueError for an invalid host and for an ambiguous one, such as an emoji or another
+    spelling of an IPv4 address (127.1).
     """
     if len(text) > MAX_HOST_CHARACTERS + 1:
         raise ValueError("a host's name has at most 253 characters")
@@ -42,7 +43,7 @@ def ascii_host(text: str) -> str:
 
 
 def _ascii_label(label: str) -> str:
-    """A part of a name as name servers know it. Raises ValueError."""
+    """Returns a label of a name in the form that DNS uses. Raises ValueError."""
     if label.startswith(_ACE_PREFIX) or not label.isascii():
         return idna.alabel(label).decode()
     if not _ASCII_LABEL.fullmatch(label):
@@ -51,7 +52,10 @@ def _ascii_label(label: str) -> str:
 
 
 def with_ascii_host(url: str) -> str:
-    """The URL with its host as `ascii_host` spells it; all else stays. Raises ValueError."""
+    """Returns the URL with its host in `ascii_host` form. Raises ValueError.
+
+    Everything else in the URL stays the same.
+    """
     parts = urlsplit(url)
     place = parts.netloc.rpartition("@")[2]
     scheme, separator, rest = url.partition("://")
@@ -62,10 +66,13 @@ def with_ascii_host(url: str) -> str:
 
 
 def ascii_place(place: str) -> str:
-    """host or host:port with its host as `ascii_host` spells it. Raises ValueError."""
+    """Returns `host` or `host:port` with the host in `ascii_host` form.
+
+    Raises ValueError.
+    """
     if place.startswith("["):
         host, bracket, port = place[1:].partition("]")
-        # urlsplit lets versions of IP pass that nobody has
+        # urlsplit also accepts future IP versions (IPvFuture) in brackets
         if not bracket or ":" not in host:
             raise ValueError("brackets are for IPv6 addresses")
         return f"[{ascii_host(host)}]{port}"
@@ -74,16 +81,16 @@ def ascii_place(place: str) -> str:
 
 
 def web_parts(url: str) -> SplitResult:
-    """The parts of an http or https address of printable ASCII. Raises ValueError.
+    """Returns the parts of an http or https URL of printable ASCII. Raises ValueError.
 
-    Its host is a name with a dot, localhost, or an IP address in its canonical spelling: browsers,
-    resolvers and content policies each read other spellings in their own way.
+    The host must be a name with a dot, localhost, or an IP address in canonical form.
+    Browsers, resolvers and content security policies disagree about other forms.
     """
     if len(url) > MAX_URL_CHARACTERS:
         raise ValueError
     parts = urlsplit(url)
     host = parts.hostname or ""
-    # urlsplit lets versions of IP pass that nobody has
+    # urlsplit also accepts future IP versions (IPvFuture) in brackets
     if "[" in parts.netloc and ":" not in host:
         raise ValueError
     is_plain = re.fullmatch(r"https?://[!-[\]-~]+", url)
@@ -97,9 +104,10 @@ def web_parts(url: str) -> SplitResult:
 
 
 def web_url(text: str) -> str:
-    """An http or https address with its host in ASCII, as `web_parts` wants it. Raises ValueError.
+    """Returns an http or https URL with its host in ASCII, which `web_parts` accepts.
 
-    What is typed in ASCII stays as it is: shops compare addresses as texts.
+    A URL that is typed in ASCII is returned unchanged, because shops compare URLs as
+    texts. Raises ValueError.
     """
     if len(text) > MAX_URL_CHARACTERS:
         raise ValueError
@@ -109,7 +117,10 @@ def web_url(text: str) -> str:
 
 
 def is_here(host: str | None) -> bool:
-    """True for this machine: a loopback address, or a localhost name (RFC 6761)."""
+    """True if the host is this machine: a loopback address or a localhost name.
+
+    Source: RFC 6761.
+    """
     try:
         return ipaddress.ip_address(host or "").is_loopback
     except ValueError:
@@ -117,13 +128,13 @@ def is_here(host: str | None) -> bool:
 
 
 def host_and_port(place: str) -> tuple[str, int]:
-    """The parts of host:port or [IPv6 address]:port. Raises ValueError."""
+    """Splits `host:port` or `[IPv6 address]:port`. Raises ValueError."""
     host, _, port = place.rpartition(":")
     return host.strip("[]"), int(port)
 
 
 def is_near(host: str | None) -> bool:
-    """True for this machine, or an address of its own network such as 192.168.1.5."""
+    """True if the host is this machine or a non-global address such as 192.168.1.5."""
     try:
         return not ipaddress.ip_address(host or "").is_global
     except ValueError:

@@ -1,4 +1,7 @@
-"""Satoshis and money: satoshis are int, money is Decimal in a currency of ISO 4217, no float."""
+"""Satoshis and money. Satoshis are int, and money is Decimal in an ISO 4217 currency.
+
+Floats are never used.
+"""
 
 from decimal import (
     ROUND_CEILING,
@@ -13,19 +16,20 @@ from typing import NamedTuple, Protocol
 from btcpay.values.errors import BadRow, CommandError
 
 SATS_PER_BTC = 100_000_000
-MAX_MONEY_BTC = 21_000_000  # Bitcoin Core, consensus/amount.h
+MAX_MONEY_BTC = 21_000_000  # MAX_MONEY in Bitcoin Core, consensus/amount.h
 MAX_MONEY_SATS = MAX_MONEY_BTC * SATS_PER_BTC
 CENT = Decimal("0.01")
 
-# 50 digits: a quotient of up to 16 digits that is rounded up here and again to a whole satoshi
-# is the exact ceiling, however many digits the amount came with.
+# 50 digits: a quotient of up to 16 digits, rounded up here and again to a whole satoshi, is the
+# exact ceiling for any number of digits in the amount.
 _ROUND_UP = Context(prec=50, rounding=ROUND_UP)
 
 
 def sats_for(amount: Decimal, price: Decimal) -> int | None:
-    """The satoshis that `amount` > 0 buys at `price` a bitcoin, rounded up, at least 1.
+    """Returns the satoshis for `amount` > 0, rounded up, at least 1.
 
-    None when the quotient exceeds the 21 million bitcoin that can exist: such a price is wrong.
+    `price` is the price of one bitcoin in the same currency. Returns None if the result
+    exceeds 21 million bitcoin, because such a price is wrong.
     """
     btc = _ROUND_UP.divide(amount, price)
     if btc > MAX_MONEY_BTC:
@@ -35,7 +39,7 @@ def sats_for(amount: Decimal, price: Decimal) -> int | None:
 
 
 def stored_amount(text: str) -> Decimal:
-    """An amount or price from its stored text. Raises BadRow."""
+    """Returns an amount or price from its stored text. Raises BadRow."""
     try:
         amount = Decimal(text)
     except (InvalidOperation, TypeError):
@@ -46,12 +50,15 @@ def stored_amount(text: str) -> Decimal:
 
 
 def btc_text(amount_sats: int) -> str:
-    """The amount in bitcoin as BIP21 writes it: no exponent, no trailing zeros, point as mark."""
+    """Returns the amount in bitcoin as in BIP21 URIs.
+
+    It has a decimal point, no exponent and no trailing zeros.
+    """
     return btc_shown(amount_sats).rstrip("0").rstrip(".")
 
 
 def btc_shown(amount_sats: int) -> str:
-    """The amount in bitcoin for people: always eight places, so that two can be compared."""
+    """Returns the amount in bitcoin for people, always with eight decimals."""
     whole, rest = divmod(amount_sats, SATS_PER_BTC)
     return f"{whole}.{rest:08d}"
 
@@ -71,7 +78,7 @@ _NEAREST = Context(prec=50, rounding=ROUND_HALF_EVEN)
 
 
 def checked_currency(code: str) -> str:
-    """The code in capitals. Raises CommandError for a code that is not in ISO 4217."""
+    """Returns the code in capitals. Raises CommandError if it is not in ISO 4217."""
     code = code.upper()
     if code not in CODES:
         raise CommandError(f"{code!a} is not an ISO 4217 currency such as EUR")
@@ -79,7 +86,7 @@ def checked_currency(code: str) -> str:
 
 
 def places_of(currency: str) -> int:
-    """The number of the currency's decimals: 2 for EUR, 0 for JPY."""
+    """Returns the number of the currency's decimals: 2 for EUR, 0 for JPY."""
     if currency in _WHOLE.split():
         return 0
     if currency in _THOUSANDTHS.split():
@@ -88,48 +95,57 @@ def places_of(currency: str) -> int:
 
 
 def of_minor(minor: int, currency: str) -> Decimal:
-    """The amount, with all its decimals, that a number of the currency's smallest units makes."""
+    """Returns the amount of `minor` smallest units (such as cents).
+
+    It has all decimals of the currency.
+    """
     return Decimal(minor).scaleb(-places_of(currency))
 
 
 def to_minor(amount: Decimal, currency: str) -> int:
-    """The amount in the currency's smallest units, to the nearest."""
+    """Converts an amount to the currency's smallest units, rounded to the nearest."""
     return int(rounded(amount, currency).scaleb(places_of(currency)))
 
 
 def unit_of(currency: str) -> Decimal:
-    """The currency's smallest unit: 0.01 of EUR, 1 of JPY."""
+    """Returns the currency's smallest unit: 0.01 for EUR, 1 for JPY."""
     return of_minor(1, currency)
 
 
 def rounded(amount: Decimal, currency: str) -> Decimal:
-    """The amount to the nearest of its smallest units, half to even."""
+    """Rounds the amount to the currency's smallest unit, half to even."""
     return amount.quantize(unit_of(currency), ROUND_HALF_EVEN, _NEAREST)
 
 
 def value_of(amount_sats: int, price: Decimal, currency: str) -> Decimal:
-    """The satoshis' worth at `price` a bitcoin, to the currency's nearest smallest unit."""
+    """Returns the value of the satoshis in the currency, rounded to its smallest unit.
+
+    `price` is the price of one bitcoin.
+    """
     return rounded(
         _NEAREST.multiply(Decimal(amount_sats), price) / SATS_PER_BTC, currency
     )
 
 
 def money_text(amount: Decimal, currency: str) -> str:
-    """The amount for operators: `1,234.50 EUR`, no exponent; below the smallest unit it says so."""
+    """Returns the amount as text for operators: `1,234.50 EUR`, without an exponent.
+
+    An amount below the smallest unit is `< 0.01 EUR`.
+    """
     unit = unit_of(currency)
     shown = f"< {unit}" if 0 < amount < unit else f"{rounded(amount, currency):,f}"
     return f"{shown} {currency}"
 
 
 class Money(NamedTuple):
-    """An invoice's amount as it was typed; in dollars where the API made it."""
+    """An invoice's amount and currency; in dollars if the API created the invoice."""
 
     amount: Decimal
     currency: str
 
 
 class Asked(Protocol):
-    """Any row with the columns of `Invoice.ASKED`."""
+    """A row with the columns of `Invoice.ASKED`."""
 
     amount_usd_quote: str
     amount: str | None
@@ -142,12 +158,15 @@ class Priced(Asked, Protocol):
 
 
 def price_of(row: Priced) -> Decimal:
-    """The price of one bitcoin in the invoice's own currency, when the invoice was made."""
+    """Returns the price of one bitcoin in the invoice's currency when it was created.
+
+    Raises BadRow.
+    """
     return stored_amount(row.price_usd if row.amount is None else row.price)
 
 
 def asked_of(row: Asked) -> Money:
-    """Raises BadRow."""
+    """Returns the invoice's amount due, in its currency. Raises BadRow."""
     if row.amount is None:
         return Money(stored_amount(row.amount_usd_quote), "USD")
     return Money(stored_amount(row.amount), row.currency)

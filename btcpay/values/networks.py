@@ -1,4 +1,4 @@
-"""The differences between the Bitcoin networks: prefixes, explorers, price sources."""
+"""The Bitcoin networks and their parameters, which are read from networks.toml."""
 
 import tomllib
 from dataclasses import dataclass
@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 SANDBOX_URL = "http://127.0.0.1:8001"
-AUTO = "auto"  # stands for the peers that the network's seeds name
+# the value of a setting that stands for the peers that the network's DNS seeds return
+AUTO = "auto"
 
 
 class Known(NamedTuple):
@@ -17,7 +18,7 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class Network:
-    """One Bitcoin network; networks.toml says what its values mean."""
+    """One Bitcoin network. networks.toml explains its values."""
 
     name: str
     bech32_hrp: str
@@ -39,12 +40,15 @@ class Network:
     seeds: tuple[str, ...] = ()
 
     def stands_still(self, mined_at: datetime, now: datetime) -> bool:
-        """True where a tip of that time is too old to be the newest block."""
+        """True if a block of that time is too old to be the tip of the chain.
+
+        False on a network without `tip_max_age`.
+        """
         return self.tip_max_age is not None and now - mined_at > self.tip_max_age
 
 
 def _read(name: str, value: Any) -> Any:
-    """A value of networks.toml, as `Network` has it."""
+    """Converts a value of networks.toml to the type that `Network` has."""
     if name in ("p2pkh", "p2sh", "magic"):
         return bytes.fromhex(value)
     if name in ("tip_max_age", "gone_after"):

@@ -1,6 +1,6 @@
-"""The statuses of stored things, and the states that are derived from them.
+"""The stored statuses of invoices, links and others, and the states derived from them.
 
-A row holds the plain string that is stored: compare it with `==`, never with `is`.
+A row holds a plain string: compare it with `==`, never with `is`.
 """
 
 from enum import StrEnum
@@ -14,7 +14,10 @@ class InvoiceStatus(StrEnum):
 
 
 class CheckoutState(StrEnum):
-    """What an invoice's page shows: its status; if it is open, what has come so far."""
+    """The state that an invoice's page shows.
+
+    It is the invoice's status; for an open invoice it is how far the invoice is paid.
+    """
 
     WAITING = "waiting"
     PARTIAL = "partial"
@@ -26,7 +29,7 @@ class CheckoutState(StrEnum):
 
 
 class LinkStatus(StrEnum):
-    """A payment link's."""
+    """The status of a payment link."""
 
     ACTIVE = "active"
     INACTIVE = "inactive"
@@ -39,7 +42,11 @@ class BillStatus(StrEnum):
 
 
 class RefundStatus(StrEnum):
-    """`requested` until its address is known, then `ready` until a block has it."""
+    """The status of a refund.
+
+    It is `requested` until its address is known, then `ready` until a block contains
+    the refund's output.
+    """
 
     REQUESTED = "requested"
     READY = "ready"
@@ -48,7 +55,7 @@ class RefundStatus(StrEnum):
 
 
 class DeliveryState(StrEnum):
-    """A notification's, for one receiver."""
+    """The state of an event's or mail's delivery to one receiver."""
 
     WAITING = "waiting"
     DELIVERED = "delivered"

@@ -1,8 +1,9 @@
-"""Texts of people: names, notes, titles, numbers of orders, as their script writes them.
+"""Checks texts that people type in any script: names, notes, titles, order numbers.
 
-Any blank of Unicode becomes a blank. Joiners and variation selectors stay, since words and emoji
-are written with them, and so does a sign that is newer than Python's tables. Controls, ends of
-lines and marks of direction are refused: they change how the text beside them is read.
+Every Unicode blank becomes a space. Joiners and variation selectors are kept, because
+words and emoji need them. Characters that are newer than Python's Unicode tables are
+kept too. Controls, line breaks and direction marks are refused, because they change how
+the surrounding text is displayed.
 """
 
 import unicodedata
@@ -12,23 +13,24 @@ from typing import Any
 from btcpay.values.errors import CommandError
 
 MAX_CHARACTERS = {"name": 60, "reference": 200, "contact": 200, "reason": 200}
-MAX_TYPED = {"title": 200, "description": 500}  # texts that may be left out
+MAX_TYPED = {"title": 200, "description": 500}  # optional texts
 _WITH_LINES = ("description",)
-# Direction marks (UAX 9), line and paragraph separators, marks of annotations.
+# Direction marks (UAX #9), line and paragraph separators, annotation characters.
 _REFUSED = frozenset(
     "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029"
     "\ufff9\ufffa\ufffb\ufeff"
 )
-_REFUSED_KINDS = ("Cc", "Cs")  # controls, and halves of signs, which no database takes
-_UNSEEN_KINDS = ("Cf", "Mn", "Me", "Zs")  # a text of these alone shows nothing
-# fillers of Hangul, blank Braille
+_REFUSED_KINDS = ("Cc", "Cs")  # controls, and surrogates, which no database accepts
+_UNSEEN_KINDS = ("Cf", "Mn", "Me", "Zs")  # a text that has only these shows nothing
+# Hangul fillers and the blank Braille pattern
 _UNSEEN_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 class TextRefused(CommandError):
-    """A text that cannot be taken; `sign`: the first that is refused in it, such as U+202E.
+    """The text is refused.
 
-    `what`: the name with which the text was given.
+    `sign` is the first refused character in it, such as U+202E, else "". `what` is the
+    name of the text in the message.
     """
 
     def __init__(self, message: str, what: str = "", sign: str = "") -> None:
@@ -38,8 +40,12 @@ class TextRefused(CommandError):
 
 
 def line_of(what: str, text: str, most: int) -> str:
-    """The text as one line, "" for blanks alone. Raises TextRefused, which calls it `what`."""
-    # with blanks around it; before each sign is looked at
+    """Returns the text as one line; "" if it shows nothing.
+
+    Raises TextRefused for a refused character, or for more than `most` characters. Its
+    message calls the text `what`.
+    """
+    # limits the work below; surrounding blanks are stripped later
     if len(text) > 2 * most + 100:
         raise TextRefused(f"the {what} has more than {most} characters", what)
     line = "".join(" " if is_blank(sign) else sign for sign in text).strip()
@@ -60,7 +66,10 @@ def line_of(what: str, text: str, most: int) -> str:
 
 
 def lines_of(what: str, text: str, most: int) -> str:
-    """The same of a text that may have several lines. Raises TextRefused."""
+    """Returns the text with each of its lines checked by `line_of`. Raises TextRefused.
+
+    `most` is the maximum for the whole text.
+    """
     text = text.replace("\r\n", "\n").strip()
     if len(text) > most:
         raise TextRefused(f"the {what} has more than {most} characters", what)
@@ -68,7 +77,10 @@ def lines_of(what: str, text: str, most: int) -> str:
 
 
 def checked_line(what: str, text: str) -> str:
-    """The line without blanks around it; `what` is a key of MAX_CHARACTERS. Raises TextRefused."""
+    """Returns the line without blanks around it. Raises TextRefused.
+
+    `what` is a key of MAX_CHARACTERS. An empty line is refused too.
+    """
     line = line_of(what, text, MAX_CHARACTERS[what])
     if not line:
         raise TextRefused(
@@ -78,9 +90,9 @@ def checked_line(what: str, text: str) -> str:
 
 
 def typed_texts(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields, with the title and the description as people's texts. Raises TextRefused.
+    """Returns the fields with `title` and `description` checked. Raises TextRefused.
 
-    One that shows nothing is None.
+    A text that shows nothing becomes None.
     """
     texts = dict(fields)
     for what, most in MAX_TYPED.items():
@@ -92,14 +104,17 @@ def typed_texts(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def one_line(value: Any, most: int) -> str | None:
-    """A stranger's text as one line that a page may show; None for anything else."""
+    """Returns an untrusted value as one displayable line of at most `most` characters.
+
+    Returns None if the value is not a text or shows nothing.
+    """
     if isinstance(value, str):
         return shown_line(value)[:most].strip() or None
     return None
 
 
 def shown_line(text: str) -> str:
-    """The text as one line, with a blank for each sign that is refused of people."""
+    """Returns the text as one line, with each refused character replaced by a space."""
     return "".join(
         " " if is_blank(sign) or is_refused(sign) else sign for sign in text
     ).strip()

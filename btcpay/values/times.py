@@ -1,12 +1,13 @@
-"""Times: aware UTC datetimes in the program, whole milliseconds since 1970 in the database.
+"""Times and days. The program uses aware UTC datetimes, the database milliseconds.
 
-A name in `_ms` is an int, as it is stored; a name in `_at` is a datetime, or its text in JSON.
-`btcpay/invoices/status.py` makes datetimes from rows, and writers of rows use `to_ms`. Only entry
-points read the clock; everything below takes `now` as an argument.
+A name that ends with `_ms` is an int of milliseconds since 1970 UTC, as stored. A name
+that ends with `_at` is a datetime, or its text in JSON. `btcpay/invoices/status.py`
+makes datetimes from rows, and code that writes rows uses `to_ms`. Only entry points
+read the clock; everything below them takes `now` as an argument.
 
-A day of a time zone is a number, counted from 1970-01-01. It begins when the zone's clocks first
-show it, and ends where the next day begins: it may have 23 or 25 hours, or none where the zone
-skipped it.
+A day of a time zone is a number, counted from 1970-01-01. It begins when the zone's
+clocks first show its date, and ends when the next day begins. It can have 23 or 25
+hours, or no hours if the zone skipped it.
 """
 
 import re
@@ -32,16 +33,16 @@ _IS_CITY = re.compile(
 _NO_ZONES = {
     "localtime",
     "Factory",
-}  # "localtime" depends on the machine, "Factory" is no zone
+}  # not time zones: "localtime" depends on the machine, "Factory" is a placeholder
 
 
 def to_ms(at: datetime) -> int:
-    """Whole milliseconds since 1970 UTC, rounded down."""
+    """Returns whole milliseconds since 1970 UTC, rounded down."""
     return (at - _EPOCH) // _MILLISECOND
 
 
 def from_ms(ms: int) -> datetime:
-    """The aware UTC datetime of a stored time. Raises BadRow."""
+    """Returns the aware UTC datetime of a stored time. Raises BadRow."""
     try:
         return _EPOCH + timedelta(milliseconds=ms)
     except (TypeError, OverflowError):
@@ -55,16 +56,16 @@ def from_ms_or_none(ms: int | None) -> datetime | None:
 
 
 def from_unix_s(seconds: int) -> datetime:
-    """The aware UTC datetime of a block header's time."""
+    """Returns the aware UTC datetime of Unix seconds, such as a block header's time."""
     return _EPOCH + timedelta(seconds=seconds)
 
 
 def iso(at: datetime) -> str:
-    """ISO 8601 with milliseconds and a trailing Z, as responses carry it."""
+    """Returns ISO 8601 text with milliseconds and a trailing Z, as in API responses."""
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-@lru_cache(maxsize=4096)  # lists and polls repeat the same times
+@lru_cache(maxsize=4096)  # lists and polls convert the same times again and again
 def iso_ms(ms: int) -> str:
     return iso(from_ms(ms))
 
@@ -74,9 +75,9 @@ def utc_now() -> datetime:
 
 
 def boot_mark() -> str:
-    """The seconds since the start of this machine, and the start's id, which Linux alone has.
+    """Returns the seconds since this machine's boot and the boot's id, as text.
 
-    No step of the clock changes them.
+    Clock changes do not affect them. The id is empty on systems other than Linux.
     """
     start = _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -84,7 +85,10 @@ def boot_mark() -> str:
 
 
 def elapsed(since: str, mark: str) -> timedelta | None:
-    """The time between two such marks; None when the machine was started between them."""
+    """Returns the time between two marks of `boot_mark`.
+
+    Returns None if the machine was rebooted between them.
+    """
     (began, _, start) = since.partition(" ")
     (at, _, same) = mark.partition(" ")
     if not began or start != same or int(at) < int(began):
@@ -93,7 +97,10 @@ def elapsed(since: str, mark: str) -> timedelta | None:
 
 
 class Stretch(NamedTuple):
-    """Days of one length from `begin` until just before `end`; `day` is the first of them."""
+    """Consecutive days of one length, from `begin` until just before `end`.
+
+    `day` is the number of the first day. `begin`, `end` and `length` are milliseconds.
+    """
 
     begin: int
     end: int
@@ -103,13 +110,16 @@ class Stretch(NamedTuple):
 
 @cache
 def places() -> list[str]:
-    """Names to choose from: cities, and UTC. Reading them takes some 10 ms, once."""
+    """Returns the time zone names to choose from: cities and UTC.
+
+    The first call takes about 10 ms.
+    """
     names = available_timezones() - _NO_ZONES
     return sorted(name for name in names if name == "UTC" or _IS_CITY.match(name))
 
 
 def checked_zone(name: str) -> str:
-    """The name as the time zone database spells it. Raises CommandError for any other name."""
+    """Returns the time zone's name as the database spells it. Raises CommandError."""
     names = {known.casefold(): known for known in available_timezones() - _NO_ZONES}
     if name.casefold() not in names:
         raise CommandError(
@@ -119,7 +129,7 @@ def checked_zone(name: str) -> str:
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """The zone of a stored name. Raises BadRow."""
+    """Returns the time zone of a stored name. Raises BadRow."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, OSError, ValueError, TypeError):
@@ -135,7 +145,10 @@ def number_of(day: date) -> int:
 
 
 def in_zone(at: datetime, zone: ZoneInfo) -> datetime:
-    """The time, in this zone if it names none; where clocks show it twice, the first."""
+    """Returns the time, with this zone if it has none.
+
+    If the zone's clocks show that time twice, it is the first one.
+    """
     if at.tzinfo:
         return at
     return at.replace(tzinfo=zone)
@@ -147,12 +160,15 @@ def start_of(day: int, zone: ZoneInfo) -> int:
 
 def day_of(at_ms: int, zone: ZoneInfo) -> int:
     shown = number_of(from_ms(at_ms).astimezone(zone).date())
-    # Clocks that go back just after midnight show the day before once more.
+    # Clocks that go back just after midnight show the previous date again.
     return shown + (start_of(shown + 1, zone) <= at_ms)
 
 
 def stretches(first: int, last: int, zone: ZoneInfo) -> Iterator[Stretch]:
-    """The days from `first` to `last`, without those that the zone has skipped."""
+    """Yields the days from `first` to `last`, grouped by equal length.
+
+    Days that the zone skipped are left out.
+    """
 
     def length_of(day: int) -> int:
         return start_of(day + 1, zone) - start_of(day, zone)

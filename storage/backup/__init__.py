@@ -1,1 +1,1 @@
-"""Whole databases: copied, put in place, carried over to a server."""
+"""Backups of SQLite databases, their restore, and the move to PostgreSQL."""

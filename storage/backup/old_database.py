@@ -1,4 +1,4 @@
-"""The database that a restore replaces; its newer facts must not be lost."""
+"""The database that a restore replaces, and the newer data to keep from it."""
 
 import sqlite3
 from contextlib import closing
@@ -11,9 +11,10 @@ from storage.versions import MARK, version_in
 
 
 class Place(NamedTuple):
-    """Facts that a database states about itself; none where it is empty or damaged.
+    """The contents of a database to be replaced; empty if it is empty or damaged.
 
-    Its network and version; the counters and names of its merchants, by account.
+    `version` is the number of schema steps run. `counters` are the merchants' next
+    address indexes, and `names` their names, both by account key.
     """
 
     network: str | None = None
@@ -42,10 +43,11 @@ def _rows(place: sqlite3.Connection, query: str) -> list[Any]:
 
 
 def keep_newer(place: sqlite3.Connection, new: Path) -> None:
-    """Writes into the file `new` the counters that stand further and the keys revoked since.
+    """Copies into the file `new` the higher address counters and newer key revocations.
 
-    An address that the database in place gave out is never given out again, and a leaked key does
-    not come back to life. Facts that a damaged or empty database cannot tell are left out.
+    Without this, the restored database could give out an address twice, and a revoked
+    API key would work again. Values that a damaged or empty database cannot give are
+    skipped.
     """
     counters = [(index, key) for key, index in look_into(place).counters.items()]
     ended = _rows(place, "SELECT revoked_ms, expires_ms, id FROM api_key")
@@ -62,9 +64,10 @@ def keep_newer(place: sqlite3.Connection, new: Path) -> None:
 
 
 def set_aside(place: sqlite3.Connection, path: Path, stamp: str) -> Path | None:
-    """A copy of the database in place, as `path` with a name of its own; None when it is empty.
+    """Copies the database at `path` to a file beside it, and returns the copy's path.
 
-    Raises CommandError when it is too damaged to be copied.
+    `stamp` becomes part of the file's name. Returns None if the database is empty.
+    Raises CommandError if it is too damaged to be copied.
     """
     if place.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
         return None

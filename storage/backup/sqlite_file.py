@@ -1,7 +1,7 @@
-"""Whole SQLite databases: copied while they are served, inspected, put in another one's place.
+"""Copies, inspects and replaces whole SQLite databases.
 
-Source: SQLite's Online Backup API (sqlite.org/backup.html). One step copies all pages as of one
-moment; a copy into a database in use is one transaction there.
+Source: SQLite's Online Backup API (sqlite.org/backup.html). One step copies all pages
+as of one moment. A copy into a database that is in use is one transaction there.
 """
 
 import fcntl
@@ -28,20 +28,24 @@ from storage.versions import (
     version_in,
 )
 
-BUSY_S = 2  # a request holds a lock for milliseconds, a service for as long as it runs
+# seconds to wait for a lock: a request holds it for milliseconds, a service while it runs
+BUSY_S = 2
 MOVE_AWAY = "move it, {0}-wal and {0}-shm to another folder first"
 MOST_NAMED = 5
-NETWORK = f"SELECT value FROM meta WHERE name = '{Key.NETWORK.value}'"  # noqa: S608 - our own name
-# An object as SQLite keeps it: type, name, table, and the statement that made it. A view, a
-# trigger, a default, a CHECK or an indexed expression is code: whoever plants one in a backup runs
-# it here. So until all objects of a file are known, it is only asked which ones it has.
+NETWORK = f"SELECT value FROM meta WHERE name = '{Key.NETWORK.value}'"  # noqa: S608 - no user input
+# A schema object as SQLite stores it: type, name, table, and its CREATE statement. A view, a
+# trigger, a default, a CHECK or an indexed expression is code, so an attacker could plant one in a
+# backup. Until all objects of a file are known, only their list is read.
 SchemaObject = tuple[str, str, str, str | None]
 _ALL = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 _OURS = {"meta", "merchant", "invoice", "output", "schema_step"}
 
 
 def read_only(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write and makes no file. Raises sqlite3.Error at its first use."""
+    """Returns a read-only connection, which creates no file.
+
+    The connection raises sqlite3.Error at its first use if the file cannot be opened.
+    """
     return sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=BUSY_S
     )
@@ -49,9 +53,10 @@ def read_only(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def new_file(path: Path, purpose: str) -> Iterator[Path]:
-    """An empty file beside `path` that only its owner reads; gone afterwards unless renamed.
+    """Creates an empty temporary file beside `path`, and yields its path.
 
-    It is locked as long as its process lives, for `discard_all`.
+    Only the owner can read it. It is deleted at the end unless it was renamed. It stays
+    locked while the process runs, so that `discard_all` skips it.
     """
     handle, name = tempfile.mkstemp(
         f".{purpose}.blocktill", f".{path.name}.", path.parent
@@ -70,7 +75,10 @@ def discard(path: Path) -> None:
 
 
 def discard_all(path: Path, purpose: str) -> None:
-    """Removes what `new_file` made in that folder for any file, in processes that were killed."""
+    """Deletes temporary files in the folder of `path` that killed processes left.
+
+    These are files that `new_file` created with this `purpose`.
+    """
     for leftover in path.parent.glob(f".*.{purpose}.blocktill"):
         with suppress(OSError), leftover.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -78,9 +86,9 @@ def discard_all(path: Path, purpose: str) -> None:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copies all of `source` as of one moment, even while it is written to, into `target`.
+    """Copies all of `source` as of one moment into `target`, even while it is in use.
 
-    `target` becomes a file of its own, without a log beside it. Raises CommandError.
+    `target` is a single file without a write-ahead log. Raises CommandError.
     """
     refuse_old_library()
     try:
@@ -99,10 +107,12 @@ def copy_all(old: sqlite3.Connection, target: Path) -> None:
 
 
 def inspect(path: Path, name: Path) -> tuple[int, str | None]:
-    """Version and network (None when unclaimed) of a file found whole; messages call it `name`.
+    """Checks that a file is an intact database of this program.
 
-    Raises CommandError for a file that is damaged, is no database of this program, or holds more
-    than our steps make. The last is checked first, since the check for damage would run such code.
+    Returns its version and its network (None if it has none). Error messages call the
+    file `name`. Raises CommandError if the file is damaged, is another program's
+    database, or has schema objects that this program's steps do not create. The objects
+    are checked first, because the integrity check would run code in them.
     """
     try:
         with closing(read_only(path)) as db:
@@ -144,13 +154,19 @@ def older(name: Path) -> str:
 
 
 def _has_our_mark(found: list[SchemaObject]) -> bool:
-    """True if our steps made the table of the version; that of 0.3.0 keeps no hash."""
+    """True if this program's steps created the table `schema_step`.
+
+    In 0.3.0 that table had no hash.
+    """
     table = next(made for made in found if made[1] == "schema_step")
     return any(table in objects for objects in objects_by_version())
 
 
 def publish(path: Path, target: Path) -> None:
-    """Gives a finished file its name so that no power cut can leave half of either."""
+    """Renames a finished file to `target`, safe against a power cut.
+
+    Both the file and its folder are flushed to disk, so that `target` is always whole.
+    """
     _flush(path)
     os.replace(path, target)
     _flush(target.parent)
@@ -164,10 +180,11 @@ def _flush(path: Path) -> None:
 
 @contextmanager
 def alone(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a database, made when missing, beside which nobody has another.
+    """Yields the only connection to a database, and creates a missing file.
 
-    Raises CommandError when somebody else has it open: a service, a check, a shell. SQLite's locks
-    tell (in WAL mode each reader keeps a shared one), and make others wait until the end.
+    Other programs wait until the block ends. Raises CommandError if another program has
+    the database open: a service, a check or a shell. SQLite's locks show this, because
+    in WAL mode each reader keeps a shared lock.
     """
     create_file(path)
     with closing(sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)) as db:
@@ -191,9 +208,10 @@ def alone(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def replace(place: sqlite3.Connection, new: Path) -> None:
-    """Replaces everything in a database by the contents of the file `new`, in one transaction.
+    """Replaces a database's contents with those of the file `new`, in one transaction.
 
-    A process that dies here leaves the old contents or the new ones, never a part of either.
+    If the process dies, the database has either the old or the new contents. Raises
+    CommandError.
     """
     try:
         with closing(read_only(new)) as source:
@@ -203,14 +221,14 @@ def replace(place: sqlite3.Connection, new: Path) -> None:
 
 
 def objects_in(db: sqlite3.Connection) -> list[SchemaObject]:
-    """Every object of a database, sorted. Reading this runs nothing of it."""
+    """Returns all schema objects of a database, sorted. This runs no code in them."""
     db.execute("PRAGMA trusted_schema = OFF")
     return sorted(db.execute(_ALL).fetchall(), key=repr)
 
 
 @cache
 def objects_by_version() -> list[list[SchemaObject]]:
-    """The objects of a database of each version, the first one first."""
+    """Returns the schema objects of each version's database, from version 1 on."""
     found = []
     with closing(sqlite3.connect(":memory:")) as db:
         for step in steps():
@@ -221,9 +239,10 @@ def objects_by_version() -> list[list[SchemaObject]]:
 
 
 def planted(found: list[SchemaObject]) -> list[str]:
-    """The objects that no step made, in words; none when all are of one version.
+    """Returns descriptions of the schema objects that no version of this program has.
 
-    Compares with the nearest version, and also names the objects of it that are missing.
+    Compares with the version that has the fewest differences, and includes objects of
+    that version that are missing. Returns an empty list if all objects match.
     """
     doubled = [made for made in set(found) if found.count(made) > 1]
     strange = min(

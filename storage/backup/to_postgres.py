@@ -1,4 +1,4 @@
-"""From a SQLite file to a server: all rows of all tables, in one transaction."""
+"""Copies all rows of a SQLite file to PostgreSQL, in one transaction."""
 
 import sqlite3
 from contextlib import closing
@@ -11,9 +11,9 @@ from storage.faults import as_peewee_errors
 from storage.queries import merchants
 
 SQLITE_MAGIC = b"SQLite format 3\0"  # sqlite.org/fileformat.html, section 1.3
-# In this order, since the rows of later tables refer to those of earlier ones.
+# In order of creation, because rows of later tables refer to those of earlier ones.
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
-# AUTOINCREMENT remembers the highest number ever given, also that of a deleted row.
+# AUTOINCREMENT keeps the highest number ever given, even if its row was deleted.
 _SERIALS = """SELECT name, seq, (SELECT name FROM pragma_table_info(made.name) WHERE pk = 1)
     FROM sqlite_sequence AS made WHERE seq > 0"""
 
@@ -24,7 +24,10 @@ def is_sqlite(path: Path) -> bool:
 
 
 def require_empty(db: Database) -> None:
-    """Raises CommandError when there is a merchant: without one there are no other rows."""
+    """Raises CommandError if the database has a merchant.
+
+    All other rows belong to a merchant, so this shows that it is empty.
+    """
     if rows := db.rows(merchants.ALL):
         raise CommandError(
             f"the database already has the merchant {rows[0].name!r}: make a new one"
@@ -33,16 +36,17 @@ def require_empty(db: Database) -> None:
 
 
 def carry_over(source: Path, db: Database) -> None:
-    """Copies everything in the file `source` into a server's database that has no merchants.
+    """Copies all rows of the SQLite file `source` to PostgreSQL.
 
-    Both have this version. Rows are copied one after another, so their number does not matter;
-    a process that dies here has copied nothing. Raises CommandError.
+    The PostgreSQL database must have no merchants, and both must have this program's
+    version. Rows are streamed, so any number of them fits. If the process dies, nothing
+    is copied. Raises CommandError.
     """
     try:
         with closing(read_only(source)) as old, db.write():
             known = set(db.connection.get_tables()) - {"schema_step"}
             tables = [name for (name,) in old.execute(_TABLES) if name in known]
-            # Nobody else reads half of it, or adds a merchant meanwhile.
+            # Prevents others from reading a partial copy or adding a merchant.
             db.connection.execute_sql(
                 f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE"
             )
@@ -50,7 +54,7 @@ def carry_over(source: Path, db: Database) -> None:
             for table in tables:
                 _carry_table(old, db, table)
             for table, last, column in old.execute(_SERIALS).fetchall():
-                # the next number follows; this is not undone, and does no harm
+                # setval is not rolled back, which does no harm
                 if table in known:
                     set_next = "SELECT setval(pg_get_serial_sequence(%s, %s), %s)"
                     db.connection.execute_sql(set_next, (table, column, last))
@@ -59,11 +63,11 @@ def carry_over(source: Path, db: Database) -> None:
 
 
 def _carry_table(old: sqlite3.Connection, db: Database, table: str) -> None:
-    # Facts about the new database, such as its network, give way to those of the old one.
+    # Rows of the new database, such as its network, are replaced by those of the old one.
     db.connection.execute_sql(f"DELETE FROM {table}")  # noqa: S608 - a name that both have
     rows = old.execute(f"SELECT * FROM {table}")  # noqa: S608 - as above
     columns = ", ".join(column[0] for column in rows.description)
-    # COPY takes numbers that the server would otherwise insist on giving itself.
+    # COPY also fills columns that are GENERATED ALWAYS AS IDENTITY.
     into = f"COPY {table} ({columns}) FROM STDIN"
     with as_peewee_errors, db.connection.cursor() as cursor, cursor.copy(into) as copy:
         for row in rows:

@@ -1,6 +1,7 @@
-"""The peewee models, from which the queries are built; the rules stand in the schema.
+"""The peewee models, from which queries are built. The constraints are in the schema.
 
-Times are int milliseconds since 1970 UTC, amounts int satoshis, dollars exact decimal text.
+Times are int milliseconds since 1970 UTC. Bitcoin amounts are int satoshis. Amounts in
+dollars or another currency are exact decimal text.
 """
 
 from storage.models.money import *

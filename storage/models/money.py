@@ -1,4 +1,4 @@
-"""Outputs seen at the addresses, payments that count, and the events of both."""
+"""The models of outputs, payments, proofs, balances, history and attention."""
 
 from peewee import BigIntegerField, TextField
 
@@ -18,7 +18,7 @@ class Payment(Table):
     currency = TextField()
     value_at_receipt = TextField(null=True)
 
-    # The columns that clients see.
+    # The columns that API clients see.
     PUBLIC = (id, invoice_id, amount_sats, amount_usd_at_receipt, tx_hash, created_ms)
 
 

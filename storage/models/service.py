@@ -1,4 +1,4 @@
-"""Facts that the service keeps for itself, and who is told of what."""
+"""The models of the service's own state: blocks, sources, events and deliveries."""
 
 from peewee import BigIntegerField, BlobField, TextField
 

@@ -1,4 +1,4 @@
-"""Merchants, what their pages show, their keys, and what they ask for."""
+"""The models of merchants, brands, API keys, payment links, invoices and sessions."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ E = TypeVar("E", bound=StrEnum)
 
 class Table(Model):
     class Meta:
-        legacy_table_names = False  # MerchantDay is merchant_day
-        primary_key = False  # no `id` that a class lacks; the schema has the keys
+        legacy_table_names = False  # the table of MerchantDay is `merchant_day`
+        # peewee adds no `id` column; the primary keys are in the schema
+        primary_key = False
 
 
 def word_field(words: type[E]) -> TextField[E]:
-    """A column of one of these words; a row holds the plain string, which equals the member."""
+    """Returns a text column whose values are the members of `words`, for mypy.
+
+    A row holds the plain string, which equals the enum's member.
+    """
     return TextField()  # type: ignore[return-value]
 
 
@@ -137,19 +141,20 @@ class Invoice(Table):
     bill_id = TextField(null=True)
     above_height = BigIntegerField(null=True)
 
-    # A payer's words about themselves, which are erased after a time.
+    # The payer's personal data, which is erased after a time.
     PERSONAL = (customer_email, customer_name, customer_note)
     ASKED = (
         amount_usd_quote,
         amount,
         currency,
-    )  # the amount asked for: values/money.asked_of
+    )  # the amount due, which values/money.asked_of reads
     RULED = (
         amount_usd_quote,
         confirmations,
         tolerance_percent,
-    )  # by invoices/status.rules_for
-    # The columns that clients see: no others are read for them. schemas/resources.py shapes them.
+    )  # the columns that invoices/status.rules_for reads
+    # The columns that API clients see; no others are read for them. schemas/resources.py turns them
+    # into JSON.
     PUBLIC = (
         *(id, status, amount_sats, amount_usd_quote, description, customer_email),
         *(deposit_address, tx_hash, payment_link_id, expires_ms, paid_ms, created_ms),

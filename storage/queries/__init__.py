@@ -1,1 +1,1 @@
-"""Every query, one file a table, compiled once."""
+"""All queries, usually one file for each table. A query is compiled once."""

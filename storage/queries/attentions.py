@@ -1,4 +1,7 @@
-"""Invoices that need a human: at most one row for each invoice, with the reason of the day."""
+"""Invoices that need a person's attention, with the current reason.
+
+An invoice has at most one row.
+"""
 
 from peewee import EXCLUDED, JOIN, Case, fn
 
@@ -6,7 +9,7 @@ from storage.models import Attention, Invoice
 from storage.queries.invoices import CHAIN, InvoiceWith
 from storage.statement import every, same, shaped, slot
 
-# The same reason again is no news: the row keeps its first time.
+# The same reason again keeps the row's first time.
 _SINCE = Case(
     None, [(Attention.reason == EXCLUDED.reason, Attention.since_ms)], EXCLUDED.since_ms
 )
@@ -24,7 +27,7 @@ COUNT = shaped(
     Attention.select(fn.COUNT(Attention.invoice_id)).where(same(Attention.merchant_id)),
 )
 OF_INVOICE = Attention.select().where(same(Attention.invoice_id))
-# Stakes below an amount, in one currency; the smallest first.
+# Invoices at which less than an amount is at stake, in one currency; the smallest first.
 BELOW = (
     Attention.select(Attention.invoice_id)
     .join(Invoice, on=(Invoice.id == Attention.invoice_id))
@@ -38,7 +41,7 @@ BELOW = (
 )
 
 
-# An invoice with all columns, the height of the known chain, and the reason for attention.
+# An invoice with all columns, the known chain's height, and the reason for attention.
 INVOICE = shaped(
     InvoiceWith,
     Invoice.select(
@@ -50,7 +53,7 @@ INVOICE = shaped(
     .join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
     .where(same(Invoice.id)),
 )
-# Read at every scrape: an index that only holds what needs a human.
+# Read at every scrape of the metrics; the table has only invoices that need attention.
 BY_REASON = shaped(
     tuple[str, int],
     Attention.select(Attention.reason, fn.COUNT(Attention.reason)).group_by(

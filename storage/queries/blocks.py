@@ -1,4 +1,4 @@
-"""The headers of the best chain, with a mark on blocks that are read; our scripts and coins."""
+"""The headers of the best chain, the blocks read, and the scripts and coins to find."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -22,16 +22,16 @@ AT = Block.select(*_HEADER).where(same(Block.height))
 ABOVE = (
     Block.select(*_HEADER).where(Block.height > slot("height")).order_by(Block.height)
 )
-# The headers that follow a block's: so many of them, as a proof keeps them.
+# The next headers after a block, as many as a proof stores.
 FOLLOWING = ABOVE.limit(slot("limit"))
 
 ADD = Block.insert(every(Block))
-# A chain with more work goes on from this height.
+# Deletes the blocks that a chain with more work replaces.
 CUT = Block.delete().where(Block.height > slot("height"))
 
-NEVER = 0  # in place of the time of reading: the block is passed over
+NEVER = 0  # the value of `read_ms` for a block that is never read
 _UNREAD = Block.read_ms.is_null()
-# Blocks to be read now; one that no source could show is passed over for a while.
+# Blocks to read now. A block that no source could deliver is skipped for a while.
 _DUE = Block.select(*_HEADER, Block.not_before).where(
     _UNREAD, Block.not_before.is_null() | pauses.is_over(Block.not_before)
 )
@@ -40,27 +40,27 @@ OLDEST = _DUE.order_by(Block.height).limit(slot("limit"))
 PASS_OVER = Block.update({Block.not_before: slot("until")}).where(
     _UNREAD, same(Block.hash)
 )
-# The number of them, and the first.
+# The number of unread blocks, and the lowest height.
 UNREAD = shaped(
     tuple[int, int | None],
     Block.select(fn.COUNT(Block.height), fn.MIN(Block.height)).where(_UNREAD),
 )
-# Succeeds once: whoever comes second changes nothing.
+# Marks a block as read. A second process changes nothing.
 READ = Block.update({Block.read_ms: slot("at"), Block.spends: slot("spends")}).where(
     _UNREAD, same(Block.hash)
 )
-# Marks blocks unread that were read before we knew that coins spent in them are ours.
+# Marks blocks as unread that were read before the coins spent in them were known.
 READ_AGAIN = Block.update({Block.read_ms: None, Block.spends: None}).where(
     same(Block.height)
 )
 SPENDS = Block.select(Block.height, Block.spends).where(
     Block.spends.is_null(False), Block.height > slot("height")
 )
-# Once no block below is unread, the spends kept for these blocks have been looked up.
+# Deletes stored spends. If no block below is unread, they have been looked up.
 FORGET_SPENDS = Block.update({Block.spends: None}).where(
     Block.spends.is_null(False), Block.height < slot("height")
 )
-# Blocks from a time when nothing was at stake are not read.
+# Excludes old blocks, mined when there was nothing to be paid, from being read.
 SKIP = Block.update({Block.read_ms: NEVER}).where(
     _UNREAD, Block.mined_ms <= slot("mined_before")
 )
@@ -70,35 +70,38 @@ _HEIGHT = shaped(tuple[int | None], Block.select(fn.MAX(Block.height)))
 
 
 def tip_height(db: Database) -> int | None:
-    """Height of the best block that we know; None before the first one."""
+    """Returns the height of the best known block; None before the first one."""
     return db.only(_HEIGHT)[0]
 
 
 def given(texts: Iterable[str]) -> str:
-    """Several texts as a single value of a statement: the names of a JSON object."""
+    """Returns texts as a single value for a slot: the names of a JSON object."""
     return orjson.dumps(dict.fromkeys(texts)).decode()
 
 
 def is_given(column: ColumnBase, name: str = "texts") -> Expression:
-    """True for each of the texts in the slot of this name, a value that `given` has made."""
+    """Returns the condition that `column` is one of the texts in the slot `name`.
+
+    The slot's value is made by `given`.
+    """
     return column.in_(
         Select([fn.json_each(slot(name)).alias(name)], [SQL(f"{name}.key")])
     )
 
 
-# The invoices whose addresses have the given scripts, in hex.
+# The invoices whose addresses have the given scripts (scriptPubKeys in hex).
 OF_SCRIPTS = Invoice.select(Invoice.id, Invoice.merchant_id, Invoice.script).where(
     is_given(Invoice.script)
 )
 _COIN = Output.select(Output.invoice_id, Output.merchant_id, Output.txid, Output.vout)
-# The unspent ones of the given transactions.
+# The unspent coins of the given transactions.
 COINS = _COIN.where(
     is_given(Output.txid),
     Output.block_height.is_null(False),
     Output.spent_height.is_null(),
 )
 
-# Rows that a reorganisation takes back, above the last block that both chains have.
+# Outputs that a reorganisation affects, above the last block that both chains share.
 PAID_ABOVE = (
     Output.select(Output)
     .where(Output.block_height > slot("height"))
@@ -113,8 +116,8 @@ UNSPEND = Output.update({Output.spent_height: None}).where(
 UNREPLACE = Output.update({Output.replaced_height: None}).where(
     Output.replaced_height > slot("height")
 )
-# The output waits again, in no block. It still counts as seen when that block came, so money that
-# came in time stays in time.
+# The output is unconfirmed again. Its first-seen time becomes the old block's time if that is
+# earlier, so that a payment that was in time stays in time.
 WAITS_AGAIN = Output.update(
     {
         Output.first_seen_ms: Case(
@@ -132,8 +135,8 @@ WAITS_AGAIN = Output.update(
     }
 ).where(Output.block_height > slot("height"))
 
-# A new beginning gives up the blocks and keeps the payments: their outputs get a height that no
-# reorganisation takes back.
+# A restart from another first block deletes the blocks and keeps the payments. Their outputs get a
+# height that no reorganisation reaches.
 KEEP_PROVEN = Output.update(
     {
         Output.block_height: slot("height"),
@@ -143,13 +146,13 @@ KEEP_PROVEN = Output.update(
     }
 ).where(Output.payment_id.is_null(False))
 
-# Anything is at stake: an invoice open or lately finished, money on its way, a coin.
+# True if blocks must be read: an invoice is open or recently finished, or a balance is not 0.
 _AT_STAKE = (
     fn.EXISTS(Invoice.select(Invoice.id).where(MAY_BE_PAID))
     | fn.EXISTS(Balance.select(Balance.merchant_id).where(Balance.total_sats > 0))
 ).alias("is_at_stake")
 AT_STAKE = shaped(tuple[bool], Select(columns=[_AT_STAKE]))
-# The best block that we know, with the answers of UNREAD and AT_STAKE.
+# The best known block, with the results of UNREAD and AT_STAKE.
 BEST = Block.alias()
 IS_BEST = BEST.height == Block.select(fn.MAX(Block.height))
 

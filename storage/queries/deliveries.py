@@ -1,4 +1,4 @@
-"""The outbox: every delivery that waits for its receiver, and the outcome of the others."""
+"""The outbox: deliveries of events and mails to receivers, pending or finished."""
 
 from peewee import JOIN, Case, Tuple, Value, fn
 
@@ -20,7 +20,7 @@ _IS_EARLIER = (
         < Tuple(Delivery.event_seq, Delivery.about)
     )
 )
-# One at a time, where the order matters.
+# If deliveries of one line must arrive in order, only the first pending one.
 _FIRST_IN_LINE = Delivery.line.is_null() | ~fn.EXISTS(
     _Earlier.select(1).where(_IS_EARLIER, _Earlier.next_ms.is_null(False))
 )
@@ -28,20 +28,23 @@ _OF_MAILS = Delivery.receiver_id.in_(
     Receiver.select(Receiver.id).where(Receiver.transport << MAILS)
 )
 
-# One row for each receiver and subject; a second insert changes nothing.
+# One row for each receiver and subject (`about`). A second insert changes nothing.
 ADD = Delivery.insert(
     needed(Delivery)
     | slots(Delivery.event_seq, Delivery.next_ms, Delivery.line)
     | {Delivery.attempts: 0}
 ).on_conflict("NOTHING")
-# A mail that no event brings, due at once.
+# A mail that no event causes; it is due at `created_ms`.
 ADD_MAIL = Delivery.insert(
     needed(Delivery) | {Delivery.next_ms: slot("created_ms"), Delivery.attempts: 0}
 ).on_conflict("NOTHING")
 
 
 class Due(PublicEvent, Delivery):
-    """A delivery with its event, whose columns are NULL for a mail without one."""
+    """A delivery with its event.
+
+    The event's columns are NULL for a mail without an event.
+    """
 
 
 _WHOLE = shaped(
@@ -55,22 +58,23 @@ _WHOLE = shaped(
     .where(_OF_RECEIVER, _WAITS)
     .limit(slot("limit")),
 )
-# The least tried comes first, so that an event that is never taken stops none behind it.
+# Fewest attempts first, so that an event that always fails does not block later ones.
 DUE = _WHOLE.where(Delivery.next_ms <= slot("until"), _FIRST_IN_LINE).order_by(
     Delivery.attempts, Delivery.next_ms, Delivery.event_seq
 )
-# A mail that was written for later does not wait before its time.
+# A mail that is scheduled for later is not sent before its time.
 _IS_WRITTEN = Delivery.event_seq.is_null(False) | (Delivery.created_ms <= slot("now"))
-# Nor one that may have been sent just now.
+# A delivery that may already have been sent is not sent again before its next attempt is due.
 _MAY_BE_SENT = _IS_WRITTEN & (
     Delivery.doubted_ms.is_null() | (Delivery.next_ms <= slot("now"))
 )
-# By the order of events, whatever clocks did; mails without one come first.
+# In the order of events, which does not depend on clocks; mails without an event come first.
 _AGE = (fn.COALESCE(Delivery.event_seq, 0), Delivery.created_ms, Delivery.about)
 _AGE_OF_LAST = (slot("event_seq"), slot("created_ms"), slot("about"))
-# All that wait, due or not, from the oldest on; a page begins behind the last of the page before.
+# All pending deliveries, oldest first. A page starts after the last row of the page before.
 OLDEST = _WHOLE.where(_MAY_BE_SENT, Tuple(*_AGE) > Tuple(*_AGE_OF_LAST)).order_by(*_AGE)
-# What a failing receiver is asked with beside its oldest: each in its turn.
+# Further deliveries with which a failing receiver is tried besides its oldest, fewest attempts
+# first.
 LEAST_TRIED = _WHOLE.where(
     _MAY_BE_SENT, _FIRST_IN_LINE, Delivery.about != slot("about")
 ).order_by(Delivery.attempts, *_AGE)
@@ -80,7 +84,8 @@ FELL_DUE = shaped(
         _OF_RECEIVER, Delivery.next_ms.between(slot("since"), slot("until"))
     ),
 )
-# Claims a delivery before it is sent; another's claim ends, whatever clocks do.
+# Claims a delivery before it is sent. Another process's claim counts only if it ends between `now`
+# and `until`, so that a wrong clock cannot extend it.
 HOLD = Delivery.update({Delivery.held_until: slot("until")}).where(
     _THIS,
     same(Delivery.attempts),
@@ -88,7 +93,7 @@ HOLD = Delivery.update({Delivery.held_until: slot("until")}).where(
     ~Delivery.held_until.between(slot("now"), slot("until"))
     | Delivery.held_until.is_null(),
 )
-# Changes nothing if another process has tried it meanwhile, and so counted an attempt.
+# Stores an attempt. Changes nothing if another process has counted one in the meantime.
 TRIED = Delivery.update(
     {
         Delivery.attempts: Delivery.attempts + 1,
@@ -114,7 +119,7 @@ _ANEW = {
     Delivery.next_ms: slot("at"),
 }
 AGAIN = Delivery.update(_ANEW | {Delivery.delivered_ms: None}).where(_THIS)
-# A link that logs in, mailed to each merchant who has this address: once in ten minutes.
+# Adds a mail with a login link for each merchant who has this address, at most once in ten minutes.
 LOGIN = "login"
 ASK_LOGIN = Delivery.insert_from(
     Receiver.select(Receiver.id, Value(LOGIN), slot("at"), Value(0), slot("at"))
@@ -129,7 +134,7 @@ ASK_LOGIN = Delivery.insert_from(
 FAILED_AGAIN = Delivery.update(_ANEW).where(
     _OF_RECEIVER, Delivery.next_ms.is_null(), Delivery.delivered_ms.is_null()
 )
-# Without those of which a later one of the same line has been taken.
+# Without deliveries after which a later one of the same line has been delivered.
 FAILED_AGAIN_IN_ORDER = FAILED_AGAIN.where(
     Delivery.about.not_in(
         _Earlier.select(_Earlier.about)
@@ -138,7 +143,7 @@ FAILED_AGAIN_IN_ORDER = FAILED_AGAIN.where(
     )
 )
 WAITING_NOW = Delivery.update(slots(Delivery.next_ms)).where(_OF_RECEIVER, _WAITS)
-# Deliveries without an event; those of an event go with it.
+# Deletes old deliveries without an event; the others are deleted with their event.
 FORGET = Delivery.delete().where(
     Delivery.event_seq.is_null(), Delivery.created_ms < slot("before")
 )
@@ -171,7 +176,7 @@ LIST = shaped(
 )
 
 
-# The number and the time of the oldest event that waits, which must not be forgotten.
+# The number and time of the oldest event with a pending delivery, which must be kept.
 OLDEST_WAITING = shaped(
     tuple[int | None, int | None],
     Delivery.select(fn.MIN(PublicEvent.number), fn.MIN(PublicEvent.happened_ms))
@@ -183,7 +188,7 @@ OLDEST_WEBHOOK = OLDEST_WAITING.join(
 ).where(Receiver.transport.not_in(MAILS))
 
 
-# Their number, the time of the oldest, an answer.
+# The number of mails, the creation time of the oldest, and one server response.
 _COUNTED = shaped(
     tuple[int, int | None, str | None],
     Delivery.select(

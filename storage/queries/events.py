@@ -1,4 +1,7 @@
-"""An invoice's history, and events for others, which are numbered once and forgotten later."""
+"""The history of invoices, and the events for receivers.
+
+Events are numbered once, in order, and deleted after a time.
+"""
 
 from enum import StrEnum
 
@@ -11,33 +14,40 @@ from storage.statement import every, same, shaped, slot
 
 
 class Kind(StrEnum):
-    """The kinds of an invoice's history; the detail (JSON) has at least the values named here."""
+    """The kinds of history entries.
 
-    SEEN = "seen"  # an output to its address was shown for the first time, waiting or in a block
-    MOVED = "moved"  # it is in a block now
-    VANISHED = "vanished"  # it waited, and is shown no more: replaced or dropped
-    SEEN_AGAIN = "seen again"  # it had vanished
-    SPENT = "spent"  # its coin has moved, in the block of that height
-    UNSPENT = "unspent"  # its coin has not moved: that block left the chain
-    PAYMENT = "payment"  # its transaction is confirmed and counts; the payment's id
-    # its block left the chain; the payment of that id is undone
+    The comments say what each means, and what its JSON detail has at least.
+    """
+
+    # an output to its address was first seen, in the mempool or in a block
+    SEEN = "seen"
+    MOVED = "moved"  # the output is in a block now
+    VANISHED = "vanished"  # it has left the mempool: replaced or dropped
+    SEEN_AGAIN = "seen again"  # an output that had vanished was seen again
+    SPENT = "spent"  # its coin was spent; the detail has the block's height
+    UNSPENT = "unspent"  # its coin is unspent again, because that block left the chain
+    PAYMENT = "payment"  # its transaction is confirmed; the detail has the payment's id
+    # the payment's block left the chain, so it is undone; the detail has its id
     REORGANISED = "reorganised"
-    # the invoice ended for that reason, with `settled_reason` for a human's
+    # the invoice was paid; the detail has the reason, and `settled_reason` if a person decided
     PAID = "paid"
-    EXPIRED = "expired"  # as above
-    CANCELED = "canceled"  # as above
-    DISMISSED = "dismissed"  # a human set its attention aside, for that reason
-    REFUND_MADE = "refund made"  # the refund of that id is to go back
-    REFUND_READY = "refund ready"  # its address is known
-    REFUND_CLEARED = "refund cleared"  # its address is forgotten
-    REFUND_CANCELED = "refund canceled"  # it will not be sent
-    REFUND_SENT = "refund sent"  # a block has the output that sent it
-    REFUND_AGAIN = "refund sent again"  # a block has another one that pays the same
-    REFUND_UNDONE = "refund undone"  # such an output's block left the chain
+    EXPIRED = "expired"  # the same for an expired invoice
+    CANCELED = "canceled"  # the same for a canceled invoice
+    # a person dismissed its attention; the detail has the reason
+    DISMISSED = "dismissed"
+    REFUND_MADE = "refund made"  # a refund was created; the detail has its id
+    REFUND_READY = "refund ready"  # the refund's address is known
+    REFUND_CLEARED = "refund cleared"  # the refund's address was deleted
+    REFUND_CANCELED = "refund canceled"  # the refund will not be sent
+    REFUND_SENT = "refund sent"  # a block has an output that pays the refund
+    # another output pays the same refund
+    REFUND_AGAIN = "refund sent again"
+    REFUND_UNDONE = "refund undone"  # the block of such an output left the chain
 
 
 RECORD = Event.insert(every(Event))
-# Kinds that may start or end attention. A mere sighting may not: anybody can cause one.
+# History that may start or end attention. Mere sightings are excluded, because anybody can cause
+# them.
 _MERELY_SEEN = (
     Kind.SEEN,
     Kind.MOVED,
@@ -58,7 +68,7 @@ OF_MONEY = (
     .where(same(Event.invoice_id), Event.kind.in_(_OF_MONEY))
     .order_by(Event.seq)
 )
-# An invoice with a history, and the number of its entries.
+# An invoice's id and its number of history entries.
 LENGTH = shaped(
     tuple[str, int],
     Event.select(Event.invoice_id, fn.COUNT(Event.seq).alias("length"))
@@ -67,7 +77,7 @@ LENGTH = shaped(
 )
 OF_INVOICE = Event.select().where(same(Event.invoice_id)).order_by(Event.seq)
 
-# So many are numbered or forgotten at once, so that nobody waits for long.
+# How many events are numbered or deleted in one transaction, so that nobody waits long.
 BATCH = 1000
 
 ADD = shaped(PublicEvent, PublicEvent.insert(every(PublicEvent)).returning(PublicEvent))
@@ -111,10 +121,11 @@ FORGET = PublicEvent.delete().where(PublicEvent.number <= slot("number"))
 
 
 def number_new(db: Database) -> int:
-    """Numbers the new events, in the order of insertion; returns how many there were.
+    """Numbers the new events in the order of insertion. Returns how many there were.
 
-    Writers never wait for each other; only those who number do, behind one lock. An event that is
-    committed later has a higher number than any that could be read before.
+    Writers never wait for each other. Only processes that number events wait, for one
+    lock. An event that is committed later gets a higher number than all events that
+    could be read before.
     """
     numbered = 0
     while db.row(_NEWEST):

@@ -1,4 +1,4 @@
-"""Invoices: what was asked for, and where it stands."""
+"""Invoices: their amounts, status and expiry, and what has been paid to them."""
 
 from datetime import timedelta
 
@@ -13,8 +13,8 @@ _NEWEST = (Invoice.created_ms.desc(), Invoice.seq.desc())
 _OWN = same(Invoice.merchant_id)
 
 BY_ID = Invoice.select(*Invoice.PUBLIC).where(same(Invoice.id), _OWN)
-# For events and mails, which have the reference and what a link's page has asked for beside the
-# documented fields.
+# Events and mails also use the reference, and the name and note that a payment link asks the payer
+# for.
 ANY_BY_ID = Invoice.select(
     *Invoice.PUBLIC, Invoice.reference, Invoice.customer_name, Invoice.customer_note
 ).where(same(Invoice.id))
@@ -23,20 +23,21 @@ LIST = (
 )
 LIST_BY_STATUS = LIST.where(same(Invoice.status))
 
-# Open, or finished so lately that it may still be paid. The statuses are named so that the index on
-# both columns serves.
+# Open, or finished so recently that a payment may still come. The statuses are listed so that the
+# index on both columns is used.
 MAY_BE_PAID = (Invoice.status == InvoiceStatus.OPEN) | (
     Invoice.status.in_(
         (InvoiceStatus.PAID, InvoiceStatus.EXPIRED, InvoiceStatus.CANCELED)
     )
     & (Invoice.finished_ms > slot("finished_after"))
 )
-LATELY = timedelta(hours=168)  # after its end, while an invoice may still be paid
+# how long after its end an invoice is still watched for payments
+LATELY = timedelta(hours=168)
 
 # All columns, for the check, the pages and the command line.
 WHOLE = Invoice.select().where(same(Invoice.id))
 
-# A new invoice: without details, and before anything has happened to it.
+# The values of a new invoice, before it has details and payments.
 _CAME_COUNTED = (
     *(Invoice.received_sats, Invoice.unconfirmed_sats),
     *(Invoice.beside_sats, Invoice.coming_beside_sats),
@@ -51,14 +52,14 @@ ADD = shaped(
     ),
 )
 
-# The chain's known height, and the time up to which it was read; NULL before the first block.
+# The height of the best chain, and the time up to which it was read; NULL before the first block.
 CHAIN = (
     _TIP.alias("tip_height"),
     Fact.select(Fact.value).where(Fact.name == Key.READ_MS.value).alias("read_ms"),
 )
 _ALIVE = Output.alias()
 _GONE = Output.alias()
-# The time when the last output vanished, unless something has come since, such as a replacement.
+# The time when the last output vanished; NULL if a later output, such as a replacement, exists.
 _GONE_AT = _GONE.select(fn.MAX(_GONE.vanished_ms)).where(
     _GONE.invoice_id == Invoice.id,
     _GONE.vanished_ms.is_null(False),
@@ -73,7 +74,7 @@ _GONE_AT = _GONE.select(fn.MAX(_GONE.vanished_ms)).where(
 
 
 class InvoiceWith(Invoice, Attention):
-    """An invoice with columns that joined queries add; a row has those that its query selects."""
+    """An invoice with columns of joined tables; a row has the columns of its query."""
 
     tip_height: int | None
     read_ms: str | None
@@ -83,10 +84,10 @@ class InvoiceWith(Invoice, Attention):
     attention_since_ms: int | None
 
 
-# An invoice with everything that its state follows from.
+# An invoice with all columns that its displayed state depends on.
 SEEN = shaped(InvoiceWith, WHOLE.select_extend(*CHAIN, _GONE_AT.alias("gone_ms")))
 
-# Of a paid invoice, once.
+# Stores the customer's mail address, if the invoice is paid and has none yet.
 GIVE_ADDRESS = Invoice.update({Invoice.customer_email: slot("customer_email")}).where(
     same(Invoice.id),
     Invoice.status == InvoiceStatus.PAID,
@@ -94,7 +95,7 @@ GIVE_ADDRESS = Invoice.update({Invoice.customer_email: slot("customer_email")}).
 )
 _EVER_CAME = Output.select(Output.txid).where(Output.invoice_id == Invoice.id)
 _CAME = _EVER_CAME.where(Output.vanished_ms.is_null())
-# Confirmed or waiting, in time or not: for people, not for settlement.
+# All outputs to the address, confirmed or not, in time or late. For display, not for settlement.
 CAME_SATS = Output.select(
     fn.COALESCE(fn.SUM(Output.amount_sats).cast("BIGINT"), 0)
 ).where(Output.invoice_id == Invoice.id, Output.vanished_ms.is_null())
@@ -103,25 +104,29 @@ _LAST_LOOK = Case(
     [(Invoice.asked_ms > Invoice.created_ms, Invoice.asked_ms)],
     Invoice.created_ms,
 )
-# A vanished payment does not count: somebody who replaces each one would pass any limit.
+# A vanished output does not count as a payment. Otherwise somebody could pass any limit on unpaid
+# invoices by replacing each payment.
 _UNPAID = (Invoice.status == InvoiceStatus.OPEN) & ~fn.EXISTS(_CAME)
 
 
-# An invoice to which a link, a bill or the till leads a browser back: it can be paid, and nothing
-# has come to it. After a payment, even a vanished one, the next visitor may be somebody else.
+# An invoice that a link, a bill or the till may show again to the same browser: open, not expired,
+# and without any output yet. After an output, even a vanished one, the next visitor may be another
+# person.
 _UNTOUCHED = Invoice.select(Invoice.id, *Invoice.ASKED, *Invoice.PERSONAL).where(
     Invoice.status == InvoiceStatus.OPEN,
     Invoice.expires_ms > slot("now"),
     ~fn.EXISTS(_EVER_CAME),
 )
 UNTOUCHED_OF_MERCHANT = _UNTOUCHED.where(same(Invoice.id), _OWN)
-# The invoice of this id that a page made for a link or a bill: if nothing, and if money, has come.
+# The invoice with this id that was made for the link or bill `through`. UNTOUCHED finds it if no
+# output has come, PAID_TO if one has.
 _OF_PAGE = (Invoice.payment_link_id == slot("through")) | (
     Invoice.bill_id == slot("through")
 )
 UNTOUCHED = _UNTOUCHED.where(same(Invoice.id), _OF_PAGE)
 PAID_TO = Invoice.select(Invoice.id).where(same(Invoice.id), _OF_PAGE, fn.EXISTS(_CAME))
-# The number that somebody may be about to pay; their earliest last look, and expiry.
+# The number of unpaid invoices that a payer has viewed since `since`, with the earliest last view
+# and the earliest expiry.
 WAITED_FOR = shaped(
     tuple[int, int | None, int | None],
     Invoice.select(
@@ -130,44 +135,45 @@ WAITED_FOR = shaped(
 )
 WAITED_FOR_OF_LINK = WAITED_FOR.where(Invoice.payment_link_id == slot("through"))
 
-# Changes the status only from the one that was read.
+# Changes the status only if it is still `from_status`.
 _END = (Invoice.tx_hash, Invoice.paid_ms, Invoice.settled_reason, Invoice.finished_ms)
 FINISH = Invoice.update(slots(Invoice.status, *_END)).where(
     same(Invoice.id), Invoice.status == slot("from_status")
 )
 
-# The whole sum was seen, for the first time.
+# Stores when outputs first covered the whole amount.
 COVER = Invoice.update({Invoice.covered_ms: slot("at")}).where(
     same(Invoice.id), Invoice.covered_ms.is_null()
 )
 
-# Run whenever the status or an output has changed, in the same transaction.
+# Stores the received sums. Run in each transaction that changes the status or an output.
 KEEP = Invoice.update(slots(*_CAME_COUNTED, Invoice.newest_height)).where(
     same(Invoice.id)
 )
 
-# For a chain that is given up: only proven payments have a height, and keep one.
+# For a restart from another first block: invoices with a proven payment keep a height.
 KEEP_PROVEN = Invoice.update({Invoice.newest_height: slot("height")}).where(
     Invoice.newest_height.is_null(False)
 )
 
-# The blocks above this height left the chain: those that come in their place are new ones.
+# After a reorganisation: blocks that replace those above this height count as new.
 LOWER = Invoice.update({Invoice.above_height: slot("height")}).where(
     Invoice.above_height > slot("height")
 )
-# For a chain that is given up: its blocks are all read anew. One that pays an open invoice may be
-# older than it; what has ended stays as it is.
+# For a restart from another first block: all blocks are read again. A block that pays an open
+# invoice may then be older than the invoice. Finished invoices do not change.
 NO_TIP = -1
 FORGET_TIP = Invoice.update(
     {Invoice.above_height: Case(None, [(Invoice.finished_ms.is_null(), None)], NO_TIP)}
 ).where(Invoice.above_height.is_null(False))
 
-# The one way back: a paid invoice whose payment a reorganisation has undone.
+# Reopens a paid invoice whose payment a reorganisation has undone.
 REOPEN = Invoice.update(
     {Invoice.status: InvoiceStatus.OPEN} | dict.fromkeys(_END)
 ).where(same(Invoice.id), Invoice.status == InvoiceStatus.PAID)
 
-# After so long an absence the hour begins again; a time noted by a fast clock is ignored.
+# ASKED stores that a payer views the invoice. `asked_since` starts again after AWAY_MS without a
+# view, or if the stored time is in the future because a clock was fast.
 AWAY_MS = 6 * 3_600_000
 CLOCKS_MS = 60_000
 _IS_NEW = (
@@ -182,7 +188,8 @@ ASKED = Invoice.update(
     }
 ).where(same(Invoice.id))
 
-# Customers' words about themselves, kept long enough; the index holds only rows with some.
+# Personal data of customers in invoices that finished before `before`. The index has only rows with
+# such data.
 _PERSONAL = (
     Invoice.customer_email.is_null(False)
     | Invoice.metadata.is_null(False)

@@ -1,4 +1,4 @@
-"""API keys: found by the SHA-256 of the secret, never by the secret."""
+"""API keys. Only the SHA-256 of a secret is stored and searched for."""
 
 from peewee import fn
 
@@ -7,9 +7,10 @@ from storage.statement import needed, same, shaped, slot, slots
 
 
 class Caller(ApiKey):
-    """A request's key; a plug-in's has a store and permissions there.
+    """The API key of a request. A shop plug-in's key also has a store and permissions.
 
-    `currency` is the merchant's, which is shown beside the amount of an order in dollars.
+    `currency` is the merchant's display currency, shown beside an order's dollar
+    amount.
     """
 
     key_id: str
@@ -30,7 +31,7 @@ BY_SECRET = shaped(
     ),
 )
 
-# A form that is sent twice makes its key once.
+# A form that is sent twice creates only one key.
 ADD = ApiKey.insert(
     needed(ApiKey) | slots(ApiKey.store_id, ApiKey.permissions)
 ).on_conflict("NOTHING")
@@ -54,11 +55,11 @@ ALL = shaped(
 OF_MERCHANT = ALL.where(same(ApiKey.merchant_id))
 BY_ID = ApiKey.select().where(same(ApiKey.id))
 
-# A key is revoked once, and for ever.
+# A key is revoked once and for all.
 REVOKE = ApiKey.update({ApiKey.revoked_ms: slot("at")}).where(
     same(ApiKey.id), ApiKey.revoked_ms.is_null()
 )
-# A key is rotated once; the old one ends by itself.
+# A key is rotated once; the old key then expires.
 EXPIRE = ApiKey.update({ApiKey.expires_ms: slot("at")}).where(
     same(ApiKey.id), ApiKey.revoked_ms.is_null(), ApiKey.expires_ms.is_null()
 )

@@ -1,4 +1,4 @@
-"""Payment links."""
+"""Queries of payment links."""
 
 from peewee import fn
 
@@ -11,7 +11,7 @@ ANY_BY_ID = PaymentLink.select().where(same(PaymentLink.id))
 
 
 class LinkToPay(PaymentLink):
-    """A link with the descriptor of its merchant's account."""
+    """A payment link with the output descriptor of its merchant."""
 
     descriptor: str
 
@@ -22,7 +22,7 @@ TO_PAY = shaped(
     .join(Merchant, on=(PaymentLink.merchant_id == Merchant.id))
     .where(same(PaymentLink.id)),
 )
-# Locks the link's row: its invoices are counted under this lock.
+# Locks the link's row. The link's invoices are counted under this lock.
 LOCKED = ANY_BY_ID.for_update()
 LIST = (
     PaymentLink.select()
@@ -31,7 +31,8 @@ LIST = (
     .limit(slot("limit"))
 )
 
-# The sum that its paid invoices asked for, in smallest units; `minor` of them are one unit.
+# The sum of the link's paid invoices in the currency's smallest units. `minor` is the number of
+# smallest units in one unit.
 RAISED = shaped(
     tuple[int],
     Invoice.select(
@@ -42,7 +43,7 @@ RAISED = shaped(
         Invoice.payment_link_id == slot("through"), Invoice.status == InvoiceStatus.PAID
     ),
 )
-# A link keeps its currency when its merchant's changes.
+# The currencies of active links. A link keeps its currency if its merchant's changes.
 CURRENCIES = (
     PaymentLink.select(PaymentLink.currency)
     .where(PaymentLink.status == LinkStatus.ACTIVE)
@@ -55,7 +56,7 @@ ADD = shaped(
 )
 
 SET_STATUS = PaymentLink.update(slots(PaymentLink.status)).where(same(PaymentLink.id))
-# Columns that a change of a link leaves: its price stays, and another query sets its status.
+# Columns that editing a link does not change: the price stays, and another query sets the status.
 _KEPT = "id merchant_id status currency amount amount_usd amount_mode created_ms"
 EDIT = PaymentLink.update(
     slots(*(field for field in every(PaymentLink) if field.name not in _KEPT.split()))

@@ -1,4 +1,4 @@
-"""Merchants, their address counters and brands: how pages look, where they lead back."""
+"""Merchants, their next address indexes, and their brands (the look of their pages)."""
 
 from typing import cast
 
@@ -12,7 +12,7 @@ ALL = Merchant.select().order_by(Merchant.id)
 BY_NAME = Merchant.select().where(same(Merchant.name))
 BY_ACCOUNT_KEY = Merchant.select().where(same(Merchant.account_key))
 BY_ID = Merchant.select().where(same(Merchant.id))
-# Locks the merchant's row, so that a thing that must exist once can be looked for and made.
+# Locks the merchant's row, so that a transaction can look for a row and create it only once.
 LOCKED = shaped(
     tuple[int], Merchant.select(Merchant.id).where(same(Merchant.id)).for_update()
 )
@@ -27,7 +27,8 @@ ADD = Merchant.insert(
     )
 )
 
-# Takes the next address index, once and for all; the row stays locked until the transaction ends.
+# Takes the next address index, which is never reused. The row stays locked until the transaction
+# ends.
 TAKE_INDEX = shaped(
     Merchant,
     Merchant.update({Merchant.next_index: Merchant.next_index + 1})
@@ -35,7 +36,7 @@ TAKE_INDEX = shaped(
     .returning(Merchant.next_index, Merchant.descriptor),
 )
 
-# An address counter moves forward only, whoever else has moved it meanwhile.
+# The next address index only increases, even if another process has increased it.
 FORWARD = Merchant.update(slots(Merchant.next_index)).where(
     same(Merchant.id), Merchant.next_index < slot("next_index")
 )
@@ -53,7 +54,7 @@ CURRENCIES = Merchant.select(Merchant.currency).distinct()
 
 SAY_GAP = Merchant.update(slots(Merchant.wallet_gap_limit)).where(same(Merchant.id))
 
-# A brand; a logo's bytes are read to be served.
+# A brand's columns. The logo's bytes are read only to serve the image.
 _LOOKS = (Brand.name, Brand.accent, Brand.logo_sha256, Brand.contact)
 _LOGO = (Brand.logo, Brand.logo_type)
 _COLUMNS = (*_LOOKS, *_LOGO)
@@ -61,7 +62,10 @@ RETURNS = (Brand.return_paid, Brand.return_unpaid)
 
 
 class Shown(Brand):
-    """A merchant as pages show it: `seller` is the merchant's own name where its brand has none."""
+    """A brand as pages show it.
+
+    `seller` is the brand's name, or the merchant's name if the brand has none.
+    """
 
     seller: str
 
@@ -77,7 +81,7 @@ BRAND_ON_PAGES = shaped(
 BRAND = Brand.select().where(same(Brand.merchant_id))
 LOGO = Brand.select(*_LOGO).where(same(Brand.logo_sha256)).limit(1)
 
-# A brand of which nothing is set: first without the looks of the pages, then without anything.
+# PLAIN resets a brand's look and logo. BLANK is a brand with no values at all.
 PLAIN = cast(Values, dict.fromkeys(column.name for column in _COLUMNS))
 BLANK = blank(Brand)
 PUT_BRAND = Brand.insert(every(Brand)).on_conflict(

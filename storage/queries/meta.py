@@ -1,4 +1,4 @@
-"""Facts about the database, one row each: every key is declared here with what it means."""
+"""The table `meta`: single values about the database, each stored under a Key."""
 
 import os
 from datetime import datetime
@@ -9,42 +9,49 @@ from storage.database import Database
 from storage.models import Fact
 from storage.statement import every, same
 
-ORDER_BYTES = 262_144  # more than the largest order writes, in pages, keys and all
+# in bytes; more than the largest order writes, with pages and keys
+ORDER_BYTES = 262_144
 
 
 class Key(StrEnum):
-    """The names of the facts. Heights are decimal text, times whole milliseconds since 1970 UTC."""
+    """The names of the stored values. Heights are decimal text.
 
-    NETWORK = "network"  # whose addresses are given out: never another's
-    # when a run over all watched invoices last found every payment
+    Times are whole milliseconds since 1970 UTC, as text.
+    """
+
+    NETWORK = "network"  # the Bitcoin network of this database; it never changes
+    # when a run over all watched invoices last completed and so found every payment
     CHECKED_MS = "checked_ms"
-    # when the last run over all watched invoices began, whatever it found
+    # when the last run over all watched invoices began, whether it succeeded or not
     RAN_MS = "ran_ms"
-    # the open pages for which no mempool was asked in time
+    # the number of open pages for which the mempool was not checked in time
     PREVIEWS_LATE = "previews_late"
-    LISTENS = "listens"  # "yes" where the last run's command listens to peers
-    READ_MS = "read_ms"  # when the tip was last asked and every block up to it was read
-    # Two marks of a clock that does not step (`boot_mark`).
-    TIP_SINCE = "tip_since"  # our newest block's hash, and since when it is the newest
-    RUN_SINCE = "run_since"  # when the check that holds the lock began
-    # What cannot be taken back is done by a clock that is believed (btcpay/chain/leap.py).
-    # the last clock, the newest block's time and height, in JSON
+    LISTENS = "listens"  # "yes" if the last run's command listens to peers
+    # when the tip was last fetched and every block up to it was read
+    READ_MS = "read_ms"
+    # Two marks of the clock since boot, which never steps (values/times.boot_mark).
+    # the hash of the newest known block, and the mark when it became the newest
+    TIP_SINCE = "tip_since"
+    RUN_SINCE = "run_since"  # the mark when the check that holds the lock began
+    # Irreversible steps need a clock that is trusted (btcpay/chain/leap.py). This one has
+    # the last trusted time, and the time and height of the newest block then, as JSON.
     TIME_BELIEVED = "time_believed"
-    # the clock that is doubted, since which mark and why; or empty
+    # the time that is not trusted, the mark since then and the reason; or empty
     TIME_LEAP = "time_leap"
-    # of the token that lets a browser make the first merchant
+    # SHA-256 of the token with which a browser can create the first merchant
     START_SHA256 = "start_sha256"
-    COOKIE_KEY = "cookie_key"  # signs the cookies of link pages; made once, at random
-    RESTORED_MS = "restored_ms"  # when a backup was put in the database's place
-    BACKED_UP_MS = "backed_up_ms"  # when `blocktill backup` last wrote a whole copy
-    # why there is no first block to read from; empty once there is one
+    # signs the cookies of link pages; generated once, at random
+    COOKIE_KEY = "cookie_key"
+    RESTORED_MS = "restored_ms"  # when a backup was restored into this database
+    BACKED_UP_MS = "backed_up_ms"  # when `blocktill backup` last wrote a complete copy
+    # why there is no first block to start from; empty if there is one
     NOT_BEGUN = "not_begun"
-    TRIAL = "trial"  # written and forgotten, to see whether the database takes writes
+    TRIAL = "trial"  # written and deleted to test if the database accepts writes
 
 
 _GET = Fact.select(Fact.value).where(same(Fact.name))
 _FORGET = Fact.delete().where(same(Fact.name))
-# There is always one.
+# The row of NETWORK always exists.
 _LOCK = Fact.select(Fact.value).where(Fact.name == Key.NETWORK.value).for_update()
 _SET = Fact.insert(every(Fact)).on_conflict(
     conflict_target=[Fact.name], preserve=[Fact.value]
@@ -65,7 +72,7 @@ def put(db: Database, key: Key, value: str) -> None:
 
 
 def keep(db: Database, key: Key, value: str) -> str:
-    """Sets a fact unless it is set already; returns the value that stands."""
+    """Stores a value unless one is stored already. Returns the stored value."""
     found = get(db, key)
     if found is None:
         db.run(_KEEP, name=Key(key).value, value=value)
@@ -89,15 +96,19 @@ def put_time(db: Database, key: Key, at: datetime) -> None:
 
 
 def lock(db: Database) -> None:
-    """Locks facts, the rest of an hour's quota too, until the transaction ends."""
+    """Locks the row of NETWORK until the transaction ends.
+
+    Code that changes other values, or the hourly quota of explorer calls, takes this
+    lock first.
+    """
     db.row(_LOCK)
 
 
 def try_to_write(db: Database, size: int = ORDER_BYTES) -> None:
-    """Writes a fact of so many bytes and deletes it. Raises whatever error prevents that.
+    """Writes a value of `size` bytes and deletes it. Raises the error if that fails.
 
-    The bytes are random: a server would compress others. A row that does not change is not written
-    at all, so they differ each time.
+    The bytes are random and new each time: PostgreSQL would compress others, and would
+    not write an unchanged row.
     """
     with db.write():
         db.run(_SET, name=Key.TRIAL.value, value=os.urandom(size // 2).hex())

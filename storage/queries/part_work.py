@@ -1,4 +1,4 @@
-"""What optional parts, or the core, could not do yet: kept until it is done."""
+"""Failed or pending work of parts (optional plug-ins) and the core, to be retried."""
 
 from peewee import fn
 
@@ -6,14 +6,14 @@ from storage.models import PartWork
 from storage.queries import pauses
 from storage.statement import every, same, shaped, slot
 
-CORE = "core"  # in place of a part's name: a block that the core itself could not read
+CORE = "core"  # in place of a part's name: the core could not read the block
 
 _THIS = same(PartWork.part, PartWork.kind, PartWork.height, PartWork.invoice_id)
 _KEY = [PartWork.part, PartWork.kind, PartWork.height, PartWork.invoice_id]
 
 # A second insert changes nothing.
 ADD = PartWork.insert(every(PartWork)).on_conflict("NOTHING")
-# A failure is added to those before it.
+# Counts one more failure.
 FAIL = PartWork.insert(every(PartWork)).on_conflict(
     conflict_target=_KEY,
     preserve=[PartWork.next_ms, PartWork.reason],
@@ -21,7 +21,7 @@ FAIL = PartWork.insert(every(PartWork)).on_conflict(
 )
 OF = PartWork.select().where(_THIS)
 DONE = PartWork.delete().where(_THIS)
-# Done, unless it has failed once more meanwhile.
+# Deletes the row, unless it has failed again since it was read.
 DONE_AS_READ = DONE.where(same(PartWork.failures))
 DUE = (
     PartWork.select()
@@ -36,21 +36,22 @@ FAILED = (
     .order_by(PartWork.part, PartWork.kind, PartWork.height, PartWork.invoice_id)
     .limit(slot("limit"))
 )
-# Without blocks that the core itself could not read: those are behind, and no run is complete.
+# Without blocks that the core could not read: they already count as unread blocks, so that no run
+# is complete.
 FAILED_COUNT = shaped(
     tuple[int],
     PartWork.select(fn.COUNT(PartWork.part)).where(
         PartWork.failures > 0, PartWork.part != CORE
     ),
 )
-# Blocks that left the best chain are read no more.
+# Blocks that have left the best chain are not read.
 CUT = PartWork.delete().where(
     PartWork.kind == "block", PartWork.height > slot("height")
 )
 
 
 def place_of(kind: str, height: int, invoice_id: str) -> str:
-    """The place of a work, for people."""
+    """Returns a description of a piece of work, for people."""
     places = {
         "block": f"block {height}",
         "undo": f"the blocks above {height} that left the chain",

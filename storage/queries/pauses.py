@@ -1,4 +1,4 @@
-"""A pause before something is tried again, as the time of its end."""
+"""Back-off: the condition that a stored retry time has been reached."""
 
 from peewee import BigIntegerField, Expression
 
@@ -8,9 +8,10 @@ LONGEST_MS = 3_600_000
 
 
 def is_over(ends_ms: BigIntegerField) -> Expression:
-    """True from its end on; also for one that ends later than any pause does.
+    """Returns the condition that the pause until `ends_ms` is over at slot `now`.
 
-    That one began while the clock was ahead, and would last until the clock is there again.
+    A pause that would end later than LONGEST_MS from now also counts as over, because
+    it was stored while the clock was fast.
     """
     began_ahead = (ends_ms - LONGEST_MS) > slot("now")
     return (ends_ms <= slot("now")) | began_ahead

@@ -1,4 +1,4 @@
-"""Outputs as they were seen, payments as they count, and what proves them."""
+"""Outputs that were seen, payments that are confirmed, and the proofs of payments."""
 
 from storage.models import Invoice, Output, Payment, Proof
 from storage.statement import every, same, shaped, slot, slots
@@ -16,10 +16,10 @@ OF_ADDRESS = (
     .order_by(Payment.created_ms, Payment.seq)
 )
 
-# One payment for a transaction and an address: a second one is refused.
+# One payment for each transaction and address; the schema refuses a second one.
 ADD = shaped(Payment, Payment.insert(every(Payment)).returning(Payment))
 
-# A part, or late money, now pays the invoice whose address it came to.
+# Assigns a partial or late payment to the invoice of its address.
 SETTLE = Payment.update({Payment.invoice_id: slot("invoice_id")}).where(
     Payment.address_invoice_id == slot("invoice_id"),
     same(Payment.tx_hash),
@@ -28,21 +28,24 @@ SETTLE = Payment.update({Payment.invoice_id: slot("invoice_id")}).where(
 
 
 class OutputWith(Output, Invoice):
-    """An output and columns of its invoice; a row has those that its query selects."""
+    """An output with columns of its invoice; a row has the columns of its query."""
 
     settled_invoice_id: str | None
     document: str
 
 
 class PaymentWith(Payment, Invoice):  # type: ignore[misc]  # `tx_hash`, `PUBLIC`: the payment's
-    """A payment and columns of its address's invoice; a row has those that its query selects."""
+    """A payment with columns of the invoice that its address belongs to.
+
+    A row has the columns of its query.
+    """
 
     first_seen_ms: int | None
     invoice_currency: str
     completed_by: str | None
 
 
-# All that was ever seen.
+# All outputs ever seen to an invoice's address, also vanished ones.
 OUTPUTS = shaped(
     OutputWith,
     Output.select(Output, Payment.invoice_id.alias("settled_invoice_id"))
@@ -50,22 +53,22 @@ OUTPUTS = shaped(
     .where(same(Output.invoice_id))
     .order_by(Output.first_seen_ms, Output.txid, Output.vout),
 )
-# Outputs that are money or may become money; an index holds only these.
+# Outputs that have not vanished; an index holds only these.
 ALIVE = OUTPUTS.where(Output.vanished_ms.is_null())
 KNOWN = OUTPUTS.where(
     Output.vanished_ms.is_null() | (Output.vanished_ms > slot("vanished_after"))
 )
-# The outputs of one transaction, which may have come again.
+# The vanished outputs of a transaction, which may have been seen again.
 VANISHED = OUTPUTS.where(same(Output.txid), Output.vanished_ms.is_null(False))
 
-# Everything seen of an output; only CREDIT_OUTPUTS says which payment it is part of.
+# Stores what was seen of an output. Only CREDIT_OUTPUTS sets the payment.
 _KEY = (Output.invoice_id, Output.txid, Output.vout)
 _ELSEWHERE = {field.name for field in (*_KEY, Output.payment_id)}
 _SEEN = [field for field in every(Output) if field.name not in _ELSEWHERE]
 PUT_OUTPUT = Output.insert(slots(*_KEY, *_SEEN)).on_conflict(
     conflict_target=[*_KEY], preserve=[*_SEEN]
 )
-# Deletes a sighting that is not kept; an output in a block stays.
+# Deletes an output that is no longer needed, unless it is in a block.
 _SIGHTING = Output.payment_id.is_null() & Output.block_height.is_null()
 FORGET_OUTPUT = Output.delete().where(
     same(Output.invoice_id, Output.txid, Output.vout), _SIGHTING
@@ -79,7 +82,7 @@ CREDIT_OUTPUTS = Output.update({Output.payment_id: slot("payment_id")}).where(
     Output.block_height.is_null(False),
 )
 
-# A block that is read again gives a proof of one header; a longer proof stays.
+# Reading a block again gives a proof with one header; a longer stored proof is kept.
 ADD_PROOF = Proof.insert(every(Proof)).on_conflict("NOTHING")
 _THIS_PROOF = same(Proof.invoice_id, Proof.txid)
 EXTEND_PROOF = Proof.update(slots(Proof.document)).where(_THIS_PROOF)
@@ -98,7 +101,7 @@ PROOFS_OF_ADDRESS = (
     .order_by(Payment.created_ms, Payment.seq)
 )
 
-# As many as a public page shows: anybody may pay an address a hundred times.
+# The maximum on a public page: anybody can pay an address a hundred times.
 MAX_SHOWN = 20
 _FACTS = (Payment.amount_sats, Output.block_height, Output.block_hash)
 FIRST_PROOFS = shaped(
@@ -109,8 +112,8 @@ FIRST_PROOFS = shaped(
     .limit(MAX_SHOWN),
 )
 
-# Takes a payment back.
+# Deletes a payment that was undone.
 DELETE = Payment.delete().where(Payment.id == slot("payment_id"))
 OF_ID = Payment.select().where(Payment.id == slot("payment_id"))
-# When an invoice is open again, its other payments are parts again.
+# When an invoice is reopened, its other payments become partial payments again.
 UNSETTLE = Payment.update({Payment.invoice_id: None}).where(same(Payment.invoice_id))

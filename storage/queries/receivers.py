@@ -1,4 +1,4 @@
-"""Receivers of events, and the addresses at which merchants want mail."""
+"""Receivers of events (webhooks, commands, mail), and each merchant's mail settings."""
 
 import json
 from collections.abc import Sequence
@@ -24,7 +24,8 @@ ADD = Receiver.insert(
 ).on_conflict("NOTHING")
 BY_ID = Receiver.select().where(_THIS)
 REMOVE = Receiver.delete().where(_THIS)
-# Read in an event's transaction: whoever removes a receiver waits; other publishers do not.
+# Read in the transaction that publishes an event. The row lock makes whoever removes a receiver
+# wait, but not other publishers.
 OF_MERCHANT = (
     Receiver.select()
     .where(same(Receiver.merchant_id), Receiver.disabled_ms.is_null())
@@ -32,7 +33,7 @@ OF_MERCHANT = (
     .for_update("FOR KEY SHARE")  # type: ignore[arg-type]  # its documentation has text too
 )
 _OWN_WAITING = (Delivery.receiver_id == Receiver.id) & Delivery.next_ms.is_null(False)
-# Working receivers first; the one that has been failing for longest is tried last.
+# Working receivers come first, the one that has been failing for longest last.
 WAITED_FOR = (
     Receiver.select()
     .where(
@@ -54,7 +55,7 @@ class Listed(Receiver):
     failing_since_ms: int | None
 
 
-# Webhooks and commands, without secrets.
+# All webhooks and commands, without their secrets.
 LIST = shaped(
     Listed,
     Receiver.select(
@@ -97,7 +98,7 @@ FAILS = Receiver.update(
 
 
 class Wanted(MerchantMail, Merchant):
-    """Which mail a merchant wants, and columns of the merchant."""
+    """A merchant's mail settings, with columns of the merchant."""
 
 
 WANT_MAIL = shaped(
@@ -119,7 +120,7 @@ PUT_MAIL = MerchantMail.insert(every(MerchantMail)).on_conflict(
 
 
 def mail_id(transport: str, merchant_id: int) -> str:
-    """The id of a merchant's receiver of mail, or of its customers' receipts."""
+    """Returns the id of a merchant's receiver for a mail transport (MAILS)."""
     return f"{transport}_{merchant_id}"
 
 
@@ -131,9 +132,10 @@ def add_mailbox(
     kinds: Sequence[str],
     at_ms: int,
 ) -> str:
-    """Adds a receiver of mail, unless it is there; returns its id.
+    """Adds a mail receiver unless it exists. Returns its id.
 
-    Events of these kinds are told to it; a mail that no event brings is added by itself.
+    The receiver gets events of these kinds. Mails that no event causes are added
+    separately. `name` is the first part of its id.
     """
     new: Values = {"id": mail_id(name, merchant_id), "merchant_id": merchant_id}
     new |= {"transport": transport, "kinds": json.dumps(kinds), "created_ms": at_ms}
@@ -142,7 +144,10 @@ def add_mailbox(
 
 
 def put_mail(db: Database, row: MerchantMail, at_ms: int) -> None:
-    """Stores which mail a merchant wants; waiting mail that is no longer wanted is deleted."""
+    """Stores a merchant's mail settings, and adds or removes the mail receivers.
+
+    Removing a receiver also deletes its pending mail.
+    """
     db.run(PUT_MAIL, **as_dict(row))
     kinds = {MAIL: ["invoice.paid", "invoice.attention"], RECEIPT: ["invoice.paid"]}
     for transport, wanted in ((MAIL, row.address), (RECEIPT, row.receipts)):

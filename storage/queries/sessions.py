@@ -1,4 +1,8 @@
-"""The way in to the merchant's pages: links that work once, sessions that live by their use."""
+"""Logins to the merchant's pages: one-time login links, sessions, and file links.
+
+A session expires if it is not used for a time. A file link opens an export without a
+session.
+"""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -24,20 +28,23 @@ _IS_LOGIN = same(MerchantLogin.secret_sha256) & (MerchantLogin.expires_ms > slot
 
 
 class Login(NamedTuple):
-    """The merchant whose pages a link opens; `till_only`: 1 if it opens the till alone."""
+    """The merchant that a login link is for.
+
+    `till_only` is 1 if the link opens only the till.
+    """
 
     merchant: str
     till_only: int
 
 
-# A link that still works; looking at its page does not use it up.
+# The valid login link with a secret. Viewing its page does not use it up.
 LOGIN = shaped(
     Login,
     MerchantLogin.select(Merchant.name.alias("merchant"), MerchantLogin.till_only)
     .join(Merchant, on=(MerchantLogin.merchant_id == Merchant.id))
     .where(_IS_LOGIN),
 )
-# If two press at once, one of them gets a row.
+# Deletes the login link and returns it: of two simultaneous requests only one gets a row.
 USE_LOGIN = shaped(
     MerchantLogin,
     MerchantLogin.delete()
@@ -51,11 +58,13 @@ ADD = MerchantSession.insert(needed(MerchantSession))
 
 
 class Session(MerchantSession, Merchant):  # type: ignore[misc]  # `id` is the session's
-    """A browser's merchant: `merchant` is the name on the command line, `seller` the name that
-    customers see.
+    """A logged-in browser's session and its merchant.
+
+    `merchant` is the name on the command line, `seller` the name that customers see.
     """
 
-    key_id: str  # a session stands for a key where requests are counted and logged
+    # the session's id, which takes the API key's place in rate limits and logs
+    key_id: str
     merchant: str
     seller: str
 
@@ -100,7 +109,7 @@ OF_MERCHANT = (
     )
     .order_by(MerchantSession.created_ms.desc(), MerchantSession.id)
 )
-# Never moves the time back, since a note may come late.
+# Never moves the time back, because a background write can come late.
 USED = MerchantSession.update({MerchantSession.last_used_ms: slot("at")}).where(
     same(MerchantSession.id), MerchantSession.last_used_ms < slot("at")
 )
@@ -118,7 +127,8 @@ END_OLD = MerchantSession.delete().where(
 
 
 _LIVES = FileLink.expires_ms > slot("now")
-# Links to files of payments, which open without a session: for a bookkeeper, until revoked.
+# Links to files of payments, for a bookkeeper. They open without a session until they expire or are
+# revoked.
 ADD_FILE = FileLink.insert(needed(FileLink))
 FILE = FileLink.select().where(same(FileLink.id))
 FILE_BY_SECRET = FileLink.select().where(same(FileLink.secret_sha256), _LIVES)
@@ -130,14 +140,17 @@ FILES = (
 REVOKE_FILE = FileLink.delete().where(same(FileLink.id))
 OLD_FILES = FileLink.delete().where(~_LIVES)
 
-# In a restored database nobody is logged in: a session that was ended must not come back.
+# A restore deletes all sessions and links, because the backup may contain revoked ones.
 END_EVERYTHING = (MerchantLogin.delete(), MerchantSession.delete(), FileLink.delete())
 
 
 def new_login(
     db: Database, merchant_id: int, now: datetime, till_only: bool = False
 ) -> str:
-    """The secret of a link that opens one session of this merchant within ten minutes."""
+    """Stores a new login link, and returns its secret.
+
+    The link opens one session of this merchant, and expires after ten minutes.
+    """
     secret = random_base62(ID_CHARACTERS)
     with db.write():
         db.run(OLD_LOGINS, now=to_ms(now))

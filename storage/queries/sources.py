@@ -1,4 +1,4 @@
-"""Sources: the calls to explorers in each minute, good nodes, and nodes that are left alone."""
+"""Calls to block explorers by minute, the explorers' back-off, and known peers."""
 
 from peewee import EXCLUDED
 
@@ -12,7 +12,7 @@ SPEND = ExplorerUse.insert(every(ExplorerUse)).on_conflict(
     conflict_target=[ExplorerUse.root, ExplorerUse.minute_ms],
     update={ExplorerUse.calls: ExplorerUse.calls + EXCLUDED.calls},
 )
-# Also times in the future, which a clock that was ahead has left.
+# Also deletes times in the future, which a fast clock has stored.
 FORGET = ExplorerUse.delete().where(
     (ExplorerUse.minute_ms < slot("before")) | (ExplorerUse.minute_ms > slot("now"))
 )
@@ -27,7 +27,7 @@ REFUSED = Explorer.insert(every(Explorer)).on_conflict(
 )
 ANSWERED = Explorer.delete().where(same(Explorer.root))
 
-# Nodes of the network. The last that were good first.
+# Peers; the one that last worked most recently comes first.
 PEERS = Peer.select().order_by(Peer.good_ms.is_null(), Peer.good_ms.desc(), Peer.place)
 PEER_GOOD = Peer.insert(slots(Peer.place, Peer.good_ms, Peer.height)).on_conflict(
     conflict_target=[Peer.place],

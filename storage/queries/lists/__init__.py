@@ -1,1 +1,1 @@
-"""Lists: a merchant's rows page by page, by day, in an export; the invoices to look for."""
+"""Lists: pages of rows, exports, command-line lists, and the invoices to watch."""

@@ -1,4 +1,4 @@
-"""Rows for bookkeepers and wallets, page by page, so that no export fills the memory."""
+"""Rows for bookkeepers' and wallets' exports, in pages that limit memory."""
 
 from storage.models import Event, Invoice, Output, Payment
 from storage.queries.events import Kind
@@ -6,7 +6,7 @@ from storage.queries.lists import keyset
 from storage.queries.payments import PaymentWith
 from storage.statement import same, shaped, slot
 
-# Oldest first; the index on merchant and time serves both lists.
+# Oldest first. PAYMENTS and INVOICES use the index on merchant and time.
 PAYMENTS = keyset.newer(
     shaped(
         PaymentWith,

@@ -1,6 +1,7 @@
-"""Lists page by page, both ways, by time and place: as fast at their end as at their start.
+"""Keyset pagination in both directions, as fast on the last page as on the first.
 
-A page stands behind a row that is named by its time (`at`) and its place in that time (`place`).
+Rows are ordered by their creation time (`at`) and their number `seq` (`place`). A page
+starts after the row with the given `at` and `place`, in either direction.
 """
 
 from collections.abc import Iterator
@@ -25,20 +26,21 @@ class Placed(Protocol):
 
 
 P = TypeVar("P", bound=Placed)
-FIRST = Place(2**62, 2**62)  # behind it is the newest row of all
+# every row is older, so a list starts here at the newest row
+FIRST = Place(2**62, 2**62)
 _NAMED = Tuple(slot("at"), slot("place"))
-OLDEST = -(2**63)  # before every time and place that can be stored
+OLDEST = -(2**63)  # less than every time and number that can be stored
 
 
 def older(query: Q, model: Any) -> Q:
-    """The newest of those behind the named row, the newest first."""
+    """Limits the query to a page of rows older than the given row, newest first."""
     return (
         query.where(_place(model) < _NAMED).order_by(*order(model)).limit(slot("limit"))
     )
 
 
 def newer(query: Q, model: Any) -> Q:
-    """The oldest of those before it, the oldest first."""
+    """Limits the query to a page of rows newer than the given row, oldest first."""
     return (
         query.where(_place(model) > _NAMED)
         .order_by(*order(model, False))
@@ -58,7 +60,10 @@ def pages(
     /,
     **values: Unpack[Values],
 ) -> Iterator[list[P]]:
-    """All rows of a `newer` from that time on, so many at once: a transaction for each page."""
+    """Yields all rows of a `newer` query from the time `since` on, in pages.
+
+    A page has `limit` rows, and is read in a transaction of its own.
+    """
     behind: Values = {**values, "at": since, "place": OLDEST, "limit": limit}
     while rows := db.rows(query, **behind):
         yield rows

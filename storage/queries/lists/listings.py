@@ -1,4 +1,4 @@
-"""Invoices, links and payments of all merchants, as listed on the command line, with sums."""
+"""Lists of all merchants' invoices, links and payments, for the command line."""
 
 from heapq import nlargest
 from typing import Unpack
@@ -24,7 +24,8 @@ _LISTED = shaped(
 )
 
 
-# The invoices are chosen first, so that only they are summed. The longest wait comes first.
+# Invoices that need attention, the longest wait first. They are chosen before they are joined, so
+# that sums are computed only for them.
 _Any = Attention.alias()
 _CHOSEN = (
     _Any.select(_Any.invoice_id)
@@ -59,7 +60,10 @@ def newest_invoices(db: Database, status: str | None, limit: int) -> list[Invoic
 def newest(
     db: Database, of_merchant: Typed[P], limit: int, /, **values: Unpack[Values]
 ) -> list[P]:
-    """The newest of all, taken from the newest of each merchant, which an index gives in order."""
+    """Returns the newest rows of all merchants.
+
+    It merges the newest rows of each merchant, which an index gives in order.
+    """
     found: list[P] = []
     for merchant in db.rows(merchants.ALL):
         found += db.rows(

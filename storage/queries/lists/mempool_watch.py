@@ -1,4 +1,7 @@
-"""Invoices that the mempool is asked for: a payer may look, the end is near, money is coming."""
+"""Invoices for which the mempool is checked, and the outputs that they wait for.
+
+A payer is viewing such an invoice, it expires soon, or a payment is unconfirmed.
+"""
 
 from storage.models import Invoice, Output
 from storage.queries.payments import OutputWith
@@ -14,7 +17,7 @@ _WATCHED = Invoice.select(
     ),
     *(Invoice.asked_since, Invoice.expires_ms, Invoice.failures, Invoice.failed_ms),
 )
-# Each has an index of its own, which holds only open invoices.
+# ASKED and ENDING each use an index that has only open invoices.
 _OPEN = Invoice.finished_ms.is_null()
 ASKED = _WATCHED.where(_OPEN, Invoice.asked_ms > slot("after"))
 ENDING = _WATCHED.where(_OPEN, Invoice.expires_ms <= slot("before"))
@@ -22,7 +25,8 @@ _COMES = Output.vanished_ms.is_null() & Output.payment_id.is_null()
 EXPECTING = _WATCHED.where(
     Invoice.id.in_(Output.select(Output.invoice_id).where(_COMES))
 )
-# An invoice's outputs that are no payment yet, or vanished so lately that its end must wait.
+# An invoice's outputs that are not part of a payment yet, or that vanished so recently that the
+# invoice cannot expire yet.
 UNSETTLED = Output.select(
     *(Output.invoice_id, Output.amount_sats, Output.first_seen_ms, Output.block_height),
     Output.vanished_ms,
@@ -39,18 +43,19 @@ FAILED = Invoice.update(
 ).where(same(Invoice.id))
 
 
-# Outputs in a block that are no payment yet; a new tip may make them one.
+# Outputs in a block that are not part of a payment yet; a new tip may confirm them.
 DEEPENING = shaped(
     OutputWith,
     Output.select(Output, *Invoice.RULED, Output.payment_id.alias("settled_invoice_id"))
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(_COMES, Output.block_height.is_null(False)),
 )
-# An invoice's outputs that wait.
+# An invoice's outputs in the mempool.
 WAITING = Output.select(
     Output.txid, Output.vout, Output.amount_sats, Output.inputs, Output.first_seen_ms
 ).where(same(Output.invoice_id), _COMES, Output.block_height.is_null())
-# Outputs in the mempool and what they spend, invoice by invoice: all at once may be too much.
+# Outputs in the mempool, with the inputs of their transactions. They are read one invoice at a
+# time, because all together may need too much memory.
 _SPENDS = (
     Output.payment_id.is_null()
     & Output.block_height.is_null()

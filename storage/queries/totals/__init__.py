@@ -1,1 +1,4 @@
-"""Sums that are kept in step with the rows that they sum; the record of explorers and peers."""
+"""Running totals, updated in the same transaction as the rows that they sum.
+
+They are balances, daily income, gaps between paid addresses, and counters.
+"""

@@ -1,4 +1,4 @@
-"""Balances: totals for each merchant, kept in step with the outputs that they sum."""
+"""Each merchant's balance, updated in the transaction that changes its outputs."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,10 @@ OF_MERCHANT = Balance.select(Balance.confirmed_sats, Balance.total_sats).where(
 
 
 def _sum(sats: ColumnBase) -> Any:
-    """The sum as a whole number; PostgreSQL would make a NUMERIC of a sum of BIGINT."""
+    """Returns a SUM cast to BIGINT, 0 if there are no rows.
+
+    PostgreSQL's sum of BIGINT would be NUMERIC.
+    """
     return fn.COALESCE(fn.SUM(sats), 0).cast("BIGINT")
 
 
@@ -29,7 +32,7 @@ _SUMS = (
     _sum(_PAID_SATS).alias("confirmed_sats"),
     _sum(Output.amount_sats).alias("total_sats"),
 )
-# The sums that the totals must equal; for tests and the doctor.
+# The sums that the stored totals must equal; for tests and the doctor command.
 RECOMPUTED = shaped(
     tuple[int, int],
     Output.select(*_SUMS).where(
@@ -41,12 +44,13 @@ RECOMPUTED = shaped(
 
 
 class _Sums(NamedTuple):
-    """The part of a merchant's totals that some invoices are."""
+    """The sums of some invoices' outputs, for one merchant."""
 
     merchant_id: int
     confirmed_sats: int
     total_sats: int
-    settled_sats: int  # everything that was paid, moved since or not
+    # all confirmed payments, whether their coins were spent since or not
+    settled_sats: int
 
 
 def _unspent(sats: Any) -> Any:
@@ -65,7 +69,8 @@ _OF_INVOICE = shaped(
     .group_by(Output.merchant_id),
 )
 
-# The first lock of every change to what merchants have received; several are taken in this order.
+# Every transaction that changes what merchants have received takes this lock first. Several are
+# taken in the order of merchant ids.
 _LOCK = OF_MERCHANT.order_by(Balance.merchant_id).for_update()
 LOCK_ALL = (
     Balance.select(Balance.merchant_id).order_by(Balance.merchant_id).for_update()
@@ -93,7 +98,7 @@ _CHANGE_BOUNDED = _CHANGE.where(
 
 
 def lock(db: Database, *merchant_ids: int) -> None:
-    """Keeps others from changing what these have received until the transaction ends."""
+    """Locks the balances of these merchants until the transaction ends."""
     at_once.rows(db, _LOCK, [{"merchant_id": id} for id in sorted(set(merchant_ids))])
 
 
@@ -101,11 +106,12 @@ def lock(db: Database, *merchant_ids: int) -> None:
 def kept(
     db: Database, invoice_ids: Iterable[str], bounded: bool = True
 ) -> Iterator[None]:
-    """Adds the changes that the block makes to these invoices' outputs to the merchants' totals.
+    """Adds the changes that the block makes to these invoices' outputs to the balances.
 
-    Call it in the transaction that changes them, so that both happen or neither, after the lock.
-    Raises BeyondMoney, which undoes it, when a total would grow beyond 21 million bitcoin. Unless
-    `bounded`, it never raises: a proven change must happen.
+    Call it after `lock`, in the transaction that changes the outputs. Raises
+    BeyondMoney if a balance would grow beyond 21 million bitcoin; the caller's
+    transaction is then rolled back. With `bounded=False` it never raises, because a
+    proven change must be stored.
     """
     ids = list(invoice_ids)
     before = _sums(db, ids)
@@ -129,7 +135,7 @@ def _change(merchant_id: int, before: Sequence[int], after: Sequence[int]) -> Va
 
 
 def _sums(db: Database, invoice_ids: Iterable[str]) -> dict[int, Sequence[int]]:
-    """By merchant: confirmed, total and settled; zeros for any other."""
+    """Returns confirmed, total and settled satoshis by merchant; zeros by default."""
     found: dict[int, Sequence[int]] = defaultdict(lambda: (0, 0, 0))
     for id, *sums in at_once.rows(
         db, _OF_INVOICE, [{"invoice_id": one} for one in invoice_ids]

@@ -1,8 +1,8 @@
-"""The income of merchants by day, kept in step with the payments that it sums.
+"""Each merchant's income by day and currency, updated together with the payments.
 
-A day is one of the merchant's time zone, and what came in on it is kept for each currency that the
-merchant counted in. All of this happens behind the lock of the balance, in one transaction with
-what it counts.
+A day is a day of the merchant's time zone. Income is kept for each currency that the
+merchant has used. All changes happen under the lock of the merchant's balance, in the
+transaction that changes the payments.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,7 +36,8 @@ _ADD = MerchantDay.insert(every(MerchantDay)).on_conflict(
 _FORGET = MerchantDay.delete().where(_OWN)
 _FORGET_DAY = _FORGET.where(same(MerchantDay.day))
 
-# A value is stored with all decimals of its currency; without the point it counts smallest units.
+# A value's text has all decimals of its currency, so that without the point it is a whole number of
+# smallest units.
 _MINOR = fn.REPLACE(Payment.value_at_receipt, ".", "").cast("BIGINT")
 _COUNT = MerchantDay.insert_from(
     Payment.select(
@@ -67,7 +68,7 @@ _SPAN = shaped(
 
 
 def add(db: Database, payments: Iterable[Payment], zones: Mapping[int, str]) -> None:
-    """Counts new payments; `zones`: the time zones of their merchants."""
+    """Adds new payments to their days. `zones` has the merchants' time zones by id."""
     found: dict[tuple[int, int, str], Values] = {}
     for one in payments:
         day = day_of(one.created_ms, zone_of(zones[one.merchant_id]))
@@ -92,7 +93,10 @@ def add(db: Database, payments: Iterable[Payment], zones: Mapping[int, str]) -> 
 
 
 def take(db: Database, payments: Iterable[Payment]) -> None:
-    """Recounts the days of payments that were taken back; a day without any loses its row."""
+    """Recounts the days of payments that were removed.
+
+    Deletes the row of an empty day.
+    """
     times: dict[int, list[int]] = {}
     for payment in payments:
         times.setdefault(payment.merchant_id, []).append(payment.created_ms)

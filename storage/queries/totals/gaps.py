@@ -1,4 +1,7 @@
-"""Gaps between paid addresses, kept so that the widest is found without reading them all."""
+"""Gaps between paid addresses, stored with invoices so that the widest is easy to find.
+
+A wallet that scans with a gap limit misses payments beyond a wider gap.
+"""
 
 from collections.abc import Collection
 
@@ -13,7 +16,7 @@ _PAID = same(Invoice.merchant_id) & Invoice.gap_before.is_null(False)
 _PAID_INDEX = Invoice.select(Invoice.address_index).where(_PAID)
 _BEFORE = _PAID_INDEX.where(slot("address_index") > Invoice.address_index)
 _BEHIND = _PAID_INDEX.where(slot("address_index") < Invoice.address_index)
-# The paid addresses on either side of one.
+# The nearest paid address indexes before and after an address index.
 _AROUND = shaped(
     tuple[int, int, int | None, int | None],
     Select(
@@ -26,8 +29,8 @@ _AROUND = shaped(
         ],
     ),
 )
-# The highest number of a merchant's addresses to which anything has come, NULL before; and the
-# widest step from one of those to the next, the first included.
+# The highest address index of a merchant to which an output came (NULL if none), and the widest
+# step between two such indexes; the first step begins at the index -1.
 LAST_PAID = shaped(
     tuple[int | None],
     Invoice.select(fn.MAX(Invoice.address_index).alias("last_paid")).where(_PAID),
@@ -40,7 +43,7 @@ LAST_AND_WIDEST = shaped(tuple[int | None, int | None], Select([], [LAST_PAID, W
 _SET = Invoice.update({Invoice.gap_before: slot("gap_before")}).where(
     same(Invoice.merchant_id, Invoice.address_index)
 )
-# Confirmed or waiting, spent or not.
+# Outputs, confirmed or not, spent or not.
 _CAME = (
     Output.select(Output.invoice_id)
     .where(same(Output.invoice_id), Output.vanished_ms.is_null())
@@ -49,9 +52,9 @@ _CAME = (
 
 
 def note(db: Database, invoices: Collection[Invoice]) -> None:
-    """Keeps the gaps in step with what has come to these invoices' addresses, or vanished.
+    """Updates the gaps after outputs to these invoices' addresses appeared or vanished.
 
-    Call it in the transaction that changes their outputs, under the locks of the balances.
+    Call it in the transaction that changes the outputs, under the balances' locks.
     """
     ids: list[Values] = [{"invoice_id": one.id} for one in invoices]
     came = {row.invoice_id for row in at_once.rows(db, _CAME, ids)}
@@ -59,7 +62,7 @@ def note(db: Database, invoices: Collection[Invoice]) -> None:
         one for one in invoices if (one.id in came) != (one.gap_before is not None)
     ]
     paid = {(one.merchant_id, one.address_index): one.id in came for one in changed}
-    # All are marked as paid or not before any gap is measured, since one may be beside another.
+    # All are marked as paid or unpaid before any gap is measured, because they may be neighbours.
     at_once.run(
         db,
         _SET,

@@ -1,4 +1,4 @@
-"""Totals that outlive the process that counted: checks, and calls to explorers."""
+"""Counters that survive restarts: checks, and calls to block explorers."""
 
 from peewee import EXCLUDED, fn
 
@@ -12,8 +12,8 @@ ADD = Tally.insert(every(Tally)).on_conflict(
 )
 ALL = Tally.select().order_by(Tally.name, Tally.label)
 
-# Both run at every scrape, so one reads a row for each merchant, the other MOST_OPEN entries of an
-# index.
+# Both queries run at every scrape of the metrics. SETTLED reads one row for each merchant,
+# OPEN_INVOICES at most MOST_OPEN entries of an index.
 MOST_OPEN = 10_000
 SETTLED = shaped(
     tuple[int], Balance.select(fn.COALESCE(fn.SUM(Balance.settled_sats), 0))
