@@ -1,4 +1,4 @@
-"""The whole service on one page: what it depends on, and which view answers which operation."""
+"""The WSGI application: the operations of the API, with their views, and all blueprints."""
 
 import functools
 from collections.abc import Callable
@@ -82,7 +82,7 @@ def create_payment_link(call: Call) -> Response:
     fields = call.body(accepts.NEW_PAYMENT_LINK, empty=b"{}")
 
     def prepare() -> None:
-        """Nothing is asked before the link is made."""
+        """Does nothing: a payment link needs no price."""
 
     def make(_: None) -> dict[str, Any]:
         row = new_link(service.db, service.now(), call.merchant_id, fields)
@@ -138,8 +138,8 @@ OPERATIONS = {
         "GET", "/payments", "read", list_payments, shows.Payment, accepts.PaymentQuery, lists=True),
 }
 # fmt: on
-# Everything that is served: the operations, the hosted pages, the health checks, and the blueprints
-# of the optional parts (btcpay/parts/), each unless the settings turn it off.
+# Makers of all blueprints: the operations, the checkout pages, the health checks, and those of the
+# parts (optional plug-ins in btcpay/parts/). A maker returns None if the settings turn it off.
 BLUEPRINTS: list[Callable[[Service], Blueprint | None]] = [
     functools.partial(api.blueprint, operations=OPERATIONS),
     checkout.blueprint,
@@ -149,9 +149,9 @@ BLUEPRINTS: list[Callable[[Service], Blueprint | None]] = [
 
 
 def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Flask:
-    """The service as a WSGI application. Raises DatabaseNotReady.
+    """Returns the service as a WSGI application. Raises DatabaseNotReady.
 
-    The operations stand under /api/v1, everything else beside them.
+    The operations have paths below /api/v1. All other pages are beside it.
     """
     service = open_service(settings, now)
     app = Flask("btcpay", static_folder=None, template_folder="web/pages/templates")
@@ -161,10 +161,10 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     figures = Figures(service.db, service.limiter.is_complete, service.now, folder)
     collectors = [service.counters, figures]
     app.extensions["metrics"] = functools.partial(MetricsServer, collectors)
-    # One byte more than is allowed: see btcpay/web/body.py.
+    # One byte more than the maximum, which btcpay/web/body.py checks itself.
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1
     app.url_map.merge_slashes = False
-    # No view is asynchronous; without this Flask would examine the functions at every request.
+    # No view is asynchronous. Without this, Flask would check each function at every request.
     app.ensure_sync = lambda func: func  # type: ignore[method-assign]
     served = request_log.trace_requests(normalize_http(app.wsgi_app), service.counters)
     if settings.trusted_proxies:

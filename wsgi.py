@@ -1,7 +1,9 @@
-"""The WSGI entry, `wsgi:app` for any server (deploy/gunicorn.conf.py checks the settings before).
+"""The WSGI entry point `wsgi:app`, for any server.
 
-The service logs at gunicorn's level: `--log-level warning` leaves the requests out. A wrong setting
-raises SettingsError, so that gunicorn ends: it would restart a process that exits.
+gunicorn's configuration (deploy/gunicorn.conf.py) checks the settings before. The
+service logs at gunicorn's level: `--log-level warning` omits the requests. A wrong
+setting raises SettingsError, so that gunicorn ends. If the worker called sys.exit,
+gunicorn would restart it.
 """
 
 import logging
@@ -12,7 +14,7 @@ from btcpay.settings import env_file
 from btcpay.settings.logs import to_json
 from btcpay.settings.settings import read
 
-# No log line of ours shows these, so they are not collected (Logging HOWTO, "Optimization").
+# Our log lines contain none of these, so they are not collected (Logging HOWTO, "Optimization").
 logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 logging._srcfile = None
 logging.basicConfig(level=logging.getLogger("gunicorn.error").level or logging.INFO)

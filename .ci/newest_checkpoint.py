@@ -1,6 +1,7 @@
-"""Prints a newer checkpoint for the next release: a block that every explorer has, deep enough.
+"""Prints a newer checkpoint for the next release: a deep block that every explorer has.
 
-The network and its explorers are those of the settings (BLOCKTILL_NETWORK, BLOCKTILL_EXPLORERS).
+The settings name the network and its explorers (BLOCKTILL_NETWORK,
+BLOCKTILL_EXPLORERS).
 """
 
 import os
@@ -13,11 +14,14 @@ from btcpay.settings.settings import read_or_exit
 from btcpay.values.errors import FetchError
 from btcpay.values.networks import Known, Network
 
-DEPTH = 2016  # blocks below the lowest tip: a fortnight, which nobody ever replaced on mainnet
+DEPTH = 2016  # blocks below the lowest tip: two weeks; mainnet never had such a reorganisation
 
 
 def newest_checkpoint(network: Network, explorers: Sequence[Explorer]) -> Known:
-    """Exits unless all explorers answer the same, on a chain with the present checkpoint."""
+    """Returns the block that is DEPTH blocks below the lowest tip of the explorers.
+
+    Exits unless all explorers agree on it, and all have the present checkpoint.
+    """
     try:
         tips = [explorer.require_chain(0) for explorer in explorers]
         height = min(tip_height for tip_height, _ in tips) - DEPTH

@@ -1,13 +1,15 @@
-"""Builds the release of the commit that is checked out, and says whether it may go out.
+"""Builds the release of the commit that is checked out, and checks whether it may go out.
 
-The same commit leads to the same bytes, whoever builds it, wherever and when.
+The same commit gives the same bytes on every machine, at any time.
 
-1. Export the commit's files to a folder of their own, which has nothing else.
-2. Pack all of them into the sdist, in order, with the commit's time and without owners. Build the
-   wheel from it.
-3. Write a bill of materials with every requirement and its hashes, and SHA256SUMS of all files.
-4. Check the rules of a release. Print every mistake; with one the exit status is 1.
-5. Print files, sums and the line that uploads them. Nothing leaves this machine.
+1. Export the commit's files to an empty folder.
+2. Pack all of them into the sdist, sorted, with the commit's time and without owners.
+   Build the wheel from the sdist.
+3. Write a bill of materials with every requirement and its hashes, and SHA256SUMS of
+   all files.
+4. Check the rules of a release. Print every mistake; if there is one, the exit status
+   is 1.
+5. Print the files, their sums and the command that uploads them. Nothing is uploaded.
 """
 
 import gzip
@@ -38,7 +40,7 @@ READ_BY_ALL = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
 FILE_MODE = READ_BY_ALL | stat.S_IWUSR
 PROGRAM_MODE = FILE_MODE | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-# The requirements of every shop, then those of its extras.
+# The requirements of every shop, then those of the extras.
 LOCKS = (
     "requirements.txt",
     "requirements/postgres.txt",
@@ -52,7 +54,7 @@ PINNED = re.compile(
 
 
 def git(*words: str) -> str:
-    """The output of a git command in the checkout."""
+    """Runs git in the checkout, and returns its output. Raises CalledProcessError."""
     result = subprocess.run(
         ["git", *words], cwd=PROJECT, check=True, stdout=subprocess.PIPE
     )
@@ -60,7 +62,7 @@ def git(*words: str) -> str:
 
 
 def export(commit: str) -> Path:
-    """The folder of the commit's files."""
+    """Exports the commit's files to a new folder, and returns the folder."""
     shutil.rmtree(WORK, ignore_errors=True)
     source = WORK / "source"
     source.mkdir(parents=True)
@@ -71,13 +73,13 @@ def export(commit: str) -> Path:
 
 def unpack(file: Path, folder: Path) -> None:
     with tarfile.open(file) as archive:
-        # Python 3.11.2 of Debian 12 has no filters, and needs none: we have packed this.
+        # Python 3.11.2 (Debian 12) has no filters. None is needed: this script packed the archive.
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(folder)
 
 
 def normalize(folder: Path, time: int) -> None:
-    """Gives each file one time, and a mode that no umask has touched."""
+    """Sets the time of each file to `time` (Unix seconds), and modes that ignore the umask."""
     for path in folder.rglob("*"):
         if path.is_file():
             mode = FILE_MODE
@@ -88,12 +90,15 @@ def normalize(folder: Path, time: int) -> None:
 
 
 def list_all(source: Path) -> None:
-    """Has the sdist of the folder take all of its files, so that it can be tested and released."""
+    """Writes a MANIFEST.in with which the sdist contains all files of the folder."""
     (source / "MANIFEST.in").write_text("graft .\nglobal-exclude *.pyc\n")
 
 
 def build(kind: str, source: Path, folder: Path, time: int) -> Path:
-    """A `--sdist` or a `--wheel` of the sources, by the locked setuptools."""
+    """Builds a `--sdist` or a `--wheel` from the sources with the locked setuptools.
+
+    Returns the file, which is in `folder`. Exits with the output if the build fails.
+    """
     command = [sys.executable, "-m", "build", "--no-isolation", kind]
     command += ["--outdir", str(folder), str(source)]
     environ = os.environ | {"SOURCE_DATE_EPOCH": str(time)}
@@ -105,7 +110,7 @@ def build(kind: str, source: Path, folder: Path, time: int) -> Path:
 
 
 def unpack_sdist(sdist: Path, time: int) -> Path:
-    """The folder that is in the sdist, with modes and times as they go out."""
+    """Unpacks the sdist, normalizes the modes and times of its files, and returns the folder."""
     unpack(sdist, WORK / "sdist")
     (folder,) = (WORK / "sdist").iterdir()
     normalize(folder, time)
@@ -113,7 +118,7 @@ def unpack_sdist(sdist: Path, time: int) -> Path:
 
 
 def pack(folder: Path, time: int) -> Path:
-    """An sdist in which nothing depends on who packs it, where and when."""
+    """Packs the folder into a reproducible sdist in dist/, and returns the file."""
     target = DIST / f"{folder.name}.tar.gz"
     with (
         target.open("wb") as file,
@@ -135,9 +140,10 @@ def pack(folder: Path, time: int) -> Path:
 
 
 def write_bill(sources: Path, files: Sequence[Path], time: int) -> Path:
-    """Writes the bill of materials as CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/).
+    """Writes the bill of materials as CycloneDX 1.6, and returns its file.
 
-    A requirement has one hash for each file that may be installed of it; an extra's is optional.
+    A requirement has one hash for each of its files that may be installed. The
+    requirements of an extra are optional. See https://cyclonedx.org/docs/1.6/json/.
     """
     package = (sources / "btcpay/__init__.py").read_text()
     version = re.search('__version__ = "(.+)"', package)[1]
@@ -166,7 +172,10 @@ def write_bill(sources: Path, files: Sequence[Path], time: int) -> Path:
 
 
 def requirements(sources: Path) -> list[dict[str, Any]]:
-    """Each pinned package once, as a component. One that an extra alone needs is optional."""
+    """Returns each pinned package once, as a component of the bill.
+
+    A package that only extras need has the scope "optional".
+    """
     packages: dict[str, dict[str, Any]] = {}
     for lock in LOCKS:
         text = (sources / lock).read_text()
@@ -197,7 +206,7 @@ def sha256_of(file: Path) -> str:
 
 
 def mistakes(wheel: Path, sources: Path) -> Iterator[str]:
-    """The reasons why these files are not a release."""
+    """Yields each reason why these files must not be released."""
     if git("status", "--porcelain"):
         yield "the checkout has changes: what is built is the commit, without them"
     with zipfile.ZipFile(wheel) as archive:
@@ -220,8 +229,8 @@ def mistakes(wheel: Path, sources: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    """Builds the release and prints the result; the exit status."""
-    os.umask(OTHERS_WRITE)  # setuptools gives its files the modes that this leaves
+    """Builds the release and prints the result. Returns the exit status."""
+    os.umask(OTHERS_WRITE)  # the umask decides the modes of setuptools' files
     time = int(git("log", "-1", "--format=%ct"))
     DIST.mkdir(exist_ok=True)
     source = export("HEAD")

@@ -1,1 +1,1 @@
-"""The command line `blocktill`: a file for each command or group of commands."""
+"""The command line `blocktill`: one module for each command or group of commands."""

@@ -1,4 +1,4 @@
-"""The programs of a whole shop, as children of one process: they end with it."""
+"""Runs the processes of a shop, such as service and check, as children of this one."""
 
 import contextlib
 import os
@@ -14,17 +14,20 @@ from btcpay.cli.stop import Stop
 from btcpay.values.errors import CommandError
 
 LOOKS_EVERY_S = 0.1
-LAST_LINES = 10  # of the log, in the message about a child that has ended
+LAST_LINES = 10  # of the log; shown in the error message when a child ends
 OWNER_ONLY = 0o600
-# A shell that reads the children's process groups from a pipe. The pipe closes when this process
-# ends, by SIGKILL too; then the shell ends these groups.
+# The script of a watchdog shell. It reads the children's process group ids from a pipe. The pipe
+# closes when this process ends, even by SIGKILL; then the shell terminates these groups.
 KEEPER = 'while read -r pid; do kept="$kept -$pid"; done; kill -s TERM -- $kept'
 
 
 class Children(contextlib.AbstractContextManager["Children"]):
-    """Processes with the same environment and output. Leaving the context stops all.
+    """A context manager that starts child processes, and stops all of them on exit.
 
-    Each leads a session: Ctrl-C reaches this process alone, and a child's children end with it.
+    The children share `environ` and the output: the file `log`, or this process's own
+    output if it is None. A child that has not ended `stop_timeout_s` seconds after
+    SIGTERM is killed. Each child leads a session: Ctrl-C reaches only this process, and
+    a child's own children are killed with it.
     """
 
     def __init__(
@@ -35,7 +38,7 @@ class Children(contextlib.AbstractContextManager["Children"]):
         self._stop_timeout_s = stop_timeout_s
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         if log:
-            log.unlink(missing_ok=True)  # the last run's
+            log.unlink(missing_ok=True)  # left by the previous run
             log.touch(mode=OWNER_ONLY)
         self._keeper = subprocess.Popen(
             ["/bin/sh", "-c", KEEPER],
@@ -53,14 +56,14 @@ class Children(contextlib.AbstractContextManager["Children"]):
         for child in self._running.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(max(0, deadline_s - time.monotonic()))
-            with contextlib.suppress(ProcessLookupError):  # nothing is left
+            with contextlib.suppress(ProcessLookupError):  # the group has ended
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
         self._keeper.kill()
         self._keeper.communicate()
 
     def start(self, name: str, *words: str) -> None:
-        """Starts a module of Python's, which has these words as its command line."""
+        """Starts `python -m` with `words` (a module and its arguments) as the child `name`."""
         if self._log:
             with self._log.open("ab") as log:
                 child = self._spawn(words, log)
@@ -73,7 +76,7 @@ class Children(contextlib.AbstractContextManager["Children"]):
     def _spawn(
         self, words: tuple[str, ...], log: IO[bytes] | None
     ) -> subprocess.Popen[bytes]:
-        # -P: this folder may hold another program of the module's name.
+        # -P keeps this folder off sys.path: it may hold another module of the same name.
         return subprocess.Popen(
             [sys.executable, "-P", "-m", *words],
             env=self._environ,
@@ -84,12 +87,12 @@ class Children(contextlib.AbstractContextManager["Children"]):
         )
 
     def watch(self, stop: Stop) -> None:
-        """Returns once `stop` is set. Raises CommandError, as `require_all`, if a child ends."""
+        """Blocks until `stop` is set. Raises CommandError if a child ends first."""
         while not stop.wait(LOOKS_EVERY_S):
             self.require_all()
 
     def require_all(self) -> None:
-        """Raises CommandError, with the child's exit status, if one has ended by itself."""
+        """Raises CommandError, with the child's exit status, if any child has ended."""
         for name, child in self._running.items():
             status = child.poll()
             if status is not None:
@@ -97,7 +100,7 @@ class Children(contextlib.AbstractContextManager["Children"]):
                 raise CommandError(message, exit_status(status))
 
     def _obituary(self, name: str, status: int) -> str:
-        """How the child ended, and the last lines of its log."""
+        """Returns the error message for a child that ended, with the last lines of the log."""
         sentence = f"the {name} ended ({status})"
         if status < 0:
             sentence = f"the {name} was killed (signal {-status})"
@@ -110,7 +113,10 @@ class Children(contextlib.AbstractContextManager["Children"]):
 
 
 def exit_status(code: int) -> int:
-    """A return code as a shell says it: 128 and the number of the signal that ended the process."""
+    """Converts a return code of `subprocess` to the exit status that a shell gives.
+
+    -N, for a process that signal N ended, becomes 128 + N. Other codes are unchanged.
+    """
     if code >= 0:
         return code
     return 128 - code

@@ -1,4 +1,4 @@
-"""The database as a whole: `migrate`, `backup`, `restore`, and `chain` for a new beginning."""
+"""Commands about the whole database: `migrate`, `backup`, `restore`, `chain begin-anew`."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -31,7 +31,11 @@ def migrate(shell: Shell) -> None:
 
 
 def run_migrations(settings: Settings, folder: Path = STEPS) -> tuple[Row, str]:
-    """Runs the steps that the database lacks: which these are, for a program and for a person."""
+    """Applies the migration steps in `folder` that the database lacks.
+
+    Returns a dict for JSON (`version`, `applied`, `new`) and a text for people. Raises
+    DatabaseNotReady.
+    """
     url = settings.database_url
     network = settings.network.name
     applied = run_steps(url, network, folder)
@@ -64,7 +68,7 @@ def backup(shell: Shell, file: Path, force: bool, quiet: bool) -> None:
         )
 
 
-SKIP = 100  # addresses given out after the backup and not paid are unknown
+SKIP = 100  # skips addresses that were given out after the backup and never paid
 A_SKIP = click.IntRange(0, 10_000)
 UNKNOWN = (
     "Invoices made after the backup are unknown: what is paid to them reaches the wallet and is"
@@ -120,7 +124,7 @@ def restore(
 
 
 def _replace(shell: Shell, path: Path, file: Path, skip: int, agree: Agree) -> None:
-    """Puts the backup in the place of the SQLite file, which is kept beside it."""
+    """Replaces the SQLite file with the backup, and keeps the old file beside it."""
     restored = put_back(path, shell.settings, file, skip, agree, utc_now)
     old_file = None
     if restored.aside:
@@ -134,7 +138,7 @@ def _replace(shell: Shell, path: Path, file: Path, skip: int, agree: Agree) -> N
 
 
 def _carry_over(shell: Shell, file: Path, skip: int, agree: Agree) -> None:
-    """Puts an SQLite backup into the new PostgreSQL database."""
+    """Copies an SQLite backup into the new PostgreSQL database."""
     restored = carry_over(shell.db, shell.settings, file, skip, agree, utc_now)
     say(f"{UNKNOWN} {NEVER_AGAIN}")
     facts: Row = {"file": str(file), "migrated": restored.migrated}
@@ -149,9 +153,10 @@ def _agree(
     lost: list[str],
     programs: list[str],
 ) -> None:
-    """Shows the changes to come, and asks unless `yes`; ends the command when the owner declines.
+    """Prints what the restore will change, and asks for confirmation unless `yes`.
 
-    Merchants who would be lost need a considered answer, which `--yes` is not.
+    Raises click.Abort if the user declines. Raises CommandError if merchants would be
+    lost and `yes` is set: their loss needs an explicit confirmation.
     """
     if lost:
         _warn_of_lost(lost, yes)
@@ -160,7 +165,9 @@ def _agree(
         merchants = "1 merchant"
     say(f"This is a shop on {network} with {merchants}; compare with their wallets:")
     for move in moves:
-        merchant = printable(move.merchant)  # somebody may have changed the backup
+        merchant = printable(
+            move.merchant
+        )  # escaped, since anybody may have changed the backup
         say(f"{merchant}: the first addresses are {', '.join(move.addresses)}")
         seen = "nothing seen beyond it"
         if move.used:
@@ -176,7 +183,7 @@ def _agree(
 
 
 def _warn_of_lost(merchants: list[str], yes: bool) -> None:
-    """Raises CommandError if `yes`, since the owner must be asked about lost merchants."""
+    """Prints which merchants the backup lacks. Raises CommandError if `yes` is set."""
     verb = "are"
     if len(merchants) == 1:
         verb = "is"

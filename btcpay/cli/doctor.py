@@ -1,4 +1,4 @@
-"""`doctor`: findings about the service's health, with remedies."""
+"""Command `doctor`: prints findings about the service's health, with remedies."""
 
 import os
 import sys
@@ -28,14 +28,14 @@ def doctor(shell: Shell, integrity: bool) -> None:
     for finding in examine(shell.settings, os.environ, utc_now, integrity=integrity):
         findings.append(finding)
         if not shell.as_json:
-            click.echo(line_of(finding))  # at once: explorers may be slow
+            click.echo(line_of(finding))  # printed at once, since explorers may be slow
     if shell.as_json:
         shell.show([vars(finding) for finding in findings], COLUMNS)
     sys.exit(any(finding.colour == RED for finding in findings))
 
 
 def line_of(finding: Finding) -> str:
-    """The finding in one line, without control characters."""
+    """Returns the finding as one line, with unprintable characters escaped."""
     line = f"{finding.name}: {finding.sentence}"
     if finding.remedy:
         line += f" -> {finding.remedy}"

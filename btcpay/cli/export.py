@@ -1,4 +1,4 @@
-"""`export`: payments for the bookkeeper, labels for the wallet; written while they are read."""
+"""Command `export`: streams payments (CSV, ledgers) and wallet labels to standard output."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ from storage.database import Database
 from storage.models import Merchant
 from storage.queries import merchants
 
-# A day's beginning or an ISO 8601 time; without an offset it is in the merchant's zone.
+# A date (its first moment) or an ISO 8601 time. Without an offset it is in the merchant's zone.
 MOMENT = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"])
 FORM = click.Choice(["csv", "koinly", "beancount"])
 merchant_option = click.option(
@@ -59,7 +59,9 @@ def export_payments(
     included, --to is not.
     """
     parts = []
-    for owner in _owners(shell.db, merchant):  # refuses wrong options before any output
+    for owner in _owners(
+        shell.db, merchant
+    ):  # before any output, so that wrong options print nothing
         first_ms, before_ms = _span(owner, from_at, to_at)
         parts.append(payments.payment_records(shell.db, owner, first_ms, before_ms))
     records = chain.from_iterable(parts)
@@ -77,7 +79,10 @@ def _json_records(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]
 def _span(
     owner: Merchant, from_at: datetime | None, to_at: datetime | None
 ) -> tuple[int, int]:
-    """The first millisecond, and the one after the last. Raises UsageError."""
+    """Returns the first millisecond of the period, and the first one after it (Unix time).
+
+    Raises UsageError if --from is later than --to.
+    """
     zone = zone_of(owner.timezone)
     first_ms = 0
     before_ms = payments.END
@@ -109,6 +114,6 @@ def _owners(db: Database, name: str | None) -> list[Merchant]:
 
 
 def _write(lines: Iterable[str]) -> None:
-    """Writes to standard output in UTF-8, whatever the terminal's own encoding is."""
+    """Writes UTF-8 to standard output, regardless of the terminal's encoding."""
     sys.stdout.buffer.writelines(line.encode() for line in lines)
     sys.stdout.buffer.flush()

@@ -1,4 +1,4 @@
-"""`invoice`: invoices made, listed, explained, and decided on."""
+"""Command `invoice`: creates, lists, shows, cancels, settles and dismisses invoices."""
 
 import json
 from typing import Any
@@ -47,7 +47,7 @@ OUTPUT_COLUMNS = (
     "txid vout amount_sats first_seen_at block_height block_hash block_time_at spent_height"
     " vanished_at payment_id"
 )
-# Fields of an order that no schema of its amount validates.
+# Fields of an order that the schemas of its amount do not validate.
 UNPRICED_FIELDS = ("reference", "return_url")
 invoice = click.Group("invoice", help="Invoices of all merchants.")
 
@@ -133,7 +133,7 @@ def invoice_list(shell: Shell, status: str | None, attention: bool, limit: int) 
 
 
 def _list_attention(shell: Shell, limit: int) -> None:
-    """Shows the invoices that need attention, and what can be done for each reason."""
+    """Prints the invoices that need attention, and the possible actions for each reason."""
     rows = shell.db.rows(listings.WANTING, limit=limit)
     if shell.as_json:
         shell.show(rows, ATTENTION_COLUMNS)
@@ -172,7 +172,10 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
 
 
 def _show_proofs(shell: Shell, invoice_id: str) -> None:
-    """Answers with JSON, with or without --json. Raises CommandError if there are none."""
+    """Prints the proofs of the invoice's payments as JSON, even without --json.
+
+    Raises CommandError if the invoice is unknown or no payment has been proven.
+    """
     find_invoice(shell.db, invoice_id)
     proofs = shell.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice_id)
     if not proofs:
@@ -181,7 +184,7 @@ def _show_proofs(shell: Shell, invoice_id: str) -> None:
 
 
 def _facts(story: Story, merchant: str, rows: list[Payment]) -> dict[str, Any]:
-    """All that is known of the invoice, as JSON has it."""
+    """Returns everything known about the invoice, as the object that --json prints."""
     row = story.row
     attention = None
     if row.attention:

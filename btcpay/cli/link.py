@@ -1,4 +1,4 @@
-"""`link`: payment links, made, listed, on and off."""
+"""Command `link`: creates, lists, activates and deactivates payment links."""
 
 import re
 from decimal import Decimal
@@ -30,16 +30,16 @@ from storage.statement import as_dict
 
 LINK_COLUMNS = "id merchant status title amount_mode currency amount created_at"
 SUGGESTED = re.compile(r"(0|[1-9][0-9]{0,10})(\.[0-9]{1,3})?")
-# A lone comma without a blank may be meant as a decimal mark or before thousands.
+# A single comma without a space may be a decimal mark or a thousands separator.
 AMBIGUOUS = re.compile(r"[0-9]+,[0-9]{1,3}")
 link = click.Group("link", help="Payment links.")
 
 
 def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
-    """`5,10,20` as amounts, with a point before decimals. Raises UsageError.
+    """Parses `5,10,20` as amounts, with a decimal point. Returns [] for None.
 
-    A text that can be read as one amount is refused, and so is a zero before other digits, with
-    which `1,000` would be two amounts.
+    Raises UsageError for other texts, and for a text that may be one amount (`5,10`). A
+    number with a leading zero is refused too: else `1,000` would be two amounts.
     """
     if text is None:
         return []

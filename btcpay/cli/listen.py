@@ -1,4 +1,4 @@
-"""`listen`: events as they come, in lines."""
+"""Command `listen`: prints each new event as one line."""
 
 import signal
 import sys
@@ -19,7 +19,7 @@ from storage.models import Receiver
 from storage.queries.receivers import WEBHOOK
 from storage.statement import blank
 
-EVERY_S = 0.5  # between looks at the table of events
+EVERY_S = 0.5  # seconds between two polls of the table of events
 Forward = Callable[[Event], None]
 
 
@@ -57,7 +57,11 @@ def _print_events(
     number: int,
     forward: Forward | None,
 ) -> None:
-    """Prints the events after this number, of one merchant or of all, until `stop` is set."""
+    """Prints the events after event `number`, until `stop` is set.
+
+    Prints only the events of merchant `owner_id`, or all if it is None. Calls
+    `forward`, unless it is None, with each printed event.
+    """
     resources = Resources(shell.settings.base_url)
     as_json = shell.as_json or not sys.stdout.isatty()
     while not stop.wait():
@@ -78,7 +82,7 @@ def _print_events(
 
 
 def readable_line(event: Event) -> str:
-    """The event in one line for people: number, time, kind, and what it is about."""
+    """Returns the event in one line for people: number, time, kind and resource."""
     data = event.data
     resource = data[event.kind.resource]
     words = [
@@ -96,7 +100,11 @@ def readable_line(event: Event) -> str:
 
 
 def _new_forward(shell: Shell, url: str) -> Forward:
-    """A function that sends an event, once, and says why it is not accepted."""
+    """Returns a function that sends an event to `url` once, and prints a failure.
+
+    Prints the new secret with which the requests are signed. Raises CommandError if
+    `url` cannot be used.
+    """
     url = webhook_url(url, shell.settings.network)
     receiver = blank(Receiver, transport=WEBHOOK, url=url, secret=new_secret())
     say(f"forwarded events are signed with {receiver.secret}")

@@ -1,6 +1,7 @@
-"""The command line `blocktill`: answers on standard output, talk on standard error.
+"""Entry point of the command line `blocktill`.
 
-Exit status 0: done; 1: failed or refused; 2: wrong use, or mistakes in the settings.
+Results go to standard output, messages to standard error. Exit status 0: done; 1:
+failed or refused; 2: wrong usage, or invalid settings.
 """
 
 import logging
@@ -31,8 +32,8 @@ from btcpay.values.errors import (
 )
 from storage.database import in_one_line
 
-# The module of each command. It is imported when the command is used: a check every minute should
-# not spend a small board's time on importing the others.
+# The module of each command, imported only when the command is used. `check` runs every minute, and
+# importing all modules would be slow on a small board.
 COMMANDS = {
     "backup": "btcpay.cli.database",
     "chain": "btcpay.cli.database",
@@ -53,7 +54,7 @@ COMMANDS = {
     "wallet": "btcpay.cli.merchant.wallet",
     "webhook": "btcpay.cli.webhook",
 }
-# A checkout, or the site-packages of a wheel.
+# The root of the checkout, or site-packages if a wheel is installed.
 PROJECT = Path(__file__).resolve().parents[2]
 GUNICORN = ["-c", "python:btcpay.web.gunicorn_conf", "wsgi:app"]
 VERSIONS = (
@@ -64,7 +65,7 @@ OPTION = re.compile("(--[a-z-]+)(=.*)?", re.DOTALL)
 
 
 class Commands(click.Group):
-    """Our commands, and those that parts bring in a module `commands`."""
+    """The group of all commands: the built-in ones, and those of parts (optional plug-ins)."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*COMMANDS, *_commands_of_parts()])
@@ -77,9 +78,12 @@ class Commands(click.Group):
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuses an option with an empty value, such as that of a variable that is not set."""
+        """Parses the arguments. Raises UsageError for an option with an empty value.
+
+        Such a value usually comes from a shell variable that is not set.
+        """
         own = [*args, "--"]
-        # Behind the first -- is another program's command line.
+        # Arguments after the first -- are another program's command line.
         own = own[: own.index("--") + 1]
         for word, following in pairwise(own):
             option = OPTION.fullmatch(word)
@@ -120,25 +124,29 @@ def serve(shell: Shell) -> None:
     """
     if shell.settings.merchant_pages:
         _show_start(shell)
-    # Unless it is on the path gunicorn puts this folder first, whose `app.py` may be another's.
+    # gunicorn would put the current folder first, which may hold another `app.py`: it comes last.
     path = [str(PROJECT), os.environ.get("PYTHONPATH"), os.getcwd()]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     os.execv(sys.executable, [sys.executable, "-P", "-m", "gunicorn", *GUNICORN])
 
 
 def _show_start(shell: Shell) -> None:
-    """Shows the page that makes the first merchant, if there is none yet."""
+    """Prints the URL of the page that creates the first merchant, if there is none yet."""
     token = shell.settings.setup_token
     url = start_url(shell.db, shell.settings.base_url, token)
     if not url:
         return
-    if token:  # whoever set it knows it; whoever reads the log should not
+    if token:  # hides the token, since the output may go to a log
         url = f"{url.removesuffix(token)}{HIDDEN} ({HIDDEN}: BLOCKTILL_SETUP_TOKEN)"
     say(f"To begin, open {url}")
 
 
 def main() -> None:
-    """Runs the command line; a refusal is one line on standard error and status 1."""
+    """Runs the command line.
+
+    Prints each expected error as one line on standard error, and exits with status 1 or
+    2, or with the status of the CommandError.
+    """
     escape_output()
     logging.basicConfig(
         level=logging.INFO,
@@ -147,8 +155,8 @@ def main() -> None:
     )
     logging.getLogger("peewee").setLevel(logging.WARNING)
     try:
-        cli()  # which ends the process by itself when nothing is wrong
-    except SettingsError as error:  # in a file that `setup` reads in order to change it
+        cli()  # click exits by itself after a success
+    except SettingsError as error:  # from `setup`, which reads the file that it changes
         messages = error.mistakes
         status = 2
     except PeeweeException as error:

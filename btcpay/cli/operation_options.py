@@ -1,4 +1,4 @@
-"""Options that stand for the fields of an operation's body: the same schema validates them."""
+"""Command options that the schema of an API request body validates."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -16,23 +16,27 @@ from schemas import requests as accepts
 from storage.models import Merchant
 
 _JSON_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_MOST_ECHOED = 40  # characters of a wrong amount
+_MOST_ECHOED = 40  # maximum characters of a wrong amount in an error message
 
 
 def parse_number(_context: Any, _option: Any, text: str | None) -> Decimal | str | None:
-    """The option's text as a JSON number. Any other text stays: the schema refuses it."""
+    """Parses the option's text as a JSON number. Returns None for None.
+
+    Returns any other text unchanged: the schema rejects it later.
+    """
     if text is None or not _JSON_NUMBER.fullmatch(text):
         return text
     try:
         return Decimal(text)
-    except InvalidOperation:  # its exponent has more than 18 digits
+    except InvalidOperation:  # the exponent has more than 18 digits
         return text
 
 
 def validate(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that the schema makes of options with its fields' names.
+    """Returns `options` as loaded by `schema`, whose fields have the same names.
 
-    Raises UsageError with the operation's own words, in which options replace the fields.
+    Raises UsageError with the schema's message, in which option names replace field
+    names.
     """
     try:
         return accepts.load(schema, dict(options))
@@ -46,9 +50,10 @@ def validate(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
 def parse_amount_option(
     currency: str, amount: Decimal | str | None, option: str = "--amount"
 ) -> Decimal | None:
-    """An amount of this currency, which may have its sign, its code or groups. Raises UsageError.
+    """Parses an amount in `currency`, with an optional sign, currency code or digit groups.
 
-    A JSON number is what programs write, and keeps its value.
+    Returns None and a Decimal (from a JSON number) unchanged. Raises UsageError if the
+    text is no amount, is ambiguous, or is in another currency.
     """
     if not isinstance(amount, str):
         return amount
@@ -73,7 +78,10 @@ def _problem(error: NotAnAmount, text: str, currency: str) -> str:
 
 
 def order_fields(currency: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of an order for an --amount of this currency. Raises UsageError, TooMuch."""
+    """Returns the validated fields of an order for an --amount in this currency.
+
+    Raises UsageError if they are invalid, and TooMuch above the maximum amount.
+    """
     amount = parse_amount_option(currency, options["amount"])
     fields = validate(accepts.NEW_PRICED_INVOICE, {**options, "amount": amount})
     require_units(currency, [fields["amount"]])
@@ -87,7 +95,11 @@ def order_fields(currency: str, options: Mapping[str, Any]) -> dict[str, Any]:
 def currency_of(
     merchant: Merchant, currency: str | None, fields: Mapping[str, Any]
 ) -> str | None:
-    """The currency of --amount; None if --usd is given. Raises UsageError, CommandError."""
+    """Returns the currency code of --amount, or None if --usd is given.
+
+    Raises UsageError unless exactly one of the two is given, or if --currency is given
+    with --usd. Raises CommandError if the currency is unknown.
+    """
     has_usd = fields["amount_usd"] is not None
     has_amount = fields["amount"] is not None
     if has_usd == has_amount:
@@ -100,7 +112,10 @@ def currency_of(
 
 
 def require_units(currency: str, amounts: Iterable[Decimal | None]) -> None:
-    """Raises UsageError for more decimals than the currency has. `amounts` must be valid."""
+    """Raises UsageError if an amount has more decimals than the currency.
+
+    `amounts` must be valid amounts or None.
+    """
     for amount in amounts:
         if amount and amount != rounded(amount, currency):
             places = places_of(currency)

@@ -1,4 +1,4 @@
-"""A command's output: answers on standard output, as text or JSON, and talk on standard error."""
+"""The output of commands: results on standard output, messages on standard error."""
 
 import io
 import logging
@@ -12,14 +12,15 @@ import orjson
 from btcpay.settings.logs import is_json
 from btcpay.values.times import iso_ms
 
-# Columns that are stored as text and are numbers in JSON: these, and those with such a word.
+# Columns that are stored as text and are numbers in JSON: those with one of these names, and
+# those whose name contains one of these words.
 AMOUNTS = {"amount", "price", "tip"}
 WORDS_OF_AMOUNTS = {"usd", "btc", "value"}
 log = logging.getLogger(__name__)
 
 
 def say(text: str, level: int = logging.INFO) -> None:
-    """Writes to standard error; with --log-json as a line of the log, of this level."""
+    """Writes a message to standard error; with --log-json it logs it at this level."""
     if is_json(logging.root):
         log.log(level, text)
     else:
@@ -27,7 +28,10 @@ def say(text: str, level: int = logging.INFO) -> None:
 
 
 def show(rows: Iterable[object], columns: str, as_json: bool) -> None:
-    """Answers with these columns of the rows: a JSON array, or a table."""
+    """Prints columns of the rows, as a JSON array or as a table.
+
+    `columns` has their names, separated by spaces.
+    """
     if as_json:
         answer_json([json_object(row, columns) for row in rows])
         return
@@ -42,7 +46,10 @@ def show(rows: Iterable[object], columns: str, as_json: bool) -> None:
 
 
 def printable(value: Any) -> str:
-    """The value in one line, without the control characters that a customer's text may hold."""
+    """Returns the value as one line, with unprintable characters escaped; "" for None.
+
+    A text that a customer typed may contain control characters.
+    """
     if value is None:
         return ""
     return "".join(_escape(character) for character in str(value))
@@ -55,7 +62,10 @@ def _escape(character: str) -> str:
 
 
 def json_lines(values: Iterable[Any]) -> Iterator[str]:
-    """A JSON array, one value a line, each as soon as it comes: there may be a million."""
+    """Yields the text of a JSON array, with one value per line.
+
+    Each value is yielded as soon as it is read, since there may be a million.
+    """
     is_empty = True
     separator = "[\n"
     for value in values:
@@ -73,18 +83,21 @@ def answer_json(value: Any) -> None:
 
 
 def write_data(data: bytes) -> None:
-    """Writes what programs read to standard output: in UTF-8, whatever the terminal has."""
+    """Writes bytes to standard output unchanged, regardless of the terminal's encoding."""
     click.echo(data, nl=False)
 
 
 def escape_output() -> None:
-    """Has standard output escape what its encoding cannot write, as standard error does."""
-    if isinstance(sys.stdout, io.TextIOWrapper):  # it may be closed
+    """Makes standard output escape characters that its encoding lacks."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a closed one is None
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _cells(row: Any, columns: str) -> dict[str, Any]:
-    """These columns of a row or a dict; `paid_at` is the stored `paid_ms` in ISO 8601."""
+    """Returns columns of a row or a dict, by name.
+
+    A column `paid_at` is the stored column `paid_ms` in ISO 8601.
+    """
     values = row
     if not isinstance(row, dict):
         values = row._asdict()
@@ -100,13 +113,16 @@ def _cells(row: Any, columns: str) -> dict[str, Any]:
 
 
 def json_object(row: object, columns: str) -> dict[str, Any]:
-    """These columns as JSON has them. Amounts, which are stored as text, are exact numbers."""
+    """Returns columns of the row as a JSON object. Amounts stored as text become numbers."""
     cells = _cells(row, columns)
     return {name: json_value(name, value) for name, value in cells.items()}
 
 
 def json_value(name: str, value: Any) -> Any:
-    """An amount's text as an exact JSON number; every other value as it is."""
+    """Returns the text of an amount as an exact JSON number (orjson.Fragment).
+
+    Returns any other value unchanged. `name` is the name of the column.
+    """
     is_amount = name in AMOUNTS or not WORDS_OF_AMOUNTS.isdisjoint(name.split("_"))
     if isinstance(value, str) and is_amount:
         return orjson.Fragment(value)
@@ -114,7 +130,7 @@ def json_value(name: str, value: Any) -> Any:
 
 
 def number_text(value: Any) -> Any:
-    """The text of an exact JSON number; every other value as it is."""
+    """Returns the text of an orjson.Fragment (an exact JSON number); else `value` unchanged."""
     if isinstance(value, orjson.Fragment):
         return orjson.dumps(value).decode()
     return value

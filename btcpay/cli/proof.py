@@ -1,4 +1,4 @@
-"""`verify-proof`: the proofs of an invoice's payments, checked offline."""
+"""Command `verify-proof`: checks the proofs of an invoice's payments offline."""
 
 from typing import BinaryIO
 

@@ -1,4 +1,4 @@
-"""The commands `list` and `show` of a part's resource, which has events."""
+"""Builds the commands `list` and `show` for a resource of a part (an optional plug-in)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,16 +14,17 @@ from storage.statement import Typed
 
 
 def merchant_names(db: Database) -> dict[int, str]:
-    """The names of all merchants by their ids."""
+    """Returns the names of all merchants, by id."""
     return {row.id: row.name for row in db.rows(merchants.ALL)}
 
 
 def facts_of(
     resource: PartResource[Any], base_url: str, merchant: str, row: Any
 ) -> dict[str, Any]:
-    """All that events have of a part's resource, and the merchant's name. An amount is its text.
+    """Returns the resource's fields as events contain them, and the merchant's name.
 
-    An event's amount is a JSON number, of which many programs drop the last zeros.
+    Amounts are texts here. In events they are JSON numbers, whose trailing zeros many
+    programs drop.
     """
     facts = {"object": resource.name, "id": row.id, "merchant": merchant}
     for name, value in resource.serialize(base_url, row).items():
@@ -42,10 +43,10 @@ def add_list_and_show(
     columns: str,
     more: Callable[[Database, str], dict[str, Any]] = _nothing_more,
 ) -> None:
-    """Gives a part's resource the commands `list`, the rows of `newest`, and `show`.
+    """Adds the commands `list` and `show` for a part's resource to `group`.
 
-    Both have the same values, of which `list` shows `columns`. `more`: what `show` adds to all that
-    events have of the resource.
+    `list` prints `columns` of the rows that the query `newest` returns. `show` prints
+    all fields of one resource, and those that `more(db, id)` returns.
     """
 
     @group.command("list", help=f"The newest {resource.name}s of all merchants.")

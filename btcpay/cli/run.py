@@ -1,4 +1,4 @@
-"""`run`: the whole shop in one command, service and check."""
+"""Command `run`: runs the service and the check together."""
 
 import logging
 import os
@@ -22,7 +22,7 @@ from storage.database import open_database, sqlite_path
 from storage.queries import merchants
 from storage.versions import STEPS, steps, version
 
-STOP_TIMEOUT_S = 30  # as long as gunicorn gives requests under way
+STOP_TIMEOUT_S = 30  # gunicorn's time limit for requests in progress
 ORDER = "-H 'Content-Type: application/json' -d '{\"amount_usd\": 25}'"
 PAGES = "BLOCKTILL_MERCHANT_PAGES"
 
@@ -49,7 +49,7 @@ def run(shell: Shell, every: int) -> None:
     service = ["btcpay", "serve"]
     if is_json(logging.root):
         service = ["btcpay", "--log-json", "serve"]
-    # The service logs JSON lines; so does the check, since their logs are one.
+    # The service logs JSON lines. The check does so too, since both write to one log.
     check = ["btcpay", "--log-json", "check", "--watch", str(every)]
     stop = Stop(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     with Children(os.environ, STOP_TIMEOUT_S) as children:
@@ -59,7 +59,11 @@ def run(shell: Shell, every: int) -> None:
 
 
 def _show_program_key(shell: Shell) -> None:
-    """Shows a login link and a key if `setup --here` left a file for the key: never on mainnet."""
+    """Prints a login link and an API key, if `setup --here` left a file for the key.
+
+    `setup --here` refuses mainnet, so this never prints the key of a shop with real
+    money.
+    """
     path = sqlite_path(shell.settings.database_url)
     if path is None:
         return
@@ -76,9 +80,9 @@ def _show_program_key(shell: Shell) -> None:
 
 
 def prepare(settings: Settings, folder: Path = STEPS) -> None:
-    """Makes the database, or brings it to the version of `folder`'s last step.
+    """Creates the database, or migrates it to the last step in `folder`.
 
-    An older SQLite file is first copied to a file beside it.
+    Before a migration it copies an SQLite file to a file beside it.
     """
     path = sqlite_path(settings.database_url)
     if path and path.exists() and path.stat().st_size:

@@ -1,4 +1,4 @@
-"""The shell that commands get: the settings, the database, and the way to answer."""
+"""The context that a command receives: its settings, database and output."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from btcpay.values.times import utc_now
 from storage.database import Database, place_of
 from storage.versions import open_ready
 
-# Settings whose defaults are rarely wanted: a command says which ones it uses.
+# Settings whose defaults are rarely intended: each command prints which of them it uses.
 NOTABLE_DEFAULTS = ("BLOCKTILL_NETWORK", "BLOCKTILL_DATABASE_URL")
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
@@ -27,37 +27,41 @@ limit_option = click.option(
 
 @dataclass(frozen=True)
 class Shell:
-    """The settings of this invocation, its database and its way to answer."""
+    """The settings, the database and the output format of one command."""
 
     settings: Settings
     as_json: bool = False
 
     @cached_property
     def db(self) -> Database:
-        """The database, closed when the command ends. Raises DatabaseNotReady."""
+        """The database; it is closed when the command ends. Raises DatabaseNotReady."""
         db = open_ready(self.settings.database_url, self.settings.network.name)
         click.get_current_context().call_on_close(db.close)
         return db
 
     @property
     def now(self) -> datetime:
-        """The time: only entry points read the clock."""
+        """The current time in UTC. Only entry points read the clock."""
         return utc_now()
 
     def answer(self, value: Any, text: str | None) -> None:
-        """Answers with `value` if JSON is wanted, else with `text` unless it is None."""
+        """Prints `value` as JSON with --json; else prints `text`, unless it is None."""
         if self.as_json:
             answer_json(value)
         elif text is not None:
             click.echo(text)
 
     def show(self, rows: Iterable[object], columns: str) -> None:
-        """Answers with these columns of the rows, which are divided by blanks."""
+        """Prints columns of the rows as a table, or as JSON with --json."""
         show(rows, columns, self.as_json)
 
 
 def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command its Shell. Mistakes in words or settings end it first, with status 2."""
+    """Decorates a command, which then gets a Shell as its first argument.
+
+    If an argument is not UTF-8 or a setting is invalid, the program exits with status 2
+    before the command begins.
+    """
 
     def command(*args: Any, as_json: bool = False, **kwargs: Any) -> Any:
         require_text(kwargs.values())
@@ -72,14 +76,15 @@ def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def with_json_shell(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`with_shell`, and the option --json."""
+    """Decorates a command as `with_shell` does, and adds the option --json."""
     return json_option(with_shell(function))
 
 
 def require_text(values: Iterable[Any]) -> None:
-    """Refuses words with lone surrogates (bytes that are no UTF-8), which no database stores.
+    """Raises UsageError for a string with lone surrogates, which no database stores.
 
-    A path may have them.
+    Python makes them of argument bytes that are not UTF-8. Only strings are checked: a
+    Path may contain such bytes.
     """
     for value in values:
         if isinstance(value, str) and LONE_SURROGATE.search(value):

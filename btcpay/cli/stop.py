@@ -1,4 +1,4 @@
-"""The wish to end: set by a signal or by any thread, and waited for."""
+"""A request to stop, which a signal or any thread sets."""
 
 import os
 import select
@@ -7,10 +7,10 @@ from contextlib import suppress
 
 
 class Stop:
-    """An event that these signals set, or any thread.
+    """An event that is set by the given signals, or by any thread.
 
-    A threading.Event has a lock. The thread that a signal interrupts may hold it, and its handler
-    would wait for itself.
+    It is a pipe. A signal handler could not safely set a threading.Event: the thread
+    that the signal interrupts may hold the event's lock, which would be a deadlock.
     """
 
     def __init__(self, *signals: int) -> None:
@@ -20,10 +20,10 @@ class Stop:
             signal.signal(number, lambda *_: self.set())
 
     def set(self) -> None:
-        with suppress(BlockingIOError):  # the pipe is full: it was set before
+        with suppress(BlockingIOError):  # the pipe is full, so the event is set already
             os.write(self._writing_end, b".")
 
     def wait(self, seconds: float = 0) -> bool:
-        """True once it is set; False if the time runs out first."""
+        """Waits up to `seconds`. Returns True once the event is set, False after a timeout."""
         readable, _, _ = select.select([self._reading_end], [], [], seconds)
         return bool(readable)

@@ -1,4 +1,4 @@
-"""`webhook`: the receivers of events, and what was delivered to them."""
+"""Command `webhook`: manages the receivers of events, and shows their deliveries."""
 
 import json
 import sys
@@ -23,7 +23,7 @@ LIST_COLUMNS = (
 )
 DELIVERY_COLUMNS = "number event_id kind state attempts status tried_at next_at answer"
 TEST_COLUMNS = "kind event_id is_taken status answer"
-KIND = click.Choice([*KINDS])  # docs/developers/events.md
+KIND = click.Choice([*KINDS])  # described in docs/developers/events.md
 webhook = click.Group(
     "webhook", help="Receivers of events: a URL, signed, or a command."
 )

@@ -1,1 +1,1 @@
-"""Health and metrics of the service, for its operators."""
+"""The service's health checks and metrics, for its operators."""

@@ -1,6 +1,7 @@
-"""The metrics that processes count.
+"""The Prometheus metrics that processes count.
 
-All workers write files into one folder (prometheus-client's), and any of them can add these up.
+All workers write files into one folder (prometheus_client's multiprocess mode), and
+each of them can add up the counts of all.
 """
 
 import functools
@@ -18,15 +19,16 @@ PRICE_TIME = "blocktill_price_timestamp_seconds"
 
 
 class Counters(Collector):
-    """Counts in this process; `collect` adds up all processes of `folder`, if there is one.
+    """A collector of the metrics that this process counts.
 
-    `unix_s` answers unix time in seconds.
+    `collect` adds up all processes that write to `folder`; without a folder it yields
+    only this process's counts. `unix_s` returns the Unix time in seconds.
     """
 
     def __init__(self, folder: str | None, unix_s: Callable[[], float]) -> None:
         self._folder = folder
         self._unix_s = unix_s
-        if folder:  # the library reads its folder when it is loaded, perhaps long ago
+        if folder:  # the library read this setting at its import, perhaps before there was a folder
             values.ValueClass = values.MultiProcessValue()
         registry = CollectorRegistry()
         requests = Counter(
@@ -59,12 +61,18 @@ class Counters(Collector):
         )
 
     def count_answer(self, operation: str, status: int, took_s: int | float) -> None:
-        """Counts one answer; thread safe, some microseconds."""
+        """Counts one response, which took `took_s` seconds.
+
+        Thread-safe. Takes some microseconds.
+        """
         self._requests(operation, status).inc()
         self._seconds(operation).observe(took_s)
 
     def count_price_refresh(self, is_good: bool) -> None:
-        """Counts a round of price requests. `is_good`: it led to a price."""
+        """Counts one round of requests to the price sources.
+
+        `is_good`: True if the round gave a price.
+        """
         if is_good:
             self._refreshes.labels("price").inc()
             self._price_time.set(self._unix_s())
@@ -72,7 +80,7 @@ class Counters(Collector):
             self._refreshes.labels("none").inc()
 
     def collect(self) -> Iterator[Metric]:
-        """The counts of all processes, and the age of the newest price in any of them."""
+        """Yields the counts of all processes, and the age of the newest price in seconds."""
         for metric in self._counts():
             if metric.name != PRICE_TIME:
                 yield metric

@@ -1,4 +1,4 @@
-"""The metrics that the database knows, read at each scrape."""
+"""The Prometheus metrics that are read from the database at each scrape."""
 
 import platform
 import shutil
@@ -22,19 +22,19 @@ from storage.database import Database
 from storage.queries import attentions, deliveries, merchants, meta, part_work, sources
 from storage.queries.totals import tallies
 
-LATELY = timedelta(hours=1)  # for which a node that answered counts as good
-# Name, text, label and the label's values. All of these stand in each scrape.
+LATELY = timedelta(hours=1)  # a peer that answered within this time counts as good
+# Name, help text, label name and label values. Every scrape contains all of these.
 LABELLED_TALLIES = (
     ("checks", "Runs of the check.", "outcome", ("complete", "incomplete")),
     ("webhook_deliveries", "Attempts.", "result", ("delivered", "failed", "given_up")),
     ("mails", "Attempts to send a mail.", "result", ("sent", "failed", "given_up")),
 )
-# Name and text. The hosts are those that were called.
+# Name and help text. The values of the label `host` are the hosts that were called.
 TALLIES_OF_HOSTS = (
     ("explorer_calls", "Calls to explorers."),
     ("explorer_failures", "Calls without a good answer."),
 )
-# Name, text and the name of the stored tally.
+# Name, help text and the name of the stored tally.
 PLAIN_TALLIES = (
     ("blocks_read", "Blocks that the checks read.", "blocks"),
     ("reorganisations", "Reorganisations of the chain.", "reorganisations"),
@@ -44,15 +44,17 @@ PLAIN_TALLIES = (
         "payments_undone",
     ),
 )
-# The sums by name and label, which is "" for a tally without one.
+# The stored tallies by name and label; the label is "" if a tally has none.
 Totals = Mapping[tuple[str, str], int]
 
 
 @dataclass(eq=False)
 class Figures(Collector):
-    """The figures of a scrape, read from indexed rows, never from a whole table.
+    """A collector of the metrics that the database contains.
 
-    `folder` is the one of the database's file, None for a server's.
+    It reads indexed rows, never a whole table. `counts_together` returns True while all
+    workers share one store of rate limits. `folder` is the folder of the SQLite file,
+    or None for a database server.
     """
 
     db: Database
@@ -61,7 +63,7 @@ class Figures(Collector):
     folder: Path | None
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics; when the database does not answer, hardly more than that fact."""
+        """Yields the metrics; if the database fails, only those that do not need it."""
         try:
             figures = list(self._figures())
         except PeeweeException:
@@ -74,7 +76,9 @@ class Figures(Collector):
         )
         yield _build()
         if self.folder:
-            with suppress(OSError):  # without the folder there is no database either
+            with suppress(
+                OSError
+            ):  # the folder may be missing, and the database with it
                 free = shutil.disk_usage(self.folder).free
                 yield gauge(
                     "disk_free_bytes", "Free bytes on the database's disk.", free
@@ -98,7 +102,7 @@ def gauge(name: str, text: str, value: Any) -> Metric:
 
 
 def gauges(name: str, text: str, label: str, values: Mapping[str, Any]) -> Metric:
-    """A gauge for each value of the label."""
+    """Returns a gauge with a sample for each value of the label."""
     family = GaugeMetricFamily(f"blocktill_{name}", text, labels=[label])
     for label_value, value in values.items():
         family.add_metric([label_value], value)
@@ -120,7 +124,7 @@ def _invoices(db: Database) -> Iterator[Metric]:
         "open_invoices", "Invoices that wait for money, at most 10,000.", open_count
     )
     counts = dict(db.rows(attentions.BY_REASON))
-    # Every reason, even at 0, so that an alarm can be set on one that has never occurred.
+    # Every reason is exported, even at 0: an alert may use a reason that has never occurred.
     by_reason = {reason: counts.get(reason, 0) for reason in REASONS}
     yield gauges(
         "invoices_attention", "Invoices that need attention.", "reason", by_reason

@@ -1,4 +1,7 @@
-"""`/metrics`: its folder and socket, made in gunicorn's master, and the answers to scrapers."""
+"""Serves `/metrics` to Prometheus.
+
+gunicorn's master creates the socket and the folder, and the workers use them.
+"""
 
 import atexit
 import logging
@@ -15,15 +18,17 @@ from prometheus_client.registry import Collector
 
 log = logging.getLogger(__name__)
 
-FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # the library's own variable
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # a variable of prometheus_client
 MEMORY = "/dev/shm"
-POLL_S = 0.5  # within which the thread sees that it must end
+POLL_S = 0.5  # seconds within which the thread notices a shutdown
 
 
 def listen(bind: str) -> socket.socket | None:
-    """Opens, in the master, the socket that its workers will share; None if its port is taken.
+    """Opens the socket on which all workers serve metrics. Call it in gunicorn's master.
 
-    A shop must not stop selling because nobody can read its metrics: that is logged instead.
+    `bind` is "host:port", with an IPv6 host in brackets. Returns None if `bind` is "",
+    or if the socket cannot be opened. That error is logged, not raised: a shop must not
+    stop selling because its metrics cannot be read.
     """
     if not bind:
         return None
@@ -41,11 +46,13 @@ def listen(bind: str) -> socket.socket | None:
 
 
 def make_folder() -> None:
-    """Makes, in the master, the folder in which workers count, once. It is removed at the end.
+    """Creates the folder in which workers count, and removes it at exit.
 
-    It lies in memory if possible: on a full disk a write to a mapped file kills its process.
+    Call it in gunicorn's master. Does nothing if PROMETHEUS_MULTIPROC_DIR is set. The
+    folder is in memory (/dev/shm) if possible: on a full disk, a write to a mapped file
+    kills its process.
     """
-    if FOLDER in os.environ:  # a reload, or an operator who has one
+    if FOLDER in os.environ:  # set before a reload, or by the operator
         return
     parent = None
     if os.access(MEMORY, os.W_OK):
@@ -56,14 +63,14 @@ def make_folder() -> None:
 
 
 def _remove(folder: str, owner: int) -> None:
-    if os.getpid() == owner:  # not in a worker
+    if os.getpid() == owner:  # a worker must not remove it
         shutil.rmtree(folder, ignore_errors=True)
 
 
 class ScrapeHandler(MetricsHandler):
-    """GET /metrics, in the format that the scraper prefers."""
+    """Answers GET /metrics in the format that the scraper prefers; 404 for other paths."""
 
-    # Seconds for a scraper: a silent one must not keep out the next.
+    # Seconds until a silent scraper is dropped: it must not block the next one.
     timeout = 5
 
     def do_GET(self) -> None:
@@ -76,8 +83,8 @@ class ScrapeHandler(MetricsHandler):
 class MetricsServer(HTTPServer):
     """Answers scrapes on a listening socket that other processes may share.
 
-    It has a thread of its own, with its own connection to the database: requests do not wait for
-    it.
+    It runs in its own thread, with its own connection to the database, so that requests
+    to the service do not wait for scrapes.
     """
 
     def __init__(
@@ -89,16 +96,16 @@ class MetricsServer(HTTPServer):
         handler = type("ScrapeHandler", (ScrapeHandler,), {"registry": registry})
         super().__init__(listener.getsockname()[:2], handler, bind_and_activate=False)
         self.socket.close()
-        # Another process may have taken the connection already.
+        # accept() must not block: another process may have taken the connection already.
         listener.setblocking(False)
         self.socket = listener
         threading.Thread(target=self.serve_forever, args=[POLL_S], daemon=True).start()
 
     def end(self) -> None:
-        """Ends the thread, after the scrape that is under way."""
+        """Stops the thread, after the scrape in progress, and closes the socket."""
         self.shutdown()
         self.server_close()
 
     def handle_error(self, *_: object) -> None:
-        """Logs one line if a scraper went away, or for a fault; the next scrape is served."""
+        """Logs the exception of a scrape that failed. The server continues."""
         log.warning("a scrape of the metrics failed", exc_info=True)

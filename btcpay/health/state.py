@@ -1,4 +1,4 @@
-"""The shop's health, decided by one pure function for `/readyz`, the doctor and the pages."""
+"""Computes the shop's health for `/readyz`, the doctor and the merchant's pages."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,37 +12,44 @@ from btcpay.values.times import from_ms_or_none
 from storage.database import Database
 from storage.queries import meta
 
-# Long enough for a shop with nightly backups to have missed two.
+# The maximum age of the last backup: two missed nightly backups are tolerated.
 BACKUP_AGE = timedelta(days=3)
-# The part of BLOCKTILL_CHECK_MAX_AGE_MIN after which a check is late. It is three minutes by
-# default: then a check that runs every minute has failed twice.
+# The fraction of BLOCKTILL_CHECK_MAX_AGE_MIN after which a check is late. By default this is three
+# minutes: by then a check that runs every minute has failed twice.
 LATE = 1 / 5
 
 
 @dataclass(frozen=True)
 class State:
-    """Colours of the shop's health, and the facts behind them.
+    """The shop's health: a colour for each aspect, and the facts behind it.
 
-    `payments` is what `/readyz` and alarms use. It is green while payments are found: the last
-    complete check is at most BLOCKTILL_CHECK_MAX_AGE_MIN old, and its time is no further in the
-    future. It is yellow before the first check.
-    `check` is the same, but yellow once the check is LATE: no explorer answers, or cron is missing.
-    `previews` is yellow if open pages could not be looked up in time. Their money is still found.
-    `chain` is red if its newest block is too old, and yellow while blocks are still to be read.
+    `payments` is what `/readyz` and alarms use. It is green if the last complete check
+    is at most BLOCKTILL_CHECK_MAX_AGE_MIN old, and its time is no further in the
+    future. It is yellow before the first check, else red.
+
+    `check` is the same, but yellow once the check is LATE: no explorer responds, or
+    cron does not run it.
+
+    `previews` is yellow if open pages could not be looked up in time. Their payments
+    are still found in blocks.
+
+    `chain` is red if the best block is too old, and yellow while blocks are unread.
+
+    `backup` is yellow if there was none within BACKUP_AGE.
     """
 
     payments: Colour
     checked_at: datetime | None
     check: Colour
     previews: Colour
-    previews_late: int  # the number of these pages
+    previews_late: int  # the number of open pages that were not looked up in time
     chain: Colour
     progress: Progress | None
     backup: Colour
 
 
 def state_in(db: Database, settings: Settings, now: datetime) -> State:
-    """The state, by the facts in the database."""
+    """Returns the state, by the facts in the database."""
     return state_of(
         meta.time(db, meta.Key.CHECKED_MS),
         meta.count(db, meta.Key.PREVIEWS_LATE),
@@ -54,7 +61,7 @@ def state_in(db: Database, settings: Settings, now: datetime) -> State:
 
 
 class RowOfFacts(KnownBlocks, Protocol):
-    """The facts in one row, as a merchant's first page reads them with its shop."""
+    """The facts in one row. The merchant's first page reads them in its query of the shop."""
 
     @property
     def checked_ms(self) -> int | None: ...
@@ -67,7 +74,7 @@ class RowOfFacts(KnownBlocks, Protocol):
 def state_in_row(
     db: Database, row: RowOfFacts, settings: Settings, now: datetime
 ) -> State:
-    """The state, by the facts that are in this row."""
+    """Returns the state, by the facts in a row that was read before."""
     return state_of(
         from_ms_or_none(row.checked_ms),
         row.previews_late or 0,
@@ -86,9 +93,10 @@ def state_of(
     settings: Settings,
     now: datetime,
 ) -> State:
-    """The state, by these facts. Each time is None until there is one.
+    """Returns the state, by the given facts.
 
-    `checked_at`: when the last complete check was.
+    `checked_at` is the time of the last complete check. A time is None if there was no
+    such event yet.
     """
     max_age = timedelta(minutes=settings.check_max_age_min)
     payments = _payments(checked_at, max_age, now)
@@ -122,7 +130,7 @@ def _payments(checked_at: datetime | None, max_age: timedelta, now: datetime) ->
 
 
 def _is_within(at: datetime | None, age: timedelta, now: datetime) -> bool:
-    """True if the time is no further than `age` in the past, or in the future."""
+    """True if `at` is at most `age` in the past or in the future; False for None."""
     return at is not None and abs(now - at) <= age
 
 

@@ -1,4 +1,4 @@
-"""`check`: the cron run, once or again and again."""
+"""Command `check`: runs the check once, or repeatedly with --watch."""
 
 import logging
 import signal
@@ -30,13 +30,15 @@ from storage import locks
 from storage.database import in_one_line
 from storage.queries import meta, sources
 
-# Calls at once: a public explorer, with its 600 an hour, sees four; one of your own sixteen.
+# Concurrent calls to explorers: one for every 150 calls of the hourly quota, at most 16. The
+# default quota of 600, for public explorers, gives four.
 MOST_IN_FLIGHT = 16
 HOURLY_FOR_ONE = 150
-# While somebody waits at a page the mempool is asked again so often, until cron's minute ends.
+# While a payer has a page open: seconds between two polls of the mempool, and the maximum duration
+# of a single run, so that it ends before cron starts the next one.
 LOOKS_EVERY_S = 5
 STAYS_S = 50
-LEAST_PAUSE_S = 1.0  # between two runs of --watch, however long the first one took
+LEAST_PAUSE_S = 1.0  # minimum pause between two runs of --watch
 
 log = logging.getLogger(__name__)
 
@@ -97,27 +99,35 @@ def check(
 
 def _check_invoice(shell: Shell, reporter: Reporter, invoice_id: str) -> NoReturn:
     find_invoice(shell.db, invoice_id)
-    # A look by hand is always made: it counts against the quota, but is never refused.
+    # An operator's own check counts in the quota, but the quota never refuses it.
     new_checker = _checker_factory(shell, per_hour=sys.maxsize)
     with locks.only_one(shell.db, shell.settings.database_url, "check", wait=True):
         reporter.end(new_checker().run([invoice_id]))
 
 
 def _check_once(shell: Shell, reporter: Reporter, stays_s: int) -> NoReturn:
-    """One run, which stays for so long while somebody waits at a page."""
+    """Runs the check once, and exits.
+
+    For up to `stays_s` seconds it polls the mempool again while a payer has a checkout
+    page open.
+    """
     deliveries = Deliveries(shell)
     new_checker = _checker_factory(shell)
     end_s = time.monotonic() + stays_s
     try:
         report = _run_alone(shell, new_checker, deliveries, end_s, time.sleep)
-    finally:  # a check that fails still notifies merchants
+    finally:  # a failed check still sends notifications
         deliveries.start()
         deliveries.wait()
     reporter.end(report)
 
 
 def _watch(shell: Shell, reporter: Reporter, every_s: int) -> None:
-    """A run every so many seconds, until a signal; between them it listens to sources."""
+    """Runs the check every `every_s` seconds, until SIGTERM or SIGINT.
+
+    Between runs it applies payments that peers announce, if a part (an optional
+    plug-in) listens to peers.
+    """
     announcements = open_announcements(shell.settings, shell.db, utc_now)
     deliveries = Deliveries(shell)
     stop = Stop(signal.SIGTERM, signal.SIGINT)
@@ -144,7 +154,7 @@ def _watch(shell: Shell, reporter: Reporter, every_s: int) -> None:
         except (PeeweeException, CommandError) as error:
             log.error("the check failed: %s", in_one_line(error))
             rest(end_s)
-        except Exception:  # the outermost edge: payments are found in the next run
+        except Exception:  # any other error: the next run finds the payments
             log.exception("the check failed")
             rest(end_s)
 
@@ -152,9 +162,11 @@ def _watch(shell: Shell, reporter: Reporter, every_s: int) -> None:
 def _checker_factory(
     shell: Shell, per_hour: int = 0, hear: Callable[[Report], None] | None = None
 ) -> Callable[[], Checker]:
-    """A function that makes the checker of a run. All share one set of connections and one price.
+    """Returns a function that creates the Checker of a run.
 
-    `per_hour` replaces the quota of the settings.
+    All checkers share one HTTP session and one Prices object. `per_hour`, unless 0,
+    replaces the hourly quota of explorer calls in the settings. `hear` is passed to
+    each checker: it applies announcements.
     """
     settings = shell.settings
     prices = Prices(shell.settings)
@@ -186,10 +198,12 @@ def _run_alone(
     end_s: float,
     pause: Callable[[float], bool | None],
 ) -> Report | None:
-    """A run over all that is due; None if another process makes one. Raises CommandError.
+    """Runs the check on everything that is due, under a lock that only one run holds.
 
-    While somebody waits at a page it looks again until `end_s` on the monotonic clock, unless a
-    `pause` ends it. Other runs may come in between.
+    Polls the mempool again while a payer has a checkout page open, until `end_s` (on
+    the monotonic clock), or until `pause` returns True. The lock is free during each
+    pause, so that other runs can come in between. Returns None if another process holds
+    the lock at the start. Raises CommandError.
     """
     checker = new_checker()
     report = None

@@ -1,4 +1,4 @@
-"""Deliveries beside a check: no check waits for a receiver, and no program for the mail."""
+"""Delivers webhooks and mail in threads, so that no check waits for a receiver."""
 
 import logging
 import threading
@@ -28,18 +28,18 @@ class Deliveries:
         )
 
     def start(self) -> None:
-        """Delivers what is due, unless the last run is still under way."""
+        """Starts both threads. A thread that is still running is not started again."""
         for thread in self._threads:
             thread.start()
 
     def wait(self) -> None:
-        """Waits until the runs have ended."""
+        """Blocks until both threads have ended."""
         for thread in self._threads:
             thread.wait()
 
 
 class DeliveryThread:
-    """An outbox of some parts of the receivers, in a thread of its own."""
+    """A thread that delivers what is due for some shards of the receivers (`parts`)."""
 
     def __init__(self, shell: Shell, parts: Sequence[str]) -> None:
         send = new_send(shell.settings)
@@ -63,14 +63,14 @@ class DeliveryThread:
             log.error("nothing could be delivered: %s", in_one_line(error))
             return
         finally:
-            self._shell.db.close()  # this thread's connection
+            self._shell.db.close()  # closes only this thread's connection
         if result.delivered or result.failed:
             log.info(
                 "notifications: %d delivered, %d not", result.delivered, result.failed
             )
 
     def _deliver(self) -> DeliveryCounts:
-        """Delivers what is due for the parts that no other process has taken."""
+        """Delivers what is due for those shards that no other process has locked."""
         db = self._shell.db
         url = self._shell.settings.database_url
         with ExitStack() as held_locks:

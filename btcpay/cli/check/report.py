@@ -1,4 +1,7 @@
-"""The output of a check: its summary; with --quiet nothing while all is well (cron mails it)."""
+"""Prints the result of a check.
+
+With --quiet it prints nothing while all is well, since cron mails every output.
+"""
 
 import logging
 import sys
@@ -21,17 +24,21 @@ from storage.queries import merchants, meta, sources
 
 log = logging.getLogger(__name__)
 
-# Fields of a report that stand in its JSON as they are.
+# Fields of a report that its JSON contains unchanged.
 REPORT_FIELDS = (
     "blocks_read blocks_behind hours_behind looked_at failed unreached put_off chain_failed stuck"
     " clock_ahead_s doubt set_aside parts_behind changed calls"
 )
 PEER_COLUMNS = "place height good_at"
-MOST_HELD = 1000  # log lines; a run with more of them is printed as it comes
+MOST_HELD = 1000  # maximum of held log lines; more of them are printed at once
 
 
 class Reporter:
-    """Shows runs of one command. If `quiet`, log lines are held back until a run ends or fails."""
+    """Prints the results of the runs of one command.
+
+    If `quiet`, it holds log lines back until a run ends, and prints them only if the
+    run failed.
+    """
 
     def __init__(self, shell: Shell, quiet: bool) -> None:
         self._quiet = quiet
@@ -50,9 +57,10 @@ class Reporter:
             logging.root.handlers = list(self._buffers)
 
     def show(self, report: Report | None, brief: bool = False) -> None:
-        """Shows a run, or None for a skipped one. If `brief`, only if something has changed.
+        """Prints the report of a run; None means that the run was skipped.
 
-        Raises CommandError if it was skipped for a run that takes longer than one may.
+        If `brief`, a complete run is printed only if an invoice has changed. Raises
+        CommandError if the run was skipped because another one exceeds its time limit.
         """
         if report is None:
             self._show_skipped(brief)
@@ -71,7 +79,10 @@ class Reporter:
             log.error("check", extra={"fields": self._summary(report)})
 
     def _show_skipped(self, brief: bool) -> None:
-        """Says that another run is under way. Raises CommandError if it takes too long."""
+        """Prints that another run is in progress.
+
+        Raises CommandError if that run has lasted longer than MOST_RUN_S.
+        """
         since = meta.get(self._db, meta.Key.RUN_SINCE) or ""
         age = elapsed(since, boot_mark())
         if age and age > timedelta(seconds=MOST_RUN_S):
@@ -86,7 +97,7 @@ class Reporter:
             answer_json({"skipped": True})
 
     def _release_log(self, is_well: bool) -> None:
-        """Forgets the log lines that were held back, or prints them if the run failed."""
+        """Discards the held log lines if the run is well, else prints them."""
         for buffer in self._buffers:
             if is_well:
                 buffer.buffer.clear()
@@ -94,7 +105,7 @@ class Reporter:
                 buffer.flush()
 
     def end(self, report: Report | None) -> NoReturn:
-        """Shows the run, and ends the program: with status 1 if it was not complete."""
+        """Prints the report, and exits: with status 1 if the run was not complete, else 0."""
         self.show(report)
         if report is None or report.complete:
             sys.exit(0)
@@ -114,8 +125,8 @@ class Reporter:
 
 
 def _buffer(handler: logging.Handler) -> MemoryHandler:
-    """Holds log lines back for this handler until an error comes."""
+    """Returns a handler that holds log lines back for `handler` until an error is logged."""
     buffer = MemoryHandler(MOST_HELD, logging.ERROR, handler, flushOnClose=False)
-    # The buffer formats nothing, but its formatter tells how lines are written.
+    # A MemoryHandler formats nothing, but `is_json` looks at its formatter.
     buffer.setFormatter(handler.formatter)
     return buffer

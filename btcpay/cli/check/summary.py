@@ -1,4 +1,4 @@
-"""The summary of a check in lines for people."""
+"""Formats the report of a check for people."""
 
 import click
 
@@ -10,7 +10,7 @@ BYTES_PER_MB = 1_000_000
 
 
 def summary_lines(report: Report) -> list[str]:
-    """The work done, the failures, whatever is late, and the invoices that have a new status."""
+    """Returns lines about the work done, failures, delays and changed invoices."""
     lines = [
         f"blocks read: {report.blocks_read},"
         f" invoices looked for in the mempool: {report.looked_at},"
@@ -25,7 +25,7 @@ def summary_lines(report: Report) -> list[str]:
 
 
 def _failures(report: Report) -> list[str]:
-    """The reasons why the run is not complete."""
+    """Returns a line for each reason why the run is not complete."""
     lines = []
     if report.blocks_behind:
         lines.append(
@@ -60,7 +60,7 @@ def _hours(count: int) -> str:
 
 
 def _held_back(report: Report) -> list[str]:
-    """The work that waits for another run, though every payment was found."""
+    """Returns a line for each kind of postponed work. Every payment was found nonetheless."""
     lines = []
     if report.parts_behind:
         lines.append(
@@ -74,7 +74,7 @@ def _held_back(report: Report) -> list[str]:
 
 
 def _late(report: Report) -> list[str]:
-    """Warnings about a complete run."""
+    """Returns a line for each warning that does not make the run incomplete."""
     lines = []
     if report.unreached:
         lines.append(

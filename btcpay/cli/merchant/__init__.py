@@ -1,1 +1,1 @@
-"""Commands about merchants."""
+"""Commands that manage merchants."""

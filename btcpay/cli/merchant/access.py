@@ -1,4 +1,4 @@
-"""`key`: API keys, and `merchant login`: browsers that may open the merchant's pages."""
+"""Command `key` for API keys; `merchant login`, `sessions` and `logout` for browsers."""
 
 import stat
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ KEY_COLUMNS = (
     "id name merchant_id merchant scope last_four created_at last_used_at revoked_at"
 )
 
-KEY_FILE = "write_key"  # beside the database of a shop with play money
+KEY_FILE = "write_key"  # in the database's folder, only in a shop with play money
 OWNER_READS_WRITES = stat.S_IRUSR | stat.S_IWUSR
 OTHER_KINDS = hooks.of(hooks.ApiKeys)
 key = click.Group("key", help="API keys: issued once, stored as a hash.")
@@ -59,7 +59,10 @@ def key_issue(
 def _issue_by_parts(
     shell: Shell, owner_id: int, scope: str | None, options: Mapping[str, Any]
 ) -> bool:
-    """True if a part issued a key, since one of its options was given."""
+    """Prints a key that a part (an optional plug-in) issued; False if none issued one.
+
+    A part issues a key if one of the options that it adds is given.
+    """
     for part in OTHER_KINDS:
         answer = part.issue(
             shell.db, shell.settings, owner_id, shell.now, scope, options
@@ -75,9 +78,11 @@ def _issue_by_parts(
 
 
 def play_money_key(db: Database, network: Network, merchant_id: int, file: Path) -> str:
-    """The write key in the file, named after it; a new one if the file has none that works.
+    """Returns the secret of the write key in `file`.
 
-    Only for a shop with play money: no other one keeps a secret in a file.
+    If the file is missing or its key does not work, issues a key and writes its secret
+    to the file. The key has the file's name. Only shops with play money may use this:
+    no other shop stores a secret in a file.
     """
     if file.exists():
         secret = file.read_text(encoding="ascii").strip()
@@ -89,7 +94,10 @@ def play_money_key(db: Database, network: Network, merchant_id: int, file: Path)
 
 
 def write_secret(file: Path, secret: str = "") -> None:
-    """Writes the secret, or nothing, to a file that only its owner reads."""
+    """Writes the secret and a newline to the file; "" leaves the file empty.
+
+    A new file is readable and writable by its owner only (mode 600).
+    """
     text = ""
     if secret:
         text = f"{secret}\n"
@@ -129,7 +137,7 @@ def key_rotate(shell: Shell, key_id: str, grace: int) -> None:
 
 
 SESSION_COLUMNS = "id opens browser created_at last_used_at"
-OPENS = ("everything", "till")  # by whether the session is for the till alone
+OPENS = ("everything", "till")  # indexed by whether the session opens only the till
 MAYBE_OFF = (
     "`blocktill run` and the sandbox have these pages;"
     " `serve` wants BLOCKTILL_MERCHANT_PAGES=on"

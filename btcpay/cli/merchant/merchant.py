@@ -1,4 +1,4 @@
-"""`merchant`: the merchants and their account keys."""
+"""Command `merchant`: adds and lists merchants."""
 
 import sys
 from functools import partial
@@ -34,9 +34,9 @@ from storage.statement import as_dict
 MERCHANT_COLUMNS = "id name script_type next_index created_at"
 LIST_COLUMNS = f"{MERCHANT_COLUMNS} highest_paid gap_limit wallet_gap_limit"
 KEY_NAMES = ("--xpub", "--descriptor", "xpub")  # one option with two names
-KEY_SHOWN = 8  # last characters of a key; its first ones say its place in the tree
-CHANGE = (1,)  # the last step of a key's path to change addresses (BIP44)
-FIRST_ADDRESSES = 3  # shown, to compare with the wallet's
+KEY_SHOWN = 8  # number of last characters of a key; the first ones encode its place in the key tree
+CHANGE = (1,)  # the last derivation step of change addresses (BIP44)
+FIRST_ADDRESSES = 3  # number of addresses shown, for comparison with the wallet
 
 
 def _single_key(_context: Any, _option: Any, words: tuple[str, ...]) -> str | None:
@@ -57,7 +57,7 @@ merchant = click.Group(
 )
 
 
-# Unexpected words may be seed words, so none of click's messages may repeat them.
+# Extra words may be seed words, so click must not repeat them in an error message.
 @merchant.command("add", context_settings={"allow_extra_args": True})
 @click.argument("name")
 @key_option(
@@ -75,7 +75,7 @@ def merchant_add(
     key = key_of(xpub, click.get_current_context().args)
     account = parse_account(key, network, script)
     checked_name(name)
-    refuse_taken(shell.db, account)  # before anybody compares addresses in vain
+    refuse_taken(shell.db, account)  # before the user compares addresses
     addresses = show_first_addresses(account, network)
     if not yes and not click.confirm("Does the wallet show the same?", err=True):
         raise CommandError("nothing was added")
@@ -87,7 +87,10 @@ def merchant_add(
 
 
 def show_first_addresses(account: Descriptor, network: Network) -> list[str]:
-    """Shows the first three addresses, to compare with the wallet's, and the signers of several."""
+    """Prints the first three addresses, for comparison with the wallet, and returns them.
+
+    For a multisig account it also prints the keys, and how many of them must sign.
+    """
     if account.is_multi:
         say(f"To spend, {account.threshold} of these {len(account.keys)} sign:")
         for key in account.keys:
@@ -105,10 +108,11 @@ def show_first_addresses(account: Descriptor, network: Network) -> list[str]:
 
 
 def key_of(xpub: str, others: list[str]) -> str:
-    """The key as given, or for `-` a line of standard input. Raises CommandError for none.
+    """Returns the account key from the command line, or for `-` from standard input.
 
-    Raises UsageError for other words beside it, unless all of them are seed words: these get a
-    message of their own when the key is parsed.
+    `others` are the further words on the command line. They raise UsageError, unless
+    all words are seed words: parsing such a key raises an error of its own. Raises
+    CommandError if the key is empty.
     """
     text = " ".join([xpub, *others])
     if others and not are_seed_words(text):

@@ -1,4 +1,7 @@
-"""`merchant brand`, `currency`, `timezone`, `mail`, `return`: each shows what is set or sets it."""
+"""Commands `merchant brand`, `currency`, `timezone`, `mail` and `return`.
+
+Each sets a preference of a merchant, or prints the current one.
+"""
 
 from typing import BinaryIO, cast
 
@@ -41,7 +44,7 @@ def brand(
     """Show or set what a merchant's pages look like."""
     content = None
     if logo:
-        # One byte more than is allowed, to see that it is too much.
+        # One byte more than the maximum, to detect a file that is too large.
         content = logo.read(branding.MAX_LOGO_BYTES + 1)
     owner = merchants.find_merchant(shell.db, merchant)
     change = branding.brand_columns(content, **texts)
@@ -136,7 +139,7 @@ def mail(
 
 
 def _mail_address(text: str) -> str:
-    """Raises CommandError for a text that is no address."""
+    """Returns the address without spaces around it. Raises CommandError if it is invalid."""
     try:
         return checked_address(text.strip())
     except ValueError as error:
@@ -168,7 +171,7 @@ def return_(
 
 
 def _url_or_none(text: str | None) -> str | None:
-    """Raises CommandError for a text that is no URL."""
+    """Returns the URL, or None for None. Raises CommandError if the URL is invalid."""
     if text is None:
         return None
     return branding.checked_url(text)

@@ -1,4 +1,4 @@
-"""`wallet`: the facts that a merchant's wallet needs."""
+"""Command `wallet`: exports descriptors and addresses, and stores a wallet's gap limit."""
 
 import click
 import orjson
@@ -40,12 +40,12 @@ def wallet_export(
         _write_addresses(shell, row.descriptor, indexes)
         return
     request = import_request(row, indexes[-MOST_IN_RANGE:])
-    # One line, so that the shell passes it on as one word.
+    # One line, for the command substitution in the help text.
     shell.answer([request], orjson.dumps([request]).decode())
 
 
 def _write_addresses(shell: Shell, descriptor: str, indexes: range) -> None:
-    """Writes each address once it is derived: there may be a million."""
+    """Prints each address as soon as it is derived, since there may be a million."""
     network = shell.settings.network
     addresses = (derive(descriptor, index, network) for index in indexes)
     if shell.as_json:

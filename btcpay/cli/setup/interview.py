@@ -1,4 +1,4 @@
-"""The answers that `setup` needs: from its options, or else asked for at the terminal."""
+"""Reads the answers that `setup` needs from its options, or prompts for them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,35 +26,44 @@ from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS, Network
 
 OWN_ADDRESS = "http://127.0.0.1:8000"
-# Extended public keys that do not say which kind of addresses their wallet makes.
+# Prefixes of extended public keys that do not tell the address type.
 AMBIGUOUS_KEYS = ("xpub", "tpub")
 
 
 @dataclass(frozen=True)
 class Interview:
-    """`options` are those of the command line; None for one that was not given.
+    """The options of `setup`, and the prompts for those that are missing.
 
-    `asks`: True if missing answers are asked for.
+    `options` has None for an option that was not given. If `asks` is False, nothing is
+    prompted for.
     """
 
     options: Mapping[str, Any]
     asks: bool
 
     def settings(self, present: Mapping[str, str], state: Path) -> Answers:
-        """The variables of the file. Raises UsageError for options that are missing or wrong."""
+        """Returns the variables for the settings file; those with an empty value are left out.
+
+        `present` has the variables that the file has now. `state` is the folder of a
+        new database. Raises UsageError for options that are missing or invalid.
+        """
         questions = self._questions(present)
         self._require_settings(questions, present)
         answers = dict(present)
         for question in questions:
             from_file = present.get(OF_FILES.get(question.variable, ""), "")
             if from_file and self.options[question.name] is None:
-                continue  # the file names another one, which has the secret
+                continue  # the settings file names another file, which has the value
             default = default_of(question, answers, present, state)
             answers[question.variable] = self._answer(question, default, answers)
         return {name: text for name, text in answers.items() if text}
 
     def _questions(self, present: Mapping[str, str]) -> Sequence[Question]:
-        """With --yes a shop with play money is for this machine alone by default."""
+        """Returns the questions about settings.
+
+        With --yes on a network of play money, the default of `base_url` is this
+        machine's address.
+        """
         network = self.options["network"]
         if not network:
             network = present.get("BLOCKTILL_NETWORK", "").strip()
@@ -98,7 +107,11 @@ class Interview:
             raise click.UsageError(f"{question.option}: {error}") from None
 
     def merchant(self, network: Network) -> tuple[str, Descriptor]:
-        """Name and account key, once their owner has compared the first addresses."""
+        """Returns the merchant's name and account, after the user has compared addresses.
+
+        Raises UsageError if an option is missing, and CommandError if a value is
+        invalid or the addresses differ from the wallet's.
+        """
         options = self.options
         missing = [f"--{n}" for n in ("merchant", "xpub") if options[n] is None]
         self._require(missing, "there is no merchant yet")
@@ -144,7 +157,7 @@ def _ask_script() -> str:
 def _ask(
     prompt: str, validate: Callable[[str], str], default: str | None = None
 ) -> str:
-    """The answer, asked for again until it is valid."""
+    """Prompts until `validate` accepts the text, and returns the value that it returns."""
 
     def value_of(text: str) -> str:
         try:

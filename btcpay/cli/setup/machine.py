@@ -1,4 +1,4 @@
-"""The machine's side of `blocktill setup`: users, folders, and the file of settings."""
+"""Creates system users, folders and the settings file for `blocktill setup`."""
 
 import os
 import pwd
@@ -13,13 +13,13 @@ from typing import TextIO
 from btcpay.values.errors import CommandError
 
 PROGRAM = Path(sys.executable).with_name("blocktill")
-STATE = Path("/var/lib/blocktill")  # systemd makes it too (StateDirectory=)
+STATE = Path("/var/lib/blocktill")  # systemd creates it too (StateDirectory=)
 OWNER_READS_WRITES = stat.S_IRUSR | stat.S_IWUSR
 BEYOND_GROUP_READING = stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO
 
 
 def has_blocks(stream: TextIO) -> bool:
-    """True for a terminal that can show the characters of which a QR code is made."""
+    """True if the stream is a terminal that can print a QR code's block characters."""
     try:
         "\u2580\u2584\u2588".encode(stream.encoding)
     except UnicodeEncodeError:
@@ -28,7 +28,10 @@ def has_blocks(stream: TextIO) -> bool:
 
 
 def this_user() -> pwd.struct_passwd:
-    """Raises CommandError if the user's number has no name, as some containers start it."""
+    """Returns the passwd entry of the effective user.
+
+    Raises CommandError if there is none, as in some containers.
+    """
     try:
         return pwd.getpwuid(os.geteuid())
     except KeyError:
@@ -38,9 +41,10 @@ def this_user() -> pwd.struct_passwd:
 
 
 def make_user(name: str) -> pwd.struct_passwd:
-    """The user of that name. If there is none, root makes one without a login.
+    """Returns the passwd entry of the user `name`.
 
-    Raises CommandError.
+    Creates a system user without a login if there is none, which only root can do.
+    Raises CommandError if useradd fails.
     """
     with suppress(KeyError):
         return pwd.getpwnam(name)
@@ -59,11 +63,13 @@ def make_user(name: str) -> pwd.struct_passwd:
 
 
 def as_user(user: pwd.struct_passwd, work: Callable[[], int | None]) -> None:
-    """Does the work as this user. Ends the program with its status unless that is 0 or None.
+    """Runs `work` as this user. Exits with its status, unless that is 0 or None.
 
-    Root leaves the work to a child process that becomes the user for good: its files are the
-    user's, and whatever the user planted in a database has the user's rights alone. Only a status
-    comes back. Raises CommandError if the user may not run this program.
+    If the effective user is another one (root), a forked child changes to the user for
+    good, and runs `work`. Files that it creates are then the user's, and code that the
+    user hid in a database gets only the user's rights. An error ends the child, and
+    only its exit status is passed on. The child raises CommandError if the user may not
+    run this program.
     """
     status = _status_of(user, work)
     if status:
@@ -76,7 +82,7 @@ def _status_of(user: pwd.struct_passwd, work: Callable[[], int | None]) -> int |
     child = os.fork()
     if child == 0:
         _become(user)
-        # The child shows an error and ends, as a program without a child would.
+        # An exception is printed by the child's own main(), which then exits.
         sys.exit(work())
     _, wait_status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(wait_status)
@@ -86,7 +92,7 @@ def _become(user: pwd.struct_passwd) -> None:
     os.setgroups([])
     os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
     os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
-    # PostgreSQL's library looks for certificates in it.
+    # libpq looks for certificates in the home folder.
     os.environ["HOME"] = user.pw_dir
     if not all(os.access(file, os.X_OK) for file in (PROGRAM, sys.executable)):
         raise CommandError(
@@ -96,9 +102,10 @@ def _become(user: pwd.struct_passwd) -> None:
 
 
 def make_folder(folder: Path, user: pwd.struct_passwd) -> None:
-    """Makes the folder, if it is missing, as the user's own.
+    """Creates the folder, owned by the user with mode 700, unless it exists.
 
-    The user may own its parent, and put a link in its place: the link's target is left alone.
+    Never changes the owner of a symlink's target: a user who owns the parent could
+    replace the folder by a symlink.
     """
     if folder.is_dir():
         return
@@ -109,12 +116,15 @@ def make_folder(folder: Path, user: pwd.struct_passwd) -> None:
 
 
 def is_closed(file: Path) -> bool:
-    """True for a file that only its owner and the service's group may read."""
+    """True if only the file's owner can write it, and only owner and group can read it."""
     return file.exists() and not file.stat().st_mode & BEYOND_GROUP_READING
 
 
 def text_of(file: Path, if_missing: str) -> str:
-    """The text of the file of settings. Raises CommandError."""
+    """Returns the text of the settings file, or `if_missing` if there is no file.
+
+    Raises CommandError if the file is not UTF-8, and OSError if it cannot be read.
+    """
     try:
         with open(file, encoding="utf-8", opener=_open_settings) as stream:
             return stream.read()
@@ -125,10 +135,10 @@ def text_of(file: Path, if_missing: str) -> str:
 
 
 def _open_settings(file: str, flags: int) -> int:
-    """Opens the file as `os.open` does, but root follows no link.
+    """Opens the file as `os.open` does, but as root does not follow a symlink.
 
-    The service's user may own the folder, and may later read the file into which root copies these
-    settings.
+    The service's user may own the folder, and may later read the file to which root
+    writes these settings. A symlink could make root copy a secret file into it.
     """
     if os.geteuid() == 0:
         flags |= os.O_NOFOLLOW
@@ -136,13 +146,14 @@ def _open_settings(file: str, flags: int) -> int:
 
 
 def write_settings(file: Path, text: str, user: pwd.struct_passwd) -> None:
-    """Replaces the file once the new text is on the disk.
+    """Replaces the file atomically, once the new text is on the disk.
 
-    The file belongs to whoever runs this. If `user` is another one, that user's group may read it.
+    The file belongs to the effective user. If `user` is another one, that user's group
+    may read it.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     new_file = file.with_name(f".{file.name}.new")
-    new_file.unlink(missing_ok=True)  # a run that was killed may have left one
+    new_file.unlink(missing_ok=True)  # a killed run may have left one
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     handle = os.open(new_file, flags, OWNER_READS_WRITES)
     with os.fdopen(handle, "w", encoding="utf-8") as stream:

@@ -1,4 +1,4 @@
-"""The merchant that `setup` adds, with a key for its program and a link to its pages."""
+"""Adds the merchant for `setup`, with an API key and a login link."""
 
 import sys
 from contextlib import closing
@@ -22,9 +22,10 @@ from storage.versions import open_ready
 
 
 def make_merchant(settings: Settings, name: str, account: Descriptor) -> None:
-    """Adds the merchant, unless there is one of this name with the same account.
+    """Adds the merchant, and prints an API key and a login link.
 
-    Raises CommandError if its account is another one.
+    Only prints a message if there is a merchant of this name with the same account.
+    Raises CommandError if that merchant's account differs.
     """
     network = settings.network
     now = utc_now()

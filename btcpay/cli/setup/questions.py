@@ -1,4 +1,4 @@
-"""The questions of `setup` about settings, and what each accepts as an answer."""
+"""The questions of `setup` about settings, and the validation of their answers."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,16 +8,17 @@ from urllib.parse import urlsplit
 from btcpay.settings.settings import PREFIX, read
 from btcpay.values.errors import SettingsError
 
-NONE = "none"  # typed for a setting that is to stay unset
+NONE = "none"  # typed to leave a setting unset
 SQLITE = "sqlite:///"
 Answers = dict[str, str]
 
 
 class Question(NamedTuple):
-    """A setting that `setup` asks for.
+    """A setting that `setup` prompts for.
 
-    `usual` is the answer if none is given, or None if one must be given. If `is_asked` is False,
-    the setting has an option alone. If `is_written`, the file has it even if it is the usual one.
+    `name` is the option's name, `text` the prompt. `usual` is the default, None if an
+    answer is required. If `is_asked` is False, there is only an option and no prompt.
+    If `is_written`, the file contains the setting even if it has the default value.
     """
 
     name: str
@@ -77,18 +78,19 @@ def default_of(
     present: Mapping[str, str],
     state: Path,
 ) -> str | None:
-    """The setting's present value, or the default that follows from the earlier `answers`.
+    """Returns the setting's current value, or else a default; None if there is neither.
 
-    None if there is neither. `state`: the folder of a new database.
+    The default may depend on the earlier `answers`. `present` has the variables that
+    the file has now. `state` is the folder of a new database.
     """
     value = present.get(question.variable, "").strip()
-    if question.name == "database_url":  # it belongs to one network
+    if question.name == "database_url":  # a database belongs to one network
         network = answers["BLOCKTILL_NETWORK"]
         has_other_network = network != present.get("BLOCKTILL_NETWORK")
         if not value or (has_other_network and value.startswith(SQLITE)):
             return f"{SQLITE}{state}/{network}.db"
     if question.name == "trusted_proxies" and not value:
-        # The service itself speaks no TLS.
+        # The service has no TLS: https needs one reverse proxy.
         if urlsplit(answers["BLOCKTILL_BASE_URL"]).scheme == "https":
             return "1"
         return "0"
@@ -96,7 +98,10 @@ def default_of(
 
 
 def validate_answer(question: Question, text: str, answers: Mapping[str, str]) -> str:
-    """The setting's text, "" for none. Raises ValueError, which says what is accepted."""
+    """Returns the setting's text, "" if it shall be unset.
+
+    Raises ValueError, with the reason, if the text is invalid.
+    """
     text = text.strip()
     if text == NONE:
         text = ""
@@ -110,7 +115,7 @@ def validate_answer(question: Question, text: str, answers: Mapping[str, str]) -
     try:
         read({**answers, question.variable: text})
     except SettingsError as error:
-        # Mistakes in other settings are those settings' own.
+        # Mistakes in other settings are reported when those are validated.
         beginnings = (f"{question.variable} ", f"{question.variable}_FILE")
         for mistake in error.mistakes:
             if mistake.startswith(beginnings):
@@ -119,7 +124,11 @@ def validate_answer(question: Question, text: str, answers: Mapping[str, str]) -
 
 
 def worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:
-    """The answers that differ from the file, or from the default if the file says nothing."""
+    """Returns the answers that must be written to the file, by variable.
+
+    These are the answers that differ from the file. If the file lacks the variable,
+    they are those that differ from the default.
+    """
     changes = {}
     for question in QUESTIONS:
         text = answers.get(question.variable, "")

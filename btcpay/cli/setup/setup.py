@@ -1,4 +1,7 @@
-"""`setup`: asks for all that a shop needs, and makes it; whatever exists already stays."""
+"""Command `setup`: collects settings, and creates what a shop needs.
+
+It keeps what exists already.
+"""
 
 import os
 import pwd
@@ -37,7 +40,7 @@ OPTIONS_OF_QUESTIONS = [
 ]
 
 
-# Unexpected words may be seed words, so none of click's messages may repeat them.
+# Extra words may be seed words, so click must not repeat them in an error message.
 @click.command(
     params=[*OPTIONS_OF_QUESTIONS], context_settings={"allow_extra_args": True}
 )
@@ -91,7 +94,10 @@ def setup(context: click.Context, /, **options: Any) -> None:
 
 
 def _options_of_here(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that `--here` stands for; options that were given stay."""
+    """Returns the options that `--here` implies; options that were given take precedence.
+
+    Raises UsageError for mainnet.
+    """
     network = options["network"] or "testnet4"
     if network == "mainnet":
         raise click.UsageError("--here is for play money: not for mainnet")
@@ -107,7 +113,7 @@ def _options_of_here(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _SetupRun(Interview):
-    """One run of `setup`: an interview, and the settings that exist before it."""
+    """One run of `setup`: the prompts, and the settings that existed before it."""
 
     def __init__(self, options: Mapping[str, Any], asks: bool) -> None:
         super().__init__(options, asks)
@@ -126,7 +132,10 @@ class _SetupRun(Interview):
         self.present = parse(self.text, str(self.file))
 
     def run(self) -> None:
-        """Asks, then makes what is missing: a run that was cut off can be repeated."""
+        """Collects the answers, then creates what is missing.
+
+        A run that was interrupted can be repeated.
+        """
         self._show_file()
         options = self.options
         kind = units.choose_kind(options["units"], options["start"], self._command)
@@ -149,7 +158,9 @@ class _SetupRun(Interview):
             machine.write_settings(self.file, text, user)
             say(f"wrote {self.file}")
         if options["here"] and state:
-            write_secret(state / KEY_FILE)  # `run` issues the key, and shows it
+            write_secret(
+                state / KEY_FILE
+            )  # an empty file, for which `run` issues and prints a key
         if merchant:
             name, account = merchant
             as_user(lambda settings: make_merchant(settings, name, account))
@@ -174,7 +185,11 @@ class _SetupRun(Interview):
         say(f"The settings are in {self.file}.")
 
     def _make_user(self, state: Path | None) -> pwd.struct_passwd:
-        """The owner of service and database, with its folder. Raises UsageError, CommandError."""
+        """Returns the user who owns service and database; creates user and folder if missing.
+
+        Raises UsageError if only root could set up a shop for this user, and
+        CommandError if the user cannot be created.
+        """
         name = self.options["user"] or self.default_user
         user = machine.make_user(name)
         if not self.is_root and user != self.me:
@@ -186,7 +201,7 @@ class _SetupRun(Interview):
     def _write_units(
         self, kind: str, state: Path | None, user: pwd.struct_passwd
     ) -> None:
-        """Writes the units, and starts them if that is wanted."""
+        """Writes the systemd units. Starts them with --start, or if the user agrees."""
         backups = self.options["backups"]
         texts = units.units(
             machine.PROGRAM, self.file, user.pw_name, state, backups, kind
@@ -207,7 +222,7 @@ class _SetupRun(Interview):
     def _show_commands(self, has_units: bool, user: pwd.struct_passwd) -> None:
         command = self._command
         if user != self.me:
-            # Not in this folder: a user who may not enter root's home can serve nothing in it.
+            # `cd /`: a user who may not enter this folder, such as root's home, cannot serve in it.
             command = f"cd / && runuser -u {user.pw_name} -- {command}"
         if not has_units:
             say(f"Start it: {command} run")
@@ -220,7 +235,7 @@ def _migrate(settings: Settings) -> None:
 
 
 def _examine(settings: Settings, environ: Mapping[str, str]) -> None:
-    """Shows the doctor's findings that are not green."""
+    """Prints the findings of `blocktill doctor` that are not green."""
     say("What `blocktill doctor` finds:")
     is_well = True
     for finding in examine(settings, environ, utc_now):

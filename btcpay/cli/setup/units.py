@@ -1,4 +1,4 @@
-"""The systemd units of `blocktill setup`, from the files that a package has too."""
+"""Makes the systemd units of `blocktill setup` from the files that packages contain too."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from btcpay.cli.setup.machine import STATE
 from btcpay.values.errors import CommandError
 
 BACKUPS = Path("/var/backups/blocktill")
-# The whole shop in one process, or a service and a check every minute.
+# `run`: the whole shop in one process. `cron`: the service, and a timer for the check.
 KINDS = ("run", "cron")
 NONE = "none"
 CRON_UNITS = ("blocktill-check.service", "blocktill-check.timer")
@@ -23,7 +23,7 @@ STARTING_UNITS = (
     "blocktill-check.timer",
     "blocktill-backup.timer",
 )
-# sd_booted(3): the folder exists if systemd runs the machine.
+# This folder exists if systemd runs the machine (sd_booted(3)).
 SYSTEMD = Path("/run/systemd/system")
 SYSTEMCTL = "systemctl"
 OWN = Path("/etc/systemd/system")
@@ -33,9 +33,11 @@ _PLAIN_WORD = re.compile(r"[^\s%$\"'\\;]+")
 
 
 def choose_kind(kind: str | None, is_started: bool | None, command: str) -> str:
-    """One of KINDS, or NONE. By default root gets units if systemd runs this machine.
+    """Returns the kind of units: one of KINDS, or NONE.
 
-    Raises CommandError for units that nothing here would start, and UsageError for a start of none.
+    The default is `run` for root on a machine that systemd runs, else NONE. Raises
+    CommandError if units are wanted and there is no systemd. Raises UsageError if a
+    start is wanted without units.
     """
     if not kind:
         kind = NONE
@@ -66,9 +68,10 @@ def units(
     backups: Path = BACKUPS,
     kind: str = KINDS[0],
 ) -> Mapping[str, str]:
-    """Each unit's text by its name; `kind`: of KINDS. `state`: the folder of a SQLite database.
+    """Returns the text of each unit, by its file name.
 
-    Raises CommandError for a path that a unit cannot hold.
+    `kind` is one of KINDS. `state` is the folder of an SQLite database, or None. Raises
+    CommandError for a path with spaces or special characters.
     """
     for text in (str(program), str(env_file), user, str(state or ""), str(backups)):
         if text and not _PLAIN_WORD.fullmatch(text):
@@ -80,7 +83,7 @@ def units(
         "/etc/blocktill.env": str(env_file),
         str(BACKUPS): str(backups),
         "User=blocktill\n": f"User={user}\n",
-        "Group=blocktill\n": "",  # the user's own
+        "Group=blocktill\n": "",  # systemd then uses the user's primary group
     }
     if state and not state.is_relative_to(STATE):
         changes["\nUMask="] = f"\nReadWritePaths={state}\nUMask="
@@ -96,7 +99,7 @@ def units(
 
 
 def _names(kind: str) -> list[str]:
-    """The names of the units of this kind."""
+    """Returns the file names of the units of this kind."""
     names = [file.name for file in _FILES.iterdir()]
     names = [name for name in names if name.endswith((".service", ".timer"))]
     if kind == "cron":
@@ -105,7 +108,11 @@ def _names(kind: str) -> list[str]:
 
 
 def install(folder: Path, texts: Mapping[str, str]) -> list[str]:
-    """Has systemd read these units, and no others of ours; the names of those written."""
+    """Writes the units to `folder` and has systemd read them; returns the names written.
+
+    Disables and deletes those of CRON_UNITS that are not in `texts`. Raises CommandError if
+    systemctl fails.
+    """
     for name in CRON_UNITS:
         if name not in texts and (folder / name).exists():
             systemctl("disable", "--now", name)
@@ -121,10 +128,10 @@ def install(folder: Path, texts: Mapping[str, str]) -> list[str]:
 def write(
     folder: Path, texts: Mapping[str, str], packaged: Path | None = None
 ) -> list[str]:
-    """Writes the units that differ from these texts; the names of those written.
+    """Writes the units that differ from these texts; returns the names of those written.
 
-    A unit that is missing in `folder` is compared with the one in `packaged`: systemd reads it from
-    there.
+    A unit that is missing in `folder` is compared with the one in `packaged`, which
+    systemd reads in that case.
     """
     names = []
     for name, text in sorted(texts.items()):
@@ -139,14 +146,17 @@ def write(
 
 
 def start(texts: Mapping[str, str]) -> None:
-    """Starts the units, now and at each boot."""
+    """Starts the units now and at each boot, and restarts the service.
+
+    Raises CommandError if systemctl fails.
+    """
     names = [name for name in STARTING_UNITS if name in texts]
     systemctl("enable", "--now", *names)
-    systemctl("restart", names[0])  # it reads its settings once
+    systemctl("restart", names[0])  # it reads its settings only when it starts
 
 
 def systemctl(*words: str) -> None:
-    """Runs systemctl. Raises CommandError with its error output."""
+    """Runs systemctl. Raises CommandError, with its error output, if it fails."""
     result = subprocess.run(
         [SYSTEMCTL, *words], capture_output=True, encoding="utf-8", errors="replace"
     )

@@ -1,1 +1,1 @@
-"""The examinations of `blocktill doctor`, each subject in a file of its own."""
+"""The examinations of `blocktill doctor`, with one module for each subject."""

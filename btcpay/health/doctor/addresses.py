@@ -1,4 +1,4 @@
-"""Whether this machine reaches the IPv6 addresses of the hosts that it asks."""
+"""Examines whether this machine reaches its explorers and price sources over IPv6."""
 
 import socket
 from collections.abc import Iterator
@@ -20,9 +20,10 @@ REMEDY = "repair this machine's route for IPv6, or switch IPv6 off"
 
 
 def ipv6(shop: Shop) -> Iterator[Finding]:
-    """Yellow if the first host with addresses of both families answers by IPv4 alone.
+    """Yields a yellow finding if a host responds over IPv4 but not over IPv6.
 
-    There is no finding if no host has both, or behind a proxy, which chooses by itself.
+    It tests the first host that has addresses of both families. Yields nothing if no
+    host has both, or if there is a proxy, which chooses the family itself.
     """
     settings = shop.settings
     if settings.proxy:
@@ -45,19 +46,26 @@ def ipv6(shop: Shop) -> Iterator[Finding]:
 
 
 def _addresses(host: str, port: int) -> list[Address]:
-    """The host's addresses; none if its name cannot be looked up in time."""
+    """Returns the host's addresses; [] if its name cannot be resolved in time."""
 
     def look_up() -> object:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
     try:
         return cast(list[Address], run_within(TIMEOUT_S, look_up))
-    except (OSError, UnicodeError, FetchError):  # the source's own finding says so
+    except (
+        OSError,
+        UnicodeError,
+        FetchError,
+    ):  # the finding about this source reports it
         return []
 
 
 def _answers(addresses: list[Address]) -> bool:
-    """True if one of them accepts a connection, or refuses it: then packets come and go."""
+    """True if an address accepts or refuses a connection.
+
+    A refusal too shows that packets reach the host and come back.
+    """
     try:
         connect_first(addresses, TIMEOUT_S).close()
     except ConnectionRefusedError:

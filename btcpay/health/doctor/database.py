@@ -1,4 +1,8 @@
-"""The database and its disk: there, ours, of this version, writable, closed to others, roomy."""
+"""Examines the database and its disk.
+
+The database must exist, have this version and network, accept writes, and be closed to
+other users. The disk must have free space.
+"""
 
 import stat
 from collections.abc import Iterator
@@ -26,9 +30,10 @@ SERVER_REMEDY = (
 
 
 def examine(settings: Settings, is_whole: bool) -> tuple[Finding, Database | None]:
-    """The finding, and the database if it can be read, even if it takes no writes.
+    """Returns the finding, and the database if it can be read (even if it is not writable).
 
-    `is_whole`: every page of a file is read, which takes seconds if it is large.
+    If `is_whole`, every page of an SQLite file is read, which takes seconds if it is
+    large.
     """
     remedy = SERVER_REMEDY
     if sqlite_path(settings.database_url):
@@ -56,7 +61,7 @@ def examine(settings: Settings, is_whole: bool) -> tuple[Finding, Database | Non
 
 
 def _require_whole(db: Database) -> None:
-    """Raises DatabaseError when a page is damaged; reads all of the file."""
+    """Raises DatabaseError if a page is damaged. Reads the whole SQLite file."""
     with as_peewee_errors:
         (answer,) = db.connection.execute_sql("PRAGMA quick_check(1)").fetchone()
     if answer != "ok":
@@ -64,7 +69,10 @@ def _require_whole(db: Database) -> None:
 
 
 def _version(db: Database, settings: Settings) -> Finding:
-    """Raises DatabaseNotReady for another version or network."""
+    """Returns a green finding with the version.
+
+    Raises DatabaseNotReady if the database has another version or network.
+    """
     version = versions.version(db)
     network = settings.network.name
     versions.refuse_version(version, place_of(settings.database_url))
@@ -76,23 +84,26 @@ def _version(db: Database, settings: Settings) -> Finding:
     return Finding(NAME, GREEN, f"{kind}, version {version}, {network}")
 
 
-# Below the first SQLite soon cannot write its log. Below the second a restore may lack room for two
-# more copies.
+# Below TOO_LITTLE_BYTES SQLite may soon be unable to write its log (WAL). Below LITTLE_BYTES a
+# restore may lack space for two more copies of the database.
 TOO_LITTLE_BYTES = 100_000_000
 LITTLE_BYTES = 1_000_000_000
 BYTES_PER_MB = 1_000_000
 FOR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
-# Others cannot list a folder that they may only pass through.
+# A folder may be executable for others: that does not let them list it.
 LISTED_OR_WRITTEN = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
 FOLDER_REMEDY = (
     "chmod 700 '{}', if it holds nothing else; or move the database into a folder of its own, such"
     " as /var/lib/blocktill (mode 700)"
 )
-SUFFIXES = ("", "-wal", "-shm")  # of SQLite's files
+SUFFIXES = ("", "-wal", "-shm")  # of SQLite's database, log and shared memory
 
 
 def modes(shop: Shop) -> Iterator[Finding]:
-    """Only the service's user may read customers' addresses and the hashes of keys."""
+    """Yields a finding: red if other users may use the SQLite files or list their folder.
+
+    The files contain customers' addresses and hashes of API keys.
+    """
     path = sqlite_path(shop.settings.database_url)
     if path is None or not path.is_file():
         return
@@ -121,7 +132,11 @@ def _mode(path: Path) -> int:
 
 
 def free_space(shop: Shop) -> Iterator[Finding]:
-    """A full disk stops every sale."""
+    """Yields a finding about the free space on the SQLite file's disk.
+
+    It is red below TOO_LITTLE_BYTES and yellow below LITTLE_BYTES. A full disk stops
+    every sale.
+    """
     path = sqlite_path(shop.settings.database_url)
     if path is None or not path.parent.exists():
         return

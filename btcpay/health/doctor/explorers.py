@@ -1,4 +1,4 @@
-"""Every explorer: does it answer, on the right network, at the tip? Are our addresses unused?"""
+"""Examines the explorers, this machine's clock, and whether the next addresses are unused."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -16,17 +16,21 @@ from storage.database import Database
 from storage.models import Merchant
 from storage.queries import merchants
 
-# A Date header has whole seconds and took a while to come.
+# Tolerance, since a Date header has whole seconds and takes time to arrive.
 CLOCK_NEAR = timedelta(seconds=30)
-# No node takes a block whose time is further ahead of its own.
+# Nodes reject a block whose time is further ahead of their clock.
 BLOCK_AHEAD = timedelta(hours=2)
 EXPLORERS_FIRST = "repair the explorers first, or name others in BLOCKTILL_EXPLORERS"
-AHEAD = 10  # addresses after the counter that are asked about
-MOST_MERCHANTS = 20  # so that a run costs at most 200 calls here
+AHEAD = 10  # number of next addresses that are looked up
+MOST_MERCHANTS = 20  # so that these look-ups cost at most 200 calls
 
 
 def findings(probes: Sequence[Probe]) -> Iterator[Finding]:
-    """An explorer in trouble is yellow; red if all are, since nothing would ever be paid."""
+    """Yields a finding for each explorer, and a yellow one if only one of several is good.
+
+    An explorer with trouble is yellow. It is red if all have trouble, since no payment
+    would be found, or if it is on another network.
+    """
     good = [probe.host for probe in probes if not probe.trouble]
     if len(good) == 1 < len(probes):
         sentence = (
@@ -46,7 +50,10 @@ def findings(probes: Sequence[Probe]) -> Iterator[Finding]:
 
 
 def clock(shop: Shop, probes: Sequence[Probe]) -> Iterator[Finding]:
-    """Compares our clock with the explorers'; agreement with one is enough."""
+    """Yields a finding about this machine's clock: it must agree with one explorer's clock.
+
+    It is red if the tip of the chain is more than BLOCK_AHEAD in the future.
+    """
     tips = [probe.tip_at for probe in probes if probe.tip_at and not probe.is_foreign]
     if any(tip_at - shop.now() > BLOCK_AHEAD for tip_at in tips):
         sentence = "the chain's last block is hours ahead of it"
@@ -72,7 +79,11 @@ def clock(shop: Shop, probes: Sequence[Probe]) -> Iterator[Finding]:
 def addresses_ahead(
     shop: Shop, db: Database, probes: Sequence[Probe], quota: Quota | None
 ) -> Iterator[Finding]:
-    """Nobody but the service may hand out its account's addresses."""
+    """Yields a finding for each merchant: red if one of the next addresses is used already.
+
+    Only the service may give out addresses of its accounts. At most MOST_MERCHANTS
+    merchants are examined.
+    """
     good = [probe.url for probe in probes if not probe.trouble]
     rows = db.rows(merchants.ALL)
     if not good:
@@ -108,7 +119,10 @@ def _addresses_of(merchant: Merchant, explorers: Explorers, shop: Shop) -> Findi
 
 
 def _used_indexes(merchant: Merchant, explorers: Explorers, shop: Shop) -> list[int]:
-    """The indexes of the next addresses that were used. Raises ExplorerError."""
+    """Returns those indexes of the next AHEAD addresses that are used on the chain.
+
+    Raises ExplorerError.
+    """
     used = []
     for index in range(merchant.next_index, merchant.next_index + AHEAD):
         address = derive(merchant.descriptor, index, shop.settings.network)

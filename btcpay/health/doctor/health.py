@@ -1,4 +1,4 @@
-"""The shop's health, as `/readyz` and the pages show it: the check, open pages, the chain."""
+"""Examines the check, the open pages and the chain, as `/readyz` and the pages show them."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -58,7 +58,10 @@ def _previews(current: State) -> Finding:
 
 
 def _no_chain(not_begun: str) -> Finding:
-    """`not_begun`: the reason why reading cannot begin; "" if the next check may begin."""
+    """Returns the finding for a database without blocks.
+
+    `not_begun` is the reason why reading cannot begin; "" if the next check may begin.
+    """
     if not_begun:
         sentence = f"reading cannot begin, and no payment is found: {not_begun}"
         remedy = (

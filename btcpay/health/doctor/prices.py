@@ -1,4 +1,4 @@
-"""Every price source: its answer, and the distance of its price from the others'."""
+"""Examines each price source: its response, and its price's deviation from the median."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -19,7 +19,7 @@ from storage.database import Database
 from storage.queries import links, merchants
 
 REMEDY = "if this lasts, name another one in BLOCKTILL_PRICE_SOURCES"
-# With three sources the median is an honest one's price, or lies between those of two honest ones.
+# If one of three sources lies, the median is still an honest price, or lies between two of them.
 ENOUGH = 3
 CURRENCY_REMEDY = (
     "nothing can be sold in it until enough sources agree; if this lasts, see"
@@ -29,7 +29,11 @@ Answer = Decimal | Exception
 
 
 def findings(shop: Shop) -> Iterator[Finding]:
-    """Sources in trouble are yellow while enough others agree; without a price nothing is sold."""
+    """Yields a finding for each price source, and one for the agreed price.
+
+    A source with trouble is yellow while enough others agree, else red: without a price
+    nothing is sold.
+    """
     settings = shop.settings
     answers = [_ask(source, settings.proxy) for source in settings.price_sources]
     prices = [answer for answer in answers if isinstance(answer, Decimal)]
@@ -52,8 +56,12 @@ def findings(shop: Shop) -> Iterator[Finding]:
 def _of_source(
     source: PriceSource, answer: Answer, prices: list[Decimal], bad: Colour
 ) -> Finding:
-    """`prices`: those of all sources; `bad`: the colour of a source in trouble."""
-    # Only the host: a URL may hold a key.
+    """Returns the finding for one source.
+
+    `prices` has the prices of all sources. `bad` is the colour if the source has
+    trouble.
+    """
+    # Shows only the host, since the URL may contain an API key.
     name = f"price source {urlsplit(source.url).hostname}"
     if not isinstance(answer, Decimal):
         usual = REMEDY
@@ -69,7 +77,11 @@ def _of_source(
 
 
 def _no_price(settings: Settings, sources: int, prices: int) -> Finding:
-    """`sources`: their number; `prices`: the number of them that answered with a price."""
+    """Returns the finding that there is no agreed price.
+
+    `sources` is the number of sources, `prices` the number of those that returned a
+    price.
+    """
     reason = "none of 1 source answers"
     if sources != 1:
         reason = f"none of {sources} sources answers"
@@ -86,7 +98,7 @@ def _no_price(settings: Settings, sources: int, prices: int) -> Finding:
 
 
 def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
-    """The currencies of merchants and of active links, without the dollar."""
+    """Yields a finding for each currency except USD that a merchant or an active link uses."""
     prices = Prices(shop.settings)
     currencies = {row.currency for row in db.rows(merchants.CURRENCIES)}
     currencies |= {row.currency for row in db.rows(links.CURRENCIES)}
@@ -101,7 +113,7 @@ def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def _ask(source: PriceSource, proxy: str) -> Answer:
-    """The price, or its error."""
+    """Returns the source's price, or the exception if it cannot be fetched."""
     session = http_client.Session(proxy=proxy)
     try:
         return fetch_price(session, source, lambda sent_at: None)

@@ -1,4 +1,4 @@
-"""The probe of an explorer: what it answers, and its trouble if it has one."""
+"""Probes an explorer: its network, its tip, its blocks and its clock."""
 
 import time
 from dataclasses import dataclass
@@ -29,9 +29,12 @@ REMEDY = (
 
 @dataclass
 class Probe:
-    """An explorer's answers; `trouble` is its fault, or "".
+    """The result of probing one explorer.
 
-    `ahead` is our clock minus its clock, None when it gave no time.
+    `trouble` says what is wrong, "" if nothing is. `is_foreign`: the explorer is on
+    another network. `is_spent`: the quota of calls is used up. `height` and `tip_at`
+    are those of its tip. `ahead` is our clock minus the explorer's, None if it sent no
+    time.
     """
 
     url: str
@@ -48,9 +51,10 @@ class Probe:
 def probe_all(
     shop: Shop, quota: Quota | None, known_height: int, first: Known | None
 ) -> list[Probe]:
-    """Probes each explorer with at most four calls, counted by `quota`.
+    """Probes each explorer with at most four calls, which count in `quota`.
 
-    `known_height` is that of the best block that a check has proven, `first` the lowest one kept.
+    `known_height` is the height of the best block that a check has proven. `first` is
+    the lowest block that is kept.
     """
     probes = [_probe(url, shop, quota, first) for url in shop.settings.explorers]
     best = known_height
@@ -84,7 +88,11 @@ def _probe(url: str, shop: Shop, quota: Quota | None, first: Known | None) -> Pr
 
 
 def _ask(probe: Probe, explorer: Explorer, first: Known | None) -> None:
-    """Fills in the probe. Raises at the first fault; sets `trouble` if that explains more."""
+    """Fills in the probe.
+
+    Raises FetchError, ProofFailed or DecodeError at the first fault. Sets `trouble` if
+    it can explain the fault better than the exception.
+    """
     height, raw = explorer.require_chain(0)
     header = parse_header(raw)
     probe.height = height
@@ -106,7 +114,7 @@ def _ask(probe: Probe, explorer: Explorer, first: Known | None) -> None:
 
 
 def judge_tip(probe: Probe, best: int, network: Network, now: datetime) -> None:
-    """Notes trouble if the tip is too far below `best`, or too old for its network."""
+    """Sets `trouble` if the tip is too far below `best`, or too old for its network."""
     behind = best - (probe.height or 0)
     if behind > MAX_BLOCKS_BEHIND:
         probe.trouble = f"is {behind} blocks behind, at {probe.height}"

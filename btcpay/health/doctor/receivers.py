@@ -1,4 +1,4 @@
-"""Notifications: webhooks that fail, mail that waits or was given up, the mail server."""
+"""Examines webhooks that fail, mail that waits or was given up, and the mail server."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -11,7 +11,7 @@ from btcpay.values.times import from_ms, iso, to_ms
 from storage.database import Database
 from storage.queries import deliveries, receivers
 
-# A receiver that is just being restarted is no finding.
+# Shorter failures, as during a restart of the endpoint, give no finding.
 PATIENCE = timedelta(hours=1)
 RECENT = timedelta(days=1)
 SERVER_REMEDY = "check BLOCKTILL_SMTP_URL, and the mail server"
@@ -19,7 +19,10 @@ SETTINGS_REMEDY = "set BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM"
 
 
 def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
-    """Each endpoint that is disabled, or has been failing for an hour."""
+    """Yields a finding for each endpoint that is disabled or has failed for an hour.
+
+    If there is none, yields one green finding.
+    """
     rows = db.rows(receivers.LIST)
     now = shop.now()
     is_well = True
@@ -45,7 +48,7 @@ def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def mail(shop: Shop, db: Database) -> Iterator[Finding]:
-    """Mail that has waited for long, was given up, or is wanted without a mail server."""
+    """Yields a finding if mail has waited for an hour, was given up, or has no mail server."""
     now = shop.now()
     waiting, oldest_ms, answer = db.only(deliveries.MAILS_WAITING)
     lost, _, last = db.only(deliveries.MAILS_GIVEN_UP, since=to_ms(now - RECENT))
@@ -66,7 +69,10 @@ def mail(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def mail_server(shop: Shop) -> Iterator[Finding]:
-    """Opens a session, and sends nothing. There is no finding without settings."""
+    """Yields a finding about the mail server: opens an SMTP session, and sends nothing.
+
+    Yields nothing if there are no mail settings.
+    """
     name = "mail server"
     server = shop.settings.smtp_url
     sender = shop.settings.mail_from

@@ -1,4 +1,4 @@
-"""The rows: totals compared with their sums, work that waits, attention, the gap limits."""
+"""Examines the stored rows: totals, time, failed work, attention and gap limits."""
 
 import shlex
 from collections.abc import Iterator
@@ -14,15 +14,17 @@ from storage.models import Merchant
 from storage.queries import attentions, merchants, part_work
 from storage.queries.totals import balances
 
-MOST_WORK = 20  # lines of the doctor
+MOST_WORK = 20  # maximum number of findings about failed work
 
 
 def totals(shop: Shop, db: Database) -> Iterator[Finding]:
-    """Each merchant's balance is stored as a total; it must equal the sum of the rows."""
+    """Yields a finding for each merchant: red if the stored balance differs from the rows' sum."""
     for merchant in db.rows(merchants.ALL):
         name = f"totals of {merchant.name}"
         of: Values = {"merchant_id": merchant.id}
-        with db.snapshot():  # between the two queries a check may settle something
+        with (
+            db.snapshot()
+        ):  # one snapshot, since a check may write between the two queries
             stored = db.row(balances.OF_MERCHANT, **of)
             summed = db.only(balances.RECOMPUTED, **of)
         if stored and stored == summed:
@@ -39,7 +41,10 @@ def totals(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def merchant_count(shop: Shop, db: Database) -> Iterator[Finding]:
-    """A database without a merchant is mostly the wrong file."""
+    """Yields a finding: yellow if the database has no merchant.
+
+    Then it is probably the wrong file.
+    """
     count = len(db.rows(merchants.ALL))
     remedy = (
         "check BLOCKTILL_DATABASE_URL, or add a merchant by `blocktill merchant add`"
@@ -51,7 +56,10 @@ def merchant_count(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def time(_shop: Shop, db: Database) -> Iterator[Finding]:
-    """A check does nothing that it cannot take back until its clock is believed."""
+    """Yields a finding: red while the checks doubt this machine's clock.
+
+    Until then they do nothing that cannot be undone.
+    """
     reason = noted_doubt(db)
     if not reason:
         yield Finding("time", GREEN, "the clock is near what the last checks saw")
@@ -65,7 +73,7 @@ def time(_shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def work(_shop: Shop, db: Database) -> Iterator[Finding]:
-    """Work that failed, and is tried again by itself."""
+    """Yields a red finding for each failed piece of work. It is retried automatically."""
     for row in db.rows(part_work.FAILED, limit=MOST_WORK):
         place = part_work.place_of(row.kind, row.height, row.invoice_id)
         payments = "payments are found"
@@ -98,7 +106,10 @@ def attention(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def gaps(shop: Shop, db: Database) -> Iterator[Finding]:
-    """Warns early: a wallet does not show money beyond its gap limit."""
+    """Yields a finding for each merchant: yellow once most of the wallet's gap limit is used.
+
+    A wallet does not show payments beyond its gap limit.
+    """
     for merchant in db.rows(merchants.ALL):
         yield _gap(db, merchant)
 

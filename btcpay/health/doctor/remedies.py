@@ -1,4 +1,4 @@
-"""Remedies for sources that do not answer, or with something else than was asked for."""
+"""Remedies for sources that do not respond, or not as expected."""
 
 from btcpay.values.errors import BadStatus, Compressed, WebPage
 
@@ -11,7 +11,11 @@ MOVED = range(300, 400)
 
 
 def remedy_for(error: Exception, setting: str, usual: str) -> str:
-    """The remedy for this error of a source that `setting` names; `usual` is that for others."""
+    """Returns the remedy for this error of a source.
+
+    `setting` is the variable that names the source. `usual` is the remedy for any other
+    error.
+    """
     if isinstance(error, BadStatus) and error.status in MOVED:
         return (
             f"no redirect is followed: open its address in a browser, and write the one that it"

@@ -1,4 +1,4 @@
-"""The whole examination, in the order of repairs."""
+"""Runs all examinations, in the order in which faults should be repaired."""
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,7 +33,7 @@ def parts(shop: Shop, db: Database) -> Iterator[Finding]:
         yield from _guard(name, part.findings(shop.settings, db, shop.now()))
 
 
-# Examinations of the rows; `totals` runs only with `integrity`.
+# Examinations that need the database. `totals` runs only with `integrity`.
 TABLE = (
     records.merchant_count,
     records.totals,
@@ -55,11 +55,12 @@ def examine(
     free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
     integrity: bool = False,
 ) -> Iterator[Finding]:
-    """Every finding; without a database of this version, those that need none.
+    """Yields every finding; if the database cannot be used, only those that do not need it.
 
-    With `integrity` everything is read: each page of the file, each output in a balance.
-    Makes at most 4 calls to each explorer, then 10 for each of 20 merchants, which count in the
-    hour's quota if the database takes writes.
+    With `integrity` it reads each page of an SQLite file, and each output in a balance.
+    It makes at most 4 calls to each explorer, then 10 for each of at most 20 merchants.
+    These count in the hourly quota if the database accepts writes. `now` returns the
+    time. `free_bytes` returns the free bytes on a folder's disk.
     """
     shop = Shop(settings, environ, now, free_bytes)
     finding, db = database.examine(settings, integrity)
@@ -70,7 +71,7 @@ def examine(
         for look in TABLE:
             if integrity or look is not records.totals:
                 yield from _guard(look.__name__, look(shop, db))
-    if settings.explorers:  # a part's own sources are asked by the check alone
+    if settings.explorers:  # sources of a part (a plug-in) are not probed here
         writable_db = None
         if finding.colour == GREEN:
             writable_db = db
@@ -86,7 +87,7 @@ def examine(
 
 
 def _guard(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yields the findings. If the database fails, the last one says so."""
+    """Yields the findings. If the database fails, ends with a red finding about that."""
     try:
         yield from findings
     except PeeweeException as error:
@@ -95,7 +96,11 @@ def _guard(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _explorers(shop: Shop, db: Database | None) -> Iterator[Finding]:
-    """With a database the calls are counted, and the explorers compared with its chain."""
+    """Yields the findings about explorers.
+
+    With a database it counts the calls, and compares the explorers with the stored
+    chain.
+    """
     quota = None
     known_height = 0
     first = None

@@ -1,4 +1,4 @@
-"""The settings: those that are set, and names that nobody reads."""
+"""Examines the settings: those that are set, unknown names, and the base URL."""
 
 import re
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from btcpay.settings.settings import OF_FILES, VARIABLES, Settings, strange_name
 from btcpay.values.finding import GREEN, RED, YELLOW, Colour, Finding
 from btcpay.values.hosts import is_here
 
-# RFC 2606: names for examples.
+# Domain names that are reserved for examples (RFC 2606).
 NOBODYS = re.compile(r"(^|\.)(example(\.com|\.net|\.org)?|invalid)$")
 
 
 def findings(shop: Shop) -> Iterator[Finding]:
-    """One line for each variable that is set."""
+    """Yields a finding for each variable that is set or unknown, and for the base URL."""
     in_file = env_file.values_of(shop.environ)
     for name in (*VARIABLES.values(), *OF_FILES.values()):
         text = shop.environ.get(name, "").strip()
@@ -52,7 +52,7 @@ def _base_url(settings: Settings) -> Finding:
 
 
 def _is_sealed(settings: Settings) -> bool:
-    """True if nobody on the way can read requests to the base URL."""
+    """True if requests to the base URL are encrypted: by https, or to a Tor .onion host."""
     parts = urlsplit(settings.base_url)
     return parts.scheme == "https" or (parts.hostname or "").endswith(".onion")
 

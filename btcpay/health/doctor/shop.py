@@ -1,4 +1,4 @@
-"""The shop that the doctor examines."""
+"""The input of the doctor's examinations."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,10 @@ from btcpay.settings.settings import Settings
 
 @dataclass(frozen=True)
 class Shop:
-    """`now` reads the clock, `free_bytes` the disk of a folder."""
+    """The shop that is examined: its settings and environment, and how to read clock and disk.
+
+    `now` returns the time. `free_bytes` returns the free bytes on a folder's disk.
+    """
 
     settings: Settings
     environ: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""The command `sandbox`."""
+"""The command `sandbox`, as a part (an optional plug-in)."""
 
 from btcpay import hooks
 

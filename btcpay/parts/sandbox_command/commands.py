@@ -1,4 +1,4 @@
-"""`sandbox`: a chain, the service and the check on this machine, with a demo merchant."""
+"""Command `sandbox`: runs a regtest chain, the service and the check, with a demo merchant."""
 
 import contextlib
 import os
@@ -88,7 +88,11 @@ def sandbox(
 
 
 def _make_database(config: SandboxConfig) -> None:
-    """Raises DatabaseNotReady, which says how to start over: all in a sandbox is play."""
+    """Creates the database, or migrates it.
+
+    Raises DatabaseNotReady, with the advice to delete the sandbox's files and start
+    over.
+    """
     url = config.settings.database_url
     try:
         migrate(url, config.settings.network.name)
@@ -103,14 +107,16 @@ def _make_database(config: SandboxConfig) -> None:
 def _start_shop(
     config: SandboxConfig, db: Database, stop: Stop
 ) -> Iterator[tuple[str, Children]]:
-    """A write key, and chain, service and check once they answer or `stop` is set.
+    """Starts chain, service and check. Yields a write key and these child processes.
 
-    Raises CommandError.
+    It yields once chain and service respond, or `stop` is set, and stops the children
+    at the end. Raises CommandError if a child ends, or does not respond within a
+    minute.
     """
     network = config.settings.network
     owner_id = merchant_id(db, config.settings)
     key = play_money_key(db, network, owner_id, config.state / "write_key")
-    # The workbench has a key of its own, since limits count by key.
+    # A second key, for the workbench, since rate limits count by key.
     play_money_key(db, network, owner_id, config.state / "workbench_key")
     add_webhook(db, owner_id, config.chain_url, config.state / "webhook_secret")
     chain = ["--port", str(config.port), "--state", str(config.state)]
@@ -126,7 +132,7 @@ def _start_shop(
 
 
 def _wait_for(url: str, children: Children, stop: Stop) -> None:
-    """Returns once `url` answers, or `stop` is set.
+    """Waits until `url` responds with success, or `stop` is set.
 
     Raises CommandError if a child ends, or after a minute.
     """

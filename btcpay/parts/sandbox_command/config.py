@@ -1,4 +1,4 @@
-"""The configuration of a sandbox: its folder, its addresses, and the settings of its programs."""
+"""The configuration of a sandbox: its folder, its ports, and the environment of its programs."""
 
 import shlex
 import socket
@@ -18,7 +18,11 @@ ANY_HOST = ("", "0.0.0.0")
 
 @dataclass(frozen=True)
 class SandboxConfig:
-    """`port` is the chain's on 127.0.0.1, `own_environ` the variables that gave `settings`."""
+    """The configuration of a sandbox.
+
+    `state` is its folder. `port` is the port of the chain and the workbench on
+    127.0.0.1. `own_environ` has the variables from which `settings` were read.
+    """
 
     settings: Settings
     state: Path
@@ -42,7 +46,10 @@ class SandboxConfig:
 
     @property
     def environ(self) -> dict[str, str]:
-        """Variables for each program of this shop: our own, with the chain as explorer."""
+        """The environment for each program of this shop.
+
+        It is `own_environ`, with the chain as explorer and as price source.
+        """
         return dict(self.own_environ) | {
             "BLOCKTILL_NETWORK": self.settings.network.name,
             "BLOCKTILL_DATABASE_URL": self.settings.database_url,
@@ -54,23 +61,30 @@ class SandboxConfig:
 
     @property
     def programs_environ(self) -> dict[str, str]:
-        """Variables for service and check: they look often, log little, and fit the workbench."""
+        """The environment for service and check.
+
+        It allows many explorer calls, logs warnings only, and lets the workbench frame
+        the pages.
+        """
         workbench = [self.chain_url, f"http://localhost:{self.port}"]
         frame_ancestors = [*self.settings.frame_ancestors, *workbench]
         gunicorn_args = self.own_environ.get("GUNICORN_CMD_ARGS", "")
         return {
-            # The explorer is on this machine: each run of the check may look up every open page.
+            # Practically no limit: the explorer is on this machine.
             "BLOCKTILL_EXPLORER_CALLS_PER_HOUR": "100000",
             **self.environ,
             "BLOCKTILL_MERCHANT_PAGES": "on",
             "BLOCKTILL_GREENFIELD": "on",
             "BLOCKTILL_FRAME_ANCESTORS": " ".join(frame_ancestors),
-            # The pages ask every two seconds: a line for each would bury what matters in the log.
+            # Open pages poll every two seconds, and a line for each request would flood the log.
             "GUNICORN_CMD_ARGS": f"--log-level warning {gunicorn_args}",
         }
 
     def require_fit(self) -> None:
-        """Raises CommandError for another network, a socket file, or a port that is taken."""
+        """Raises CommandError if the sandbox cannot run with this configuration.
+
+        It needs regtest, a TCP port for the service, and free ports.
+        """
         if self.settings.network.name != "regtest":
             raise CommandError(
                 f"the sandbox is for regtest only, not for {self.settings.network.name}:"
@@ -84,7 +98,10 @@ class SandboxConfig:
         _refuse_taken(self.settings.bind, "BLOCKTILL_BASE_URL or BLOCKTILL_BIND")
 
     def prepare_folders(self) -> None:
-        """Makes folders for their owner alone; `parents=True` would leave the upper ones open."""
+        """Creates the folder and its missing parents with mode 700.
+
+        `mkdir(parents=True)` would create the parents with the default mode.
+        """
         folders = [self.state, *self.state.parents]
         missing = [folder for folder in folders if not folder.exists()]
         for folder in reversed(missing):
@@ -105,7 +122,10 @@ def _refuse_taken(bind: str, name: str) -> None:
 
 
 def command_line(program: str, environ: Mapping[str, str]) -> str:
-    """`blocktill` for another terminal: with the variables that it needs, but no secrets."""
+    """Returns the beginning of a `blocktill` command line for another terminal.
+
+    It sets the variables that the command needs, but hides secrets.
+    """
     words = []
     for name, text in _required_variables(environ).items():
         words.append(f"{name}={shlex.quote(shown(name, text))}")
@@ -117,7 +137,7 @@ def command_line(program: str, environ: Mapping[str, str]) -> str:
 
 
 def _required_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables without which the settings would be others."""
+    """Returns those BLOCKTILL_* variables that change the settings."""
     settings = read(environ)
     needed = {}
     for name, text in sorted(environ.items()):

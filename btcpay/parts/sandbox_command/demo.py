@@ -1,4 +1,4 @@
-"""The sandbox's merchant, with its keys, an invoice, a payment link and a webhook."""
+"""Creates the sandbox's demo merchant, with an invoice, a payment link and a webhook."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,14 +22,15 @@ Json = dict[str, Any]
 MERCHANT = "demo"
 INVOICE = {"description": "Demo", "amount_usd": 25}
 LINK = {"title": "Tip jar"}
-# Path of the operation, status of what may be used again, body, and the field of the page's URL.
+# Path of the operation, status of a resource that can be reused, request body, and the field of the
+# response that has the page's URL.
 PAGES: tuple[tuple[str, str, Json, str], ...] = (
     ("/invoices", InvoiceStatus.OPEN, INVOICE, "pay_url"),
     ("/payment-links", LinkStatus.ACTIVE, LINK, "link_url"),
 )
 WEBHOOK_PATH = "/sandbox/webhook"
-# The key at m/84'/1'/0' with BIP341's point H, whose private key nobody knows: its coins are play
-# money.
+# An account key at m/84'/1'/0' whose public key is the point H of BIP341. Nobody knows its private
+# key, so nobody can spend its coins, which are play money.
 TPUB = (
     "tpubDC2Q4xK4XH72Hkrtic4N7zRvC3Yiu2XvsaVPoMb21SRF9fXFb9QCoAbJ"
     "siDKDzsVUBvXzvQcwR1KiWKU4RX2UvnvWWGNZce6fAijaozSXWA"
@@ -38,7 +39,10 @@ TIMEOUT_S = 30
 
 
 def add_webhook(db: Database, owner_id: int, chain_url: str, file: Path) -> None:
-    """Sends events to this start's workbench alone. Writes the webhook's secret to the file."""
+    """Adds a webhook to the workbench at `chain_url`, and removes those of earlier runs.
+
+    Writes the webhook's secret to `file`.
+    """
     for row in db.rows(LIST):
         if row.url and row.url.endswith(WEBHOOK_PATH):
             receivers.remove(db, row.id)
@@ -48,7 +52,7 @@ def add_webhook(db: Database, owner_id: int, chain_url: str, file: Path) -> None
 
 
 def merchant_id(db: Database, settings: Settings) -> int:
-    """The id of the demo merchant, who is added if need be."""
+    """Returns the id of the demo merchant. Adds the merchant if it is missing."""
     row = db.row(merchants.BY_NAME, name=MERCHANT)
     if row is None:
         account = parse_account(TPUB, settings.network)
@@ -57,9 +61,11 @@ def merchant_id(db: Database, settings: Settings) -> int:
 
 
 def page_urls(api: str, secret: str) -> Iterator[str]:
-    """The URLs of an invoice's page and of a link's.
+    """Yields the URL of an invoice's page, then that of a payment link's page.
 
-    Those of the last start are used again, since each new address widens the wallet's gap.
+    `api` is the base URL of the API, `secret` an API key. Reuses the invoice and the
+    link of an earlier run, since each new address widens the wallet's gap. Raises
+    requests.RequestException.
     """
     for path, status, body, url_field in PAGES:
         rows = _request("GET", f"{api}{path}?limit=100", secret)["data"]
@@ -71,7 +77,7 @@ def page_urls(api: str, secret: str) -> Iterator[str]:
 
 
 def _is_usable(row: Json, status: str, body: Json) -> bool:
-    """True if the row has this status, and was made by this body."""
+    """True if the row has this status, and a field with the same value as in `body`."""
     is_ours = any(row.get(name) == value for name, value in body.items())
     return is_ours and row["status"] == status
 

@@ -1,4 +1,4 @@
-"""`sandbox --once`: a shop in a temporary folder, for the run of a command or of tests."""
+"""Runs `sandbox --once`: a shop in a temporary folder, for a command or for tests."""
 
 import contextlib
 import os
@@ -25,7 +25,11 @@ STOP_TIMEOUT_S = 10
 
 @contextlib.contextmanager
 def temporary_config(state: Path | None, port: int | None) -> Iterator[SandboxConfig]:
-    """A sandbox in a temporary folder, on free ports, but for what the environment sets."""
+    """Yields the configuration of a sandbox in a temporary folder, on free ports.
+
+    Variables of the environment, `state` and `port` take precedence if they are set.
+    The folder is removed at the end.
+    """
     with tempfile.TemporaryDirectory(prefix="blocktill-sandbox-") as folder:
         defaults = {
             "BLOCKTILL_DATABASE_URL": f"sqlite:///{folder}/blocktill.db",
@@ -56,9 +60,11 @@ def run_once(
     words: Sequence[str],
     stop: Stop,
 ) -> int:
-    """The command's exit status. Without a command it prints the shop and waits.
+    """Runs the command `words`, and returns its exit status.
 
-    Raises CommandError.
+    Without a command it prints the shop as JSON, waits until `stop` is set, and returns
+    0. If standard input is a pipe, its end sets `stop`. Raises CommandError if a child
+    ends.
     """
     base_url = config.settings.base_url
     environ = config.environ | {
@@ -86,7 +92,11 @@ def run_once(
 
 
 def _is_input_a_pipe() -> bool:
-    """A shell gives /dev/null to what it starts in the background: only a pipe's end means much."""
+    """True if standard input is a pipe or a socket.
+
+    A shell gives /dev/null to background programs: the end of such an input means
+    nothing.
+    """
     if not sys.stdin:
         return False
     mode = os.fstat(sys.stdin.fileno()).st_mode
