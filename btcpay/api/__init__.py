@@ -1,1 +1,1 @@
-"""A request's way to its operation: key, limits, scope, body, idempotency, answer."""
+"""The API: checks key, limits, scope and body of a request, and runs its operation."""

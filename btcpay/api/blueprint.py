@@ -1,4 +1,4 @@
-"""The interface under /api/v1: its operations, its description, its admission, its answers."""
+"""The Flask blueprint of the API under /api/v1, with the OpenAPI document."""
 
 import functools
 from collections.abc import Callable, Container, Mapping
@@ -16,7 +16,10 @@ from btcpay.web.service import Service
 
 
 def blueprint(service: Service, operations: Mapping[str, Operation]) -> Blueprint:
-    """The blueprint. It checks the key first on every path but the description's."""
+    """Returns the blueprint of the API.
+
+    It checks the API key first on every path, except on that of the OpenAPI document.
+    """
     interface = Blueprint("api", __name__, url_prefix=ROOT)
     interface.after_request(lambda response: add_window_headers(service, response))
     interface.register_error_handler(
@@ -46,14 +49,17 @@ def blueprint(service: Service, operations: Mapping[str, Operation]) -> Blueprin
 
 
 def _view(service: Service, name: str, operation: Operation) -> Callable[..., Response]:
-    """The operation's own view gets a Call, then the path's values."""
+    """Returns the Flask view of an operation, which checks the scope of the key.
+
+    It calls the operation's own view with a Call and the values from the path.
+    """
     parameters: Container[str] = ()
     if operation.accepts and operation.method == "GET":
         parameters = operation.accepts().fields
 
     def view(**path_values: str) -> Response:
         caller = g.caller
-        if caller.store_id is not None:  # it was granted for one shop's orders
+        if caller.store_id is not None:  # the key is only for one shop's plug-in
             raise Forbidden(
                 "this API key is for a shop's plug-in alone: `blocktill key issue`"
             )

@@ -1,4 +1,4 @@
-"""The operations' table, and one authenticated request: its caller, its fields, its answer."""
+"""One authenticated API request, and the description of an operation."""
 
 import re
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -28,8 +28,8 @@ from storage.values import Values
 T = TypeVar("T")
 IGNORED_HEADER = "X-Ignored-Fields"
 MOST_NAMES = 20
-# Names in a header: printable ASCII without a comma, which separates them, and short enough for
-# every proxy.
+# A field name that can be listed in a header: printable ASCII with no comma, since commas separate
+# the names, and short enough for every proxy.
 _NAME = re.compile(r"[!-+\--~](?:[ -+\--~]{0,98}[!-+\--~])?")
 ROOT = "/api/v1"
 _KINDS = {"inv": "invoice", "lnk": "payment link"}  # by the prefix of their ids
@@ -42,7 +42,7 @@ class Call(NamedTuple):
 
     @property
     def merchant_id(self) -> int:
-        """The merchant of the key: all data is scoped to it."""
+        """The merchant of the API key. All data is limited to this merchant."""
         return self.caller.merchant_id
 
     @property
@@ -50,7 +50,7 @@ class Call(NamedTuple):
         return self.service.resources
 
     def get_or_404(self, query: Typed[T], prefix: str, id: str) -> T:
-        """The merchant's row of this id. Raises NotFound."""
+        """Returns the merchant's row with this id. Raises NotFound."""
         row = None
         if is_id(prefix, id):
             row = self.service.db.row(query, id=id, merchant_id=self.merchant_id)
@@ -59,7 +59,7 @@ class Call(NamedTuple):
         return row
 
     def list_rows(self, resource: Resource, query: Any, **values: Any) -> Response:
-        """The answer with a list of the rows of a SELECT."""
+        """Returns the response with a list of the rows of a SELECT."""
         db = self.service.db
         columns, rows = db.packed(query, merchant_id=self.merchant_id, **values)
         return json_response(resource.listed(columns, rows))
@@ -68,7 +68,10 @@ class Call(NamedTuple):
         return accepts.load_query(schema, request.args.to_dict(flat=False))
 
     def body(self, schema: Schema, empty: bytes | None = None) -> dict[str, Any]:
-        """The validated JSON body; `empty` stands for a missing body, if that is allowed."""
+        """Returns the validated JSON body.
+
+        If `empty` is given, it replaces a missing body.
+        """
         g.body = read_json(empty)
         if isinstance(g.body, dict):
             note_ignored(g.body, schema.fields)
@@ -77,9 +80,11 @@ class Call(NamedTuple):
     def create_once(
         self, prepare: Callable[[], Any], make: Callable[[Any], dict[str, Any]]
     ) -> Response:
-        """201 with the resource that `make` stores and returns, once for an Idempotency-Key.
+        """Returns a 201 response with the resource that `make` stores and returns.
 
-        `prepare` runs first, outside the transaction; `make` gets what it returned.
+        `make` runs once for each Idempotency-Key; a retry gets the stored response.
+        `prepare` runs first, outside the transaction, and its result is passed to
+        `make`.
         """
         service = self.service
         text, replayed = idempotency.create_once(
@@ -95,7 +100,10 @@ class Call(NamedTuple):
         return response
 
     def _idempotency_subject(self) -> Values | None:
-        """The subject of the request's Idempotency-Key; None without one. Raises InvalidRequest."""
+        """Returns the values that identify the request by its Idempotency-Key.
+
+        None if it has no such header. Raises InvalidRequest.
+        """
         key = request.headers.get("Idempotency-Key")
         if key is None:
             return None
@@ -108,9 +116,10 @@ class Call(NamedTuple):
 
 
 def key_of(service: Service, schemes: Sequence[str] = ("bearer",)) -> Caller:
-    """The key that the request carries. Raises Unauthorized.
+    """Returns the API key that the request carries. Raises Unauthorized.
 
-    An invalid key counts against its address; a missing one does not.
+    An invalid key counts towards the limit of failures of the client's address. A
+    missing key does not.
     """
     header = request.environ.get("HTTP_AUTHORIZATION", "").strip()
     scheme, _, secret = header.partition(" ")
@@ -135,7 +144,10 @@ def key_of(service: Service, schemes: Sequence[str] = ("bearer",)) -> Caller:
 def unknown(
     names: Iterable[str], known: Container[str], before: Iterable[str] = ()
 ) -> list[str]:
-    """The names in `before` and the unknown ones, each once, at most MOST_NAMES."""
+    """Returns `before` and the names that are not `known`, at most MOST_NAMES.
+
+    Each name is returned once. Names that cannot stand in a header are omitted.
+    """
     unknown_names = list(before)
     for name in names:
         if name in known or name in unknown_names or not _NAME.fullmatch(name):
@@ -147,7 +159,10 @@ def unknown(
 
 
 def note_ignored(names: Iterable[str], known: Container[str]) -> None:
-    """Makes the answer, whatever it is, name the fields that the operation does not know."""
+    """Lists fields that the operation does not know, in a header of the response.
+
+    The header is `X-Ignored-Fields`. It is sent with errors, too.
+    """
     ignored = unknown(names, known, g.get("ignored", ()))
     if ignored:
         g.ignored = ignored

@@ -1,4 +1,4 @@
-"""Idempotency-Key: a retry gets the first answer again and never makes a second resource."""
+"""Idempotency-Key: a retry gets the first response and creates no second resource."""
 
 import re
 from collections.abc import Callable
@@ -12,13 +12,16 @@ from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.queries import idempotency
 
-# A live request has ended by then: a price takes 3 s, a lock 10 s.
+# Longer than a request can take: at most 3 s for a price and 10 s for a lock.
 HOLD = timedelta(seconds=60)
 _PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")
 
 
 def check_key(text: str) -> str:
-    """The header's value. Raises InvalidRequest unless it is 1 to 255 printable ASCII."""
+    """Returns the header's value.
+
+    Raises InvalidRequest unless it is 1 to 255 printable ASCII characters.
+    """
     if not _PRINTABLE.fullmatch(text):
         raise InvalidRequest(
             "Idempotency-Key must be 1 to 255 printable ASCII characters"
@@ -33,19 +36,25 @@ def create_once(
     prepare: Callable[[], object],
     make: Callable[[object], str],
 ) -> tuple[str, bool]:
-    """The answer, and whether it is a replay. Without a subject, simply makes it.
+    """Creates a resource once for each Idempotency-Key.
 
-    `subject`: the merchant, the operation, the key, and the digest of the body that it came with.
+    Returns the response, and True if it is a stored one. `subject` has the merchant,
+    the operation, the key and the digest of the request's body. If it is None, the
+    resource is created with no key.
 
-    1. The key is claimed in a transaction of its own, or the stored answer is returned.
-    2. `prepare` asks over the network, with no transaction open.
-    3. `make` stores the resource. The same transaction stores the answer if the claim still
-       stands: a holder that was overtaken stores nothing.
-    4. If 2 or 3 fails, the key is given back.
+    1. The key is claimed in a transaction of its own, or the stored response is
+       returned.
+    2. `prepare` may use the network, since no transaction is open.
+    3. `make` stores the resource. The same transaction stores the response. If another
+       request has taken over the claim meanwhile, nothing is stored.
+    4. If 2 or 3 fails, the key is released.
 
-    Only a check deletes old answers, since it has compared its clock with others. If they were
-    deleted here, a clock that is ahead would make a second resource for one key.
-    Raises Conflict while the key is held, and if it came with another body before.
+    Raises Conflict while another request holds the key, and if the key was used with a
+    different body.
+
+    Only a check deletes old responses, since it has compared its clock with others. If
+    they were deleted here, a clock that is ahead would create a second resource for one
+    key.
     """
     if subject is None:
         prepared = prepare()
@@ -69,7 +78,10 @@ def create_once(
 
 
 def _fulfil(db: Database, subject: Values, owner: str, answer: str) -> None:
-    """Stores the answer under its key. Raises Conflict if the claim does not stand any more."""
+    """Stores the response under its key.
+
+    Raises Conflict if the claim is no longer valid.
+    """
     outcome: Values = {
         "owner": owner,
         "response": answer,
@@ -82,9 +94,9 @@ def _fulfil(db: Database, subject: Values, owner: str, answer: str) -> None:
 
 
 def _claim(db: Database, subject: Values, owner: str, now: datetime) -> str | None:
-    """Takes the key, or returns the answer stored under it. Raises Conflict.
+    """Claims the key, or returns the response stored under it. Raises Conflict.
 
-    A key that is held is free again after HOLD, and if the clock was set back.
+    A claim expires after HOLD. It also expires if the clock was set back.
     """
     claim: Values = {
         "owner": owner,

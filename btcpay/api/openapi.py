@@ -1,4 +1,4 @@
-"""The description of the API (OpenAPI 3.1), made from the operation table and the schemas."""
+"""The OpenAPI 3.1 document of the API, made from the operations and the schemas."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -50,7 +50,7 @@ _TAGS = {
     "payments": "Payments confirmed on the chain.",
     "events": "Events sent to webhooks.",
 }
-# Refused before body and query are read.
+# Errors that are raised before body and query are read.
 _UNREAD = ("unauthorized", "forbidden", "rate_limited")
 
 _CODE = text("For programs: it never changes.", enum=list(STATUS))
@@ -63,7 +63,7 @@ STATUS_PATH = "/pay/{id}/status"
 
 
 def document(base_url: str, operations: Mapping[str, Operation]) -> dict[str, Any]:
-    """The whole document; `operations` is app.py's table."""
+    """Returns the whole document; `operations` is the table in app.py."""
     plugin = MarshmallowPlugin()
     spec = APISpec(
         title="Bitcoin Payments Service",
@@ -113,7 +113,7 @@ def _header(meaning: str, type: str, required: bool) -> dict[str, Any]:
 
 
 def _add_resources(spec: APISpec, operations: Iterable[Operation]) -> None:
-    """Adds the schema of each resource once, and of each list."""
+    """Adds the schema of each resource once, and of each list of resources."""
     for resource in {operation.shows: None for operation in operations}:
         spec.components.schema(resource.__name__, schema=resource)
     for operation in operations:
@@ -145,13 +145,16 @@ def _operation(name: str, operation: Operation) -> dict[str, Any]:
 
 
 def _status() -> dict[str, Any]:
-    """The status that the checkout page polls, and that a shop may show; it needs no key."""
+    """Returns the description of the operation that returns an invoice's status.
+
+    The checkout page polls it, and a shop may call it. It needs no API key.
+    """
     summary = "What an invoice waits for."
     failures = {
         code: _failure(code) for code in ("not_found", "rate_limited", "server_error")
     }
     for failure in failures.values():
-        failure["headers"] = {}  # the rate-limit headers are the API's
+        failure["headers"] = {}  # only the API sends rate-limit headers
     failures["not_found"]["description"] = "`not_found`: no invoice has that id"
     failures["rate_limited"]["headers"] = _headers("Retry-After")
     return {

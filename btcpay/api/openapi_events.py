@@ -1,4 +1,4 @@
-"""The events that are sent, as the OpenAPI document describes them under `webhooks`."""
+"""The schemas of events, for `webhooks` in the OpenAPI document."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def whole(properties: dict[str, Any]) -> Schema:
 
 
 def component(name: str, description: str = "") -> Schema:
-    """A reference to one of the document's schemas."""
+    """Returns a reference to one of the document's schemas."""
     reference = {"$ref": f"#/components/schemas/{name}"}
     if description:
         reference["description"] = description
@@ -97,7 +97,7 @@ def webhooks() -> dict[str, Any]:
 
 
 def event_schemas() -> dict[str, Schema]:
-    """The schemas of events; they refer to those of the resources."""
+    """Returns the schemas of events by name; they refer to those of the resources."""
     schemas = {
         name.title(): whole(resource.properties)
         for name, resource in PART_RESOURCES.items()
@@ -112,7 +112,11 @@ def _name(kind: Kind) -> str:
 
 
 def _data_name(kind: Kind) -> str:
-    """The name of the schema of `data`: one for each resource, and one more for sightings."""
+    """Returns the name of the schema of the event's `data`.
+
+    There is one schema for each resource, and one more for transactions seen or
+    vanished.
+    """
     if kind in _SEEN:
         return "SightingEventData"
     return kind.resource.title().replace("_", "") + "EventData"

@@ -1,1 +1,1 @@
-"""An invoice's life: its making, its state, its history and its end."""
+"""Invoices: orders and quotes, creation, state, attention and history."""

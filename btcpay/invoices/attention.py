@@ -1,4 +1,4 @@
-"""Invoices' need for attention, decided again whenever what they received changes."""
+"""Decides whether invoices need attention, whenever what they received changes."""
 
 import json
 import logging
@@ -34,7 +34,7 @@ Reasons = dict[str, str | None]
 
 
 class _Case(NamedTuple):
-    """An invoice with the verdict on its outputs, and its history that concerns money."""
+    """An invoice, the verdict on its outputs, and its history concerning money."""
 
     row: Invoice
     verdict: Verdict
@@ -48,7 +48,7 @@ def update_attention(
     now: datetime,
     news: Sequence[News] = (),
 ) -> str | None:
-    """`update_attentions` of one invoice; returns the reason, or None."""
+    """Runs `update_attentions` for one invoice; returns the reason, or None."""
     return update_attentions(db, settings, {invoice_id: news}, now)[invoice_id]
 
 
@@ -59,7 +59,10 @@ def try_update_attention(
     now: datetime,
     news: Sequence[News],
 ) -> None:
-    """`update_attention` for a loop over invoices: a spoiled row stops none of the others."""
+    """Runs `update_attention`, and logs BadRow instead of raising it.
+
+    So a damaged row does not stop a loop over invoices.
+    """
     try:
         update_attention(db, settings, invoice_id, now, news)
     except BadRow:
@@ -71,11 +74,15 @@ def try_update_attention(
 def update_attentions(
     db: Database, settings: Settings, news: Mapping[str, Sequence[News]], now: datetime
 ) -> Reasons:
-    """Decides again whether invoices need attention; the reasons by their ids, None for no reason.
+    """Decides whether invoices need attention, and publishes their news.
 
-    Also decides again those whose excess depends on these. Stores the amounts received for pages,
-    and publishes each invoice's `news` and a new reason with the final state. Call it in the
-    transaction of the change, behind the balance's lock. Raises BadRow.
+    1. Decides also for the invoices whose overpayment depends on these.
+    2. Stores the received amounts that pages show.
+    3. Publishes the `news` of each invoice id, and an event for each new reason. These
+       events have the final state.
+
+    Returns the reasons by invoice id, None for no reason. Call it in the transaction of
+    the change, after the balance was locked. Raises BadRow.
     """
     named = at_once.rows(db, invoices.WHOLE, [{"id": id} for id in news])
     rows = _with_related(db, named)
@@ -111,7 +118,7 @@ def update_attentions(
 
 
 def _with_related(db: Database, rows: Sequence[Invoice]) -> list[Invoice]:
-    """These invoices, and those whose attention depends on what came to them."""
+    """Returns these invoices, and those whose attention depends on these."""
     related: set[str] = set()
     for hook in hooks.of(hooks.InvoiceSums):
         related |= hook.related_ids(db, rows)
@@ -127,7 +134,7 @@ def _read_cases(
     now: datetime,
     tip_height: int,
 ) -> list[_Case]:
-    """Raises BadRow."""
+    """Returns each invoice with its verdict and its history. Raises BadRow."""
     ids: list[Values] = [{"invoice_id": row.id} for row in rows]
     all_outputs = at_once.rows(db, payments.ALIVE, ids)
     outputs = grouped(all_outputs, lambda output: output.invoice_id)
@@ -143,7 +150,10 @@ def _read_cases(
 def _decide(
     db: Database, case: _Case, now: datetime, is_alone: bool
 ) -> tuple[str | None, int]:
-    """The reason, and the satoshis at stake, after the parts have counted what was received."""
+    """Returns the reason for attention (or None) and the satoshis at stake.
+
+    First the parts (optional plug-ins) count what the invoice received.
+    """
     row = case.row
     verdict = case.verdict
     overpaid_sats = 0
@@ -165,10 +175,12 @@ def _recount_sats(
     now: datetime,
     is_alone: bool,
 ) -> int:
-    """The satoshis beyond what a part asked for, after it has counted what the invoice received.
+    """Has a part count what the invoice received; returns the overpaid satoshis.
 
-    A part that fails keeps no invoice from its money: it counts again later. Among many invoices
-    its error is raised, and the caller settles each half of them by itself, down to one alone.
+    For a single invoice (`is_alone`) a failure of the part returns 0, and the count is
+    retried later. So the failure does not keep the invoice from being paid. For several
+    invoices the error is raised. The caller then retries with half of them, down to
+    single ones.
     """
 
     def count() -> int:
@@ -216,7 +228,10 @@ def _happenings(history: Iterable[Event]) -> list[Happening]:
 
 
 def _happening(entry: Event) -> Happening | None:
-    """None if a reorganisation took back an output that was no payment yet. Raises BadRow."""
+    """Returns the entry of the history as settlement's value. Raises BadRow.
+
+    None if a reorganisation took back an output that was no payment yet.
+    """
     try:
         kind = entry.kind
         detail = json.loads(entry.detail)

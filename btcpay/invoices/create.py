@@ -1,7 +1,8 @@
-"""Makes an invoice, with an address that was never handed out before.
+"""Creates an invoice with an address that was never used before.
 
-Every order goes this way: `quotes.quote` asks for the price while no transaction is open; then
-`new_invoice` stores the order in the transaction that ensures it is made once.
+Every order takes two steps. `quotes.quote` fetches the price while no transaction is
+open. Then `new_invoice` stores the invoice, in the transaction that ensures that it is
+created once.
 """
 
 from datetime import datetime
@@ -26,8 +27,8 @@ def new_invoice(
 ) -> Invoice:
     """Stores an invoice, publishes its event, and returns its public row.
 
-    Call it inside `db.write()`: the index is taken in the transaction that stores the invoice.
-    `id` is given if a form determines it.
+    Call it inside `db.write()`: the address index is taken in the transaction that
+    stores the invoice. A form may determine the `id`; otherwise it is random.
     """
     order = quote.order
     merchant = db.only(merchants.TAKE_INDEX, id=order.merchant_id)
@@ -54,7 +55,10 @@ def new_invoice(
 
 
 def _price_columns(quote: Quote) -> dict[str, Any]:
-    """The columns of amount and price; beside an order in bitcoin its page shows dollars."""
+    """Returns the columns of amount and price.
+
+    The page of an order in bitcoin shows dollars beside the amount.
+    """
     order = quote.order
     price = quote.price
     amount = None

@@ -1,4 +1,4 @@
-"""A customer's address: given for the receipt of a paid invoice, and erased after a time."""
+"""The customer's e-mail address: stored for the receipt, and erased after a time."""
 
 import re
 from datetime import datetime, timedelta
@@ -11,15 +11,20 @@ from storage.models import Invoice
 from storage.queries import deliveries, idempotency, invoices, receivers
 from storage.statement import as_dict, changed
 
-# A check a minute erases half a million a day; one transaction holds up nobody for long.
+# At a check each minute, half a million are erased in a day. A larger batch would delay other
+# writers for longer.
 BATCH = 400
-# The address is erased in the text itself, so that numbers stay as they were first written. A
-# description cannot match, since within a JSON string a backslash stands before every quote.
+# Matches the address in the text of a stored JSON response. The text is not parsed, so that its
+# numbers stay unchanged. A description cannot match, since JSON escapes the quotes in a string.
 _EMAIL = re.compile(r'"customer_email":"(?:[^"\\]|\\.)*"')
 
 
 def may_ask(settings: Settings, row: Invoice, now: datetime) -> bool:
-    """True if mail is set up, and the invoice is paid, has no address, and would keep one."""
+    """True if the invoice's page may request an e-mail address for the receipt.
+
+    This requires that mail is set up, that the invoice is paid and has no address yet,
+    and that an address would not be erased at once.
+    """
     if (
         row.status != InvoiceStatus.PAID
         or row.customer_email is not None
@@ -32,12 +37,12 @@ def may_ask(settings: Settings, row: Invoice, now: datetime) -> bool:
 
 
 def store_address(db: Database, row: Invoice, address: str, now: datetime) -> None:
-    """Stores the address and adds the mail, unless the invoice has an address by now."""
+    """Stores the address and adds the mail, unless the invoice has an address."""
     at = to_ms(now)
     with db.write():
         if db.run(invoices.GIVE_ADDRESS, id=row.id, customer_email=address):
-            # The receipt has a receiver of its own: the merchant's receiver of receipts for every
-            # payment may be switched off.
+            # The receipt gets a separate receiver, since the merchant's receiver of receipts for
+            # every payment may be switched off.
             own = receivers.add_mailbox(
                 db, "asked", receivers.RECEIPT, row.merchant_id, (), at
             )
@@ -45,10 +50,10 @@ def store_address(db: Database, row: Invoice, address: str, now: datetime) -> No
 
 
 def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
-    """Erases the addresses of at most BATCH invoices, the oldest first; returns how many.
+    """Erases the addresses of the oldest invoices, at most BATCH; returns how many.
 
-    `retention_days` of 0 means never. Answers that are stored for Idempotency-Keys lose the
-    address too.
+    `retention_days` of 0 erases none. An address is also erased in the responses that
+    are stored for Idempotency-Keys.
     """
     if not retention_days:
         return 0
@@ -61,7 +66,10 @@ def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
 
 
 def _erase(db: Database, invoice_id: str, before: int) -> int:
-    """1 if it was erased; 0 if the invoice was reopened, or another run came first."""
+    """Erases the address of one invoice; returns 1 if it was erased.
+
+    Returns 0 if the invoice was reopened, or if another run has erased it.
+    """
     with db.write():
         erased = db.run(invoices.ERASE_PERSONAL, id=invoice_id, before=before)
         if erased:

@@ -1,4 +1,4 @@
-"""An invoice explained: the money asked for, seen and missing, why, and the next look."""
+"""Explains an invoice: the amounts requested, seen and missing, and the reasons."""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ Lines = Iterator[tuple[str, str]]
 _SETTLE = "`blocktill invoice settle ID --reason TEXT` accepts what came"
 _DISMISS = "`blocktill invoice dismiss ID --reason TEXT` takes it off the list"
 _SETTLE_OR_DISMISS = f"{_SETTLE}; {_DISMISS}"
-# Commands that are not refused: `settle` refuses a paid invoice, and one without any money.
+# Only commands that can succeed: `settle` refuses a paid invoice, and one that received nothing.
 WAYS_OUT = {
     "reorganised": f"it counts again once it is in a block again; {_DISMISS}",
     "paid_late": _SETTLE_OR_DISMISS,
@@ -31,7 +31,11 @@ WAYS_OUT = {
 
 
 def explanation(story: Story, next_look: str) -> Lines:
-    """Headings and sentences, in the order in which people ask."""
+    """Yields (heading, sentence) pairs, in the order in which readers need them.
+
+    An empty heading continues the one before. `next_look` says when the mempool is
+    queried again.
+    """
     row = story.row
     verdict = story.verdict
     needed = story.needed

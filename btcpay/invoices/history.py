@@ -1,4 +1,4 @@
-"""Invoices' history and their end."""
+"""The history of invoices, and the change of status that ends one."""
 
 import json
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from storage.queries.events import Kind
 
 
 class End(NamedTuple):
-    """An invoice's end; only a paid invoice has `tx_hash` and `paid_ms`.
+    """How an invoice ends; only a paid invoice has `tx_hash` and `paid_ms`.
 
-    `detail` goes into the history: it has the `reason`, and the owner's reason as
+    `detail` is stored in the history. It has the `reason`, and the owner's reason as
     `settled_reason`.
     """
 
@@ -30,13 +30,14 @@ class End(NamedTuple):
 
 
 def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
-    """Ends invoices that still have the status of their rows, and records why.
+    """Ends invoices whose status is still that of their rows, and records why.
 
-    Raises Refused (`changed`), which undoes the transaction, if a status has changed since.
+    Raises Refused (`changed`) if a status has changed since, which rolls back the
+    transaction.
     """
     changes = [_change_of(end, now) for end in ends]
     if at_once.run(db, invoices.FINISH, changes) != len(changes):
-        row = ends[0].row  # any of them
+        row = ends[0].row  # the message names any one of them
         raise Refused(
             "changed", f"invoice {row.id} is not {row.status} any more; try again"
         )
@@ -61,7 +62,10 @@ def _change_of(end: End, now: datetime) -> Values:
 def history_entry(
     invoice_id: str, kind: Kind, detail: dict[str, Any], now: datetime
 ) -> Values:
-    """An entry for `events.RECORD`. Raises ValueError for a kind that is not declared."""
+    """Returns the columns for `events.RECORD`.
+
+    Raises ValueError for an unknown kind.
+    """
     return {
         "invoice_id": invoice_id,
         "kind": Kind(kind).value,
@@ -73,5 +77,5 @@ def history_entry(
 def record(
     db: Database, invoice_id: str, kind: Kind, detail: dict[str, Any], now: datetime
 ) -> None:
-    """Adds to the invoice's history. Raises ValueError for a kind that is not declared."""
+    """Adds an entry to the invoice's history. Raises ValueError for an unknown kind."""
     db.run(events.RECORD, **history_entry(invoice_id, kind, detail, now))

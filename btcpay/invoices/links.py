@@ -1,4 +1,4 @@
-"""Payment links: making them, switching them on and off, and the amounts that they suggest."""
+"""Payment links: creates, edits, activates and deactivates them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -20,16 +20,16 @@ from storage.models import PaymentLink
 from storage.queries import links
 from storage.statement import as_dict, blank, changed
 
-MOST_SUGGESTED = 6  # buttons: two rows on a phone
+MOST_SUGGESTED = 6  # as buttons they fill two rows on a phone
 AMOUNTS = ("amount", "min_amount", "max_amount")
 TEXTS = ("title", "description")
 ASKS = ("ask_email", "ask_name", "ask_note")
-# Whether a link asks its payer, who may leave the answer out or must give it.
+# Whether a link's form has the field: no, as an optional field, or as a required field.
 HOW = ("no", "may", "must")
 
 
 def is_nameless(wanted: Mapping[str, Any]) -> bool:
-    """True for a link that its payers could not tell from another: no title, and no amount."""
+    """True for a link with no title and no amount, which payers could not recognise."""
     title = (wanted.get("title") or "").strip()
     return not (title or any(wanted.get(f"{name}_usd") for name in AMOUNTS))
 
@@ -42,14 +42,16 @@ def new_link(
     price: Price | None = None,
     dust_limit_sats: int = 0,
 ) -> PaymentLink:
-    """Stores an active link, publishes its event, and returns its row. Call it in `db.write()`.
+    """Stores an active link, publishes its event, and returns its row.
 
-    `wanted` is the loaded body of create-payment-link, perhaps with `suggested` amounts, a
-    `goal_usd`, and ASKS. Amounts are in the currency of the price, in dollars without one.
+    Call it in `db.write()`. `wanted` is the loaded body of create-payment-link,
+    optionally with `suggested` amounts, a `goal_usd`, and the fields in ASKS. Amounts
+    are in the currency of `price`, or in dollars if `price` is None.
 
-    Raises CommandError for suggested amounts that do not fit the link, and TooMuch for more than
-    MAX_USD. A person's link has a price: then it raises TooLittle for less than `dust_limit_sats`,
-    the least that a wallet can send to the merchant's account.
+    Raises CommandError for suggested amounts that do not fit the link, and TooMuch for
+    more than MAX_USD. With a `price`, which a person's link has, it also raises
+    TooLittle for less than `dust_limit_sats`: the minimum that a wallet can send to the
+    merchant's account.
     """
     currency = USD
     if price:
@@ -60,7 +62,7 @@ def new_link(
         **_amounts(wanted, price, dust_limit_sats),
         currency=currency,
         amount_mode=wanted["amount_mode"],
-        id=wanted.get("id") or new_id("lnk"),  # a form determines one
+        id=wanted.get("id") or new_id("lnk"),  # a form determines the id in advance
         merchant_id=merchant_id,
         status=LinkStatus.ACTIVE,
         created_ms=to_ms(now),
@@ -78,9 +80,10 @@ def edit(
     price: Price | None,
     dust_limit_sats: int,
 ) -> None:
-    """Changes a link's texts and ASKS, and with a price its limits and suggested amounts.
+    """Changes a link's texts and ASKS. With a `price`, also its limits and suggestions.
 
-    Raises what `new_link` raises. A fixed price and the currency stay; so do invoices made before.
+    A fixed price, the currency and existing invoices do not change. Raises what
+    `new_link` raises.
     """
     new = changed(link, **_texts(wanted))
     if price:
@@ -104,7 +107,7 @@ def _text_of(amount: Decimal | None) -> str | None:
 
 
 def sum_raised(db: Database, link: PaymentLink) -> Decimal:
-    """The sum of the amounts that the link's paid invoices asked for."""
+    """Returns the sum of the amounts that the link's paid invoices requested."""
     minor = 10 ** places_of(link.currency)
     sum_minor = db.only(links.RAISED, through=link.id, minor=minor)[0]
     return of_minor(sum_minor, link.currency)
@@ -113,7 +116,10 @@ def sum_raised(db: Database, link: PaymentLink) -> Decimal:
 def _amounts(
     wanted: Mapping[str, Any], price: Price | None, dust_limit_sats: int
 ) -> Any:
-    """The wanted amounts as columns, each with its worth in dollars. Raises TooLittle, TooMuch."""
+    """Returns the amounts as columns, each also in dollars.
+
+    Raises TooLittle, TooMuch.
+    """
     amounts: dict[str, Decimal | None] = {
         name: wanted.get(f"{name}_usd") for name in AMOUNTS
     }
@@ -134,21 +140,30 @@ def _amounts(
 
 
 def bounds(link: PaymentLink) -> tuple[Decimal, Decimal]:
-    """The least and the greatest amount of a flexible link; 0 means anything above 0."""
+    """Returns the minimum and the maximum amount of a flexible link.
+
+    A minimum of 0 means any amount above 0.
+    """
     low = Decimal(link.min_amount or 0)
     high = Decimal(link.max_amount or greatest_amount(link.currency))
     return low, high
 
 
 def greatest_amount(currency: str) -> Decimal:
-    """The greatest amount that can be typed; its worth in dollars is checked with the price."""
+    """Returns the maximum amount that can be typed in this currency.
+
+    Its value in dollars is checked later, with the price.
+    """
     if currency == USD:
         return Decimal(MAX_USD)
     return Decimal(MAX_AMOUNT)
 
 
 def _suggestions(amounts: Sequence[Decimal], link: PaymentLink) -> str | None:
-    """The suggested amounts as they are stored; None for none. Raises CommandError."""
+    """Returns the suggested amounts as they are stored; None if there are none.
+
+    Raises CommandError.
+    """
     if not amounts:
         return None
     if link.amount_mode != "flexible":
@@ -169,7 +184,7 @@ def _suggestions(amounts: Sequence[Decimal], link: PaymentLink) -> str | None:
 
 
 def set_active(db: Database, link_id: str, active: bool, now: datetime) -> None:
-    """Lets a link make invoices, or stops it. Raises CommandError if there is no such link."""
+    """Activates or deactivates a link. Raises CommandError if there is no such link."""
     status = LinkStatus.INACTIVE
     if active:
         status = LinkStatus.ACTIVE

@@ -1,6 +1,6 @@
-"""The owner's decisions about an invoice: to cancel it, accept what came, or dismiss its attention.
+"""The owner's decisions about an invoice: to cancel, to settle, to dismiss attention.
 
-Each is one transaction behind the lock of the merchant's balance.
+Each is one transaction, which first locks the merchant's balance.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,11 @@ def cancel(
     force: bool = False,
     where: str = "on the command line",
 ) -> None:
-    """Ends an open invoice. Raises Refused: `not_open`, or `on_its_way` unless `force`."""
+    """Cancels an open invoice.
+
+    Raises Refused: `not_open`, or `on_its_way` unless `force`. `on_its_way` means that
+    money for the invoice was already seen.
+    """
     with _lock(db, settings, invoice_id, now, EventKind.INVOICE_CANCELED) as row:
         if row.status != InvoiceStatus.OPEN:
             raise Refused(
@@ -52,9 +56,10 @@ def cancel(
 def settle(
     db: Database, settings: Settings, invoice_id: str, reason: str, now: datetime
 ) -> None:
-    """Accepts what came, late or short, as payment; the last transaction completes it.
+    """Accepts the confirmed payments, late or short, as full payment of the invoice.
 
-    Raises TextRefused, and Refused: `no_reason`, `paid`, `nothing_came`.
+    The last payment gives the invoice its transaction and its time. Raises TextRefused,
+    and Refused: `no_reason`, `paid`, `nothing_came`.
     """
     reason = _checked_reason(reason)
     with _lock(db, settings, invoice_id, now, EventKind.INVOICE_PAID) as row:
@@ -85,11 +90,11 @@ def dismiss(
     now: datetime,
     below_minor: int | None = None,
 ) -> str:
-    """Sets attention aside until something new happens to the invoice; returns its former reason,
-    as part of a sentence.
+    """Dismisses an invoice's attention until something new happens to the invoice.
 
-    `below_minor` refuses unless less is at stake, in smallest units of the currency. Raises
-    TextRefused, and Refused: `no_reason`, `nothing_wanted`, `at_stake`.
+    Returns the former reason, as part of a sentence. With `below_minor`, refuses unless
+    less than that is at stake, in smallest units of the currency. Raises TextRefused,
+    and Refused: `no_reason`, `nothing_wanted`, `at_stake`.
     """
     reason = _checked_reason(reason)
     with _lock(db, settings, invoice_id, now):
@@ -106,12 +111,12 @@ def dismiss(
 
 
 def read_reason(text: str) -> str:
-    """The typed reason in one line, "" if there is none. Raises TextRefused."""
+    """Returns the typed reason on one line, "" if there is none. Raises TextRefused."""
     return line_of("reason", text, MAX_REASON_CHARACTERS)
 
 
 def _checked_reason(text: str) -> str:
-    """The reason in one line. Raises Refused, TextRefused."""
+    """Returns the reason on one line. Raises Refused (`no_reason`), TextRefused."""
     reason = read_reason(text)
     if not reason:
         raise Refused("no_reason", "a decision by hand needs a reason: --reason TEXT")
@@ -126,7 +131,11 @@ def _lock(
     now: datetime,
     kind: EventKind | None = None,
 ) -> Iterator[Invoice]:
-    """Locks the balance and yields the row; at the end decides and publishes attention again."""
+    """Locks the merchant's balance and yields the invoice's row.
+
+    At the end it decides again whether the invoice needs attention, and publishes an
+    event of `kind`, if given.
+    """
     with db.write():
         balances.lock(db, find_invoice(db, invoice_id).merchant_id)
         yield find_invoice(db, invoice_id)

@@ -1,4 +1,4 @@
-"""An order: a request for an invoice, validated, before it has a price."""
+"""An order: a validated request for an invoice, before it has a price."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -12,19 +12,20 @@ from btcpay.values.texts import checked_line, typed_texts
 
 MS_PER_HOUR = 3_600_000
 USD = "USD"
-# An order in bitcoin has its satoshis without a price; its page shows dollars beside them.
+# The satoshis of an order in bitcoin do not depend on a price. Its page also shows dollars.
 BTC = "BTC"
-MAX_SHOWN = 100  # characters of a text that is refused
+MAX_SHOWN = 100  # characters that an error shows of a refused text
 
 
 class Order(NamedTuple):
-    """A request for an invoice, validated; without a `life` it never expires.
+    """A validated request for an invoice. It never expires if `life` is None.
 
-    The amount is in `currency`, or in dollars if that is None, as the interface has it; then
-    `shown_currency`, the merchant's, is shown beside it. `details` are columns that are stored
-    unchanged. `high` is the most that a person could have typed, None if no person chose the
-    amount: only a person is told that it is below `dust_limit_sats`, the least that a wallet can
-    send to the merchant's account.
+    The amount is in `currency`. If `currency` is None, as in the API, the amount is in
+    dollars, and pages show the merchant's `shown_currency` beside it. `details` are
+    columns that are stored unchanged. `high` is the maximum that a person could have
+    typed; None if no person chose the amount. Only a person is told that an amount is
+    below `dust_limit_sats`, the minimum that a wallet can send to the merchant's
+    account.
     """
 
     merchant_id: int
@@ -45,11 +46,12 @@ def order_of(
     dust_limit_sats: int = 0,
     shown_currency: str = USD,
 ) -> Order:
-    """A merchant's order from the loaded body of create-invoice, or of its form for any currency.
+    """Returns an order from the loaded body of create-invoice, or of its form.
 
-    `body` may have other columns too. Raises CommandError for a reference or a return_url that no
-    page may show, and for what a person has typed: a description with signs that cannot be seen, or
-    an address that no mail can be sent to.
+    The form may have any currency. `body` may have other columns too. Raises
+    CommandError for a reference or a return_url that pages must not show. If a person
+    has typed the values (`high` is given), also raises it for a description with
+    invisible characters, and for an address that no mail can be sent to.
     """
     details = dict(body)
     is_typed = high is not None
@@ -86,7 +88,10 @@ def _life_of(hours: Decimal | None) -> timedelta | None:
 
 
 def checked_email(text: str) -> str:
-    """A customer's address as it was typed, which mail can be sent to. Raises CommandError."""
+    """Returns a customer's e-mail address as it was typed. Raises CommandError.
+
+    Mail can be sent to the address.
+    """
     email = text.strip()
     try:
         checked_address(email)

@@ -1,6 +1,6 @@
-"""Does the work of optional parts. If a part fails, the core still counts money.
+"""Does the work of parts (optional plug-ins). Their failures do not stop the core.
 
-Failed work is stored and tried again, after pauses that grow.
+Failed work is stored and retried, with growing back-off.
 """
 
 import logging
@@ -27,7 +27,7 @@ INTERRUPTED = "its process ended"
 
 
 class Work(NamedTuple):
-    """One thing that a part does: `kind` is block, undo, money or turn, as in the schema."""
+    """One task of a part: `kind` is block, undo, money or turn, as in the schema."""
 
     part: str
     kind: str
@@ -52,16 +52,17 @@ def work_of(row: PartWork) -> Work:
 
 
 def plan(db: Database, work: Work, now: datetime) -> None:
-    """Stores work that is to be done, in the transaction of its cause."""
+    """Stores work to be done later. Call it in the transaction of its cause."""
     new: Values = {"failures": 0, "next_ms": to_ms(now), "reason": ""}
     db.run(part_work.ADD, **work.key | new)
 
 
 def attempt(db: Database, work: Work, now: datetime, do: Callable[[], None]) -> bool:
-    """Does planned work and takes it off the plan, in one transaction; False if it fails.
+    """Does planned work and removes it from the plan, in one transaction.
 
-    A failure is counted before the work begins. If the process ends meanwhile, the next run tries
-    again at once. If that one ends too, perhaps for lack of memory, the work waits.
+    Returns False if the work fails. A failure is counted before the work begins. If the
+    process ends meanwhile, the next run retries at once. If that process ends too,
+    perhaps for lack of memory, the work backs off.
     """
     row = db.row(part_work.OF, **work.key)
     is_first = row is None or row.failures == 0
@@ -73,7 +74,7 @@ def attempt(db: Database, work: Work, now: datetime, do: Callable[[], None]) -> 
         with db.write():
             do()
             db.run(part_work.DONE, **work.key)
-    except Exception as error:  # noqa: BLE001 - the edge of a part: the core goes on without it
+    except Exception as error:  # noqa: BLE001 - a part's failure must not stop the core
         _note_error(db, work, error, now)
         return False
     return True
@@ -84,26 +85,26 @@ def isolate(
 ) -> T:
     """Does a part's work within a transaction, and returns its result.
 
-    If the work fails, the transaction goes on, the result is `otherwise`, and the work is stored
-    to be tried again.
+    If the work fails, the transaction goes on, `otherwise` is returned, and the work is
+    stored for a retry.
     """
     try:
         with db.write():
             return do()
-    except Exception as error:  # noqa: BLE001 - the edge of a part: the core goes on without it
+    except Exception as error:  # noqa: BLE001 - a part's failure must not stop the core
         _count(db, work, reason_of(error), now)
         log.error("%s: %s; it is tried again", work, reason_of(error))  # noqa: TRY400
     return otherwise
 
 
 def note_failure(db: Database, work: Work, error: Exception, now: datetime) -> None:
-    """Counts work that failed by itself, and logs it."""
+    """Counts and logs a failure of work that ran outside `attempt` and `isolate`."""
     _count(db, work, reason_of(error), now)
     log.error("%s: %s; it is tried again", work, reason_of(error))
 
 
 def reason_of(error: Exception) -> str:
-    """The kind of an error and its words, in one line."""
+    """Returns the error's type and its message, on one line."""
     words = " ".join(str(error).split())
     if words:
         return f"{type(error).__name__}: {words}"[:REASON_LENGTH]
@@ -118,7 +119,10 @@ def pause_after(failures: int) -> timedelta:
 def _count(
     db: Database, work: Work, reason: str, now: datetime, pause: timedelta | None = None
 ) -> None:
-    """Counts one more failure. Without a `pause`, it follows from the number of failures."""
+    """Counts one more failure.
+
+    If `pause` is None, it depends on the number of failures.
+    """
     row = db.row(part_work.OF, **work.key)
     if pause is None:
         failures_before = 0

@@ -1,4 +1,7 @@
-"""A quote: an order at the price of a moment. Prices are asked for while no transaction is open."""
+"""Quotes: orders, each with the price at one moment.
+
+Prices are fetched while no transaction is open.
+"""
 
 import logging
 from datetime import datetime, timedelta
@@ -12,13 +15,14 @@ from btcpay.values.money import CENT, SATS_PER_BTC, rounded, sats_for, unit_of
 from btcpay.values.times import SET_CLOCK
 from schemas.requests import MAX_USD
 
-# For the price of a currency that is only shown beside dollars, once those have a price.
+# The time to wait for the price of a currency that is only shown beside dollars, once the price
+# in dollars is known.
 PATIENCE_S = 1
 log = logging.getLogger(__name__)
 
 
 class Price(NamedTuple):
-    """The price of one bitcoin in dollars, and in `currency`, which may be dollars too."""
+    """The price of one bitcoin in dollars and in `currency`, which may be USD."""
 
     usd: Decimal
     currency: str
@@ -26,7 +30,7 @@ class Price(NamedTuple):
 
 
 class Quote(NamedTuple):
-    """An order at the price of a moment: the satoshis to ask for, and their worth in dollars."""
+    """An order with a price: the satoshis to request, and their value in dollars."""
 
     order: Order
     price: Price
@@ -35,7 +39,10 @@ class Quote(NamedTuple):
 
 
 def quote(prices: Prices, now: datetime, order: Order) -> Quote:
-    """The order at the current price. Raises PriceUnavailable, and what `quote_at` raises."""
+    """Returns the order at the current price.
+
+    Raises PriceUnavailable, and what `quote_at` raises.
+    """
     if order.currency is None:
         price = _price_beside(prices, now, order.shown_currency)
     else:
@@ -44,10 +51,10 @@ def quote(prices: Prices, now: datetime, order: Order) -> Quote:
 
 
 def live_price(prices: Prices, now: datetime, currency: str) -> Price:
-    """The price of one bitcoin. Raises PriceUnavailable.
+    """Returns the current price of one bitcoin. Raises PriceUnavailable.
 
-    Also raises it while most sources say that our clock is ahead: a block's payment could then look
-    older than its invoice.
+    Also raises it while most price sources say that this machine's clock is ahead. A
+    payment's block could then look older than its invoice.
     """
     price_usd = prices.usd.current_price()
     ahead = prices.usd.time_ahead(now)
@@ -65,11 +72,14 @@ def live_price(prices: Prices, now: datetime, currency: str) -> Price:
 
 
 def _price_beside(prices: Prices, now: datetime, currency: str) -> Price:
-    """The price for an order in dollars, beside which a currency is shown if it has a price."""
+    """Returns the price for an order in dollars, and in `currency` if that has a price.
+
+    Otherwise the price is in dollars alone. Raises PriceUnavailable.
+    """
     if currency == USD:
         return live_price(prices, now, USD)
     rate = prices.rate_for(currency)
-    rate.start_refresh()  # meanwhile the dollars are asked for
+    rate.start_refresh()  # runs while the price in dollars is fetched
     price = live_price(prices, now, USD)
     beside = rate.cached_price(PATIENCE_S)
     if beside is None:
@@ -78,11 +88,12 @@ def _price_beside(prices: Prices, now: datetime, currency: str) -> Price:
 
 
 def quote_at(price: Price, order: Order) -> Quote:
-    """The order at that price.
+    """Returns the order at that price.
 
-    Raises PriceUnavailable for more bitcoin than can exist, TooMuch for more than MAX_USD, and
-    TooLittle for less than a wallet can send. If the seller takes no more than that, it is
-    accepted, and the invoice's page asks for the least that can be sent.
+    Raises PriceUnavailable for more bitcoin than can exist, and TooMuch for more than
+    MAX_USD. Raises TooLittle if a person typed less than a wallet can send. If the
+    seller's maximum is below that too, the amount is accepted, and the invoice's page
+    requests the minimum that can be sent.
     """
     amount = order.amount
     currency = USD
@@ -106,13 +117,19 @@ def quote_at(price: Price, order: Order) -> Quote:
 
 
 def least_amount(dust_limit_sats: int, price: Decimal, currency: str) -> Decimal:
-    """The least amount of the currency that a wallet can send."""
+    """Returns the minimum amount, in this currency, that a wallet can send.
+
+    `price` is that of one bitcoin. The amount is rounded up to the smallest unit.
+    """
     exact = dust_limit_sats * price / SATS_PER_BTC
     return exact.quantize(unit_of(currency), ROUND_CEILING)
 
 
 def worth_usd(amount: Decimal, price: Price | None) -> Decimal:
-    """The amount in dollars, at least a cent; without a price it is in dollars. Raises TooMuch."""
+    """Returns the amount in dollars. Raises TooMuch.
+
+    A converted amount is at least a cent. If `price` is None, the amount is in dollars.
+    """
     amount_usd = amount
     if price and price.currency != USD:
         amount_usd = max(rounded(amount * price.usd / price.in_currency, USD), CENT)

@@ -1,4 +1,4 @@
-"""The state of an invoice: its rows as values, the verdict on them, and its whole story."""
+"""The state of an invoice: its rows as values, the verdict on them, and its history."""
 
 import json
 import re
@@ -21,12 +21,16 @@ _OUTPOINT = re.compile("[0-9a-f]{64}:[0-9]{1,10}")
 
 
 def find_invoice(db: Database, invoice_id: str) -> models.Invoice:
-    """The whole row. Raises CommandError if there is none."""
+    """Returns the whole row. Raises CommandError if there is none."""
     return db.named(invoices.WHOLE, f"invoice {invoice_id!r}", id=invoice_id)
 
 
 def rules_for(settings: Settings, row: models.Invoice | payments.OutputWith) -> Rules:
-    """The confirmations and the tolerance for the amount; the shop's if stricter. Raises BadRow."""
+    """Returns the confirmations and the tolerance for an invoice. Raises BadRow.
+
+    They follow from the settings and the amount. Values that the shop has set for the
+    invoice replace them if they are stricter.
+    """
     confirmations = settings.confirmations.for_usd(stored_amount(row.amount_usd_quote))
     tolerance_percent = settings.underpayment_tolerance_percent
     if row.tolerance_percent is not None:
@@ -40,7 +44,7 @@ def rules_for(settings: Settings, row: models.Invoice | payments.OutputWith) -> 
 
 
 def invoice_of(row: models.Invoice) -> Invoice:
-    """The value that settlement decides about. Raises BadRow."""
+    """Returns the row as the value that settlement uses. Raises BadRow."""
     return Invoice(
         id=row.id,
         status=row.status,
@@ -57,7 +61,7 @@ def invoice_of(row: models.Invoice) -> Invoice:
 
 
 def output_of(row: payments.OutputWith) -> Output:
-    """The output as it was last seen. Raises BadRow."""
+    """Returns the output as it was last seen. Raises BadRow."""
     block = None
     if row.block_height is not None:
         block = Block(
@@ -81,7 +85,10 @@ def output_of(row: payments.OutputWith) -> Output:
 
 
 def inputs_of(row: models.Output) -> tuple[str, ...]:
-    """The coins that the output's transaction spends, each as `txid:vout`. Raises BadRow."""
+    """Returns the outpoints that the output's transaction spends, each as `txid:vout`.
+
+    Raises BadRow.
+    """
     refusal = f"the inputs of {row.txid} are no outpoints"
     try:
         inputs = json.loads(row.inputs or "[]")
@@ -96,9 +103,10 @@ def inputs_of(row: models.Output) -> tuple[str, ...]:
 
 
 def known_outputs(db: Database, scans: Mapping[str, Scan]) -> dict[str, list[Output]]:
-    """The outputs that each scan may concern. Raises BadRow.
+    """Returns, by invoice id, the stored outputs that each scan may concern.
 
     Vanished outputs are among them if they are recent, or if the scan shows them again.
+    Raises BadRow.
     """
     of_scans: list[Values] = []
     for id, scan in scans.items():
@@ -119,14 +127,19 @@ def known_outputs(db: Database, scans: Mapping[str, Scan]) -> dict[str, list[Out
 
 
 def _txids_of(scan: Scan) -> set[str]:
-    """The transactions that a scan shows, or says to be replaced."""
+    """Returns the ids of the transactions that a scan shows or reports as replaced."""
     waiting = scan.waiting or ()
     outputs = [*waiting, *scan.confirmed]
     return {output.txid for output in outputs} | set(scan.replaced)
 
 
 def checked_ms(row: invoices.InvoiceWith) -> int | None:
-    """The last time, in ms, when every block was read or the mempool was asked; None for none."""
+    """Returns the time, in ms, when blocks or the mempool were last checked.
+
+    This is the last time when every block was read, or when the mempool was queried.
+
+    None if neither has happened for this invoice.
+    """
     read_ms = int(row.read_ms or 0)
     has_read_since = read_ms >= row.created_ms
     if not has_read_since:
@@ -141,7 +154,10 @@ def verdict_on(
     now: datetime,
     tip_height: int | None,
 ) -> Verdict:
-    """The verdict on these outputs, some of which may have vanished. Raises BadRow."""
+    """Returns the verdict on these outputs, some of which may have vanished.
+
+    Raises BadRow.
+    """
     invoice = invoice_of(row)
     values = [output_of(output) for output in outputs]
     rules = rules_for(settings, row)
@@ -151,7 +167,10 @@ def verdict_on(
 
 
 def unapplied_sats(verdict: Verdict) -> int:
-    """The confirmed satoshis that settle nothing, without those that are older than the invoice."""
+    """Returns the confirmed satoshis that settle nothing.
+
+    Payments that are older than the invoice are not counted.
+    """
     unapplied = [
         receipt
         for receipt in verdict.receipts
@@ -161,7 +180,10 @@ def unapplied_sats(verdict: Verdict) -> int:
 
 
 def figures(row: models.Invoice, verdict: Verdict, tip_height: int) -> Values:
-    """The figures that pages show, for `invoices.KEEP` in the transaction of the change."""
+    """Returns the amounts that pages show, as columns for `invoices.KEEP`.
+
+    Store them in the transaction of the change.
+    """
     newest_height = None
     if verdict.confirmations:
         newest_height = tip_height + 1 - verdict.confirmations
@@ -177,11 +199,12 @@ def figures(row: models.Invoice, verdict: Verdict, tip_height: int) -> Values:
 
 @dataclass(frozen=True)
 class Story:
-    """An invoice's row with the verdict, outputs and history.
+    """An invoice's row with its verdict, outputs and history.
 
-    The row's `attention` is the reason why it needs a human, a key of settlement's REASONS.
-    `needed` is a number of confirmations. `outputs` has vanished ones too. `events` has the oldest
-    first. `checked_at`, in ms, is the time of the last complete look.
+    The row's `attention` is the reason why it needs attention, a key of settlement's
+    REASONS. `needed` is the required number of confirmations. `outputs` includes
+    vanished ones. `events` has the oldest first. `checked_ms` is the time of the last
+    complete check.
     """
 
     row: invoices.InvoiceWith
@@ -195,7 +218,10 @@ class Story:
 def find_story(
     db: Database, settings: Settings, invoice_id: str, now: datetime
 ) -> Story:
-    """Raises CommandError if there is no such invoice."""
+    """Returns the story of the invoice.
+
+    Raises CommandError if there is no such invoice.
+    """
     row = db.named(attentions.INVOICE, f"invoice {invoice_id!r}", id=invoice_id)
     return story_of(db, settings, row, now)
 
@@ -203,7 +229,7 @@ def find_story(
 def story_of(
     db: Database, settings: Settings, row: invoices.InvoiceWith, now: datetime
 ) -> Story:
-    """The story of a row of `attentions.INVOICE`: two statements."""
+    """Returns the story of a row of `attentions.INVOICE`; runs two statements."""
     outputs = db.rows(payments.OUTPUTS, invoice_id=row.id)
     return Story(
         row=row,

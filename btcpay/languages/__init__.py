@@ -1,1 +1,1 @@
-"""The languages of pages and mails: their catalogs, numbers and times."""
+"""The languages of pages and mails: translations, and formats of numbers and times."""

@@ -1,4 +1,4 @@
-"""The languages, and each one's texts, by the English texts, from its .po file."""
+"""The languages, and the translations of each, read from its .po file."""
 
 import json
 import re
@@ -18,13 +18,17 @@ LANGUAGES = {
     "ar": "العربية",
     "fa": "فارسی",
 }
-DEFAULT = "en"  # the language of the message ids; it has no file
+DEFAULT = "en"  # the language of the message ids, so it has no .po file
 FOLDER = Path(__file__).resolve().parent / "translations"
 _LINE = re.compile(r'^(?:(msg\S+) )?(".*")$', re.M)
 
 
 class Catalog(NamedTuple):
-    """The texts of one language; plural forms in the order of CLDR: zero, one, two, few."""
+    """The translations of one language, by the English text.
+
+    `forms` has the plural forms of each text, in CLDR's order: zero, one, two, few,
+    many, other. Forms that the language does not have are missing.
+    """
 
     language: str
     forms: dict[str, list[str]]
@@ -41,7 +45,10 @@ class Catalog(NamedTuple):
 
 @cache
 def catalog(language: str) -> Catalog:
-    """The texts of one of LANGUAGES; reading a file takes some 3 ms, once in a process."""
+    """Returns the translations of one of LANGUAGES.
+
+    Reading a file takes about 3 ms, once in each process.
+    """
     if language == DEFAULT:
         return Catalog(language, {})
     po = (FOLDER / f"{language}.po").read_text(encoding="utf-8")
@@ -49,7 +56,10 @@ def catalog(language: str) -> Catalog:
 
 
 def _parse(po: str) -> dict[str, list[str]]:
-    """The forms of each text: entries with blank lines between, as Babel and Poedit write them."""
+    """Returns the translations in a .po file, by the English text.
+
+    Blank lines separate the entries, as Babel and Poedit write them.
+    """
     forms = {}
     for entry in po.split("\n\n"):
         texts = _texts_of(entry)
@@ -62,7 +72,7 @@ def _parse(po: str) -> dict[str, list[str]]:
 
 
 def _texts_of(entry: str) -> dict[str, str]:
-    """The texts of an entry by their keywords; a text may go on over several lines."""
+    """Returns the texts of an entry by keyword; a text may span several lines."""
     texts: dict[str, str] = {}
     keyword = ""
     for named, quoted in _LINE.findall(entry):

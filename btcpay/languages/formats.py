@@ -1,7 +1,7 @@
-"""Numbers and times as a language writes them: its digits, its marks, its words.
+"""Formats numbers and times for a language: its digits, separators and words.
 
-`make formats` makes translations/formats.json from Unicode's CLDR. Amounts that are copied into
-wallets come from btcpay/values/money.py.
+`make formats` makes translations/formats.json from Unicode's CLDR. Amounts that are
+copied into wallets are formatted in btcpay/values/money.py.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 from btcpay.values.money import Money, btc_shown, rounded, unit_of
 from btcpay.values.times import from_ms
 
-SECONDS = ":{at.second:02}"  # as it stands in each language's pattern
+SECONDS = ":{at.second:02}"  # the seconds in the pattern of every language
 TABLE = Path(__file__).resolve().parent / "translations" / "formats.json"
 
 
@@ -23,13 +23,16 @@ _DIGITS = "0123456789"
 
 @cache
 def _part(name: str) -> dict[str, Any]:
-    """A part of the table: of a language, or "currencies"."""
+    """Returns an entry of the table: a language's, or "currencies"."""
     part: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))[name]
     return part
 
 
 def currency_of(tag: str) -> str | None:
-    """The currency where a browser's language (BCP 47: `de-AT`) is spoken; None if not known."""
+    """Returns the currency for a browser's language (BCP 47: `de-AT`); None if unknown.
+
+    The tag's region decides, or the language if there is no region.
+    """
     language, *subtags = tag.split("-")
     currencies: dict[str, str] = _part("currencies")
     for subtag in subtags:
@@ -41,7 +44,10 @@ def currency_of(tag: str) -> str | None:
 
 @cache
 def _conventions(language: str) -> dict[str, Any]:
-    """The language's part of the table, with `to_digits` and `to_signs` for str.translate."""
+    """Returns the language's entry of the table, with two tables for str.translate.
+
+    `to_digits` replaces digits. `to_signs` replaces digits and separators.
+    """
     part = _part(language)
     to_digits = str.maketrans(_DIGITS, part["digits"])
     marks = str.maketrans({",": part["group"], ".": part["decimal"]})
@@ -49,45 +55,48 @@ def _conventions(language: str) -> dict[str, Any]:
 
 
 def direction(language: str) -> str:
-    """The direction of the language's lines: `ltr` or `rtl`."""
+    """Returns the direction of the language's lines: `ltr` or `rtl`."""
     if _conventions(language)["rtl"]:
         return "rtl"
     return "ltr"
 
 
 def digits(text: str, language: str) -> str:
-    """The text with the language's digits; its other signs stay."""
+    """Returns the text with the language's digits; other characters stay."""
     return text.translate(_conventions(language)["to_digits"])
 
 
 def _to_signs(text: str, language: str) -> str:
-    """A number as Python writes it, with the language's digits and marks."""
+    """Replaces the digits and marks of a number from Python by the language's."""
     return text.translate(_conventions(language)["to_signs"])
 
 
 def signs(language: str) -> str:
-    """The ten digits, the decimal mark and the group mark, for the pages' scripts."""
+    """Returns the ten digits, the decimal mark and the group mark, for scripts."""
     return _to_signs(f"{_DIGITS}.,", language)
 
 
 def btc(amount_sats: int, language: str) -> str:
-    """All eight places: `0,00041667` in German."""
+    """Formats satoshis as bitcoin with all eight decimals: `0,00041667` in German."""
     return _to_signs(btc_shown(amount_sats), language)
 
 
 def whole(number: int, language: str) -> str:
-    """A whole number with the language's groups: `41,667`."""
+    """Formats an integer with the language's group marks: `41,667`."""
     return _to_signs(f"{number:,}", language)
 
 
 def percent(number: int, language: str) -> str:
-    """A number of hundredths: `12%`, with a space where the language has one."""
+    """Formats a percentage: `12%`, with a space if the language has one there."""
     pattern = _conventions(language)["percent"]
     return str(pattern.format(whole(number, language)))
 
 
 def money(amount: Decimal, currency: str, language: str) -> str:
-    """The amount to the nearest smallest unit, as one word: `¥1,234`; below one unit `< $0.01`."""
+    """Formats an amount with its currency, rounded to the smallest unit: `¥1,234`.
+
+    An amount between 0 and one unit becomes `< $0.01`. No line breaks within the text.
+    """
     unit = unit_of(currency)
     is_below_unit = 0 < amount < unit
     if is_below_unit:
@@ -97,7 +106,7 @@ def money(amount: Decimal, currency: str, language: str) -> str:
     pattern = conventions["money"]
     sign = symbol(currency, language)
     if pattern.startswith("{0}{1}") and sign[-1].isalpha():
-        sign += "\u00a0"  # CLDR's currencySpacing, which its patterns leave out: `KWD 5.000`
+        sign += "\u00a0"  # CLDR's currencySpacing, which its patterns omit: `KWD 5.000`
     text: str = pattern.format(sign, number)
     if is_below_unit:
         text = f"<\u00a0{text}"
@@ -107,7 +116,10 @@ def money(amount: Decimal, currency: str, language: str) -> str:
 
 
 def symbol(currency: str, language: str) -> str:
-    """`$` of USD in English, `US$` in Spanish; the code where CLDR knows nothing shorter."""
+    """Returns the symbol of a currency: for USD `$` in English, `US$` in Spanish.
+
+    Returns the currency's code if CLDR has no symbol.
+    """
     return str(_conventions(language)["symbols"].get(currency, currency))
 
 
@@ -116,12 +128,18 @@ def format_money(worth: Money, language: str) -> str:
 
 
 def plain(amount: Decimal, currency: str, language: str) -> str:
-    """The number alone, to the nearest smallest unit, half to even: `19,90` in German."""
+    """Formats an amount with no currency: `19,90` in German.
+
+    It is rounded to the currency's smallest unit, half to even.
+    """
     return _to_signs(f"{rounded(amount, currency):,f}", language)
 
 
 def short(amount: Decimal, currency: str, language: str) -> str:
-    """The number alone, without decimals when they are zero: `5`, `19,90` in German."""
+    """Formats an amount with no currency: `5`, `19,90` in German.
+
+    Decimals are omitted if they are zero.
+    """
     is_whole = amount == amount.to_integral_value()
     if is_whole:
         return whole(int(amount), language)
@@ -129,34 +147,34 @@ def short(amount: Decimal, currency: str, language: str) -> str:
 
 
 def moment(at_ms: int, language: str, zone: tzinfo = UTC) -> str:
-    """A stored time to the second, in a zone, with its offset: `… UTC+5:45`."""
+    """Formats a time to the second in a time zone, with its offset: `… UTC+5:45`."""
     pattern = _conventions(language)["moment"]
     return _with_offset(at_ms, language, zone, pattern)
 
 
 def minute(at_ms: int, language: str, zone: tzinfo = UTC) -> str:
-    """Like `moment`, without the seconds: for lists."""
+    """Formats a time like `moment` but omits the seconds, for lists."""
     pattern = _conventions(language)["moment"].replace(SECONDS, "")
     return _with_offset(at_ms, language, zone, pattern)
 
 
 def day(at_day: date, language: str) -> str:
-    """Without its year: `Nov 22`."""
+    """Formats a day and omits its year: `Nov 22`."""
     return _format_day(at_day, language, "day")
 
 
 def month(at_day: date, language: str) -> str:
-    """By its first day: `November 2026`."""
+    """Formats the month of that day: `November 2026`."""
     return _format_day(at_day, language, "month")
 
 
 def date_of(at_ms: int, language: str, zone: tzinfo) -> str:
-    """For the heading of a list: `Mon, Nov 23, 2026`."""
+    """Formats the date of a time, for the heading of a list: `Mon, Nov 23, 2026`."""
     return _format_moment(at_ms, language, zone, "date")
 
 
 def clock(at_ms: int, language: str, zone: tzinfo) -> str:
-    """The time of day alone, below such a heading: `2:37 AM`."""
+    """Formats the time of day of a stored time, for a list below a date: `2:37 AM`."""
     return _format_moment(at_ms, language, zone, "clock")
 
 
@@ -176,7 +194,10 @@ def _with_offset(at_ms: int, language: str, zone: tzinfo, pattern: str) -> str:
 
 
 def _offset(at: datetime) -> str:
-    """`+5:45`, `-3`, or nothing for UTC; in western digits, so that it stays one word."""
+    """Returns the offset from UTC: `+5:45`, `-3`, or "" for UTC.
+
+    It has western digits, so that it stays one word.
+    """
     minutes = (at.utcoffset() or timedelta()) // timedelta(minutes=1)
     if minutes == 0:
         return ""
@@ -190,7 +211,7 @@ def _offset(at: datetime) -> str:
 
 
 def _fill(at: datetime, language: str, pattern: str) -> str:
-    """The pattern with the time's words and numbers."""
+    """Returns the pattern with the time's words and numbers."""
     conventions = _conventions(language)
     text = pattern.format(
         at=at,
@@ -204,9 +225,12 @@ def _fill(at: datetime, language: str, pattern: str) -> str:
 
 
 def ago(elapsed_ms: int, language: str) -> str:
-    """A time in the past, at least a second ago: `12 seconds ago`."""
+    """Formats a time in the past: `12 seconds ago`.
+
+    Less than a second counts as one.
+    """
     elapsed_s = max(1, elapsed_ms // 1000)
-    units = _conventions(language)["ago"]  # the longest first, the last a second
+    units = _conventions(language)["ago"]  # from the longest to a second
     unit_s, forms = next(unit for unit in units if elapsed_s >= unit[0])
     number = round(elapsed_s / unit_s)
     form = forms[plural_form(number, language)]
@@ -214,7 +238,7 @@ def ago(elapsed_ms: int, language: str) -> str:
 
 
 def plural_form(number: int, language: str) -> int:
-    """The number's plural form, as its place in CLDR's order, zero to other."""
+    """Returns the index of the number's plural form, in CLDR's order."""
     places = _conventions(language)["plural"]
     if number < 100:
         return int(places[number])
@@ -222,5 +246,5 @@ def plural_form(number: int, language: str) -> int:
 
 
 def groups(text: str, size: int = 4) -> list[str]:
-    """An address in groups that people can compare; joined, they are the address."""
+    """Splits an address into groups of `size` characters, which people can compare."""
     return [text[start : start + size] for start in range(0, len(text), size)]

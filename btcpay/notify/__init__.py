@@ -1,1 +1,1 @@
-"""Events, and the delivery of each to its receivers."""
+"""Events, and their delivery to webhooks, commands and mailboxes."""

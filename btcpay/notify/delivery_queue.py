@@ -1,4 +1,4 @@
-"""The queues of a run of the outbox, each with as many attempts at once as it earns."""
+"""The queues of a run of the outbox, and how many attempts each may have at once."""
 
 from collections import deque
 from collections.abc import Set
@@ -9,11 +9,12 @@ from btcpay.notify.outcome import Answer
 from storage.models import Receiver
 from storage.queries import deliveries, receivers
 
-# After this many failures a receiver that takes other events is left for the next run, so that an
-# event that it never takes does not stop those behind it.
+# After this many failures a queue ends for this run. Fewer do not end it if its receiver accepts
+# other events, so that one event that is never accepted does not block the later ones.
 MOST_REFUSED = 3
-# Shards of the receivers, by the names of their locks: each is one process's while it delivers.
-# On SQLite all programs are in one, since it has one writer.
+# Receivers are divided into shards. A process locks a shard, by this name, while it delivers.
+# Webhooks and commands have 16 shards on PostgreSQL (True). They have one on SQLite, since it has
+# one writer.
 MAIL_SHARD = "mail"
 PROGRAM_SHARDS = {
     False: ["outbox"],
@@ -26,7 +27,10 @@ def all_shards(is_server: bool) -> list[str]:
 
 
 def shard_of(receiver: Receiver, is_server: bool) -> str:
-    """The receiver's shard; all mail is in one, since it goes out one after another."""
+    """Returns the name of the receiver's shard.
+
+    All mail is in one shard, since mails are sent one after another.
+    """
     if receiver.transport in receivers.MAILS:
         return MAIL_SHARD
     shards = PROGRAM_SHARDS[is_server]
@@ -35,25 +39,27 @@ def shard_of(receiver: Receiver, is_server: bool) -> str:
 
 @dataclass(eq=False)
 class DeliveryQueue:
-    """What one receiver may get in this run, or the mail server with all who get mail.
+    """The deliveries to one receiver in this run of the outbox, or all mails.
 
-    It has one attempt at a time until something is taken, so a receiver that hangs holds up one
-    attempt and no other queue.
+    All mail receivers share one queue, since they share the mail server. A queue makes
+    one attempt at a time until one shows that the receiver is up (`Answer.is_up`). So a
+    receiver that hangs delays one attempt and no other queue.
     """
 
     receivers: list[Receiver]
     at_once: int
     rows: deque[tuple[Receiver, deliveries.Due]] = field(default_factory=deque)
     tried: set[tuple[str, str]] = field(default_factory=set)
-    # Lines with a delivery that was not taken in this run: what follows it waits for the next run.
+    # The receiver ids and lines in which a delivery failed. Later deliveries of a line (a sequence
+    # that is sent in order) wait for the next run.
     stopped: set[tuple[str, str]] = field(default_factory=set)
-    # By receiver, the last row of the page before, while all that wait are read.
+    # The last row of the page that was read last, by receiver id, when all waiting rows are read.
     last: dict[str, deliveries.Due] = field(default_factory=dict)
     failures: int = 0
     may_have_more: bool = True
     has_taken: bool = False
     is_over: bool = False
-    # The oldest delivery, if a failing queue has begun with it.
+    # The receiver id and key of the oldest delivery, once a failing queue has used it as a probe.
     oldest: tuple[str, str] | None = None
 
     @property
@@ -81,14 +87,19 @@ class DeliveryQueue:
             self.stopped.add((receiver.id, row.line))
 
     def skip(self) -> None:
-        """Goes on with the next delivery: this one was not sent and waits no longer."""
+        """Goes on to the next delivery, since this one was dropped unsent."""
         self.oldest = None
         self.may_have_more = True
 
     def take_next(
         self, in_flight: Set[tuple[str, str]]
     ) -> tuple[Receiver, deliveries.Due] | None:
-        """The next row; None if its line is among those that are `in_flight`."""
+        """Removes and returns the next delivery; None if none may be sent now.
+
+        Returns None while the line of the next delivery is in `in_flight`. Drops
+        deliveries whose line was stopped. A line is a sequence of deliveries that are
+        sent in order.
+        """
         while self.rows:
             receiver, row = self.rows[0]
             line = (receiver.id, row.line or "")
@@ -103,12 +114,12 @@ class DeliveryQueue:
         self, receiver: Receiver, row: deliveries.Due, answer: Answer, is_disabled: bool
     ) -> None:
         if row.line is not None:
-            self.may_have_more = True  # the next of its line is due
+            self.may_have_more = True  # the next delivery of its line is due now
         if not (answer.is_taken or answer.is_final):
             self.stop_line(receiver, row)
         if answer.is_up:
             if self.is_failing:
-                # They were only its probe; now all that waits may be sent.
+                # The rows were only probes. Now all waiting deliveries may be sent.
                 self.rows.clear()
                 self.may_have_more = True
             self.has_taken = True
@@ -124,9 +135,11 @@ class DeliveryQueue:
     def _may_be_alone(
         self, receiver: Receiver, row: deliveries.Due, answer: Answer
     ) -> bool:
-        """True if the oldest, refused twice in a row, may be the only one that is refused.
+        """True if the oldest delivery may be the only one that the receiver refuses.
 
-        A receiver that does not answer at all is more likely away: it gets the oldest once more.
+        The oldest must have failed before. One earlier failure is enough if the
+        receiver has responded with a status. Two are needed if it did not respond,
+        since it is more likely down.
         """
         is_oldest = self.oldest == (receiver.id, row.about)
         failures_before = 2
@@ -137,7 +150,7 @@ class DeliveryQueue:
 
 @dataclass
 class DeliveryCounts:
-    """The number of attempts of a run that were taken, and that were not."""
+    """The numbers of successful and of failed attempts in a run."""
 
     delivered: int = 0
     failed: int = 0

@@ -1,4 +1,4 @@
-"""Events, numbered without gaps, with the documented resources as they were then."""
+"""Public events, numbered without gaps, each with its resource as of the event."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ from storage.models import Invoice, PublicEvent
 from storage.queries import deliveries, events, invoices, links
 from storage.statement import blank, changed
 
-# Each part's resource, by its name.
+# The resources of parts (optional plug-ins), by name.
 PART_RESOURCES: dict[str, PartResource[Any]] = {
     part.resource.name: part.resource for part in hooks.of(hooks.EventKinds)
 }
@@ -28,9 +28,9 @@ _ALL: list[Kind] = [
 ]
 KINDS: dict[str, Kind] = {kind.value: kind for kind in _ALL}
 PAGE = 100
-# 30 days: longer than any receiver is tried, and than a shop closes for the holidays.
+# Longer than any delivery is retried, and longer than a shop closes for holidays.
 KEPT = timedelta(days=30)
-# The state of a new invoice.
+# The values of a new invoice in the columns that later events change.
 _NEW = {"status": InvoiceStatus.OPEN, "tx_hash": None, "paid_ms": None}
 _BESIDE = (
     "received_sats",
@@ -43,9 +43,10 @@ _BESIDE = (
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened: `number` for readers here, `id` for receivers elsewhere.
+    """A public event.
 
-    `is_test`: it was made up to try a receiver, and says so.
+    `number` is its position in this service's sequence of events. `id` identifies it to
+    receivers. `is_test` marks a made-up event for testing a receiver; its JSON says so.
     """
 
     number: int
@@ -58,12 +59,12 @@ class Event:
 
     @property
     def body(self) -> bytes:
-        """The JSON object that is sent (Standard Webhooks: type, timestamp, data)."""
+        """The JSON body that is sent (Standard Webhooks: type, timestamp, data)."""
         return orjson.dumps(self._content)
 
     @property
     def line(self) -> bytes:
-        """The JSON object in one line, with number and id."""
+        """The JSON object on one line, with `number` and `id` added."""
         return orjson.dumps({"number": self.number, "id": self.id} | self._content)
 
     @property
@@ -77,20 +78,29 @@ class Event:
 def events_after(
     db: Database, resources: Resources, number: int, limit: int = PAGE
 ) -> list[Event]:
-    """The events after that number, in order and without a gap; numbers new events first."""
+    """Returns up to `limit` events after that number, in order and without a gap.
+
+    Numbers new events first.
+    """
     events.number_new(db)
     rows = db.rows(events.AFTER, number=number, limit=limit)
     return [event_of(db, resources, row) for row in rows]
 
 
 def last_number(db: Database) -> int:
-    """The number of the newest event, 0 before the first; numbers new events first."""
+    """Returns the number of the newest event, 0 if there is none.
+
+    Numbers new events first.
+    """
     events.number_new(db)
     return db.only(events.LAST)[0]
 
 
 def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
-    """The event of a row, in the words of the interface. Raises BadRow."""
+    """Returns the event of a database row, with data as the API shows it.
+
+    Raises BadRow.
+    """
     kind = KINDS.get(row.kind)
     if kind is None:
         raise BadRow(f"{row.kind!r} is no kind of event")
@@ -102,7 +112,7 @@ def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
 def _data_of(
     db: Database, resources: Resources, row: PublicEvent, kind: Kind
 ) -> dict[str, Any]:
-    """The resource that the event is about, as it was then. Raises BadRow."""
+    """Returns the event's resource as it was at the event. Raises BadRow."""
     part = PART_RESOURCES.get(kind.resource)
     if part:
         stored = db.only(part.by_id, id=row.resource_id or "")
@@ -126,9 +136,9 @@ def _data_of(
 def invoice_data(
     resources: Resources, invoice: Invoice, state: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """An invoice's data as of the event, but without what was erased since.
+    """Returns the data of an event about an invoice, as it was at the event.
 
-    `state` is None for an invoice that was just made.
+    Personal data that was erased since is missing. `state` is None for a new invoice.
     """
     if state is None:
         state = {
@@ -152,7 +162,7 @@ def invoice_data(
 
 
 def state_of(row: PublicEvent) -> dict[str, Any]:
-    """The values at the moment of the event. Raises BadRow."""
+    """Returns the stored values as they were at the event. Raises BadRow."""
     try:
         state = orjson.loads(row.state or "")
     except orjson.JSONDecodeError:
@@ -163,9 +173,11 @@ def state_of(row: PublicEvent) -> dict[str, Any]:
 
 
 def delete_old_events(db: Database, now: datetime) -> int:
-    """Deletes a batch of events older than KEPT, with their deliveries; returns how many.
+    """Deletes a batch of events older than KEPT; returns the number of events.
 
-    An event that waits to be delivered stays, and so does the newest: numbers go on from it.
+    Deletes their deliveries too, and old deliveries that have no event. Keeps an event
+    that waits to be delivered, and all later ones. Keeps the newest event, since
+    numbering continues from it.
     """
     events.number_new(db)
     before = to_ms(now - KEPT)
@@ -186,10 +198,10 @@ def delete_old_events(db: Database, now: datetime) -> int:
 
 
 def sample_event(resources: Resources, merchant_id: int, now: datetime) -> Event:
-    """A made-up `invoice.paid` as it would be sent now, for trying a receiver.
+    """Returns a made-up `invoice.paid` event, for testing a receiver.
 
-    It says that it is a test, and has ids that nothing has, and no address to which anybody could
-    pay.
+    It is marked as a test. No real event or invoice has its ids, and it has no address
+    that could be paid.
     """
     at_ms = to_ms(now)
     sats = 41_667

@@ -1,4 +1,4 @@
-"""The attempts of a run of the outbox that are under way, and how many may be at once."""
+"""The attempts under way in a run of the outbox, and the limits on their number."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -22,7 +22,11 @@ class Attempt(NamedTuple):
 
 
 class InFlight:
-    """`ends_s` says when an answer is waited for no longer, by the monotonic clock."""
+    """The attempts under way.
+
+    `ends_s` returns the monotonic time, in seconds, at which an attempt of a queue is
+    abandoned.
+    """
 
     def __init__(self, ends_s: Callable[[DeliveryQueue], float]) -> None:
         self._ends_s = ends_s
@@ -39,11 +43,11 @@ class InFlight:
         self._attempts[run_in_thread(send)] = attempt
 
     def end(self, future: Future[Answer]) -> Attempt:
-        """Takes the attempt off the list, and returns it."""
+        """Removes the attempt of this future and returns it."""
         return self._attempts.pop(future)
 
     def may_begin(self, queue: DeliveryQueue) -> bool:
-        """True if this queue may make one more attempt beside those under way."""
+        """True if this queue may begin one more attempt now."""
         if not queue.most_attempts:
             return False
         busy = [attempt.queue for attempt in self._attempts.values()]
@@ -52,7 +56,10 @@ class InFlight:
         return busy.count(queue) < queue.most_attempts
 
     def lines_of(self, queue: DeliveryQueue) -> set[tuple[str, str]]:
-        """The lines of this queue, each with its receiver, of which one delivery is under way."""
+        """Returns the (receiver id, line) pairs of this queue's attempts under way.
+
+        A line is a sequence of deliveries that are sent in order.
+        """
         return {
             (attempt.receiver.id, attempt.row.line)
             for attempt in self._attempts.values()
@@ -60,7 +67,11 @@ class InFlight:
         }
 
     def await_answers(self) -> Iterable[Future[Answer]]:
-        """Waits until an attempt has its answer or is out of time; returns all such attempts."""
+        """Waits until an attempt has ended or has timed out.
+
+        Returns the futures that are done. If there are none, returns those that have
+        timed out.
+        """
         ends_s = min(self._ends_s(attempt.queue) for attempt in self._attempts.values())
         left_s = max(0, ends_s - time.monotonic())
         done, _ = wait(self._attempts, left_s, FIRST_COMPLETED)

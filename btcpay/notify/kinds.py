@@ -1,4 +1,4 @@
-"""Every kind of event, with its meaning; docs/developers/events.md has an example of each."""
+"""Every kind of event, with its meaning. docs/developers/events.md has examples."""
 
 import tomllib
 from collections.abc import Callable
@@ -15,7 +15,10 @@ from storage.statement import Typed
 
 
 class Kind(StrEnum):
-    """A kind of event with its meaning; its name begins with the resource of the event."""
+    """A kind of event, such as `invoice.paid`, with its meaning.
+
+    The name begins with the name of the event's resource.
+    """
 
     meaning: str
 
@@ -27,12 +30,12 @@ class Kind(StrEnum):
 
     @property
     def resource(self) -> str:
-        """`invoice`, `payment`, `payment_link`, or a part's own, such as `refund`."""
+        """The resource: `invoice`, `payment`, `payment_link`, or one of a part."""
         return self.partition(".")[0]
 
 
 class EventKind(Kind):
-    """The core's kinds; parts bring others."""
+    """The event kinds of the core. Parts (optional plug-ins) add further kinds."""
 
     INVOICE_CREATED = (
         "invoice.created",
@@ -82,14 +85,17 @@ class EventKind(Kind):
 
 
 def properties_beside(file: str) -> dict[str, Any]:
-    """The JSON schema of each field of a part's resource, in properties.toml beside that file."""
+    """Returns the content of properties.toml in the folder of `file`.
+
+    It has a JSON schema for each field of a part's resource.
+    """
     return tomllib.loads(
         Path(file).with_name("properties.toml").read_text(encoding="utf-8")
     )
 
 
 class EventSubject(Protocol):
-    """The row that an event is about: an invoice, a link, or a part's own resource."""
+    """The row that an event is about: an invoice, a payment link or a part's row."""
 
     id: str
     merchant_id: int
@@ -99,7 +105,10 @@ R = TypeVar("R", bound=EventSubject)
 
 
 def _time_of(row: EventSubject, name: str) -> str | None:
-    """The time in ISO 8601: the field `sent_at` shows the column `sent_ms`."""
+    """Returns the time of a field in ISO 8601; None if it is not set.
+
+    The field `sent_at` shows the column `sent_ms`.
+    """
     stored_ms = getattr(row, f"{name.removesuffix('_at')}_ms")
     if stored_ms is None:
         return None
@@ -108,11 +117,12 @@ def _time_of(row: EventSubject, name: str) -> str | None:
 
 @dataclass(frozen=True)
 class PartResource(Generic[R]):
-    """A part's own resource, such as a refund, with events and a page of its own.
+    """A resource of a part (an optional plug-in), such as a refund.
 
-    `prefix` is that of its ids. `state`: the columns that may change, which an event stores as they
-    were.
-    `properties`: a JSON schema for each field; `computed` has those that are no column.
+    It has its own event kinds and its own page. `prefix` is the prefix of its ids.
+    `by_id` is the query for a row. `state` names the columns that can change, whose
+    values each event stores. `properties` has a JSON schema for each field. `computed`
+    returns the fields that are not columns.
     """
 
     name: str
@@ -124,11 +134,11 @@ class PartResource(Generic[R]):
     computed: Callable[[R], dict[str, Any]] = lambda _: {}
 
     def find(self, db: Database, id: str) -> R:
-        """The row that a command names. Raises CommandError."""
+        """Returns the row that a command names by its id. Raises CommandError."""
         return db.named(self.by_id, f"{self.name} {id!r}", id=id)
 
     def get_or_404(self, db: Database, id: str) -> R:
-        """The row whose page is asked for. Raises NotFound."""
+        """Returns the row with this id, for its page. Raises NotFound."""
         if not is_id(self.prefix, id):
             raise NotFound(f"there is no such {self.name}")
         row = db.row(self.by_id, id=id)
@@ -140,7 +150,10 @@ class PartResource(Generic[R]):
         return f"{base_url}/{self.name}/{id}"
 
     def serialize(self, base_url: str, row: R) -> dict[str, Any]:
-        """Its fields, as events and commands show them; raises what `computed` raises."""
+        """Returns the fields as events and commands show them.
+
+        Raises what `computed` raises.
+        """
         fields: dict[str, Any] = {}
         for name in self.properties:
             if name.endswith("_at"):

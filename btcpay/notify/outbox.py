@@ -1,4 +1,4 @@
-"""The outbox: sends the deliveries that wait, to all receivers at the same time."""
+"""The outbox: sends waiting deliveries to all receivers concurrently."""
 
 import logging
 import random
@@ -35,21 +35,21 @@ from storage.queries.totals import tallies
 
 log = logging.getLogger(__name__)
 
-# The length of a run; an attempt begins only while ATTEMPT_S are left of it.
+# The length of a run in seconds. No attempt begins in its last ATTEMPT_S.
 RUN_S = 20
 MOST_OF_ONE = 4
-# A mail's name look-up and connecting, beside its server's answers.
+# The time for a mail's DNS look-up and connection, in addition to that for the server's replies.
 AROUND_MAIL_S = 20
 NO_ANSWER = Answer(
     False, None, "there was no answer when the run ended", may_go_on=True
 )
 
-# One attempt to send an event to a receiver, at that time.
+# Makes one attempt to send an event to a receiver. The datetime is the time of the attempt.
 Send = Callable[[Receiver, Event, datetime], Answer]
 
 
 def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
-    """A function that sends over the network or to a program, and keeps its connections open."""
+    """Returns a function that makes one attempt. Its HTTP connections are reused."""
     session = Session(MOST_OF_ONE, settings.proxy)
 
     def send(receiver: Receiver, event: Event, at: datetime) -> Answer:
@@ -61,7 +61,10 @@ def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
 
 
 class Outbox:
-    """`now` reads the wall clock. Only the caller's thread uses the database."""
+    """Sends waiting deliveries. `now` reads the wall clock.
+
+    Only the thread that calls `run` uses the database.
+    """
 
     def __init__(
         self,
@@ -84,12 +87,15 @@ class Outbox:
         take: Callable[[str], bool] = lambda shard: True,
         only: Sequence[str] = (),
     ) -> DeliveryCounts:
-        """Makes the deliveries that are due, for `run_s` at most; the rest waits for the next run.
+        """Makes the deliveries that are due; returns the numbers of attempts.
 
-        A mail that was begun in that time has longer. `take` takes one of the shards for this
-        process until the run has ended, unless another has it; `only` these shards are served.
-        An answer that comes later counts as a failure (a name server may take longer), and its
-        delivery is made again with the same id.
+        Runs for at most `run_s` seconds, and longer only for a mail that was begun. The
+        remaining deliveries wait for the next run. `take` locks a shard (a group of
+        receivers) for this process until the run has ended. It returns False if another
+        process has the lock. `only` limits the run to these shards.
+
+        An attempt that has no response in time counts as a failure (a DNS server may be
+        slow). The delivery is retried with the same id.
         """
         shards = list(only or all_shards(self._db.is_server))
         self._mail = self._new_mail()
@@ -98,7 +104,7 @@ class Outbox:
         self._until_s = time.monotonic() + run_s
         self._labels = Counter[tuple[str, str]]()
         events.number_new(self._db)
-        # What the calendar alone has due waits while the clock is doubted (chain/leap.py).
+        # Mails that only the clock triggers wait while the clock is not trusted (chain/leap.py).
         self._is_time_doubted = bool(meta.get(self._db, meta.Key.TIME_LEAP))
         if MAIL_SHARD in shards and not self._is_time_doubted:
             self._update_mails()
@@ -118,13 +124,13 @@ class Outbox:
         return Mail(self._db, self._settings.base_url, server, sender, self._mail_times)
 
     def _update_mails(self) -> None:
-        """Gives up mails that are no longer news, and adds those that no event brings."""
+        """Gives up mails that are too old, and adds those that the clock triggers."""
         self._db.run(deliveries.GIVE_UP_MAILS, before=to_ms(self._now() - STALE))
         if self._mail:
             add_timed(self._db, self._now())
 
     def _serve(self, shards: list[str], take: Callable[[str], bool]) -> None:
-        """Makes attempts until nothing is left to send, or the time is over."""
+        """Makes attempts until nothing is left to send or the time is over."""
         queues: list[DeliveryQueue] = []
         while True:
             self._begin(queues, self._until_s - ATTEMPT_S)
@@ -140,7 +146,10 @@ class Outbox:
                 return
 
     def _queues_of(self, shard: str) -> list[DeliveryQueue]:
-        """The queues of this shard, read when it is taken: another process may have had it."""
+        """Returns the queues of the receivers in this shard.
+
+        Call it after the shard is locked: another process may have served it before.
+        """
         is_server = self._db.is_server
         rows = self._db.rows(receivers.WAITED_FOR)
         in_shard = [row for row in rows if shard_of(row, is_server) == shard]
@@ -158,25 +167,32 @@ class Outbox:
         return queues
 
     def _ends_s(self, queue: DeliveryQueue) -> float:
-        """When an answer is waited for no longer. No mail begins in the last seconds of a run."""
+        """Returns the monotonic time at which an attempt of this queue is abandoned.
+
+        A mail gets time beyond the end of the run. No mail begins in the last seconds
+        of a run.
+        """
         if queue.is_of_mail:
             return self._until_s - ATTEMPT_S + self._mail_times.mail_s + AROUND_MAIL_S
         return self._until_s
 
     def _begin(self, queues: Sequence[DeliveryQueue], until_s: float) -> None:
-        """Begins attempts, one of each queue in turn, until no queue may begin another."""
+        """Begins attempts, one for each queue in turn.
+
+        Stops when no queue may begin another, or after `until_s` (monotonic).
+        """
         has_begun = True
         while has_begun:
             has_begun = False
             for queue in queues:
-                # The time is looked at even if unreadable rows begin nothing.
+                # The time is checked for each queue, even if unreadable rows begin no attempt.
                 if self._in_flight.is_full or time.monotonic() > until_s:
                     return
                 if self._in_flight.may_begin(queue):
                     has_begun |= self._begin_next(queue)
 
     def _begin_next(self, queue: DeliveryQueue) -> bool:
-        """False if the queue has nothing to send now."""
+        """Handles the queue's next delivery; False if it has nothing to send now."""
         if queue.may_have_more and not queue.rows:
             fill(self._db, queue, self._now())
         next_delivery = queue.take_next(self._in_flight.lines_of(queue))
@@ -192,7 +208,7 @@ class Outbox:
         queue.tried.add((receiver.id, row.about))
         try:
             send = self._prepare(receiver, row)
-        except BadRow as error:  # the next delivery is made all the same
+        except BadRow as error:  # the other deliveries are still sent
             log.error("%s cannot be sent to %s: %s", row.about, receiver.id, error)
             spoiled = Answer(False, None, f"cannot be sent: {error}", is_final=True)
             self._note(queue, receiver, row, spoiled)
@@ -209,7 +225,10 @@ class Outbox:
     def _prepare(
         self, receiver: Receiver, row: deliveries.Due
     ) -> Callable[[], Answer] | None:
-        """A function that makes the attempt; None if its mail is out of date. Raises BadRow."""
+        """Returns a function that makes the attempt. Raises BadRow.
+
+        None if the delivery is a mail that is out of date.
+        """
         now = self._now()
         if self._mail and receiver.transport in receivers.MAILS:
             return self._mail.prepare(receiver, row, now)
@@ -223,7 +242,7 @@ class Outbox:
         error = None
         if future.done():
             error = future.exception()
-        if error:  # the others are sent all the same
+        if error:  # the other deliveries are still sent
             log.error("%s cannot be sent to %s", row.about, receiver.id, exc_info=error)
         elif future.done():
             answer = future.result()
@@ -239,7 +258,7 @@ class Outbox:
         row: deliveries.Due,
         answer: Answer,
     ) -> bool:
-        """Stores the outcome; True if the receiver is disabled by it."""
+        """Stores the outcome of an attempt; True if this has disabled the receiver."""
         now = self._now()
         has_failed = queue.was_failing or queue.failures > 0
         label, is_disabled = note(self._db, receiver, row, answer, now, has_failed)

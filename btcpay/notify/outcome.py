@@ -1,4 +1,4 @@
-"""The outcome of an attempt: the delivery's next try, and the end of a dead receiver."""
+"""The outcome of an attempt: schedules the retry, or disables a receiver that fails."""
 
 import logging
 import secrets
@@ -13,8 +13,8 @@ from storage.queries import deliveries, receivers
 log = logging.getLogger(__name__)
 
 ATTEMPT_S = 10
-# Hours and minutes since the first attempt, as in the specification's example. After the last
-# attempt the delivery is given up.
+# The attempts, in hours and minutes since the first: the example schedule of Standard Webhooks.
+# After the last attempt the delivery is given up.
 _HOURS_MIN = (
     (0, 0),
     (0, 5),
@@ -29,27 +29,30 @@ _HOURS_MIN = (
 OFFSETS = [
     timedelta(hours=hours, minutes=minutes, seconds=5) for hours, minutes in _HOURS_MIN
 ]
-# Up to a tenth more of the pause, so that deliveries that failed together do not return together.
+# Up to a tenth of the pause is added to it, so that deliveries that failed together are not
+# retried together.
 JITTER_PERMILLE = 100
-# A failing receiver is tried at least every half hour; checks are minutes apart.
+# A failing receiver is tried at least every half hour: checks, which run the outbox, are some
+# minutes apart.
 PROBE_AFTER = timedelta(minutes=25)
 DISABLED_AFTER = timedelta(days=5)
 GONE = 410
-# A mail that may have been sent is tried once more, when its receiver has had time to find it.
+# The pause before the single retry of a mail that may have been sent.
 DOUBT_LASTS = timedelta(hours=1)
-HELD_MS = 60_000  # longer than an attempt of ATTEMPT_S, even with a slow name server
+HELD_MS = 60_000  # longer than an attempt of ATTEMPT_S, even with a slow DNS server
 
 
 class Answer(NamedTuple):
     """The outcome of an attempt.
 
-    `status` is HTTP's or the program's, None if there was none. `text` is the beginning of the
-    answer, or the reason why there was none. Kinds of failure:
+    `status` is the HTTP status, the program's exit status or the SMTP code; None if
+    there was none. `text` is the beginning of the response, or the reason for the
+    failure. Further flags of a failure:
 
-    - `is_refusal`: the receiver may take others;
-    - `is_final`: it will never take this one;
-    - `may_go_on`: the attempt may still be under way;
-    - `is_in_doubt`: it was a mail and may have been taken.
+    - `is_refusal`: the receiver is up and may accept other deliveries;
+    - `is_final`: no retry can succeed;
+    - `may_go_on`: the attempt may still be running;
+    - `is_in_doubt`: it was a mail that the server may have accepted.
     """
 
     is_taken: bool
@@ -68,9 +71,10 @@ class Answer(NamedTuple):
 def next_try(
     first_at: datetime, now: datetime, permille: int | None = None
 ) -> datetime | None:
-    """The time of the next try of a delivery first tried at `first_at`; None if it is given up.
+    """Returns the time of the next attempt; None if the delivery is given up.
 
-    `permille` of the pause is added, 0 to JITTER_PERMILLE, at random unless it is named.
+    `first_at` is the time of the first attempt. `permille` of the pause is added to it:
+    0 to JITTER_PERMILLE, chosen at random if it is None.
     """
     if permille is None:
         permille = secrets.randbelow(JITTER_PERMILLE + 1)
@@ -84,7 +88,10 @@ def next_try(
 def why_disabled(
     status: int | None, failing_since: datetime, now: datetime
 ) -> str | None:
-    """The reason to disable a receiver after a failure; None to go on."""
+    """Returns the reason to disable a receiver that has failed; None to go on.
+
+    `status` is the HTTP status of the failure, None if there was none.
+    """
     if status == GONE:
         return "it answered 410 Gone"
     is_over = now - failing_since >= DISABLED_AFTER
@@ -94,9 +101,11 @@ def why_disabled(
 
 
 def hold(db: Database, row: deliveries.Due, now: datetime) -> bool:
-    """Holds a delivery of a line while it is sent, since the next one must not overtake it.
+    """Claims a delivery before it is sent; False if another process holds it.
 
-    False if another process holds it.
+    The claim prevents the next delivery of the same line from overtaking this one. A
+    line is a sequence of deliveries that are sent in order. A delivery outside any line
+    needs no claim.
     """
     if row.line is None:
         return True
@@ -120,9 +129,11 @@ def note(
     now: datetime,
     has_failed: bool,
 ) -> tuple[str | None, bool]:
-    """Stores the outcome; the tally's label, and True if the receiver is disabled by it.
+    """Stores the outcome of an attempt.
 
-    The label is None if another process tried meanwhile. `has_failed`: the receiver did before.
+    Returns the label for the metrics, and True if the receiver was disabled. The label
+    is None if another process made an attempt meanwhile; then nothing is stored.
+    `has_failed` is True if the receiver had failed before this attempt.
     """
     next_at = _next_attempt_at(receiver, row, answer, now)
     is_mail = receiver.transport in receivers.MAILS
@@ -143,7 +154,7 @@ def note(
 def _next_attempt_at(
     receiver: Receiver, row: deliveries.Due, answer: Answer, now: datetime
 ) -> datetime | None:
-    """The time of the next attempt; None if there is none."""
+    """Returns the time of the next attempt; None if there is none."""
     first_at = now
     if row.first_ms is not None:
         first_at = from_ms(row.first_ms)
@@ -158,7 +169,7 @@ def _next_attempt_at(
     since_ms = receiver.failing_since
     has_taken_none = since_ms is not None and since_ms <= to_ms(first_at)
     if has_taken_none:
-        return now + PROBE_AFTER  # until it is disabled
+        return now + PROBE_AFTER  # retries go on until the receiver is disabled
     return None
 
 
@@ -190,7 +201,7 @@ def _columns(
 
 
 def _label_of(answer: Answer, next_at: datetime | None, is_mail: bool) -> str:
-    """The outcome's name in the metrics."""
+    """Returns the outcome's label in the metrics."""
     if answer.is_taken and is_mail:
         return "sent"
     if answer.is_taken:
@@ -203,7 +214,10 @@ def _label_of(answer: Answer, next_at: datetime | None, is_mail: bool) -> str:
 def _note_failure(
     db: Database, id: str, answer: Answer, now: datetime, may_disable: bool
 ) -> bool:
-    """True if the receiver is disabled by it."""
+    """Stores a failure of the receiver, and disables the receiver if there is a reason.
+
+    Returns True if it was disabled.
+    """
     db.run(receivers.FAILS, id=id, at=to_ms(now))
     failing_since_ms = db.only(receivers.BY_ID, id=id).failing_since
     since = from_ms(failing_since_ms or to_ms(now))

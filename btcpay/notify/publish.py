@@ -1,4 +1,4 @@
-"""Writes events and their deliveries, in the same transaction as the change they report."""
+"""Stores events and their deliveries, in the transaction of the change itself."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,8 @@ from storage.database import Database, Values, grouped
 from storage.models import PublicEvent, Receiver
 from storage.queries import deliveries, events, receivers
 
-# By a kind's resource, the column that names what the event is about; `resource_id` for a part's.
+# The column that stores the id of the event's subject, by the resource of its kind. Resources of
+# parts use `resource_id`.
 _COLUMNS = {
     "invoice": "invoice_id",
     "payment": "invoice_id",
@@ -28,9 +29,10 @@ _COLUMNS = {
 
 @dataclass(frozen=True)
 class News:
-    """Something that happened to an invoice, to a payment to its address, or to another row.
+    """What happened to an invoice, to a payment to its address, or to another row.
 
-    `detail`: the row of a `payment`, or the `transaction` that was seen or has vanished.
+    `detail` has the row of a `payment`, or the `transaction` that was seen or has
+    vanished.
     """
 
     kind: Kind
@@ -38,10 +40,11 @@ class News:
 
 
 class NewEvent(NamedTuple):
-    """News of an invoice, a link or a part's own row, for its merchant's receivers.
+    """An event to be published to the receivers of its row's merchant.
 
-    `state` has the values that may change later, such as status and amounts. It is None for a new
-    invoice or link, and for a link that was switched off: there the kind says all.
+    `row` is the invoice, the payment link or a part's row. `state` has the values that
+    can change later, such as status and amounts. It is None for a new invoice or link,
+    and for a deactivated link: their events need no state.
     """
 
     row: EventSubject
@@ -54,7 +57,10 @@ class NewEvent(NamedTuple):
 
 
 def publish(db: Database, new_events: Sequence[NewEvent], now: datetime) -> None:
-    """Adds events in this order, and their deliveries. Call it within `db.write()`."""
+    """Stores events in this order, with their deliveries.
+
+    Call it within `db.write()`.
+    """
     new_rows = [_columns(new_event, now) for new_event in new_events]
     stored = {row.id: row for row in at_once.rows(db, events.ADD, new_rows)}
     merchant_ids = sorted({new_event.row.merchant_id for new_event in new_events})
@@ -73,7 +79,10 @@ def publish(db: Database, new_events: Sequence[NewEvent], now: datetime) -> None
 def _deliveries_to(
     receiver: Receiver, event: PublicEvent, new_event: NewEvent, now: datetime
 ) -> list[Values]:
-    """The deliveries of an event that this receiver wants; none if its part was deleted."""
+    """Returns the columns of each delivery of an event that this receiver wants.
+
+    Returns [] if the part (an optional plug-in) with its transport was deleted.
+    """
     transport = TRANSPORTS.get(receiver.transport)
     if transport is None:
         return []
@@ -90,7 +99,7 @@ def _deliveries_to(
 def publish_resource(
     db: Database, of: PartResource[R], id: str, kind: Kind, now: datetime
 ) -> R:
-    """Publishes an event of a part's resource in its present state, and returns its row."""
+    """Publishes an event about a part's resource as it is now, and returns its row."""
     row = db.only(of.by_id, id=id)
     state = {name: getattr(row, name) for name in of.state}
     publish(db, [NewEvent(row, News(kind), state)], now)
@@ -119,14 +128,18 @@ def _columns(new_event: NewEvent, now: datetime) -> Values:
 
 
 def wants(receiver: Receiver, name: str) -> bool:
-    """True unless the receiver leaves out this kind of event, or this name of its transport."""
+    """True if the receiver wants deliveries of this name.
+
+    The name is a kind of event, or one that the receiver's transport defines. A
+    receiver with no list of names wants all.
+    """
     return receiver.kinds is None or name in json.loads(receiver.kinds)
 
 
 def delivery_columns(
     receiver: Receiver, event: PublicEvent, new_delivery: NewDelivery, now: datetime
 ) -> Values:
-    """The columns of a new delivery, due now."""
+    """Returns the columns of a new delivery that is due now."""
     return {
         "receiver_id": receiver.id,
         "about": new_delivery.about,

@@ -1,4 +1,4 @@
-"""Webhooks and commands: adding, removing, rotating secrets, and sending missed events again."""
+"""Adds and removes webhooks and commands, rotates secrets, and resends events."""
 
 import json
 from collections.abc import Sequence
@@ -21,15 +21,15 @@ from storage.queries import deliveries, events, merchants, receivers
 from storage.statement import changed
 
 GRACE = timedelta(days=1)
-MOST = 20  # of one merchant; each order stores a row for each
+MOST = 20  # for each merchant, since each event stores a delivery for each receiver
 
 
 class NoRoom(CommandError):
-    """The merchant has as many receivers as there may be."""
+    """The merchant already has the maximum number of receivers."""
 
 
 def find(db: Database, receiver_id: str) -> Receiver:
-    """The whole row, with its secret. Raises CommandError if there is none."""
+    """Returns the whole row, with its secret. Raises CommandError if there is none."""
     row = db.row(receivers.BY_ID, id=receiver_id)
     if row is None or row.transport in receivers.MAILS:
         raise CommandError(
@@ -39,7 +39,11 @@ def find(db: Database, receiver_id: str) -> Receiver:
 
 
 def find_own(db: Database, receiver_id: str) -> Receiver:
-    """The row of a webhook or command that was added here, not by a part for itself."""
+    """Returns the row of a webhook or command. Raises CommandError.
+
+    Also raises it for a receiver that a part (an optional plug-in) has added for
+    itself.
+    """
     row = find(db, receiver_id)
     if row.transport not in (receivers.WEBHOOK, receivers.COMMAND):
         raise CommandError(
@@ -49,7 +53,10 @@ def find_own(db: Database, receiver_id: str) -> Receiver:
 
 
 def require_room(db: Database, merchant_id: int) -> None:
-    """Locks the merchant's row: call it in the transaction that adds one. Raises NoRoom."""
+    """Raises NoRoom if the merchant has the maximum number of receivers.
+
+    Locks the merchant's row. Call it in the transaction that adds a receiver.
+    """
     db.only(merchants.LOCKED, id=merchant_id)
     if len(db.rows(receivers.LIST_OF_MERCHANT, merchant_id=merchant_id)) >= MOST:
         raise NoRoom(
@@ -66,7 +73,11 @@ def add(
     now: datetime,
     id: str | None = None,
 ) -> Receiver:
-    """Adds a receiver of all events from now on, or of `kinds`; those sent to a URL are signed."""
+    """Adds a receiver of future events, and returns its row. Raises NoRoom.
+
+    It is a webhook with signed requests if `url` is given, otherwise a command. An
+    empty `kinds` means all events. The id is random if `id` is None.
+    """
     columns: Values = {
         "id": id or new_id("whk"),
         "merchant_id": merchant_id,
@@ -89,9 +100,10 @@ def add(
 
 
 def webhook_url(text: str, network: Network) -> str:
-    """The URL that is called, its host in ASCII; http is for this machine and test networks.
+    """Returns the URL of a webhook, with its host in ASCII. Raises CommandError.
 
-    The operator answers for the host. Raises CommandError.
+    On mainnet http:// is accepted only for this machine. The host is not restricted
+    further: the operator is responsible for it.
     """
     try:
         url = web_url(text)
@@ -111,13 +123,17 @@ def webhook_url(text: str, network: Network) -> str:
 
 
 def remove(db: Database, receiver_id: str) -> None:
-    """Raises CommandError."""
+    """Removes the receiver. Raises CommandError if there is none."""
     find(db, receiver_id)
     db.run(receivers.REMOVE, id=receiver_id)
 
 
 def rotate(db: Database, receiver_id: str, now: datetime) -> Receiver:
-    """A new secret; for a day the old one signs too. Raises CommandError."""
+    """Replaces a webhook's secret, and returns its row with the new one.
+
+    For one day (GRACE) requests are signed with the old secret, too. Raises
+    CommandError.
+    """
     row = find_own(db, receiver_id)
     if row.secret is None:
         raise CommandError("a command has no secret")
@@ -135,7 +151,10 @@ def rotate(db: Database, receiver_id: str, now: datetime) -> Receiver:
 
 
 def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
-    """Has abandoned deliveries sent again, and enables the receiver; returns how many."""
+    """Makes abandoned deliveries due again; returns their number.
+
+    Enables the receiver.
+    """
     transport = TRANSPORTS.get(find(db, receiver_id).transport)
     again = deliveries.FAILED_AGAIN
     if transport and transport.drops_overtaken:
@@ -146,7 +165,10 @@ def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
 
 
 def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
-    """Has the next check send all waiting and abandoned deliveries; returns how many."""
+    """Makes all waiting and abandoned deliveries due now; returns their number.
+
+    Enables the receiver. The next check sends them.
+    """
     with db.write():
         waiting = db.run(
             deliveries.WAITING_NOW, receiver_id=receiver_id, next_ms=to_ms(now)
@@ -155,7 +177,10 @@ def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
 
 
 def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> int:
-    """Has the receiver's events after that number sent, delivered or not; returns how many."""
+    """Makes the receiver's events after that number due again; returns how many.
+
+    Includes those that were delivered. Enables the receiver. Raises CommandError.
+    """
     receiver = find_own(db, receiver_id)
     events.number_new(db)
     count = 0

@@ -1,4 +1,4 @@
-"""A transport: the deliveries that an event has, and one attempt to send one."""
+"""The base class of transports: which deliveries an event has, and how one is sent."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -13,14 +13,16 @@ from storage.database import Database, Row
 from storage.models import PublicEvent, Receiver
 from storage.queries.deliveries import Due
 
-# Of an answer: enough to see what is wrong, too little to be worth stealing.
+# Only this much of a response is kept: enough to find a fault, too little to leak data.
 MAX_ANSWER_BYTES = 200
 
 
 class NewDelivery(NamedTuple):
-    """One delivery, named so that a receiver may leave its kind out; `about` is its key.
+    """A delivery to be stored.
 
-    Deliveries of one `line` are sent one at a time and in order.
+    `name` is compared with the names that a receiver wants. `about` identifies the
+    delivery among those of its receiver. Deliveries of one `line` are sent one at a
+    time and in order.
     """
 
     name: str
@@ -29,29 +31,41 @@ class NewDelivery(NamedTuple):
 
 
 def delivery_of(event: PublicEvent) -> NewDelivery:
-    """The one delivery of an event; those about the same resource are in one line."""
+    """Returns the usual delivery of an event.
+
+    Deliveries about one resource are in one line, so they are sent in order.
+    """
     line = event.invoice_id or event.payment_link_id or event.resource_id
     return NewDelivery(event.kind, event.id, line)
 
 
 class Transport:
-    """One way to notify. Only `send` runs in a thread of its own, without the database."""
+    """A way to notify receivers.
 
-    # True if a delivery that was given up is not sent again once the receiver has taken a later one
-    # of its line, since it would undo what the later one did.
+    Only `send` runs in a thread of its own; it must not use the database.
+    """
+
+    # If True, an abandoned delivery is not resent once the receiver has accepted a later one of the
+    # same line, since it would undo the effect of the later one.
     drops_overtaken = False
 
     def deliveries_for(
         self, receiver: Receiver, event: PublicEvent, about: EventSubject, state: Row
     ) -> Iterable[NewDelivery]:
-        """The deliveries of an event to this receiver, in order; none if it is not concerned.
+        """Returns the deliveries of an event to this receiver, in order.
 
-        `about` is the row that the event is about; `state` has its values that may change later.
+        Returns an empty list if the event does not concern it.
+
+        `about` is the row that the event is about. `state` has its values that can
+        change later.
         """
         return [delivery_of(event)]
 
     def adapt(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
-        """A delivery's event in the form that this receiver gets. Raises BadRow."""
+        """Returns the delivery's event in the form that this receiver gets.
+
+        Raises BadRow.
+        """
         return event
 
     def send(
@@ -62,7 +76,10 @@ class Transport:
         at: datetime,
         timeout_s: float,
     ) -> Answer:
-        """Makes one attempt; a failure is an answer, too. Mails go by the run's own `Mail`."""
+        """Makes one attempt and returns its outcome, also if it fails.
+
+        Mails are sent by the run's `Mail` instead.
+        """
         raise NotImplementedError
 
 
@@ -73,7 +90,7 @@ def post(
     body: bytes,
     headers: Mapping[str, str],
 ) -> Answer:
-    """Posts the body; a status of 2xx means that it was taken."""
+    """Posts the body and returns the outcome; a status of 2xx means success."""
     try:
         status, start = session.post(url, timeout_s, body, headers, MAX_ANSWER_BYTES)
     except FetchError as error:

@@ -1,6 +1,7 @@
-"""The table of transports: ours, and those that parts bring in a module `transport`.
+"""The table of transports: those of the core, and those of parts (optional plug-ins).
 
-Source of the signatures: github.com/standard-webhooks/standard-webhooks, Standard Webhooks 1.0.0.
+A part defines its transport in a module `transport`. Signatures follow Standard
+Webhooks 1.0.0 (github.com/standard-webhooks/standard-webhooks).
 """
 
 import base64
@@ -27,23 +28,27 @@ from storage.models import PublicEvent, Receiver
 from storage.queries import receivers
 
 PREFIX = "whsec_"
-SECRET_BYTES = 32  # the specification asks for 24 to 64
+SECRET_BYTES = 32  # the specification requires 24 to 64
 
 
 def new_secret() -> str:
-    """`whsec_` and the base64 of 256 random bits."""
+    """Returns a new secret: `whsec_` and the base64 of 256 random bits."""
     return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
 def sign(secret: str, id: str, timestamp_s: int, body: bytes) -> str:
-    """`v1,` and the base64 of HMAC-SHA256 over id, time and body."""
+    """Returns a signature: `v1,` and the base64 of HMAC-SHA256 over id, time and body.
+
+    `secret` is one that `new_secret` returned. `timestamp_s` is the Unix time in
+    seconds.
+    """
     key = base64.b64decode(secret.removeprefix(PREFIX))
     content = f"{id}.{timestamp_s}.".encode() + body
     return "v1," + base64.b64encode(hmac.digest(key, content, hashlib.sha256)).decode()
 
 
 def headers(keys: Iterable[str], id: str, at: datetime, body: bytes) -> dict[str, str]:
-    """The headers of an attempt at this time, signed with each of the secrets."""
+    """Returns the headers of a request at this time, signed with each secret."""
     timestamp_s = int(at.timestamp())
     return {
         "Content-Type": "application/json",
@@ -62,7 +67,7 @@ class StandardWebhook(Transport):
         at: datetime,
         timeout_s: float,
     ) -> Answer:
-        """Sends it signed with each valid secret; 2xx accepts the event."""
+        """Posts the event, signed with each valid secret; 2xx means success."""
         keys = [receiver.secret]
         if receiver.old_until_ms is not None and to_ms(at) < receiver.old_until_ms:
             keys.append(receiver.old_secret)
@@ -80,7 +85,10 @@ class Command(Transport):
         _at: datetime,
         timeout_s: float,
     ) -> Answer:
-        """Runs it without a shell, and without our environment; status 0 accepts the event."""
+        """Runs the command with no shell and not in this process's environment.
+
+        The event's JSON goes to its standard input. Exit status 0 means success.
+        """
         environ = {
             "PATH": os.environ.get("PATH", os.defpath),
             "LANG": "C.UTF-8",
@@ -96,14 +104,14 @@ class Command(Transport):
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        # There is no such program, an open quote, or no word.
+        # The program does not exist, a quote is not closed, or the command is empty.
         except (OSError, ValueError, IndexError) as error:
             why = getattr(error, "strerror", None) or error
             return Answer(False, None, f"could not be started: {why}")
         try:
             process.communicate(event.body, timeout_s)
         except subprocess.TimeoutExpired:
-            # Ends every process that it started, too.
+            # This also kills the processes that the command has started.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -117,9 +125,9 @@ class Command(Transport):
 
 
 class Receipt(Transport):
-    """One receipt for each invoice, even if a reorganisation has it paid twice.
+    """One receipt for each invoice, even if it is paid twice after a reorganisation.
 
-    A bill's invoice has none: its customer is thanked once the bill is paid.
+    An invoice of a bill gets no receipt: its customer is thanked once the bill is paid.
     """
 
     def deliveries_for(

@@ -1,4 +1,4 @@
-"""Fills a queue with its next deliveries, from those that wait in the database."""
+"""Fills a queue with its next deliveries, read from the database."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -16,10 +16,11 @@ Waiting = tuple[Receiver, deliveries.Due]
 
 
 def fill(db: Database, queue: DeliveryQueue, now: datetime) -> None:
-    """Reads what the queue may send next.
+    """Reads the deliveries that the queue may send next.
 
-    That is what is due; one probe while the queue fails; after a recovery all that waits, the
-    oldest first.
+    1. While the queue is failing, it gets one delivery as a probe.
+    2. After it has recovered in this run, it gets all that wait, the oldest first.
+    3. Otherwise it gets the deliveries that are due.
     """
     queue.may_have_more = False
     if queue.is_failing:
@@ -53,11 +54,12 @@ def _fill_all(db: Database, queue: DeliveryQueue, now: datetime) -> None:
 
 
 def _probe(db: Database, queue: DeliveryQueue, now: datetime) -> list[Waiting]:
-    """The event with which a failing queue is tried: the oldest of all, due or not.
+    """Returns the delivery that tests a failing queue; [] if it is not time for one.
 
-    One that is never taken must stop no other. So the delivery that was tried least is next in the
-    same run if the oldest may be the only one that is refused. It comes before the oldest if that
-    one has taken all of the time that a run has for an attempt.
+    This is the oldest delivery, due or not. A delivery that is never accepted must not
+    block the others. So the least-tried other delivery is next in the same run if the
+    oldest may be the only one that is refused. It comes before the oldest if the oldest
+    has timed out twice: such an attempt takes all the time that a run has for one.
     """
     if queue.oldest is not None:
         return _least_tried(db, queue, now, queue.oldest)
@@ -82,7 +84,11 @@ def _probe(db: Database, queue: DeliveryQueue, now: datetime) -> list[Waiting]:
 
 
 def _is_time(db: Database, queue: DeliveryQueue, now: datetime) -> bool:
-    """True each half hour, and as soon as something has become due since the last failure."""
+    """True if a probe is due.
+
+    A probe is due PROBE_AFTER the last failure, and as soon as a delivery has become
+    due since then. It is also due if the clock was set back.
+    """
     failed_ms = max(receiver.failed_ms or 0 for receiver in queue.receivers)
     pause = now - from_ms(failed_ms)
     was_clock_set_back = failed_ms > to_ms(now)
@@ -103,7 +109,7 @@ def _is_time(db: Database, queue: DeliveryQueue, now: datetime) -> bool:
 def _least_tried(
     db: Database, queue: DeliveryQueue, now: datetime, oldest: tuple[str, str]
 ) -> list[Waiting]:
-    """The delivery other than the `oldest` that was tried least; none if nothing else waits."""
+    """Returns the waiting delivery with the fewest attempts except `oldest`, or []."""
     oldest_receiver_id, oldest_about = oldest
     others: list[Waiting] = []
     for receiver in queue.receivers:
@@ -129,7 +135,7 @@ def _oldest(
     last: deliveries.Due | None,
     limit: int,
 ) -> list[deliveries.Due]:
-    """The oldest that wait, or those after `last`."""
+    """Returns the `limit` oldest waiting deliveries, or the next ones after `last`."""
     wanted: Values = {
         "receiver_id": receiver.id,
         "now": to_ms(now),

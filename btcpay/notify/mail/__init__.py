@@ -1,1 +1,1 @@
-"""Mail to merchants and to their customers."""
+"""Mails to merchants and to their customers."""

@@ -1,4 +1,4 @@
-"""Composes mails to merchants and their customers, as things stand when they are sent."""
+"""Composes mails to merchants and customers, from the data at the time of sending."""
 
 from datetime import date, datetime, timedelta, tzinfo
 
@@ -25,7 +25,8 @@ from storage.queries import (
 from storage.queries.totals import days
 from storage.statement import as_dict
 
-# The function that composes the mails of each part, by the name of its receivers.
+# The function that composes the mails of a part (an optional plug-in), by the transport of its
+# receivers.
 PART_MAILS: dict[str, hooks.ComposeMail] = {
     part.name: part.compose for part in hooks.of(hooks.Mails)
 }
@@ -34,10 +35,11 @@ PART_MAILS: dict[str, hooks.ComposeMail] = {
 def compose(
     db: Database, base_url: str, receiver: Receiver, row: deliveries.Due, now: datetime
 ) -> tuple[str, MailText] | None:
-    """Address and text of a delivery's mail; None if it is out of date.
+    """Returns the address and the text of a delivery's mail; None if it is out of date.
 
-    That is the case if the customer's address was erased, the invoice is no longer paid, a check
-    has been complete since, or a link to log in was asked for long ago. Raises BadRow.
+    It is out of date if the customer's address was erased, the invoice is no longer
+    paid, a check has completed since, a later evening has come, or the login link was
+    requested too long ago. Raises BadRow.
     """
     merchant = db.only(merchants.BY_ID, id=receiver.merchant_id)
     mailbox = db.row(receivers.MAIL_OF, merchant_id=merchant.id) or receivers.NO_MAIL
@@ -98,7 +100,10 @@ def _to_merchant(
 def _invoice_news(
     db: Database, base_url: str, row: deliveries.Due, zone: tzinfo
 ) -> InvoiceNews:
-    """A receipt that a customer asks for has no event: it shows the invoice as it is now."""
+    """Returns the invoice with its state at the event.
+
+    A receipt that a customer has requested has no event: it shows the present state.
+    """
     invoice = db.only(invoices.WHOLE, id=row.invoice_id or row.about)
     state = as_dict(invoice)
     if row.seq is not None:
@@ -118,7 +123,10 @@ def _evening(
     now: datetime,
     language: str,
 ) -> MailText | None:
-    """The mail about that day; None once another evening has come. `now` in its zone."""
+    """Returns the mail about the day in `about`; None once a later evening has come.
+
+    `now` is in the merchant's time zone.
+    """
     day = last_evening(now)
     if about != f"{EVENING}{day}":
         return None

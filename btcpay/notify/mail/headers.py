@@ -1,7 +1,7 @@
-"""The headers of mail, in the form in which they go out: ASCII, folded here and nowhere else.
+"""The headers of mails as they are sent: ASCII, folded by this module.
 
-Python's own folding is wrong: it makes a long URL an encoded word, by which nobody can unsubscribe,
-and splits a long name into mailboxes at its commas.
+Python's own folding is not used. It turns a long URL into an encoded word, which breaks
+List-Unsubscribe, and it splits a long name into several mailboxes at its commas.
 """
 
 from email.header import Header
@@ -9,14 +9,18 @@ from email.policy import EmailPolicy
 
 from btcpay.settings.mail_settings import Sender
 
-# The most characters of a line: with an encoded word (RFC 2047, 2), and of any (RFC 5322, 2.1.1).
+# The maximum length of a line with an encoded word (RFC 2047, 2), and of any line (RFC 5322,
+# 2.1.1).
 LINE_CHARACTERS = 76
 MOST_CHARACTERS = 998
 _QUOTED = str.maketrans({"\\": "\\\\", '"': '\\"'})
 
 
 class AsWritten(EmailPolicy):
-    """Stores each header as the text that it is sent as. Raises ValueError for any other text."""
+    """An email policy that sends each header exactly as it is given.
+
+    Raises ValueError for a line that is empty, too long, or not printable ASCII.
+    """
 
     def header_store_parse(self, name: str, value: str) -> tuple[str, str]:
         lines = f"{name}: {value}".split("\r\n ")
@@ -39,14 +43,20 @@ POLICY = AsWritten(linesep="\r\n")
 
 
 def text(name: str, words: str) -> str:
-    """The words as the value of the header of that name: plain, or in encoded words (RFC 2047)."""
+    """Returns the words as the value of header `name`.
+
+    The value is plain, or made of encoded words (RFC 2047).
+    """
     if _is_plain(words) and len(f"{name}: {words}") <= LINE_CHARACTERS:
         return words
     return _encode(name, words)
 
 
 def mailbox(name: str, sender: Sender) -> str:
-    """One mailbox as the value of the header of that name, whatever signs its name has."""
+    """Returns one mailbox as the value of header `name`.
+
+    The mailbox's own name can have any characters.
+    """
     address = f"<{sender.address}>"
     if not sender.name:
         return sender.address

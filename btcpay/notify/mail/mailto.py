@@ -1,4 +1,4 @@
-"""Links (RFC 6068) that open a mail to a customer, for the merchant to read and send."""
+"""Links (RFC 6068) that open a mail to a customer in the merchant's mail program."""
 
 from urllib.parse import quote
 
@@ -11,7 +11,11 @@ from storage.queries import invoices
 
 
 def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str) -> str:
-    """A link (RFC 6068) that opens a mail to the customer, for the merchant to read and send."""
+    """Returns a link (RFC 6068) that opens a mail to the invoice's customer.
+
+    The text depends on the reason why the invoice needs attention. The merchant reads
+    and sends the mail.
+    """
     gettext = catalog(language).gettext
     asks = {
         "paid_late": gettext(
@@ -44,10 +48,10 @@ def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str)
 
 
 def mail_link(to: str | None, subject: str, body: str) -> str:
-    """A link (RFC 6068) that opens a mail; lines of the body end with CR and LF.
+    """Returns a link (RFC 6068) that opens a mail; lines of `body` end with CR and LF.
 
-    The address is written as this service would send to it, since mail programs read other letters
-    differently. An address that nobody can send to stays as it was typed.
+    The address is spelled as this service would send to it, since mail programs
+    interpret other characters differently. An invalid address stays as it was typed.
     """
     try:
         address = checked_address(to or "")

@@ -1,4 +1,4 @@
-"""A mail: its content, and the message that is sent, with a plain text part and an HTML part."""
+"""A mail's content, and the message with a plain text part and an HTML part."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +16,10 @@ _STYLE = "font-family:sans-serif;line-height:1.5"
 
 @dataclass(frozen=True)
 class MailText:
-    """A mail's content: sentences, then facts as (label, text), then a link as (label, URL).
+    """The content of a mail: sentences, then facts as (label, text), then links.
 
-    `stop`: a link to the page that ends such mails, to which a mail program may send by itself.
+    `link` and `stop` are pairs (label, URL). `stop` leads to the page that ends such
+    mails. A mail program may send a request to it by itself (RFC 8058).
     """
 
     language: str
@@ -46,7 +47,7 @@ class MailText:
 
     @property
     def html(self) -> str:
-        """The HTML part: nothing is loaded, nothing runs."""
+        """The HTML part. It loads nothing and runs no script."""
         head = f'<meta charset="utf-8"><title>{escape(self.subject)}</title>'
         lines = [
             f'<!doctype html>\n<html lang="{self.language}"><head>{head}</head>\n'
@@ -71,22 +72,25 @@ class MailText:
 
 
 def one_line(text: str) -> str:
-    """A customer's or a shop's text as one line, without signs that cannot be seen."""
+    """Returns the text on one line, without invisible characters."""
     return " ".join(shown_line(text).split())
 
 
 def message_of(
     mail: MailText, sender: Sender, to: str, id: str, at: datetime
 ) -> EmailMessage:
-    """The mail to an address that `checked_address` made; the same `id` is the same mail."""
+    """Returns the message to `to`, an address that `checked_address` has returned.
+
+    The Message-ID is made from `id`, so a retry with the same `id` is the same mail.
+    """
     message = EmailMessage(policy=headers.POLICY)
     message["From"] = headers.mailbox("From", sender)
     message["To"] = to
     message["Subject"] = headers.text("Subject", one_line(mail.subject))
     message["Date"] = format_datetime(at)
     message["Message-ID"] = f"<{id}@{sender.domain}>"
-    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no answer by a machine
-    if mail.stop:  # RFC 8058
+    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: prevents automatic replies
+    if mail.stop:  # RFC 8058: one-click unsubscribe
         message["List-Unsubscribe"] = f"<{mail.stop[1]}>"
         message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     message.set_content(mail.text, cte="quoted-printable")

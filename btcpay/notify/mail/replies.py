@@ -1,19 +1,20 @@
-"""A mail server's answers, bounded in bytes and in time."""
+"""The replies of a mail server, limited in bytes and in time."""
 
 import socket
 import time
 from dataclasses import dataclass
 
-# Of all answers to one mail; no honest server sends as much.
+# The maximum of all replies to one mail. An honest server sends far less.
 MOST_BYTES = 65_536
 
 
 @dataclass(frozen=True)
 class Times:
-    """The seconds that a mail server may take.
+    """The time limits for a mail server, in seconds.
 
-    `answer_s`: for the greeting and for each answer; servers that look at a mail before they take
-    it need more than ten seconds. `mail_s`: for all that belongs to one mail.
+    `answer_s` is for the greeting and for each reply. Servers that scan a mail before
+    they accept it need more than ten seconds. `mail_s` is for everything that belongs
+    to one mail.
     """
 
     connect_s: float = 10
@@ -26,7 +27,7 @@ USUAL = Times()
 
 
 class Bounds:
-    """The bytes and the time that are left for the answers to one mail."""
+    """The bytes and the time that remain for the replies to one mail."""
 
     def __init__(self, times: Times) -> None:
         self._times = times
@@ -45,7 +46,10 @@ class Bounds:
         self.next_answer()
 
     def left_s(self) -> float:
-        """Raises TimeoutError if nothing is left."""
+        """Returns the seconds that remain.
+
+        Raises TimeoutError if no time or no bytes remain.
+        """
         left_s = self._until_s - time.monotonic()
         if left_s <= 0 or not self.left_bytes:
             raise TimeoutError
@@ -53,12 +57,12 @@ class Bounds:
 
 
 class Replies:
-    """The server's lines, within bounds.
+    """The server's reply lines, read within the limits of `bounds`.
 
-    smtplib keeps each line of a reply, however many follow, and its time-out begins again with each
-    byte. Measured: a greeting without end filled 610 MB in a second and 2.3 GB in the ten of an
-    attempt, so a limit of time alone does not bound the memory. At a byte every four seconds a
-    single line would last for nine hours.
+    smtplib stores every line of a reply, and its time-out begins again with each byte.
+    Measured: an endless greeting filled 610 MB of memory in one second, and 2.3 GB in
+    the ten seconds of an attempt. So a time limit alone does not limit the memory. At
+    one byte every four seconds, a single line would take nine hours.
     """
 
     def __init__(self, connection: socket.socket, bounds: Bounds) -> None:
@@ -66,7 +70,10 @@ class Replies:
         self._bounds = bounds
 
     def readline(self, limit: int) -> bytes:
-        """Raises OSError beyond the bounds."""
+        """Returns the next line, at most `limit` bytes.
+
+        Raises OSError beyond the bounds.
+        """
         line = bytearray()
         while len(line) < limit and not line.endswith(b"\n"):
             self._connection.settimeout(self._bounds.left_s())
@@ -78,4 +85,4 @@ class Replies:
         return bytes(line)
 
     def close(self) -> None:
-        """The session closes the connection."""
+        """Does nothing: the session closes the connection."""

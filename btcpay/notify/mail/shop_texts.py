@@ -1,4 +1,4 @@
-"""The texts of mails to a merchant that are about the shop rather than an invoice."""
+"""The texts of mails to a merchant about the shop as a whole."""
 
 from collections.abc import Sequence
 from datetime import date, tzinfo
@@ -11,7 +11,7 @@ from btcpay.values.money import Money
 
 
 def overdue(since_ms: int, zone: tzinfo, language: str) -> MailText:
-    """To the merchant: no check has been complete since that time."""
+    """Returns the mail to a merchant that no check has completed since that time."""
     gettext = catalog(language).gettext
     since = gettext("No check of the blockchain has completed since %(time)s.")
     return MailText(
@@ -30,7 +30,7 @@ def overdue(since_ms: int, zone: tzinfo, language: str) -> MailText:
 
 
 class Day(NamedTuple):
-    """A day's sales: a sum for each currency, and how many payments."""
+    """A day's sales: a sum for each currency, and the number of payments."""
 
     day: date
     sums: Sequence[Money]
@@ -46,10 +46,11 @@ def evening(
     url: str,
     language: str,
 ) -> MailText:
-    """To the merchant: the day's sales, and whether something needs them.
+    """Returns the mail to a merchant about the day's sales, and what needs attention.
 
-    `wanting` invoices need attention. `is_checked`: payments are being found. The whole day before
-    stands below, with what was sold after its own mail.
+    `before` is the previous day. Its sales are shown too, with those made after its
+    mail was sent. `wanting` is the number of invoices that need attention. `is_checked`
+    is False if payments are not being found.
     """
     words = catalog(language)
     needs = words.gettext("nothing needs you")
@@ -75,7 +76,7 @@ def evening(
 
 
 def _sales(day: Day, language: str) -> tuple[str, str]:
-    """The sums, and the number of payments."""
+    """Returns the sums and the number of payments, as texts."""
     amount = " + ".join(formats.format_money(money, language) for money in day.sums)
     payments = catalog(language).ngettext(
         "%(number)s payment", "%(number)s payments", day.payments
@@ -84,7 +85,7 @@ def _sales(day: Day, language: str) -> tuple[str, str]:
 
 
 def login(seller: str, url: str, language: str) -> MailText:
-    """To the merchant, who has asked for it: a link that logs in."""
+    """Returns the mail with the login link that a merchant has requested."""
     gettext = catalog(language).gettext
     return MailText(
         language,

@@ -1,4 +1,4 @@
-"""The mail server: a session with it, and handing over a mail. SMTP is spoken here alone."""
+"""Sessions with the mail server. This is the only module that speaks SMTP."""
 
 import re
 import smtplib
@@ -16,8 +16,8 @@ from btcpay.settings.mail_settings import MailServer
 from btcpay.values.hosts import is_here
 
 _END_OF_MAIL = b"\r\n.\r\n"  # RFC 5321, 4.1.1.4
-# smtplib's own errors are OSErrors, like those of sockets and TLS; a host name that DNS cannot
-# have is a ValueError.
+# Errors of smtplib, sockets and TLS are OSErrors. A host name that is invalid in DNS raises
+# ValueError.
 FAILURES = (OSError, ValueError)
 _ENHANCED = re.compile(rb"[245]\.[0-9]{1,3}\.[0-9]{1,3}(?=\s|$)")  # RFC 3463
 
@@ -28,15 +28,18 @@ IN_DOUBT = Answer(
 
 
 class NoSession(Exception):
-    """The server cannot be reached, or lets nobody in; the message has no secret."""
+    """The server cannot be reached or refuses the login.
+
+    The message contains no secret.
+    """
 
 
 class Unanswered(OSError):
-    """The whole mail was handed over, and the answer never came: nobody knows who has the mail."""
+    """The whole mail was sent but no reply came: it is unknown if it was accepted."""
 
 
 class Session(smtplib.SMTP):
-    """A session whose replies are bounded, in bytes and in time."""
+    """An SMTP session whose replies are limited in bytes and in time."""
 
     def __init__(self, times: Times, *args: Any, **kwargs: Any) -> None:
         self._times = times
@@ -45,7 +48,10 @@ class Session(smtplib.SMTP):
         super().__init__(*args, **kwargs)
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        """Connects in place of smtplib, which would spend all of the time on the first address."""
+        """Connects to the server.
+
+        smtplib's own method would spend the whole time-out on the first address.
+        """
         connection = connect(host, port, self._times.connect_s)
         connection.settimeout(self._times.answer_s)
         return connection
@@ -57,7 +63,10 @@ class Session(smtplib.SMTP):
         self._awaits_verdict = isinstance(s, bytes) and s.endswith(_END_OF_MAIL)
 
     def getreply(self) -> tuple[int, bytes]:
-        """The next answer. Raises Unanswered in place of the answer to a whole mail."""
+        """Returns the next reply.
+
+        Raises Unanswered if no reply to a whole mail comes.
+        """
         if self.file is None and self.sock is not None:
             self.file = Replies(self.sock, self._bounds)
         self._bounds.next_answer()
@@ -71,17 +80,17 @@ class Session(smtplib.SMTP):
         return reply
 
     def next_mail(self) -> None:
-        """Begins the bounds anew."""
+        """Resets the limits for the next mail."""
         self._bounds.next_mail()
 
     def say_goodbye(self) -> None:
-        """Ends the session. Raises one of FAILURES if the server is gone."""
+        """Ends the session. Raises one of FAILURES if the connection is lost."""
         self._bounds.goodbye()
         self.quit()
 
 
 class _TlsSession(Session, smtplib.SMTP_SSL):
-    """A session by TLS from the first byte."""
+    """A session that uses TLS from the first byte."""
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         sock = super()._get_socket(host, port, timeout)
@@ -89,9 +98,10 @@ class _TlsSession(Session, smtplib.SMTP_SSL):
 
 
 def open_session(server: MailServer, hello: str, times: Times) -> Session:
-    """A session, by TLS and logged in. Raises NoSession.
+    """Opens a session and logs in. Raises NoSession.
 
-    Without TLS a password goes to this machine alone.
+    Uses TLS if the server offers it. Sends a password over an unencrypted connection
+    only to this machine.
     """
     context = ssl.create_default_context()
     new: Callable[..., Session] = Session
@@ -125,9 +135,10 @@ def _let_in(session: Session, server: MailServer, context: ssl.SSLContext) -> No
 
 
 def hand_over(session: Session, message: EmailMessage, sender: str, to: str) -> Answer:
-    """Hands over one mail; a refusal is an answer.
+    """Sends one mail and returns the outcome, also if the server refuses it.
 
-    Raises Unanswered, and another OSError if the session is lost before the mail was whole.
+    Returns IN_DOUBT if no reply to the whole mail comes. Raises OSError if the
+    connection is lost before the whole mail was sent.
     """
     try:
         session.send_message(message, sender, [to])
@@ -135,7 +146,7 @@ def hand_over(session: Session, message: EmailMessage, sender: str, to: str) -> 
         code, text = error.recipients[to]
         return _refusal(code, text, code >= 500)
     except smtplib.SMTPSenderRefused as error:
-        # A setting is wrong, which can be mended.
+        # A setting is wrong. Other mails would fail too, and all can be sent once it is corrected.
         refusal = _refusal(error.smtp_code, error.smtp_error, False)
         return refusal._replace(is_refusal=False)
     except smtplib.SMTPResponseException as error:
@@ -156,7 +167,10 @@ def _refusal(code: int, text: bytes | str, is_final: bool) -> Answer:
 
 
 def _status(code: int, text: bytes | str) -> str:
-    """`550 5.1.1`, without the words after it, which may repeat the address or the mail."""
+    """Returns the SMTP status, `550 5.1.1`, and omits the server's text after it.
+
+    That text may repeat the address or the mail.
+    """
     if isinstance(text, str):
         text = text.encode()
     enhanced = _ENHANCED.match(text)
@@ -166,7 +180,7 @@ def _status(code: int, text: bytes | str) -> str:
 
 
 def why(error: Exception) -> str:
-    """The server's fault, in a few words."""
+    """Returns the reason why a session failed, in a few words."""
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return f"does not let us in: {_status(error.smtp_code, error.smtp_error)}"
     if isinstance(error, smtplib.SMTPResponseException):

@@ -1,4 +1,4 @@
-"""The texts of mails about an invoice, in the words of the pages."""
+"""The texts of mails about an invoice, worded as on the pages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from storage.queries import merchants
 
 @dataclass(frozen=True)
 class InvoiceNews:
-    """A mail's invoice, its state at the event, its page, and the seller's time zone."""
+    """An invoice, its state at the event, its page's URL and the seller's time zone."""
 
     invoice: Invoice
     state: Mapping[str, Any]
@@ -24,14 +24,14 @@ class InvoiceNews:
 
 
 def paid_invoice(about: InvoiceNews, language: str) -> MailText:
-    """To the merchant: an invoice is paid."""
+    """Returns the mail to a merchant that an invoice is paid."""
     gettext = catalog(language).gettext
     sentences = [gettext("This invoice is paid.")]
     return _mail(about, language, gettext("Invoice paid: %(amount)s"), sentences)
 
 
 def receipt(about: InvoiceNews, language: str, brand: merchants.Shown) -> MailText:
-    """To the customer; `brand` has the seller's name and contact."""
+    """Returns the receipt to a customer; `brand` has the seller's name and contact."""
     gettext = catalog(language).gettext
     title = gettext("Receipt from %(name)s") % {"name": brand.seller}
     facts = _facts(about, language)
@@ -47,7 +47,7 @@ def receipt(about: InvoiceNews, language: str, brand: merchants.Shown) -> MailTe
 
 
 def attention(about: InvoiceNews, language: str) -> MailText:
-    """To the merchant: an invoice needs a human, with the reason."""
+    """Returns the mail to a merchant that an invoice needs attention, and why."""
     gettext = catalog(language).gettext
     reasons = {
         "reorganised": gettext(
@@ -77,7 +77,7 @@ def attention(about: InvoiceNews, language: str) -> MailText:
 def _mail(
     about: InvoiceNews, language: str, subject: str, sentences: list[str]
 ) -> MailText:
-    """`subject` has a place for the amount."""
+    """Returns the mail about an invoice; `subject` contains `%(amount)s`."""
     link = (catalog(language).gettext("Invoice"), about.page_url)
     title = subject % {"amount": _amount_of(about, language)}
     whole_subject = subject_of(title, about.invoice)
@@ -85,7 +85,10 @@ def _mail(
 
 
 def subject_of(title: str, invoice: Invoice) -> str:
-    """The title followed by the shop's order number, for which people search their mails."""
+    """Returns the title followed by the shop's order number.
+
+    People search their mails for that number.
+    """
     if invoice.reference:
         return f"{title} · {invoice.reference}"
     return title
@@ -96,7 +99,7 @@ def _amount_of(about: InvoiceNews, language: str) -> str:
 
 
 def _facts(about: InvoiceNews, language: str) -> list[tuple[str, str]]:
-    """The same facts as in the receipt on the page."""
+    """Returns the same facts as the receipt on the page, as (label, text)."""
     gettext = catalog(language).gettext
     invoice = about.invoice
     state = about.state

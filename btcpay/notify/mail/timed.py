@@ -1,4 +1,4 @@
-"""Mails that no event brings: of an evening, and of a time without a complete check."""
+"""Mails that the clock triggers: evening mails, and mails about missing checks."""
 
 from datetime import date, datetime, time, timedelta
 
@@ -8,17 +8,18 @@ from storage.database import Database
 from storage.queries import deliveries, meta, receivers
 
 OVERDUE = timedelta(hours=1)
-# Most shops have closed by then.
+# In the shop's time zone. Most shops have closed by then.
 EVENING_AT = time(22)
 EVENING = "evening "
-# A mail that is older is no longer news.
+# An older mail is given up, since its content is out of date.
 STALE = timedelta(days=4)
 
 
 def add_timed(db: Database, now: datetime) -> None:
-    """Adds the mails that no event brings, each once.
+    """Adds the mails that the clock triggers, each once.
 
-    For each day on which no check was complete for an hour, and for the last evening.
+    There is one for each day on which no check has completed for an hour, and one for
+    the last evening.
     """
     for merchant in db.rows(receivers.WANT_MAIL):
         if not merchant.address:
@@ -43,7 +44,7 @@ def _add(db: Database, merchant_id: int, about: str, now: datetime) -> None:
 
 
 def last_evening(now: datetime) -> date:
-    """The last day whose evening has come; `now` in the shop's zone."""
+    """Returns the last day whose evening has come; `now` is in the shop's time zone."""
     today = now.date()
     if now.time() < EVENING_AT:
         return today - timedelta(days=1)
@@ -51,7 +52,10 @@ def last_evening(now: datetime) -> date:
 
 
 def _local(now: datetime, zone_name: str) -> datetime:
-    """The time in that zone, or in UTC if it is unknown here: then no mail can be composed."""
+    """Returns the time in that zone; `now` unchanged if the zone is unknown here.
+
+    No mail can be composed for an unknown zone.
+    """
     try:
         return now.astimezone(zone_of(zone_name))
     except BadRow:
@@ -59,7 +63,10 @@ def _local(now: datetime, zone_name: str) -> datetime:
 
 
 def unchecked_since(db: Database, born_ms: int) -> datetime:
-    """The time of the last complete check, or of the merchant's creation if that is later."""
+    """Returns the time of the last complete check.
+
+    Returns the time of the merchant's creation if that is later.
+    """
     born_at = from_ms(born_ms)
     checked_at = meta.time(db, meta.Key.CHECKED_MS)
     if checked_at is None:

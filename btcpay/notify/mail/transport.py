@@ -1,4 +1,4 @@
-"""Transport: the mails of a run, handed over to the mail server."""
+"""Prepares the mails of a run and sends them to the mail server."""
 
 import logging
 from collections.abc import Callable
@@ -22,7 +22,10 @@ log = logging.getLogger(__name__)
 
 
 class Mail:
-    """The mails of a run, one after another in one session. Only `prepare` uses the database."""
+    """Sends the mails of a run one after another, in one SMTP session.
+
+    Only `prepare` uses the database.
+    """
 
     def __init__(
         self,
@@ -42,7 +45,10 @@ class Mail:
     def prepare(
         self, receiver: Receiver, row: deliveries.Due, now: datetime
     ) -> Callable[[], Answer] | None:
-        """A function that sends the mail; None if it is out of date. Raises BadRow."""
+        """Returns a function that sends the mail; None if it is out of date.
+
+        Raises BadRow.
+        """
         mail = compose(self._db, self._base_url, receiver, row, now)
         if mail is None:
             return None
@@ -76,7 +82,7 @@ class Mail:
         return answer
 
     def close(self) -> None:
-        """Ends the session, unless it ended before."""
+        """Ends the session if one is open."""
         if self._session is not None:
             with suppress(*smtp.FAILURES):
                 self._session.say_goodbye()
