@@ -1,4 +1,7 @@
-"""`python -m btcpay.sandbox --port 8001 --state DIR`: the chain, alone or beside a shop."""
+"""`python -m btcpay.sandbox --port 8001 --state DIR`: runs the sandbox's server.
+
+With `--shop` it works together with a running service.
+"""
 
 import argparse
 import sys
@@ -10,12 +13,15 @@ from btcpay.sandbox.server import LOG_FILE, create_app, serve
 from btcpay.sandbox.shop import Shop
 from btcpay.sandbox.state import EXTENSION, open_sandbox
 
-# The shop's key is in a file, since others can read a command's words.
+# The shop's API key is in a file, since other users can read a process's arguments.
 KEY_FILE = "workbench_key"
 
 
 def main() -> None:
-    """Exit status 0 after SIGTERM or SIGINT, 1 when it cannot start."""
+    """Runs the sandbox until SIGTERM or SIGINT (exit status 0).
+
+    The exit status is 1 if it cannot start.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m btcpay.sandbox", description="A regtest chain to pay on."
     )
@@ -28,7 +34,7 @@ def main() -> None:
         if options.shop:
             key = (options.state / KEY_FILE).read_text("ascii").strip()
             shop = Shop(options.shop, key)
-            (options.state / LOG_FILE).unlink(missing_ok=True)  # the last start's
+            (options.state / LOG_FILE).unlink(missing_ok=True)  # of the previous run
         app = create_app()
         sandbox = open_sandbox(options.state, lambda: int(time.time()), shop)
         app.extensions[EXTENSION] = sandbox

@@ -1,16 +1,19 @@
-"""The sandbox's errors."""
+"""The errors of the sandbox."""
 
 
 class SandboxError(Exception):
-    """The root of the tree."""
+    """The base class of the sandbox's errors."""
 
 
 class BadRequest(SandboxError):
-    """The message says what to do instead, or what a node would say."""
+    """The request is not possible.
+
+    The message is what a node would say, or what to do instead.
+    """
 
 
 class ShopAway(SandboxError):
-    """The shop does not answer, or not as it should."""
+    """The shop does not respond, or its response is not the expected one."""
 
 
 class JournalError(SandboxError):

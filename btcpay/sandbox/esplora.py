@@ -1,4 +1,6 @@
-"""The Esplora interface at the root path, as Blockstream's electrs speaks it; 503 while down.
+"""The Esplora API at the root path, like that of Blockstream's electrs.
+
+Every response is 503 while the explorer is switched off.
 
 Source: https://github.com/Blockstream/esplora/blob/master/API.md.
 """
@@ -35,7 +37,7 @@ def text_response(message: str, status: int = 200) -> Response:
 
 
 def blocks(start_height: str = "") -> Response:
-    """Ten blocks of the best branch, from this height or the tip down."""
+    """Returns ten blocks of the best chain, downward from a height or the tip."""
     ledger = current_sandbox().chain.ledger
     start = ledger.height
     if start_height:
@@ -48,7 +50,7 @@ def blocks(start_height: str = "") -> Response:
 
 
 def raw_block(block_hash: str) -> Response:
-    """The block in bytes, with the payment about which the explorer lies."""
+    """Returns the serialized block, with the invented payment if the explorer lies."""
     block = _block(block_hash)
     raw = block.raw
     invented = current_sandbox().switches.invented
@@ -59,14 +61,14 @@ def raw_block(block_hash: str) -> Response:
 
 
 def txs(address: str) -> Response:
-    """Up to 50 waiting transactions and the newest 25 confirmed ones."""
+    """Returns up to 50 unconfirmed transactions and the newest 25 confirmed ones."""
     script = _script(address)
     confirmed = current_sandbox().chain.confirmed_of(script)
     return _tx_list([*_waiting(script), *confirmed[:CHAIN_TXS_PER_PAGE]])
 
 
 def mempool_txs(address: str) -> Response:
-    """Up to 50 waiting transactions."""
+    """Returns up to 50 unconfirmed transactions."""
     return _tx_list(_waiting(_script(address)))
 
 
@@ -100,7 +102,10 @@ VIEWS: dict[str, Callable[..., Response]] = {
 
 
 def _answer(view: Callable[..., Response], **parts: str) -> Response:
-    """Answers under the chain's lock: one answer never shows two states."""
+    """Calls the view while the chain is locked, so a response shows a single state.
+
+    Returns 503 while the explorer is switched off.
+    """
     if current_sandbox().switches.explorer == "down":
         return text_response("Service Unavailable", 503)
     with current_sandbox().chain.lock:
@@ -117,7 +122,10 @@ def _height(text: str) -> int:
 
 
 def _block(text: str) -> Block:
-    """A block of any branch, lost ones included."""
+    """Returns the block with this hash, also one of a stale branch.
+
+    Aborts the request with 400 or 404 if there is none.
+    """
     block_hash = text.lower()
     if not HASH.fullmatch(block_hash):
         abort(text_response("Invalid hex string", 400))
@@ -128,7 +136,10 @@ def _block(text: str) -> Block:
 
 
 def _waiting(script: bytes) -> list[ChainTx]:
-    """The newest transactions in the mempool, after one that the explorer may have invented."""
+    """Returns the newest unconfirmed transactions of a script.
+
+    The payment that a lying explorer has invented comes first.
+    """
     waiting = current_sandbox().chain.waiting_of(script)
     invented = current_sandbox().switches.invented
     if invented and script in invented.entry.scripts:
@@ -165,7 +176,7 @@ def _tx_view(entry: ChainTx) -> Json:
 
 
 def block_view(block: Block, height: int) -> Json:
-    """The block's header as JSON; the first block has no previous one."""
+    """Returns the block's header as JSON. The genesis block has no previous block."""
     previous = None
     if height:
         previous = block.previous

@@ -1,4 +1,7 @@
-"""The whole sandbox: explorer, ticker, webhook, page and buttons over one chain, on 127.0.0.1."""
+"""The sandbox's web server on 127.0.0.1.
+
+It has the block explorer, a price ticker, a webhook receiver, and a page with buttons.
+"""
 
 import base64
 import hashlib
@@ -18,10 +21,10 @@ from btcpay.sandbox.state import current_sandbox
 from btcpay.sandbox.workbench.buttons import create_workbench
 
 HOST = "127.0.0.1"
-MAX_BODY_BYTES = 1_000_000  # a form, or an event
+MAX_BODY_BYTES = 1_000_000  # of a form, or of an event
 SECRET_FILE = "webhook_secret"
 LOG_FILE = "webhooks.log"
-# Units of each currency for a dollar, near the rates of 2026; they never change.
+# Units of each currency for one dollar, near the rates of 2026. They never change.
 RATES = {
     "usd": "1",
     "eur": "0.92",
@@ -38,7 +41,10 @@ RATES = {
 
 
 def create_app() -> Flask:
-    """The routes; `app.extensions[EXTENSION]` is the sandbox that they are about."""
+    """Returns the Flask app.
+
+    The caller sets `app.extensions[EXTENSION]` to a sandbox.
+    """
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.register_blueprint(create_esplora())
@@ -54,18 +60,22 @@ def no_path(_error: Exception) -> Response:
 
 
 def serve(app: Flask, port: int) -> None:
-    """Serves until SIGTERM or SIGINT. Raises SystemExit when the port is taken."""
-    # Polls every second would fill the log.
+    """Serves until SIGTERM or SIGINT. Raises SystemExit if the port is in use."""
+    # The page polls every second, which would fill the log.
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = make_server(HOST, port, app, threaded=True)
-    # Also SIGINT: what a shell starts in the background ignores it otherwise.
+    # Also for SIGINT, which a process started in the background by a shell ignores
+    # otherwise.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     server.serve_forever(poll_interval=0.1)
 
 
 def price() -> Response:
-    """A bitcoin in dollars and other currencies, as a public ticker has it; 503 while down."""
+    """Returns the price of a bitcoin in each currency, like a public ticker.
+
+    Returns 503 while the ticker is switched off.
+    """
     switches = current_sandbox().switches
     if switches.price == "down":
         return text_response("Service Unavailable", 503)
@@ -76,7 +86,10 @@ def price() -> Response:
 
 
 def receive() -> ResponseReturnValue:
-    """`POST /sandbox/webhook`: 204 for an event, 401 for one that this shop did not sign."""
+    """Stores an event of the shop (`POST /sandbox/webhook`) and returns 204.
+
+    Returns 401 if the shop has not signed the event.
+    """
     sandbox = current_sandbox()
     body = request.get_data()
     secret = (sandbox.state_dir / SECRET_FILE).read_text(encoding="ascii")
@@ -89,7 +102,10 @@ def receive() -> ResponseReturnValue:
 
 
 def _is_signed(secret: str, body: bytes) -> bool:
-    """True if a signature is ours by Standard Webhooks: HMAC-SHA256 over id, time and body."""
+    """True if one of the request's signatures is valid (Standard Webhooks).
+
+    A signature is the HMAC-SHA256 over id, timestamp and body.
+    """
     id = request.headers.get("webhook-id", "")
     timestamp = request.headers.get("webhook-timestamp", "")
     key = base64.b64decode(secret.strip().removeprefix("whsec_"))

@@ -1,4 +1,7 @@
-"""The shop beside the chain, called over HTTP as by any client, with a key of its own."""
+"""The client of the service that runs beside the sandbox (the shop).
+
+It uses the HTTP API with a key of its own, and the command line.
+"""
 
 import json
 import subprocess
@@ -17,11 +20,14 @@ Json = dict[str, Any]
 MERCHANT = "demo"
 TIMEOUT_S = 10
 COMMAND_TIMEOUT_S = 60
-CACHED_S = 1.0  # for which all pages share a list: a key may read 120 times in a minute
+CACHED_S = 1.0  # the pages share a list: a key may read 120 times a minute
 
 
 class Shop:
-    """`root` is where the service listens, `key` a write key. All methods may raise ShopAway."""
+    """The client of the shop. All methods may raise ShopAway.
+
+    `root` is the service's URL, `key` an API key with the scope `write`.
+    """
 
     def __init__(self, root: str, key: str) -> None:
         self._root = root
@@ -32,7 +38,7 @@ class Shop:
         self._cached_at_s: float | None = None
 
     def invoices(self) -> list[Json]:
-        """The newest hundred, at most a second old."""
+        """Returns the newest hundred invoices. The list is at most one second old."""
         now_s = time.monotonic()
         with self._lock:
             if self._cached_at_s is None or now_s - self._cached_at_s > CACHED_S:
@@ -41,12 +47,15 @@ class Shop:
             return self._cached_invoices
 
     def forget_invoices(self) -> None:
-        """Has the next call of `invoices` ask the shop."""
+        """Clears the cache of `invoices`."""
         with self._lock:
             self._cached_at_s = None
 
     def invoice(self, id: str) -> Json:
-        """The invoice as the API shows it now. Raises BadRequest if the shop has none such."""
+        """Returns the current state of an invoice.
+
+        Raises BadRequest if there is none.
+        """
         if not (id.isascii() and id.replace("_", "").isalnum()):
             raise BadRequest("Invoice: give an id such as inv_eJ1R0DRkbm1q2C35XQfBX4ys")
         answer = self._ask("GET", f"{self._api}/invoices/{id}")
@@ -57,8 +66,12 @@ class Shop:
     def create(
         self, usd: Decimal, description: str, expires_in_s: int | None = None
     ) -> Json:
-        """A new invoice over `usd` dollars. Raises BadRequest with what the service says."""
-        # Written by hand: json.dumps knows no Decimal, and a float would not be exact.
+        """Creates an invoice over `usd` dollars and returns it.
+
+        Raises BadRequest with the service's error message.
+        """
+        # Composed as text, since json.dumps does not support Decimal and a float is not
+        # exact.
         fields = [f'"amount_usd": {usd}', f'"description": {json.dumps(description)}']
         if expires_in_s:
             hours = Decimal(expires_in_s) / 3600
@@ -71,34 +84,43 @@ class Shop:
         return _json(answer)
 
     def look(self, invoice: Json) -> Json:
-        """The status that the customer's page polls: it makes the shop look at the mempool."""
+        """Returns the invoice's status as the customer's page polls it.
+
+        The request makes the shop look at the mempool.
+        """
         return _json(self._ask("GET", f"{self._root}/pay/{invoice['id']}/status"))
 
     def has_received(self, txid: str) -> bool:
         return any(payment["tx_hash"] == txid for payment in self._list("/payments"))
 
     def login_url(self) -> str:
-        """A new link into the merchant's pages, by the shop's command line: no key opens them."""
+        """Returns a new login link to the merchant's pages. Runs a command of the shop.
+
+        API keys do not give access to these pages.
+        """
         return self._command("merchant", "login", MERCHANT).strip()
 
     def refund(self, *words: str) -> Json:
-        """The answer of `blocktill refund`, since the API makes no refunds."""
+        """Runs `blocktill refund` and returns its JSON.
+
+        The API cannot create refunds.
+        """
         return dict(json.loads(self._command("refund", *words, "--json")))
 
     def give_address(self, refund: Json, address: str) -> None:
-        """Sends the fields of the payer's two presses on the refund's page."""
+        """Stores the payer's address of a refund, by a POST to the refund's page."""
         fields = {"address": address, "keep": "yes"}
         answer = self._ask("POST", f"{self._root}/refund/{refund['id']}", fields)
         if not answer.ok:
             raise ShopAway("the shop takes no address; the log says more")
 
     def _command(self, *words: str) -> str:
-        """The output of the shop's command line."""
+        """Returns the output of the shop's command line."""
         result = subprocess.run(
             [sys.executable, "-P", "-m", "btcpay", *words],
             capture_output=True,
             encoding="utf-8",
-            errors="replace",  # of standard error alone: JSON is UTF-8
+            errors="replace",  # affects standard error only: JSON is UTF-8
             timeout=COMMAND_TIMEOUT_S,
         )
         if result.returncode:
@@ -108,7 +130,7 @@ class Shop:
         return result.stdout
 
     def _list(self, path: str) -> list[Json]:
-        """The newest hundred."""
+        """Returns the newest hundred items of a list of the API."""
         answer = self._ask("GET", f"{self._api}{path}?limit=100")
         return list(_json(answer)["data"])
 

@@ -1,4 +1,4 @@
-"""One running sandbox: its chain, its payer, its ticker and faults, and its clock."""
+"""The state of a running sandbox: chain, wallet, price, simulated faults and clock."""
 
 from collections import deque
 from collections.abc import Callable
@@ -20,7 +20,8 @@ from btcpay.sandbox.payer.wallet import Wallet
 from btcpay.sandbox.scenes.stage import Stage
 from btcpay.sandbox.shop import Json, Shop
 
-# 200 make 100 coinbases mature, so that 100 payments need not wait for each other.
+# 200 blocks have 100 mature coinbases, enough for 100 payments without unconfirmed
+# coins.
 FIRST_BLOCKS = 200
 FIRST_BLOCKS_APART_S = 600
 FIRST_PRICE_USD = Decimal("60000.00")
@@ -30,9 +31,10 @@ EXTENSION = "blocktill-sandbox"
 
 @dataclass
 class InventedPayment:
-    """A payment that nobody has sent: an explorer that lies shows it, waiting and in new blocks.
+    """A payment that nobody has sent, but that a lying explorer shows.
 
-    It is in every block above `since_height`; `blocks_shown`: the number of such answers.
+    It is shown as unconfirmed, and in every block above `since_height`. `blocks_shown`
+    counts the responses with such a block.
     """
 
     entry: ChainTx
@@ -40,7 +42,10 @@ class InventedPayment:
     blocks_shown: int = 0
 
     def put_into(self, block: Block, height: int) -> bytes:
-        """The raw block with the payment, which its header does not prove."""
+        """Returns the raw block with the payment added to its transactions.
+
+        The block's merkle root does not cover the payment, so it is no valid proof.
+        """
         if height <= self.since_height:
             return block.raw
         self.blocks_shown += 1
@@ -49,9 +54,10 @@ class InventedPayment:
 
 @dataclass
 class Switches:
-    """The state that buttons set; `notice` is the page's sentence about the last press.
+    """The settings that buttons change. `notice` is the sentence about the last click.
 
-    `explorer` is up, down, or lies (about what is `invented`); `price` is up or down.
+    `explorer` is up, down, or lies (shows the payment `invented`). `price` is up or
+    down.
     """
 
     price_usd: Decimal = FIRST_PRICE_USD
@@ -61,7 +67,7 @@ class Switches:
     notice: str = ""
 
     def mend(self) -> None:
-        """Has explorer and price answer again, with the truth."""
+        """Ends the simulated faults of explorer and ticker."""
         self.explorer = "up"
         self.price = "up"
         self.invented = None
@@ -69,9 +75,10 @@ class Switches:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """`clock`: unix seconds; `events`: the shop's, the newest first.
+    """A running sandbox. Its methods raise BadRequest for an impossible action.
 
-    Its methods raise BadRequest for anything impossible.
+    `clock` returns unix seconds. `events` are those received from the shop, newest
+    first.
     """
 
     chain: Chain
@@ -102,7 +109,10 @@ class Sandbox:
         return wallets.replace(self.wallet, self.clock(), txid, away)
 
     def reorganise(self, depth: int, double_spend: bool) -> list[str]:
-        """The new hashes; with `double_spend` the lost payments become impossible."""
+        """Replaces the last `depth` blocks and returns the hashes of the new ones.
+
+        With `double_spend` the payments in the lost blocks become invalid.
+        """
         with self.chain.lock:
             instead: list[bytes] = []
             if double_spend:
@@ -110,7 +120,7 @@ class Sandbox:
             return self.chain.reorganise(depth, self.clock(), instead)
 
     def invent(self, invoice: Json) -> InventedPayment:
-        """Lets the explorer lie about a payment of the whole invoice."""
+        """Makes the explorer show a payment of the invoice that nobody has sent."""
         with self.chain.lock:
             payment = {invoice["deposit_address"]: invoice["amount_sats"]}
             tx = parse_tx(self.wallet.draft(payment))
@@ -128,13 +138,17 @@ class Sandbox:
 def open_sandbox(
     state_dir: Path, clock: Callable[[], int], shop: Shop | None = None
 ) -> Sandbox:
-    """Continues the chain in `state_dir`, or begins one; locks it. Raises JournalError."""
+    """Opens the chain in `state_dir`, or creates one with 200 blocks, and locks it.
+
+    Raises JournalError.
+    """
     state_dir.mkdir(parents=True, exist_ok=True)
     journal = Journal(state_dir / "chain.db")
     key = open_key(state_dir / "wallet.key")
     chain = Chain(journal, key.script)
     now = clock()
-    # Blocks of the past, ten minutes apart: the next one can then have the time of the clock.
+    # These blocks are in the past, ten minutes apart, so that the next one can have the
+    # clock's time.
     for height in range(chain.ledger.height + 1, FIRST_BLOCKS + 1):
         age_s = (FIRST_BLOCKS - height) * FIRST_BLOCKS_APART_S
         chain.mine(1, now - age_s)
@@ -142,5 +156,5 @@ def open_sandbox(
 
 
 def current_sandbox() -> Sandbox:
-    """The sandbox that this request is about."""
+    """Returns the sandbox of the current Flask app."""
     return cast(Sandbox, current_app.extensions[EXTENSION])

@@ -1,4 +1,7 @@
-"""Bills: an amount that one customer owes, priced each time that something is paid toward it."""
+"""The part (optional plug-in) for bills: amounts that one customer owes.
+
+A bill is converted to bitcoin at each payment, at the price of that moment.
+"""
 
 from btcpay import hooks
 

@@ -1,4 +1,4 @@
-"""What is done with a bill: it is created, renewed for the next period, and ended."""
+"""Creates bills, creates the next bill of a series, and ends bills."""
 
 import logging
 from contextlib import suppress
@@ -31,10 +31,10 @@ log = logging.getLogger(__name__)
 
 
 class Terms(NamedTuple):
-    """When a bill is due, and how often it is renewed.
+    """The terms of payment of a bill, and how often it recurs.
 
-    `every` is a word of `calendar.EVERY`, or None for a single bill. `until` is the last day on
-    which a bill may be made.
+    `every` is a period of `calendar.EVERY`; None for a single bill. `until` is the last
+    day on which the series creates a bill; None if there is no end.
     """
 
     due_days: int = DUE_DAYS
@@ -43,9 +43,9 @@ class Terms(NamedTuple):
 
 
 def refuse_unpayable(prices: Prices, now: datetime, order: orders.Order) -> None:
-    """Raises TooLittle or TooMuch if the amount cannot be paid at today's price.
+    """Raises TooLittle or TooMuch if the amount cannot be paid at the current price.
 
-    If no price is known it raises nothing.
+    Raises nothing if no price is known.
     """
     with suppress(PriceUnavailable):
         quotes.quote(prices, now, order)
@@ -58,9 +58,10 @@ def make(
     now: datetime,
     id: str | None = None,
 ) -> Bill:
-    """Stores a bill. If its terms repeat, it is the first of a series. Call it in `db.write()`.
+    """Stores a bill and returns it. Call it in `db.write()`.
 
-    Raises Refused (`until`) if the last day is over.
+    If `terms.every` is given, the bill is the first one of a series. `id` is generated
+    if it is None. Raises Refused (`until`) if the last day is in the past.
     """
     zone = zone_at(db, order.merchant_id)
     id = id or new_id("bil")
@@ -105,10 +106,11 @@ def _add(db: Database, new: Bill, zone: ZoneInfo, now: datetime) -> Bill:
 
 
 def make_up_for(db: Database, series: Bill, now: datetime) -> None:
-    """Makes the bills of all periods that have begun, at most a year of them.
+    """Creates the bills of all periods that have begun, at most those of one year.
 
-    If there are more, the series is held and the owner is asked: a clock that is wrong for a moment
-    must not make thousands of bills. Raises BadRow.
+    If more periods have begun, it suspends the series (sets `held_ms`) until the owner
+    decides. A clock that is wrong for a moment can therefore not create thousands of
+    bills. Raises BadRow.
     """
     for _ in range(MOST_AT_ONCE[series.every or ""]):
         if not renew(db, series.id, now):
@@ -123,12 +125,13 @@ def make_up_for(db: Database, series: Bill, now: datetime) -> None:
 
 
 def renew(db: Database, id: str, now: datetime) -> bool:
-    """Makes the bill of the series' next period.
+    """Creates the bill of the series' next period; True if that period is done.
 
-    False if that has not begun, or if another run was first.
-
-    The period's time was fixed when the bill before it was made. If the merchant has changed the
-    time zone since, the new zone applies to the period after it. Raises BadRow.
+    `id` is the series' id. Returns False if the period has not begun, if the series is
+    suspended, or if another run has created the bill meanwhile. The start of this
+    period was computed when the bill before it was created. If the merchant has changed
+    the time zone since, the new zone applies from the following period on. Raises
+    BadRow.
     """
     with db.write():
         first = db.only(queries.BY_ID, id=id)
@@ -138,8 +141,8 @@ def renew(db: Database, id: str, now: datetime) -> bool:
             or first.held_ms is not None
         ):
             return False
-        # The merchant's row is not locked here: a payment locks the bill's row first and that one
-        # second, so the two would wait for each other.
+        # The merchant's row is not locked here. A payment locks the bill's row first
+        # and the merchant's row second, so locking both here could deadlock.
         zone = zone_at(db, first.merchant_id)
         number = first.renews or 0
         next_ms = period_ms(first, number + 1, zone)
@@ -151,7 +154,7 @@ def renew(db: Database, id: str, now: datetime) -> bool:
         }
         if db.run(queries.RENEW, **period) != 1:
             return False
-        # A bill that was paid is not undone, so its period has one already.
+        # Undoing a series keeps its paid bills, so this period may have a bill already.
         if db.row(queries.OF_PERIOD, series_id=id, number=number):
             return True
         bill = changed(
@@ -170,9 +173,10 @@ def renew(db: Database, id: str, now: datetime) -> bool:
 
 
 def period_ms(first: Bill, number: int, zone: ZoneInfo) -> int | None:
-    """When bill `number` of the series is made, in ms; None if that is after its last day.
+    """Returns when bill `number` of the series is due to be created, in Unix ms.
 
-    `first` is the series' first bill.
+    `first` is the first bill of the series. Returns None if the time is after the last
+    day of the series.
     """
     start = datetime.fromisoformat(first.first_local or "")
     until = None
@@ -186,10 +190,11 @@ def zone_at(db: Database, merchant_id: int) -> ZoneInfo:
 
 
 def end(db: Database, settings: Settings, bill_id: str, now: datetime) -> None:
-    """Ends an open bill, its open invoices and its series.
+    """Ends an open bill, cancels its open invoices and stops its series.
 
-    Money that comes later is treated as after a cancellation. Raises Refused (`not_open`),
-    CommandError.
+    Money that arrives later is treated as money for a canceled invoice. Raises Refused
+    (`not_open`) if neither the bill nor its series is open, CommandError if there is no
+    such bill.
     """
     with db.write():
         balances.lock(db, RESOURCE.find(db, bill_id).merchant_id)

@@ -1,4 +1,7 @@
-"""The bills' turn in each complete check: series are renewed, old addresses erased."""
+"""The bills' step after each check of the chain.
+
+It creates the next bills of series and erases old e-mail addresses.
+"""
 
 import logging
 from datetime import datetime, timedelta
@@ -15,7 +18,10 @@ log = logging.getLogger(__name__)
 
 
 def on_check(db: Database, settings: Settings, now: datetime) -> None:
-    """Makes a bill for each period that has begun, at most a year's of a series at once."""
+    """Creates a bill for each period that has begun, and erases old e-mail addresses.
+
+    Creates at most one year of bills of a series at once.
+    """
     for series in db.rows(queries.TO_RENEW, now=to_ms(now)):
         try:
             make_up_for(db, series, now)

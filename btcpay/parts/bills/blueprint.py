@@ -1,4 +1,4 @@
-"""A bill's page, its button, and the page on which its customer ends a series."""
+"""The web pages of a bill: pay it, and end its series."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -30,7 +30,7 @@ CONFLICT = 409
 
 @dataclass(frozen=True)
 class OfBill:
-    """A bill's page, where invoices for what is missing are made."""
+    """The rules by which a bill's page creates an invoice for the unpaid amount."""
 
     id: str
     unpaid_counts = queries.UNPAID_COUNTS
@@ -64,7 +64,10 @@ class Views(Pages):
         self._cookie = LinkCookie(service.db, service.settings)
 
     def show(self, id: str, refused: LinkRefused | None = None) -> Response:
-        """A bill's page; a GET writes nothing."""
+        """Returns the page of a bill. `refused` is the reason why it cannot be paid.
+
+        Writes nothing.
+        """
         bill = RESOURCE.get_or_404(self.service.db, id)
         due = due_of(self.service.db, bill, self.service.now())
         status = refused.status if refused else 200
@@ -74,7 +77,7 @@ class Views(Pages):
         return page
 
     def pay(self, id: str) -> Response:
-        """Leads to the invoice to pay (303), or shows the page again with the reason."""
+        """Redirects (303) to the invoice to pay, or returns the page with an error."""
         RESOURCE.get_or_404(self.service.db, id)
         fields = read_form()
         try:
@@ -92,10 +95,11 @@ class Views(Pages):
         return self._shown("bill_stop.html", bill, first=first)
 
     def stop(self, id: str) -> Response:
-        """Ends the series on its customer's word: no more bills or mails; a debt stays.
+        """Ends the series at the customer's request: no more bills and mails.
 
-        It takes no token, since a mail program may send it; only such a press is answered without
-        a redirect (RFC 8058).
+        The amount of this bill is still owed. The form has no CSRF token, since a mail
+        program may send it. Redirects (303), except for a mail program's one-click
+        request, which RFC 8058 forbids to redirect.
         """
         bill = RESOURCE.get_or_404(self.service.db, id)
         self.service.db.run(
@@ -119,7 +123,10 @@ class Views(Pages):
 
 
 def blueprint(service: Service) -> Blueprint:
-    """/bill, for whoever knows the bill's id."""
+    """Returns the pages below /bill.
+
+    They are open to everybody who knows the bill's id.
+    """
     views = Views(service)
     paths: list[tuple[str, str, View]] = [
         ("GET", "/bill/<id>", views.show),

@@ -1,4 +1,4 @@
-"""The calendar of bills: the days on which a series makes one, and when one is due. Pure."""
+"""Computes when a series creates its bills, and when a bill is due. Pure functions."""
 
 from calendar import monthrange
 from datetime import date, datetime, time, timedelta
@@ -8,16 +8,18 @@ from btcpay.values.times import date_of, day_of, in_zone, start_of, to_ms
 
 MONTHS = {"month": 1, "year": 12}
 EVERY = ("week", *MONTHS)
-# Bills made at once, at most: if more are due, that was no short outage, and the owner is asked.
+# The maximum number of bills created at once. If more are due, the outage was long or
+# the clock was wrong, so the owner decides.
 MOST_AT_ONCE = {"week": 52, "month": 12, "year": 1}
 NINE = time(9)
-SOON_DAYS = 3  # before a bill is due
+SOON_DAYS = 3  # the reminder is sent this many days before the bill is due
 
 
 def local_time(first: datetime, every: str, number: int) -> datetime:
-    """The local time of bill `number` of a series; number 0 is the first.
+    """Returns the local time of bill `number` of a series; number 0 is the first.
 
-    It has the day and the time of the first, or the month's last day if the month is shorter.
+    It has the day of the month and the time of day of `first`. If the month is shorter,
+    it is the last day of the month.
     """
     if every == "week":
         return first + timedelta(weeks=number)
@@ -30,10 +32,10 @@ def local_time(first: datetime, every: str, number: int) -> datetime:
 def renewal_ms(
     first: datetime, every: str, number: int, until: date | None, zone: ZoneInfo
 ) -> int | None:
-    """When bill `number` is made, in ms; None if that is after the day `until`.
+    """Returns when bill `number` is created, in Unix ms; None if after day `until`.
 
-    If clocks in the zone skip that local time, it is an hour later; if they show it twice, it is
-    the first of the two.
+    A local time that a clock change skips is moved one hour later. If a local time
+    occurs twice, the first one is taken.
     """
     local = local_time(first, every, number)
     if until and local.date() > until:
@@ -42,15 +44,19 @@ def renewal_ms(
 
 
 def due_ms(made_ms: int, days: int, zone: ZoneInfo) -> int:
-    """The last millisecond of the day that is `days` after the one on which the bill was made."""
+    """Returns the last millisecond of the day `days` after the day of creation.
+
+    `made_ms` and the result are in Unix ms; days are those of `zone`.
+    """
     return start_of(day_of(made_ms, zone) + days + 1, zone) - 1
 
 
 def reminders_ms(made_ms: int, due_ms: int, zone: ZoneInfo) -> dict[str, int]:
-    """When the customer is reminded, by the mail's name: before the bill is due, and after.
+    """Returns the times of the reminder mails in Unix ms, by the mail's name.
 
-    That is three days before and one day after, at nine in the morning. A reminder that would be
-    before the bill was made is left out.
+    The mail `soon` is sent three days before the bill is due, `overdue` one day after,
+    both at 9:00 in `zone`. A reminder whose time is before the bill's creation is
+    omitted.
     """
     due_day = day_of(due_ms, zone)
     days = {"soon": due_day - SOON_DAYS, "overdue": due_day + 1}

@@ -1,4 +1,4 @@
-"""`bill`: what customers owe, made, listed, shown and ended."""
+"""The command group `bill`: creates, lists, shows, ends, resumes and undoes bills."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -115,7 +115,7 @@ def resume(shell: Shell, bill_id: str, skip: bool) -> None:
 
 
 def _moment(_context: Any, _option: Any, text: str) -> datetime:
-    """The option's text as a time, in UTC unless it names a zone."""
+    """Parses the option's text as a time; the zone is UTC unless the text has one."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The doctor's lines about bills: the series that wait for the owner's decision."""
+"""The doctor's findings about bills: series that wait for the owner's decision."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -10,13 +10,14 @@ from btcpay.values.finding import RED, Finding
 from btcpay.values.times import iso_ms
 from storage.database import Database
 
-MOST = 20  # lines; the others are counted
+MOST = 20  # findings; the remaining series are only counted
 
 
 def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Finding]:
-    """Red for each series that is held.
+    """Yields a red finding for each suspended series.
 
-    A year of its bills was made at once, or some of them were undone.
+    A series is suspended after a year of its bills was created at once, or after some
+    of its bills were undone.
     """
     held = db.rows(queries.HELD)
     for first in held[:MOST]:

@@ -1,4 +1,4 @@
-"""The kinds of events that tell of bills, and what they show."""
+"""The kinds of events about bills, and the JSON form of a bill in them."""
 
 from decimal import Decimal
 
@@ -29,11 +29,15 @@ class BillKind(Kind):
 
 
 def _sums(row: Bill) -> dict[str, orjson.Fragment]:
-    """Amount, paid and missing, with all decimals of the currency. Raises BadRow."""
+    """Returns the amount, the paid sum and the missing sum as JSON numbers.
+
+    Each has all decimals of the currency. Raises BadRow if a stored amount is
+    malformed.
+    """
     amount = stored_amount(row.amount)
     paid = stored_amount(row.paid)
     missing = max(amount - paid, Decimal(0))
-    if row.status == BillStatus.PAID:  # less than a wallet can send
+    if row.status == BillStatus.PAID:  # what is missing is less than a wallet can send
         missing = Decimal(0)
     sums = {"amount": amount, "paid": paid, "missing": missing}
     return {

@@ -1,4 +1,7 @@
-"""Mail to a bill's customer, composed from the bill as it is when the mail is sent."""
+"""The mails to the customer of a bill.
+
+Their text is composed when they are sent, from the bill's state at that time.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime, tzinfo
@@ -20,9 +23,10 @@ NAME = receivers.BILL
 
 
 def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
-    """Adds mails to the outbox, if the bill has an address. `at_ms`: their times, by name.
+    """Adds mails to the outbox, if the bill has an e-mail address.
 
-    A mail that was added before is not added again.
+    `at_ms` maps the name of each mail to the time to send it, in Unix ms. A mail that
+    is in the outbox already is not added again.
     """
     if not bill.customer_email:
         return
@@ -37,9 +41,11 @@ def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
 
 
 def is_news(name: str, bill: Bill, first: Bill, now_ms: int) -> bool:
-    """False if the mail is out of date, or if the customer has ended the series.
+    """True if the mail `name` still applies to the bill.
 
-    `first` is the series' first bill, or the bill itself.
+    False if the bill's status has changed, if it is too late for the reminder `soon`,
+    or if the customer has ended the series. `first` is the first bill of the series, or
+    the bill itself if it has none. `now_ms` is in Unix ms.
     """
     if first.stopped_ms or bill.status == BillStatus.ENDED:
         return False
@@ -51,9 +57,9 @@ def is_news(name: str, bill: Bill, first: Bill, now_ms: int) -> bool:
 def compose(
     db: Database, base_url: str, about: str, language: str, zone: tzinfo, now: datetime
 ) -> tuple[str, MailText] | None:
-    """Address and text of the mail; None if it is not to be sent.
+    """Returns the recipient and the text of a mail; None if it must not be sent.
 
-    `about`: the bill's id and the mail's name.
+    `about` is the bill's id, a space, and the name of the mail.
     """
     id, _, name = about.partition(" ")
     bill = db.only(queries.BY_ID, id=id)

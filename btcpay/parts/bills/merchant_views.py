@@ -1,4 +1,7 @@
-"""The merchant's bills: their list, a form to make one, the page of one, its end; their lines."""
+"""The merchant's pages about bills, and the lines about bills on other pages.
+
+The pages list bills, create a bill, show a bill and end it.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -39,7 +42,7 @@ from btcpay.web.pages.visit import Line, Visit
 from storage.database import grouped
 from storage.values import Values
 
-OF_SERIES = 120  # the newest of a series: ten years of months
+OF_SERIES = 120  # the newest bills of a series; ten years if it is monthly
 LISTS: dict[str, Query] = {
     BillStatus.PAID: queries.LIST_BY_STATUS,
     BillStatus.ENDED: queries.LIST_BY_STATUS,
@@ -49,7 +52,7 @@ LISTS: dict[str, Query] = {
 
 
 def views(settings: Settings) -> list[tuple[str, str, View]]:
-    """Method, path and view of each page in the merchant's area."""
+    """Returns method, path and view of each page in the merchant's area."""
     return [
         ("GET", "/merchant/bills", show_list),
         ("POST", "/merchant/bills", make),
@@ -60,7 +63,7 @@ def views(settings: Settings) -> list[tuple[str, str, View]]:
 
 
 def state_of(bill: Bill, now_ms: int) -> str:
-    """The status that pages show: an open bill is overdue after its day."""
+    """Returns the status to show: "overdue" for an open bill past its due time."""
     if bill.status == BillStatus.OPEN and bill.due_ms < now_ms:
         return "overdue"
     return bill.status
@@ -83,13 +86,20 @@ def show_form(
     problem: str = "",
     wrong: dict[str, str] | None = None,
 ) -> Response:
-    """`wrong`: a sentence by the name of the field."""
+    """Returns the page with the form for a new bill.
+
+    `wrong` maps the name of a field to the error about it; `problem` is an error about
+    no single field.
+    """
     values = {"typed": visit.form, "wrong": wrong or {}, "problem": problem}
     return visit.page("new_bill.html", status, **values, due_days=actions.DUE_DAYS)
 
 
 def make(visit: Visit) -> Response:
-    """Leads to the bill of this press (303), or shows the form again with the mistakes."""
+    """Creates a bill and redirects to it (303), or returns the form with the errors.
+
+    A form that is sent twice creates one bill.
+    """
     form = visit.form
     wrong = dict[str, str]()
     service = visit.service
@@ -115,7 +125,10 @@ def make(visit: Visit) -> Response:
 
 
 def _parse_form(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, actions.Terms]:
-    """The amount and the terms. `wrong` gets a sentence for each field that cannot be read."""
+    """Parses the amount and the terms of the form.
+
+    For each field that is not valid, adds an error to `wrong`, by the field's name.
+    """
     form = visit.form
     amount = Decimal(0)
     try:
@@ -142,7 +155,10 @@ def _parse_form(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, actions.T
 
 
 def _parse_last_day(visit: Visit, text: str, wrong: dict[str, str]) -> date | None:
-    """The last day of a series; None, and a sentence in `wrong`, if it is no day or is over."""
+    """Parses the last day of a series.
+
+    If it is no date or is in the past, returns None and adds an error to `wrong`.
+    """
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -203,7 +219,10 @@ def end(visit: Visit, id: str) -> Response:
 
 
 def menu_entry() -> dict[str, Any]:
-    """`drawn`: the path of an SVG; `new`: the form that makes one."""
+    """Returns the entry in the merchant's menu.
+
+    `drawn` is the path of its SVG icon; `new` links to the form for a new bill.
+    """
     return {
         "path": "/bills",
         "name": gettext("Bills"),
@@ -213,13 +232,17 @@ def menu_entry() -> dict[str, Any]:
 
 
 def today_lines(counts: Mapping[str, int]) -> list[Line]:
-    """The numbers of bills that are overdue, and that are due within a week."""
+    """Returns lines with the number of overdue bills and of bills due within a week."""
     numbers = {"overdue": counts["bills_overdue"], "due": counts["bills_due"]}
     return [_line(kind, number) for kind, number in numbers.items() if number]
 
 
 def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
-    """Bills that are due in this time and not paid, with the missing sums by currency."""
+    """Returns lines about the unpaid bills that are due in this time.
+
+    `since_ms` is inclusive, `before_ms` exclusive, both in Unix ms. Each line has the
+    missing sums by currency.
+    """
     of: Values = {
         "merchant_id": visit.merchant_id,
         "since": since_ms,
@@ -246,7 +269,7 @@ def _line(kind: str, number: int, sums: str = "") -> Line:
 
 
 def _sums(bills: Sequence[Bill]) -> str:
-    """The missing sums of these bills, one for each currency."""
+    """Returns the missing sums of these bills as text, one for each currency."""
     missing = {
         code: sum((Decimal(one.amount) - Decimal(one.paid) for one in of), Decimal(0))
         for code, of in grouped(bills, lambda one: one.currency).items()

@@ -1,4 +1,4 @@
-"""The table of bills."""
+"""The database table of bills."""
 
 from peewee import BigIntegerField, TextField
 

@@ -1,4 +1,7 @@
-"""What is paid toward a bill: counted again whenever one of its invoices has received something."""
+"""Computes how much of a bill is paid.
+
+The sums are computed again after each change of one of the bill's invoices.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -27,9 +30,10 @@ from storage.models import Invoice
 
 
 class Share(NamedTuple):
-    """What one invoice asks for and has received of a bill, at the invoice's own price.
+    """The part of a bill that one invoice requests and has received.
 
-    `received_sats` is what settlement counts.
+    `price` is that of the invoice, in the bill's currency for one bitcoin.
+    `received_sats` counts what the settlement of the invoice counts.
     """
 
     amount: Decimal
@@ -39,7 +43,10 @@ class Share(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """A bill's sums. `beyond_sats`: what each share brought beyond the bill's amount."""
+    """The sums of a bill.
+
+    `beyond_sats` has, for each share, the satoshis that exceed the bill's amount.
+    """
 
     paid: Decimal
     is_paid: bool
@@ -47,10 +54,11 @@ class Totals(NamedTuple):
 
 
 class Due(NamedTuple):
-    """What is still to be paid of a bill.
+    """The state of a bill's payment.
 
-    `missing` is to be paid, `coming` is on its way to the invoice with the id `coming_to`. `parts`
-    are its invoices, each with its worth.
+    `missing` is the amount still to be paid. `coming` is unconfirmed; it was sent to
+    the invoice with the id `coming_to`. `parts` are the bill's invoices, each with its
+    worth in the bill's currency.
     """
 
     amount: Decimal
@@ -63,7 +71,10 @@ class Due(NamedTuple):
 
 
 def worth_of(share: Share, currency: str) -> Decimal:
-    """Amount x received / asked, at most the amount, rounded down."""
+    """Returns amount * received / requested, rounded down to the currency's unit.
+
+    It is at most the share's amount.
+    """
     received_sats = min(share.received_sats, share.asked_sats)
     amount_minor = to_minor(share.amount, currency)
     return of_minor(amount_minor * received_sats // share.asked_sats, currency)
@@ -72,10 +83,10 @@ def worth_of(share: Share, currency: str) -> Decimal:
 def totals_of(
     amount: Decimal, currency: str, shares: Sequence[Share], dust_limit_sats: int
 ) -> Totals:
-    """The sums of a bill with these shares, the oldest first. Pure.
+    """Returns the sums of a bill from its shares, which are sorted oldest first. Pure.
 
-    The bill is paid if nothing is missing, or less than a wallet can send (`dust_limit_sats`) at
-    the price of the last share that brought something.
+    The bill is paid if nothing is missing, or if the missing amount is below
+    `dust_limit_sats` at the price of the last share that received something.
     """
     worths = [worth_of(share, currency) for share in shares]
     paid = sum(worths, of_minor(0, currency))
@@ -93,9 +104,11 @@ def totals_of(
 def _beyond_sats(
     excess: Decimal, shares: Sequence[Share], worths: Sequence[Decimal]
 ) -> list[int]:
-    """How many satoshis of each share are excess, at the share's price, in the shares' order.
+    """Returns the satoshis of each share that are excess, in the order of `shares`.
 
-    The last share is excess first, then the one before it; of each at most its worth.
+    `excess` is an amount in the bill's currency, which is converted at the price of
+    each share. The last share is taken first, then the one before it, each up to its
+    worth.
     """
     newest_first: list[int] = []
     for share, worth in zip(reversed(shares), reversed(worths), strict=True):
@@ -109,9 +122,9 @@ def _beyond_sats(
 
 
 def related_ids(db: Database, rows: Iterable[Invoice]) -> set[str]:
-    """Ids of the paid invoices of these invoices' bills.
+    """Returns the ids of all paid invoices that belong to the bills of `rows`.
 
-    How much of one of them is too much depends on the others of its bill.
+    How much of one invoice is excess depends on the other invoices of its bill.
     """
     ids: set[str] = set()
     for bill_id in {row.bill_id for row in rows if row.bill_id}:
@@ -120,10 +133,11 @@ def related_ids(db: Database, rows: Iterable[Invoice]) -> set[str]:
 
 
 def recount(db: Database, row: Invoice, now: datetime) -> int:
-    """Counts the bill of this invoice again; returns the satoshis that it brought beyond the bill.
+    """Computes the sums of the invoice's bill again and stores them.
 
-    It is called in the transaction of the change, behind the lock of the merchant's balance. A bill
-    that has ended keeps its sums.
+    Returns the satoshis by which this invoice exceeds the bill; 0 if it belongs to no
+    bill. Call it in the transaction of the change, while the merchant's balance is
+    locked. The sums of an ended bill do not change.
     """
     if row.bill_id is None:
         return 0
@@ -142,7 +156,7 @@ def recount(db: Database, row: Invoice, now: datetime) -> int:
 
 
 def _store(db: Database, bill: Bill, totals: Totals, now: datetime) -> None:
-    """Writes the sums; if they change the bill's status, tells of it."""
+    """Stores the sums. If they change the bill's status, publishes the event."""
     status = BillStatus.OPEN
     paid_ms = None
     if totals.is_paid:
@@ -166,7 +180,7 @@ def _store(db: Database, bill: Bill, totals: Totals, now: datetime) -> None:
 
 
 def due_of(db: Database, bill: Bill, now: datetime) -> Due:
-    """What is still to be paid of the bill, and what is on its way. Raises BadRow."""
+    """Returns the missing and the unconfirmed amount of the bill. Raises BadRow."""
     amount = stored_amount(bill.amount)
     paid = stored_amount(bill.paid)
     rows = db.rows(queries.INVOICES, id=bill.id)
@@ -184,9 +198,10 @@ def due_of(db: Database, bill: Bill, now: datetime) -> Due:
 
 
 def _share_of(row: Invoice) -> Share:
-    """The invoice's share, of confirmed satoshis alone.
+    """Returns the invoice's share, which counts confirmed satoshis only.
 
-    A canceled invoice has none: if its money is accepted, it is canceled no more.
+    A canceled invoice counts zero. Once its money is accepted, the invoice is no longer
+    canceled.
     """
     sats = row.received_sats - row.unconfirmed_sats
     if row.status == InvoiceStatus.CANCELED:

@@ -1,4 +1,4 @@
-"""Bills, their invoices and the series of those that are renewed."""
+"""SQL statements about bills, their invoices and their series."""
 
 from peewee import Case, Expression, Select, fn
 
@@ -23,7 +23,7 @@ LIST_BY_STATUS = LIST.where(same(Bill.status))
 OF_SERIES = NEWEST.where(_OWN, same(Bill.series_id))
 DUE = LIST.where(_IS_OPEN, Bill.due_ms >= slot("now"))
 OVERDUE = LIST.where(_IS_OPEN, Bill.due_ms < slot("now"))
-# The merchant's open bills that are due within a time, the longest overdue first.
+# The merchant's open bills that are due within a time; the longest overdue comes first.
 OPEN = (
     Bill.select()
     .where(_OWN, _IS_OPEN, Bill.due_ms >= slot("since"), Bill.due_ms < slot("before"))
@@ -34,17 +34,22 @@ MOST_COUNTED = 100
 
 
 def _open_of_outer(*due: Expression) -> Select:
-    """The number of such open bills of the merchant of an outer query, at most MOST_COUNTED."""
+    """Returns a subquery that counts open bills of the outer query's merchant.
+
+    `due` are further conditions. It counts at most MOST_COUNTED.
+    """
     own = Bill.select(Bill.id).where(Bill.merchant_id == Merchant.id, _IS_OPEN)
     return counted(own.where(*due), MOST_COUNTED)
 
 
 OVERDUE_OF_OUTER = _open_of_outer(Bill.due_ms < slot("now"))
 DUE_OF_OUTER = _open_of_outer(Bill.due_ms.between(slot("now"), slot("until")))
-# Its invoices that something has come to, or may come: the others only fill the page.
+# Invoices of a bill that have received something or can still be paid. The others are
+# not shown on the bill's page.
 _OF_BILL = Invoice.bill_id == slot("id")
 _CAME = (Invoice.received_sats > 0) | (Invoice.beside_sats > 0)
-# In the order in which they ended, as their histories have it: two may end in one millisecond.
+# Sorts invoices by the sequence numbers of the events that closed them, since two can
+# have the same millisecond.
 _ENDED = Event.select(fn.MAX(Event.seq)).where(
     (Event.invoice_id == Invoice.id)
     & Event.kind.in_((Kind.PAID, Kind.EXPIRED, Kind.CANCELED))
@@ -80,17 +85,18 @@ TO_RENEW = (
     .where(Bill.renews_ms <= slot("now"), ~_IS_HELD)
     .order_by(Bill.renews_ms)
 )
-# A year of its bills was made at once: the owner is asked about the others.
+# Suspends a series after a year of its bills was created at once.
 HOLD = Bill.update({Bill.held_ms: slot("now")}).where(
     _THIS & (Bill.renews_ms <= slot("now")) & ~_IS_HELD
 )
 HELD = Bill.select().where(_IS_HELD, Bill.renews_ms.is_null(False)).order_by(Bill.seq)
 RESUME = Bill.update({Bill.held_ms: None}).where(_THIS & _IS_HELD)
-# Each period once: whoever comes second finds another number, or another time.
+# The conditions on number and time let only one of two concurrent runs create the bill.
 RENEW = Bill.update(
     {Bill.renews: Bill.renews + 1, Bill.renews_ms: slot("next_ms")}
 ).where(_THIS, Bill.renews == slot("number"), Bill.renews_ms == slot("at"))
-# A series goes back, or on, to another period, unless somebody else was at it meanwhile.
+# Sets the series to another period, unless another process has changed it or the
+# customer has ended it meanwhile.
 MOVE = Bill.update(
     {
         Bill.renews: slot("number"),
@@ -101,7 +107,7 @@ MOVE = Bill.update(
 OF_PERIOD = Bill.select(Bill.id).where(
     same(Bill.series_id, Bill.number), Bill.undone_ms.is_null()
 )
-# What series have made since a moment, and nobody has paid.
+# Open bills that series have created since a time.
 _MADE = (Bill.number > 0) & (Bill.created_ms >= slot("since")) & _IS_OPEN
 MADE_SINCE = (
     Bill.select(Bill.id, Bill.merchant_id, Bill.series_id)
@@ -116,7 +122,8 @@ MADE_OF_SERIES = (
 UNDO = Bill.update({Bill.status: BillStatus.ENDED, Bill.undone_ms: slot("at")}).where(
     _THIS & _IS_OPEN & (Bill.number > 0)
 )
-# The address of a bill that is over goes as an invoice's does; a series keeps it while it runs.
+# Erases the customer's address of a closed bill when its retention time is over. A
+# series keeps the address while it runs.
 ERASE = Bill.update({Bill.customer_email: None}).where(
     *(Bill.customer_email.is_null(False), Bill.created_ms < slot("before"), ~_IS_OPEN),
     *(fn.COALESCE(Bill.paid_ms, 0) < slot("before"), Bill.renews_ms.is_null()),

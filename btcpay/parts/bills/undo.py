@@ -1,4 +1,4 @@
-"""Takes back bills that a wrong clock made, or skips those that were not made in an outage."""
+"""Undoes bills that a wrong clock created, and resumes suspended series."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,21 +17,22 @@ from storage.database import Database, Values
 from storage.queries import deliveries, receivers
 from storage.queries.totals import balances
 
-MAILS = ("new", "soon", "overdue")  # of a bill that is not paid
+MAILS = ("new", "soon", "overdue")  # the mails about an unpaid bill
 
 
 class Undone(NamedTuple):
-    """Ids of the bills that were undone, and of those that stay since money has come to them."""
+    """Ids of the undone bills, and of those kept because they have received money."""
 
     ids: list[str]
     kept: list[str]
 
 
 def resume(db: Database, bill_id: str, now: datetime, skip: bool) -> Bill:
-    """Lets a held series go on: the next check makes the bills it has missed, at most a year's.
+    """Resumes a suspended series and returns its first bill.
 
-    With `skip` it goes on with its next period, and makes none of those that have begun. Returns
-    the series' first bill. Raises Refused (`not_held`), CommandError.
+    The next check creates the missed bills, at most those of a year. With `skip` it
+    creates none of them, and the series continues with its next period. Raises Refused
+    (`not_held`) if the series is not suspended, CommandError if there is no such bill.
     """
     with db.write():
         bill = RESOURCE.find(db, bill_id)
@@ -46,7 +47,7 @@ def resume(db: Database, bill_id: str, now: datetime, skip: bool) -> Bill:
 
 
 def _number_after(db: Database, first: Bill, now: datetime) -> int:
-    """The number of the series' first bill whose period has not begun."""
+    """Returns the number of the first bill of the series whose period has not begun."""
     zone = zone_at(db, first.merchant_id)
     number = first.renews or 0
     while (at := period_ms(first, number, zone)) is not None and at <= to_ms(now):
@@ -55,7 +56,7 @@ def _number_after(db: Database, first: Bill, now: datetime) -> int:
 
 
 def count_made_since(db: Database, since: datetime) -> dict[str, int]:
-    """The number of open bills that each series has made since then, by the series' id."""
+    """Returns how many open bills each series has created since then, by series id."""
     counts: dict[str, int] = {}
     for row in db.rows(queries.MADE_SINCE, since=to_ms(since)):
         id = row.series_id or ""
@@ -66,10 +67,11 @@ def count_made_since(db: Database, since: datetime) -> dict[str, int]:
 def undo(
     db: Database, settings: Settings, series_id: str, since: datetime, now: datetime
 ) -> Undone:
-    """Ends the unpaid bills that a series has made since then, without a mail, in one transaction.
+    """Ends the unpaid bills that a series has created since then, in one transaction.
 
-    The series goes back to the first of their periods. What has begun of these is not made again
-    before the owner says so: the series is held.
+    No mail is sent. The series returns to the first period of the undone bills. If that
+    period has begun, the series is suspended, so that its bills are not created again
+    before the owner decides.
     """
     with db.write():
         first = RESOURCE.find(db, series_id)
@@ -89,7 +91,10 @@ def undo(
 
 
 def _undo(db: Database, settings: Settings, id: str, now: datetime) -> bool:
-    """Ends one bill; False if money has come to it, or if it is no longer open."""
+    """Ends one bill and removes its mails from the outbox.
+
+    Returns False, and changes nothing, if the bill has received money or is not open.
+    """
     bill = db.only(queries.LOCKED, id=id)
     invoices = db.rows(queries.INVOICES, id=id)
     if any(row.received_sats or row.beside_sats for row in invoices):
@@ -106,7 +111,10 @@ def _undo(db: Database, settings: Settings, id: str, now: datetime) -> bool:
 
 
 def _put_back(db: Database, first: Bill, ids: Sequence[str], now: datetime) -> None:
-    """Sets the series to the first period whose bill was undone, unless somebody has ended it."""
+    """Sets the series to the first period whose bill was undone.
+
+    Does nothing if the series was ended by the owner or the customer.
+    """
     zone = zone_at(db, first.merchant_id)
     renews = first.renews or 0
     has_run_out = first.renews_ms is None and period_ms(first, renews, zone) is None

@@ -1,4 +1,7 @@
-"""Greenfield, the interface that shops' plug-ins speak: stores, and their orders."""
+"""The part (optional plug-in) for the Greenfield API of BTCPay Server.
+
+Plug-ins of web shops use that API to create invoices for their orders.
+"""
 
 from btcpay import hooks
 

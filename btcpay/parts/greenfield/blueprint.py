@@ -1,4 +1,4 @@
-"""The interface of plug-ins: its paths and views, who may use them, and the form of errors."""
+"""The Greenfield API: its paths, the permissions they need, and the form of errors."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,7 +26,7 @@ INVOICES = f"{STORE}/invoices"
 WEBHOOKS = f"{STORE}/webhooks"
 WEBHOOK = f"{WEBHOOKS}/<whk>"
 OF_WEBHOOKS = "webhooks.canmodifywebhooks"
-# Method and path, the permission that is needed there, and the view.
+# By method and path: the permission that is needed, and the view.
 OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
     ("GET", "/server/info"): ("", stores.server_info),
     ("GET", "/api-keys/current"): ("", stores.current_key),
@@ -39,7 +39,7 @@ OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
     ("GET", f"{STORE}/rates"): ("canviewstoresettings", stores.rates),
     ("POST", INVOICES): ("cancreateinvoice", orders.create_order),
     ("GET", INVOICES): ("canviewinvoices", orders.list_orders),
-    # btcpay-python-sdk has a slash at the end.
+    # btcpay-python-sdk sends a slash at the end.
     ("POST", f"{INVOICES}/"): ("cancreateinvoice", orders.create_order),
     ("GET", f"{INVOICES}/"): ("canviewinvoices", orders.list_orders),
     ("GET", f"{INVOICES}/<inv>"): ("canviewinvoices", orders.get_order),
@@ -56,7 +56,8 @@ OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
     ("PUT", WEBHOOK): (OF_WEBHOOKS, stores.change_webhook),
     ("DELETE", WEBHOOK): (OF_WEBHOOKS, stores.remove_webhook),
 }
-# The rows that a path names below a store, by the prefix of their ids.
+# The queries for the rows whose ids are in a path below a store, by the prefix of the
+# ids.
 NAMED: dict[str, Typed[Any]] = {"inv": queries.ORDER, "whk": queries.WEBHOOK}
 for _part in hooks.of(hooks.PlugInOperations):
     OPERATIONS |= _part.operations
@@ -64,7 +65,7 @@ for _part in hooks.of(hooks.PlugInOperations):
 
 
 def blueprint(service: Service) -> Blueprint | None:
-    """The interface and its pages; None if the settings turn it off."""
+    """Returns the API and the pages of shops; None if the settings disable them."""
     if not service.settings.greenfield:
         return None
     part = Blueprint("greenfield", __name__, template_folder="templates")
@@ -74,7 +75,11 @@ def blueprint(service: Service) -> Blueprint | None:
 
 
 def operations(service: Service) -> Blueprint:
-    """The operations. What else lies below their roots is refused in a form that plug-ins read."""
+    """Returns the API's operations.
+
+    Requests to other paths below the API's roots get an error in the form that plug-ins
+    expect.
+    """
     blueprint = Blueprint("interface", __name__, url_prefix=ROOT)
     windows = caller_windows(SHOP_READS, SHOP_WRITES, ("POST", "PUT", "DELETE"))
     blueprint.before_request(
@@ -97,9 +102,10 @@ def _refuse_other_keys() -> None:
 
 
 def _check_permission(service: Service, permission: str, view: View) -> View:
-    """The view for a key with this permission; it gets the store and the rows that a path names.
+    """Returns a view that requires this permission and then calls `view`.
 
-    Each row belongs to the key's own store.
+    `view` gets the service, the store, and the rows whose ids are in the path. All rows
+    belong to the store of the API key. The returned view raises NotFound or Forbidden.
     """
 
     def respond(store: str | None = None, **ids: str) -> Response:
@@ -118,7 +124,7 @@ def _check_permission(service: Service, permission: str, view: View) -> View:
 
 
 def _get_or_404(service: Service, prefix: str, id: str) -> Any:
-    """The row of the caller's store with this id. Raises NotFound."""
+    """Returns the row of the caller's store with this id. Raises NotFound."""
     row = None
     if is_id(prefix, id):
         row = service.db.row(NAMED[prefix], store_id=g.caller.store_id, id=id)
@@ -128,11 +134,15 @@ def _get_or_404(service: Service, prefix: str, id: str) -> Any:
 
 
 def error_answer(error: Exception) -> Response:
-    """The error as plug-ins read it: one object in both shapes, or a list of fields."""
+    """Returns the response to an error, in the form that plug-ins expect.
+
+    A ValidationError becomes a list with the path of each field, any other error one
+    object with `code` and `message`, which it repeats below `error`.
+    """
     if isinstance(error, ValidationError):
         return json_response(list(_mistakes(error.normalized_messages())), 422)
     api_error = as_api_error(error)
-    # Plug-ins know no 405.
+    # Plug-ins do not expect the status 405.
     if isinstance(api_error, MethodNotAllowed):
         api_error = NotFound("there is nothing at this path")
     message = {"code": api_error.code, "message": str(api_error)}
@@ -142,7 +152,11 @@ def error_answer(error: Exception) -> Response:
 
 
 def _mistakes(messages: Any, *path: str) -> Iterator[dict[str, str]]:
-    """Each message with the path of its field; `_schema` stands for the object itself."""
+    """Yields each message with the path of its field.
+
+    An error about an object as a whole (`_schema` in marshmallow) gets the object's
+    path.
+    """
     if not isinstance(messages, dict):
         for message in messages:
             yield {"path": ".".join(path), "message": str(message)}

@@ -1,6 +1,6 @@
-"""The bodies and queries that plug-ins send, by Greenfield's names.
+"""Schemas of the bodies and query strings of the Greenfield API.
 
-A refused value raises a ValidationError that names its field.
+An invalid value raises a ValidationError that names its field.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,12 @@ from btcpay.web.body import parse, read_body
 from schemas.any_case import AnyCase, Unknown, Word, Words, value_of
 from schemas.fields import Text
 
-SMALLEST = Decimal("0.00000001")  # a satoshi in bitcoin
-# Confirmations by the name of a speed.
+SMALLEST = Decimal("0.00000001")  # one satoshi, in bitcoin
+# The confirmations that Greenfield's speed policies require.
 SPEEDS = {"HighSpeed": 1, "MediumSpeed": 1, "LowMediumSpeed": 2, "LowSpeed": 6}
-SPEED_NAMES = {1: "MediumSpeed", 2: "LowMediumSpeed"}  # more are LowSpeed
+SPEED_NAMES = {1: "MediumSpeed", 2: "LowMediumSpeed"}  # a higher number is LowSpeed
 MARKS = ("Invalid", "Settled")
-MAX_METADATA = 16_384  # bytes of JSON; the most that a plug-in is known to send is 301
+MAX_METADATA = 16_384  # bytes of JSON; the largest known of a plug-in has 301
 T = TypeVar("T")
 
 
@@ -33,14 +33,15 @@ class Checkout(AnyCase):
     paymentMethods = Words()
     expirationMinutes = fields.Integer(validate=validate.Range(1, 525_600))
     paymentTolerance = fields.Decimal(2, ROUND_DOWN, validate=validate.Range(0, 100))
-    # Its `{OrderId}` may stand there many times, each for 500 characters.
+    # The placeholder `{OrderId}` can occur many times, each of which expands to up to
+    # 500 characters.
     redirectURL = fields.String(validate=validate.Length(max=MAX_URL_CHARACTERS))
     redirectAutomatically = fields.Boolean()
     defaultLanguage = fields.String(validate=validate.Length(max=20))
 
 
 class NewOrder(AnyCase):
-    """Body of POST invoices; the amount may be a text."""
+    """The body of POST invoices. The amount may be a number or a string."""
 
     amount = fields.Decimal(
         required=True,
@@ -55,13 +56,16 @@ class NewOrder(AnyCase):
     checkout = fields.Nested(Checkout, load_default=dict)
 
 
-# Bodies of PUT invoices, and of POST status.
+# The bodies of PUT invoices and of POST status.
 NewMetadata = AnyCase.from_dict({"metadata": fields.Dict(required=True)})
 Mark = AnyCase.from_dict({"status": Word(MARKS, required=True)})
 
 
 class OrderFilters(AnyCase):
-    """The query of GET invoices; several values of a filter mean any of them."""
+    """The query string of GET invoices.
+
+    Several values of one filter are alternatives.
+    """
 
     orderId = fields.List(Text())
     status = fields.List(Word(queries.STATUSES), load_default=queries.STATUSES)
@@ -70,11 +74,11 @@ class OrderFilters(AnyCase):
     textSearch = Unknown()
     startDate = Unknown()
     endDate = Unknown()
-    includePaymentMethods = fields.Raw()  # each has them at a path of its own
+    includePaymentMethods = fields.Raw()  # ignored: they have a path of their own
 
 
 class RateFilters(AnyCase):
-    """The query of GET rates."""
+    """The query string of GET rates."""
 
     currencyPair = Words(validate=validate.Length(max=5, error="at most five at once"))
 
@@ -87,7 +91,7 @@ class AuthorizedEvents(AnyCase):
 
 
 class NewWebhook(AnyCase):
-    """Body of POST and PUT webhooks."""
+    """The body of POST and PUT webhooks."""
 
     url = fields.String(required=True)
     enabled = fields.Boolean(load_default=True)
@@ -98,10 +102,14 @@ class NewWebhook(AnyCase):
 
 
 def read_fields(schema: Schema) -> tuple[dict[str, Any], str | None]:
-    """The body as its schema loads it, and its metadata as JSON text; None if it has none."""
+    """Returns the request's body as the schema loads it, and its metadata as JSON text.
+
+    The text is None if the body has no metadata. Raises ValidationError.
+    """
     body = read_body()
     value = parse(body)
-    # Before the schema, which would take minutes for huge numbers that this refuses.
+    # Parse with orjson before the schema, which would take minutes for the huge numbers
+    # that orjson rejects.
     try:
         stored = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -121,7 +129,10 @@ def read_fields(schema: Schema) -> tuple[dict[str, Any], str | None]:
 
 
 def _is_beyond_64_bits(value: Any) -> bool:
-    """True if it contains a whole number that would be rounded to a double."""
+    """True if the value contains an integer of more than 64 bits.
+
+    orjson would round such an integer to a double.
+    """
     if isinstance(value, Decimal):
         return value.as_tuple().exponent == 0 and not -(1 << 63) <= value < 1 << 64
     if isinstance(value, dict):
@@ -132,7 +143,11 @@ def _is_beyond_64_bits(value: Any) -> bool:
 
 
 def check_field(path: str, check: Callable[..., T], *values: Any) -> T:
-    """The result of `check`; its refusal becomes a ValidationError of this field."""
+    """Returns the result of `check(*values)`.
+
+    If that raises CommandError or TooMuch, raises ValidationError about the field
+    `path`.
+    """
     try:
         return check(*values)
     except (CommandError, TooMuch) as error:

@@ -1,4 +1,4 @@
-"""The page of a shop's order: its other addresses, and the script by which a shop frames it."""
+"""More URLs of an invoice's page, and the script that shows it in a shop's frame."""
 
 import json
 from pathlib import Path
@@ -47,7 +47,11 @@ def lead_to_invoice(invoice_id: str = "") -> Response:
 
 
 def frame_of(db: Database, invoice: Invoice) -> dict[str, Any] | None:
-    """The shop's `origin`; `leads_back` if its page goes on by itself. None without a shop."""
+    """Returns how a shop shows the invoice in a frame; None if it is not a shop's.
+
+    `origin` is the shop's origin. `leads_back` is True if the page redirects to the
+    shop without a click.
+    """
     if invoice.store_id is None:
         return None
     origin = db.only(queries.BY_ID, id=invoice.store_id).shop_url

@@ -1,4 +1,7 @@
-"""Shops' keys (`blocktill key issue --for`): bound to a store, with its plug-in's permissions."""
+"""API keys for shops (`blocktill key issue --for`).
+
+Each belongs to one store and has the permissions that the shop's plug-in needs.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -20,12 +23,14 @@ _PORTS = {"http": 80, "https": 443}
 _READ = "canviewinvoices cancreateinvoice"
 _WEBHOOKS = "webhooks.canmodifywebhooks"
 _ALL = f"{_READ} canviewstoresettings canmodifyinvoices {_WEBHOOKS}"
-OF_STORE = "btcpay.store."  # before each permission, as plug-ins know it
-# The permissions that a plug-in may ask for by itself; the one for settings has no effect.
+OF_STORE = "btcpay.store."  # the prefix of each permission in the Greenfield API
+# The permissions that a plug-in can request itself. The one in _EMPTY has no effect
+# here.
 _EMPTY = "canmodifystoresettings"
 _REFUNDS = "cancreatenonapprovedpullpayments"
 GIVEN = f"{_ALL} {_EMPTY} {_REFUNDS}"
-# The permissions that each plug-in demands: exactly these, though others demand the contrary.
+# The permissions that each plug-in requires. Some plug-ins reject a key that has more
+# or fewer.
 PERMISSIONS = {
     "magento": _ALL,
     "opencart": _ALL,
@@ -49,7 +54,10 @@ OFF = "plug-ins are answered by the sandbox, and elsewhere only with BLOCKTILL_G
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of a web address. Raises CommandError for none."""
+    """Returns scheme, host and port of a URL.
+
+    Raises CommandError if it is not valid.
+    """
     parts = urlsplit(checked_url(url))
     host = parts.hostname or ""
     if ":" in host:
@@ -58,14 +66,20 @@ def origin_of(url: str) -> str:
 
 
 def own_url(url: str, shop_url: str) -> str:
-    """A web address of the shop's own: the same scheme, host and port. Raises CommandError."""
+    """Returns the URL if it has the shop's scheme, host and port.
+
+    Raises CommandError.
+    """
     if origin_of(url) != origin_of(shop_url):
         raise CommandError(f"is not within {shop_url}")
     return checked_url(url)
 
 
 def store_of(db: Database, merchant_id: int, shop_url: str, now: datetime) -> str:
-    """The id of that shop's store, made if there is none. Raises CommandError."""
+    """Returns the id of the shop's store, which it creates if there is none.
+
+    Raises CommandError if `shop_url` is not valid.
+    """
     shop: Values = {"merchant_id": merchant_id, "shop_url": origin_of(shop_url)}
     with db.write():
         db.run(queries.ADD, **shop | {"id": new_id("store"), "created_ms": to_ms(now)})
@@ -80,7 +94,10 @@ def issue(
     scope: str | None,
     options: Mapping[str, str | None],
 ) -> tuple[keys.IssuedKey, dict[str, str], list[str]] | None:
-    """The key, the values to show above its secret, and hints; None if no option asks for it."""
+    """Issues a key for a shop; None if the options `--for` and `--shop` are not given.
+
+    Returns the key, the values to show above its secret, and hints for the user.
+    """
     plugin = options["plugin"]
     shop = options["shop"]
     if plugin is None and shop is None:

@@ -1,4 +1,7 @@
-"""Connects a shop: its plug-in asks for a key, the merchant allows it, a button delivers it."""
+"""Connects a shop: its plug-in requests an API key, and the merchant approves it.
+
+A form with a button then sends the key to the shop.
+"""
 
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -22,7 +25,11 @@ MAX_NAME_CHARACTERS = 100
 
 
 class KeyRequest(NamedTuple):
-    """A plug-in's request for a key; `redirect` is the URL to which the form sends the key."""
+    """A plug-in's request for an API key.
+
+    `redirect` is the URL to which the form sends the key; `origin` is its origin.
+    `application` is the name that the merchant sees.
+    """
 
     redirect: str
     origin: str
@@ -31,10 +38,10 @@ class KeyRequest(NamedTuple):
 
 
 def views(settings: Settings) -> list[tuple[str, str, View]]:
-    """Method, path and view of each page in the merchant's area."""
+    """Returns method, path and view of each page in the merchant's area."""
     if not settings.greenfield:
         return []
-    # Shopware's link has the slash.
+    # Shopware links to the path with a slash at the end.
     return [
         ("GET", PATH, show_request),
         ("POST", PATH, allow),
@@ -44,12 +51,16 @@ def views(settings: Settings) -> list[tuple[str, str, View]]:
 
 
 def show_request(visit: Visit) -> Response:
-    """Shows the shop and the permissions; nothing is made yet."""
+    """Shows the shop and the requested permissions. Creates no key."""
     return visit.page("authorize.html", asked_for=_read_request(visit), given=None)
 
 
 def allow(visit: Visit) -> Response:
-    """Makes the key of this press, and shows the form that sends it to the shop alone."""
+    """Issues the key, and returns the form that sends it to the shop.
+
+    A form that is sent twice issues one key. The response's policy allows its form to
+    post to the shop's origin only.
+    """
     key_request = _read_request(visit)
     db = visit.service.db
     owner_id = visit.merchant_id
@@ -65,7 +76,7 @@ def allow(visit: Visit) -> Response:
         " ".join(key_request.permissions),
         characters=visit.form_secret(),
     )
-    # The key of this press may have been revoked since.
+    # The key of this form may have been revoked since it was issued.
     if keys.caller_of(db, issued.secret, visit.now) is None:
         return show_request(visit)
     form_fields = [("apiKey", issued.secret), ("userId", f"merchant_{owner_id}")]
@@ -78,9 +89,10 @@ def allow(visit: Visit) -> Response:
 
 
 def _read_request(visit: Visit) -> KeyRequest:
-    """Raises InvalidRequest for anything that no shop would ask.
+    """Parses the plug-in's request. Raises InvalidRequest if it is not valid.
 
-    A link sent to a merchant leads to no machine of this network, and nowhere in clear.
+    The link may come from an attacker. So the key is not sent to a host of the local
+    network, except on regtest, and on mainnet it is sent over https only.
     """
     network = visit.service.settings.network
     names = ("redirect", "applicationName", "permissions")

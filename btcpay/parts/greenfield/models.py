@@ -1,4 +1,4 @@
-"""The table of the stores that shops' plug-ins know."""
+"""The database table of stores. A store is a shop as the Greenfield API shows it."""
 
 from peewee import BigIntegerField, TextField
 

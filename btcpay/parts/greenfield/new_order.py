@@ -1,4 +1,4 @@
-"""The invoice that a shop's order asks for."""
+"""Converts a shop's order to the invoice to create."""
 
 import json
 from collections.abc import Iterable
@@ -26,20 +26,24 @@ from schemas.any_case import value_of
 from schemas.requests import MAX_AMOUNT
 
 SATS = "SATS"
-# The most that can exist, and the smallest part of it.
+# The maximum amount and the smallest unit, for amounts in bitcoin and in satoshis.
 _IN_BITCOIN = {BTC: (MAX_MONEY_BTC, SMALLEST), SATS: (MAX_MONEY_SATS, Decimal(1))}
-# Payment methods, in small letters.
+# Names of the payment method, in lower case.
 BITCOIN = {"btc", "btc-chain", "btc-onchain", "btc_onchain"}
-# Characters of an order's number: an entry of an index of PostgreSQL has at most 2,704 bytes.
+# The maximum of characters of an order number. An entry of a PostgreSQL index has at
+# most 2,704 bytes.
 MAX_NUMBER = 500
 _MAX_DESCRIPTION = 500
 _MAX_EMAIL = 320
-# Fields of the checkout that the order keeps for its page.
+# Fields of the checkout that the invoice stores for its page.
 _PAGE_FIELDS = ("redirectURL", "redirectAutomatically", "defaultLanguage")
 
 
 def order_id_of(metadata: dict[str, Any]) -> str | None:
-    """The order's number, cut after MAX_NUMBER characters; None if there is none."""
+    """Returns the order number, truncated to MAX_NUMBER characters, or None.
+
+    Raises ValidationError if it contains U+0000.
+    """
     number = value_of(metadata, "orderId")
     if "\0" in str(number):
         raise ValidationError(
@@ -56,7 +60,10 @@ def order_of(
     metadata_text: str | None,
     usual_min: int,
 ) -> Order:
-    """The order of these fields. It ends after `usual_min` minutes unless the shop says when."""
+    """Returns the order for the loaded fields of a request. Raises ValidationError.
+
+    `usual_min` is the number of minutes after which it expires if the shop states none.
+    """
     code = str(fields.get("currency", store.currency)).upper()
     currency, amount = _money(code, fields["amount"])
     checkout = fields["checkout"]
@@ -90,7 +97,11 @@ def order_of(
 def _return_url(
     store: queries.OfMerchant, checkout: dict[str, Any], order_id: str | None
 ) -> str | None:
-    """The way back to the shop, with its placeholders filled; None if the shop names none."""
+    """Returns the URL back to the shop, with its placeholders replaced.
+
+    Returns None if the request has none. Raises ValidationError if it is not the
+    shop's.
+    """
     url = checkout.get("redirectURL", "").replace("{InvoiceId}", INVOICE)
     url = url.replace("{OrderId}", quote(order_id or "", safe=""))
     if not url:
@@ -107,7 +118,7 @@ def _require_bitcoin(methods: Iterable[str]) -> None:
 
 
 def _email(metadata: dict[str, Any]) -> str | None:
-    """The buyer's address if it is one line; None if it is not."""
+    """Returns the buyer's address; None if it is not a single short line."""
     email: str | None = value_of(metadata, "buyerEmail")
     if one_line(email, _MAX_EMAIL) != email:
         return None
@@ -115,7 +126,10 @@ def _email(metadata: dict[str, Any]) -> str | None:
 
 
 def _money(code: str, amount: Decimal) -> tuple[str, Decimal]:
-    """The currency and the amount, in bitcoin if they are in satoshis."""
+    """Returns currency and amount, in bitcoin if they are given in satoshis.
+
+    Raises ValidationError if the currency is unknown or the amount is out of range.
+    """
     most, unit = _IN_BITCOIN.get(code, (MAX_AMOUNT, None))
     if unit is None:
         check_field("currency", checked_currency, code)

@@ -1,4 +1,7 @@
-"""A shop's orders: made, listed, shown, marked. Times are unix seconds, amounts texts."""
+"""The API operations on a shop's orders (Greenfield's invoices).
+
+Times are in unix seconds, amounts are strings.
+"""
 
 import json
 from typing import Any
@@ -23,12 +26,12 @@ from storage.statement import changed
 from storage.values import Values
 
 Json = dict[str, Any]
-MOST_LISTED = 100  # whatever `take` says: each may have its metadata
-MONITORED_S = 7 * 24 * 3600  # plug-ins want a number; in truth the watch never ends
+MOST_LISTED = 100  # an upper bound of `take`: each order can have large metadata
+MONITORED_S = 7 * 24 * 3600  # plug-ins expect a number; in fact we watch for ever
 
 
 def create_order(service: Service, store: queries.OfMerchant) -> Json:
-    """Makes the order's invoice, at the price of a bitcoin in the order's own currency."""
+    """Creates the invoice of an order, at the current price in the order's currency."""
     db = service.db
     settings = service.settings
     fields, metadata = bodies.read_fields(bodies.NewOrder())
@@ -43,7 +46,7 @@ def create_order(service: Service, store: queries.OfMerchant) -> Json:
 
 
 def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
-    """The newest orders that are not archived, with the numbers and statuses of the query."""
+    """Returns the newest orders that match the query string and are not archived."""
     filters = load_filters(bodies.OrderFilters(), request.args.items(multi=True))
     db = service.db
     tolerance = service.settings.underpayment_tolerance_percent
@@ -63,7 +66,7 @@ def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Js
     rules = rules_for(service.settings, order)
     sent = json.loads(order.shop_order or "{}")
     status, additional = plug_in_status(order, rules)
-    expires_ms = order.expires_ms or 0  # a shop's order always has one
+    expires_ms = order.expires_ms or 0  # always set for a shop's order
     expires_s = expires_ms // 1000
     marks = []
     if order.status == InvoiceStatus.OPEN:
@@ -98,9 +101,10 @@ def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Js
 
 
 def plug_in_status(row: Invoice, rules: Rules) -> tuple[str, str]:
-    """Greenfield's status and additional status of an order.
+    """Returns Greenfield's status and additional status of an order.
 
-    PaidLate means that the confirmed money is enough: OpenCart then completes the order.
+    PaidLate is returned only if the confirmed payments are enough, since OpenCart then
+    completes the order.
     """
     received_sats = row.received_sats
     all_sats = received_sats + row.beside_sats
@@ -123,12 +127,12 @@ def plug_in_status(row: Invoice, rules: Rules) -> tuple[str, str]:
 
 
 def _detail(name: str, applies: bool) -> str:
-    """The additional status; None is a word there."""
+    """Returns `name` if it applies, else "None", Greenfield's word for no detail."""
     return name if applies else "None"
 
 
 def set_metadata(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
-    """Replaces the metadata and the order's number, which is part of them."""
+    """Replaces the order's metadata, and the order number that they contain."""
     fields, metadata = bodies.read_fields(bodies.NewMetadata())
     order_id = new_order.order_id_of(fields["metadata"])
     service.db.run(
@@ -143,14 +147,17 @@ def set_metadata(service: Service, store: queries.OfMerchant, order: Invoice) ->
 
 
 def archive_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
-    """Hides the order from the list; its address is still watched for ever."""
+    """Hides the order from the list. Its address is still watched for ever."""
     at = to_ms(service.now())
     service.db.run(queries.ARCHIVE, store_id=store.id, id=order.id, archived_ms=at)
     return {}
 
 
 def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
-    """Cancels an order that is marked Invalid. Settled needs a human, so it is refused."""
+    """Cancels an order for a request with the status Invalid.
+
+    Raises ValidationError for the status Settled, which only the merchant may set.
+    """
     db = service.db
     fields, _ = bodies.read_fields(bodies.Mark())
     if fields["status"] == "Settled":
@@ -172,7 +179,7 @@ def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> J
 def order_methods(
     service: Service, store: queries.OfMerchant, order: Invoice
 ) -> list[Json]:
-    """The order's only payment method, with its address, its sums and its payments."""
+    """Returns the order's only payment method, with its address, sums and payments."""
     percent = rules_for(service.settings, order).tolerance_percent
     outputs = service.db.rows(payments.ALIVE, invoice_id=order.id)
     came = btc_shown(sum(output.amount_sats for output in outputs))

@@ -1,4 +1,4 @@
-"""Shops that speak Greenfield, what they have ordered, and their webhooks."""
+"""SQL statements about stores, their orders and their webhooks."""
 
 from peewee import Case, fn
 
@@ -9,7 +9,7 @@ from storage.queries.blocks import is_given
 from storage.queries.receivers import WELL
 from storage.statement import needed, same, shaped, slot, slots
 
-# A shop is one store, however many keys it has had.
+# A shop has one store, however many keys were issued for it.
 ADD = Store.insert(needed(Store)).on_conflict("NOTHING")
 OF_SHOP = Store.select().where(same(Store.merchant_id, Store.shop_url))
 
@@ -29,8 +29,9 @@ BY_ID = shaped(
 _OWN = same(Invoice.store_id)
 _THIS = _OWN & same(Invoice.id)
 ORDER = Invoice.select().where(_THIS)
-# Greenfield's status in SQL; `orders.plug_in_status` decides the same of a row. An open order is
-# New or Processing by what has come, with the smaller tolerance of shop and service.
+# Greenfield's status in SQL, with the same result as `orders.plug_in_status`. An open
+# order is New or Processing, depending on the received sum. The smaller of the
+# tolerances of shop and service applies.
 THEIRS = {
     InvoiceStatus.PAID: "Settled",
     InvoiceStatus.EXPIRED: "Expired",
@@ -41,7 +42,7 @@ _OWN_PERCENT = Invoice.tolerance_percent.cast("NUMERIC")
 _USUAL_PERCENT = slot("tolerance_percent").cast("NUMERIC")
 _PERCENT = Case(None, [(_OWN_PERCENT < _USUAL_PERCENT, _OWN_PERCENT)], _USUAL_PERCENT)
 _MISSING_SATS = Invoice.amount_sats - Invoice.received_sats
-# Rounded, since SQLite counts percents in doubles.
+# Rounded, since SQLite computes the percentage in doubles.
 _IS_ENOUGH = fn.ROUND(Invoice.amount_sats * _PERCENT, 6) >= _MISSING_SATS * 100
 _OF_OPEN = Case(None, [(_IS_ENOUGH, "Processing")], "New")
 _STATUS = Case(Invoice.status, list(THEIRS.items()), _OF_OPEN)
@@ -61,7 +62,7 @@ ARCHIVE = Invoice.update(slots(Invoice.archived_ms)).where(
 _OF_STORE = same(Receiver.store_id)
 _OFF = (Receiver.disabled_ms, Receiver.disabled_reason)
 _SHOWN = (Receiver.url, Receiver.kinds, Receiver.secret, *_OFF)
-# A webhook that is registered anew keeps its id and its waiting deliveries.
+# A webhook that is registered again keeps its id and its pending deliveries.
 PUT_WEBHOOK = Receiver.insert(
     needed(Receiver) | slots(Receiver.store_id, *_SHOWN)
 ).on_conflict(conflict_target=[Receiver.id], preserve=_SHOWN, update=WELL)

@@ -1,4 +1,4 @@
-"""The server, the key, its store, rates, and webhooks, as plug-ins ask for them."""
+"""The API operations on the server, the API key, the store, rates and webhooks."""
 
 import json
 from decimal import Decimal
@@ -24,9 +24,11 @@ from schemas.any_case import load_filters
 from storage.models import Receiver
 from storage.queries import merchants, receivers
 
-# PrestaShop refuses what is older than 1.7.0.
+# The BTCPay Server version to report. PrestaShop's plug-in rejects versions before
+# 1.7.0.
 SPOKEN = "1.13.7"
-# An entry in Greenfield 1.x's map, since clients for PHP cannot read the list of 2.x.
+# A payment method in the form of Greenfield 1.x (a map), since PHP clients cannot read
+# the list of 2.x.
 METHOD = {
     "paymentMethodId": "BTC-CHAIN",
     "enabled": True,
@@ -37,7 +39,10 @@ METHODS = {"BTC": METHOD}
 
 
 def server_info(service: Service, store: queries.OfMerchant) -> Json:
-    """The version that is spoken; `fullySynched` as long as payments are found, as in `/readyz`."""
+    """Returns the reported version and whether the server is synchronised.
+
+    `fullySynched` is true if payments are being found, as `/readyz` reports it.
+    """
     state = state_in(service.db, service.settings, service.now())
     is_found = state.payments == GREEN
     height = 0
@@ -58,7 +63,7 @@ def server_info(service: Service, store: queries.OfMerchant) -> Json:
 
 
 def current_key(service: Service, store: queries.OfMerchant) -> Json:
-    """The key that asks, with its permissions at its store."""
+    """Returns the API key of this request, with its permissions for its store."""
     permissions = [
         f"{OF_STORE}{one}:{store.id}" for one in g.caller.permissions.split()
     ]
@@ -88,7 +93,7 @@ def one_store(service: Service, store: queries.OfMerchant) -> Json:
 
 
 def rates(service: Service, store: queries.OfMerchant) -> list[Json]:
-    """The price of a bitcoin in each pair; where none is known, the reason in its place."""
+    """Returns the price of a bitcoin for each requested pair, or the pair's error."""
     wanted = load_filters(bodies.RateFilters(), request.args.items(multi=True))
     pairs = wanted.get("currencyPair") or [f"BTC_{store.currency}"]
     return [_rate(service, store, pair) for pair in pairs]
@@ -112,7 +117,10 @@ def list_webhooks(service: Service, store: queries.OfMerchant) -> list[Json]:
 
 
 def get_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
-    """A webhook without its secret, which is shown once; failed deliveries are always repeated."""
+    """Returns a webhook without its secret. Only `add_webhook` returns the secret.
+
+    `automaticRedelivery` is always true: failed deliveries are always retried.
+    """
     types = []
     if hook.kinds:
         types = json.loads(hook.kinds)
@@ -126,7 +134,11 @@ def get_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> 
 
 
 def add_webhook(service: Service, store: queries.OfMerchant) -> Json:
-    """The same URL again replaces what was there: plug-ins register anew at each save."""
+    """Stores a webhook and returns it with its secret.
+
+    It replaces a webhook with the same URL, since plug-ins register again each time
+    their settings are saved.
+    """
     row = _store_webhook(service, store, None)
     return get_webhook(service, store, row) | {"secret": row.secret}
 
@@ -136,7 +148,7 @@ def change_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) 
 
 
 def remove_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
-    """Removes the webhook and its waiting deliveries."""
+    """Removes the webhook and its pending deliveries."""
     service.db.run(receivers.REMOVE, id=hook.id)
     return {}
 
@@ -144,7 +156,11 @@ def remove_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) 
 def _store_webhook(
     service: Service, store: queries.OfMerchant, hook: Receiver | None
 ) -> Receiver:
-    """Stores the webhook in place of `hook`, or of one with the same URL, or as a new one."""
+    """Stores the webhook of the request and returns its row.
+
+    It replaces `hook`, or the webhook with the same URL; otherwise it is a new one.
+    Raises ValidationError.
+    """
     fields, _ = bodies.read_fields(bodies.NewWebhook())
     url = bodies.check_field(
         "url", webhook_url, fields["url"], service.settings.network
@@ -163,7 +179,7 @@ def _store_webhook(
         service.db.only(merchants.LOCKED, id=store.merchant_id)
         rows = service.db.rows(queries.WEBHOOKS, store_id=store.id)
         with_url = next((row for row in rows if row.url == url), None)
-        # Another webhook with that URL makes way.
+        # Another webhook with that URL is removed.
         if hook and with_url and with_url.id != hook.id:
             service.db.run(receivers.REMOVE, id=with_url.id)
         replaced = hook or with_url
@@ -189,7 +205,7 @@ def _store_webhook(
 
 
 def _kinds(events: Json) -> str | None:
-    """The names of the webhooks that are sent, as JSON; None for all of them."""
+    """Returns the names of the webhooks to send, as a JSON list; None for all."""
     if events["everything"]:
         return None
     names = {name.lower() for name in events.get("specificEvents", ())}

@@ -1,6 +1,9 @@
-"""Transport: a plug-in's webhooks, by Greenfield's names, one at a time for an order and in order.
+"""Sends an order's events to a plug-in's webhooks, in the form of Greenfield.
 
-Source: docs.btcpayserver.org/API/Greenfield/v1, Webhooks; the signature is `BTCPay-Sig`.
+Webhooks about one order are sent one at a time and in order.
+
+Source: docs.btcpayserver.org/API/Greenfield/v1, Webhooks; the signature is
+`BTCPay-Sig`.
 """
 
 import hashlib
@@ -33,14 +36,17 @@ Webhooks = list[tuple[str, dict[str, Any]]]
 
 
 class Greenfield(Transport):
-    """A receiver hears of its own store's orders alone."""
+    """The transport for webhooks of shops.
+
+    A webhook gets the orders of its own store only.
+    """
 
     drops_overtaken = True
 
     def deliveries_for(
         self, receiver: Receiver, event: PublicEvent, about: EventSubject, state: Row
     ) -> Iterator[NewDelivery]:
-        # A part's own event, such as a refund's, has no name there.
+        # Greenfield has no name for the events of parts, for example of refunds.
         if event.invoice_id and getattr(about, "store_id", None) == receiver.store_id:
             webhooks = webhooks_of(EventKind(event.kind), state, None)
             for place, (webhook, _) in enumerate(webhooks):
@@ -49,7 +55,10 @@ class Greenfield(Transport):
                 )
 
     def adapt(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
-        """The event with a plug-in's content as its data; erased metadata stay erased."""
+        """Returns the event with the content of Greenfield's webhook as its data.
+
+        The metadata are the invoice's current ones, so erased metadata are not sent.
+        """
         invoice = db.only(
             queries.ORDER, store_id=receiver.store_id, id=row.invoice_id or ""
         )
@@ -90,9 +99,11 @@ class Greenfield(Transport):
 def webhooks_of(
     kind: Kind, state: Mapping[str, Any], invoice: Invoice | None
 ) -> Webhooks:
-    """The webhooks of an event in order, each with its own fields.
+    """Returns the webhooks to send for an event, in order, each with its own fields.
 
-    The choice follows only from `state`, as publish() stores it; `invoice` is the current row.
+    Which webhooks there are depends only on `state`, the invoice's state that publish()
+    stored. `invoice` is the current row, for the values of the fields; None if only the
+    names are needed.
     """
     status = state.get("status")
     came_sats = state.get("received_sats", 0)
@@ -135,7 +146,7 @@ def webhooks_of(
 
 
 def signature(secret: str, body: bytes) -> str:
-    """`sha256=` and the hex of HMAC-SHA256 over the body."""
+    """Returns `sha256=` and the HMAC-SHA256 of the body in hex."""
     return "sha256=" + hmac.digest(secret.encode(), body, hashlib.sha256).hex()
 
 

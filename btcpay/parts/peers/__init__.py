@@ -1,4 +1,8 @@
-"""Nodes of the Bitcoin network, asked by its own protocol for headers and whole blocks."""
+"""The part (optional plug-in) that reads headers and blocks from Bitcoin nodes.
+
+It speaks Bitcoin's peer-to-peer protocol, and also listens for unconfirmed
+transactions.
+"""
 
 from btcpay import hooks
 

@@ -1,4 +1,4 @@
-"""The announcements and transactions of one peer, and its rests between connections."""
+"""The state of one peer that announces transactions, and its back-off."""
 
 import threading
 import time
@@ -8,11 +8,13 @@ from btcpay.parts.peers.connection import Connection
 from btcpay.values.errors import FetchError
 
 NOTED_FOR_S = 900.0
-# Ids of one peer; mainnet has a third of that in 15 minutes.
+# The maximum of ids kept for one peer. Mainnet has a third of that in 15 minutes.
 MAX_NOTED = 20_000
-# Bytes of one peer in a minute; mainnet announces and sends half a million.
+# The maximum of bytes from one peer in a minute. Mainnet's announcements and
+# transactions need half a million.
 MAX_MINUTELY_BYTES = 20_000_000
-# A peer whose connection ended rests; twice as long each time, unless the connection lasted.
+# The back-off after the end of a connection. It doubles each time, and starts again
+# after a connection that lasted longer than the maximum.
 FIRST_REST_S = 5.0
 LONGEST_REST_S = 600.0
 
@@ -20,11 +22,11 @@ LONGEST_REST_S = 600.0
 def is_outnumbered(
     announcements: Sequence[Mapping[bytes, float]], old: bytes, new: bytes
 ) -> bool:
-    """True if more peers announce the transaction `new` than `old`. Pure.
+    """True if more peers announce the transaction `new` than its rival `old`. Pure.
 
-    `announcements`: for each peer, when it last announced each of the two; the later one counts. If
-    no peer announced the old one of late, nobody knows how many did. Then more than half must
-    announce the new one.
+    `announcements` has one entry per peer: when it last announced each of the two, by
+    txid. A peer counts for the one that it announced later. If no peer has announced
+    `old` recently, more than half of the peers must announce `new`.
     """
     latest = [max(times, key=times.__getitem__) for times in announcements if times]
     if any(old in times for times in announcements):
@@ -35,10 +37,12 @@ def is_outnumbered(
 
 
 class AnnouncingPeer:
-    """One peer. `announced_s`: by txid, oldest first, when it last announced it.
+    """One peer that announces transactions.
 
-    Times are those of `time.monotonic()`. `has_sent`: by txid, False once the peer was asked for
-    the transaction, True once it has sent it. `stop`: the peer is listened to no more.
+    `announced_s` has, by txid and oldest first, the time of the last announcement in
+    seconds of `time.monotonic()`. `has_sent` has, by txid, False after the transaction
+    was requested and True after it was received. `stop` is set when the peer is no
+    longer used. `rests_until_s` is the end of its back-off.
     """
 
     def __init__(self, place: str) -> None:
@@ -53,7 +57,10 @@ class AnnouncingPeer:
         self._minutely_bytes = 0
 
     def note(self, announced: Sequence[bytes], now_s: float) -> None:
-        """Notes announced ids, and forgets old ones."""
+        """Stores announced txids with the time `now_s`, and deletes old ones.
+
+        An announcement is old after NOTED_FOR_S, or if there are more than MAX_NOTED.
+        """
         for txid in announced:
             self.announced_s.pop(txid, None)
             self.announced_s[txid] = now_s
@@ -66,7 +73,10 @@ class AnnouncingPeer:
             self.has_sent.pop(oldest, None)
 
     def count_bytes(self, size: int) -> None:
-        """Counts what it sends. Raises FetchError if that is much more than there can be."""
+        """Counts received bytes.
+
+        Raises FetchError above MAX_MINUTELY_BYTES in a minute.
+        """
         minute = int(time.monotonic() / 60)
         if minute != self._minute:
             self._minute = minute
@@ -76,7 +86,7 @@ class AnnouncingPeer:
             raise FetchError("sends much more than there can be")
 
     def rest(self, lasted_s: float) -> None:
-        """Lets it rest after a connection that lasted so long."""
+        """Starts the back-off after a connection that lasted `lasted_s` seconds."""
         if lasted_s > LONGEST_REST_S:
             self._rest_s = 0.0
         rest_s = max(self._rest_s * 2, FIRST_REST_S)

@@ -1,4 +1,7 @@
-"""One connection to a node: it greets the node, and reads its messages within time and bytes."""
+"""One connection to a Bitcoin node: handshake, sending and reading of messages.
+
+Reading is limited in time and in bytes.
+"""
 
 import random
 import socket
@@ -21,10 +24,10 @@ from btcpay.values.hosts import host_and_port, is_near
 from btcpay.values.networks import Network
 
 CONNECT_TIMEOUT_S = 5.0
-PROXIED_TIMEOUT_S = 30.0  # Tor needs many seconds for a new circuit
+PROXIED_TIMEOUT_S = 30.0  # Tor can need many seconds for a new circuit
 GREETING_TIMEOUT_S = 10.0
 SEND_TIMEOUT_S = 10.0
-# A peer may send so much in other messages before its answer.
+# The maximum of other messages that a peer may send before its response.
 MAX_OTHER_BYTES = 8_000_000
 MAX_OTHER_MESSAGES = 20_000
 _PIECE_BYTES = 65_536
@@ -32,12 +35,13 @@ T = TypeVar("T")
 
 
 class Connection:
-    """A connection to a node. `greeting` has the node's claims about itself.
+    """A connection to a node. `greeting` is what the node's version message claims.
 
-    `count` gets the number of bytes that came. `relay`: the node announces transactions. Hosts that
-    are not near are reached through `proxy`, a URL of socks5h:// or "". The proxy looks names up,
-    so that onion services work. The methods raise FetchError, or ProofFailed for
-    garbled data; afterwards the connection is of no use.
+    `count` is called with the number of bytes after each read. With `relay` the node
+    announces transactions. Hosts outside the local network are reached through `proxy`,
+    a socks5h:// URL; "" for none. The proxy resolves names, so that onion services
+    work. The methods raise FetchError, or ProofFailed for malformed data. After an
+    error the connection must not be used any more.
     """
 
     def __init__(
@@ -50,7 +54,7 @@ class Connection:
     ) -> None:
         self._magic = network.magic
         self._count = count
-        # Two threads may send, while one of them reads.
+        # Two threads may send at once: the one that reads also replies to pings.
         self._send_lock = threading.Lock()
         self._socket = _connect(place, proxy)
         try:
@@ -71,7 +75,11 @@ class Connection:
             raise Unreachable(f"takes nothing: {error.strerror or error}") from None
 
     def next(self, wanted: Collection[str], timeout_s: float) -> tuple[str, bytes]:
-        """The command and the body of the next message whose command is `wanted`."""
+        """Returns command and body of the next message whose command is in `wanted`.
+
+        Skips other messages and replies to pings. Raises FetchError after `timeout_s`
+        seconds or too many other messages, ProofFailed for malformed data.
+        """
         end_s = time.monotonic() + timeout_s
         other_bytes = 0
         for _ in range(MAX_OTHER_MESSAGES):
@@ -93,13 +101,16 @@ class Connection:
         raise FetchError("sends too much that was not asked for")
 
     def close(self) -> None:
-        """Ends the connection, also for another thread that is reading."""
+        """Closes the connection, even while another thread is reading from it."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
     def _greet(self, relay: bool) -> Greeting:
-        """Each side sends its version, and confirms the other's."""
+        """Does the handshake: each side sends its version and confirms the other's.
+
+        Raises FetchError if the node serves no blocks.
+        """
         end_s = time.monotonic() + GREETING_TIMEOUT_S
         nonce = random.getrandbits(64)
         self.send("version", messages.version_body(nonce, relay))
@@ -136,7 +147,10 @@ class Connection:
 
 
 def _connect(place: str, proxy: str) -> socket.socket:
-    """A connection to the node at `place` (host:port). Raises Unreachable, TimedOut."""
+    """Returns a socket connected to `place` (host:port).
+
+    Raises Unreachable or TimedOut.
+    """
     host, port = host_and_port(place)
     timeout_s = CONNECT_TIMEOUT_S
     if proxy:
@@ -149,7 +163,7 @@ def _connect(place: str, proxy: str) -> socket.socket:
 
     try:
         return run_within(timeout_s, connect)
-    # UnicodeError: the name cannot be looked up.
+    # UnicodeError: the host name is not valid in DNS.
     except (OSError, UnicodeError) as error:
         raise Unreachable(
             f"cannot be reached: {getattr(error, 'strerror', error)}"
@@ -157,7 +171,7 @@ def _connect(place: str, proxy: str) -> socket.socket:
 
 
 def _connect_through(proxy: str, host: str, port: int) -> socket.socket:
-    socks = import_module("socks")  # PySocks, an extra that a socks5h:// setting needs
+    socks = import_module("socks")  # PySocks, an optional package
     parts = urlsplit(proxy)
     connection: socket.socket = socks.create_connection(
         (host, port),
@@ -173,7 +187,7 @@ def _connect_through(proxy: str, host: str, port: int) -> socket.socket:
 
 
 def _left_s(end_s: float) -> float:
-    """Seconds until then. Raises Unreachable if it is over."""
+    """Returns the seconds until `end_s`. Raises Unreachable if it is past."""
     left_s = end_s - time.monotonic()
     if left_s <= 0:
         raise Unreachable("took too long")
@@ -181,7 +195,10 @@ def _left_s(end_s: float) -> float:
 
 
 def decode(parse: Callable[[bytes], T], raw: bytes) -> T:
-    """Raises ProofFailed in place of DecodeError, since garbled data counts as a lie."""
+    """Returns `parse(raw)`. Raises ProofFailed in place of DecodeError.
+
+    Malformed data counts as a lie of the peer.
+    """
     try:
         return parse(raw)
     except DecodeError as error:

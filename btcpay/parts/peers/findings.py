@@ -1,4 +1,4 @@
-"""The doctor's lines about peers: when each last answered, its height, and who listens to them."""
+"""The doctor's findings about peers: their last responses, their heights, listening."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -17,12 +17,16 @@ from storage.statement import blank
 
 LATELY = timedelta(hours=1)
 REMEDY = "check that it runs and can be reached, or name another one in BLOCKTILL_PEERS"
-# With `auto`, a peer that has not been good for so long is forgotten.
+# With `auto`, the peers of this time are reported if none has responded recently.
 KNOWN_FOR = timedelta(days=1)
 
 
 def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Finding]:
-    """From notes of the last checks; no peer is asked. Red if none answers: nothing gets paid."""
+    """Yields a finding for each peer, and one about listening for transactions.
+
+    They are based on what the last checks stored; no peer is contacted. A peer that
+    used to respond is red if no other peer responds either.
+    """
     if not settings.peers:
         return
     rows = {row.place: row for row in db.rows(PEERS)}
@@ -56,7 +60,10 @@ def _good_since(rows: Mapping[str, Peer], at: datetime) -> list[str]:
 
 
 def _trouble(row: Peer, is_good: bool, top: int, now: datetime) -> str:
-    """The trouble with a peer, or empty. `top`: the height of the best peer."""
+    """Returns what is wrong with a peer; "" if nothing.
+
+    `top` is the best peer's height.
+    """
     if row.left_until and row.left_until > to_ms(now):
         until = iso_ms(row.left_until)
         return f"gave false answers, or none: not asked until {until}"
@@ -74,7 +81,7 @@ def _listening_finding(settings: Settings, db: Database) -> Finding:
     if meta.get(db, meta.Key.LISTENS):
         return Finding("listening", GREEN, "the check stays, and listens")
     colour = YELLOW
-    if settings.explorers:  # which show what waits
+    if settings.explorers:  # explorers show unconfirmed transactions
         colour = GREEN
     sentence = "the last check did not listen"
     return Finding("listening", colour, sentence, "`blocktill check --watch`")

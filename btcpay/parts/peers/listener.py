@@ -1,7 +1,7 @@
-"""Listens to nodes of the network, which announce the ids of waiting transactions.
+"""Listens to Bitcoin nodes, which announce the ids of unconfirmed transactions.
 
-Ids are noted at all times, since no node announces one twice. Transactions are asked for only while
-somebody wants them.
+Announced ids are always stored, since no node announces one twice. The transactions are
+requested only while the check wants them.
 """
 
 import logging
@@ -24,29 +24,31 @@ from btcpay.values.networks import Network
 
 log = logging.getLogger(__name__)
 
-# So many peers must announce a transaction; one is enough if only one peer is set.
+# The number of peers that must announce a transaction. One is enough if only one peer
+# is configured.
 NEEDED = 2
-SILENCE_S = 330.0  # nodes send at least a ping in two minutes, some in five
-MAX_ASKED = 5_000  # transactions of one message; a mempool may hold 300,000
-# So many bytes are kept until they are taken, and so many are taken at once: transactions may be
-# ten times as large once they are parsed.
+SILENCE_S = 330.0  # most nodes send a ping every two minutes, some every five
+MAX_ASKED = 5_000  # requested in one message; a mempool may hold 300,000
+# The maximum of bytes held, and of bytes that one call of `take` returns. Parsed
+# transactions may need ten times as much memory.
 MAX_HELD_BYTES = 8_000_000
 MAX_TAKEN_BYTES = 2_000_000
-BYTES_EACH = 300  # in addition to those of the transaction itself
+BYTES_EACH = 300  # overhead, in addition to the raw transaction
 UNTIL_TAKEN_S = 0.1
 MAX_PEERS = 8
 
 
 def size_of(announced: AnnouncedTx) -> int:
-    """The bytes of memory that it takes."""
+    """Returns the bytes of memory that the transaction needs."""
     return len(announced.raw) + BYTES_EACH
 
 
 class PeerListener:
-    """Listens to peers, each in a thread of its own, from the first call of `listen` on.
+    """Listens to peers, each in its own thread, from the first call of `listen` on.
 
-    `choose` names peers (host:port), also in place of those that are gone. At least `needed` must
-    announce a transaction. No more than 20 MB a minute of each is read, and 8 MB are held.
+    `choose` returns peers (host:port); it is called again to replace lost ones. At
+    least `needed` peers must send a transaction. It reads at most 20 MB a minute from
+    each peer, and holds at most 8 MB of transactions.
     """
 
     chooses_every_s = 60.0
@@ -73,10 +75,11 @@ class PeerListener:
         self._lock = threading.Lock()
 
     def listen(self, is_wanted: bool) -> None:
-        """Notes ids, and asks for transactions while they are wanted.
+        """Keeps the connections up, and requests transactions while `is_wanted`.
 
-        Once they are wanted, it asks for the ids noted before: as many peers as must have announced
-        them. For those that these do not send, each further call asks as many peers more.
+        When `is_wanted` becomes true, it requests the ids announced before from
+        `needed` peers. Each further call requests them from as many more peers, for
+        transactions that the first ones do not send.
         """
         now_s = time.monotonic()
         if now_s >= self._chooses_at_s:
@@ -92,7 +95,10 @@ class PeerListener:
             run_in_thread(partial(self._ask_noted, peer))
 
     def take(self) -> list[AnnouncedTx]:
-        """The first 2 MB of the transactions that enough peers have announced, each once."""
+        """Removes and returns up to 2 MB of transactions, oldest first.
+
+        These are the transactions that enough peers have sent. Each is returned once.
+        """
         taken = list[AnnouncedTx]()
         with self._lock:
             end_bytes = self._held_bytes - MAX_TAKEN_BYTES
@@ -114,12 +120,15 @@ class PeerListener:
                 return True
             senders = [peer for peer in self._peers if peer.has_sent.get(new)]
             if senders:
-                # So it counts once more when another peer sends it.
+                # The transaction is returned again once another peer sends it.
                 del senders[0].has_sent[new]
             return False
 
     def _replace_gone(self) -> None:
-        """Listens to more peers while there is room, or in place of those that are gone."""
+        """Starts to listen to new peers, as long as fewer than MAX_PEERS are connected.
+
+        New peers replace those that are not connected.
+        """
         connected = sum(peer.connection is not None for peer in self._peers)
         room = MAX_PEERS - connected
         if not room:
@@ -138,7 +147,10 @@ class PeerListener:
             threading.Thread(target=self._run, args=(peer,), daemon=True).start()
 
     def _run(self, peer: AnnouncingPeer) -> None:
-        """Connects to the peer, again and again, until it is stopped."""
+        """Connects to the peer, again after each failure, until it is stopped.
+
+        After a failure it waits for the peer's back-off.
+        """
         while not peer.stop.wait(max(0.0, peer.rests_until_s - time.monotonic())):
             began_s = time.monotonic()
             try:
@@ -157,12 +169,12 @@ class PeerListener:
             peer.connection = None
 
     def _hear(self, peer: AnnouncingPeer, connection: Connection) -> None:
-        """Handles the peer's messages until it is stopped.
+        """Reads and handles the peer's messages until it is stopped.
 
         Raises FetchError, ProofFailed or DecodeError.
         """
         if connection.greeting.services & messages.NODE_BLOOM:
-            connection.send("mempool")  # BIP35; others hang up
+            connection.send("mempool")  # BIP35; nodes without NODE_BLOOM hang up
         while not peer.stop.is_set():
             command, body = connection.next(("inv", "tx", "ping"), SILENCE_S)
             if command == "ping":
@@ -178,19 +190,22 @@ class PeerListener:
                     self._ask(peer, txids)
 
     def _wait_for_room(self, peer: AnnouncingPeer) -> None:
-        """Lets the peer wait until some transactions are taken; nothing is lost."""
+        """Waits until fewer than MAX_HELD_BYTES are held, or until the peer is stopped.
+
+        Meanwhile nothing is read from the peer, so no transaction is lost.
+        """
         while self._held_bytes >= MAX_HELD_BYTES:
             if peer.stop.wait(UNTIL_TAKEN_S):
                 return
 
     def _ask_noted(self, peer: AnnouncingPeer) -> None:
-        """Asks for all transactions that the peer has announced."""
+        """Requests all transactions that the peer has announced."""
         with self._lock:
             txids = list(peer.announced_s)
         self._ask(peer, txids)
 
     def _ask(self, peer: AnnouncingPeer, txids: Sequence[bytes]) -> None:
-        """Asks for these transactions, except for those that enough peers have sent."""
+        """Requests these transactions, except those that enough peers have sent."""
         with self._lock:
             wanted = [txid for txid in txids if self._is_wanted_from(peer, txid)]
             for txid in wanted:
@@ -206,7 +221,10 @@ class PeerListener:
         return self._count_senders(txid) < self._needed
 
     def _keep(self, peer: AnnouncingPeer, body: bytes) -> None:
-        """Keeps a transaction that was asked for, once enough peers have sent it."""
+        """Stores a requested transaction for `take` once `needed` peers have sent it.
+
+        Ignores a transaction that was not requested.
+        """
         announced = AnnouncedTx(body, peer.place, self._now())
         txid = announced.contents.txids[0]
         with self._lock:
@@ -216,7 +234,7 @@ class PeerListener:
             peer.has_sent[txid] = True
             if self._count_senders(txid) == self._needed:
                 self._held_bytes += size_of(announced)
-                # A copy, whose parsed contents do not take memory.
+                # A copy without the cached parsed contents, which need memory.
                 self._announced.append(replace(announced))
 
     def _count_senders(self, txid: bytes) -> int:

@@ -1,6 +1,7 @@
-"""The bytes of messages of Bitcoin's peer-to-peer protocol. Pure.
+"""Encodes and decodes messages of Bitcoin's peer-to-peer protocol. Pure functions.
 
-Source: BIP31, 37, 130, 144 and the protocol's developer reference (developer.bitcoin.org).
+Source: BIP31, 37, 130, 144 and the protocol's developer reference
+(developer.bitcoin.org).
 """
 
 from collections.abc import Sequence
@@ -23,18 +24,20 @@ PROTOCOL_VERSION = 70016  # Bitcoin Core's since 0.21
 HEAD_BYTES = 24
 CHECKSUM_BYTES = 4
 MAX_HEADERS = 2000  # of one message: Bitcoin Core's MAX_HEADERS_RESULTS
-# Kinds of an inventory's entries: a transaction by txid; with witnesses (BIP144) one or a block.
+# Types of inventory entries. The last two are a transaction and a block with witnesses
+# (BIP144).
 TX = 1
 WITNESS_TX = 0x40000001
 WITNESS_BLOCK = 0x40000002
 MAX_INV = 50_000  # entries of one message: Bitcoin Core's MAX_INV_SZ
 _MAX_INV_BYTES = 9 + 36 * MAX_INV
-# Service bits. BIP111: the node also shows its mempool. BIP159: a pruned node has the last 288
-# blocks.
+# Service bits. NODE_BLOOM (BIP111): the node also replies to `mempool`.
+# NODE_NETWORK_LIMITED (BIP159): a pruned node has the last 288 blocks.
 NODE_NETWORK = 1
 NODE_BLOOM = 4
 NODE_NETWORK_LIMITED = 1024
-# Bytes of a message's body, at most; messages of other kinds are not kept.
+# The maximum of bytes of a message's body, by command. Messages with other commands are
+# skipped.
 MAX_BYTES_BY_COMMAND = {
     "version": 1024,
     "verack": 0,
@@ -47,13 +50,13 @@ MAX_BYTES_BY_COMMAND = {
 }
 MAX_BODY_BYTES = 4_000_000  # Bitcoin Core, net.h: MAX_PROTOCOL_MESSAGE_LENGTH
 NO_HASH = "00" * 32
-_NO_ADDRESS = bytes(26)  # services, address and port of nobody
+_NO_ADDRESS = bytes(26)  # services, IP address and port, all zero
 _head = Struct("<4s12sI4s")
 _version_start = Struct("<iQq")
 
 
 class Head(NamedTuple):
-    """The head before a body: the message's kind, the body's length and its checksum."""
+    """The header of a message: its command, and the size and checksum of its body."""
 
     command: str
     size: int
@@ -61,7 +64,10 @@ class Head(NamedTuple):
 
 
 class Greeting(NamedTuple):
-    """A peer's claims about itself: `time` in unix seconds, `height` of its best block."""
+    """A peer's claims about itself. `time` is in unix seconds.
+
+    `height` is the height of its best block, `services` the service bits.
+    """
 
     services: int
     time: int
@@ -73,14 +79,14 @@ def checksum(body: bytes) -> bytes:
 
 
 def message(magic: bytes, command: str, body: bytes = b"") -> bytes:
-    """A whole message; `command` has at most twelve ASCII letters."""
+    """Returns an encoded message. `command` has at most twelve ASCII letters."""
     return _head.pack(magic, command.encode(), len(body), checksum(body)) + body
 
 
 def parse_head(magic: bytes, raw: bytes) -> Head:
-    """The head in 24 bytes.
+    """Decodes the 24 bytes of a message's header.
 
-    Raises DecodeError if it is another network's, or if the body is too long.
+    Raises DecodeError if it belongs to another network, or if the body is too long.
     """
     their_magic, padded_command, size, check = _head.unpack(raw)
     if their_magic != magic:
@@ -92,7 +98,11 @@ def parse_head(magic: bytes, raw: bytes) -> Head:
 
 
 def version_body(nonce: int, relay: bool = False) -> bytes:
-    """We serve nothing, and do not reveal our time. `relay`: transactions are announced (BIP37)."""
+    """Returns the body of our version message.
+
+    With `relay` the peer announces transactions (BIP37). The message claims no
+    services, and does not reveal our time.
+    """
     services = 0
     time = 0
     start = _version_start.pack(PROTOCOL_VERSION, services, time)
@@ -103,7 +113,10 @@ def version_body(nonce: int, relay: bool = False) -> bytes:
 
 
 def parse_version(body: bytes) -> Greeting:
-    """Raises DecodeError. Fields that the protocol added later, at the end, are not read."""
+    """Decodes a version message. Raises DecodeError.
+
+    Ignores fields that later versions of the protocol have added at the end.
+    """
     reader = ByteReader(body)
     start = reader.read_bytes(_version_start.size)
     _, services, time = _version_start.unpack(start)
@@ -113,9 +126,10 @@ def parse_version(body: bytes) -> Greeting:
 
 
 def getheaders_body(locator: Sequence[str], stop: str = NO_HASH) -> bytes:
-    """Asks for headers above the first hash of the locator that the peer has.
+    """Returns the body that requests headers above the locator's first known hash.
 
-    An empty locator asks for the header `stop` alone. Hashes in reversed hex.
+    That is the first hash that the peer has in its chain. With an empty locator it
+    requests only the header with the hash `stop`. Hashes are in reversed hex.
     """
     hashes = b"".join(map(hash_from_hex, locator))
     count = ser_compact_size(len(locator))
@@ -123,7 +137,7 @@ def getheaders_body(locator: Sequence[str], stop: str = NO_HASH) -> bytes:
 
 
 def parse_headers(body: bytes) -> list[bytes]:
-    """Headers of 80 bytes each. Raises DecodeError."""
+    """Decodes a headers message to headers of 80 bytes each. Raises DecodeError."""
     reader = ByteReader(body)
     count = reader.read_compact_size()
     if count > MAX_HEADERS:
@@ -143,7 +157,10 @@ def getdata_body(kind: int, hashes: Sequence[bytes]) -> bytes:
 
 
 def parse_inv(body: bytes) -> list[bytes]:
-    """The txids that it announces, without entries of other kinds. Raises DecodeError."""
+    """Returns the txids in an inv message, without entries of other types.
+
+    Raises DecodeError.
+    """
     reader = ByteReader(body)
     txids = []
     for _ in range(reader.read_compact_size()):

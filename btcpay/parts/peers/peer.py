@@ -1,4 +1,4 @@
-"""One node of the network as a source of blocks: it shows headers by locator, blocks by hash."""
+"""A Bitcoin node as a source of blocks: headers by locator, blocks by hash."""
 
 import math
 import threading
@@ -19,16 +19,17 @@ from btcpay.values.times import from_unix_s
 
 ANSWER_TIMEOUT_S = 20.0
 BLOCK_TIMEOUT_S = 60.0
-MOST_CHAIN_S = 60.0  # of a run, for all questions
-MAX_MESSAGES = 100  # of 2,000 headers: nearly four years
+MOST_CHAIN_S = 60.0  # in one run, for all requests
+MAX_MESSAGES = 100  # of 2,000 headers each: nearly four years
 
 
 class Peer(BlockSource):
-    """A node at `host` (host:port), greeted at the first question of a run; one question at a time.
+    """A Bitcoin node at `host` (host:port). The first request of a run connects to it.
 
-    `shown_height` is the height of the best block that it has shown. `has_failed`: it hung up or
-    did not answer; if it was only too slow for us, it has not failed. `on_time` gets the node's
-    clock, in unix seconds, at each greeting.
+    It handles one request at a time. `shown_height` is the height of the best block
+    whose header it has sent. `has_failed` is True after it hung up or did not respond
+    before the run's time was over. `on_time` is called with the node's clock, in unix
+    seconds, at each handshake.
     """
 
     def __init__(
@@ -53,13 +54,21 @@ class Peer(BlockSource):
         self._question_lock = threading.Lock()
 
     def tip_height(self) -> int:
-        """The height of the headers that it has shown; what its greeting claims proves nothing."""
+        """Returns the height of the last header that the peer has sent.
+
+        The height in its version message is ignored, as it proves nothing. Raises
+        FetchError if it has sent no headers.
+        """
         if self.shown_height is None:
             raise FetchError("has shown no headers")
         return self.shown_height
 
     def headers_after(self, locator: Sequence[Known]) -> Iterator[list[bytes]]:
-        """Asks from the third block below our newest on: a peer that shows none is behind."""
+        """Yields pages of headers above the third block below our tip.
+
+        A peer that has no header above that block is behind. Raises FetchError if it is
+        behind, or if its chain lacks the blocks of the locator.
+        """
         heights = {known.hash: known.height for known in locator}
         lower = locator[MAX_BLOCKS_BEHIND + 1 :]
         start = lower or locator[-1:]
@@ -80,7 +89,12 @@ class Peer(BlockSource):
             raise FetchError(f"shows none of our last {MAX_BLOCKS_BEHIND + 1} blocks")
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
-        """Walks all headers since the checkpoint, as a peer cannot look up a time."""
+        """Returns a height and up to `below` + 1 headers that end there.
+
+        The last one is the newest header that is not later than `at`, or the first
+        header if all are later. It downloads all headers since the checkpoint, as peers
+        cannot search by time.
+        """
         first_height, headers = self._all_headers
         index = len(headers) - 1
         while index and from_unix_s(parse_header(headers[index]).time) > at:
@@ -107,19 +121,20 @@ class Peer(BlockSource):
 
     @property
     def has_wasted_its_time(self) -> bool:
-        """True if it has used up its time in this run without an answer."""
+        """True if it used up its time in this run without any response."""
         return not self.has_answered and self._spent_s >= MOST_CHAIN_S
 
     def close(self) -> None:
-        """Hangs up, even on a question that is still under way."""
+        """Closes the connection, even during a request."""
         self.until_s = 0.0
         self._hang_up()
 
     @cached_property
     def _all_headers(self) -> tuple[int, list[bytes]]:
-        """The height of the checkpoint, or 0, and every header from there to its tip.
+        """The checkpoint's height (or 0), and all headers from there to the peer's tip.
 
-        Raises ProofFailed unless they are linked and have their work.
+        Raises FetchError if it lacks that block, ProofFailed if the headers are not
+        linked or lack proof of work.
         """
         start = self.network.checkpoint or Known(0, self.network.genesis_hash)
         headers = self._headers([], start.hash)[:1]
@@ -139,7 +154,10 @@ class Peer(BlockSource):
         return start.height, headers
 
     def _pages(self, locator: Sequence[str]) -> Iterator[list[bytes]]:
-        """Pages of headers, up to its tip; none is empty, and each follows the one before."""
+        """Yields pages of headers above the locator, up to the peer's tip.
+
+        No page is empty. Raises ProofFailed if a page does not continue the one before.
+        """
         last = ""
         for _ in range(MAX_MESSAGES):
             raws = self._headers(locator)
@@ -196,7 +214,11 @@ class Peer(BlockSource):
         return self._connection
 
     def _hang_up(self) -> None:
-        """Ends the connection: after a failure the next message may answer an earlier question."""
+        """Closes the connection. The next request opens a new one.
+
+        It is called after a failure, since the next message could be the response to an
+        earlier request.
+        """
         connection = self._connection
         self._connection = None
         if connection:

@@ -1,6 +1,6 @@
-"""Nodes of the network as a kind of source, and the choice of those that a run asks.
+"""Bitcoin nodes as a kind of block source, and the choice of those used in a run.
 
-The database knows which were good, and which are not asked for a day.
+The database stores which peers have responded, and which are banned for a day.
 """
 
 import ipaddress
@@ -29,18 +29,19 @@ from storage.queries import blocks, sources
 
 log = logging.getLogger(__name__)
 
-MAX_PEERS = 8  # with `auto`; Bitcoin Core has as many that relay
-# So many of these are strangers. Else those that were good once could keep every place.
+MAX_PEERS = 8  # with `auto`; Bitcoin Core has as many full-relay connections
+# The number of peers that come from DNS seeds. Otherwise peers that were good once
+# could fill the list for ever.
 STRANGERS = 2
-QUIET = timedelta(minutes=30)  # without a block, after which all are strangers
+QUIET = timedelta(minutes=30)  # without a block; then all peers are from DNS seeds
 BAN_TIME = timedelta(days=1)
 LOOKUP_TIMEOUT_S = 5.0
-MAX_OF_SEED = 40  # addresses of one seed, so that naming more gives no greater say
+MAX_OF_SEED = 40  # per seed, so that a seed with more addresses has no more weight
 LookUp = Callable[[str, int], Sequence[str]]
 
 
 def resolve_seed(name: str, port: int) -> list[str]:
-    """Places (host:port) that a DNS seed names; none if it does not answer."""
+    """Returns the peers (host:port) that a DNS seed names; [] if it does not reply."""
 
     def look_up() -> list[Any]:
         return socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
@@ -64,10 +65,11 @@ def _join_port(host: str, port: int) -> str:
 def choose_peers(
     db: Database, settings: Settings, now: datetime, look_up: LookUp = resolve_seed
 ) -> list[str]:
-    """The peers of a run: those of the settings, or with `auto` eight of different networks.
+    """Returns the peers (host:port) of a run: the configured ones, or 8 with `auto`.
 
-    Two of these come from the seeds, or all of them if no block has come for half an hour. Banned
-    peers are not among them, unless there are no others.
+    With `auto` they are in different networks. Two come from DNS seeds, or all if no
+    block has come for half an hour. Banned peers are excluded. If all configured peers
+    or all DNS seeds are banned, they are used all the same.
     """
     rows = db.rows(sources.PEERS)
     banned = {row.place for row in rows if (row.left_until or 0) > to_ms(now)}
@@ -75,7 +77,7 @@ def choose_peers(
     if settings.peers != (AUTO,):
         return _exclude(banned, settings.peers) or list(settings.peers)
     if settings.proxy:
-        # The proxy looks the names up: each leads to a node of that seed's choice.
+        # The proxy resolves the names; each leads to a node that the seed chooses.
         seeds = [f"{name}:{network.port}" for name in network.seeds]
         return _exclude(banned, seeds) or seeds
     good = _exclude(banned, [row.place for row in rows if row.good_ms])
@@ -95,7 +97,10 @@ def _exclude(banned: Set[str], places: Iterable[str]) -> list[str]:
 
 
 def _ask_seeds(network: Network, look_up: LookUp) -> list[str]:
-    """The places that the network's DNS seeds name, all of which are asked at once."""
+    """Returns the peers that the network's DNS seeds name.
+
+    Queries all seeds at once.
+    """
     futures = [
         run_in_thread(partial(look_up, name, network.port)) for name in network.seeds
     ]
@@ -106,7 +111,10 @@ def _ask_seeds(network: Network, look_up: LookUp) -> list[str]:
 
 
 def one_per_network(places: Iterable[str]) -> list[str]:
-    """The first of each network, so that an owner of many addresses is not many peers."""
+    """Returns the first peer of each network, at most MAX_PEERS.
+
+    So an owner of many addresses does not get many peers.
+    """
     place_by_network: dict[str, str] = {}
     for place in places:
         place_by_network.setdefault(network_of(place), place)
@@ -114,7 +122,7 @@ def one_per_network(places: Iterable[str]) -> list[str]:
 
 
 def network_of(place: str) -> str:
-    """The /16 of an IPv4 address, the /32 of an IPv6 one; a name as a whole."""
+    """Returns the /16 of an IPv4 address, the /32 of an IPv6 one, or a host name."""
     host, _ = host_and_port(place)
     try:
         address = ipaddress.ip_address(host)
@@ -132,15 +140,18 @@ def note_good_peer(db: Database, place: str, height: int | None, now: datetime) 
 
 
 def ban_peer(db: Database, place: str, now: datetime) -> None:
-    """Does not ask it for a day."""
+    """Stores that the peer must not be used for a day."""
     db.run(sources.LEAVE_PEER, place=place, left_until=to_ms(now + BAN_TIME))
 
 
 class Peers(Pool[Peer]):
-    """`liars`: peers that have shown something false in this run."""
+    """The pool of peers of one run.
 
-    max_concurrent = 4  # blocks of 4 MB are held, each with its parsed contents
-    # Explorers hear the announcements of peers too, but later.
+    `liars` are peers that sent false data in this run.
+    """
+
+    max_concurrent = 4  # each holds a block of up to 4 MB and its parsed contents
+    # Explorers receive the same announcements, but later.
     lag = timedelta(minutes=1)
 
     def __init__(
@@ -173,12 +184,16 @@ class Peers(Pool[Peer]):
             peer.close()
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        """Bans the peers that lied or gave nothing, and notes those that answered."""
+        """Bans the peers that lied or never responded, and stores those that responded.
+
+        A peer that failed is banned only with `auto`, and only if another peer has
+        responded.
+        """
         is_auto = settings.peers == (AUTO,)
         is_online = any(peer.has_answered for peer in self.all)
         for peer in self.all:
             is_dead = peer.has_failed and not peer.has_answered
-            # Other peers can be found, and our line is not down.
+            # Others can be found, and our own connection works.
             is_replaceable = is_auto and is_online
             if (
                 peer in self.liars
@@ -190,7 +205,7 @@ class Peers(Pool[Peer]):
             elif peer.has_answered:
                 note_good_peer(db, peer.host, peer.shown_height, now)
         if is_auto:
-            # All but the eight that were good last, and those that are banned.
+            # Deletes all but banned peers and the eight that were good last.
             db.run(sources.FORGET_PEERS, now=to_ms(now))
 
 
@@ -212,7 +227,7 @@ def open_listener(
         try:
             return choose_peers(db, settings, now())
         finally:
-            db.close()  # the connection of the listener's thread
+            db.close()  # closes the database connection of the listener's thread
 
     needed = 1
     if settings.peers == (AUTO,):

@@ -1,4 +1,8 @@
-"""Money that goes back: asked for by the payer, sent by the merchant, proven by a block."""
+"""The part (optional plug-in) for refunds.
+
+The owner or a shop's plug-in creates a refund, the payer gives an address, and the
+merchant's own wallet sends the money. A block with that transaction proves it.
+"""
 
 from btcpay import hooks
 

@@ -1,6 +1,6 @@
-"""What owner and payer do with a refund: it is created, gets an address, loses it, or is canceled.
+"""Changes of a refund: it is created, gets or loses its address, or is canceled.
 
-Each action is one transaction, behind the lock of the merchant's balance.
+Each action is one transaction, in which the merchant's balance is locked.
 """
 
 from collections.abc import Iterator
@@ -27,19 +27,21 @@ from storage.queries import blocks, invoices, meta
 from storage.queries.events import Kind
 from storage.queries.totals import balances
 
-MOST_TIMES = 2  # of what came: a refund may be more than was paid, at another price
+MOST_TIMES = 2  # refunds may sum to this multiple of what was received
 Outpoint = tuple[str | None, int | None]
 
 
 class RefundRequest(NamedTuple):
     """A refund to be created.
 
-    `invoice_id` is None if only a shop's plug-in knows what was paid. Then `amount_sats` is given.
-    Without `amount_sats` the refund is of what is left to send back of the invoice.
-    `id`: given if it follows from a form, so that a form that is sent twice makes one refund.
-    `left_sats`: what the form said is left. `made_sats`: the sum of earlier refunds, if they were
-    subtracted from `amount_sats`. If either has changed since, no refund is created.
-    `store_id`: the plug-in's shop. `shop_texts`: what the plug-in called the refund, as JSON.
+    `invoice_id` is None if only a shop's plug-in knows what was paid; then
+    `amount_sats` is required. Without `amount_sats` the refund is of what is left to
+    send back of the invoice. `id` is given if it is derived from a form, so that a form
+    that is sent twice creates one refund. `left_sats` is the sum left to send back that
+    the form showed. `made_sats` is the sum of earlier refunds, if they were subtracted
+    from `amount_sats`. If either sum has changed since, no refund is created.
+    `store_id` is the plug-in's shop. `shop_texts` are the plug-in's name and
+    description of the refund, as JSON.
     """
 
     merchant_id: int
@@ -55,15 +57,18 @@ class RefundRequest(NamedTuple):
 
     @property
     def has_fixed_sum(self) -> bool:
-        """False if the sum follows from what came, by our default or by a plug-in's rule."""
+        """False if the sum is derived from the payments.
+
+        That is the case for the default sum and for a plug-in's rule.
+        """
         return self.amount_sats is not None and self.made_sats is None
 
 
 class Step(NamedTuple):
     """A change of a refund's status.
 
-    `query` is an UPDATE that repeats the expected status. `kind` goes into the invoice's history,
-    `event` to the merchant's receivers.
+    `query` is an UPDATE that applies only to the expected statuses. `kind` is recorded
+    in the invoice's history, `event` is published to the merchant's receivers.
     """
 
     query: Query
@@ -81,9 +86,10 @@ UNDONE = Step(queries.UNDO, Kind.REFUND_UNDONE, RefundKind.UNDONE)
 def make(
     db: Database, settings: Settings, order: RefundRequest, now: datetime
 ) -> Refund:
-    """Stores a refund and publishes it. If its `id` exists already, that refund is returned.
+    """Stores a refund and publishes it. Returns an existing refund with the same `id`.
 
-    Raises Refused: `nothing_came`, `amount`, `too_much`, `changed`, and what `give_address` raises.
+    Raises Refused with the code `nothing_came`, `amount`, `too_much` or `changed`, or
+    with one of those of `give_address`.
     """
     with db.write():
         if order.address:
@@ -118,7 +124,10 @@ def make(
 
 
 class _Sum(NamedTuple):
-    """Satoshis of a refund. `basis`: what they follow from; None if the request says the sum."""
+    """The satoshis of a refund.
+
+    `basis` says what they are computed from; None if the request states the sum.
+    """
 
     sats: int
     basis: sums.Basis | None
@@ -134,7 +143,7 @@ def _sum(db: Database, order: RefundRequest) -> _Sum:
 
 
 def _sum_of_invoice(db: Database, order: RefundRequest, invoice_id: str) -> _Sum:
-    """The sum of a refund of this invoice. Raises Refused, as `make` does."""
+    """Returns the sum of a refund of this invoice. Raises Refused, as `make` does."""
     came_sats = sums.came_sats_of(db, invoice_id)
     if not came_sats:
         raise Refused("nothing_came", "no confirmed payment has come to this invoice")
@@ -166,9 +175,10 @@ def _sum_of_invoice(db: Database, order: RefundRequest, invoice_id: str) -> _Sum
 def give_address(
     db: Database, settings: Settings, refund_id: str, text: str, now: datetime
 ) -> Refund:
-    """Stores the payer's address: the refund is ready to be sent.
+    """Stores the payer's address, after which the refund is ready to be sent.
 
-    Raises Refused: `changed`, `taken`, and what `destination.parse` raises.
+    Raises Refused with the code `changed` or `taken`, or with one of those of
+    `destination.parse`.
     """
     with lock_refund(db, refund_id) as row:
         return _give_address(db, settings, row, text, now)
@@ -177,10 +187,11 @@ def give_address(
 def _give_address(
     db: Database, settings: Settings, row: Refund, text: str, now: datetime
 ) -> Refund:
-    """Stores the address, behind the lock of facts.
+    """Stores the address. The caller holds the lock `meta.lock`.
 
-    No two merchants' refunds may wait for one address: what one of them sends would count as the
-    other's refund. The lock lets only one of them have it.
+    Refunds of two merchants must not wait for the same address, since a payment by one
+    of them would count as the other's refund. The lock excludes a concurrent request
+    with that address.
     """
     to = destination.parse(db, settings.network, text, row.amount_sats)
     others: Values = {"script": to.script.hex(), "merchant_id": row.merchant_id}
@@ -197,9 +208,9 @@ def _give_address(
 
 
 def drop(db: Database, refund_id: str, to: Step, now: datetime) -> Refund:
-    """Takes the step CLEARED, after which another address can be given, or CANCELED.
+    """Takes the step CLEARED or CANCELED. After CLEARED a new address can be given.
 
-    Raises Refused (`changed`).
+    Raises Refused (`changed`) if the refund's status does not allow the step.
     """
     with lock_refund(db, refund_id) as row:
         return step(db, row, to, now)
@@ -207,9 +218,10 @@ def drop(db: Database, refund_id: str, to: Step, now: datetime) -> Refund:
 
 @contextmanager
 def lock_refund(db: Database, refund_id: str) -> Iterator[Refund]:
-    """Opens a transaction, locks the facts and the merchant's balance, and reads the refund.
+    """Opens a transaction, takes two locks, and yields the refund.
 
-    Raises CommandError if there is no such refund.
+    The locks are `meta.lock`, which changes of the chain's data take too, and that of
+    the merchant's balance. Raises CommandError if there is no such refund.
     """
     with db.write():
         meta.lock(db)
@@ -225,10 +237,11 @@ def step(
     values: Values | None = None,
     by: Outpoint | None = None,
 ) -> Refund:
-    """Takes the step, and returns the row after it.
+    """Takes the step, records and publishes it, and returns the refund after it.
 
-    `values`: the other values of the step's query. `by`: the output that sent the refund.
-    Raises Refused (`changed`) if the refund has another status than the step expects.
+    `values` are the other parameters of the step's query. `by` is the output that sent
+    the refund. Raises Refused (`changed`) if the refund does not have the status that
+    the step expects.
     """
     values = values or {}
     of_refund: Values = {"id": row.id}
@@ -249,8 +262,8 @@ def note(
 ) -> None:
     """Adds an event to the history of the refund's invoice, if it has one.
 
-    `by`: the output that sent it. `sent_sats`: what that output pays; kept if it is another sum
-    than the refund's.
+    `by` is the output that sent the refund. `sent_sats` is the sum of that output,
+    which is recorded if it differs from the refund's sum.
     """
     if row.invoice_id is None:
         return

@@ -1,6 +1,7 @@
-"""Blocks send refunds: each is searched for in the pass that reads it, or takes back what it sent.
+"""Finds the transactions that send refunds in the blocks of the chain.
 
-Whatever the order in which blocks are read, what is sent follows from all that are read.
+A reorganisation takes back what the lost blocks sent. The result depends on which
+blocks were read, not on the order in which they were read.
 """
 
 import json
@@ -33,10 +34,11 @@ Prices = Mapping[str, Decimal]
 
 
 def matches(db: Database, height: int, block: ProvenBlock) -> Found:
-    """Position, vout and satoshis of what the block pays to refunds' scripts.
+    """Returns the outputs of a block that may send refunds, by script in hex.
 
-    Only as many as the refunds can use: whoever has given an address may pay to it in thousands of
-    outputs.
+    Each output is the transaction's position in the block, the vout and the satoshis.
+    Their number is limited to what the refunds can use, since anybody can pay to a
+    refund's address in thousands of outputs.
     """
     since: Values = {"height": height, "since": height - WATCHED_BLOCKS}
     sought = grouped(db.rows(queries.SOUGHT, **since), lambda row: row.script or "")
@@ -56,7 +58,11 @@ def connect_block(
     prices: Prices,
     now: datetime,
 ) -> None:
-    """Keeps the outputs, with one proof for each transaction, and decides again what they send."""
+    """Stores the outputs found in a block, and decides again which refunds are sent.
+
+    Also stores one proof for each transaction. `prices` is the price of a bitcoin by
+    currency.
+    """
     known = json.dumps({currency: str(price) for currency, price in prices.items()})
     positions = {position for outputs in matches.values() for position, _, _ in outputs}
     for position in sorted(positions):
@@ -94,7 +100,10 @@ def connect_block(
 def disconnect_blocks(
     db: Database, settings: Settings, height: int, now: datetime
 ) -> None:
-    """Takes back what blocks above `height` sent, since they left the chain."""
+    """Deletes the outputs of blocks above `height`, which left the best chain.
+
+    The refunds that they sent are ready to be sent again.
+    """
     db.run(queries.LOWER, height=height)
     lost = db.rows(queries.DROP, height=height)
     db.run(queries.DROP_TRANSACTIONS, height=height)
@@ -102,7 +111,10 @@ def disconnect_blocks(
 
 
 def keep_blocks(db: Database, height: int) -> None:
-    """For a chain that is given up: what was sent is not sent again."""
+    """Moves all sent refunds to block `height`, where no reorganisation reaches them.
+
+    It is called when the chain is begun anew, so that no refund is sent a second time.
+    """
     db.run(queries.KEEP_TRANSACTIONS, height=height)
     db.run(queries.KEEP_OUTPUTS, height=height)
     db.run(queries.KEEP_SENT, height=height)
@@ -115,9 +127,10 @@ def decide_again(
     now: datetime,
     lost: Sequence[RefundOutput] = (),
 ) -> None:
-    """Writes what the outputs to these scripts send now; blocks have taken back `lost`.
+    """Stores which refunds the known outputs to these scripts send now.
 
-    Call it in the transaction of the change, behind the lock of facts.
+    `lost` are outputs that a reorganisation has removed. Call it in the transaction of
+    the change, while `meta.lock` is held.
     """
     rows = [
         row for script in scripts for row in db.rows(queries.OF_SCRIPT, script=script)
@@ -135,7 +148,11 @@ def decide_again(
 def _of_script(
     db: Database, script: str, lost: Sequence[RefundOutput], now: datetime
 ) -> list[Refund]:
-    """Writes what is sent now and what no longer is; returns the refunds of either."""
+    """Stores which refunds of this script are sent now, and which are no longer sent.
+
+    Returns the refunds that have changed, and those that seem to be sent twice or no
+    longer seem so.
+    """
     refunds = {row.id: row for row in db.rows(queries.OF_SCRIPT, script=script)}
     exact = db.rows(queries.EXACT, script=script)
     named = db.rows(queries.NAMED, script=script)
@@ -175,7 +192,11 @@ def _of_script(
 
 
 def _send(db: Database, row: Refund, output: RefundOutput, now: datetime) -> None:
-    """At the prices of the moment when its block was read, so in whatever order blocks come."""
+    """Stores that the output sends the refund, with its worth.
+
+    The prices are those of the time when its block was first read, so the result does
+    not depend on the order of blocks.
+    """
     currency = db.only(merchants.CURRENCY, id=row.merchant_id).currency
     prices = json.loads(db.only(queries.PRICES, txid=output.txid).prices)
     sent: Values = {
@@ -201,12 +222,12 @@ def _worth(
 
 
 def needs_blocks(db: Database) -> bool:
-    """True while a refund has an address and was not sent."""
+    """True if a refund has an address and is not sent yet."""
     return db.row(queries.WAITS) is not None
 
 
 def first_needed_ms(db: Database) -> int | None:
-    """When the first refund was made."""
+    """Returns when the first refund was created, in Unix ms; None if there is none."""
     return db.only(queries.FIRST_MADE)[0]
 
 

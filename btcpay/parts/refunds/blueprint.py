@@ -1,4 +1,4 @@
-"""The payer's page of a refund: it takes an address, and says what happens next, and when."""
+"""The payer's page of a refund: a form for the address, then the refund's progress."""
 
 from urllib.parse import urlencode
 
@@ -23,10 +23,16 @@ def blueprint(service: Service) -> Blueprint:
 
 
 class RefundPage(Pages):
-    """The page of a refund. Its URL is a secret: whoever knows it may give the payer's address."""
+    """The page of a refund.
+
+    Its URL is a secret, since everybody who knows it can give the payer's address.
+    """
 
     def show(self, id: str) -> Response:
-        """Asks for an address; one in the query, where the form has led, is shown back."""
+        """Returns the form for the address, or the progress of the refund.
+
+        If the query has an address, the page shows it for confirmation.
+        """
         row = RESOURCE.get_or_404(self.service.db, id)
         text = request.args.get("address", "")
         if row.status != RefundStatus.REQUESTED or not text:
@@ -39,7 +45,11 @@ class RefundPage(Pages):
         return self._shown(row, to=to)
 
     def take(self, id: str) -> Response:
-        """Leads to where the address is shown back, and keeps it at the second press."""
+        """Checks the form's address, and stores it if the form has the field `keep`.
+
+        Without that field, redirects (303) to the page that shows the address for
+        confirmation.
+        """
         db = self.service.db
         settings = self.service.settings
         fields = read_form()
@@ -65,7 +75,7 @@ class RefundPage(Pages):
         network = self.service.settings.network.name
         shown = {"row": row, "network": network, "to": None, "wrong": ""} | values
         page = self.page("refund.html", status, brand, **shown)
-        page.headers["Referrer-Policy"] = "strict-origin"  # its path is a secret
+        page.headers["Referrer-Policy"] = "strict-origin"  # the path is a secret
         return page
 
 

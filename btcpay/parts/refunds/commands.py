@@ -1,4 +1,4 @@
-"""`refund`: money that goes back, asked for, listed, canceled, and proven."""
+"""The command group `refund`: creates, lists, cancels and proves refunds."""
 
 import json
 from typing import Any

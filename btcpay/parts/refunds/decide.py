@@ -1,4 +1,4 @@
-"""Decides which outputs of the chain send which refunds to the same address. Pure."""
+"""Decides which outputs in the chain send which refunds to one address. Pure."""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from btcpay.parts.refunds.models import Refund, RefundOutput
 
-# A week: for so long after a refund was sent, a second sending is noticed.
+# A week of blocks: a second payment of a refund is noticed this long after the first.
 WATCHED_BLOCKS = 1008
-# How many outputs of one block are kept that no refund needs. An address is public and anybody may
-# pay dust to it; a merchant sends about the sum once, or a few times by mistake.
+# The maximum number of outputs of one block that are stored although no refund needs
+# them. An address is public and anybody can pay dust to it; a merchant sends about the
+# sum once, or a few times by mistake.
 MOST_BESIDE = 5
 _IN_CHAIN = attrgetter("block_height", "position", "vout", "txid")
 _SATS = itemgetter(2)
@@ -19,9 +20,10 @@ Paid = tuple[int, int, int]
 
 
 class Decision(NamedTuple):
-    """`sent`: the output that sends each refund, by the refund's id.
+    """Which outputs send which refunds.
 
-    `again`: the id of the refund that an output seems to have sent a second time, by the output.
+    `sent` has, by the refund's id, the output that sends it. `again` has, by the
+    output, the id of the refund that it seems to have sent a second time.
     """
 
     sent: dict[str, RefundOutput]
@@ -29,13 +31,15 @@ class Decision(NamedTuple):
 
 
 def worth_keeping(sums_sats: Iterable[int], outputs: Sequence[Paid]) -> list[Paid]:
-    """The outputs of a block to one script that refunds of these sums may need, in their order.
+    """Returns the outputs of a block to one script that its refunds may need.
 
-    An output is its position, its vout and its satoshis; `outputs` are in the block's order.
+    They are in block order. `sums_sats` are the sums of the refunds to that script. An
+    output is its position, its vout and its satoshis. These are kept:
 
-    1. Of each sum: one for each refund that asks for it, and MOST_BESIDE that were sent again.
-    2. Around each sum: MOST_BESIDE of the nearest that are less, and as many that are more, since
-       the merchant may say that such a one was the refund.
+    1. For each sum: one output per refund of exactly this sum, and MOST_BESIDE more,
+    which may be repeated payments.
+    2. Around each sum: the nearest MOST_BESIDE outputs below it and as many above it,
+    since the merchant may name one of them as the refund.
     """
     by_sats = sorted(outputs, key=_SATS)
     sats = [_SATS(one) for one in by_sats]
@@ -51,14 +55,18 @@ def worth_keeping(sums_sats: Iterable[int], outputs: Sequence[Paid]) -> list[Pai
 
 
 def decide(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> Decision:
-    """The refunds, oldest first, and what blocks have paid to their common address.
+    """Decides which outputs send which of the refunds to one address.
+
+    `refunds` are sorted oldest first. `outputs` are what blocks have paid to the
+    address.
 
     1. A refund is sent by the output that the merchant has named, once a block has it.
-    2. The other outputs count in the chain's order. Each sends the oldest refund that waits and
-       asks for exactly what it pays; its block must be one that we did not have when the address
-       was given, so above `above_height`.
-    3. One that sends none, but pays exactly what was sent within a week, was sent again. All other
-       money is shown to the merchant, and counts only when he names it.
+    2. The other outputs are processed in chain order. Each one sends the oldest waiting
+    refund of exactly its sum. Its block must be above `above_height`, the height of the
+    tip when the address was given.
+    3. An output that sends no refund is a second payment, if its sum is that of a
+    refund sent within the week before. All other outputs are shown to the merchant and
+    count only if the merchant names them.
     """
     in_order = sorted(outputs, key=_IN_CHAIN)
     sent = _outputs_named(refunds, in_order)
@@ -80,10 +88,10 @@ def decide(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> Decisi
 def _outputs_named(
     refunds: Sequence[Refund], outputs: Iterable[RefundOutput]
 ) -> dict[str, RefundOutput]:
-    """The outputs that the merchant has named, by the refund's id.
+    """Returns the outputs that the merchant has named, by the refund's id.
 
-    If the chain was begun anew, what the chain before it had decided holds until blocks show the
-    outputs again, as if the merchant had named them.
+    After the chain was begun anew, an earlier decision counts like a named output until
+    the new chain's blocks contain that output.
     """
     by_place = {(output.txid, output.vout): output for output in outputs}
     named: dict[str, RefundOutput] = {}
@@ -98,7 +106,7 @@ def _outputs_named(
 
 
 def _refunds_of_sum(refunds: Sequence[Refund], paid: RefundOutput) -> list[Refund]:
-    """The refunds of exactly this sum whose address was given before we had its block."""
+    """Returns the refunds of exactly this sum whose address is older than the block."""
     return [
         refund
         for refund in refunds
@@ -110,7 +118,10 @@ def _refunds_of_sum(refunds: Sequence[Refund], paid: RefundOutput) -> list[Refun
 def _id_of_sent_before(
     refunds: Sequence[Refund], paid: RefundOutput, sent: dict[str, RefundOutput]
 ) -> str | None:
-    """The id of a refund of this sum that was sent at most WATCHED_BLOCKS before; else None."""
+    """Returns the id of a refund of this sum that was sent shortly before, or None.
+
+    "Shortly" is at most WATCHED_BLOCKS blocks before the output `paid`.
+    """
     for refund in _refunds_of_sum(refunds, paid):
         before = sent.get(refund.id)
         if before and paid.block_height <= before.block_height + WATCHED_BLOCKS:

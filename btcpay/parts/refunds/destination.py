@@ -11,7 +11,8 @@ from btcpay.values.errors import Refused
 from btcpay.values.networks import NETWORKS, Network
 from storage.database import Database
 
-# The first two bytes of the scripts that a block is searched for (btcpay/bitcoin/block.py).
+# The first two bytes of the kinds of scripts that btcpay/bitcoin/block.py finds in
+# blocks.
 _KINDS = {
     "76a9": "P2PKH",
     "a914": "P2SH",
@@ -22,7 +23,7 @@ _KINDS = {
 
 
 class Destination(NamedTuple):
-    """An address of our network in its canonical form, with its script and that script's kind."""
+    """An address of the service's network in canonical form; its script and kind."""
 
     address: str
     script: bytes
@@ -30,10 +31,10 @@ class Destination(NamedTuple):
 
 
 def parse(db: Database, network: Network, text: str, amount_sats: int) -> Destination:
-    """The address in a payer's text, which may be a `bitcoin:` URI (BIP21, BIP321).
+    """Returns the address in a payer's text, which may be a URI (BIP21, BIP321).
 
-    Raises Refused: `malformed`, `demanding`, `lightning`, `silent`, `payment_code`,
-    `other_network`, `kind`, `own`, `dust`.
+    Raises Refused with one of the codes `malformed`, `demanding`, `lightning`,
+    `silent`, `payment_code`, `other_network`, `kind`, `own`, `dust`.
     """
     try:
         addresses = addresses_of(text)
@@ -58,7 +59,7 @@ def _kind_of(script: bytes) -> str | None:
 
 
 def _script_of(address: str, network: Network) -> bytes:
-    """Raises Refused (`malformed`, `other_network`)."""
+    """Returns the address's script. Raises Refused (`malformed`, `other_network`)."""
     try:
         return script_of(address, network)
     except DecodeError as error:

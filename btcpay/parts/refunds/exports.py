@@ -1,4 +1,4 @@
-"""Refunds that were sent, in the files for bookkeepers and in the labels for wallets."""
+"""Sent refunds in the exports for bookkeepers and in wallet labels (BIP329)."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -21,14 +21,21 @@ from storage.queries.lists import keyset
 def records(
     db: Database, merchant: Merchant, from_ms: int, before_ms: int, page: int
 ) -> Iterator[Row]:
-    """The refunds that were sent in this time, their sums negative."""
+    """Returns the records of the refunds sent in this time, with negative sums.
+
+    `from_ms` is inclusive, `before_ms` exclusive, both in Unix ms. `page` is the number
+    of rows that one query reads.
+    """
     own: Values = {"merchant_id": merchant.id, "before": before_ms}
     pages = keyset.pages(db, sent_queries.SENT, page, from_ms, **own)
     return (_record(merchant, row) for row in chain.from_iterable(pages))
 
 
 def _record(merchant: Merchant, row: SentRefund) -> Row:
-    """The record of a refund that was sent, at its worth then; `payment_id` is the refund's id."""
+    """Returns the record of a sent refund. Its `payment_id` is the refund's id.
+
+    Its values in currencies are those of the time when it was sent.
+    """
     sats = row.sent_sats or row.amount_sats
     quote = row.price_usd and value_of(sats, Decimal(row.price_usd), "USD")
     return record_of(merchant, row, -sats) | {
@@ -43,7 +50,7 @@ def _record(merchant: Merchant, row: SentRefund) -> Row:
 
 
 def labels(db: Database, merchant: Merchant) -> Iterator[Row]:
-    """The transactions that sent refunds, each with the coins that it spent for them."""
+    """Yields labels for the transactions that sent refunds, and for their inputs."""
     rows = db.rows(sent_queries.LABELED, merchant_id=merchant.id)
     for txid, refunds in grouped(rows, lambda row: row.tx_hash or "").items():
         yield from _labels_of(db, txid, refunds)

@@ -1,4 +1,4 @@
-"""The kinds of events that tell of refunds, and what they show."""
+"""The kinds of events about refunds, and the JSON form of a refund in them."""
 
 from btcpay import hooks
 from btcpay.notify.kinds import Kind, PartResource, properties_beside

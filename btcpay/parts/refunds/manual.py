@@ -1,4 +1,4 @@
-"""The merchant says which output was a refund, if none pays exactly its sum."""
+"""The merchant names the output that sent a refund, if none pays exactly its sum."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -11,19 +11,20 @@ from btcpay.values.errors import Refused
 from btcpay.values.statuses import RefundStatus
 from storage.database import Database
 
-# Outputs shown to choose from: the refund's sum less a fee, or rounded by a wallet, is among them.
+# The maximum number of outputs to choose from. A refund from which the wallet
+# subtracted a fee, or whose sum it rounded, is near the refund's sum.
 MOST_SHOWN = 5
 
 
 class Outpoint(NamedTuple):
-    """An output of a transaction; `txid` in reversed hex."""
+    """A reference to an output: the txid in reversed hex, and the output's number."""
 
     txid: str
     vout: int
 
 
 def read_outpoint(text: str) -> Outpoint:
-    """An output as TXID:VOUT. Raises Refused (`output`)."""
+    """Parses an outpoint of the form TXID:VOUT. Raises Refused (`output`)."""
     txid, _, vout = text.strip().lower().partition(":")
     is_txid = len(txid) == 64 and not set(txid) - set("0123456789abcdef")
     is_vout = vout.isascii() and vout.isdecimal() and len(vout) <= 9
@@ -33,9 +34,10 @@ def read_outpoint(text: str) -> Outpoint:
 
 
 def candidates(db: Database, refund: Refund) -> list[RefundOutput]:
-    """Outputs to a ready refund's address that pay another sum, the nearest to its sum first.
+    """Returns outputs to a refund's address that pay another sum, nearest sum first.
 
-    Only outputs in blocks that we did not have when the address was given.
+    It returns at most MOST_SHOWN, only of blocks that were unknown when the address was
+    given; [] if the refund is not ready to be sent.
     """
     if refund.status != RefundStatus.READY:
         return []
@@ -53,9 +55,10 @@ def candidates(db: Database, refund: Refund) -> list[RefundOutput]:
 def confirm_sent(
     db: Database, settings: Settings, refund_id: str, outpoint: Outpoint, now: datetime
 ) -> Refund:
-    """Says that this output sent the refund; that holds as long as a block has the output.
+    """Stores that this output sent the refund, and returns the refund.
 
-    If the same was said before, nothing changes. Raises Refused: `changed`, `output`.
+    That holds as long as a block has the output. A repeated call changes nothing.
+    Raises Refused (`changed`, `output`).
     """
     with actions.lock_refund(db, refund_id) as row:
         if (row.tx_hash, row.vout) == outpoint:

@@ -1,4 +1,8 @@
-"""The merchant's side: a refund is made on an invoice's page, and sent from the list of refunds."""
+"""The merchant's pages about refunds.
+
+A refund is created on the page of its invoice. The list of refunds shows those to be
+sent.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -29,11 +33,11 @@ from storage.database import Values
 from storage.queries import attentions
 from storage.queries.invoices import InvoiceWith
 
-MOST = 50  # refunds on the page, of those to be sent and of the others
+MOST = 50  # the maximum of refunds of each list on the page
 
 
 def views(settings: Settings) -> list[tuple[str, str, View]]:
-    """Method, path and view of each page in the merchant's area."""
+    """Returns method, path and view of each page in the merchant's area."""
     return [
         ("GET", "/merchant/refunds", show),
         ("POST", "/merchant/invoices/<id>/refund", make),
@@ -52,7 +56,10 @@ def views(settings: Settings) -> list[tuple[str, str, View]]:
 
 
 def show(visit: Visit) -> Response:
-    """Refunds to be sent, the oldest first; then the others, the newest first."""
+    """Returns the page of refunds: those to be sent, oldest first, then the others.
+
+    The others are sorted newest first.
+    """
     db = visit.service.db
     root = visit.service.settings.base_url
     own: Any = {"merchant_id": visit.merchant_id, "limit": MOST}
@@ -74,7 +81,11 @@ def show(visit: Visit) -> Response:
 
 
 def make(visit: Visit, id: str) -> Response:
-    """One refund for a press; its page says what is wrong, if anything is."""
+    """Creates a refund and redirects (303) to the list of refunds.
+
+    If that fails, redirects to the invoice's page, which shows the error. A form that
+    is sent twice creates one refund.
+    """
     visit.get_or_404(attentions.INVOICE, "inv", id)
     if sums.is_sent_twice(visit.service.db, id):
         return visit.redirect(f"/invoices/{id}", done="refund_changed")
@@ -109,7 +120,7 @@ def make(visit: Visit, id: str) -> Response:
 
 
 def confirm_sent(visit: Visit, id: str, output: str) -> Response:
-    """The merchant says that an output of another sum was the refund."""
+    """Stores that an output of another sum was the refund. Redirects to the list."""
     visit.get_or_404(queries.BY_ID, "rfd", id)
     service = visit.service
     done = "sent"
@@ -131,13 +142,13 @@ def _drop(to: actions.Step, done: str, visit: Visit, id: str) -> Response:
 
 
 def menu_entry() -> dict[str, Any]:
-    """`drawn`: the path of an SVG."""
+    """Returns the entry in the merchant's menu. `drawn` is the path of its SVG icon."""
     drawn = "M9 14l-5-5 5-5M4 9h10a6 6 0 0 1 0 12h-3"
     return {"path": "/refunds", "name": gettext("Refunds"), "drawn": drawn}
 
 
 def today_lines(counts: Mapping[str, int]) -> list[Line]:
-    """The number of refunds that the merchant's wallet is to send."""
+    """Returns a line with the number of refunds that the merchant has to send."""
     return _lines_of(counts["refunds_to_send"])
 
 
@@ -155,7 +166,10 @@ def _lines_of(to_send: int) -> list[Line]:
 
 
 def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
-    """The sums that were sent back in this time, by the currency of that time."""
+    """Returns a line with the sums that were sent back in this time, by currency.
+
+    `since_ms` is inclusive, `before_ms` exclusive, both in Unix ms.
+    """
     found = defaultdict[str, Decimal](Decimal)
     span: Values = {
         "merchant_id": visit.merchant_id,
@@ -179,7 +193,10 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
 def invoice_card(
     visit: Visit, row: InvoiceWith, came_sats: int
 ) -> tuple[str, dict[str, Any]] | None:
-    """Template and values on an invoice's page; None where nothing has come that could go back."""
+    """Returns the template and its values for the refunds on an invoice's page.
+
+    Returns None if the invoice has received nothing that could be sent back.
+    """
     if not came_sats:
         return None
     made = sums.refunds_of(visit.service.db, row.id)
@@ -190,9 +207,10 @@ def invoice_card(
 
 
 def _sentence(visit: Visit) -> str:
-    """What is wrong with the amount or the reason that was typed; "" where it says no more.
+    """Returns the error about the typed amount or reason; "" if there is none.
 
-    The address of the page has what was typed, never the sentence: anybody can write an address.
+    The URL has what was typed and not the error's text, since anybody can compose a
+    URL.
     """
     done = visit.query.get("done")
     asked = visit.query

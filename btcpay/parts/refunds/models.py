@@ -1,4 +1,4 @@
-"""The tables of refunds, and of what blocks paid to their addresses."""
+"""The database tables of refunds and of the outputs paid to their addresses."""
 
 from peewee import BigIntegerField, TextField
 

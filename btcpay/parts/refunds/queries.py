@@ -1,4 +1,4 @@
-"""Refunds as they wait and as they were sent, and what blocks paid to their addresses."""
+"""SQL statements about refunds, and about what blocks paid to their addresses."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -40,7 +40,9 @@ MOST_COUNTED = 100
 TO_SEND_COUNT = shaped(
     tuple[int], counted(Refund.select(Refund.id).where(_OWN & _READY), MOST_COUNTED)
 )
-# Of the merchant of an outer query: what waits, by the invoice's id if it has one; their number.
+# Subqueries about the merchant of an outer query: TO_SEND has, for each refund to be
+# sent, the id of its invoice, or of the refund if it has no invoice. TO_SEND_OF_OUTER
+# counts them.
 _OF_OUTER = (Refund.merchant_id == Merchant.id) & _READY
 TO_SEND = Refund.select(fn.COALESCE(Refund.invoice_id, Refund.id)).where(_OF_OUTER)
 TO_SEND_OF_OUTER = counted(Refund.select(Refund.id).where(_OF_OUTER), MOST_COUNTED)
@@ -55,7 +57,8 @@ _GIVEN = (
     Refund.shop_texts,
 )
 ADD = shaped(Refund, Refund.insert(needed(Refund) | slots(*_GIVEN)).returning(Refund))
-# What nobody sent for the invoice, since its block was known before; a human may have accepted it.
+# Payments in blocks that were known before the invoice was created, so nobody sent them
+# for it. The merchant may have accepted one all the same.
 _OLDER = (
     Output.select(Output.payment_id)
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
@@ -82,7 +85,10 @@ IS_OURS = Invoice.select(Invoice.id).where(Invoice.script == slot("script"))
 def _step(
     before: Sequence[RefundStatus], after: RefundStatus, changes: Mapping[Field, Any]
 ) -> Query:
-    """The UPDATE from one of the states `before` to `after`; any other state stays as it is."""
+    """Returns the UPDATE to status `after` for a refund with a status of `before`.
+
+    `changes` are the new values of other columns.
+    """
     expected = _THIS & Refund.status.in_(before)
     return Refund.update({**changes, Refund.status: after}).where(expected)
 
@@ -112,17 +118,20 @@ CANCEL = _step(
 )
 SEND = _step([RefundStatus.READY], RefundStatus.SENT, slots(*_SENT, *_WORTH))
 UNDO = _step([RefundStatus.SENT], RefundStatus.READY, dict.fromkeys((*_SENT, *_WORTH)))
-# The merchant says which output was the refund; it is sent by the decision that follows.
+# Stores the output that the merchant names as the refund. The decision that follows
+# marks the refund as sent.
 NAME_OUTPUT = Refund.update(slots(*_NAMED)).where(
     _THIS & (Refund.status == RefundStatus.READY)
 )
-# The same output in another block, as after a new beginning of the chain.
+# Updates the block of a sent refund, if its output is found in another block, for
+# example after the chain was begun anew.
 MOVE = Refund.update(
     {Refund.sent_height: slot("block_height"), Refund.sent_ms: slot("block_time_ms")}
 ).where((Refund.tx_hash == slot("txid")) & (Refund.vout == slot("vout")))
 
-# The scripts for which a block is searched: of refunds to be sent, and of those sent since. A block
-# that we had when the address was given concerns no refund.
+# The scripts for which a block is searched: those of refunds to be sent, and of refunds
+# sent since a height. A block that was known when the address was given is not
+# searched.
 _SOUGHT = Refund.select(Refund.script, Refund.amount_sats).where(
     Refund.above_height < slot("height")
 )
@@ -132,7 +141,8 @@ SOUGHT = shaped(
 )
 OF_SCRIPT = Refund.select().where(same(Refund.script)).order_by(_OLDEST)
 _OF_SCRIPT = RefundOutput.script == slot("script")
-# What a decision needs: what pays exactly the sum of a refund, and what the merchant has named.
+# The outputs on which a decision depends: those of exactly a refund's sum, and those
+# that the merchant has named.
 _SUMS = Refund.select(Refund.amount_sats).where(Refund.script == slot("script"))
 _NAMED_THERE = (
     (Refund.script == slot("script"))
@@ -142,8 +152,9 @@ _NAMED_THERE = (
 EXACT = RefundOutput.select().where(_OF_SCRIPT & RefundOutput.amount_sats.in_(_SUMS))
 NAMED = shaped(RefundOutput, RefundOutput.select().join(Refund, on=_NAMED_THERE))
 
-# What came to a refund's address, and is no refund so far: the nearest to its sum first. What seems
-# to be another refund, sent again, may be this one: only the merchant knows.
+# Outputs to a refund's address that have sent no refund so far, nearest sum first. An
+# output that seems to have sent another refund a second time is included, since only
+# the merchant knows which refund it was for.
 _SENDS = fn.EXISTS(
     Refund.select(Refund.id).where(
         (Refund.tx_hash == RefundOutput.txid) & (Refund.vout == RefundOutput.vout)
@@ -158,8 +169,8 @@ MORE = _FREE.where(RefundOutput.amount_sats > slot("amount_sats")).order_by(
     RefundOutput.amount_sats, RefundOutput.txid, RefundOutput.vout
 )
 
-# A block that is read again has the same; a reorganisation may bring it in another one. The prices
-# stay those of the moment when it was first read.
+# A block that is read again has the same rows; after a reorganisation, another block
+# can have the transaction. The prices remain those of the time when it was first read.
 ADD_TRANSACTION = RefundTransaction.insert(every(RefundTransaction)).on_conflict(
     conflict_target=[RefundTransaction.txid],
     preserve=[RefundTransaction.block_height, RefundTransaction.document],
@@ -182,7 +193,7 @@ PRICES = RefundTransaction.select(RefundTransaction.prices).where(
     same(RefundTransaction.txid)
 )
 
-# Rows that a reorganisation takes back: above the last block that both chains have.
+# Deletes the rows of blocks above the last block that both branches have in common.
 DROP = shaped(
     RefundOutput,
     RefundOutput.delete()
@@ -195,7 +206,8 @@ DROP_TRANSACTIONS = RefundTransaction.delete().where(
 LOWER = Refund.update({Refund.above_height: slot("height")}).where(
     Refund.above_height > slot("height")
 )
-# A chain that is given up keeps what was sent, at a height that no reorganisation takes back.
+# When the chain is begun anew, moves what was sent to a height that no reorganisation
+# reaches.
 KEEP_OUTPUTS = RefundOutput.update({RefundOutput.block_height: slot("height")})
 KEEP_TRANSACTIONS = RefundTransaction.update(
     {RefundTransaction.block_height: slot("height")}

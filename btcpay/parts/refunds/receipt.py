@@ -1,4 +1,4 @@
-"""The lines of an invoice's receipt that say what was sent back."""
+"""The lines of an invoice's receipt about its refunds."""
 
 from markupsafe import Markup
 
@@ -10,7 +10,7 @@ from storage.database import Database
 
 
 def receipt_lines(db: Database, invoice_id: str) -> list[hooks.ReceiptLine]:
-    """One line for each refund that a block has, in the order of the blocks."""
+    """Returns one line for each refund that a block has, in the order of the blocks."""
     lines: list[hooks.ReceiptLine] = []
     for row in db.rows(sent_queries.SENT_OF_INVOICE, invoice_id=invoice_id):
         height = formats.whole(row.sent_height or 0, current_language())

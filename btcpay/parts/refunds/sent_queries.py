@@ -1,4 +1,4 @@
-"""Refunds that were sent, as receipts and exports show them."""
+"""SQL statements about sent refunds, for receipts and exports."""
 
 from types import SimpleNamespace
 
@@ -17,7 +17,7 @@ SENT_OF_INVOICE = (
 
 
 class SentRefund(Refund):
-    """A refund that was sent, with columns of its invoice."""
+    """A sent refund with columns of its invoice."""
 
     invoice_status: str | None
     reference: str | None
@@ -25,7 +25,8 @@ class SentRefund(Refund):
 
 
 _OWN = same(Refund.merchant_id) & Refund.sent_ms.is_null(False)
-# Oldest first by the time of its block, which stands for that of its making here.
+# Sorts oldest first by the time of the block, which takes the place of the creation
+# time.
 _BY_BLOCK = SimpleNamespace(created_ms=Refund.sent_ms, seq=Refund.seq)
 SENT = keyset.newer(
     shaped(
@@ -52,7 +53,7 @@ LABELED = (
     .where(_OWN)
     .order_by(Refund.sent_ms, Refund.seq)
 )
-# The proof of the transaction that sent refunds, whatever their number.
+# The proof of a transaction, which may have sent several refunds.
 DOCUMENT = RefundTransaction.select(RefundTransaction.document).where(
     same(RefundTransaction.txid)
 )

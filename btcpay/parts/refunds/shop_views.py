@@ -1,4 +1,6 @@
-"""A plug-in's refunds, in Greenfield's names: of an order, or of a sum that the shop's word names.
+"""Refunds that a shop's plug-in creates over the Greenfield API of BTCPay Server.
+
+A refund is either of an order, or of a sum that the shop states (a pull payment).
 
 Source: docs.btcpayserver.org/API/Greenfield/v1, invoice refund and pull payments.
 """
@@ -51,7 +53,7 @@ class _Asked(AnyCase):
 
 
 class NewRefund(_Asked):
-    """Body of POST refund; amounts may be texts."""
+    """The body of POST refund. Amounts may be numbers or strings."""
 
     refundVariant = Word(VARIANTS, required=True)
     customAmount = fields.Decimal(**_MONEY)
@@ -62,7 +64,7 @@ class NewRefund(_Asked):
 
 
 class NewPullPayment(_Asked):
-    """Body of POST pull-payments."""
+    """The body of POST pull-payments. The amount may be a number or a string."""
 
     amount = fields.Decimal(required=True, **_MONEY)
     currency = fields.String(load_default=BTC)
@@ -75,14 +77,15 @@ class NewPullPayment(_Asked):
 
 
 def refund_order(service: Service, store: hooks.PlugInShop, order: Invoice) -> Json:
-    """Makes a refund of what came to an order, or of a part of it."""
+    """Creates a refund of the payments for an order, or of a part, and returns it."""
     asked = NewRefund().load(parse(read_body()))
     came_sats = sums.came_sats_of(service.db, order.id)
     made_sats = sums.total_sats_of(sums.refunds_of(service.db, order.id))
     whole_sats = _sats_of_variant(service, order, asked, came_sats)
     sats = int(whole_sats * (100 - asked["subtractPercentage"]) / 100)
     wanted = actions.RefundRequest(store.merchant_id, order.id, sats)
-    # Only a sum that was said is made once more: a shop whose request ran out of time asks again.
+    # Only a sum that the request states is refunded again: a shop repeats a request
+    # that has timed out.
     if asked["refundVariant"] != "Custom":
         wanted = wanted._replace(
             amount_sats=max(0, sats - made_sats), made_sats=made_sats
@@ -111,7 +114,10 @@ def _sats_of_variant(
 
 
 def create_pull_payment(service: Service, store: hooks.PlugInShop) -> Json:
-    """Makes a refund of a sum that the shop names; no invoice is known here."""
+    """Creates a refund of a sum that the shop states, without an invoice.
+
+    Returns the refund as Greenfield's pull payment.
+    """
     asked = NewPullPayment().load(parse(read_body()))
     sats = _sats(service, asked["amount"], asked["currency"])
     wanted = actions.RefundRequest(store.merchant_id, None, sats)
@@ -119,7 +125,11 @@ def create_pull_payment(service: Service, store: hooks.PlugInShop) -> Json:
 
 
 def _sats(service: Service, amount: Decimal, currency: str) -> int:
-    """At today's price, rounded down, and at most what an order may be worth."""
+    """Converts the amount to satoshis at the current price, rounded down.
+
+    Raises ValidationError if the currency is unknown or the amount is above an order's
+    maximum.
+    """
     code = currency.upper()
     try:
         if code == "SATS":
@@ -169,7 +179,8 @@ def show(service: Service, _store: hooks.PlugInShop, row: Refund) -> Json:
     }
 
 
-# The rows that a path names, by the prefix of their ids; then the paths below the interface's root.
+# The queries for the rows whose ids are in a path, by the prefix of the ids. Below:
+# each operation's permission and view, by its method and its path below the API's root.
 NAMED = {"rfd": queries.OF_STORE}
 OPERATIONS: dict[tuple[str, str], tuple[str, Callable[..., Any]]] = {
     ("POST", "/stores/<store>/invoices/<inv>/refund"): (PERMISSION, refund_order),

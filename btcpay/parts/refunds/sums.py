@@ -1,4 +1,4 @@
-"""Sums of an invoice: what came, what went back, and a refund's default sum."""
+"""The sums of an invoice: received, refunded, and the default sum of a refund."""
 
 from collections.abc import Sequence
 from decimal import ROUND_DOWN, Decimal
@@ -13,15 +13,17 @@ from storage.database import Database
 from storage.models import Invoice
 from storage.queries import attentions
 
-# While an invoice needs attention for this, a refund is created only if its sum is said.
+# The reason why an invoice needs attention. As long as it has this reason, a refund is
+# created only if the request states its sum.
 SENT_TWICE = "refunded_twice"
 Basis = Literal["excess", "all"]
 
 
 class Default(NamedTuple):
-    """A refund's sum if nobody says it: what is left of the excess, or of all that came.
+    """The default sum of a refund: what is left of the excess, or of the received sum.
 
-    It is 0 if earlier refunds are as much as that, so that a second press promises nothing more.
+    `left_sats` is 0 if earlier refunds have reached that sum, so that a repeated
+    request creates no second refund.
     """
 
     basis: Basis
@@ -29,10 +31,11 @@ class Default(NamedTuple):
 
 
 def default_of(invoice: Invoice, came_sats: int, refunds: Sequence[Refund]) -> Default:
-    """The default of an invoice with these `refunds`, the oldest first.
+    """Returns the default sum of a refund. `refunds` are the invoice's, oldest first.
 
-    The first refund is of a paid invoice's excess; if there is none, of all that came. Later ones
-    have the same basis, whatever has come or gone since, even if the first was canceled.
+    The first refund is of a paid invoice's excess; if there is no excess, of all that
+    was received. Later refunds have the basis of the first, even if the first was
+    canceled or the received sum has changed since.
     """
     excess_sats = 0
     if invoice.status == InvoiceStatus.PAID:
@@ -47,30 +50,33 @@ def default_of(invoice: Invoice, came_sats: int, refunds: Sequence[Refund]) -> D
 
 
 def came_sats_of(db: Database, invoice_id: str) -> int:
-    """Satoshis that blocks have brought to the invoice and that may go back."""
+    """Returns the satoshis of the invoice's confirmed payments that can be refunded."""
     return db.only(queries.CAME, invoice_id=invoice_id)[0]
 
 
 def refunds_of(db: Database, invoice_id: str) -> list[Refund]:
-    """The refunds of an invoice, the oldest first."""
+    """Returns the refunds of an invoice, oldest first."""
     return db.rows(queries.OF_INVOICE, invoice_id=invoice_id)
 
 
 def total_sats_of(refunds: Sequence[Refund]) -> int:
-    """Satoshis of those that are not canceled."""
+    """Returns the sum of the refunds that are not canceled."""
     return sum(
         row.amount_sats for row in refunds if row.status != RefundStatus.CANCELED
     )
 
 
 def is_sent_twice(db: Database, invoice_id: str) -> bool:
-    """True while the invoice needs attention since the same refund was sent twice."""
+    """True if the invoice needs attention because a refund of it was sent twice."""
     attention = db.row(attentions.OF_INVOICE, invoice_id=invoice_id)
     return attention is not None and attention.reason == SENT_TWICE
 
 
 def sats_at(amount: Decimal, price: Decimal) -> int:
-    """Satoshis at `price` a bitcoin, rounded down. Raises Refused (`amount`) beyond all coins."""
+    """Converts an amount to satoshis, rounded down. `price` is that of one bitcoin.
+
+    Raises Refused (`amount`) if that is more than 21 million bitcoin.
+    """
     sats = int((amount / price * SATS_PER_BTC).to_integral_value(ROUND_DOWN))
     if sats > MAX_MONEY_SATS:
         raise Refused("amount", "that is more bitcoin than there is")

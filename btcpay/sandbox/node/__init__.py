@@ -1,1 +1,1 @@
-"""The sandbox's regtest node: its chain, its mempool, and the rules of both."""
+"""The sandbox's regtest node: its chain, its mempool, and their rules."""

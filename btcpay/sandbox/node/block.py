@@ -1,4 +1,7 @@
-"""Blocks: header, proof of work, coinbase with height (BIP34) and witness commitment (BIP141)."""
+"""Builds and parses blocks.
+
+A coinbase has the height (BIP34) and the witness commitment (BIP141).
+"""
 
 import os
 from collections.abc import Sequence
@@ -21,9 +24,9 @@ VERSION = 0x20000000  # BIP9, signalling nothing
 HALVING_BLOCKS = 150
 FIRST_SUBSIDY_SATS = 50 * SATS_PER_BTC
 FINAL_SEQUENCE = 0xFFFFFFFF
-OP_1 = 0x51  # the opcodes of 1 to 16 follow each other
+OP_1 = 0x51  # the opcodes of the numbers 1 to 16 are consecutive
 COMMITMENT_PREFIX = bytes.fromhex("6a24aa21a9ed")
-RESERVED = bytes(32)  # the coinbase's witness; the commitment hashes it after the root
+RESERVED = bytes(32)  # the coinbase's witness; the commitment hashes root and witness
 GENESIS_RAW = bytes.fromhex(
     "0100000000000000000000000000000000000000000000000000000000000000000000003ba3edfd7a7b12b2"
     "7ac72c3e67768f617fc81bc3888a51323a9fb8aa4b1e5e4adae5494dffff7f20020000000101000000010000"
@@ -37,7 +40,10 @@ GENESIS_RAW = bytes.fromhex(
 
 @dataclass(frozen=True)
 class Block:
-    """`previous` and `merkle_root` in reversed hex, `time` in unix seconds."""
+    """A block.
+
+    `previous` and `merkle_root` are in reversed hex, `time` in unix seconds.
+    """
 
     version: int
     previous: str
@@ -69,7 +75,7 @@ class Block:
 
 
 def parse_block(raw: bytes) -> Block:
-    """The block in `raw`, which must hold nothing else. Raises DecodeError."""
+    """Parses a block from `raw`. Raises DecodeError, also for bytes after the block."""
     reader = ByteReader(raw)
     version = reader.read_uint(4)
     previous = hash_to_hex(reader.read_bytes(32))
@@ -85,7 +91,10 @@ def parse_block(raw: bytes) -> Block:
 def build_block(
     previous: str, time: int, coinbase: Tx, txs: Sequence[Tx], bits: int = BITS
 ) -> Block:
-    """A block on `previous` with its work done: about two hashes."""
+    """Returns a block on top of `previous`, with proof of work.
+
+    With the default `bits` that takes about two hashes.
+    """
     contents = (coinbase, *txs)
     root = hash_to_hex(merkle_root([hash_from_hex(tx.txid) for tx in contents]))
     block = Block(VERSION, previous, root, time, bits, 0, contents)
@@ -95,26 +104,32 @@ def build_block(
 
 
 def build_coinbase(height: int, fees_sats: int, script: bytes, txs: Sequence[Tx]) -> Tx:
-    """The transaction that pays the reward to `script`, and commits to `txs`."""
-    tag = os.urandom(8)  # keeps rival branches' coinbases of one height apart (BIP30)
+    """Returns the coinbase that pays the reward to `script` and commits to `txs`."""
+    tag = os.urandom(8)  # makes coinbases of one height differ (BIP30)
     script_sig = push_height(height) + bytes([len(tag)]) + tag
     outpoint = Outpoint(NULL_TXID, NULL_VOUT)
     origin = TxIn(outpoint, script_sig, FINAL_SEQUENCE, (RESERVED,))
     reward = TxOut(subsidy_sats(height) + fees_sats, script)
-    # BIP141: over the wtxids of all but the coinbase, whose own counts as zero.
+    # BIP141: the root of all wtxids, of which the coinbase's counts as zero.
     root = merkle_root([bytes(32), *(hash256(tx.raw) for tx in txs)])
     commitment = TxOut(0, COMMITMENT_PREFIX + hash256(root + RESERVED))
     return Tx(2, (origin,), (reward, commitment), 0)
 
 
 def subsidy_sats(height: int) -> int:
-    """New coins in the block at `height`; regtest halves every 150 blocks."""
+    """Returns the new satoshis in the block at `height`.
+
+    Regtest halves them every 150 blocks.
+    """
     halvings = min(height // HALVING_BLOCKS, 63)
     return FIRST_SUBSIDY_SATS >> halvings
 
 
 def push_height(height: int) -> bytes:
-    """BIP34: the height as a minimal script number; 1 to 16 have opcodes of their own."""
+    """Returns the script that pushes the height as a minimal number (BIP34).
+
+    The numbers 1 to 16 have their own opcodes.
+    """
     if height <= 16:
         return bytes([OP_1 - 1 + height])
     number = height.to_bytes(height.bit_length() // 8 + 1, "little")

@@ -1,4 +1,7 @@
-"""The chain: takes transactions in, mines, reorganises, and writes each step to the journal."""
+"""The sandbox's chain: accepts transactions, mines and reorganises.
+
+It writes each change to a journal, from which it is restored.
+"""
 
 import contextlib
 import json
@@ -21,15 +24,15 @@ from btcpay.sandbox.node.block import (
 from btcpay.sandbox.node.ledger import ChainTx, Ledger, Mempool
 
 MAX_BLOCKS_AT_ONCE = 1000
-MAX_REORGANISATION_BLOCKS = 100  # a deeper one would take mature coinbases away
+MAX_REORGANISATION_BLOCKS = 100  # a deeper one would remove mature coinbases
 
 
 class Journal:
-    """The SQLite file of everything that happened to the chain, locked until it is closed.
+    """The SQLite file with all changes of the chain. It is locked until it is closed.
 
-    `past` are the events so far: `{"tx": hex, "at": unix}` for a transaction that came, and
-    `{"blocks": [hex]}` for blocks on any block of the best branch. Raises JournalError if another
-    sandbox has the file, or if it is damaged.
+    `past` are the changes so far: `{"tx": hex, "at": unix seconds}` for an accepted
+    transaction, and `{"blocks": [hex]}` for blocks on top of a block of the best chain.
+    Raises JournalError if another sandbox uses the file, or if it is damaged.
     """
 
     def __init__(self, path: Path):
@@ -38,7 +41,7 @@ class Journal:
             path, 0, isolation_level=None, check_same_thread=False
         )
         try:
-            # An event survives a killed process, not a loss of power.
+            # A change survives a killed process, but not a loss of power.
             self._db.executescript(
                 "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;"
                 " PRAGMA synchronous = OFF; CREATE TABLE IF NOT EXISTS event (json TEXT)"
@@ -60,7 +63,10 @@ class Journal:
 
 
 class Chain:
-    """The best branch and its mempool. Hold `lock` to read more than one thing at a time."""
+    """The best chain and its mempool.
+
+    Hold `lock` to read more than one thing at a time.
+    """
 
     def __init__(self, journal: Journal, reward_script: bytes):
         self.lock = threading.RLock()
@@ -85,7 +91,11 @@ class Chain:
             self._connect(blocks)
 
     def accept(self, raw: bytes, now: int) -> str:
-        """The txid; one that waits already is accepted again. Raises DecodeError or BadRequest."""
+        """Adds a transaction to the mempool and returns its txid.
+
+        Does nothing if it is in the mempool already. `now` is in unix seconds. Raises
+        DecodeError or BadRequest.
+        """
         tx = parse_tx(raw)
         with self.lock:
             if tx.txid not in self.mempool.entries:
@@ -95,7 +105,11 @@ class Chain:
         return tx.txid
 
     def mine(self, count: int, now: int) -> list[str]:
-        """Mines blocks, the first with all that waits; their hashes. Raises BadRequest."""
+        """Mines `count` blocks and returns their hashes.
+
+        The first block has all transactions of the mempool. `now` is in unix seconds.
+        Raises BadRequest.
+        """
         if not 1 <= count <= MAX_BLOCKS_AT_ONCE:
             raise BadRequest(f"Blocks: give 1 to {MAX_BLOCKS_AT_ONCE}, not {count}")
         with self.lock:
@@ -107,10 +121,11 @@ class Chain:
     def reorganise(
         self, depth: int, now: int, instead: Sequence[bytes] = ()
     ) -> list[str]:
-        """Replaces the last `depth` blocks by one more; the new hashes.
+        """Replaces the last `depth` blocks by one more, and returns the new hashes.
 
-        Their transactions wait again, unless the coins went to `instead`, which the first new
-        block confirms. Raises BadRequest, and changes nothing, for a wrong `depth` or `instead`.
+        The first new block confirms the transactions `instead`. The transactions of the
+        lost blocks return to the mempool, except those whose coins `instead` has spent.
+        Raises BadRequest, and changes nothing, if `depth` or `instead` is not valid.
         """
         with self.lock:
             deepest = min(MAX_REORGANISATION_BLOCKS, self.ledger.height)
@@ -132,21 +147,30 @@ class Chain:
             return [block.hash for block in blocks]
 
     def find(self, txid: str) -> ChainTx:
-        """A transaction in the mempool or on the best branch; KeyError if it is in neither."""
+        """Returns a transaction of the mempool or the best chain.
+
+        Raises KeyError if none.
+        """
         return self.mempool.entries.get(txid) or self.ledger.confirmed[txid]
 
     def confirmed_of(self, script: bytes) -> list[ChainTx]:
-        """The confirmed transactions that spend from the script or pay to it, newest first."""
+        """Returns the confirmed transactions of a script, newest first.
+
+        These are all that spend from the script or pay to it.
+        """
         confirmed = reversed(self.ledger.confirmed.values())
         return [entry for entry in confirmed if script in entry.scripts]
 
     def waiting_of(self, script: bytes) -> list[ChainTx]:
-        """The waiting transactions that spend from the script or pay to it, newest first."""
+        """Returns the mempool's transactions of a script, newest first.
+
+        These are all that spend from the script or pay to it.
+        """
         waiting = reversed(self.mempool.entries.values())
         return [entry for entry in waiting if script in entry.scripts]
 
     def _next_block(self, ledger: Ledger, mempool: Mempool, now: int) -> Block:
-        """The block that would follow the ledger's tip, later than the median time past."""
+        """Returns a block on the ledger's tip, later than the median time past."""
         time = max(now, ledger.median_time_past + 1)
         txs = []
         fees_sats = 0
@@ -163,7 +187,10 @@ class Chain:
         self._connect(blocks)
 
     def _connect(self, blocks: Sequence[Block]) -> None:
-        """Puts blocks on the one that they follow; transactions of those above it wait again."""
+        """Adds blocks on top of the block that they follow.
+
+        The transactions of the blocks that they replace return to the mempool.
+        """
         fork_height = self.ledger.heights[blocks[0].previous]
         returning: list[Tx] = []
         lost = self.ledger.hashes[fork_height + 1 :]
@@ -176,7 +203,7 @@ class Chain:
             self.ledger.connect(block)
         self.mempool = Mempool()
         for tx in returning:
-            # One that is in the blocks, or whose coins are spent, is dropped.
+            # A transaction that the blocks have, or whose coins are spent, is dropped.
             with contextlib.suppress(BadRequest):
                 entry = self.mempool.judge(self.ledger, tx)
                 self.mempool.add(entry)

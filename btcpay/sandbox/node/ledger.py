@@ -1,4 +1,4 @@
-"""The best branch, with its unspent coins, and the mempool on it."""
+"""The best chain with its unspent outputs, and the mempool."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -9,12 +9,15 @@ from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.node.script import OP_RETURN
 
-MTP_BLOCKS = 11  # BIP113 and the rule for block times: the median of the last eleven
+MTP_BLOCKS = 11  # the median time past (BIP113) is that of eleven blocks
 COINBASE_MATURITY_BLOCKS = 100
 
 
 class ChainTx(NamedTuple):
-    """A transaction with the outputs that it spends. `height` is None until a block has it."""
+    """A transaction with the outputs that it spends.
+
+    `height` is that of its block; None while it is unconfirmed.
+    """
 
     tx: Tx
     prevouts: tuple[TxOut, ...]
@@ -22,7 +25,7 @@ class ChainTx(NamedTuple):
 
     @property
     def fee_sats(self) -> int:
-        """The fee; a coinbase has none."""
+        """The fee in satoshis. Not meaningful for a coinbase."""
         fee_sats = 0
         for prevout in self.prevouts:
             fee_sats += prevout.value_sats
@@ -46,9 +49,10 @@ class ChainTx(NamedTuple):
 
 @dataclass
 class Ledger:
-    """The best branch. `blocks` and `heights` also have those of lost branches.
+    """The best chain. `blocks` and `heights`, by block hash, also have stale blocks.
 
-    `coins` are the unspent outputs, each with the transaction that made it.
+    `hashes` are the block hashes by height. `coins` are the unspent outputs, each with
+    the transaction that created it. `confirmed` are the transactions by txid.
     """
 
     hashes: list[str] = field(default_factory=list)
@@ -76,7 +80,7 @@ class Ledger:
         return times[len(times) // 2]
 
     def connect(self, block: Block) -> None:
-        """Adds `block` on the tip; its transactions must be valid."""
+        """Adds `block` on top of the tip. Its transactions must be valid."""
         self.hashes.append(block.hash)
         self.blocks[block.hash] = block
         self.heights[block.hash] = self.height
@@ -91,14 +95,17 @@ class Ledger:
                 prevouts.append(origin.tx.outputs[txin.outpoint.vout])
         entry = ChainTx(tx, tuple(prevouts), self.height)
         self.confirmed[tx.txid] = entry
-        if self.height == 0:  # nobody can spend what genesis paid
+        if self.height == 0:  # nobody can spend the genesis block's output
             return
         for vout, output in enumerate(tx.outputs):
             if output.script[:1] != bytes([OP_RETURN]):
                 self.coins[Outpoint(tx.txid, vout)] = entry
 
     def branch(self, fork_height: int) -> "Ledger":
-        """A ledger that ends at this height, and has the blocks above it as lost ones."""
+        """Returns a ledger whose tip is at this height.
+
+        The blocks above it are stale in it.
+        """
         ledger = Ledger(blocks=dict(self.blocks), heights=dict(self.heights))
         for block_hash in self.hashes[: fork_height + 1]:
             ledger.connect(self.blocks[block_hash])
@@ -107,17 +114,18 @@ class Ledger:
 
 @dataclass
 class Mempool:
-    """Transactions that wait for a block, in the order they came: parents stand before children.
+    """Unconfirmed transactions in the order of their arrival, parents before children.
 
-    Only the payer's wallet sends them, so nothing checks for a wrong signature, a fee below the
-    relay's, a replacement that pays too little (BIP125), or a chain longer than nodes relay.
+    Only the payer's wallet sends them. So nothing checks signatures, the minimum relay
+    fee, the fee of a replacement (BIP125), or the length of a chain of unconfirmed
+    transactions.
     """
 
     entries: dict[str, ChainTx] = field(default_factory=dict)
 
     @property
     def spenders(self) -> dict[Outpoint, str]:
-        """The txid of the waiting transaction that spends each output."""
+        """The txid of the unconfirmed transaction that spends each output."""
         spenders = {}
         for txid, entry in self.entries.items():
             for txin in entry.tx.inputs:
@@ -125,12 +133,19 @@ class Mempool:
         return spenders
 
     def judge(self, ledger: Ledger, tx: Tx) -> ChainTx:
-        """The entry that `tx` would be. Raises BadRequest, in Bitcoin Core's words."""
+        """Returns the entry for `tx`, without adding it.
+
+        Raises BadRequest with Bitcoin Core's reason if an input is missing, spent or
+        immature.
+        """
         prevouts = [self._output(ledger, txin.outpoint) for txin in tx.inputs]
         return ChainTx(tx, tuple(prevouts), None)
 
     def add(self, entry: ChainTx) -> None:
-        """Adds an entry, and drops those that spend the same coins, with all that need them."""
+        """Adds an entry.
+
+        Removes those that spend the same coins, and their descendants.
+        """
         spenders = self.spenders
         rivals = set()
         for txin in entry.tx.inputs:
@@ -144,7 +159,7 @@ class Mempool:
             del self.entries[txid]
 
     def descendants(self, txids: set[str]) -> set[str]:
-        """`txids` and every waiting transaction that depends on one of them."""
+        """Returns `txids` and the txids of all entries that depend on them."""
         descendants = set(txids)
         for txid, entry in self.entries.items():
             if any(txin.outpoint.txid in descendants for txin in entry.tx.inputs):
@@ -152,7 +167,11 @@ class Mempool:
         return descendants
 
     def _output(self, ledger: Ledger, outpoint: Outpoint) -> TxOut:
-        """The output to be spent, even if a waiting transaction spends it already."""
+        """Returns the output at `outpoint`, even if the mempool spends it already.
+
+        Raises BadRequest if it does not exist, if a block has spent it, or if it is
+        immature.
+        """
         origin = self.entries.get(outpoint.txid) or ledger.coins.get(outpoint)
         if origin is None:
             raise BadRequest("bad-txns-inputs-missingorspent")

@@ -1,4 +1,4 @@
-"""Output scripts of regtest addresses."""
+"""Converts between regtest addresses and output scripts."""
 
 from btcpay.bitcoin import address as addresses
 from btcpay.bitcoin.wire import DecodeError
@@ -10,12 +10,15 @@ OP_RETURN = 0x6A
 
 
 def address_of(script: bytes) -> str:
-    """The address of a script as `script_of` makes it."""
+    """Returns the regtest address of an output script."""
     return addresses.address_of(script, REGTEST)
 
 
 def script_of(address: str) -> bytes:
-    """The output script of a regtest address. Raises BadRequest, saying what is wrong with it."""
+    """Returns the output script of a regtest address.
+
+    Raises BadRequest with the reason.
+    """
     if address.lower().startswith(("bc1", "tb1")):
         raise BadRequest(
             f"{address} belongs to another network; regtest addresses begin with bcrt1"

@@ -1,1 +1,1 @@
-"""The customer of the sandbox: a wallet that pays, replaces and takes back."""
+"""The sandbox's customer: a wallet that pays, replaces and double-spends."""

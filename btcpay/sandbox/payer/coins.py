@@ -1,4 +1,4 @@
-"""The coins of the payer's wallet, and the choice of those that a payment needs."""
+"""The coins of the payer's wallet, and the selection of coins for a payment."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -8,7 +8,10 @@ from btcpay.sandbox.errors import BadRequest
 
 
 class Spendable(NamedTuple):
-    """A coin of the wallet; `is_waiting` until its transaction is in a block."""
+    """A coin of the wallet.
+
+    `is_waiting` is True while its transaction is unconfirmed.
+    """
 
     outpoint: Outpoint
     value_sats: int
@@ -16,7 +19,10 @@ class Spendable(NamedTuple):
 
 
 def choose(coins: Iterable[Spendable], needed_sats: int) -> list[Spendable]:
-    """The first coins that suffice. Raises BadRequest if all of them do not."""
+    """Returns the first coins whose sum suffices.
+
+    Raises BadRequest if all are too few.
+    """
     chosen: list[Spendable] = []
     for coin in coins:
         chosen.append(coin)

@@ -1,6 +1,6 @@
-"""The payer's key: its script, the file that keeps it, and ECDSA with RFC 6979's nonces.
+"""The payer's private key: its script, its file, and ECDSA signatures (RFC 6979).
 
-For play money alone: the time that a signature takes depends on the secret.
+Only for coins without value: the time to sign depends on the secret.
 """
 
 import hmac
@@ -32,7 +32,7 @@ class Key:
 
     @property
     def script(self) -> bytes:
-        """The P2WPKH script, to which the wallet's coins are paid."""
+        """The P2WPKH script to which the wallet's coins are paid."""
         return witness_script(0, hash160(self.public_key))
 
     @property
@@ -45,9 +45,10 @@ class Key:
 
 
 def open_key(path: Path) -> Key:
-    """The key in `path` (hex, mode 0600).
+    """Returns the key in the file `path` (hex, mode 0600).
 
-    The first call makes it, so that a restart has the same coins.
+    Creates the file with a new key if there is none, so that the wallet keeps its coins
+    after a restart.
     """
     if not path.exists():
         path.touch(mode=stat.S_IRUSR | stat.S_IWUSR)
@@ -56,12 +57,12 @@ def open_key(path: Path) -> Key:
 
 
 def public_point(secret: int) -> Point:
-    """secret * G, for a secret from 1 to ORDER - 1."""
+    """Returns secret * G, for a secret from 1 to ORDER - 1."""
     return G.add(secret - 1)
 
 
 def sign_digest(secret: int, digest: bytes) -> bytes:
-    """The signature of a digest of 32 bytes, in DER, with the lower of the two s (BIP62)."""
+    """Returns the DER signature of a 32-byte digest, with the lower s (BIP62)."""
     number = int.from_bytes(digest, "big")
     nonce = _nonce(secret, digest)
     r = public_point(nonce).x % ORDER
@@ -72,7 +73,10 @@ def sign_digest(secret: int, digest: bytes) -> bytes:
 
 
 def _nonce(secret: int, digest: bytes) -> int:
-    """RFC 6979, 3.2 with SHA-256, without the next candidate: one in 2**127 would need it."""
+    """Returns the first candidate nonce of RFC 6979, section 3.2, with SHA-256.
+
+    The loop to a next candidate is omitted: its probability is 2**-127.
+    """
     number = int.from_bytes(digest, "big") % ORDER
     seed = secret.to_bytes(32, "big") + number.to_bytes(32, "big")
     key = bytes(32)
@@ -84,6 +88,6 @@ def _nonce(secret: int, digest: bytes) -> int:
 
 
 def _der_integer(number: int) -> bytes:
-    """An INTEGER: the fewest bytes whose highest bit is not set."""
+    """Returns a DER INTEGER: the fewest bytes whose highest bit is not set."""
     data = number.to_bytes(number.bit_length() // 8 + 1, "big")
     return b"\x02" + len(data).to_bytes(1, "big") + data

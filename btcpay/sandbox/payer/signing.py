@@ -1,4 +1,4 @@
-"""Signed transactions: P2WPKH inputs that one key signs (BIP143)."""
+"""Signs transactions with P2WPKH inputs of one key (BIP143)."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ SIGHASH_ALL = 1
 
 
 def sign(key: Key, coins: Sequence[Spendable], outputs: Sequence[TxOut]) -> bytes:
-    """The signed transaction, raw."""
+    """Returns the signed raw transaction."""
     inputs = tuple(TxIn(coin.outpoint, b"", RBF_SEQUENCE) for coin in coins)
     unsigned = Tx(TX_VERSION, inputs, tuple(outputs), 0)
     signed = []
@@ -27,7 +27,10 @@ def sign(key: Key, coins: Sequence[Spendable], outputs: Sequence[TxOut]) -> byte
 
 
 def witness_preimage(tx: Tx, index: int, script_code: bytes, value_sats: int) -> bytes:
-    """The bytes that are signed for input `index`, whose coin has `value_sats` (BIP143)."""
+    """Returns the bytes to sign for input `index` (BIP143).
+
+    `value_sats` is the value of the coin that the input spends.
+    """
     own_input = tx.inputs[index]
     outpoints = b"".join(txin.outpoint.raw for txin in tx.inputs)
     sequences = b"".join(ser_uint32(txin.sequence) for txin in tx.inputs)

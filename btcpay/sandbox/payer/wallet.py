@@ -1,4 +1,7 @@
-"""The payer's wallet: it pays, replaces and takes back. The miner's rewards make it rich."""
+"""The payer's wallet: pays, replaces and double-spends.
+
+The block rewards of the sandbox are paid to it.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,15 +17,18 @@ from btcpay.sandbox.payer.signing import sign
 
 FEE_SATS_PER_VB = 2
 OVERHEAD_VB = 11  # version, counts, locktime, marker and flag
-INPUT_VB = 68  # of P2WPKH
-OUTPUT_VB = 9  # beside its script
-CHANGE_FLOOR_SATS = 294  # P2WPKH's dust limit; a smaller rest goes to the miner
+INPUT_VB = 68  # a P2WPKH input
+OUTPUT_VB = 9  # an output without its script
+CHANGE_FLOOR_SATS = 294  # P2WPKH's dust limit; smaller change is left to the miner
 # The dust limit of the longest witness program, 40 bytes: (51 + 67) * 3.
 MOST_DUST_SATS = 354
 
 
 class Wallet:
-    """One key's P2WPKH coins. Raises BadRequest for a payment that cannot be made."""
+    """The P2WPKH coins of one key.
+
+    Its methods raise BadRequest for impossible payments.
+    """
 
     def __init__(self, key: Key, chain: Chain):
         self._key = key
@@ -31,14 +37,14 @@ class Wallet:
         self.address = address_of(key.script)
 
     def fresh_address(self) -> str:
-        """A new address, as wallets give one. No coin that is paid to it can be spent.
+        """Returns a new address, whose key is discarded: coins paid to it are lost.
 
-        The wallet's own address gets each block's reward.
+        It differs from the wallet's own address, to which each block's reward is paid.
         """
         return address_of(Key.new().script)
 
     def coins(self) -> list[Spendable]:
-        """The mature unspent coins: confirmed ones first, and large ones before small."""
+        """Returns the mature unspent coins: confirmed first, and large before small."""
         with self.chain.lock:
             tip_height = self.chain.ledger.height
             spenders = self.chain.mempool.spenders
@@ -53,7 +59,7 @@ class Wallet:
         return sorted(coins, key=lambda coin: (coin.is_waiting, -coin.value_sats))
 
     def _outputs(self) -> dict[Outpoint, ChainTx]:
-        """All outputs that no block has spent, those of waiting transactions too."""
+        """Returns all outputs that no block has spent, including the mempool's."""
         outputs = dict(self.chain.ledger.coins)
         for txid, entry in self.chain.mempool.entries.items():
             for vout in range(len(entry.tx.outputs)):
@@ -61,12 +67,15 @@ class Wallet:
         return outputs
 
     def pay(self, address: str, sats: int, now: int) -> str:
-        """Sends a payment; its txid."""
+        """Sends a payment and returns its txid. `now` is in unix seconds."""
         with self.chain.lock:
             return self.chain.accept(self.draft({address: sats}), now)
 
     def draft(self, sats: Mapping[str, int]) -> bytes:
-        """A signed payment, raw, that is sent to nobody."""
+        """Returns a signed raw payment without sending it.
+
+        `sats` are the satoshis to pay by address.
+        """
         outputs = []
         for address, value_sats in sats.items():
             script = script_of(address)
@@ -75,14 +84,14 @@ class Wallet:
         paid_sats = sum(sats.values())
         coins = choose(self.coins(), paid_sats)
         fee_sats = self.usual_fee_sats(len(coins), outputs)
-        # Each further coin raises the fee.
+        # Each additional coin increases the fee.
         while sum_sats(coins) < paid_sats + fee_sats:
             coins = choose(self.coins(), paid_sats + fee_sats)
             fee_sats = self.usual_fee_sats(len(coins), outputs)
         return self.build(coins, outputs, fee_sats)
 
     def payments(self) -> list[str]:
-        """The txids of the wallet's own waiting transactions, newest first."""
+        """Returns the txids of the wallet's unconfirmed transactions, newest first."""
         txids = []
         with self.chain.lock:
             for txid, entry in self.chain.mempool.entries.items():
@@ -98,7 +107,10 @@ class Wallet:
     def build(
         self, coins: Sequence[Spendable], outputs: Sequence[TxOut], fee_sats: int
     ) -> bytes:
-        """The signed transaction, raw; the rest comes back as change unless it is dust."""
+        """Returns the signed raw transaction, with change unless that would be dust.
+
+        Raises BadRequest if nothing is left after the fee.
+        """
         paid_sats = sum(output.value_sats for output in outputs)
         change_sats = sum_sats(coins) - paid_sats - fee_sats
         if change_sats >= CHANGE_FLOOR_SATS:
@@ -108,7 +120,10 @@ class Wallet:
         return sign(self._key, coins, outputs)
 
     def usual_fee_sats(self, input_count: int, outputs: Sequence[TxOut]) -> int:
-        """2 sat for each virtual byte of a transaction with these outputs and change, or more."""
+        """Returns 2 sat for each virtual byte of a transaction with these outputs.
+
+        Includes a change output. The size is rounded up.
+        """
         inputs_vb = INPUT_VB * input_count
         outputs_vb = OUTPUT_VB + len(self.script)
         for output in outputs:
@@ -118,7 +133,7 @@ class Wallet:
 
 
 def _refuse_dust(value_sats: int, script: bytes) -> None:
-    """Raises BadRequest for an output that nodes do not relay."""
+    """Raises BadRequest if the output is dust, which nodes do not relay."""
     dust_limit_sats = DUST_LIMITS_SATS.get(len(script), MOST_DUST_SATS)
     if value_sats < dust_limit_sats:
         raise BadRequest(
@@ -127,9 +142,11 @@ def _refuse_dust(value_sats: int, script: bytes) -> None:
 
 
 def replace(wallet: Wallet, now: int, txid: str = "", away: bool = False) -> str:
-    """Pays the newest payment or `txid` anew, or `away` to the wallet (BIP125); the new txid.
+    """Replaces a payment by one with a higher fee (BIP125), and returns the new txid.
 
-    Raises BadRequest if no such payment waits, or it cannot be replaced.
+    `txid` is an unconfirmed payment of the wallet; by default it is the newest. With
+    `away` the replacement pays the wallet itself. Raises BadRequest if there is no such
+    payment, or if it cannot be replaced.
     """
     chain = wallet.chain
     with chain.lock:
@@ -149,7 +166,7 @@ def replace(wallet: Wallet, now: int, txid: str = "", away: bool = False) -> str
         paid_sats = sum(output.value_sats for output in outputs)
         missing_sats = paid_sats + fee_sats - sum_sats(coins)
         if missing_sats > 0:
-            # A replacement may add no waiting coins (rule 2).
+            # A replacement may not add unconfirmed coins (BIP125, rule 2).
             confirmed = [coin for coin in wallet.coins() if not coin.is_waiting]
             coins += choose(confirmed, missing_sats)
         raw = wallet.build(coins, outputs, fee_sats)
@@ -161,9 +178,10 @@ def _outputs_to_others(wallet: Wallet, entry: ChainTx) -> list[TxOut]:
 
 
 def double_spends(wallet: Wallet, depth: int) -> list[bytes]:
-    """Raw transactions that take back the wallet's payments of the last `depth` blocks.
+    """Returns raw double spends of the wallet's payments in the last `depth` blocks.
 
-    A payment that spends coins of these blocks needs none: it falls with the payment before it.
+    There is none for a payment that spends coins of another transaction in these
+    blocks: it becomes invalid together with that transaction.
     """
     chain = wallet.chain
     with chain.lock:
@@ -183,12 +201,12 @@ def double_spends(wallet: Wallet, depth: int) -> list[bytes]:
 
 
 def _parents(tx: Tx) -> list[str]:
-    """The txids of the transactions whose outputs this one spends."""
+    """Returns the txids of the transactions whose outputs this one spends."""
     return [txin.outpoint.txid for txin in tx.inputs]
 
 
 def _spent_coins(entry: ChainTx) -> list[Spendable]:
-    """The coins that the transaction spends."""
+    """Returns the coins that the transaction spends."""
     coins = []
     for txin, prevout in zip(entry.tx.inputs, entry.prevouts, strict=True):
         coins.append(Spendable(txin.outpoint, prevout.value_sats, False))
@@ -196,12 +214,17 @@ def _spent_coins(entry: ChainTx) -> list[Spendable]:
 
 
 def _fee_sats(wallet: Wallet, entry: ChainTx, outputs: Sequence[TxOut]) -> int:
-    """The fee that BIP125 asks for: above all replaced fees, its own relay, and the old feerate."""
+    """Returns a sufficient fee for a replacement (BIP125).
+
+    It exceeds the fees of all replaced transactions, pays for its own relay, and has a
+    feerate that is not below the old one.
+    """
     mempool = wallet.chain.mempool
     replaced_sats = 0
     for txid in mempool.descendants({entry.tx.txid}):
         replaced_sats += mempool.entries[txid].fee_sats
     own_sats = wallet.usual_fee_sats(len(entry.tx.inputs) + 1, outputs)
-    # own_sats is at least 2 sat for each virtual byte, so the old fee scaled to it is generous.
+    # own_sats is at least 2 sat per virtual byte, so the old fee scaled by half of it
+    # is enough.
     same_rate_sats = -(-entry.fee_sats * own_sats // entry.tx.vsize) // 2
     return max(replaced_sats, same_rate_sats) + own_sats

@@ -1,1 +1,1 @@
-"""Whole stories, each played by one press: payers, miners, explorers, and the shop's answers."""
+"""Scenes: demonstrations that a click starts, with payers, miners and explorers."""

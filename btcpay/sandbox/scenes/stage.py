@@ -1,4 +1,4 @@
-"""The stage for scenes: one at a time, in a thread of its own, shown line by line."""
+"""Runs one scene at a time, in its own thread, and shows its lines one by one."""
 
 import threading
 import time
@@ -7,23 +7,27 @@ from collections.abc import Callable, Iterator
 from btcpay.sandbox.errors import SandboxError
 from btcpay.sandbox.shop import Json
 
-# A line stays until it can have been read aloud, except in a scene that is played quickly.
+# The next line follows when a person could have read this one aloud. A quick scene does
+# not wait for that.
 FIRST_S = 1.5
 CHARACTERS_PER_S = 28
-WITHIN_S = 60  # of real time, for each thing that has to happen
+WITHIN_S = 60  # real seconds, for each condition of a scene
 LOOKS_EVERY_S = 0.4
 
 
 class Stopped(SandboxError):
-    """The scene was ended, or another one begun."""
+    """The scene was stopped, or another one was started."""
 
 
 class Stage:
-    """Thread safe: only the scene that plays changes what is shown."""
+    """Runs scenes and has the state that the page shows. Thread-safe.
+
+    Only the running scene changes the shown state.
+    """
 
     def __init__(self) -> None:
         self._stop = threading.Event()
-        # The second of two presses ends the first one's scene.
+        # If two starts are concurrent, the second one stops the scene of the first one.
         self._start_lock = threading.RLock()
         self._thread: threading.Thread | None = None
         self._view: Json = {}
@@ -31,13 +35,20 @@ class Stage:
         self._read_at_s = 0.0
 
     def view(self) -> Json | None:
-        """The newest scene, if any; its `state` is playing, over, stopped or failed."""
+        """Returns the newest scene as JSON; None if there is none.
+
+        Its `state` is playing, over, stopped or failed.
+        """
         return self._view or None
 
     def start(
         self, name: str, title: str, story: Iterator[str], quick: bool = False
     ) -> None:
-        """Shows the story's lines, between which it plays; a scene that still plays is stopped."""
+        """Starts a scene, and stops the one that is running.
+
+        `story` yields the lines to show; its code between them does the scene's
+        actions. With `quick` there are no pauses for reading.
+        """
         with self._start_lock:
             self.stop()
             self._stop.clear()
@@ -56,15 +67,18 @@ class Stage:
             if self._thread:
                 self._thread.join()
 
-    # Called by scenes.
+    # The methods below are called by scenes.
 
     def show(self, invoice: Json) -> None:
-        """Shows the invoice's page beside the story."""
+        """Shows the invoice's page beside the scene's lines."""
         link = {"id": invoice["id"], "pay_url": invoice["pay_url"]}
         self._view = self._view | {"invoice": link}
 
     def until(self, holds: Callable[[], bool], what: str) -> None:
-        """Waits until `holds`. Raises SandboxError after a minute, or Stopped."""
+        """Waits until `holds()` is true. `what` describes the condition in the error.
+
+        Raises SandboxError after a minute, or Stopped.
+        """
         end_s = time.monotonic() + WITHIN_S
         while not holds():
             if time.monotonic() > end_s:
@@ -72,7 +86,7 @@ class Stage:
             self._wait(LOOKS_EVERY_S)
 
     def _say(self, text: str) -> None:
-        """Shows the next line once the last one could be read."""
+        """Shows the next line, after the time to read the previous one."""
         self._wait(self._read_at_s - time.monotonic())
         self._view = self._view | {"lines": [*self._view["lines"], text]}
         self._read_at_s = time.monotonic()

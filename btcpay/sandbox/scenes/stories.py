@@ -1,4 +1,4 @@
-"""Plays the scenes of stories.toml: each a story of one invoice, with a line for each step."""
+"""Runs the scenes of stories.toml. Each scene is about one invoice."""
 
 import tomllib
 from collections.abc import Iterator
@@ -13,21 +13,24 @@ from btcpay.sandbox.state import InventedPayment, Sandbox
 from btcpay.values.statuses import InvoiceStatus, RefundStatus
 
 PRICE_USD = Decimal(25)
-MORE_SATS = 20_000  # that a customer sends too much
-# Seconds that a customer hesitates: with a reader, and in a quick scene.
+MORE_SATS = 20_000  # the excess when a customer pays too much
+# Seconds until an invoice of a scene expires; the second number is for a quick scene.
 SOON_S = 20
 SOON_QUICK_S = 4
 
 
 class Scene(NamedTuple):
-    """`about` is the button's text beside its title."""
+    """A scene of stories.toml. `about` is the text of its button, after the title.
+
+    `steps` are lines to show (after `> `) and actions with their arguments, one a line.
+    """
 
     title: str
     about: str
     steps: str
 
     def play(self, sandbox: Sandbox, shop: Shop) -> Iterator[str]:
-        """The lines, between which the actors act. Raises SandboxError."""
+        """Does the actions and yields the lines to show. Raises SandboxError."""
         actors = Actors(sandbox, shop)
         for step in self.steps.splitlines():
             if step.startswith("> "):
@@ -39,15 +42,15 @@ class Scene(NamedTuple):
 
 @cache
 def scenes() -> dict[str, Scene]:
-    """By their names, in the order of their buttons."""
+    """Returns the scenes by name, in the order of their buttons."""
     text = Path(__file__).with_name("stories.toml").read_text(encoding="utf-8")
     return {name: Scene(**fields) for name, fields in tomllib.loads(text).items()}
 
 
 class Actors:
-    """The shop that makes an invoice, a customer who pays, a miner, an explorer: a method an act.
+    """The participants of a scene: shop, customer, miner and explorer.
 
-    Each waits until the shop shows what follows from it.
+    A method is an action of a scene. It returns once the shop shows the result.
     """
 
     def __init__(self, sandbox: Sandbox, shop: Shop) -> None:
@@ -65,7 +68,7 @@ class Actors:
         self.invented: InventedPayment
 
     def line_values(self) -> dict[str, Any]:
-        """The values that the lines of a story may name."""
+        """Returns the values of the placeholders in the lines of a scene."""
         height = self.sandbox.chain.ledger.height
         sats = self.invoice["amount_sats"]
         rest_sats = sats - sats // 2
@@ -80,7 +83,7 @@ class Actors:
         }
 
     def make(self, soon: str = "") -> None:
-        """Makes an invoice, which with `soon` ends in a while."""
+        """Creates an invoice. With `soon` it expires after `soon_s` seconds."""
         expires_in_s = None
         if soon:
             expires_in_s = self.soon_s
@@ -88,7 +91,7 @@ class Actors:
         self.stage.show(self.invoice)
 
     def pay(self, part: str = "") -> None:
-        """Pays all, the `half`, the `rest` behind it, or `more` than all."""
+        """Pays the invoice: all of it, one `half`, the `rest`, or `more` than all."""
         sats: int = self.invoice["amount_sats"]
         half_sats = sats // 2
         paid_sats = sats
@@ -110,7 +113,10 @@ class Actors:
         self.until("status", status)
 
     def replace(self, away: str = "") -> None:
-        """Pays it with a higher fee, or sends the money `away` from the shop."""
+        """Replaces the payment by one with a higher fee.
+
+        With `away` the replacement pays the customer instead of the shop.
+        """
         self.txid = self.sandbox.replace(self.txid, bool(away))
         received_sats = self.invoice["amount_sats"]
         if away:
@@ -162,12 +168,12 @@ class Actors:
         self.until("received_sats", 0)
 
     def until(self, name: str, expected: object) -> None:
-        """Waits until the invoice has this value in the field of this name."""
+        """Waits until the invoice's field `name` has the value `expected`."""
 
         def holds() -> bool:
             try:
                 return bool(self.shop.look(self.invoice)[name] == expected)
-            except ShopAway:  # for a moment, while a server is started again
+            except ShopAway:  # for a moment, while the server restarts
                 return False
 
         self.stage.until(holds, f"{self.invoice['id']} to have {expected} as {name}")

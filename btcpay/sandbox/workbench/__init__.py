@@ -1,1 +1,4 @@
-"""The page on which a person pays, mines and plays scenes; its buttons answer programs too."""
+"""The sandbox's page, on which a person pays, mines and starts scenes.
+
+Its buttons return JSON to programs.
+"""

@@ -1,6 +1,7 @@
-"""The buttons: form POSTs that answer 303 to the page, or JSON when asked for it.
+"""The buttons of the sandbox's page, as form POSTs.
 
-Each answers with the result, or raises BadRequest or ShopAway.
+A button redirects (303) to the page, or returns JSON if the request accepts it. The
+function of a button returns its result, or raises BadRequest or ShopAway.
 """
 
 from collections.abc import Callable
@@ -22,9 +23,9 @@ MAX_INVOICE_USD = 1_000_000
 
 
 def pay(sandbox: Sandbox, tenths: int = 10) -> Json:
-    """Pays so many tenths, rounded down, of `amount` or of an invoice.
+    """Pays `tenths` tenths of `amount` or of an invoice, rounded down to satoshis.
 
-    An invoice is paid by what it lacks, or by all of it again if it lacks nothing.
+    For an invoice, it is the missing sum, or all of it again if nothing is missing.
     """
     invoice_id = forms.field("invoice")
     if invoice_id:
@@ -43,7 +44,10 @@ def mine(sandbox: Sandbox) -> Json:
 
 
 def replace(sandbox: Sandbox) -> Json:
-    """Pays `invoice` or `txid` anew, by default the newest payment; `away` takes it back."""
+    """Replaces a payment: that with `txid`, of `invoice`, or by default the newest.
+
+    With the field `away` the replacement pays the wallet itself.
+    """
     replaced = forms.field("txid").lower()
     away = forms.read_flag("away")
     invoice_id = forms.field("invoice")
@@ -61,7 +65,7 @@ def replace(sandbox: Sandbox) -> Json:
 
 
 def reorganise(sandbox: Sandbox) -> Json:
-    """Replaces `depth` blocks; `double_spend` makes their payments impossible."""
+    """Replaces the last `depth` blocks. `double_spend` makes their payments invalid."""
     depth = forms.read_count("depth")
     double_spend = forms.read_flag("double_spend")
     with sandbox.chain.lock:
@@ -71,7 +75,10 @@ def reorganise(sandbox: Sandbox) -> Json:
 
 
 def explorer(sandbox: Sandbox) -> Json:
-    """Sets the explorer to `state`. It lies about `invoice`, by default the newest open one."""
+    """Sets the explorer to the field `state`: up, down or lies.
+
+    It lies about `invoice`, by default the newest open one.
+    """
     switches = sandbox.switches
     state = forms.read_state("up", "down", "lies")
     if state != "lies":
@@ -84,7 +91,10 @@ def explorer(sandbox: Sandbox) -> Json:
 
 
 def _invoice_to_lie_about(shop: Shop) -> Json:
-    """Field `invoice`, by default the newest open one. Raises BadRequest if there is none."""
+    """Returns the invoice of the field `invoice`, by default the newest open one.
+
+    Raises BadRequest if there is none.
+    """
     invoice_id = forms.field("invoice")
     if invoice_id:
         return shop.invoice(invoice_id)
@@ -97,7 +107,7 @@ def _invoice_to_lie_about(shop: Shop) -> Json:
 
 
 def price(sandbox: Sandbox) -> Json:
-    """Sets the price to field `usd`, or the ticker to field `state`."""
+    """Sets the price to the field `usd`; if it is empty, sets the ticker to `state`."""
     switches = sandbox.switches
     if forms.field("usd"):
         switches.price_usd = forms.read_usd("usd", MAX_PRICE_USD)
@@ -107,7 +117,10 @@ def price(sandbox: Sandbox) -> Json:
 
 
 def invoice(sandbox: Sandbox) -> Json:
-    """Makes an invoice by `amount_usd`, `description`, and `minutes` until it ends."""
+    """Creates an invoice from the fields `amount_usd`, `description` and `minutes`.
+
+    It expires after these minutes; if the field is empty, after the shop's default.
+    """
     expires_in_s = None
     if forms.field("minutes"):
         expires_in_s = forms.read_count("minutes") * 60
@@ -116,7 +129,10 @@ def invoice(sandbox: Sandbox) -> Json:
 
 
 def scene(sandbox: Sandbox) -> Json:
-    """Mends explorer and price, then plays field `scene`; `quick` waits for no reader."""
+    """Ends all simulated faults and starts the scene of the field `scene`.
+
+    With the field `quick` there are no pauses for reading.
+    """
     shop = sandbox.require_shop()
     name = forms.field("scene")
     if name not in scenes():
@@ -135,7 +151,7 @@ def stop(sandbox: Sandbox) -> Json:
 
 
 PAID = "Paid {amount_sats:,} sat to {address}. It waits: mine a block."
-# Each button's function, and the sentence that the page then shows, filled from its answer.
+# By the button's name: its function, and the sentence about its result.
 BUTTONS: dict[str, tuple[Callable[[Sandbox], Json], str]] = {
     "pay": (pay, PAID),
     "pay-short": (partial(pay, tenths=5), PAID),
@@ -149,13 +165,13 @@ BUTTONS: dict[str, tuple[Callable[[Sandbox], Json], str]] = {
     "explorer": (explorer, "Explorer {explorer}."),
     "price": (price, "A bitcoin is ${price_usd:,.2f}; the price source is {price}."),
     "invoice": (invoice, "An invoice over {amount_sats:,} sat."),
-    "scene": (scene, ""),  # its lines are shown
+    "scene": (scene, ""),  # the scene shows its own lines
     "stop": (stop, "The scene was stopped."),
 }
 
 
 def create_workbench() -> Blueprint:
-    """The page, with a view for each of its buttons."""
+    """Returns the blueprint of the page and its buttons."""
     blueprint = create_page()
     for name in BUTTONS:
         blueprint.add_url_rule(
@@ -182,7 +198,7 @@ def _press(name: str) -> ResponseReturnValue:
 
 
 def _problem(status: int, error: Exception) -> ResponseReturnValue:
-    """The reason why a button could not do its work, on the page or as JSON."""
+    """Returns the page, or JSON, with the reason why a button failed."""
     if _wants_json():
         return jsonify({"error": str(error)}), status
     return show(str(error)), status

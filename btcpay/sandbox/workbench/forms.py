@@ -1,6 +1,6 @@
-"""The page's fields as people fill them in: amounts, addresses, BIP21 URIs, prices, switches.
+"""Parses the fields of the page: amounts, addresses, BIP21 URIs, prices, flags.
 
-Every reader raises BadRequest, naming the field.
+Each function raises BadRequest, with the name of the field.
 """
 
 import re
@@ -16,27 +16,30 @@ from btcpay.values.money import SATS_PER_BTC
 SATS = re.compile(r"[0-9]{1,16}|[0-9]{1,3}(,[0-9]{3}){1,5}")
 BTC = re.compile(r"(?=\.?[0-9])[0-9]{0,8}(\.[0-9]{0,16})?")
 USD = re.compile(r"\$?(?=\.?[0-9])[0-9,]{0,16}(\.[0-9]{0,2})?")
-LONGEST_FIELD = 2_000  # characters
+LONGEST_FIELD = 2_000  # the maximum, in characters
 WHOLE = re.compile("[1-9][0-9]{0,15}")
 
 
 def field_error(name: str, problem: str) -> BadRequest:
-    """The error about a field: `amount_usd` reads as "Amount usd"."""
+    """Returns the error about a field. In it, `amount_usd` is written "Amount usd"."""
     title = name.replace("_", " ").capitalize()
     return BadRequest(f"{title}: {problem}")
 
 
 def field(name: str) -> str:
-    """The field without the spaces around it; empty if there is none."""
+    """Returns the field's text, stripped; "" if it is missing."""
     text = request.form.get(name, "")
-    # Before urlsplit normalises it, which could take seconds.
+    # Check the length before urlsplit, which could take seconds.
     if len(text) > LONGEST_FIELD:
         raise field_error(name, f"more than {LONGEST_FIELD} characters")
     return text.strip()
 
 
 def read_order() -> tuple[str, int]:
-    """Address and satoshis: fields `address` (or a BIP21 URI) and `amount`, if not the URI's."""
+    """Returns address and satoshis of the fields `address` and `amount`.
+
+    `address` may be a BIP21 URI, whose amount counts if `amount` is empty.
+    """
     address = field("address")
     amount = field("amount")
     btc = ""
@@ -52,7 +55,7 @@ def read_order() -> tuple[str, int]:
 
 
 def _read_amount(text: str) -> int:
-    """Satoshis as a checkout page shows and copies them: `41,667`, or BTC with a point."""
+    """Parses an amount: satoshis such as `41,667`, or BTC with a decimal point."""
     if "." in text:
         return _btc_to_sats(text)
     sats = 0
@@ -66,7 +69,7 @@ def _read_amount(text: str) -> int:
 
 
 def read_count(name: str) -> int:
-    """A whole number of at least 1, which an empty field means."""
+    """Parses a whole number of at least 1. An empty field is 1."""
     text = field(name) or "1"
     if not WHOLE.fullmatch(text):
         raise field_error(name, "give a whole number of at least 1")
@@ -74,7 +77,7 @@ def read_count(name: str) -> int:
 
 
 def read_usd(name: str, most: int) -> Decimal:
-    """A price or an amount, from a cent to `most` dollars."""
+    """Parses a price or an amount in dollars, from 0.01 to `most`."""
     text = field(name)
     usd = Decimal(0)
     if USD.fullmatch(text):
@@ -85,7 +88,7 @@ def read_usd(name: str, most: int) -> Decimal:
 
 
 def read_state(*states: str) -> str:
-    """Field `state`: one of these."""
+    """Returns the field `state`, which must be one of `states`."""
     state = field("state")
     if state not in states:
         raise field_error("state", f"give {', '.join(states[:-1])} or {states[-1]}")

@@ -1,4 +1,4 @@
-"""The page: scenes, the shop's invoices, the chain, faults and events, each with its buttons."""
+"""The sandbox's page: scenes, invoices, the chain, simulated faults and events."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,11 +29,11 @@ from btcpay.values.hosts import is_here
 from btcpay.values.statuses import InvoiceStatus
 
 SHOWN_INVOICES = 8
-LISTED_INVOICES = 100  # as many as the shop lists at once
+LISTED_INVOICES = 100  # the maximum that the shop lists at once
 SHOWN_TXS = 6
 OVER = (InvoiceStatus.PAID, InvoiceStatus.EXPIRED, InvoiceStatus.CANCELED)
 OWN_SITES = ("", "same-origin", "none")
-# Its own style and script alone; the frame shows the shop's pages, on any host.
+# Allows only its own style and script. The frame shows the shop's pages, on any host.
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:;"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'; frame-src http: https:"
@@ -56,7 +56,11 @@ def create_page() -> Blueprint:
 
 
 def refuse_other_sites() -> None:
-    """403 for another site: for its form, and for its name if that leads here (DNS rebinding)."""
+    """Aborts a request that another website causes, with the status 403.
+
+    It rejects host names of other sites (DNS rebinding), and forms on other sites'
+    pages.
+    """
     if not is_here(urlsplit(f"//{request.host}").hostname):
         message = "The sandbox is for this machine: open it at http://127.0.0.1"
         abort(text_response(message, 403))
@@ -66,8 +70,8 @@ def refuse_other_sites() -> None:
 
 
 def _is_own_form() -> bool:
-    """True unless a browser says that the form is another site's."""
-    origin = request.headers.get("Origin")  # only browsers send one
+    """True unless the browser says that the form belongs to another site."""
+    origin = request.headers.get("Origin")  # only browsers send it
     if origin is not None and urlsplit(origin).netloc != request.host:
         return False
     return request.headers.get("Sec-Fetch-Site", "") in OWN_SITES
@@ -94,9 +98,9 @@ def merchant() -> ResponseReturnValue:
 
 
 def show(problem: str = "") -> Response:
-    """The page as HTML, with a problem if there is one to tell."""
+    """Returns the page as HTML. `problem` is the error to show, if any."""
     sandbox = current_sandbox()
-    # First, since nothing may wait for the shop with the chain's lock.
+    # Before the lock: nothing may wait for the shop while the chain is locked.
     invoices = _invoices(sandbox)
     with sandbox.chain.lock:
         page = _render(sandbox, invoices, problem)
@@ -108,7 +112,7 @@ def show(problem: str = "") -> Response:
 
 
 def _render(sandbox: Sandbox, invoices: list[Json] | None, problem: str) -> str:
-    """The page; `invoices` are None if the shop does not answer."""
+    """Renders the page. `invoices` is None if the shop does not respond."""
     is_away = invoices is None
     invoices = invoices or []
     chain = sandbox.chain
@@ -120,7 +124,7 @@ def _render(sandbox: Sandbox, invoices: list[Json] | None, problem: str) -> str:
         sandbox=sandbox,
         ledger=chain.ledger,
         waiting=len(chain.mempool.entries),
-        balance_sats=sum_sats(sandbox.wallet.coins()),  # with waiting change
+        balance_sats=sum_sats(sandbox.wallet.coins()),  # includes unconfirmed change
         txs=_newest_txs(chain),
         rows=rows,
         older=len(invoices) - len(rows),
@@ -138,7 +142,7 @@ def _render(sandbox: Sandbox, invoices: list[Json] | None, problem: str) -> str:
 
 
 def _newest_txs(chain: Chain) -> list[ChainTx]:
-    """The newest transactions, waiting ones first, without coinbases."""
+    """Returns the newest transactions without coinbases, unconfirmed ones first."""
     confirmed = chain.ledger.confirmed.values()
     waiting = chain.mempool.entries.values()
     newest_first = reversed([*confirmed, *waiting])
@@ -152,16 +156,19 @@ def time_of(unix_s: int) -> str:
 
 @dataclass(frozen=True)
 class OnChain:
-    """Satoshis that came to an invoice's address: waiting, and in blocks."""
+    """The satoshis that an invoice's address has received, and what is missing."""
 
     waiting_sats: int
     confirmed_sats: int
     missing_sats: int
-    payments: tuple[str, ...]  # txids that the payer could replace, newest first
+    payments: tuple[str, ...]  # txids that the payer can replace, newest first
 
 
 def on_chain(sandbox: Sandbox, invoice: Json) -> OnChain:
-    """Raises BadRequest for an address that is not regtest's."""
+    """Returns what the invoice's address has received.
+
+    Raises BadRequest if it is not a regtest address.
+    """
     with sandbox.chain.lock:
         script = script_of(invoice["deposit_address"])
         own = sandbox.wallet.payments()
@@ -179,7 +186,7 @@ def on_chain(sandbox: Sandbox, invoice: Json) -> OnChain:
 
 
 def _paid_sats(entries: list[ChainTx], script: bytes) -> int:
-    """The sum of what the transactions pay to the script."""
+    """Returns the sum of what the transactions pay to the script."""
     sats = 0
     for entry in entries:
         for output in entry.tx.outputs:
@@ -189,7 +196,10 @@ def _paid_sats(entries: list[ChainTx], script: bytes) -> int:
 
 
 def _invoices(sandbox: Sandbox) -> list[Json] | None:
-    """The shop's newest invoices; none without a shop, and None if it does not answer."""
+    """Returns the shop's newest invoices.
+
+    Returns [] if no shop runs, None if it does not respond.
+    """
     if sandbox.shop is None:
         return []
     try:
@@ -199,7 +209,11 @@ def _invoices(sandbox: Sandbox) -> list[Json] | None:
 
 
 def _customer_page(scene: Json | None, invoices: list[Json]) -> str:
-    """The page of the scene's invoice, else of the newest open one, else of the newest."""
+    """Returns the URL of an invoice's page for the frame; "" if there is no invoice.
+
+    It is the running scene's invoice, otherwise the newest open one, otherwise the
+    newest.
+    """
     if scene and scene["invoice"]:
         return str(scene["invoice"]["pay_url"])
     for invoice in invoices:
