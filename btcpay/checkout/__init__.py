@@ -1,1 +1,1 @@
-"""The hosted pages: an invoice's checkout and a payment link's page."""
+"""The public pages of an invoice (the checkout) and of a payment link."""

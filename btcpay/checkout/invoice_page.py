@@ -1,4 +1,4 @@
-"""The values that the pages of an invoice may show, by allow-lists: no other column leaks."""
+"""The values that an invoice's pages show. Allow-lists keep other columns private."""
 
 import json
 from decimal import Decimal
@@ -15,12 +15,14 @@ from btcpay.web.service import Service
 from storage.models import Invoice
 from storage.queries import merchants, payments
 
-BLOCK_MINUTES = 10  # on average, on every public network
-LONG_AGO_MS = 10 * 60_000  # by then a check that runs every minute has missed many runs
+BLOCK_MINUTES = 10  # average minutes between blocks on every public network
+LONG_AGO_MS = 10 * 60_000  # a check that runs every minute has missed many runs by then
 COUNTDOWN_MS = 5 * 60_000
-PATIENCE_MS = 2 * 60_000  # by then a check of every minute has looked; also in pages.js
-# The brand's column for the way back to the shop in each state, if the invoice has none of its own.
-# There is none while money is on its way: it is too early for thanks.
+# A check that runs every minute has run by then; pages.js has the same value.
+PATIENCE_MS = 2 * 60_000
+# For each state, the branding column with the URL back to the shop. It is used if the
+# invoice has no URL itself. There is none while a payment is pending, which is too
+# early for thanks.
 RETURNS = {
     CheckoutState.PAID: "return_paid",
     CheckoutState.WAITING: "return_unpaid",
@@ -32,20 +34,24 @@ FROM_ROW = (
     "id amount_sats received_sats reference tx_hash paid_ms expires_ms checked_ms"
     " customer_name customer_note"
 )
-# The members of a proof's document that are shown. All but the format's name are in the blockchain.
+# The public members of a payment proof. All except the name of the format can be read
+# from the blockchain.
 PROOF = "format network txid script confirmations payment coinbase headers"
 
 
 def invoice_values(
     snapshot: Snapshot, brand: merchants.Shown, notices: Notices
 ) -> dict[str, Any]:
-    """The values for the template. Times in ms since 1970, durations in ms.
+    """Returns the values for the template. Times are in ms since 1970, durations in ms.
 
-    `due_sats` is the sum to pay now, never less than can be sent, `owed_sats` the missing sum,
-    `due` the same in `currency` at the invoice's price, and `beside` in the merchant's own; `uri`
-    and `qr` (SVG) ask for exactly `due_sats` and are None unless `state` is waiting or partial; the
-    brand's name is what wallets show as the recipient. `beyond_sats` came late or in excess.
-    `return_url` leads to the shop, `link_id` to a link that makes another invoice.
+    - `owed_sats`: the missing satoshis. `due_sats`: the satoshis to pay now, at least
+      the dust limit. `due`: their value in `currency` at the invoice's price. `beside`:
+      the value of `due` in the merchant's currency.
+    - `uri` and `qr` (SVG): request exactly `due_sats`; None unless `state` is waiting
+      or partial. Wallets show the brand's name as the recipient.
+    - `beyond_sats`: satoshis that came late or in excess.
+    - `return_url`: the URL of the shop. `link_id`: the id of a payment link that can
+      create another invoice.
     """
     row = snapshot.row
     state = snapshot.state
@@ -96,10 +102,11 @@ def invoice_values(
 
 
 def _times(snapshot: Snapshot, is_payable: bool) -> dict[str, Any]:
-    """The values that depend on the time.
+    """Returns the values that depend on the current time.
 
-    `countdown`: minutes and seconds left, such as `4:59`, rounded up to a whole second.
-    `ring_percent`: the part of the ring that is drawn, for the time left or the confirmations.
+    `countdown`: the minutes and seconds left, such as `4:59`, rounded up to a second.
+    `ring_percent`: the drawn part of the ring, which shows the time left or the
+    confirmations.
     """
     row = snapshot.row
     left_ms = snapshot.left_ms
@@ -134,7 +141,11 @@ def _times(snapshot: Snapshot, is_payable: bool) -> dict[str, Any]:
 
 
 def _beside(row: Invoice, due: Decimal) -> Money | None:
-    """The value of `due` dollars in the merchant's currency when the invoice was made."""
+    """Returns the value of `due` dollars in the merchant's currency, at the stored
+    prices.
+
+    None if the amount is not in dollars, or if the merchant's currency is the dollar.
+    """
     if row.amount is not None or row.currency == "USD":
         return None
     exact = due * Decimal(row.price) / Decimal(row.price_usd)
@@ -150,7 +161,10 @@ def _return_url(snapshot: Snapshot, brand: merchants.Shown) -> str | None:
 
 
 def _request(snapshot: Snapshot, due_sats: int, label: str | None) -> dict[str, str]:
-    """The URI for the button, and its QR code without texts: a small code is read more easily."""
+    """Returns the payment URI for the button, and a QR code of the URI without texts.
+
+    Texts would make the QR code larger, and harder to scan.
+    """
     address = snapshot.row.deposit_address
     return {
         "uri": payment_uri(address, due_sats, label, snapshot.row.description),
@@ -159,9 +173,9 @@ def _request(snapshot: Snapshot, due_sats: int, label: str | None) -> dict[str, 
 
 
 def _beyond_sats(snapshot: Snapshot) -> int:
-    """The satoshis that settle nothing: late, too few in the end, or more than was asked for.
+    """Returns the satoshis that settle nothing: late, too few in the end, or in excess.
 
-    An excess below the dust limit counts as 0: nobody could send it back.
+    An excess below the dust limit counts as 0, since nobody could send it back.
     """
     if snapshot.state in (
         CheckoutState.OVERDUE,
@@ -178,7 +192,10 @@ def _beyond_sats(snapshot: Snapshot) -> int:
 
 
 def proofs_of(service: Service, snapshot: Snapshot) -> list[dict[str, Any]]:
-    """The proofs of its oldest payments, at most MAX_SHOWN. Raises NotFound if there are none."""
+    """Returns the proofs of the invoice's oldest payments, at most MAX_SHOWN.
+
+    Raises NotFound if there are none.
+    """
     row = snapshot.row
     proofs = []
     if row.status == InvoiceStatus.PAID:

@@ -1,4 +1,7 @@
-"""Pressing the button of a page that makes invoices: the limits, then the invoice or the reason."""
+"""Creates an invoice when a visitor clicks the button of a payment page.
+
+Limits keep visitors from creating too many invoices.
+"""
 
 import hashlib
 import math
@@ -21,16 +24,18 @@ from storage.queries import invoices
 from storage.statement import Typed
 from storage.values import Values
 
-# A link counts unpaid invoices that were made, or whose page was open, in this time. After it,
-# people who pressed and left no longer keep others from paying.
+# An unpaid invoice counts for its link's limit until this time after its creation, or
+# after its page was last open. So abandoned invoices do not keep others from paying for
+# long.
 LOOKED_AT_MS = 10 * 60_000
 
 
 class Page(Protocol):
-    """A page that makes invoices: a payment link's or a part's.
+    """A page that creates invoices, of a payment link or a part (optional plug-in).
 
-    `order` and `lock` raise LinkRefused once the page is closed. `is_for_one`: the page has one
-    payer, whom its button leads back to the last invoice made there.
+    `is_for_one`: True if the page has one payer; its button then leads back to the
+    invoice that was created last. `unpaid_counts`: the query that counts unpaid
+    invoices of the page. `order` and `lock` raise LinkRefused if the page is closed.
     """
 
     is_for_one: bool
@@ -40,7 +45,10 @@ class Page(Protocol):
     @property
     def unpaid_counts(self) -> Typed[tuple[int, int | None, int | None]]: ...
     def order(self, service: Service, text: str) -> orders.Order:
-        """An invoice of the page's amount, or of the typed one. Raises AmountRefused."""
+        """Returns the order for an invoice over the page's amount, or the typed one.
+
+        Raises AmountRefused.
+        """
 
     def lock(self, service: Service, order: orders.Order) -> None:
         """Locks the page's row in the transaction that counts the page's invoices."""
@@ -48,11 +56,12 @@ class Page(Protocol):
 
 @dataclass(frozen=True)
 class Visitor:
-    """The person who presses the button.
+    """The visitor who clicks the button.
 
-    `address`: the key of the window to count in; None for no window. `form_id`: the id of the
-    invoice that this form makes; None without a form of ours. `last_id`: the last invoice that this
-    browser made at the page. `next_id`: the one that may follow once that is paid.
+    `address`: the key of the rate-limit window that counts the invoice; None for no
+    limit. `form_id`: the id of the invoice that this form creates; None if the form is
+    not from the page. `last_id`: the invoice that this browser created last on the
+    page. `next_id`: the id of the one invoice that may follow once that one is paid.
     """
 
     address: str | None
@@ -65,13 +74,16 @@ class Visitor:
 def redirect_to_invoice(
     service: Service, cookie: LinkCookie, page: Page, fields: Mapping[str, str]
 ) -> Response:
-    """Redirects the browser that sent these fields to its invoice. Raises what `pay` raises."""
+    """Redirects (303) to the invoice for these form fields, and sets the cookie.
+
+    Raises what `pay` raises, and LinkRefused for a form of another site.
+    """
     form = fields.get("press", "")
     text = fields.get("amount", "")
     form_id = cookie.invoice_id_of_form(page.id, form)
     last_id = cookie.last_invoice_id(page.id)
     next_id = last_id and cookie.next_invoice_id(last_id)
-    # Visitors of another site would use up the link's limits without knowing it.
+    # Otherwise another site could make its visitors use up the link's limits.
     if is_from_another_site(request.headers, service.settings.base_url):
         message = gettext(
             "Another site asked for this payment. If you want to pay, please press here."
@@ -79,7 +91,7 @@ def redirect_to_invoice(
         raise LinkRefused(403, message)
     visitor = Visitor(visitor_key(service), text, form_id, last_id, next_id)
     invoice_id = pay(service, page, visitor)
-    # Relative, so that it stays in the origin that the form's policy allows.
+    # The URL is relative, so that it stays in the origin that the form's policy allows.
     url = f"../pay/{invoice_id}{language_query()}"
     response = Response(status=303, headers={"Location": url})
     cookie.remember(response, page.id, invoice_id)
@@ -87,14 +99,15 @@ def redirect_to_invoice(
 
 
 def pay(service: Service, page: Page, visitor: Visitor) -> str:
-    """The id of the invoice to pay: a new one, or the one that the same press has made already.
+    """Returns the id of the invoice to pay: a new one, or one that this form created.
 
-    The price is fetched outside the transaction. Under the page's lock the invoice is looked for
-    again, since the same form may have been sent twice. Raises LinkRefused, InvalidRequest,
-    PriceUnavailable.
+    The price is fetched outside of the transaction. After the page's row is locked, the
+    existing invoice is looked up again, since the same form may have been sent twice.
+    Raises LinkRefused, InvalidRequest, PriceUnavailable.
     """
     order = page.order(service, visitor.amount_text)
-    # Looked up first: a copy of this press that makes the invoice later has the same mark.
+    # Checked first: a copy of this form that creates the invoice in the meantime has
+    # the same mark.
     mark = ""
     if not _exists(service, visitor.form_id):
         mark = _mark(order, visitor)
@@ -104,8 +117,9 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
     promised_id = visitor.form_id
     address = visitor.address
     if _has_paid(service, page, visitor):
-        # Not counted, so that a tablet on a counter serves one customer after another. The id
-        # follows from the paid invoice, so that there is only one.
+        # An invoice after a paid one is not counted, so that a tablet on a counter can
+        # serve one customer after another. Its id is derived from the paid invoice, so
+        # that only one can follow it.
         promised_id = visitor.next_id
         address = None
     _refuse_full(service, address, mark, is_counted=False)
@@ -119,7 +133,7 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
             return unpaid_id
         _refuse_crowded(service, page)
         new_id = promised_id
-        # The invoice that exists is paid, or its form came with another amount.
+        # The existing invoice is paid, or its form was sent again with another amount.
         exists = _exists(service, promised_id)
         if exists:
             new_id = None
@@ -129,12 +143,13 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
                 service.db, network, service.now(), quote, new_id
             )
             return invoice.id
-    # Another press used the invoice that the payment allowed, so this one is counted.
+    # Another request has created the invoice after the paid one, so this one is
+    # counted.
     return pay(service, page, visitor)
 
 
 def _has_paid(service: Service, page: Page, visitor: Visitor) -> bool:
-    """True if this browser's last invoice got money, and no invoice followed it yet."""
+    """True if this browser's last invoice received money and has no successor yet."""
     if visitor.last_id is None or _exists(service, visitor.next_id):
         return False
     last: Values = {"id": visitor.last_id, "through": page.id}
@@ -150,7 +165,10 @@ def _exists(service: Service, invoice_id: str | None) -> bool:
 def _unpaid_id(
     service: Service, page: Page, order: orders.Order, visitor: Visitor
 ) -> str | None:
-    """The id of the unpaid invoice that this press has made for that order; None for none."""
+    """Returns the id of an unpaid invoice that this visitor created for the same order.
+
+    None if there is none.
+    """
     ids = [visitor.form_id, visitor.next_id]
     if page.is_for_one:
         ids.append(visitor.last_id)
@@ -170,15 +188,19 @@ def _has_answers(row: Invoice, details: Mapping[str, object]) -> bool:
 
 
 def still_to_pay(service: Service, page: Page, invoice_id: str) -> Invoice | None:
-    """The id, amount and payer of an invoice of this page, if nothing has come to it yet."""
+    """Returns the page's invoice with this id if nothing has been paid to it yet.
+
+    None if there is none. The row has only its id, amount and payer.
+    """
     values: Values = {"id": invoice_id, "through": page.id, "now": to_ms(service.now())}
     return service.db.row(invoices.UNTOUCHED, **values)
 
 
 def _mark(order: orders.Order, visitor: Visitor) -> str:
-    """The same text for each copy of one press, which the limits then count once.
+    """Returns a text that is equal for copies of one form, which the limits count once.
 
-    It is empty without a form of ours. A form with other fields is another press.
+    It is "" if the form is not from the page. A form with other fields has another
+    mark.
     """
     if visitor.form_id is None:
         return ""
@@ -189,7 +211,11 @@ def _mark(order: orders.Order, visitor: Visitor) -> str:
 def _refuse_full(
     service: Service, address: str | None, mark: str, is_counted: bool = True
 ) -> None:
-    """Keeps one visitor from using up the wallet's gap limit. Raises LinkRefused."""
+    """Raises LinkRefused if this visitor has created too many invoices.
+
+    This protects the wallet's gap limit. `address`: None for no limit. `is_counted`:
+    False if this request must not be counted.
+    """
     if address is None:
         return
     bucket = link_invoices(service.settings.link_invoices_per_visitor)
@@ -204,9 +230,10 @@ def _refuse_full(
 
 
 def _refuse_crowded(service: Service, page: Page) -> None:
-    """Keeps many visitors from using it up. Raises LinkRefused.
+    """Raises LinkRefused if the page has too many unpaid invoices, of all visitors.
 
-    The count is exact if this runs in the invoice's transaction.
+    This protects the wallet's gap limit. The count is exact only in the transaction
+    that creates the invoice.
     """
     now_ms = to_ms(service.now())
     values: Values = {

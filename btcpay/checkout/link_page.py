@@ -1,4 +1,4 @@
-"""A payment link's page: its questions, its orders, its refusals, a cookie for its invoices."""
+"""A payment link's page: form fields, orders, refusals, and a cookie for invoices."""
 
 import hashlib
 import re
@@ -35,17 +35,21 @@ from storage.database import Database
 from storage.models import Invoice, PaymentLink
 from storage.queries import invoices, links, meta
 
-TYPED_CHARACTERS = 40  # of a wrong amount that the form shows again
+TYPED_CHARACTERS = 40  # of an invalid amount that the form shows again
 GONE = 410
 COOKIE = "invoices"
-MOST = {"name": 100, "note": 500}  # characters of an answer
+MOST = {"name": 100, "note": 500}  # maximum of characters that the payer may type
 Texts = dict[str, str]
 _FORM = re.compile(rf"[0-9A-Za-z]{{{ID_CHARACTERS}}}")
 
 
 @dataclass(eq=False)
 class LinkRefused(Exception):
-    """The page's status and its sentence, or a sentence for each field that is `wrong`."""
+    """The page refuses the request.
+
+    `status`: the HTTP status. `message`: a sentence for the page. `wrong`: a sentence
+    for each invalid field. `retry_after_s`: seconds after which a retry may succeed.
+    """
 
     status: int
     message: str = ""
@@ -59,9 +63,10 @@ def link_values(
     typed: Mapping[str, str],
     unpaid: Invoice | None,
 ) -> dict[str, Any]:
-    """The values for the template.
+    """Returns the values for the template.
 
-    `typed`: the fields of the refused form. `unpaid`: this browser's invoice that waits for money.
+    `typed`: the fields of the refused form. `unpaid`: this browser's invoice that waits
+    for a payment.
     """
     is_gone = refused is not None and refused.status == GONE
     return {
@@ -90,13 +95,13 @@ def _decimal_or_none(text: str | None) -> Decimal | None:
 
 
 def asks_of(link: PaymentLink) -> Texts:
-    """The questions that the link asks of its payer, each with "may" or "must"."""
+    """Returns the fields that the payer fills in, each with "may" or "must"."""
     asks = {"email": link.ask_email, "name": link.ask_name, "note": link.ask_note}
     return {name: how for name, how in asks.items() if how != "no"}
 
 
 def answers(link: PaymentLink, fields: Mapping[str, str]) -> tuple[Texts, Texts]:
-    """The answers as they were typed, and a sentence for each that is refused."""
+    """Returns the payer's fields as typed, and a message for each invalid one."""
     typed = Texts()
     wrong = Texts()
     for name, how in asks_of(link).items():
@@ -115,7 +120,10 @@ def answers(link: PaymentLink, fields: Mapping[str, str]) -> tuple[Texts, Texts]
 
 
 def _read_answer(name: str, text: str) -> str:
-    """The answer in its stored form. Raises TextRefused, or ValueError for no e-mail address."""
+    """Returns the field's text in its stored form.
+
+    Raises TextRefused, or ValueError if it is no e-mail address.
+    """
     if name == "name":
         return line_of(name, text, MOST[name])
     if name == "note":
@@ -126,7 +134,11 @@ def _read_answer(name: str, text: str) -> str:
 
 
 def rate_of(service: Service, link: PaymentLink) -> dict[str, Any]:
-    """The `price` of a bitcoin in the link's currency, or null; it is valid for `good_for_ms`."""
+    """Returns a JSON object with the price of a bitcoin in the link's currency.
+
+    `price`: a decimal string; None if no price is known. `good_for_ms`: how long the
+    price is valid.
+    """
     rate = service.prices.rate_for(link.currency)
     price = rate.current_price_or_none()
     if price is None:
@@ -136,7 +148,10 @@ def rate_of(service: Service, link: PaymentLink) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class LinkPage:
-    """A payment link's page; `answers` are the payer's, by the invoice's columns."""
+    """The page of a payment link, as a `Page` of link_order.
+
+    `answers`: the texts that the payer typed, by the invoice's columns.
+    """
 
     link: links.LinkToPay
     answers: Mapping[str, str | None] = field(default_factory=dict)
@@ -148,7 +163,10 @@ class LinkPage:
         return self.link.id
 
     def order(self, service: Service, text: str) -> orders.Order:
-        """An invoice of the link's price, or of the amount in this text. Raises AmountRefused."""
+        """Returns the order for an invoice over the link's price, or the typed amount.
+
+        Raises AmountRefused, or LinkRefused if the link is inactive.
+        """
         link = self.link
         high = None
         dust_limit_sats = 0
@@ -185,10 +203,10 @@ def _refuse_inactive(link: PaymentLink) -> None:
 
 
 class LinkCookie:
-    """The id of the last invoice that a browser made at each link, signed.
+    """A signed cookie with the id of the invoice that a browser created last at a link.
 
-    The key is random, made once and kept in the database. The link's id is the salt: a cookie is
-    worth nothing at another link.
+    The key is random, created once and stored in the database. The link's id is the
+    salt, so a cookie is valid only at its own link.
     """
 
     def __init__(self, db: Database, settings: Settings) -> None:
@@ -208,19 +226,30 @@ class LinkCookie:
         )
 
     def invoice_id_of_form(self, link_id: str, form: str) -> str | None:
-        """The id of the invoice that this form makes; nobody can tell it from the form alone."""
+        """Returns the id of the invoice that this form creates.
+
+        None if `form` is not the id of a form. The invoice's id cannot be computed from
+        it without the key.
+        """
         if not _FORM.fullmatch(form):
             return None
         return derived_id("inv", self._key, f"form {link_id} {form}")
 
     def next_invoice_id(self, invoice_id: str) -> str:
-        """The id of the one invoice that follows a paid one; nobody else can tell it."""
+        """Returns the id of the one invoice that may follow a paid one.
+
+        The id cannot be computed without the key.
+        """
         return derived_id("inv", self._key, f"after {invoice_id}")
 
     def last_invoice_id(self, link_id: str) -> str | None:
-        """The last invoice that this browser made; None if the cookie is not ours."""
+        """Returns the id of the invoice that this browser created last at the link.
+
+        None if there is no cookie, or if its signature is invalid.
+        """
         cookie = request.cookies.get(COOKIE)
-        # Without a key nothing was ever signed, and reading a cookie makes no key.
+        # If there is no key, no cookie was signed. Reading a cookie does not create a
+        # key.
         if not cookie or meta.get(self._db, meta.Key.COOKIE_KEY) is None:
             return None
         try:
@@ -232,7 +261,10 @@ class LinkCookie:
         return None
 
     def remember(self, response: Response, link_id: str, invoice_id: str) -> None:
-        """Sends the cookie with this invoice, for as long as such an invoice lives."""
+        """Sets the cookie with this invoice's id.
+
+        It expires when an invoice of a link that is created now expires.
+        """
         response.set_cookie(
             COOKIE,
             str(self._signer(link_id).dumps(invoice_id)),

@@ -1,4 +1,4 @@
-"""The facts about an invoice at one moment, read once for its page and its status."""
+"""The state of an invoice at one moment, read once for its page and its status."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,24 +21,26 @@ from storage.models import Invoice
 from storage.queries import attentions, invoices, links
 from storage.statement import changed
 
-# Money that comes in these states is late, or more than was asked for.
+# In these states new money is late or exceeds the amount.
 ENDED = (
     CheckoutState.OVERDUE,
     CheckoutState.EXPIRED,
     CheckoutState.CANCELED,
     CheckoutState.PAID,
 )
-FEW_BLOCKS = 6  # as many as come in an hour: the next checks read them
+FEW_BLOCKS = 6  # about an hour of blocks, which the next checks read
 
 
 @dataclass(frozen=True)
 class Notices:
-    """What the page shows beside the state.
+    """The messages that an invoice's page shows in addition to its state.
 
-    `was_undone`: a reorganisation took the payment back. `has_vanished`: no mempool shows the
-    payment any more, and none came since. `link_is_active`: the invoice's payment link can make
-    another invoice. `blocks_behind`: blocks still to be read, if there are many; `hours_behind`:
-    about how long that takes. `receipt_lines`: those that parts add.
+    - `was_undone`: a reorganisation has removed the payment from the best chain.
+    - `has_vanished`: no mempool has the payment any more, and no other payment came.
+    - `link_is_active`: the invoice's payment link can create another invoice.
+    - `blocks_behind`: the number of blocks that are not read yet; 0 if there are few.
+    - `hours_behind`: the estimated time to read them.
+    - `receipt_lines`: the receipt lines of parts (optional plug-ins).
     """
 
     was_undone: bool = False
@@ -51,10 +53,11 @@ class Notices:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An invoice's row, and what follows from it at that time.
+    """An invoice's row, and the values that follow from it at the time `now`.
 
-    `confirmations`: those of the least confirmed payment that counts. `needed`: how many it needs.
-    `dust_limit_sats`: the smallest amount that can be sent to its address.
+    `missing_sats`: the satoshis that are not paid yet. `confirmations`: those of the
+    counted payment that has the fewest. `needed`: the confirmations that a payment
+    needs. `dust_limit_sats`: the minimum that can be sent to the invoice's address.
     """
 
     row: invoices.InvoiceWith
@@ -66,7 +69,10 @@ class Snapshot:
 
     @property
     def left_ms(self) -> int | None:
-        """Milliseconds until the deadline; None without a deadline."""
+        """Milliseconds until the invoice expires, negative afterwards.
+
+        None if it never expires.
+        """
         expires_ms = self.row.expires_ms
         if expires_ms is None:
             return None
@@ -74,9 +80,10 @@ class Snapshot:
 
     @property
     def came_sats(self) -> int:
-        """Satoshis that came or are coming: those that count while it can be paid, then all.
+        """The satoshis that were sent to the invoice, including unconfirmed ones.
 
-        What settles a paid invoice counts; of every other one each payment is beside it.
+        If the state is in ENDED, payments that settle nothing are included. Otherwise
+        only payments that count for the invoice are included.
         """
         row = self.row
         if self.state not in ENDED:
@@ -90,14 +97,14 @@ class Snapshot:
 
     @property
     def unconfirmed_sats(self) -> int:
-        """The part of `came_sats` that is not deep enough in the chain yet."""
+        """The part of `came_sats` that does not have enough confirmations yet."""
         row = self.row
         beside_sats = row.coming_beside_sats if self.state in ENDED else 0
         return row.unconfirmed_sats + beside_sats
 
     @property
     def has_vanished(self) -> bool:
-        """True where a payment was seen and has gone, and the rest does not pay the invoice."""
+        """True if a payment has vanished, and the others do not cover the invoice."""
         is_settled = self.state in (
             CheckoutState.SEEN,
             CheckoutState.PAID,
@@ -107,7 +114,10 @@ class Snapshot:
 
     @property
     def state(self) -> CheckoutState:
-        """The status; instead of open it is seen, overdue, partial or waiting."""
+        """The state that the page shows.
+
+        It is the status, but an open invoice is seen, overdue, partial or waiting.
+        """
         if self.row.status != InvoiceStatus.OPEN:
             return CheckoutState(self.row.status)
         if self.missing_sats == 0:
@@ -120,7 +130,10 @@ class Snapshot:
 
 
 def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Snapshot:
-    """The snapshot of any merchant's invoice, or only of this merchant's. Raises NotFound."""
+    """Returns the snapshot of the invoice with this id.
+
+    `merchant_id`: the merchant who must own the invoice; None for any. Raises NotFound.
+    """
     row = None
     if is_id("inv", id):
         row = service.db.row(invoices.SEEN, id=id)
@@ -128,7 +141,7 @@ def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Sn
         raise NotFound("there is no such invoice")
     now = service.now()
     if row.status == InvoiceStatus.OPEN:
-        # Somebody is looking, so the next check asks for this invoice sooner.
+        # A visitor has the page open, so the next check queries this invoice earlier.
         service.notes.note(invoices.ASKED, row.id, now)
     rules = rules_for(service.settings, row)
     confirmations = 0
@@ -145,7 +158,7 @@ def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Sn
 
 
 def is_taken_back(settings: Settings, row: Invoice) -> bool:
-    """True if the whole sum was seen once, and a part of it has gone since."""
+    """True if the full amount was seen once, and a part of it has vanished since."""
     was_covered = row.status != InvoiceStatus.CANCELED and row.covered_ms
     return bool(was_covered and _missing_sats(row, rules_for(settings, row)))
 
@@ -157,7 +170,7 @@ def _missing_sats(row: Invoice, rules: Rules) -> int:
 
 
 def notices_of(service: Service, snapshot: Snapshot) -> Notices:
-    """The notices; each row is read only in a state that shows it."""
+    """Returns the notices. It reads each row only in a state that shows it."""
     row = snapshot.row
     db = service.db
     state = snapshot.state
@@ -188,7 +201,10 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
 
 
 def status_of(snapshot: Snapshot) -> dict[str, Any]:
-    """The answer of /pay/{invoice}/status. Its `missing_sats` may be too little to be sent."""
+    """Returns the JSON object of /pay/{invoice}/status.
+
+    Its `missing_sats` may be below the dust limit.
+    """
     row = snapshot.row
     return {
         "status": row.status,

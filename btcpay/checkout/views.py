@@ -1,4 +1,4 @@
-"""The hosted pages: an invoice's checkout and status, a payment link's page, and their files."""
+"""The views of the public pages: invoices, payment links, and the files they need."""
 
 import re
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ from storage.queries.payments import MAX_SHOWN
 
 
 def blueprint(service: Service) -> Blueprint:
-    """Serves /pay and /link, and the files that their pages need."""
+    """Returns the blueprint of /pay and /link, and of the files these pages need."""
     checkout = Checkout(service)
     views: list[tuple[str, str, View]] = [
         ("GET", "/", checkout.show_root),
@@ -66,7 +66,10 @@ def blueprint(service: Service) -> Blueprint:
 
 
 def windows(service: Service) -> WindowKeys:
-    """The windows of the visitor and of the visitor's looks at one invoice; files have none."""
+    """Yields the windows of the visitor, and of the visitor's requests for one invoice.
+
+    Requests for files are not counted.
+    """
     id = (request.view_args or {}).get("id")
     if id is None:
         return
@@ -82,13 +85,19 @@ class Checkout:
         self._cookie = LinkCookie(service.db, service.settings)
 
     def show_root(self) -> Response:
-        """Shows a browser the name of the only merchant, if there is one; programs get 404."""
+        """Shows browsers a page, with the name of the merchant if there is only one.
+
+        A client that does not accept HTML gets 404.
+        """
         if "text/html" not in request.headers.get("Accept", ""):
             return error_response(NotFound("there is nothing at this path"))
         return self.pages.page("root.html", brand=self.pages.only_brand())
 
     def show_invoice(self, id: str, wrong: str | None = None) -> Response:
-        """The page of an invoice. `wrong`: the text that was refused as an e-mail address."""
+        """Shows the page of an invoice.
+
+        `wrong`: the typed text that is no e-mail address.
+        """
         snapshot = snapshot_of(self.service, id)
         brand = self.pages.brand(snapshot.row.merchant_id)
         page = invoice_values(snapshot, brand, notices_of(self.service, snapshot))
@@ -112,13 +121,17 @@ class Checkout:
         if frame:
             policy = self.pages.policy(framed_by=frame["origin"])
             response.headers["Content-Security-Policy"] = policy
-        # Only the answer to a POST contains what was typed, so only a GET may be compressed.
+        # Only the response to a POST contains typed text, so only a GET may be
+        # compressed.
         if request.method == "GET":
             return render.compress(response)
         return response
 
     def mail_receipt(self, id: str) -> Response:
-        """Has the receipt mailed to the typed address, if none has been given yet."""
+        """Stores the typed address and queues the receipt, if no address is stored yet.
+
+        Redirects (303) to the invoice; an invalid address shows the form again (400).
+        """
         refuse_other_sites(self.service)
         snapshot = snapshot_of(self.service, id)
         typed = read_form().get("email", "")
@@ -135,7 +148,7 @@ class Checkout:
         return json_response(status_of(snapshot_of(self.service, id)))
 
     def show_proof(self, id: str) -> Response:
-        """The page of the proof, with the documents from which the script proves it again."""
+        """Shows the page with the payment proofs, which its script verifies again."""
         snapshot = snapshot_of(self.service, id)
         network = self.service.settings.network
         brand = self.pages.brand(snapshot.row.merchant_id)
@@ -151,12 +164,15 @@ class Checkout:
         )
 
     def show_proof_file(self, id: str) -> Response:
-        """The proof's documents, in the format that `blocktill verify-proof` reads."""
+        """Returns the payment proofs in the format of `blocktill verify-proof`."""
         proofs = proofs_of(self.service, snapshot_of(self.service, id))
         return json_response([proof["document"] for proof in proofs])
 
     def show_link(self, id: str) -> Response:
-        """A payment link's page; `?amount=` proposes an amount. Nothing is written."""
+        """Shows the page of a payment link; `?amount=` fills in an amount.
+
+        Writes nothing to the database.
+        """
         link = self._link(id)
         amount = request.args.get("amount", "")
         if not is_amount(amount, link.currency):
@@ -164,7 +180,7 @@ class Checkout:
         return self._link_page(link, typed={"amount": amount})
 
     def pay_link(self, id: str) -> Response:
-        """Redirects to the invoice to pay (303), or shows the form again with what is wrong."""
+        """Redirects (303) to the invoice to pay; shows an invalid form again."""
         link = self._link(id)
         fields = read_form()
         typed, wrong = answers(link, fields)
@@ -186,11 +202,17 @@ class Checkout:
             return self._link_page(link, refused, typed)
 
     def show_price(self, id: str) -> Response:
-        """The price for the link's page to convert the typed amount; it never waits."""
+        """Returns the known price, with which the script converts the typed amount.
+
+        It never waits for a new price.
+        """
         return json_response(rate_of(self.service, self._link(id)))
 
     def show_logo(self, sha256: str) -> Response:
-        """A merchant's logo, with the media type that was found when it was stored."""
+        """Returns a merchant's logo, with the media type that was stored with it.
+
+        Raises NotFound.
+        """
         row = None
         if re.fullmatch("[0-9a-f]{64}", sha256):
             row = self.service.db.row(merchants.LOGO, logo_sha256=sha256)
@@ -199,7 +221,10 @@ class Checkout:
         return cached_file(row.logo or b"", row.logo_type or "")
 
     def show_accent(self, name: str) -> Response:
-        """The style sheet that gives the button the colour in its name, such as `2563eb.css`."""
+        """Returns the style sheet that sets the button's colour.
+
+        `name`: the colour, such as `2563eb.css`. Raises NotFound.
+        """
         accent = f"#{name.removesuffix('.css')}"
         if not re.fullmatch(r"[0-9a-f]{6}\.css", name):
             raise NotFound("there is no such colour")
@@ -207,7 +232,10 @@ class Checkout:
         return cached_file(f":root{{{colours}}}\n", "text/css")
 
     def show_asset(self, name: str) -> Response:
-        """A style sheet, script or icon, compressed for a browser that accepts it."""
+        """Returns a style sheet, script or icon, with gzip if the browser accepts it.
+
+        Raises NotFound.
+        """
         match = find_asset(name)
         if match is None:
             raise NotFound("there is no such file")

@@ -1,1 +1,1 @@
-"""The parts that every answer over HTTP shares: error envelope, rate limits, request log."""
+"""The code that all HTTP endpoints share: errors, rate limits, and the request log."""

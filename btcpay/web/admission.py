@@ -1,4 +1,4 @@
-"""Admits or refuses a request by its caller, its rate and its size, before its view runs."""
+"""Admits or refuses requests before their view runs, by caller, rate and size."""
 
 import ipaddress
 import re
@@ -14,13 +14,15 @@ from btcpay.values.hosts import MAX_URL_CHARACTERS, ascii_host
 from btcpay.web.rate_limits import FAILED_AUTH, VISITS, Bucket, Window
 from btcpay.web.service import Service
 
-# The windows that count a request: each is a bucket and a key in it.
+# The windows that count a request. Each is a bucket and a key in this bucket.
 WindowKeys = Iterable[tuple[Bucket, str]]
-# A provider gives each customer at least this much, to use any address in it (RFC 6177).
+# An internet provider assigns at least a network of this size to each customer, who can
+# use every address in it (RFC 6177).
 IPV6_PREFIX = 64
 _WITH_PORT = re.compile(r"([0-9.]+):[0-9]+|\[([^]]+)\](?::[0-9]+)?")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# Sec-Fetch-Site (W3C) if one of our pages sends, and if a person types the address.
+# The values of Sec-Fetch-Site (W3C) if a page of this site sends the request, and if a
+# person types the address.
 _OUR_SITE = ("same-origin", "none")
 
 
@@ -30,13 +32,15 @@ def guard(
     find_caller: Callable[[], Any] = lambda: None,
     upload_bytes: int | None = None,
 ) -> Callable[[], None]:
-    """The function that a blueprint runs before each of its requests.
+    """Returns a `before_request` function that finds the caller and counts the request.
 
-    It leaves the caller in `g.caller`, and the last window that counted the request in `g.window`.
+    It stores the caller in `g.caller`, and the last window that counted the request in
+    `g.window`. It raises RateLimited if a window is full.
 
-    `windows`: gives the windows that count a request of this caller, in order. `find_caller`: its
-    result's `key_id` and `merchant_id` are logged; it may raise an ApiError. `upload_bytes`: the
-    limit of a form with a file; other bodies have the usual limit.
+    `windows`: returns the windows that count a request of this caller, in order.
+    `find_caller`: returns the caller or None, and may raise an ApiError; the caller's
+    `key_id` and `merchant_id` are logged. `upload_bytes`: the maximum size of a
+    multipart form; other bodies have the usual limit.
     """
 
     def admit() -> None:
@@ -52,7 +56,11 @@ def guard(
 def caller_windows(
     reads: Bucket, writes: Bucket, write_methods: Collection[str] = ("POST",)
 ) -> Callable[[Any], WindowKeys]:
-    """Gives the caller's own window: in `writes` for `write_methods`, else in `reads`."""
+    """Returns a function that gives the window of the request's caller.
+
+    The window is in the bucket `writes` if the request's method is one of
+    `write_methods`, else in `reads`.
+    """
 
     def windows(caller: Any) -> WindowKeys:
         if request.method in write_methods:
@@ -63,7 +71,7 @@ def caller_windows(
 
 
 def count_request(service: Service, windows: WindowKeys) -> None:
-    """Counts the request in each window. Raises RateLimited if it is one too many."""
+    """Counts the request in each window. Raises RateLimited if a window is full."""
     for bucket, key in windows:
         window = service.limiter.hit(bucket, key)
         g.window = window
@@ -72,28 +80,31 @@ def count_request(service: Service, windows: WindowKeys) -> None:
 
 
 def failed_auth_windows() -> WindowKeys:
-    """The window of an address that presents a wrong key, session or link."""
+    """Returns the window of the client's address for wrong keys, sessions and links."""
     return [(FAILED_AUTH, address_key(request.remote_addr))]
 
 
 def visitor_key(service: Service) -> str | None:
-    """The key of the visitor's window; None if addresses do not tell visitors apart."""
+    """Returns the key of the visitor's window: the client's address.
+
+    None if the setting `visitor_addresses` says that visitors may share an address.
+    """
     if service.settings.visitor_addresses:
         return address_key(request.remote_addr)
     return None
 
 
 def visit_windows(service: Service) -> WindowKeys:
-    """The window of a visitor of pages; none if addresses do not tell visitors apart."""
+    """Yields the window of the visitor; none if visitors may share an address."""
     key = visitor_key(service)
     if key:
         yield VISITS, key
 
 
 def add_window_headers(service: Service, response: Response) -> Response:
-    """Tells a program its window, and forbids everybody to store the answer.
+    """Adds the X-RateLimit headers of the request's window, and forbids caching.
 
-    The window is that of failed logins if no other counted the request.
+    If no window counted the request, the headers show that of failed logins.
     """
     window: Window | None = g.get("window")
     if window is None:
@@ -107,9 +118,10 @@ def add_window_headers(service: Service, response: Response) -> Response:
 
 
 def address_key(address: str | None) -> str:
-    """The key of this address's window: the network of an IPv6 address.
+    """Returns the rate-limit key of an address; for IPv6 it is the /64 network.
 
-    Some proxies add the port, which is left out. Any text that is no address is its own key.
+    A port, which some proxies append, is removed. A text that is no address is its own
+    key; without a text the key is `unknown`.
     """
     text = address or ""
     with_port = _WITH_PORT.fullmatch(text)
@@ -127,11 +139,11 @@ def address_key(address: str | None) -> str:
 
 
 def is_from_another_site(headers: Headers, base_url: str) -> bool:
-    """True if a browser says that a page of another origin sent this.
+    """True if the browser says that a page of another origin sent the request.
 
-    Sec-Fetch-Site is what the browser itself says, under whatever name it reached us. Without it
-    `Origin` must be the origin of the base URL. Every current browser sends one of the two for a
-    form of another site.
+    Sec-Fetch-Site decides if it is present: the browser computes it, whatever host name
+    the request was sent to. Otherwise `Origin` must be the origin of `base_url`. Every
+    current browser sends one of the two headers with a form of another site.
     """
     site = headers.get("Sec-Fetch-Site")
     if site is not None:
@@ -141,13 +153,13 @@ def is_from_another_site(headers: Headers, base_url: str) -> bool:
 
 
 def refuse_other_sites(service: Service) -> None:
-    """Raises Forbidden if a browser says that another site's page sent this."""
+    """Raises Forbidden if a page of another site sent the request."""
     if is_from_another_site(request.headers, service.settings.base_url):
         raise Forbidden("another site sent this form")
 
 
 def _origin(text: str) -> tuple[str, str, int | None] | None:
-    """Scheme, host and port; None if the text is no origin, such as `null`."""
+    """Returns scheme, host and port; None if the text is no origin, such as `null`."""
     if len(text) > MAX_URL_CHARACTERS:
         return None
     try:

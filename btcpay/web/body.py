@@ -1,4 +1,4 @@
-"""A request's body: within the limit, whole, and JSON that is read exactly (RFC 8259)."""
+"""Reads a request's body within the size limit, and parses JSON exactly (RFC 8259)."""
 
 import hashlib
 import json
@@ -9,13 +9,14 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, InvalidOpera
 from typing import Any, NoReturn
 
 from flask import current_app, request
-from gunicorn.http.errors import ParseException  # raised for a broken chunk by gunicorn
+from gunicorn.http.errors import ParseException  # raised for a malformed chunk
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from btcpay.values.errors import InvalidRequest, PayloadTooLarge
 from btcpay.web.paths import JSON
 
-# Bodies are flat. Python's own parsers differ: 3.11's gives up near 1,000, 3.14's takes 10,000.
+# Bodies of the API are flat. The limit is fixed here, since Python's parsers differ:
+# that of 3.11 fails near 1,000 levels, that of 3.14 accepts 10,000.
 MAX_DEPTH = 100
 _TEXTS_AND_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]', re.DOTALL)
 _DEPTH_CHANGES = {"[": 1, "{": 1, "]": -1, "}": -1}
@@ -23,8 +24,13 @@ _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
 def read_body() -> bytes:
-    """The request's body. Raises PayloadTooLarge; InvalidRequest if it does not arrive whole."""
-    # Werkzeug silently cuts a chunked body at its limit; one byte more shows it.
+    """Returns the request's body.
+
+    Raises PayloadTooLarge. Raises InvalidRequest if the body arrives incomplete, or if
+    its Transfer-Encoding is not chunked.
+    """
+    # Werkzeug silently truncates a chunked body at MAX_CONTENT_LENGTH. That is one byte
+    # more than the limit, so that the excess is noticed.
     max_bytes = current_app.config["MAX_CONTENT_LENGTH"] - 1
     if request.headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
         raise InvalidRequest("the only Transfer-Encoding is chunked, once")
@@ -43,9 +49,10 @@ def read_body() -> bytes:
 
 
 def read_json(empty: bytes | None) -> Any:
-    """The body's JSON value, or that of `empty` for an empty body.
+    """Returns the JSON value of the body, or of `empty` if the body is empty.
 
-    Raises InvalidRequest for a content type that is not JSON.
+    Raises InvalidRequest if the body or its content type is not JSON, or if the body is
+    empty and `empty` is None. Raises PayloadTooLarge.
     """
     body = read_body()
     if not body and empty is not None:
@@ -56,10 +63,11 @@ def read_json(empty: bytes | None) -> Any:
 
 
 def parse(body: bytes) -> Any:
-    """The JSON value of the body; every number is a Decimal, NaN if a Decimal cannot hold it.
+    """Returns the JSON value of the body. Each number is a Decimal.
 
-    Raises InvalidRequest for anything that is not one UTF-8 JSON text without a byte order mark,
-    for a name that appears twice in an object, and for nesting deeper than MAX_DEPTH.
+    A number that a Decimal cannot represent is NaN. Raises InvalidRequest if the body
+    is not one JSON text in UTF-8 without a byte order mark, if an object has a name
+    twice, or if it is nested deeper than MAX_DEPTH.
     """
     if not body.strip():
         raise InvalidRequest("the body is empty; send a JSON object")
@@ -74,7 +82,10 @@ def parse(body: bytes) -> Any:
 
 
 def sha256(value: Any) -> str:
-    """The hex digest of a JSON value; equal values have the same, such as 10 and 10.0."""
+    """Returns the SHA-256 of a JSON value in hex.
+
+    Equal values, such as 10 and 10.0, have the same digest.
+    """
     text = json.dumps(_canonical(value), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
@@ -89,9 +100,10 @@ def _check_depth(text: str) -> None:
 
 
 def _canonical(value: Any) -> Any:
-    """The value with each number as ["number", text], and each array after the word "array".
+    """Returns the value in a form that is the same for equal values.
 
-    The text of a number has no trailing zeros, and that of -0 is "0".
+    A number becomes ["number", text]; the text has no trailing zeros and is "0" for -0.
+    Each array gets "array" as its first item, so that it never equals a number.
     """
     if isinstance(value, Decimal):
         return ["number", str(_EXACT.normalize(value) or 0)]
@@ -106,7 +118,7 @@ def _number(text: str) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation:
-        # The exponent has over 18 digits. A NaN is outside of every range.
+        # The exponent has more than 18 digits. NaN fails every check of a range.
         return Decimal("NaN")
 
 

@@ -1,4 +1,4 @@
-"""Errors as clients get them: one envelope, and the HTTP status of each code."""
+"""Turns exceptions into error responses: a JSON envelope, an HTTP status per code."""
 
 import logging
 
@@ -28,7 +28,7 @@ STATUS = {
 
 
 def error_response(error: errors.ApiError) -> Response:
-    """The error in the API's envelope, with its status and headers."""
+    """Returns the error in the API's JSON envelope, with its status and headers."""
     envelope = {"error": {"code": error.code, "message": str(error)}}
     response = json_response(envelope, STATUS[error.code])
     if isinstance(error, errors.Unauthorized):
@@ -44,7 +44,11 @@ def error_response(error: errors.ApiError) -> Response:
 
 
 def as_api_error(error: Exception) -> errors.ApiError:
-    """The error as an ApiError; one that is no refusal of ours or Flask's is logged."""
+    """Returns the exception as an ApiError.
+
+    An exception that is neither an ApiError nor a refusal of Flask or werkzeug is
+    logged as in `_unforeseen`.
+    """
     if isinstance(error, errors.ApiError):
         return error
     if isinstance(error, HTTPException):
@@ -53,7 +57,7 @@ def as_api_error(error: Exception) -> errors.ApiError:
 
 
 def _from_http(error: HTTPException) -> errors.ApiError:
-    """The API's error for a refusal of Flask or werkzeug."""
+    """Returns the ApiError for an HTTPException of Flask or werkzeug."""
     if error.code == 404:
         return errors.NotFound("there is nothing at this path")
     if isinstance(error, MethodNotAllowed):
@@ -67,11 +71,12 @@ def _from_http(error: HTTPException) -> errors.ApiError:
 
 
 def _unforeseen(error: Exception) -> errors.ApiError:
-    """Logs a fault; the answer names only the request's id.
+    """Logs an unexpected exception, and returns an error with the request's id.
 
-    A full disk or an unreachable database is logged in one line: a traceback for each order would
-    hide it. A request that the full queue of the database refused is not logged, since the queued
-    ones are.
+    The client gets no other details. A full disk or an unreachable database is logged
+    in one line, since a traceback for each request would hide it. TooManyWait is not
+    logged: the requests in the database's full queue are logged themselves if they
+    fail.
     """
     if isinstance(error, TooManyWait):
         return errors.Busy("too many requests wait for the database; retry shortly")

@@ -1,6 +1,7 @@
-"""gunicorn's configuration: one process of many threads, checked before a socket is opened.
+"""gunicorn's configuration: one process with many threads.
 
-It reads the environment when gunicorn imports it, so nothing else may import it.
+It checks the settings before gunicorn listens. It reads environment variables when it
+is imported, so only gunicorn may import it.
 """
 
 import os
@@ -26,7 +27,10 @@ STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
 
 
 class JsonLogger(Logger):  # type: ignore[misc]  # it has no types
-    """Logs JSON lines. With a `logconfig_dict` gunicorn would also prepare a line a request."""
+    """Writes gunicorn's error log as JSON lines.
+
+    With a `logconfig_dict`, gunicorn would also format an access-log line per request.
+    """
 
     def setup(self, cfg: Any) -> None:
         super().setup(cfg)
@@ -40,15 +44,16 @@ bind = settings.bind
 worker_class = "gthread"
 threads = process.THREADS
 worker_connections = process.most_connections()
-# Idle connections wait in the backlog, by TCP_DEFER_ACCEPT.
+# With TCP_DEFER_ACCEPT, idle connections wait in the backlog.
 backlog = 2048
-# Seconds. A page asks every two seconds; the proxies in deploy/ hang up a little earlier.
+# Seconds. A page polls every two seconds, and the proxies in deploy/ close a little
+# earlier.
 keepalive = 10
-# Seconds after SIGTERM for the requests under way: longer than any of ours takes.
+# Seconds that running requests have after SIGTERM. No request takes that long.
 graceful_timeout = 30
-# No header may set SCRIPT_NAME or PATH_INFO.
+# No request header may set SCRIPT_NAME or PATH_INFO.
 forwarder_headers = ""
-# Signals suffice; the socket would lie in the owner's home.
+# gunicorn is controlled by signals. Its control socket would be in the user's home.
 control_socket_disable = True
 logger_class = JsonLogger
 if settings.metrics_bind:
@@ -56,14 +61,21 @@ if settings.metrics_bind:
 
 
 def on_starting(server: Any) -> None:
-    """Runs in the master, after the command line and GUNICORN_CMD_ARGS have been read."""
+    """Checks the settings before gunicorn listens.
+
+    gunicorn calls this hook in the master, after it has read the command line and
+    GUNICORN_CMD_ARGS.
+    """
     check_before_start(settings, server.cfg.workers, server.cfg.address)
     if not settings.trusted_proxies:
         server.log.warning("no proxy stands in front: this is for this machine alone")
 
 
 def nworkers_changed(server: Any, new_value: Any, old_value: Any) -> None:
-    """Runs in the master when a signal or a reload asks for another number of workers."""
+    """Keeps the old number of workers if the settings do not permit the new one.
+
+    gunicorn calls this hook in the master after a signal or a reload.
+    """
     mistake = too_many(settings, new_value)
     if old_value and mistake:
         server.log.error(mistake)
@@ -71,25 +83,35 @@ def nworkers_changed(server: Any, new_value: Any, old_value: Any) -> None:
 
 
 def when_ready(server: Any) -> None:
-    """Runs when the sockets listen, before any worker starts."""
+    """Sets socket options and opens the metrics socket.
+
+    gunicorn calls this hook in the master when it listens, before a worker starts.
+    """
     process.drop_dead_connections(listener.sock for listener in server.LISTENERS)
     server.metrics_listener = scrape.listen(settings.metrics_bind)
-    # A new worker has the master's handlers at first, which would lose a signal there.
+    # A new worker has the master's signal handlers at first, which would lose a stop
+    # signal. So stop signals are blocked during a fork.
     os.register_at_fork(before=_block_stops, after_in_parent=_unblock_stops)
 
 
 def post_fork(server: Any, worker: Any) -> None:
-    """Runs in each worker at its start."""
+    """Pins the worker to one processor if it is the only one.
+
+    gunicorn calls this hook in each new worker.
+    """
     if server.cfg.workers == 1:
         process.keep_to_one_processor(str(server.cfg.bind))
     worker.metrics_listener = getattr(server, "metrics_listener", None)
 
 
 def post_worker_init(worker: Any) -> None:
-    """Runs in each worker once the application is loaded."""
-    # A terminal interrupts the master too, which then stops us by SIGQUIT. gunicorn's handler of
-    # SIGQUIT takes the thread pool's lock, which the interrupted thread may hold. That of SIGTERM
-    # takes no lock.
+    """Sets the worker's signal handlers, and starts its metrics server.
+
+    gunicorn calls this hook in each worker after it has loaded the application.
+    """
+    # Ctrl-C in a terminal sends SIGINT to the master too, which then stops its workers
+    # with SIGQUIT. gunicorn's handler of SIGQUIT takes the lock of the thread pool,
+    # which the interrupted thread may hold. Its handler of SIGTERM takes no lock.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGQUIT, signal.getsignal(signal.SIGTERM))
     _unblock_stops()
@@ -99,22 +121,28 @@ def post_worker_init(worker: Any) -> None:
 
 
 def pre_request(worker: Any, req: Any) -> None:
-    """Runs in a thread, before each request."""
+    """Stores the request. gunicorn calls this hook in a thread, before each request."""
     process.note_request(req)
 
 
 def post_request(worker: Any, req: Any, environ: Any, resp: Any) -> None:
-    """Runs in the same thread, after each request."""
+    """Closes the connection if the response requires it.
+
+    gunicorn calls this hook after each request, in the thread of `pre_request`.
+    """
     if resp and resp.should_close():
         process.close_gracefully(environ["gunicorn.socket"])
 
 
 def worker_exit(server: Any, worker: Any) -> None:
-    """Runs in a worker that ends, after its last request."""
+    """Stops the metrics server and the service.
+
+    gunicorn calls this hook in a worker that stops, after its last request.
+    """
     metrics_server = getattr(worker, "metrics_server", None)
     if metrics_server:
         metrics_server.end()
-    # There is no application if it could not be loaded.
+    # The attribute is missing if the application could not be loaded.
     app = getattr(worker, "wsgi", None)
     if app:
         app.extensions["blocktill"].close()
@@ -131,7 +159,10 @@ def _unblock_stops() -> None:
 def check_before_start(
     settings: Settings, processes: int, addresses: Sequence[Any]
 ) -> None:
-    """Ends the process with status 2 for a mistake in the settings, 1 for the database."""
+    """Exits with status 2 if a setting is wrong, with 1 if the database is not usable.
+
+    `processes`: the number of workers. `addresses`: as in `too_open`.
+    """
     mistakes = (
         too_many(settings, processes),
         missing_driver(settings.rate_limit_store),
@@ -149,7 +180,7 @@ def check_before_start(
 
 
 def too_many(settings: Settings, processes: int) -> str:
-    """The reason why so many processes cannot share this store; empty if they can."""
+    """Returns why so many processes cannot share the rate-limit store, else ""."""
     if processes <= 1 or settings.rate_limit_store != "memory://":
         return ""
     return (
@@ -159,9 +190,10 @@ def too_many(settings: Settings, processes: int) -> str:
 
 
 def too_open(settings: Settings, addresses: Sequence[Any]) -> str:
-    """The reason why these addresses may not be listened on; empty if they may.
+    """Returns why the service must not listen on these addresses; "" if it may.
 
-    Each address is a host and a port, or the path of a Unix socket.
+    Each address is a pair of host and port, or the path of a Unix socket. On mainnet a
+    service without a proxy may listen only on addresses of its own machine.
     """
     hosts = [address[0] for address in addresses if isinstance(address, tuple)]
     is_protected = settings.trusted_proxies or all(map(is_here, hosts))

@@ -1,4 +1,4 @@
-"""Paths of a part of the service, and answers in JSON."""
+"""Registers paths in Flask blueprints, and builds JSON responses."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
@@ -12,15 +12,18 @@ from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import PathConverter, Rule
 
 JSON = "application/json"
-# No browser takes the answer for another type.
+# Keeps browsers from guessing another media type.
 NOSNIFF = {"X-Content-Type-Options": "nosniff"}
 _PREFERENCES = ("HTTP_ACCEPT_LANGUAGE", "HTTP_ACCEPT_ENCODING")
 MAX_PREFERENCE = 500  # characters
-NONE = "none"  # the endpoint of everything that is not served
+NONE = "none"  # the endpoint of each path and method without a view
 
 
 class Rest(PathConverter):
-    """Any end of a path: it may be empty, and may contain slashes and line breaks."""
+    """A URL converter for any rest of a path.
+
+    The rest may be empty, and may contain slashes and line breaks.
+    """
 
     part_isolating = False
     regex = "(?s:.*?)"
@@ -33,7 +36,10 @@ def add_path(
     name: str,
     method: str = "GET",
 ) -> None:
-    """Serves one method of one path; other methods are refused, OPTIONS too."""
+    """Registers a view for one method of a path.
+
+    Other methods are refused, also OPTIONS.
+    """
     blueprint.add_url_rule(
         path, name, view, methods=[method], provide_automatic_options=False
     )
@@ -42,7 +48,11 @@ def add_path(
 def add_pages(
     blueprint: Blueprint, views: Iterable[tuple[str, str, Callable[..., Any]]]
 ) -> None:
-    """Serves (method, path, view); a page's path with a slash at its end redirects to the page."""
+    """Registers each (method, path, view).
+
+    A GET request to the path with a trailing slash is redirected to the path without
+    it.
+    """
     for method, path, view in views:
         name = f"{method} {path.replace('.', '_')}"
         add_path(blueprint, path, view, name, method)
@@ -51,9 +61,9 @@ def add_pages(
 
 
 def redirect_to_page(**_: str) -> Response:
-    """Redirects to the path without its slash, and keeps the query.
+    """Redirects (308) to the path without its trailing slash, and keeps the query.
 
-    The redirect is relative, since a proxy may serve us below a path of its own.
+    The URL is relative, since a reverse proxy may serve the application under a prefix.
     """
     name = quote(request.path.rstrip("/").rpartition("/")[2])
     url = f"../{name}"
@@ -64,10 +74,10 @@ def redirect_to_page(**_: str) -> Response:
 
 
 def refuse_others(blueprint: Blueprint, *paths: str) -> None:
-    """Has the blueprint refuse every other request to these paths, whatever its method.
+    """Makes the blueprint refuse all other requests to these paths, with any method.
 
-    So the request passes the blueprint's guard, and its answer has the blueprint's form and
-    headers. `<rest:rest>` stands for any end of a path.
+    Such a request thus passes the blueprint's guard, and the error response has the
+    blueprint's format and headers. `<rest:rest>` in a path matches any rest of it.
     """
 
     def add(state: BlueprintSetupState) -> None:
@@ -83,7 +93,7 @@ def refuse_others(blueprint: Blueprint, *paths: str) -> None:
 
 
 def refuse(**_: str) -> NoReturn:
-    """Raises NotFound, or MethodNotAllowed if the path is served by other methods."""
+    """Raises NotFound, or MethodNotAllowed if the path has views for other methods."""
     allowed: set[str] = set()
     for rule in current_app.url_map.iter_rules():
         if rule.rule == str(request.url_rule):
@@ -94,13 +104,15 @@ def refuse(**_: str) -> NoReturn:
 
 
 def normalize_http(served: Callable[..., Any]) -> Callable[..., Any]:
-    """The WSGI application, which gets each request in a form that werkzeug's router takes.
+    """Wraps the WSGI application so that werkzeug's router accepts each request.
 
-    - A websocket's handshake becomes a plain GET. The router would refuse it before any guard.
+    - A WebSocket handshake becomes a plain GET. The router would refuse it before any
+      guard runs.
     - An empty path becomes `/`. The router would redirect it.
-    - Every `Host` becomes `localhost`: nothing reads it, and the router would refuse a malformed
-      one before any guard.
-    - A list of preferences that is longer than any browser's is removed: to parse it takes 70 ms.
+    - Each `Host` becomes `localhost`. No code reads it, and the router would refuse a
+      malformed one before any guard runs.
+    - An Accept-Language or Accept-Encoding header longer than MAX_PREFERENCE is
+      removed. Parsing it takes 70 ms.
     """
 
     def serve(environ: dict[str, Any], start: Any) -> Any:
@@ -116,13 +128,16 @@ def normalize_http(served: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class JsonResponse(Response):
-    """JSON. Its headers do not depend on the request, so werkzeug need not copy them."""
+    """A JSON response.
+
+    Its headers do not depend on the request, so werkzeug need not copy them.
+    """
 
     def get_wsgi_headers(self, environ: Any) -> Headers:
         return self.headers
 
 
 def json_response(value: Any, status: int = 200) -> Response:
-    """The value as JSON, with a newline at its end for terminals."""
+    """Returns the value as a JSON response, with a final newline for terminals."""
     body = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
     return JsonResponse(body, status, NOSNIFF, content_type=JSON)

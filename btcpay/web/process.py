@@ -1,4 +1,4 @@
-"""The resources that a process takes: threads, connections, one processor."""
+"""Limits and tunes what a worker process uses: threads, connections, one processor."""
 
 import contextlib
 import os
@@ -9,18 +9,19 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-THREADS = 64  # slow clients hold some: sixty of them leave four for all others
-CONNECTIONS = 4000  # an idle one costs a file, and no thread
-FILES_PER_THREAD = 2  # those of a SQLite connection
+THREADS = 64  # slow clients occupy some: sixty of them leave four for all others
+CONNECTIONS = 4000  # an idle connection needs a file descriptor, but no thread
+FILES_PER_THREAD = 2  # open files of a SQLite connection
 OTHER_FILES = 64
-IDLE_S = 10  # after which the kernel asks whether a client is still there
-GONE_S = 30  # after which a silent client, or one that reads nothing, is cut off
-HANG_UP_S = 2  # for a client to read the end of its last answer and hang up
-# The clients that may be waited for at once, until they hang up.
+IDLE_S = 10  # the kernel probes an idle connection after this time
+GONE_S = 30  # a client that does not respond or read for this time is disconnected
+HANG_UP_S = 2  # the time for a client to read the end of its response and close
+# Limits the threads that wait at the same time for a client to close.
 HANG_UPS = threading.Semaphore(THREADS // 8)
 
-# Linux has these; other systems leave them out. TCP_DEFER_ACCEPT hands a connection to gunicorn
-# with its first byte; otherwise each idle one would hold a thread for five seconds.
+# Socket options of Linux; those that another system lacks are skipped. With
+# TCP_DEFER_ACCEPT, gunicorn gets a connection only with its first byte. Otherwise each
+# idle connection would occupy a thread for five seconds.
 KERNEL_OPTIONS = {
     "TCP_DEFER_ACCEPT": IDLE_S,
     "TCP_KEEPIDLE": IDLE_S,
@@ -31,12 +32,14 @@ _THREAD = threading.local()
 
 
 def most_connections() -> int:
-    """The number of connections that a process may have, by the files that it may open.
+    """Returns the maximum number of connections of this process.
 
-    gunicorn's worker would end if it ran out of files. The limit is raised as far as it may be.
+    It depends on the number of files that the process may open, since gunicorn's worker
+    would crash without free file descriptors. The soft limit is set to the hard limit
+    first.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # Not every system allows as much as it says.
+    # Some systems refuse even their own hard limit.
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -47,10 +50,11 @@ def most_connections() -> int:
 
 
 def drop_dead_connections(listeners: Iterable[socket.socket]) -> None:
-    """Has the kernel end connections whose client has vanished.
+    """Sets socket options so that the kernel closes connections of vanished clients.
 
-    gunicorn's threads would wait without limit for the rest of a request, or until an answer is
-    read. Accepted connections inherit these options from their listener.
+    Otherwise gunicorn's threads would wait forever for the rest of a request, or for
+    the client to read a response. Accepted connections inherit the options of the
+    listener.
     """
     for listener in listeners:
         if listener.family == socket.AF_UNIX:
@@ -63,19 +67,19 @@ def drop_dead_connections(listeners: Iterable[socket.socket]) -> None:
 
 
 def keep_to_one_processor(bind: str) -> None:
-    """Lets this process run on one processor alone, if that is allowed.
+    """Pins this process to one processor, if the system permits it.
 
-    This doubles the rate of get-invoice, measured on two processors: beside plain gunicorn it is
-    0.86 and 0.88 with it, and 0.43 and 0.46 without. Python has one interpreter lock, so threads
-    never run at once, and handing the lock over to another processor takes longer than most of
-    their work. The listening address chooses the processor, so that shops with neighbouring ports
-    get different ones.
+    This doubles the rate of get-invoice, measured on two processors. Relative to plain
+    gunicorn the rate is 0.86 and 0.88 with it, 0.43 and 0.46 without. Python's
+    interpreter lock lets one thread run at a time, and passing the lock to another
+    processor takes longer than most of a thread's work. The listening address `bind`
+    chooses the processor, so that shops on neighbouring ports get different ones.
 
-    With SCHED_BATCH (sched(7)) a thread that wakes up does not interrupt the one at work. By
-    default it does, finds that the other still holds the lock, and both wait: one in a hundred
-    reads took 10 ms, and takes 3.
+    With SCHED_BATCH (sched(7)) a waking thread does not preempt the running one. By
+    default it does, finds that the other still holds the lock, and both wait: then one
+    in a hundred reads takes 10 ms; with SCHED_BATCH it takes 3 ms.
     """
-    # Not every system has these calls, and they may be forbidden.
+    # Some systems lack these calls or forbid them.
     with contextlib.suppress(AttributeError, OSError):
         processors = sorted(os.sched_getaffinity(0))
         processor = processors[sum(bind.encode()) % len(processors)]
@@ -84,22 +88,26 @@ def keep_to_one_processor(bind: str) -> None:
 
 
 def note_request(request: Any) -> None:
-    """Notes gunicorn's request, for `end_connection` in the same thread."""
+    """Stores gunicorn's request for `end_connection`, which runs in the same thread."""
     _THREAD.request = request
 
 
 def end_connection() -> None:
-    """Has the answer say `Connection: close`, which WSGI leaves to the server."""
+    """Makes gunicorn send `Connection: close` with the response.
+
+    Only the server may set this header, not a WSGI application (PEP 3333).
+    """
     request = getattr(_THREAD, "request", None)
     if request:
         request.force_close()
 
 
 def close_gracefully(sock: socket.socket) -> None:
-    """Closes the connection for writing, and waits until the client hangs up.
+    """Closes the connection for writing, then waits until the client closes it.
 
-    A full close while the client still sends would destroy the end of the answer. gunicorn's loop
-    must not wait for that, so this runs in the request's thread.
+    A full close while the client still sends would destroy the end of the response.
+    This runs in the request's thread, since gunicorn's main loop must not wait. The
+    wait ends after HANG_UP_S; it is skipped if HANG_UPS allows no more threads to wait.
     """
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_WR)

@@ -1,7 +1,7 @@
-"""Rate limits by rolling windows: the requests of a key or an address in some time.
+"""Rate limits with rolling windows: requests of a key or an address in a period.
 
-The specification has the limits in section 8. The windows are in a process's memory, or in a store
-that processes share.
+Section 8 of the specification lists the limits. The windows are in the memory of the
+process, or in Redis, which several processes share.
 """
 
 import math
@@ -14,17 +14,20 @@ from importlib.util import find_spec
 from pkgutil import resolve_name
 from typing import NamedTuple
 
-# Windows of each bucket: 7 MB, and more than a shop has visitors in an hour.
+# The maximum number of windows per bucket: 7 MB, and more than a shop's visitors in an
+# hour.
 MOST = 20_000
 
-# Unix times in seconds, by key; the key that was counted last is last.
+# The times of counted requests by key, in unix seconds. The key that was counted last
+# comes last.
 Hits = OrderedDict[str, "array[float]"]
 
 
 class Bucket(NamedTuple):
-    """A limit: each key may make `limit` requests in any `period_s` seconds.
+    """A limit: each key may send `limit` requests in any `period_s` seconds.
 
-    `is_strict`: once the memory is full, new keys are refused, and no window is dropped early.
+    `is_strict`: once the memory is full, requests of new keys are refused. In other
+    buckets the window that was counted least recently is dropped instead.
     """
 
     name: str
@@ -34,7 +37,11 @@ class Bucket(NamedTuple):
 
 
 class Window(NamedTuple):
-    """A window after a request. Its oldest request leaves it at `resets_s`, a unix time."""
+    """The state of a key's window after a request.
+
+    `remaining`: the number of requests that still fit. `resets_s`: the unix time when
+    the oldest request leaves the window. `allowed`: True if this request fits.
+    """
 
     limit: int
     remaining: int
@@ -43,35 +50,38 @@ class Window(NamedTuple):
 
     @property
     def reset_s(self) -> int:
-        """`resets_s` in whole seconds, rounded up: then one request fits again."""
+        """The unix time, rounded up to a second, from which one more request fits."""
         return math.ceil(self.resets_s)
 
     def retry_after_s(self, now_s: float) -> int:
-        """Whole seconds until one request fits again, at least 1."""
+        """Returns the whole seconds until one more request fits, at least 1."""
         return max(1, math.ceil(self.resets_s - now_s))
 
 
 READS = Bucket("read", 120, period_s=60)
 WRITES = Bucket("write", 30, period_s=60)
-# A paid order costs a shop's plug-in one write and three reads. pretix polls 300 invoices in a row.
+# For the plug-ins of shop systems. A paid order takes one write and three reads. pretix
+# polls 300 invoices in a row.
 SHOP_READS = Bucket("shop-read", 600, period_s=60)
 SHOP_WRITES = Bucket("shop-write", 120, period_s=60)
 FAILED_AUTH = Bucket("auth", 20, period_s=60, is_strict=True)
-# Ten a second: enough for twenty people behind one address, whose pages ask every two seconds.
+# Ten a second: enough for twenty visitors with one address, whose pages poll every two
+# seconds.
 VISITS = Bucket("visit", 600, period_s=60)
-# For one invoice, so that endless requests for its page block no other: enough for four open tabs.
+# For the page of one invoice: enough for four open tabs. Many requests for one invoice
+# thus do not block others.
 LOOKS = Bucket("look", 120, period_s=60)
-# Imported only if it is needed: the driver takes 200 ms and 6 MB.
+# Imported only if it is needed, since the Redis driver takes 200 ms and 6 MB.
 _SHARED_WINDOWS = "btcpay.web.rate_limits_redis"
 
 
 def link_invoices(per_hour: int) -> Bucket:
-    """The window for invoices that one visitor makes through payment links."""
+    """Returns the bucket for invoices that a visitor creates through payment links."""
     return Bucket("link", per_hour, period_s=3600)
 
 
 def missing_driver(store: str) -> str:
-    """The advice to install a store's missing driver; empty if none is missing."""
+    """Returns how to install the driver of this store if it is missing, else ""."""
     if store == "memory://" or find_spec("redis"):
         return ""
     return (
@@ -81,11 +91,14 @@ def missing_driver(store: str) -> str:
 
 
 class MemoryWindows:
-    """Windows in memory, exact since the time of every request is in them. Thread safe.
+    """Rolling windows in memory, which keep the time of each request. Thread-safe.
 
-    A window is dropped once its time is over. If a bucket has more than MOST, the one that counted
-    nothing for longest is dropped as well. A bucket that `is_strict` drops none early, and a new
-    window is full from its start: nobody can empty their own by filling the memory with others.
+    A window is dropped when its period is over. If a bucket has more than MOST windows,
+    the one that was counted least recently is dropped too. A bucket with `is_strict`
+    refuses new keys instead. Otherwise clients could reset their own window by filling
+    the memory with others.
+
+    `unix_s`: returns the unix time in seconds.
     """
 
     def __init__(self, unix_s: Callable[[], float]) -> None:
@@ -95,14 +108,15 @@ class MemoryWindows:
         self._lock = threading.Lock()
 
     def hit(self, bucket: Bucket, key: str, is_counted: bool, mark: str = "") -> Window:
-        """The window of this key, with the request in it if it `is_counted` and fits.
+        """Returns the key's window after this request.
 
-        Requests with the same `mark` are one: those after the first are allowed and not counted.
+        The request is added if `is_counted` and the limit allows it. Requests with the
+        same `mark` count once: after the first they are allowed and not counted.
         """
         limit = bucket.limit
         period_s = bucket.period_s
         with self._lock:
-            # Read under the lock: a hit in between would be ahead of it.
+            # Read under the lock, so that no other thread adds a later time first.
             now_s = self._unix_s()
             windows = self._buckets[bucket.name]
             _drop_ended(windows, now_s, period_s)
@@ -138,7 +152,10 @@ class MemoryWindows:
 
 
 def _drop_ended(windows: Hits, now_s: float, period_s: float) -> None:
-    """Drops ended windows. They come first, since all windows of a bucket are equally long."""
+    """Drops the windows whose period is over.
+
+    They come first, since all windows of a bucket have the same period.
+    """
     while windows:
         hits_s = next(iter(windows.values()))
         if hits_s and now_s - period_s <= hits_s[-1] <= now_s:
@@ -147,18 +164,22 @@ def _drop_ended(windows: Hits, now_s: float, period_s: float) -> None:
 
 
 def _forget(hits_s: "array[float]", now_s: float, period_s: float) -> None:
-    """Drops times that are older than the window, and future ones from before a clock's step."""
+    """Removes times that are older than the period, or in the future.
+
+    There are future ones after the clock was set back.
+    """
     while hits_s and not now_s - period_s <= hits_s[0] <= now_s:
         del hits_s[0]
 
 
 class Limiter:
-    """Counts requests in `store`: memory:// for one process, redis:// for more.
+    """Counts requests in `store`: memory:// for one process, redis:// for several.
 
-    While a shared store is away, each process counts for itself: no client within its limit is
-    refused for that, and one beyond it gets no more than the limit from each process.
+    While Redis is unavailable, each process counts in its own memory. Clients within
+    the limit are then still not refused; others get at most the limit in each process.
 
-    `unix_s`: the unix time in seconds. `monotonic_s`: the seconds of a clock that never steps.
+    `unix_s`: returns the unix time in seconds. `monotonic_s`: returns the time of a
+    monotonic clock in seconds.
     """
 
     def __init__(
@@ -176,9 +197,10 @@ class Limiter:
     def hit(
         self, bucket: Bucket, key: str, is_counted: bool = True, mark: str = ""
     ) -> Window:
-        """Counts one request, unless the window is full: then it is not `allowed`.
+        """Counts a request, and returns the key's window.
 
-        With a `mark` it is counted once, however often it comes.
+        A request that exceeds the limit is not counted, and the window is not
+        `allowed`. Requests with the same `mark` count once.
         """
         if self._shared is not None:
             answer = self._shared.hit(
@@ -189,9 +211,9 @@ class Limiter:
         return self._memory.hit(bucket, key, is_counted, mark)
 
     def peek(self, bucket: Bucket, key: str) -> Window:
-        """The window of this key; nothing is counted."""
+        """Returns the key's window, and counts nothing."""
         return self.hit(bucket, key, is_counted=False)
 
     def is_complete(self) -> bool:
-        """True if all requests are counted together; False while a shared store is away."""
+        """True if all processes count together; False while Redis is unavailable."""
         return self._shared is None or self._shared.is_reachable()

@@ -1,6 +1,7 @@
-"""Rolling windows in Redis or Valkey, which several processes share.
+"""Rate limits with rolling windows in Redis or Valkey, which several processes share.
 
-This module alone needs the extra `redis`. It is imported only if a setting asks for it.
+This is the only module that needs the optional Redis driver. It is imported only if the
+settings name such a store.
 """
 
 import logging
@@ -13,12 +14,12 @@ from redis import Redis, RedisError
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-ANSWER_TIMEOUT_S = 0.25  # a counter on the same network answers in a millisecond
-PAUSE_S = 5  # while the store hangs, one request in this time waits for a time-out
+ANSWER_TIMEOUT_S = 0.25  # a store on the same network responds in a millisecond
+PAUSE_S = 5  # while the store hangs, one request per pause waits for a time-out
 
-# Keeps the times of a window's requests, the oldest first, in microseconds of the store's clock,
-# which is the same for all processes. Redis runs one script at a time: no other request comes
-# between.
+# The list KEYS[1] holds the times of the counted requests, the oldest first. They are
+# in microseconds of the store's clock, which is the same for all processes. Redis runs
+# one script at a time, so no other request interferes.
 _HIT = """
 local limit, period, counts = tonumber(ARGV[1]), ARGV[2] * 1000000, ARGV[3] == '1'
 local clock = redis.call('TIME')
@@ -43,13 +44,16 @@ return {fits and 1 or 0, hits, oldest or now}
 
 
 class SharedWindows:
-    """Asks Redis 5 or newer, and pauses after each failure. Thread safe.
+    """Rolling windows in Redis 5 or newer. Thread-safe.
 
-    `store`: a redis:// URL. `monotonic_s`: the seconds of a clock that never steps.
+    After a failed call it backs off: it sends nothing for PAUSE_S seconds.
+
+    `store`: a redis:// URL. `monotonic_s`: returns the time of a monotonic clock in
+    seconds.
     """
 
     def __init__(self, store: str, monotonic_s: Callable[[], float]) -> None:
-        # No retries: the library would wait before each.
+        # No retries, since the library would wait before each one.
         self._redis = Redis.from_url(
             store,
             retry=None,
@@ -71,10 +75,11 @@ class SharedWindows:
         is_counted: bool,
         mark: str = "",
     ) -> tuple[int, int, float, bool] | None:
-        """The fields of this key's `Window`, with the request in it if it `is_counted` and fits.
+        """Returns the fields of the key's `Window` after this request.
 
-        Requests with the same `mark` are one. None while the store is away; during a pause this
-        takes no time.
+        The request is added if `is_counted` and the limit allows it. Requests with the
+        same `mark` count once. Returns None if the store is unavailable; during a
+        back-off it does so at once.
         """
         keys = [f"blocktill:{name}:{key}"]
         if mark:
@@ -84,12 +89,15 @@ class SharedWindows:
         if answer is None:
             return None
         fits, hits, oldest_us = answer
-        # More may be stored than fit, from a time with a higher limit.
+        # More requests than `limit` may be stored if the limit was higher before.
         remaining = max(0, limit - hits)
         return limit, remaining, oldest_us / 1_000_000 + period_s, bool(fits)
 
     def is_reachable(self) -> bool:
-        """True if the store answers; False during a pause. It waits no longer than `hit`."""
+        """True if the store responds to a ping; False during a back-off.
+
+        It takes no longer than `hit`.
+        """
         return self._try(self._redis.ping) is not None
 
     def _try(self, question: Callable[[], T]) -> T | None:
@@ -99,7 +107,8 @@ class SharedWindows:
             answer = question()
         except RedisError as error:
             if self._is_news(away=True):
-                # Only the kind of error: its text, like the URL, may hold a password.
+                # Only the error's type is logged: its text, like the URL, may contain a
+                # password.
                 log.error(
                     "BLOCKTILL_RATE_LIMIT_STORE cannot be asked (%s): each process counts"
                     " by itself",
@@ -113,7 +122,9 @@ class SharedWindows:
         return answer
 
     def _may_try(self) -> bool:
-        """True if this thread may ask again: one thread may, once in a pause."""
+        """True if the back-off is over. It then starts again, so only one thread gets
+        True.
+        """
         with self._lock:
             now_s = self._monotonic_s()
             if now_s < self._not_before_s:
@@ -122,7 +133,10 @@ class SharedWindows:
             return True
 
     def _is_news(self, away: bool) -> bool:
-        """Notes whether the store is away, and begins a pause if it is; False if that was known."""
+        """Stores whether the store is unavailable. True if this has changed.
+
+        If the store is unavailable, a back-off starts.
+        """
         with self._lock:
             was_away = self._away
             self._away = away

@@ -1,4 +1,4 @@
-"""`/healthz`: the process runs. `/readyz`: everything that it needs is there."""
+"""The endpoints `/healthz` (the process runs), `/readyz` (it works), security.txt."""
 
 import logging
 import time
@@ -24,18 +24,19 @@ Part = dict[str, Any]
 log = logging.getLogger(__name__)
 
 CONTACT_LIFE = timedelta(days=90)  # RFC 9116 recommends less than a year
-TRIED_EVERY_S = 60  # a trial waits for the disk, and anybody may ask
+TRIED_EVERY_S = 60  # a test waits for the disk, and anybody can request it
 FEW_BYTES = 64
 _NO_ANSWER = {"ok": False, "problem": "no answer"}
 
 
 class Trial:
-    """Finds out whether the database takes writes, by writing.
+    """Tests whether the database accepts writes, by writing.
 
-    While all is well it writes a few bytes, once a minute. After a failure it writes as much as an
-    order does, each time it is asked, until that succeeds: a full disk may still take a few bytes.
+    While writes succeed, it writes FEW_BYTES once a minute. After any failed
+    transaction, each call writes as many bytes as an order needs until this succeeds: a
+    full disk may still accept a few bytes.
 
-    `monotonic_s`: the seconds of a clock that never steps.
+    `monotonic_s`: returns the time of a monotonic clock in seconds.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Trial:
         self._again_s = monotonic_s()
 
     def passes(self) -> bool:
-        """True if the last write succeeded; writes again when it is due."""
+        """True if the database accepts writes. Writes only if a test is due."""
         now_s = self._monotonic_s()
         was_doubtful = self._db.is_doubtful
         if not was_doubtful and now_s < self._again_s:
@@ -63,7 +64,10 @@ class Trial:
 
 
 def blueprint(service: Service) -> Blueprint:
-    """Serves both without a key and outside the limits of the API; they show no secret."""
+    """Returns the blueprint of these endpoints.
+
+    They need no API key, have no rate limit, and show no secret.
+    """
     trial = Trial(service.db)
     blueprint = Blueprint("health", __name__)
     add_path(blueprint, "/healthz", lambda: json_response({"ok": True}), "healthz")
@@ -78,7 +82,10 @@ def blueprint(service: Service) -> Blueprint:
 
 
 def security_txt(service: Service) -> Response:
-    """Where to report a fault (RFC 9116). Raises NotFound if the settings do not say it."""
+    """Returns security.txt, which says where to report a vulnerability (RFC 9116).
+
+    Raises NotFound if the settings have no contact.
+    """
     contact = service.settings.security_contact
     if not contact:
         raise NotFound("there is nothing at this path")
@@ -89,9 +96,10 @@ def security_txt(service: Service) -> Response:
 
 
 def readiness(service: Service, trial: Trial) -> Response:
-    """200, or 503 if the database or the check fails; each part with its `ok`.
+    """Returns 200, or 503 if the database or the payment check has a problem.
 
-    The store of the rate limits is shown and fails nothing: the shop goes on without it.
+    The JSON object has `ok` in total and for each component. An unavailable store of
+    the rate limits is shown but does not cause 503, since the shop works without it.
     """
     try:
         version = versions.version(service.db)

@@ -1,4 +1,4 @@
-"""What each request leaves: its id in the answer, one line in the log, one count."""
+"""Gives each request an id, a line in the log, and a count in the metrics."""
 
 import logging
 import random
@@ -21,10 +21,11 @@ METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 def trace_requests(
     served: Callable[..., Any], counters: Counters
 ) -> Callable[..., Any]:
-    """The WSGI application; it counts and logs each request when its answer begins.
+    """Wraps the WSGI application: each request gets an id, a log line and a count.
 
-    Each request gets an id of ours, since one that a client sends could be another request's. The
-    id gives no access to anything, so it need not come from the secure source.
+    Log line and count are made when the response starts. The id is generated here,
+    since a client could send the id of another request. It gives access to nothing, so
+    it need not come from a secure random source.
     """
 
     def serve(environ: dict[str, Any], start: Any) -> Any:
@@ -37,7 +38,8 @@ def trace_requests(
         ) -> Any:
             headers.append(("X-Request-Id", request_id))
             took_s = (time.perf_counter_ns() - began_ns) / 1_000_000_000
-            # The operation's id, or the rule of a page's path; `none` if nothing is served there.
+            # The operation's id in the API, or the route of a page; `none` if there is
+            # no view.
             operation = (request.endpoint or NONE).rpartition(".")[2]
             status = int(status_line[:3])
             if _may_leave_body(environ, status):
@@ -55,9 +57,10 @@ def trace_requests(
 
 
 def _fields(method: str, operation: str, status: int, took_s: float) -> dict[str, Any]:
-    """The fields of the log's line.
+    """Returns the fields of the request's log line.
 
-    They have none of the client's own text: path, query and headers may hold a key or an address.
+    They contain no text of the client: path, query and headers may contain an API key
+    or an address.
     """
     caller = g.get("caller")
     if method not in METHODS:
@@ -73,7 +76,10 @@ def _fields(method: str, operation: str, status: int, took_s: float) -> dict[str
 
 
 def _may_leave_body(environ: dict[str, Any], status: int) -> bool:
-    """True if part of the body may be unread; a POST that succeeds has read all of it."""
+    """True if the application may not have read all of the body.
+
+    A successful POST has always read it.
+    """
     if environ["REQUEST_METHOD"] == "POST" and status < 400:
         return False
     has_length = environ.get("CONTENT_LENGTH", "0") != "0"

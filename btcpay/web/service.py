@@ -1,4 +1,4 @@
-"""What a running service consists of: settings, database, prices, limits, counters, clock."""
+"""The objects that requests share: settings, database, prices, rate limits, clock."""
 
 import os
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from storage.write_behind import Notes
 
 @dataclass(frozen=True)
 class Service:
-    """Everything that a request may use; `now` reads the wall clock."""
+    """The objects that a view may use. `now` returns the current wall-clock time."""
 
     settings: Settings
     db: Database
@@ -30,14 +30,18 @@ class Service:
     now: Callable[[], datetime]
 
     def close(self) -> None:
-        """Ends the threads; no request may be under way any more."""
+        """Stops the background threads. No request may be running any more."""
         self.notes.close()
 
 
 def open_service(settings: Settings, now: Callable[[], datetime]) -> Service:
-    """Opens the database and whatever else a process needs. Raises DatabaseNotReady."""
+    """Opens the database, and returns the Service of this process.
+
+    Raises DatabaseNotReady.
+    """
     db = open_ready(settings.database_url, settings.network.name)
-    # gunicorn may fork now (--preload), and two workers on one connection would mix their rows.
+    # gunicorn may fork now (--preload). Two workers with one connection would mix up
+    # their rows.
     db.close()
     counters = Counters(os.environ.get(FOLDER), lambda: now().timestamp())
     return Service(

@@ -1,4 +1,4 @@
-"""The merchant's pages: for merchants who use no shell, behind a link that logs in once."""
+"""The merchant's web pages, for merchants who use no shell. A login link logs in."""
 
 from btcpay import hooks
 

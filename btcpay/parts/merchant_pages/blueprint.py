@@ -1,4 +1,4 @@
-"""The merchant's pages as one blueprint: who may see them, every path and its view."""
+"""The blueprint of the merchant's pages: access control, and the view of each path."""
 
 from functools import partial
 
@@ -39,24 +39,28 @@ from btcpay.web.rate_limits import READS, WRITES
 from btcpay.web.service import Service
 from storage.queries import sessions as stored
 
-TILL = f"{ROOT}/till"  # a till-only session may use this path and those below it
+TILL = f"{ROOT}/till"  # a till-only session may use only this path and those below it
 
 
 def _isolate(response: Response) -> Response:
-    """Keeps pages of a neighbouring host (`shop.example.com`) from embedding files or windows."""
+    """Adds headers that forbid pages of sibling hosts to embed or control these pages.
+
+    A sibling host is, for example, `shop.example.com`.
+    """
     response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
     response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
     return response
 
 
 def _keep_to_till() -> None:
-    """Raises Forbidden if a till-only session asks for more than the till and its sales."""
+    """Raises Forbidden if a till-only session requests a page outside of the till."""
     rule = str(request.url_rule)
     if g.caller.till_only and rule != TILL and not rule.startswith(f"{TILL}/"):
         raise Forbidden("this device opens the till alone")
 
 
-# What is served below ROOT to a logged-in merchant: `view(visit, **path values)`.
+# The method, the path below ROOT and the view of each page for a logged-in merchant. A
+# view is called as `view(visit, **path values)`.
 SESSION_VIEWS: list[tuple[str, str, View]] = [
     ("GET", "", home.show),
     ("GET", "/attention", invoice.show_needing),
@@ -106,7 +110,10 @@ SESSION_VIEWS: list[tuple[str, str, View]] = [
 
 
 def blueprint(service: Service) -> Blueprint | None:
-    """The pages; any other request to these paths, or below ROOT, gets an error page."""
+    """Returns the blueprint of the merchant's pages; None if the settings disable them.
+
+    Any other request to these paths, or below ROOT, gets an error page.
+    """
     if not service.settings.merchant_pages:
         return None
     pages = Pages(service, (), "merchant/message.html", "merchant.css")
@@ -120,7 +127,7 @@ def blueprint(service: Service) -> Blueprint | None:
 
 
 def _open_pages(service: Service, pages: Pages) -> Blueprint:
-    """The pages that anybody may ask for; not all lie below ROOT."""
+    """Returns the blueprint of the pages without a session. Not all are below ROOT."""
     blueprint = Blueprint("open", __name__)
     login = LoginViews(service, pages)
     blueprint.before_request(guard(service, lambda _: visit_windows(service)))
@@ -141,7 +148,7 @@ def _open_pages(service: Service, pages: Pages) -> Blueprint:
 
 
 def _session_pages(service: Service, pages: Pages) -> Blueprint:
-    """The pages of a merchant who is logged in, those of other parts included."""
+    """Returns the blueprint of the pages that need a session, also those of parts."""
     blueprint = Blueprint("inside", __name__)
     windows = caller_windows(READS, WRITES)
     blueprint.before_request(
@@ -159,7 +166,10 @@ def _session_pages(service: Service, pages: Pages) -> Blueprint:
 
 
 def _respond(service: Service, pages: Pages, view: View, **values: str) -> Response:
-    """The view's answer. Raises Forbidden for a form of another session."""
+    """Calls the view, and returns its response.
+
+    Raises Forbidden if a form was sent that belongs to another session.
+    """
     secret = session_secret(service)
     visit = Visit(service, pages, g.caller, secret, service.now())
     if request.method == "POST" and not visit.is_own_form():
@@ -171,7 +181,11 @@ def _respond(service: Service, pages: Pages, view: View, **values: str) -> Respo
 
 
 def _session(service: Service) -> queries.Session:
-    """The session of the browser; a form must come from this site. Raises Unauthorized."""
+    """Returns the session of the browser.
+
+    Raises Unauthorized if there is none, Forbidden if another site sent the form, and
+    RateLimited after too many invalid sessions.
+    """
     if request.method == "POST":
         refuse_other_sites(service)
     secret = session_secret(service)

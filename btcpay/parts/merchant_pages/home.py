@@ -1,4 +1,4 @@
-"""The page of today: money that came or is on its way, what needs attention, the shop's health."""
+"""The page of today: received and pending money, attention, and the shop's health."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ from storage.queries.sessions import Session
 from storage.queries.totals import days
 from storage.statement import as_dict, shaped
 
-SOON = timedelta(days=7)  # `until`, for what parts count as due soon
-DAYS = 30  # in the chart; they are compared with as many before
-LISTED = 5  # invoices of each kind on the page; the full lists have them all
-NEW = timedelta(days=30)  # a shop counts as new, and is told what is left to do
-MOST_COMING = 100  # invoices to which money is on its way, at most, that are summed
+SOON = timedelta(days=7)  # parts count what is due within this time
+DAYS = 30  # the days in the chart; they are compared with as many days before
+LISTED = 5  # invoices of each kind on this page; the full lists show all of them
+NEW = timedelta(days=30)  # a shop counts as new for this time, and shows its open tasks
+MOST_COMING = 100  # the maximum of invoices whose pending payments are added up
 
-# One statement, whatever the parts count.
+# One statement reads the shop's row and the counts of all parts.
 SHOP = shaped(
     today.Shop,
     today.SHOP.select_extend(
@@ -44,7 +44,7 @@ SHOP = shaped(
 
 
 def _lines(shop: today.Shop) -> list[Line]:
-    """The sentences that parts have for this page."""
+    """Returns the sentences that parts (optional plug-ins) add to this page."""
     values = as_dict(shop)
     lines: list[Line] = []
     for part in hooks.of(hooks.MerchantViews):
@@ -55,7 +55,10 @@ def _lines(shop: today.Shop) -> list[Line]:
 
 
 def show(visit: Visit) -> Response:
-    """The first page after logging in: four statements, and the session's."""
+    """Shows the first page after the login.
+
+    It takes four SQL statements, and the one of the session.
+    """
     service = visit.service
     now = visit.now
     db = service.db
@@ -103,7 +106,10 @@ def to_do(
     has_own_backup: bool,
     now: datetime,
 ) -> list[str]:
-    """The tasks still open for the owner of a new shop, in the best order."""
+    """Returns the open tasks for the owner of a new shop, in the recommended order.
+
+    The list is empty if the shop is not new.
+    """
     if now - from_ms(shop.created_ms) > NEW:
         return []
     is_left = {
@@ -117,7 +123,10 @@ def to_do(
 
 
 def _sums(coming: Sequence[payments.OutputWith], currency: str) -> dict[str, Decimal]:
-    """The total value in each currency; 0 in the shop's own currency if nothing is on its way."""
+    """Returns the value of pending payments by currency.
+
+    If nothing is pending, it is 0 in the shop's currency.
+    """
     if not coming:
         return {currency: of_minor(0, currency)}
     sums: dict[str, Decimal] = defaultdict(Decimal)

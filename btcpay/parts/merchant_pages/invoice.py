@@ -1,4 +1,4 @@
-"""One invoice with its whole story; invoices that need the merchant, and the decisions on them."""
+"""The views of an invoice, of invoices that need attention, and of decisions."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -26,14 +26,18 @@ from storage.queries import attentions, invoices, receivers
 from storage.statement import as_dict
 from storage.values import Values
 
-# outputs, and events, so that dust sent to an address makes no endless page
+# The maximum of outputs and of events on the page, since anybody can send dust to an
+# address.
 MOST_SHOWN = 100
-# invoices on the page, those with the most at stake: the rest follows on them
+# The maximum of invoices on the page, the highest stake first. The other ones appear
+# once these are decided.
 NEEDING = 50
-AT_ONCE = 100  # set aside by one press: a second of work
-# Then nothing can be accepted: the invoice is paid, or its payment is not in the chain.
+AT_ONCE = 100  # the maximum set aside by one click, which takes a second
+# For these reasons of attention nothing can be accepted: the invoice is paid, or its
+# payment is not in the best chain.
 ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished", "refunded_twice", "older_coin")
-# Then no money goes back: its payment is not in the chain, or it went back twice already.
+# For these reasons nothing is to be refunded: the payment is not in the best chain, or
+# it was refunded twice already.
 OWES_NOTHING = ("reorganised", "vanished", "refunded_twice")
 
 
@@ -78,7 +82,10 @@ def accept(visit: Visit, id: str) -> Response:
 
 
 def set_aside(visit: Visit, id: str) -> Response:
-    """Takes the invoice off the list of those that need attention, until something new happens."""
+    """Removes the invoice from the list of those that need attention.
+
+    If something new happens to the invoice, it can be listed again.
+    """
     unsaid = gettext("Settled with the customer")
     return _decide_with_reason(visit, id, "set_aside", manual.dismiss, unsaid)
 
@@ -92,7 +99,10 @@ def cancel(visit: Visit, id: str) -> Response:
 def _decide(
     visit: Visit, id: str, done: str, decision: Callable[..., Any], **how: Any
 ) -> Response:
-    """Returns to the page with the form, which shows the result or the reason for the refusal."""
+    """Applies the decision, and redirects to the page with the form.
+
+    That page shows the result, or why the decision was refused.
+    """
     visit.get_or_404(invoices.WHOLE, "inv", id)
     try:
         decision(visit.service.db, visit.service.settings, id, now=visit.now, **how)
@@ -104,7 +114,7 @@ def _decide(
 def _decide_with_reason(
     visit: Visit, id: str, done: str, decision: Callable[..., Any], unsaid: str
 ) -> Response:
-    """For the typed reason, or for `unsaid` where none was typed."""
+    """Applies the decision with the typed reason, or with `unsaid` if it is empty."""
     visit.get_or_404(invoices.WHOLE, "inv", id)
     try:
         reason = manual.read_reason(visit.form.get("reason", ""))
@@ -114,16 +124,17 @@ def _decide_with_reason(
 
 
 def _back(visit: Visit, id: str, **said: str) -> Response:
-    """To the page with the form."""
+    """Redirects to the page with the form: the list or the invoice."""
     if visit.form.get("back") == "attention":
         return visit.redirect("/attention", **said)
     return visit.redirect(f"/invoices/{id}", **said)
 
 
 def _wrong_sign(visit: Visit) -> str:
-    """The sentence about a sign that was refused in a reason; "" where there was none.
+    """Returns the message about an invisible character in a typed reason, or "".
 
-    The address of the page has the sign's name, never the sentence: anybody can write an address.
+    The URL contains only the character's code point, not the message, since anybody can
+    write a URL.
     """
     return invisible_character_message_of(visit.query.get("sign", ""))
 
@@ -175,7 +186,10 @@ def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
 
 
 def _difference(row: queries.ListedInvoice) -> Decimal:
-    """The excess (or shortfall, below 0) in the invoice's currency; 0 if the stake says it."""
+    """Returns the excess in the invoice's currency; it is negative for a shortfall.
+
+    0 for the reasons in ONLY_SET_ASIDE, for which the page shows the stake.
+    """
     if row.attention in ONLY_SET_ASIDE:
         return Decimal(0)
     sats = row.came_sats - row.amount_sats
@@ -187,9 +201,9 @@ def _difference(row: queries.ListedInvoice) -> Decimal:
 
 
 def set_small_aside(visit: Visit) -> Response:
-    """Sets aside invoices with less at stake than the typed amount, each in its own transaction.
+    """Sets aside invoices with a smaller stake than the typed amount, at most AT_ONCE.
 
-    An invoice whose stake has grown in the meantime is left alone.
+    Each has its own transaction. An invoice whose stake has grown meanwhile is skipped.
     """
     currency = visit.currency
     service = visit.service

@@ -1,4 +1,4 @@
-"""Payment links: their invoices, a form to make and to change one, a switch, a card to print."""
+"""The views of payment links: list, details, form, activation, and a card to print."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -85,7 +85,11 @@ def _url(visit: Visit, id: str) -> str:
 def show_form(
     visit: Visit, status: int = 200, link: PaymentLink | None = None, **shown: Any
 ) -> Response:
-    """The form of a new link, or of this one, as it was typed; `wrong`: a sentence by field."""
+    """Shows the form for a new link, or for `link`, with the typed values.
+
+    `shown`: more values for the template, such as `wrong`, which has a message by
+    field.
+    """
     form = {
         "typed": visit.form,
         "wrong": {},
@@ -97,7 +101,10 @@ def show_form(
 
 
 def show_edit(visit: Visit, id: str) -> Response:
-    """The form as the link is, its amounts as the reader writes them."""
+    """Shows the form with the link's stored values.
+
+    Amounts are written in the format of the page's language.
+    """
     link = visit.get_or_404(links.ANY_BY_ID, "lnk", id)
     typed = {name: getattr(link, name) or "" for name in (*TEXTS, *ASKS)}
     amounts = [link.min_amount, link.max_amount, *(link.suggested or "").split()]
@@ -111,7 +118,10 @@ def show_edit(visit: Visit, id: str) -> Response:
 
 
 def make(visit: Visit, id: str = "") -> Response:
-    """Makes the link of this press or changes the one of `id`; a mistake shows the form again."""
+    """Creates a link, or changes the link `id`; an invalid form is shown again.
+
+    A form that is sent twice creates one link.
+    """
     link = None
     if id:
         link = visit.get_or_404(links.ANY_BY_ID, "lnk", id)
@@ -145,7 +155,7 @@ def make(visit: Visit, id: str = "") -> Response:
 
 
 def _texts(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The texts that show something, and a sentence for each wrong one."""
+    """Returns the valid, non-empty texts, and a message for each invalid one."""
     texts = dict[str, str]()
     wrong = dict[str, str]()
     for name in TEXTS:
@@ -165,7 +175,7 @@ def _texts(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
 def _amounts(
     visit: Visit, link: PaymentLink | None, texts: Mapping[str, str]
 ) -> tuple[dict[str, Decimal], dict[str, str]]:
-    """The typed amounts, and a sentence for each wrong field."""
+    """Returns the valid amounts, and a message for each invalid field."""
     form = visit.form
     amounts = dict[str, Decimal]()
     wrong = dict[str, str]()
@@ -201,7 +211,10 @@ def _amounts(
 def _read_body(
     form: Mapping[str, str], texts: Mapping[str, str], amounts: Mapping[str, Decimal]
 ) -> dict[str, Any]:
-    """The loaded body of create-payment-link, with what only these pages can say."""
+    """Returns the loaded body of the API's create-payment-link.
+
+    It also has the fields that only these pages offer.
+    """
     body: dict[str, Any] = dict(texts)
     body |= {f"{name}_usd": amounts[name] for name in AMOUNTS if name in amounts}
     more: dict[str, Any] = {}
@@ -230,7 +243,11 @@ def _create(visit: Visit, wanted: dict[str, Any]) -> str:
 
 
 def _update(visit: Visit, link: PaymentLink, wanted: dict[str, Any]) -> str:
-    """Asks for a price only if amounts have changed, so that a text is changed without one."""
+    """Changes the link, and returns its id.
+
+    It fetches a price only if amounts have changed. So texts can be changed while no
+    price is available.
+    """
     named = [
         wanted.get("min_amount_usd"),
         wanted.get("max_amount_usd"),

@@ -1,4 +1,4 @@
-"""The links into the merchant's pages: one logs in, that of the first run makes the merchant."""
+"""The login links, and the link of the first run, which creates the merchant."""
 
 from contextlib import suppress
 from typing import Any
@@ -30,26 +30,32 @@ from storage.queries import sessions as stored
 from storage.queries.deliveries import ASK_LOGIN
 
 GONE = 410
-NEUTRAL = ("xpub", "tpub")  # they do not say the kind of their addresses
+NEUTRAL = ("xpub", "tpub")  # these prefixes do not name the script type
 EMPTY = {"name": "", "timezone": "UTC", "key": "", "script": SCRIPT_TYPES[0]}
 Typed = dict[str, str]
 
 
 class LoginViews:
-    """The pages of both links, which anybody may open."""
+    """The views of both kinds of link. They need no session."""
 
     def __init__(self, service: Service, pages: Pages) -> None:
         self._service = service
         self._pages = pages
 
     def show_login(self, secret: str) -> Response:
-        """Shows a button: a link that a scanner has opened must still work for a person."""
+        """Shows a button that logs in.
+
+        Opening the link does not use it up, since mail scanners open links too.
+        """
         return self._login_page(self._whose(secret))
 
     def log_in(self, secret: str) -> Response:
-        """Uses up the link; a browser that was logged in before gets a new session."""
+        """Uses up the link, and opens a session.
+
+        A browser that was logged in before gets a new session.
+        """
         refuse_other_sites(self._service)
-        # Looked up first, so that a wrong link makes the database write nothing.
+        # Looked up first, so that an invalid link causes no write to the database.
         login = self._whose(secret)
         if login is None:
             return self._login_page(None)
@@ -57,15 +63,16 @@ class LoginViews:
         former = session_secret(self._service)
         browser = request.headers.get("User-Agent", "")
         opened = sessions.log_in(service.db, secret, former, browser, service.now())
-        # Another browser was faster.
+        # Another browser has used the link in the meantime.
         if opened is None:
             return self._login_page(None)
         return self._enter(opened, "/till" if login.till_only else "")
 
     def mail_link(self) -> Response:
-        """Has a link mailed to the merchant of this address; any address gets the same answer.
+        """Requests a mail with a login link for the typed address.
 
-        It does not wait for the database, so that its speed does not reveal who has a shop here.
+        The response is the same for each address. It does not wait for the database, so
+        that its duration does not reveal whether the address is a merchant's.
         """
         refuse_other_sites(self._service)
         with suppress(ValueError):
@@ -80,7 +87,10 @@ class LoginViews:
         return self._pages.page("merchant/logged_out.html")
 
     def _whose(self, secret: str) -> stored.Login | None:
-        """The login that a link offers, not used up; a wrong one is counted. Raises RateLimited."""
+        """Returns the login that the link offers, without using it up.
+
+        None if the link is invalid, which counts as a failed login. Raises RateLimited.
+        """
         now_ms = to_ms(self._service.now())
         login = self._service.db.row(
             stored.LOGIN, secret_sha256=sha256_of(secret), now=now_ms
@@ -96,12 +106,17 @@ class LoginViews:
         return self._page("login.html", status, login=login)
 
     def show_start(self, token: str) -> Response:
-        """A form, and then the first addresses to compare with the wallet's."""
+        """Shows the form for a new merchant. Raises NotFound for a wrong token."""
         self._require(token)
         return self._form(_defaults())
 
     def start(self, token: str) -> Response:
-        """Shows the mistakes, or the addresses; once these are confirmed, makes the merchant."""
+        """Shows the mistakes in the form, or the first addresses of the wallet to
+        compare.
+
+        Once the addresses are confirmed, it creates the merchant and logs in. Raises
+        NotFound for a wrong token.
+        """
         refuse_other_sites(self._service)
         self._require(token)
         service = self._service
@@ -127,20 +142,20 @@ class LoginViews:
             )
         except (CommandError, ValueError) as error:
             return self._form(typed | {"key": ""}, str(error))
-        # Another browser was faster.
+        # Another browser has used the link in the meantime.
         if opened is None:
             raise NotFound("there is no such page")
         begin_chain(service.db, service.settings, service.now)
         return self._enter(opened)
 
     def _require(self, token: str) -> None:
-        """Raises NotFound for a wrong or spent token, which counts as a wrong key."""
+        """Raises NotFound if the token is wrong or used, and counts a failed login."""
         if not sessions.is_open(self._service.db, token):
             count_request(self._service, failed_auth_windows())
             raise NotFound("there is no such page")
 
     def _form(self, typed: Typed, problem: str = "") -> Response:
-        # A refused key, or any other text that holds a secret, is never shown again.
+        # A text that contains a secret, such as a private key, is never shown again.
         safe = {}
         for name, text in typed.items():
             safe[name] = "" if holds_secret(text) else text
@@ -156,26 +171,30 @@ class LoginViews:
 
     def _page(self, template: str, status: int = 200, **values: Any) -> Response:
         page = self._pages.page(f"merchant/{template}", status, **values)
-        # The address holds the secret: the page's requests must not leave it in a proxy's log.
+        # The URL contains the secret. The Referer header of the page's requests must
+        # not reveal it to a proxy's log.
         page.headers["Referrer-Policy"] = "strict-origin"
         return page
 
     def _enter(self, opened: str, path: str = "") -> Response:
-        """Leads on with the cookie of a session that was just opened."""
+        """Redirects to a merchant's page, and sets the cookie of the new session."""
         response = Response(status=303, headers={"Location": address(path)})
         set_session_cookie(self._service, response, opened)
         return response
 
 
 def _defaults() -> Typed:
-    """The empty form, with the browser's language and the currency where that is spoken."""
+    """Returns the values of an empty form.
+
+    They have the browser's language, and the currency of its country.
+    """
     tag = request.accept_languages.best or ""
     currency = formats.currency_of(tag) or "USD"
     return EMPTY | {"currency": currency, "language": languages.current_language()}
 
 
 def _refuse_wrong(typed: Typed) -> None:
-    """Raises CommandError, ValueError."""
+    """Raises CommandError or ValueError if a field is invalid."""
     checked_name(typed["name"])
     checked_currency(typed["currency"])
     checked_zone(typed["timezone"])

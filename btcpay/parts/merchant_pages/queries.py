@@ -1,4 +1,4 @@
-"""A merchant's invoices, payments and links, as their own pages list and find them."""
+"""Queries for the merchant's pages: invoices, payments, links, and searches in them."""
 
 from typing import Any, TypeVar
 
@@ -17,9 +17,9 @@ Q = TypeVar("Q", bound=Select)
 
 
 class ListedInvoice(InvoiceWith):
-    value: str | None  # that a search finds, in the currency beside it
+    value: str | None  # the amount that a search matches, in the currency `value_in`
     value_in: str
-    came_sats: int  # late ones too, to an invoice that needs a human
+    came_sats: int  # includes late payments; only for invoices that need attention
 
 
 class ListedPayment(PaymentWith):
@@ -30,7 +30,10 @@ class ListedPayment(PaymentWith):
 
 
 def _invoices(*columns: ColumnBase) -> Shaped[ListedInvoice]:
-    """Invoices with the sum that settlement counts, and why they need a human."""
+    """Returns the query of invoices with `columns`.
+
+    Each row has the satoshis that count, and the reason why it needs attention, if any.
+    """
     shown = Invoice.select(
         *(Invoice.id, Invoice.status, Invoice.amount_sats, Invoice.received_sats),
         *(Invoice.description, Invoice.tip, Invoice.created_ms, Invoice.covered_ms),
@@ -70,7 +73,8 @@ _SALES = (
 )
 # The till's sales, the newest first.
 SALES = _SALES.where(_OWN_INVOICE)
-# Sales whose payment was taken back, until they are paid again or set aside, however old.
+# Sales whose payment has vanished or was reorganised, of any age, until they are paid
+# again or set aside.
 ALARMS = _SALES.where(
     _OWN_ATTENTION
     & (Attention.reason << ("vanished", "reorganised"))
@@ -78,8 +82,8 @@ ALARMS = _SALES.where(
 )
 INVOICE_PLACE = keyset.place_of(Invoice).where(_OWN_INVOICE)
 
-# Payments that settle nothing: parts, and money that was late, too much, or for a cancelled
-# invoice. An index holds only them.
+# LOOSE_PAYMENTS settle no invoice: they are partial, late, in excess, or for a canceled
+# invoice. A partial index contains only them.
 PAYMENTS = keyset.older(_PAYMENTS.where(_OWN_PAYMENT), Payment)
 LOOSE_PAYMENTS = PAYMENTS.where(Payment.invoice_id.is_null())
 PAYMENT_PLACE = keyset.place_of(Payment).where(_OWN_PAYMENT)
@@ -89,15 +93,20 @@ MOST_IN_INBOX = 100
 
 
 class Session(sessions.Session):
-    """`wanting`: how many invoices, or things of parts, wait for the merchant; at most
-    MOST_IN_INBOX.
+    """A merchant's session.
+
+    `wanting`: the number of invoices, and of rows of parts (optional plug-ins), that
+    need the merchant's attention; at most MOST_IN_INBOX.
     """
 
     wanting: int
 
 
 def _inbox() -> Any:
-    """The ids of what waits for the merchant of the outer query."""
+    """Returns a query of the ids that need attention.
+
+    It is a subquery: they are those of the outer query's merchant.
+    """
     ids: Any = Attention.select(Attention.invoice_id).where(
         Attention.merchant_id == Merchant.id
     )
@@ -107,13 +116,13 @@ def _inbox() -> Any:
     return ids
 
 
-# One statement for what each page needs, whatever the parts count.
+# One statement reads what each page needs, including the counts of all parts.
 SESSION = shaped(
     Session,
     sessions.BY_SECRET.select_extend(counted(_inbox(), MOST_IN_INBOX).alias("wanting")),
 )
 
-# Invoices that need a human, the highest stake first.
+# Invoices that need attention, the highest stake first.
 WANTING = shaped(
     ListedInvoice,
     _INVOICES.select_extend(
@@ -129,13 +138,17 @@ WANTING = shaped(
 
 
 def _begins(column: ColumnBase) -> Expression:
-    """True for a value from `begin` up to `end`, byte by byte: `storage/sqlite.py`."""
+    """Returns the condition that a value is from `begin` to below `end`, byte by byte.
+
+    The operators are those of `storage/sqlite.py`.
+    """
     return Expression(column, "~>=~", slot("begin")) & Expression(
         column, "~<~", slot("end")
     )
 
 
-# The newest thousand with this whole order number, which any number of invoices may have.
+# The newest thousand invoices with exactly this order number, which any number of
+# invoices may share.
 _OF_REFERENCE = (
     Invoice.select(Invoice.id)
     .where(_OWN_INVOICE & (Invoice.reference == slot("begin")))
@@ -145,9 +158,10 @@ _OF_REFERENCE = (
 
 
 def _searches(query: Q, model: type[Invoice] | type[Payment]) -> dict[str, Q]:
-    """Rows by the beginning of an id, an address or a txid, or by a reference.
+    """Returns the queries that find rows by an id, an address, a txid or a reference.
 
-    A txid finds its invoice also while the transaction waits, and when it has vanished.
+    They match the beginning of an id, an address or a txid, and the exact reference. A
+    txid also finds its invoice if the transaction is unconfirmed or has vanished.
     """
     invoice_id = Invoice.id if model is Invoice else Payment.address_invoice_id
     paid_to = Output.select(Output.invoice_id).where(_begins(Output.txid))
@@ -160,7 +174,8 @@ def _searches(query: Q, model: type[Invoice] | type[Payment]) -> dict[str, Q]:
         "txid": by_txid,
         "reference": invoice_id.in_(_OF_REFERENCE),
     }
-    # By the condition's index, not by that of all the merchant's rows.
+    # With `+ 0` the database uses the index of the condition, not the one that contains
+    # all rows of the merchant.
     own = (model.merchant_id + 0) == slot("merchant_id")
     newest = query.where(own).order_by(*keyset.order(model)).limit(slot("limit"))
     return {name: newest.where(condition) for name, condition in conditions.items()}
@@ -170,12 +185,15 @@ FOUND_INVOICES = _searches(_INVOICES, Invoice)
 FOUND_PAYMENTS = _searches(_PAYMENTS, Payment)
 
 
-# A merchant's links, with what came through each.
-MOST_COUNTED = 500  # of a link's invoices; an index is read no further
+# A merchant's payment links, each with the counts of its invoices.
+MOST_COUNTED = 500  # maximum count of a link's invoices; the index is read no further
 
 
 def _count(*conditions: Expression) -> Select:
-    """The number of a link's invoices that meet the condition, at most MOST_COUNTED."""
+    """Returns a query that counts a link's invoices, at most MOST_COUNTED.
+
+    `conditions`: what the invoices must fulfil.
+    """
     of_link = Invoice.payment_link_id == PaymentLink.id
     found = Invoice.select(Invoice.payment_link_id).where(of_link, *conditions)
     return counted(found, MOST_COUNTED)

@@ -1,4 +1,4 @@
-"""The sales of each day: their sums, the scale of the chart, and the page of one month."""
+"""Sales by day: their sums, the scale of the chart, and the page of a month."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
@@ -16,12 +16,16 @@ from btcpay.web.pages.visit import Line
 from storage.models import MerchantDay
 from storage.queries.totals import days
 
-ROUND = (2, 4, 6, 8, 10)  # half of each is as round as itself
-EARLIEST = date(2009, 1, 1)  # there was no bitcoin before
+ROUND = (2, 4, 6, 8, 10)  # times a power of ten; half of each is round too
+EARLIEST = date(2009, 1, 1)  # Bitcoin began in this month
 
 
 class PaymentSum(NamedTuple):
-    """A sum of payments; `unpriced` of them have no value, since no price was known."""
+    """The sum of several payments.
+
+    `unpriced`: the number of payments without a value, since no price was known.
+    `value_minor`: the value of the others, in minor units (such as cents).
+    """
 
     payments: int = 0
     unpriced: int = 0
@@ -34,9 +38,10 @@ def _total(sums: Iterable[PaymentSum]) -> PaymentSum:
 
 
 class SalesReport(NamedTuple):
-    """Sales from the days when the shop counted in `currency`, at their value at receipt.
+    """The sales of several days in one currency, at their value at receipt.
 
-    `by_day`: the sum of each day, in their order; `whole` is that of all, `before` that of the days
+    They are from days when `currency` was the shop's currency. `by_day`: the sum of
+    each day, in order. `whole`: the sum of these days. `before`: the sum of the days
     before them.
     """
 
@@ -49,7 +54,7 @@ class SalesReport(NamedTuple):
         return of_minor(took.value_minor, self.currency)
 
     def top(self) -> int:
-        """The upper edge of a chart of the days: a round number of whole units of the currency."""
+        """Returns the upper edge of the chart, a round number of whole units."""
         unit = 10 ** places_of(self.currency)
         most = max(took.value_minor for took in self.by_day.values())
         edges = (number * 10**zeros for zeros in count() for number in ROUND)
@@ -59,10 +64,11 @@ class SalesReport(NamedTuple):
 def sales_reports(
     rows: Sequence[MerchantDay], first: int, last: int, currency: str
 ) -> list[SalesReport]:
-    """The sales of these days, and of the days before them; a day without a row had none.
+    """Returns the sales of the days `first` to `last`, and of earlier days in `rows`.
 
-    First those in the shop's currency, then those in any other that it has counted in: currencies
-    are never added up.
+    The first report is in the shop's `currency`. Each other currency with payments has
+    a report of its own, since currencies are never added up. A day without a row had no
+    sales.
     """
     sums_of: dict[str, dict[int, PaymentSum]] = {currency: {}}
     for row in sorted(rows, key=lambda row: row.currency):
@@ -81,14 +87,21 @@ def sales_reports(
 def amounts(
     reports: Sequence[SalesReport], sum_of: Callable[[SalesReport], PaymentSum]
 ) -> list[tuple[SalesReport, PaymentSum]]:
-    """Each currency's report with its sum, if it has payments; the first one's if none has."""
+    """Returns each report with its sum, if this sum has payments.
+
+    If none has payments, only the first report is returned. `sum_of`: returns the sum
+    to use of a report.
+    """
     pairs = [(report, sum_of(report)) for report in reports]
     with_payments = [pair for pair in pairs if pair[1].payments]
     return with_payments or pairs[:1]
 
 
 def show_month(visit: Visit) -> Response:
-    """The page of `?month=2026-11`, or of this month; its statement reads two months' days."""
+    """Shows the page of the month in `?month=2026-11`, by default of this month.
+
+    One statement reads the days of this month and of the one before.
+    """
     today = visit.now.astimezone(visit.zone).date()
     first = _first_of(visit.query.get("month", ""), today)
     before = (first - timedelta(days=1)).replace(day=1)
@@ -103,7 +116,8 @@ def show_month(visit: Visit) -> Response:
     for part in hooks.of(hooks.MerchantViews):
         if part.month_lines:
             lines += part.month_lines(visit, *bounds)
-    # The file for the accountant: this month's, or the last one's while this month goes on.
+    # The days of the accountant's file: this month, or the one before if this month has
+    # not ended.
     sent = (first, last)
     if last >= today:
         sent = (before, first - timedelta(days=1))
@@ -122,7 +136,10 @@ def show_month(visit: Visit) -> Response:
 
 
 def _first_of(typed: str, today: date) -> date:
-    """The first day of the month asked for; of this month if that is none, or in the future."""
+    """Returns the first day of the typed month.
+
+    It is that of this month if the typed one is invalid, in the future, or too early.
+    """
     try:
         first = date.fromisoformat(f"{typed}-01")
     except ValueError:

@@ -1,4 +1,4 @@
-"""The till: an amount, one press, a QR code that turns green; and the last sales."""
+"""The till: a form for an amount, a sale's QR code until it is paid, the last sales."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,17 +23,22 @@ from btcpay.web.pages.qr import qr_svg
 from storage.queries import invoices, merchants
 from storage.values import Values
 
-# A quarter of an hour: the price holds for a guest who stands there, and nobody pays the day after.
+# A quarter of an hour: the price is fixed while the customer stands there, and nobody
+# pays on the next day.
 LIFE_HOURS = Decimal("0.25")
 MOST_TIPS = 4
 MOST_TIP_PERCENT = 50
 LISTED = 10
-REMEMBERED = 50  # the sales in which frequent amounts are looked for
+REMEMBERED = 50  # the last sales, from which frequent amounts are suggested
 MOST_SUGGESTED = 4
 
 
 def press(visit: Visit) -> Response:
-    """Leads to the invoice of this press (303), or to its tip first, or shows the mistake."""
+    """Creates the invoice of this form and redirects to it (303).
+
+    If the customer is to choose a tip, it redirects to that page first. An invalid form
+    is shown again. A form that is sent twice creates one invoice.
+    """
     service = visit.service
     form = visit.form
     try:
@@ -57,7 +62,10 @@ def press(visit: Visit) -> Response:
 
 
 def _read_sale(visit: Visit) -> tuple[Decimal, str]:
-    """The amount and its note, or those of an earlier sale's button. Raises AmountRefused."""
+    """Returns the amount and the note, as typed or from a suggestion's button.
+
+    Raises AmountRefused.
+    """
     form = visit.form
     amount, _, note = form.get("suggested", "").partition(" ")
     typed_amount = amount or form.get("amount", "")
@@ -66,7 +74,7 @@ def _read_sale(visit: Visit) -> tuple[Decimal, str]:
 
 
 def _order(visit: Visit, amount: Decimal, note: str) -> orders.Order:
-    """An order of the amount and its tip. Raises InvalidRequest."""
+    """Returns the order for amount and tip. Raises what `Visit.order` raises."""
     tip = _gratuity(visit, amount, visit.form.get("tip", ""))
     wanted = {
         "amount": amount + tip,
@@ -81,7 +89,7 @@ def _percents(visit: Visit) -> list[str]:
 
 
 def _gratuity(visit: Visit, amount: Decimal, percent: str) -> Decimal:
-    """0 for a percentage that is not offered."""
+    """Returns the tip of this percentage; 0 if the percentage is not offered."""
     number = 0
     if percent in _percents(visit):
         number = int(percent)
@@ -89,7 +97,10 @@ def _gratuity(visit: Visit, amount: Decimal, percent: str) -> Decimal:
 
 
 def ask_tip(visit: Visit) -> Response:
-    """The customer's question, on the turned screen: its buttons make the invoice."""
+    """Shows the customer a choice of tips, on the turned screen.
+
+    The buttons of the page create the invoice.
+    """
     amount = visit.amount(visit.query.get("amount", ""))
     tips = [
         (int(percent), _gratuity(visit, amount, percent))
@@ -103,7 +114,10 @@ def ask_tip(visit: Visit) -> Response:
 
 
 def set_tips(visit: Visit) -> Response:
-    """Stores who chooses the tip, and from what: whole percentages, as in `5 10` or `5 %, 10 %`."""
+    """Stores the tips that are offered, and whether the cashier chooses one.
+
+    The tips are typed as whole percentages, such as `5 10` or `5 %, 10 %`.
+    """
     words = visit.form.get("tips", "").replace(",", " ").replace("%", " ").split()
     percents = [int(word) for word in words if word.isdecimal() and len(word) <= 2]
     are_right = all(1 <= percent <= MOST_TIP_PERCENT for percent in percents)
@@ -119,15 +133,21 @@ def set_tips(visit: Visit) -> Response:
 
 
 def show_manifest(visit: Visit) -> Response:
-    """The manifest by which a browser installs the till (W3C Web Application Manifest)."""
+    """Returns the file with which a browser installs the till as an app.
+
+    It is a W3C Web Application Manifest.
+    """
     manifest = visit.page("manifest.json", background=branding.LIGHT_PAGE)
     manifest.mimetype = "application/manifest+json"
-    del manifest.headers["Link"]  # it has no style sheet
+    del manifest.headers["Link"]  # a manifest has no style sheet
     return manifest
 
 
 def show_invoice(visit: Visit, id: str) -> Response:
-    """A sale's QR code, then whether it is paid; the script asks the checkout's status."""
+    """Shows the QR code of a sale, and whether it is paid; the script polls the status.
+
+    Raises NotFound if the invoice is not a sale of the till.
+    """
     snapshot = snapshot_of(visit.service, id, visit.merchant_id)
     if snapshot.row.tip is None:
         raise NotFound("this is no sale of the till")
@@ -150,9 +170,10 @@ def show_invoice(visit: Visit, id: str) -> Response:
 
 
 def show_form(visit: Visit, status: int = 200, **refused: Any) -> Response:
-    """The form for an amount, and the last sales; the asking page shows the sale `shown` itself.
+    """Shows the form for an amount, and the last sales.
 
-    `refused`: what is `wrong` with the amount, and its `readings`; `wrong_tips`; a `problem`.
+    The parameter `?shown=` names a sale that is on the screen already. `refused`: what
+    is `wrong` with the amount, and its `readings`; `wrong_tips`; a `problem`.
     """
     return visit.page(
         "till.html",
@@ -168,10 +189,10 @@ def show_form(visit: Visit, status: int = 200, **refused: Any) -> Response:
 
 
 def _invoice_of_press(visit: Visit, quote: quotes.Quote) -> str:
-    """The id of the invoice of this press: one that it made before, or a new one.
+    """Returns the id of the invoice of this form: one that it created, or a new one.
 
-    An invoice is not shown again once money has come to it: a page reopened by going back is for
-    the next guest.
+    If money was paid to the existing invoice, a new one is created: if the cashier
+    returns to the form with the browser's back button, it is for the next customer.
     """
     service = visit.service
     with visit.create_once("inv", invoices.WHOLE) as (id, is_made):
@@ -190,10 +211,14 @@ def _invoice_of_press(visit: Visit, quote: quotes.Quote) -> str:
 
 
 def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
-    """`listed`: the last ones. `taken_back`: their ids; `alarms`: all that need a human.
+    """Returns the values for the list of the last sales.
 
-    `is_waiting`: one is paid but not confirmed, so it may still be taken back. `shown_id`: the sale
-    that the page itself shows to a customer, which needs no alarm. `notes`: what was sold.
+    - `listed`: the last sales. `taken_back`: the ids of those whose payment is gone.
+    - `alarms`: all sales whose payment is gone, except `shown_id`, which is the sale
+      that the page itself shows to a customer.
+    - `is_waiting`: True if a listed sale is paid but unconfirmed, so that its payment
+      may still vanish.
+    - `suggested`: the result of `often_sold`. `notes`: the notes of the last sales.
     """
     db = visit.service.db
     asked = Values(merchant_id=visit.merchant_id, limit=REMEMBERED)
@@ -221,7 +246,11 @@ def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
 def often_sold(
     rows: Sequence[invoices.InvoiceWith], currency: str
 ) -> list[tuple[Decimal, str]]:
-    """Amounts without tips, each with what it was for, sold at least twice; the smallest first."""
+    """Returns the most frequent amounts with their notes, the smallest amount first.
+
+    The amounts are without tips. Each was sold at least twice; there are at most
+    MOST_SUGGESTED.
+    """
     sold = Counter(
         (rounded(asked.amount - Decimal(row.tip or 0), currency), row.description or "")
         for row in rows

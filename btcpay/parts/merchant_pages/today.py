@@ -1,4 +1,4 @@
-"""Rows for a merchant's first page beside the days: the shop itself and the money that comes."""
+"""Queries for a merchant's first page: the shop's row, and the pending payments."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from storage.statement import same, shaped, slot
 
 
 def _fact(key: Key) -> Select:
-    """A number that is kept by its name: a time, or a count."""
+    """Returns the column of a number in the table of facts: a time or a count."""
     number = Fact.select(Fact.value.cast("BIGINT")).where(Fact.name == key.value)
     return number.alias(key.value)
 
@@ -51,8 +51,8 @@ SHOP = shaped(
     .join(blocks.BEST, JOIN.LEFT_OUTER, on=blocks.IS_BEST)
     .where(Merchant.id == slot("merchant_id")),
 )
-# What has come to each invoice and does not count yet, the newest first: the sum, and the time of
-# the first output.
+# The outputs that do not count yet, as one row per invoice, the newest first. A row has
+# their sum, and the time when the first one was seen.
 ON_ITS_WAY = shaped(
     OutputWith,
     Output.select(

@@ -1,4 +1,4 @@
-"""One request of a merchant who is logged in, as a view gets it."""
+"""One request of a logged-in merchant, as a view gets it."""
 
 import hmac
 import re
@@ -43,12 +43,16 @@ ROOT = "/merchant"
 MAX_DAY_CHARACTERS = 20
 LAST_DAY = date.max - timedelta(days=1)
 _WRONG = re.compile(r'<\w+ id="([\w-]+)"[^>]* aria-invalid="true"')
-# Of a form with a file: more than is accepted, so that the page can say that the file is too large.
+# For a form with a file. This is more than the accepted size of a file, so that the
+# page can say that the file is too large.
 MAX_UPLOAD_BYTES = 1_000_000
 
 
 def address(path: str = "", **query: object) -> str:
-    """A merchant's page (`/invoices`) relative to this one; a query has no empty values."""
+    """Returns the URL of a merchant's page, such as `/invoices`, relative to this page.
+
+    `query`: the parameters; those that are None or "" are omitted.
+    """
     parameters = {
         name: value for name, value in query.items() if value not in (None, "")
     }
@@ -60,20 +64,26 @@ def address(path: str = "", **query: object) -> str:
 
 
 def _cookie(service: Service) -> tuple[str, bool]:
-    """The session cookie's name, and if it is Secure: only then browsers take a __Host- cookie."""
+    """Returns the name of the session cookie, and whether the cookie is Secure.
+
+    Browsers accept the prefix `__Host-` only for a Secure cookie.
+    """
     is_https = service.settings.base_url.startswith("https://")
     return ("__Host-merchant" if is_https else "merchant"), is_https
 
 
 def session_secret(service: Service) -> str:
-    """The secret of the cookie, "" without one."""
+    """Returns the secret in the session cookie; "" if there is no cookie."""
     return request.cookies.get(_cookie(service)[0], "")
 
 
 def set_session_cookie(
     service: Service, response: Response, secret: str, life: timedelta = LIFE
 ) -> None:
-    """Sends the session's cookie, whose life begins again with each page."""
+    """Sets the session cookie, which expires after `life`.
+
+    Each page sets it again, and so extends the session.
+    """
     name, is_https = _cookie(service)
     response.set_cookie(
         name,
@@ -87,14 +97,18 @@ def set_session_cookie(
 
 
 def clear_session_cookie(service: Service, response: Response) -> None:
-    """Takes back the cookie, and has the browser drop the pages that it has kept."""
+    """Deletes the session cookie, and has the browser clear its cached pages."""
     set_session_cookie(service, response, "", timedelta(0))
     response.headers["Clear-Site-Data"] = '"cache"'
 
 
 @dataclass(frozen=True)
 class Visit:
-    """A request and its session; `now` is one moment for everything on the page."""
+    """A request and its session.
+
+    `secret`: the secret in the session cookie. `now`: the time that all code of the
+    request uses.
+    """
 
     service: Service
     pages: Pages
@@ -104,7 +118,7 @@ class Visit:
 
     @property
     def merchant_id(self) -> int:
-        """The merchant of the session: every query of a view is bound to it."""
+        """The session's merchant, by id. Each query of a view must be limited to it."""
         return self.session.merchant_id
 
     @cached_property
@@ -113,7 +127,7 @@ class Visit:
 
     @cached_property
     def form(self) -> dict[str, str]:
-        """The fields of the form that was sent, the first of each name; blank ones are left out."""
+        """The first value of each field of the submitted form, without blank fields."""
         if request.mimetype == "multipart/form-data":
             return limit_fields(
                 {name: text for name, text in request.form.items() if text}
@@ -122,7 +136,11 @@ class Visit:
 
     @cached_property
     def currency(self) -> str:
-        """The currency of the form's amounts, even if the merchant has changed theirs since."""
+        """The currency of the amounts in the form.
+
+        The form names it, since the merchant may have changed the display currency
+        since. Raises InvalidRequest.
+        """
         named = self.form.get("currency", self.session.currency)
         if named not in CODES:
             raise InvalidRequest("the form names no currency")
@@ -130,17 +148,21 @@ class Visit:
 
     @property
     def dust_limit_sats(self) -> int:
-        """The least that a wallet can send to the merchant's account."""
+        """The minimum that a wallet can send to the merchant's account."""
         return dust_limit_of_account(self.session.descriptor)
 
     def amount(self, text: str) -> Decimal:
-        """An amount that was typed, in the form's currency. Raises AmountRefused."""
+        """Returns the typed amount in the form's currency. Raises AmountRefused."""
         return read_amount(
             text, self.currency, Decimal(0), greatest_amount(self.currency)
         )
 
     def order(self, wanted: Mapping[str, Any], **more: str | None) -> Order:
-        """An order in the form's currency. Raises InvalidRequest, CommandError."""
+        """Returns an order in the form's currency. Raises InvalidRequest, CommandError.
+
+        `wanted`: the order's fields as in the API's create-invoice. `more`: further
+        columns of the invoice.
+        """
         details = load(NEW_PRICED_INVOICE, wanted) | more
         currency = self.currency
         dust_limit_sats = self.dust_limit_sats
@@ -149,14 +171,14 @@ class Visit:
 
     @property
     def query(self) -> dict[str, str]:
-        """The first value of each parameter."""
+        """The first value of each query parameter."""
         return request.args.to_dict()
 
     def day(self, name: str) -> date | None:
-        """The day of a parameter, or of a form's field; None where nothing is typed.
+        """Returns the day in a parameter, or in a field of a POST; None if it is empty.
 
-        It has a day after it. Raises InvalidRequest for what is no day: without it a list would
-        have more than was asked for.
+        It is at most LAST_DAY, so that the next day exists. Raises InvalidRequest for
+        an invalid day: if it were ignored, a list would have more rows than requested.
         """
         fields = self.query
         if request.method == "POST":
@@ -171,14 +193,17 @@ class Visit:
         return min(day, LAST_DAY)
 
     def choice(self, name: str, words: Collection[str]) -> str:
-        """The parameter's value, one of `words`; "" for none. Raises InvalidRequest."""
+        """Returns the parameter's value; "" if it is missing.
+
+        Raises InvalidRequest if the value is not one of `words`.
+        """
         typed = self.query.get(name, "")
         if typed and typed not in words:
             raise InvalidRequest(f"{name} is none of {', '.join(words)}")
         return typed
 
     def get_or_404(self, query: Typed[OwnedRow], prefix: str, id: str) -> OwnedRow:
-        """The merchant's row of this id. Raises NotFound."""
+        """Returns the merchant's row with this id. Raises NotFound."""
         values: Values = {"id": id, "merchant_id": self.merchant_id}
         row = None
         if is_id(prefix, id):
@@ -188,17 +213,18 @@ class Visit:
         return row
 
     def is_own_form(self) -> bool:
-        """True where the form that was sent carries this session's token."""
+        """True if the submitted form has the CSRF token of this session."""
         return hmac.compare_digest(
             self.form.get("token", "").encode(), self._token.encode()
         )
 
     @contextmanager
     def create_once(self, prefix: str, known: Typed[Any]) -> Iterator[tuple[str, bool]]:
-        """A transaction in which a press makes one thing: its id, and if `known` finds it made.
+        """Opens a transaction in which a form creates one row, also if it is resent.
 
-        The id is that of this showing of a form and its fields, however often they are sent. If a
-        press is sent twice, the second waits for the merchant's row.
+        Yields the row's id, and whether the query `known` finds that row already. The
+        id is derived from the form's id and its fields. If a form is sent twice, the
+        second request waits for the lock on the merchant's row.
         """
         db = self.service.db
         id = derived_id(prefix, self.secret, f"press {self._press}")
@@ -207,7 +233,10 @@ class Visit:
             yield id, db.row(known, id=id) is not None
 
     def form_secret(self) -> str:
-        """The characters of the secret of this showing of a form; no table holds them."""
+        """Returns the secret that this form creates. No table stores it in clear text.
+
+        It is derived from the session, the form's id and its fields.
+        """
         return derived_base62(self.secret, f"secret {self._press}")
 
     @property
@@ -216,7 +245,10 @@ class Visit:
 
     @property
     def _token(self) -> str:
-        """The token in forms of this session: nobody can know it without the cookie's secret."""
+        """The CSRF token of this session's forms.
+
+        It cannot be computed without the secret in the cookie.
+        """
         return hmac.digest(self.secret.encode(), b"form", "sha256").hex()
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
@@ -247,5 +279,8 @@ class Visit:
         )
 
     def redirect(self, path: str = "", **query: object) -> Response:
-        """Leads on after a form (303); `done="settled"` has the next page say so."""
+        """Redirects (303) to a merchant's page after a form was sent.
+
+        `done`: the name of the message that the page shows, such as "accepted".
+        """
         return Response(status=303, headers={"Location": address(path, **query)})

@@ -1,1 +1,1 @@
-"""The common parts of hosted pages: frame, files, language, errors, headers."""
+"""The code that all HTML pages share: rendering, assets, languages, forms and lists."""

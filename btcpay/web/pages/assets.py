@@ -1,6 +1,7 @@
-"""Scripts, style sheets and icons of the pages, the core's and those of the parts.
+"""Static files of the pages: scripts, style sheets and icons of the core and the parts.
 
-Each is read and compressed once. Browsers cache it for ever by the hash in its address.
+Each file is read and compressed once. Its URL contains a hash of its content, so
+browsers may cache it for ever.
 """
 
 import functools
@@ -28,9 +29,10 @@ _NAME_WITH_HASH = re.compile(r"(\w+)\.[0-9a-f]{10}(\.\w+)")
 
 @dataclass(frozen=True)
 class Asset:
-    """One file as it is served; `gzipped` is in gzip's format (RFC 1952).
+    """A static file.
 
-    `name`: with its hash, such as `pages.1a2b3c4d5e.css`.
+    `gzipped`: its content in the gzip format (RFC 1952). `name`: the file's name with
+    its hash, such as `pages.1a2b3c4d5e.css`.
     """
 
     content: bytes
@@ -42,20 +44,27 @@ class Asset:
 def cached_file(
     content: bytes | str, media_type: str, for_ever: bool = True
 ) -> Response:
-    """A file, which browsers cache `for_ever` if its address changes with its content."""
+    """Returns a response that browsers cache for ever, or not at all.
+
+    `for_ever`: True if the URL changes with the content.
+    """
     cache = FOR_EVER if for_ever else "no-store"
     return Response(content, content_type=media_type, headers={"Cache-Control": cache})
 
 
 def asset_path(file: str) -> str:
-    """The path with the hash, relative to the root: the service may stand under a prefix."""
+    """Returns the path of a static file with its hash, relative to the service's root.
+
+    It is relative, since a proxy may serve the service under a prefix.
+    """
     return f"assets/{_assets()[file].name}"
 
 
 def find_asset(name: str) -> tuple[Asset, bool] | None:
-    """The file of that name, and whether the hash in the name is the file's own.
+    """Returns the static file for a name with a hash, and whether the hash is current.
 
-    A page of an older program may ask for a hash that is gone, and then gets today's file.
+    None if there is no such file. A page of an older version may request an old hash;
+    it gets the current file.
     """
     match = _NAME_WITH_HASH.fullmatch(name)
     if match is None:
@@ -68,7 +77,7 @@ def find_asset(name: str) -> tuple[Asset, bool] | None:
 
 @functools.cache
 def _assets() -> dict[str, Asset]:
-    """The files by their own names, without the hash."""
+    """Returns all static files by their names without a hash."""
     return {path.name: _load(path) for path in _paths()}
 
 

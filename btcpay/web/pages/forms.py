@@ -1,4 +1,4 @@
-"""Forms: their fields, a random id for each, the typed amount, the sentence for a refusal."""
+"""HTML forms: reading fields, ids of forms, typed amounts, and error messages."""
 
 import re
 from collections.abc import Sequence
@@ -16,28 +16,32 @@ from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
 from schemas.requests import MAX_USD
 
-# Characters. The longest text that any field takes is a descriptor of 8,000.
+# Characters. The longest field, a descriptor, has up to 8,000.
 LONGEST_FIELD = 10_000
 
-# How the error of a refused text writes a character.
+# The notation of a character in the error about a refused text.
 _CODE_POINT = re.compile("U\\+[0-9A-F]{4,6}")
 _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
 
 
 def read_form() -> dict[str, str]:
-    """The first value of each field, without blank fields. Raises InvalidRequest."""
+    """Returns the first value of each field of the form, without blank fields.
+
+    Texts are truncated as in `limit_fields`. Raises InvalidRequest, PayloadTooLarge.
+    """
     fields = parse_qs(read_body().decode("utf-8", "replace"))
     return limit_fields({name: values[0] for name, values in fields.items()})
 
 
 def limit_fields(fields: dict[str, str]) -> dict[str, str]:
-    """The fields, with longer texts cut after LONGEST_FIELD characters.
+    """Returns the fields, with each text truncated to LONGEST_FIELD characters.
 
-    This bounds the time of whatever reads a field, even if it normalises the text. A cut text is
-    still too long for every field, so its form refuses it. It ends with an ellipsis: the rest may
-    have been blanks, and stripping them must not make the text short enough.
+    This bounds the time of all code that reads a field, also if it normalises the text.
+    A truncated text is still too long for every field, so its form refuses it. It ends
+    with an ellipsis: if it ended with blanks, stripping them could make it short
+    enough.
 
-    Raises InvalidRequest for a name that is too long.
+    Raises InvalidRequest if a field's name is too long.
     """
     longest_name = max(map(len, fields), default=0)
     if longest_name > LONGEST_FIELD:
@@ -52,9 +56,9 @@ def _shorten(text: str) -> str:
 
 
 class AmountRefused(InvalidRequest):
-    """An amount was refused; the message is in the language of the request.
+    """The typed amount is invalid. The message is in the request's language.
 
-    `readings`: the two amounts that an ambiguous text can mean.
+    `readings`: the two possible amounts if the text is ambiguous, else empty.
     """
 
     def __init__(self, message: str, readings: Sequence[Decimal] = ()) -> None:
@@ -63,12 +67,12 @@ class AmountRefused(InvalidRequest):
 
 
 def new_form_id() -> str:
-    """A random text that identifies one showing of a form."""
+    """Returns a random id for a form. Each time a form is shown, it gets a new one."""
     return random_base62(ID_CHARACTERS)
 
 
 def error_message(error: Exception) -> str:
-    """The sentence with which a form explains an error, in the language of the request."""
+    """Returns the message that a form shows for an error, in the request's language."""
     if isinstance(error, PriceUnavailable):
         return gettext(
             "The exchange rate is not available right now, so nothing was created."
@@ -88,7 +92,7 @@ def error_message(error: Exception) -> str:
 
 
 def invisible_character_message(error: Exception) -> str:
-    """The sentence about a character that people cannot see; "" for another error."""
+    """Returns the message about an invisible character; "" for any other error."""
     if not (isinstance(error, TextRefused) and error.sign):
         return ""
     return gettext(
@@ -99,14 +103,17 @@ def invisible_character_message(error: Exception) -> str:
 
 
 def invisible_character_message_of(code: str) -> str:
-    """The same sentence for a code point such as U+202E; "" for any other text."""
+    """Returns this message for a code point such as U+202E; "" for any other text."""
     if _CODE_POINT.fullmatch(code) is None:
         return ""
     return invisible_character_message(TextRefused("", sign=code))
 
 
 def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decimal:
-    """The typed amount, from `low` to `high` and above 0. Raises AmountRefused."""
+    """Returns the typed amount, which must be above 0 and from `low` to `high`.
+
+    Raises AmountRefused.
+    """
     language = languages.current_language()
     try:
         amount = parse_amount(text, currency)
@@ -124,7 +131,7 @@ def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decima
 
 
 def is_amount(text: str, currency: str) -> bool:
-    """True if the text means one amount of the currency."""
+    """True if the text is one unambiguous amount in the currency."""
     try:
         parse_amount(text, currency)
     except NotAnAmount:
@@ -135,7 +142,7 @@ def is_amount(text: str, currency: str) -> bool:
 def _not_understood(
     error: NotAnAmount, text: str, currency: str, language: str
 ) -> AmountRefused:
-    """The refusal that fits: two readings, another currency, or no amount at all."""
+    """Returns the error for two possible amounts, another currency, or no amount."""
     if error.readings:
         first, second = error.readings
         message = gettext(

@@ -1,4 +1,4 @@
-"""The language of a page: `?lang=`, which links pass on, or that of Accept-Language."""
+"""Chooses a page's language: `?lang=`, which links keep, else Accept-Language."""
 
 import re
 from urllib.parse import urlencode
@@ -10,16 +10,19 @@ from markupsafe import Markup, escape
 from btcpay.languages import formats
 from btcpay.languages.catalogs import DEFAULT, LANGUAGES, catalog
 
-# Parameters that a link to the same page in another language leaves out: its language, and the
-# notice of what was just done.
+# Parameters that a link to this page in another language drops: its language, and the
+# message about the last action.
 _LEFT_OUT = ("lang", "done")
-# Characters that change the direction of writing (Unicode, UAX 9): a title has no markup that
-# would end it.
+# Characters that change the direction of text (Unicode, UAX 9). A title cannot contain
+# markup that would limit their effect.
 _DIRECTION_MARKS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def install(app: App) -> None:
-    """Gives the templates `_` and `ngettext`, which escape values unless they are markup."""
+    """Installs gettext and two filters in Jinja.
+
+    `_` and `ngettext` escape their values, unless these are Markup.
+    """
     env = app.jinja_env
     env.trim_blocks = env.lstrip_blocks = True
     env.add_extension("jinja2.ext.i18n")
@@ -43,7 +46,7 @@ def ngettext(one: str, more: str, number: int, **values: str) -> str:
 
 
 def current_language() -> str:
-    """The language of this request: one of LANGUAGES."""
+    """Returns the language of this request, one of LANGUAGES."""
     if "language" not in g:
         accepted = request.accept_languages.best_match(LANGUAGES, DEFAULT)
         g.language = language_parameter().get("lang") or accepted or DEFAULT
@@ -51,12 +54,12 @@ def current_language() -> str:
 
 
 def language_query() -> str:
-    """The query that passes the chosen language on to the next page: `?lang=de`, or ""."""
+    """Returns the query that keeps the chosen language, such as `?lang=de`, or ""."""
     return "".join(f"?{name}={value}" for name, value in language_parameter().items())
 
 
 def this_page_in(language: str) -> str:
-    """The query that shows this page in another language; its other parameters stay."""
+    """Returns the query of this page in another language; other parameters are kept."""
     parameters = [("lang", language)]
     for name, value in request.args.items(multi=True):
         if name not in _LEFT_OUT:
@@ -65,7 +68,7 @@ def this_page_in(language: str) -> str:
 
 
 def language_parameter() -> dict[str, str]:
-    """The language that was chosen by `lang`, as that parameter; empty if none was."""
+    """Returns {"lang": code} if the request names a known language, else {}."""
     language = request.args.get("lang", "")
     if language in LANGUAGES:
         return {"lang": language}
@@ -73,15 +76,22 @@ def language_parameter() -> dict[str, str]:
 
 
 def bitcoin(amount_sats: int) -> Markup:
-    """The amount in BTC; the script can replace it by the satoshis in `data-sats`."""
+    """Returns the amount in BTC as HTML.
+
+    The attribute `data-sats` has the text in satoshis, which the script can show
+    instead.
+    """
     language = current_language()
     number = formats.whole(amount_sats, language)
     satoshis = ngettext("one satoshi", "%(sats)s satoshis", amount_sats, sats=number)
     btc = formats.btc(amount_sats, language)
-    # Not by `Markup.format`, which takes longer than all the rest.
+    # `Markup.format` would take longer than the rest of this function.
     return Markup(f'<bdi data-sats="{escape(satoshis)}">{btc} BTC</bdi>')
 
 
 def without_direction_marks(text: str) -> str:
-    """One line, for a window's title or a preview, that cannot write over the text around it."""
+    """Returns the text as one line without direction marks, for a title or a preview.
+
+    Direction marks could change how the text around it is displayed.
+    """
     return " ".join(_DIRECTION_MARKS.sub("", text).split())

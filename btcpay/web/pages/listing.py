@@ -1,4 +1,7 @@
-"""One page of a long list, found by the row before it: as fast at its end as at its start."""
+"""Keyset pagination: a page of a list starts after a given row.
+
+So the last page of a long list is read as fast as the first one.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +14,7 @@ from storage.queries.lists.keyset import FIRST
 from storage.statement import Typed
 
 SIZE = 25  # rows of a page
-MORE = SIZE + 1  # one more row tells if there is another page
+MORE = SIZE + 1  # one more row tells whether there is another page
 
 
 class ListRow(Protocol):
@@ -21,9 +24,11 @@ class ListRow(Protocol):
 
 @dataclass(frozen=True)
 class Listing:
-    """The queries of one list, and of a row's place in it; `values` are their parameters.
+    """The queries of one list, which is shown in pages.
 
-    `prefix`: the first letters of its rows' ids, such as "inv".
+    `prefix`: the prefix of the rows' ids, such as "inv". `older`: selects the rows
+    after a place. `place`: selects the place of a row (its sort key) by its id.
+    `values`: the parameters of both queries.
     """
 
     prefix: str
@@ -34,9 +39,10 @@ class Listing:
     def page(
         self, db: Database, query: Mapping[str, str], before_ms: int | None = None
     ) -> "ListPage":
-        """The rows after the one of `?older=ID`, or those before that time, or the newest.
+        """Returns the page of the list that the request's query parameters name.
 
-        It takes at most two statements.
+        It starts after the row of `?older=ID`, else before the time `before_ms` (ms
+        since 1970), else with the newest row. It takes at most two statements.
         """
         place = self.place_of(db, query.get("older", ""))
         if place is None and before_ms is not None:
@@ -48,22 +54,23 @@ class Listing:
         return ListPage(rows[:SIZE], is_first=place is None, older=older)
 
     def values_after(self, place: keyset.Place, limit: int = MORE) -> Values:
-        """The parameters of the query for the rows after that place."""
+        """Returns the parameters of the query for the rows after this place."""
         return {**self.values, "at": place.at, "place": place.place, "limit": limit}
 
     def place_of(self, db: Database, id: str) -> keyset.Place | None:
-        """The place of the merchant's row with this id; None if there is no such row."""
+        """Returns the place of the list's row with this id; None if there is none."""
         if is_id(self.prefix, id):
             return db.row(self.place, **self.values | {"id": id})
         return None
 
 
 class ListPage(NamedTuple):
-    """The rows, the newest first.
+    """One page of a list: its rows, the newest first.
 
-    `older`: the id for the next page's `?older=`; None on the last page. `until_at`: when the last
-    row was made that a search in texts has read; the search goes on after `older`. `named`: the
-    rows were found by their name.
+    `older`: the value of `?older=` for the next page; None on the last page.
+    `until_ms`: when the last row was created that a search in texts has read, if the
+    search goes on after `older`; else None. `named`: True if a search found the rows by
+    an id, an address, a txid or a reference.
     """
 
     rows: Sequence[ListRow]

@@ -1,4 +1,4 @@
-"""Payment URIs (BIP21), and QR codes as pages show them."""
+"""Payment URIs (BIP21), and QR codes as SVG."""
 
 from functools import lru_cache
 from urllib.parse import quote
@@ -7,16 +7,21 @@ import segno
 
 from btcpay.values.money import btc_text
 
-# To try all eight masks takes 5 ms of every page. By ISO 18004's penalties this one was the best,
-# or within 5 % of the best, for the addresses and amounts sampled. Every mask can be read.
+# Trying all eight masks takes 5 ms per page. By the penalties of ISO 18004 this mask
+# was the best, or within 5 % of the best, for a sample of addresses and amounts.
+# Readers can decode every mask.
 MASK = 2
-CACHED_CODES = 1024  # 4 kB each; a code takes longer than all the rest of its page
-MESSAGE_CHARACTERS = 100  # a wallet shows a line of it
+# 4 kB each; generating a code takes longer than rendering the rest of its page.
+CACHED_CODES = 1024
+MESSAGE_CHARACTERS = 100  # wallets show about one line of the message
 
 
 @lru_cache(CACHED_CODES)
 def qr_svg(text: str) -> str:
-    """Inline SVG: error correction M or better, a white quiet zone of four modules, no style."""
+    """Returns a QR code as inline SVG.
+
+    It has error correction M or better, a white quiet zone of four modules, and no CSS.
+    """
     code = segno.make_qr(text, error="m", mask=MASK)
     return code.svg_inline(
         border=4,
@@ -31,9 +36,10 @@ def qr_svg(text: str) -> str:
 def payment_uri(
     address: str, amount_sats: int, label: str | None = None, message: str | None = None
 ) -> str:
-    """The URI of a payment request (BIP21).
+    """Returns the URI of a payment request (BIP21).
 
-    `label`: who is paid. `message`: what for, cut after MESSAGE_CHARACTERS.
+    `label`: the name of the recipient. `message`: the purpose, which is truncated to
+    MESSAGE_CHARACTERS.
     """
     uri = f"bitcoin:{address}?amount={btc_text(amount_sats)}"
     if label:

@@ -1,4 +1,4 @@
-"""Pages for visitors: templates with their headers, and errors as pages that say what to do."""
+"""Renders HTML pages with their security headers, and shows errors as pages."""
 
 import functools
 import zlib
@@ -22,16 +22,17 @@ from storage.queries import merchants
 
 View = Callable[..., Response]
 STYLE = "pages.css"
-# The script asks for these; they answer errors in JSON.
+# The pages' script fetches these paths. Their errors are JSON.
 _JSON_PATHS = ("/status", "/price", "/proof.json")
-GZIP_FORMAT = 31  # `wbits` of zlib for the format of RFC 1952
+GZIP_FORMAT = 31  # the `wbits` of zlib for the gzip format (RFC 1952)
 
 
 class Pages:
-    """Renders the templates for one service.
+    """Renders the templates of one service.
 
-    `frame_ancestors`: the sites that may show the pages in a frame; by default those of the
-    settings. `message`: the template of errors. `own_style`: a second style sheet.
+    `frame_ancestors`: the sites that may embed the pages in a frame; None means those
+    of the settings. `message`: the template of error pages. `own_style`: the file name
+    of an additional style sheet.
     """
 
     def __init__(
@@ -53,9 +54,11 @@ class Pages:
         self._frame_ancestors = " ".join(frame_ancestors)
 
     def policy(self, posts_to: str = "'self'", framed_by: str = "") -> str:
-        """The Content-Security-Policy: nothing inline, nothing from other hosts.
+        """Returns the Content-Security-Policy: nothing inline, nothing from other
+        hosts.
 
-        `posts_to`: where forms may be sent. `framed_by`: one more site that may frame the page.
+        `posts_to`: the URLs to which forms may be sent. `framed_by`: an additional site
+        that may embed the page.
         """
         ancestors = f"{self._frame_ancestors} {framed_by}".strip() or "'none'"
         return (
@@ -65,11 +68,14 @@ class Pages:
         )
 
     def brand(self, merchant_id: int) -> merchants.Shown:
-        """The merchant's branding; what is not set is None, but `seller` is always a name."""
+        """Returns the merchant's branding.
+
+        Fields that the merchant has not set are None; `seller` is always a name.
+        """
         return self.service.db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
 
     def only_brand(self) -> merchants.Shown | None:
-        """The branding of the only merchant; None if several share the service."""
+        """Returns the branding of the only merchant; None if there is not one only."""
         rows = self.service.db.rows(merchants.ALL)
         if len(rows) == 1:
             return self.brand(rows[0].id)
@@ -82,7 +88,7 @@ class Pages:
         brand: merchants.Shown | None = None,
         **values: Any,
     ) -> Response:
-        """The template with these values, and with those that every template may use."""
+        """Renders the template with these values, and with those for every template."""
         language = languages.current_language()
         up = path_to_root()
         styles = [up + asset_path(style) for style in self._styles]
@@ -107,7 +113,7 @@ class Pages:
             **values,
         )
         response = Response(text, status, mimetype="text/html")
-        # The browser fetches the style sheets while it reads the page.
+        # Browsers can then fetch the style sheets before they have read the page.
         preloads = [f"<{url}>; rel=preload; as=style" for url in styles]
         response.headers["Link"] = ", ".join(preloads)
         return response
@@ -115,7 +121,7 @@ class Pages:
     def error_page(
         self, error: Exception, brand: merchants.Shown | None = None
     ) -> Response:
-        """The error as a page, or as JSON if the script asked."""
+        """Returns the error as a page, or as JSON if the pages' script needs it."""
         api_error = as_api_error(error)
         response = error_response(api_error)
         if request.path.endswith(_JSON_PATHS):
@@ -134,7 +140,11 @@ class Pages:
         return page
 
     def payer_error_page(self, error: Exception) -> Response:
-        """The same for payers: one with a wrong address is told how to reach the seller."""
+        """Returns the error page for payers.
+
+        If nothing was found, it shows the only merchant's branding, so that a payer
+        with a wrong URL knows how to reach the seller.
+        """
         brand = None
         if isinstance(error, NotFound):
             brand = self.only_brand()
@@ -147,9 +157,10 @@ class Pages:
         views: Iterable[tuple[str, str, View]],
         windows: Callable[[Service], WindowKeys] = visit_windows,
     ) -> Blueprint:
-        """Payers' pages (method, path, view), with their templates, headers and error pages.
+        """Returns a blueprint of pages for payers, with their headers and error pages.
 
-        `windows`: gives the windows that count a visit.
+        `views`: method, path and view of each page. `windows`: returns the rate-limit
+        windows that count a visit.
         """
         blueprint = Blueprint(name, import_name, template_folder="templates")
         add_pages(blueprint, views)
@@ -159,27 +170,32 @@ class Pages:
         return blueprint
 
     def add_security_headers(self, response: Response) -> Response:
-        """Forbids frames, caching, and what is inline or of other hosts, if the view does not."""
+        """Adds the security headers.
+
+        Those for content and frames, referrer and caching are kept if the view has set
+        them.
+        """
         response.headers.setdefault("Content-Security-Policy", self.policy())
         response.headers["X-Content-Type-Options"] = "nosniff"
-        # Not `no-referrer`: with it browsers send `Origin: null` for our own forms too.
+        # With `no-referrer` browsers would send `Origin: null` for this site's own
+        # forms.
         response.headers.setdefault("Referrer-Policy", "same-origin")
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 
 
 def path_to_root() -> str:
-    """The relative path from this page to the service's root: `../` for each folder."""
+    """Returns the relative path from this page to the root: `../` per folder."""
     return "../" * (request.path.count("/") - 1)
 
 
 def compress(response: Response) -> Response:
-    """Compresses a page with gzip for a browser that accepts it.
+    """Compresses a page with gzip if the browser accepts it.
 
-    Only a page without secrets may be compressed: beside text that a stranger chooses, the length
-    of what is sent tells a listener the secret (BREACH). An invoice's page has none: whoever knows
-    its address may read all of it. A link's page shows a visitor their last invoice, and the
-    merchant's pages show what only the merchant may see.
+    Only a page without secrets may be compressed. If a page contains a secret and text
+    that an attacker chooses, the compressed length can reveal the secret (BREACH). An
+    invoice's page has no secret: anybody with its URL can read all of it. A link's page
+    shows visitors their last invoice, and the merchant's pages are private.
     """
     response.headers["Vary"] = "Accept-Encoding"
     if request.accept_encodings.quality("gzip") > 0:

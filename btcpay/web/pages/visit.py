@@ -1,4 +1,7 @@
-"""The type of a merchant's visit for parts, which also run without the merchant's pages."""
+"""The interface of a merchant's request, for parts (optional plug-ins).
+
+Parts import it from here, since the part `merchant_pages` may be absent.
+"""
 
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
@@ -14,12 +17,13 @@ from btcpay.web.service import Service
 from storage.queries.sessions import Session
 from storage.statement import Typed
 
-# A sentence on the page of today or of the month; the page and the query to which it leads.
+# A sentence on the page of today or of the month, the path of the page to which it
+# links, and the query parameters of that link.
 Line = tuple[str, str, Mapping[str, str]]
 
 
 class Visit(Protocol):
-    """The members that parts use of `Visit` in btcpay/parts/merchant_pages/visit.py."""
+    """The members of `Visit` in btcpay/parts/merchant_pages/visit.py that parts use."""
 
     @property
     def service(self) -> Service: ...

@@ -1,1 +1,1 @@
-"""Long lists: page by page, searched, and downloaded as files."""
+"""Long lists: pagination, search, and downloads as files."""

@@ -1,4 +1,4 @@
-"""Slots for long answers: whoever has been slow for long gives way to the next."""
+"""Slots for long downloads. A slow client loses its slot if another client needs it."""
 
 import contextlib
 import socket
@@ -7,17 +7,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 Clock = Callable[[], float]
-# What the kernel may hold for a reader. Without a bound it takes some MB, and a reader that takes
-# nothing would seem quick for as long as those are written.
+# The size of the kernel's send buffer. By default it holds several MB, and a client
+# that reads nothing would seem fast until they are full.
 SEND_BYTES = 131_072
 
 
 class SlotLost(ConnectionError):
-    """Ends an answer whose reader was slow while another waited, so that it is no whole file."""
+    """Aborts a download that has lost its slot; its client gets an incomplete file."""
 
 
 class DownloadSlot:
-    """One answer's slot, until it is released or taken away."""
+    """The slot of one download, until it is released or taken away."""
 
     def __init__(
         self, slots: "DownloadSlots", connection: socket.socket | None
@@ -27,28 +27,32 @@ class DownloadSlot:
         self.has_given_way = False
         self.behind_since_s = slots.clock()
         if connection is not None:
-            with contextlib.suppress(OSError):  # who hung up is met by the first piece
+            # A closed connection is noticed at the first piece.
+            with contextlib.suppress(OSError):
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
 
     def send(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """The pieces, each noted when it goes out. Raises SlotLost."""
+        """Yields the pieces, and measures how fast the client reads them.
+
+        Raises SlotLost.
+        """
         began_s = self._slots.clock()
         for piece in pieces:
             if self.has_given_way:
                 raise SlotLost
             now_s = self._slots.clock()
             earned_s = len(piece) / self._slots.least_pace
-            # The time in which the piece was made is not the reader's.
+            # The time to produce the piece does not count against the client.
             self.behind_since_s += now_s - began_s + earned_s
             self.behind_since_s = min(self.behind_since_s, now_s)
             yield piece
             began_s = self._slots.clock()
 
     def give_way(self) -> None:
-        """Ends the answer, even while its thread waits for the reader."""
+        """Aborts the download, even while its thread waits for the client."""
         self.has_given_way = True
         if self._connection is not None:
-            with contextlib.suppress(OSError):  # it has just ended by itself
+            with contextlib.suppress(OSError):  # the connection has ended already
                 self._connection.shutdown(socket.SHUT_RDWR)
 
     def release(self) -> None:
@@ -56,11 +60,11 @@ class DownloadSlot:
 
 
 class DownloadSlots:
-    """As many slots as may be taken at once.
+    """A limited number of slots for downloads at the same time.
 
-    A reader that has fallen `slow_s` behind `least_pace`, in bytes a second, loses its slot, but
-    only when somebody else asks for one. To have been quicker before counts for nothing. `clock`
-    counts seconds.
+    A client that has fallen `slow_s` seconds behind `least_pace`, in bytes a second,
+    loses its slot, but only if another client needs one. If it was faster before, this
+    does not count. `most`: the number of slots. `clock`: returns seconds.
     """
 
     def __init__(
@@ -74,7 +78,10 @@ class DownloadSlots:
         self._taken: list[DownloadSlot] = []
 
     def take(self, connection: socket.socket | None) -> DownloadSlot | None:
-        """A slot for an answer on that connection; None while all readers are quick."""
+        """Returns a slot for a download on that connection.
+
+        None if all slots are in use by clients that are fast enough.
+        """
         with self._lock:
             if len(self._taken) >= self._most and not self._free_slowest():
                 return None

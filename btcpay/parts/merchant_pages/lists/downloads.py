@@ -1,4 +1,4 @@
-"""Files for the bookkeeper, sent while they are read, and links to them."""
+"""Files of payments for the bookkeeper, which are streamed, and links to them."""
 
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
@@ -20,10 +20,11 @@ from storage.database import Database
 from storage.models import FileLink
 from storage.queries import merchants, sessions
 
-AT_ONCE = 2  # downloads in one process: each keeps one of its threads while it lasts
+AT_ONCE = 2  # downloads at a time in one process; each occupies a thread
 AGAIN_S = 10
-CHUNK_LINES = 200  # 70 kB at a time
-# Who falls as far behind this pace as another waits who was told to come again gives way.
+CHUNK_LINES = 200  # about 70 kB
+# Bytes a second. A client that falls AGAIN_S behind this pace loses its slot if another
+# client needs it. A refused client may retry after the same time.
 LEAST_PACE = 32_768
 SLOTS = DownloadSlots(AT_ONCE, AGAIN_S, LEAST_PACE)
 LINK_LIFE = timedelta(days=7)
@@ -31,7 +32,10 @@ MOST_LINKS = 20
 
 
 def show(visit: Visit, link: FileLink | None = None, url: str = "") -> Response:
-    """`url`: that of the `link` that was just made, shown once."""
+    """Shows the page of downloads.
+
+    `link` and `url`: the link that was just created and its URL, which is shown once.
+    """
     db = visit.service.db
     now_ms = to_ms(visit.now)
     today = visit.now.astimezone(visit.zone).date()
@@ -43,7 +47,10 @@ def show(visit: Visit, link: FileLink | None = None, url: str = "") -> Response:
 
 
 def make_link(visit: Visit) -> Response:
-    """A link for a week to the payments of `from` to `to`: this press makes it once."""
+    """Creates a link to the payments of the days `from` to `to`, valid for LINK_LIFE.
+
+    A form that is sent twice creates one link. Raises InvalidRequest.
+    """
     db = visit.service.db
     first = visit.day("from")
     last = visit.day("to")
@@ -68,7 +75,8 @@ def make_link(visit: Visit) -> Response:
                 last_day=number_of(last),
                 expires_ms=to_ms(visit.now + LINK_LIFE),
             )
-    # Not below /merchant, which proxies keep to the merchant's own network.
+    # Not below /merchant, since proxies may restrict that path to the merchant's
+    # network.
     url = f"{visit.service.settings.base_url}/file/{visit.form_secret()}?lang={current_language()}"
     return show(visit, db.only(sessions.FILE, id=id), url)
 
@@ -81,7 +89,10 @@ def revoke(visit: Visit, id: str) -> Response:
 
 
 def send_linked(service: Service, secret: str) -> Response:
-    """The file of a link. Raises NotFound for one that is unknown, revoked or old."""
+    """Returns the file of a link.
+
+    Raises NotFound if the link is unknown, revoked or expired.
+    """
     now_ms = to_ms(service.now())
     link = service.db.row(
         sessions.FILE_BY_SECRET, secret_sha256=sha256_of(secret), now=now_ms
@@ -94,7 +105,10 @@ def send_linked(service: Service, secret: str) -> Response:
 
 
 def send_payments(visit: Visit) -> Response:
-    """The payments of the days `?from=` to `?to=`, in `?format=`, which is CSV by default."""
+    """Returns the payments of the days `?from=` to `?to=` as a file in `?format=`.
+
+    The default format is CSV. Raises InvalidRequest.
+    """
     form = visit.query.get("format", "csv")
     first = visit.day("from")
     last = visit.day("to")
@@ -106,7 +120,10 @@ def send_payments(visit: Visit) -> Response:
 def _payments(
     db: Database, merchant_id: int, form: str, first: date | None, last: date | None
 ) -> Response:
-    """The file as it is read. Raises RateLimited while too many others download."""
+    """Returns a response that streams the payments of these days.
+
+    `first` and `last`: None for no limit. Raises RateLimited if no slot is free.
+    """
     merchant = db.only(merchants.BY_ID, id=merchant_id)
     ledger = FORMATS[form]
     zone = zone_of(merchant.timezone)
@@ -134,7 +151,10 @@ def _payments(
 
 
 def _chunks(lines: Iterable[str]) -> Iterator[bytes]:
-    """CHUNK_LINES lines at a time, since a chunk costs the server no more than a line."""
+    """Yields CHUNK_LINES lines at a time, encoded as UTF-8.
+
+    A chunk costs the server as little as a single line.
+    """
     remaining = iter(lines)
     while chunk := "".join(islice(remaining, CHUNK_LINES)):
         yield chunk.encode()

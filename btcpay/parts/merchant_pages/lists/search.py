@@ -1,4 +1,4 @@
-"""The merchant's invoices and payments, page by page, and what a search finds in them."""
+"""Lists the merchant's invoices and payments by page, and searches them."""
 
 import re
 from collections.abc import Mapping
@@ -23,12 +23,12 @@ from storage.queries.lists.keyset import FIRST
 from storage.statement import Typed
 from storage.values import Values
 
-PIECE = 1_000  # rows whose texts one request goes through: a few hundredths of a second
-MOST_CHARACTERS = 200  # of the typed text; the longest name of a row has 90
+PIECE = 1_000  # rows whose texts one request searches, in a few hundredths of a second
+MOST_CHARACTERS = 200  # of the typed text; the longest id, address or txid has 90
 END = "\x7f"  # sorts after every character of an id or an address
 
-# The shortest beginnings that are found; too many of a million rows would share a shorter one.
-# Those that may come in capitals are stored in small letters.
+# The shortest beginnings that are searched. A shorter one would match too many of a
+# million rows. Patterns that ignore case are for values stored in lower case.
 _BEGINNINGS = (
     ("id", re.compile(r"(inv_[0-9A-Za-z]{4,24})")),
     ("address", re.compile(r"\A((?:bc|tb|bcrt)1[0-9a-z]{5,})", re.I)),
@@ -42,13 +42,19 @@ _UNIT = r"(sats?|[a-z]{3}|[^\w\s.,])?"
 _AMOUNT = re.compile(rf"{_UNIT}\s*(\d{{1,16}})(?:[.,٫](\d{{1,8}}))?\s*{_UNIT}", re.I)
 _BITCOIN = {"", "BTC", "₿", "SAT", "SATS"}
 Listed = queries.ListedInvoice | queries.ListedPayment
-Names = Mapping[str, Typed[Listed]]  # the queries that find a row by its name
+# The queries that find rows by id, address, txid and reference.
+Names = Mapping[str, Typed[Listed]]
 
 
 def search(
     db: Database, listing: Listing, names: Names, typed: str, behind: str
 ) -> ListPage:
-    """Rows found by name; without any, or behind an id, rows with the typed words or amount."""
+    """Returns a page of the rows with this id, address, txid or reference.
+
+    If there are none, the page has rows that contain the typed words or amount.
+    `behind`: the id of the row after which a search in texts goes on; "" for the first
+    page.
+    """
     rows = []
     if not behind:
         rows = _by_name(db, listing, names, typed)
@@ -56,15 +62,18 @@ def search(
         return _in_texts(db, listing, typed, behind)
     if len(rows) <= SIZE:
         return ListPage(rows, named=True)
-    # The next page searches texts after this row, references among them.
+    # The next page searches the texts of the rows after this one. They include the
+    # references.
     last = rows[SIZE - 1]
     return ListPage(rows[:SIZE], older=last.id, until_ms=last.created_ms)
 
 
 def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[Listed]:
-    """Rows by the beginning of an id, an address or a txid, or by a whole reference.
+    """Returns the rows that match an id, an address, a txid or a reference.
 
-    The name may be within a copied text, such as a page's link or a payment request.
+    The typed text is the beginning of an id, an address or a txid, or a pasted text
+    that contains one, such as a page's URL or a payment URI. A reference must match
+    exactly.
     """
     values: Values = {"merchant_id": listing.values["merchant_id"], "limit": MORE}
     pasted = strip_scheme(strip_unseen(typed))
@@ -81,14 +90,17 @@ def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[L
         rows = db.rows(names[name], **values | {"begin": begin, "end": begin + END})
         if rows:
             return rows
-    # No reference has such a character, and PostgreSQL takes no U+0000 in a text.
+    # No reference contains such a character, and PostgreSQL refuses U+0000 in a text.
     if any(map(is_refused, typed)):
         return []
     return db.rows(names["reference"], **values | {"begin": typed})
 
 
 def _in_texts(db: Database, listing: Listing, typed: str, behind: str) -> ListPage:
-    """The next rows with these words or this amount, in the PIECE rows after that id."""
+    """Returns the rows with these words or this amount.
+
+    It searches the PIECE rows after the row with the id `behind`.
+    """
     place = listing.place_of(db, behind) or FIRST
     rows = cast(
         list[Listed], db.rows(listing.older, **listing.values_after(place, PIECE + 1))
@@ -104,7 +116,7 @@ def _in_texts(db: Database, listing: Listing, typed: str, behind: str) -> ListPa
 
 
 def is_match(row: Listed, typed: str) -> bool:
-    """True if the row has all the typed words, or the typed amount."""
+    """True if the row contains all typed words, or has the typed amount."""
     payer = (row.customer_email, row.customer_name, row.customer_note)
     texts = (row.description, row.reference, *payer)
     text = "\n".join(filter(None, texts)).casefold()
@@ -113,9 +125,9 @@ def is_match(row: Listed, typed: str) -> bool:
 
 
 def _is_amount_of(row: Listed, typed: str) -> bool:
-    """True if the text is the row's value, its invoice's amount, its satoshis or its bitcoin.
+    """True if the text is the value, the invoice's amount, the satoshis or the bitcoin.
 
-    A unit in the text must be that of the amount: `€25` matches no other currency.
+    A unit in the text must be the amount's: `€25` matches only amounts in euros.
     """
     match = _AMOUNT.fullmatch(typed)
     if match is None:
@@ -132,16 +144,20 @@ def _is_amount_of(row: Listed, typed: str) -> bool:
 
 
 def _is_unit(typed: str, currency: str) -> bool:
-    """True for no unit, for the currency's code, and for its sign, which others may share."""
+    """True if the typed unit is empty, the currency's code, or its symbol.
+
+    Several currencies may share a symbol.
+    """
     if typed in ("", currency):
         return True
     return len(typed) == 1 and typed in symbol(currency, "en")
 
 
 def loose_kind(status: InvoiceStatus, expires_ms: int | None, came_ms: int) -> str:
-    """The reason why a payment of an invoice with that status has settled nothing.
+    """Returns why a payment of an invoice with this status settles nothing.
 
-    `came_at`: when it was first seen, or the time of its block if that is earlier.
+    The result is "late", "part", "after_cancellation" or "on_top". `came_ms`: when the
+    payment was first seen, or the time of its block if that is earlier.
     """
     if status == InvoiceStatus.EXPIRED:
         if expires_ms is not None and came_ms >= expires_ms:
@@ -156,7 +172,10 @@ def loose_kind(status: InvoiceStatus, expires_ms: int | None, came_ms: int) -> s
 
 
 def show_invoices(visit: Visit) -> Response:
-    """A page of the list or of a search; if only one row has the name, it is opened at once."""
+    """Shows a page of the list of invoices, or of a search.
+
+    If a search by id, address, txid or reference finds one invoice, it redirects to it.
+    """
     own: Values = {"merchant_id": visit.merchant_id}
     older = queries.INVOICES
     status = visit.choice("status", STATUSES)
@@ -173,7 +192,7 @@ def show_invoices(visit: Visit) -> Response:
 
 
 def show_payments(visit: Visit) -> Response:
-    """A page of all payments, of those that settle no invoice, or of a search."""
+    """Shows a page of all payments, of those that settle no invoice, or of a search."""
     kind = visit.choice("kind", ("loose",))
     older = queries.PAYMENTS
     if kind:
@@ -187,7 +206,10 @@ def show_payments(visit: Visit) -> Response:
 
 
 def _page(visit: Visit, listing: Listing, names: Names) -> tuple[str, ListPage]:
-    """The typed text with the rows that it finds, or a page of the list without one."""
+    """Returns the typed text with the rows that it finds.
+
+    If no text was typed, it returns "" and a page of the list.
+    """
     db = visit.service.db
     typed = visit.query.get("q", "").strip()[:MOST_CHARACTERS]
     if typed:

@@ -1,1 +1,4 @@
-"""The settings that a merchant changes in the browser, by the same rules as on the command line."""
+"""The settings that a merchant can change in the browser.
+
+They are checked in the same way as on the command line.
+"""

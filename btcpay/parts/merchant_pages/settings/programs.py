@@ -1,4 +1,4 @@
-"""Programs and browsers of the shop: API keys, webhooks, devices; each secret is shown once."""
+"""API keys, webhooks and devices (browsers) of the shop. Each secret is shown once."""
 
 from typing import Any
 
@@ -18,18 +18,24 @@ from storage.queries import keys as stored_keys
 from storage.queries import receivers as queries
 
 SCOPES = ("write", "read")
-TEST_S = 5  # of a request for which somebody waits
+TEST_S = 5  # time-out of a test, for whose result the merchant waits
 
 
 def show_keys(visit: Visit, status: int = 200, **shown: Any) -> Response:
-    """API keys, the newest first, those that no longer work last; and one that was just issued."""
+    """Shows the API keys: the working ones, then the revoked ones, the newest first.
+
+    `shown`: more values for the template, such as a key that was just issued.
+    """
     rows = visit.service.db.rows(stored_keys.OF_MERCHANT, merchant_id=visit.merchant_id)
     rows.sort(key=lambda row: (row.revoked_ms is not None, -row.created_ms))
     return visit.page("keys.html", status, keys=rows, **shown)
 
 
 def issue_key(visit: Visit) -> Response:
-    """The key of this press: sent twice it is made once, and its secret shown once."""
+    """Issues an API key, and shows its secret once.
+
+    A form that is sent twice issues one key.
+    """
     service = visit.service
     scope = visit.form.get("scope", "")
     if scope not in SCOPES:
@@ -59,7 +65,11 @@ def revoke_key(visit: Visit, id: str) -> Response:
 
 
 def show_webhooks(visit: Visit, status: int = 200, **shown: Any) -> Response:
-    """The webhooks; the one that was just added or tried, or what is `wrong` with an address."""
+    """Shows the webhooks.
+
+    `shown`: more values for the template, such as a webhook that was just added or
+    tested, or the message `wrong` about a URL.
+    """
     rows = visit.service.db.rows(
         queries.LIST_OF_MERCHANT, merchant_id=visit.merchant_id
     )
@@ -70,7 +80,10 @@ def show_webhooks(visit: Visit, status: int = 200, **shown: Any) -> Response:
 
 
 def add_webhook(visit: Visit) -> Response:
-    """The webhook of this press. A command is added on its machine's command line."""
+    """Adds a webhook. A form that is sent twice adds one webhook.
+
+    Commands that receive events can be added only on the server's command line.
+    """
     service = visit.service
     typed = visit.form.get("url", "").strip()
     try:
@@ -92,7 +105,10 @@ def add_webhook(visit: Visit) -> Response:
 
 
 def test_webhook(visit: Visit, id: str) -> Response:
-    """Sends a made-up `invoice.paid` now."""
+    """Sends a sample `invoice.paid` event to the webhook, and shows the result.
+
+    Raises NotFound if the receiver is not a webhook.
+    """
     receiver = visit.get_or_404(queries.BY_ID, "whk", id)
     service = visit.service
     if receiver.transport != queries.WEBHOOK:
@@ -105,7 +121,7 @@ def test_webhook(visit: Visit, id: str) -> Response:
 
 
 def send_all_now(visit: Visit, id: str) -> Response:
-    """Sends waiting and abandoned events now."""
+    """Has the next check send all waiting and abandoned events of the webhook."""
     receivers.send_all_now(
         visit.service.db, visit.get_or_404(queries.BY_ID, "whk", id).id, visit.now
     )
@@ -118,7 +134,10 @@ def remove_webhook(visit: Visit, id: str) -> Response:
 
 
 def add_device(visit: Visit) -> Response:
-    """A link that logs in another browser, once, and its QR code; to the till unless said."""
+    """Creates a link that logs in another browser once, and shows it with its QR code.
+
+    The session may use only the till, unless the form says `everything`.
+    """
     service = visit.service
     till_only = visit.form.get("opens") != "everything"
     root = service.settings.base_url
@@ -130,7 +149,7 @@ def add_device(visit: Visit) -> Response:
 def show_devices(
     visit: Visit, link: str | None = None, till_only: bool = False
 ) -> Response:
-    """This browser first, then the others, the newest first."""
+    """Shows the sessions: this browser's first, then the others, the newest first."""
     rows = sessions.sessions_of(visit.service.db, visit.merchant_id, visit.now)
     return visit.page(
         "sessions.html",
@@ -145,7 +164,7 @@ def show_devices(
 
 
 def end_device(visit: Visit, id: str) -> Response:
-    """Ends one of the merchant's sessions; this browser's own is logged out."""
+    """Ends one of the merchant's sessions; ending this browser's session logs out."""
     if id == visit.session.id:
         return log_out(visit)
     if not sessions.end(visit.service.db, visit.merchant_id, id):
@@ -154,7 +173,7 @@ def end_device(visit: Visit, id: str) -> Response:
 
 
 def log_out(visit: Visit) -> Response:
-    """Ends this browser's own session."""
+    """Ends this browser's session."""
     sessions.end(visit.service.db, visit.merchant_id, visit.session.id)
     response = visit.redirect("/login/logged-out")
     clear_session_cookie(visit.service, response)
@@ -162,6 +181,6 @@ def log_out(visit: Visit) -> Response:
 
 
 def end_other_devices(visit: Visit) -> Response:
-    """Ends every session but this browser's, and takes back links that nobody has used."""
+    """Ends all sessions except this browser's, and revokes unused login links."""
     sessions.end_all(visit.service.db, visit.merchant_id, visit.session.id)
     return visit.redirect("/sessions", done="others_ended")

@@ -1,4 +1,4 @@
-"""Settings of the shop: its pages' looks, its currency and time zone, its mail, the way back."""
+"""The shop's settings: branding, currency, time zone, wallet, mail, return URLs."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -23,14 +23,18 @@ from storage.queries import merchants, receivers
 from storage.statement import as_dict, changed
 
 USUAL_ACCENT = (
-    "#2563eb"  # the colour in static/pages.css, used until a merchant sets one
+    "#2563eb"  # the colour in static/pages.css, used if a merchant has set none
 )
-MOST_DIGITS = 20  # of a number that somebody types
+MOST_DIGITS = 20  # maximum of digits in a typed number
 Fields = dict[str, Any]
 
 
 class Part(NamedTuple):
-    """A form: how each of its fields is checked, and what stores them."""
+    """A form of the settings.
+
+    `checks`: for each field, a function that returns the value to store. It raises
+    CommandError or ValueError if the text is invalid. `store`: stores the values.
+    """
 
     checks: Mapping[str, Callable[[str], Any]]
     store: Callable[[Visit, Any], object]
@@ -42,9 +46,10 @@ def show(
     wrong: Fields | None = None,
     preview: Fields | None = None,
 ) -> Response:
-    """Every field as it is stored, those of `part` as they were typed.
+    """Shows each field as it is stored. The fields of the form `part` are as typed.
 
-    `preview`: columns of the brand that are shown, and not stored.
+    `wrong`: a message for each invalid field. `preview`: columns of the branding that
+    are shown but not stored.
     """
     db = visit.service.db
     own = visit.merchant_id
@@ -71,7 +76,10 @@ def show(
 
 
 def save(visit: Visit, part: str) -> Response:
-    """Stores a form and says so, or shows it again with the mistakes, or with a preview."""
+    """Stores a form and redirects; for a mistake or a preview, shows the form again.
+
+    Raises NotFound if there is no form with this name.
+    """
     if part not in PARTS:
         raise NotFound("there are no such settings")
     checked = Fields()
@@ -118,7 +126,10 @@ def _store_brand(visit: Visit, change: Any) -> None:
 
 
 def _store_counting(visit: Visit, change: Fields) -> None:
-    """Leaves a zone that has not changed alone, since a new one counts all days again."""
+    """Stores the currency, and the time zone if it has changed.
+
+    A new time zone makes the sums of all days be computed again.
+    """
     db = visit.service.db
     owner = visit.merchant_id
     set_currency(db, owner, change["currency"])
