@@ -102,10 +102,11 @@ class Rate:
         refresh failed less than RETRY_S ago.
         """
         with self._lock:
+            now_s = self.monotonic()
             if self._refresh_future and not self._refresh_future.done():
                 return None
             failed_s = self._failed_s
-            if failed_s is not None and self.monotonic() - failed_s < RETRY_S:
+            if failed_s is not None and now_s - failed_s < RETRY_S:
                 return None
             if self.valid_for_s() > max(0, self.max_age_s - FRESH_S):
                 return None

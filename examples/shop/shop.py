@@ -16,8 +16,7 @@ from urllib.request import Request, urlopen
 
 from flask import Flask, redirect, request
 
-API = os.environ["BLOCKTILL_URL"] + "/api/v1"
-KEY = os.environ["BLOCKTILL_KEY"]
+API, KEY = os.environ["BLOCKTILL_URL"] + "/api/v1", os.environ["BLOCKTILL_KEY"]
 SECRET = base64.b64decode(os.environ["WEBHOOK_SECRET"].removeprefix("whsec_"))
 PRICES_USD = {"mug": 25}
 app = Flask(__name__)
@@ -42,15 +41,9 @@ def ask(path, body=None, **headers):
 def order(number, article):
     """Takes an order once; answers where to pay it, the same after a crash anywhere."""
     sql("INSERT OR IGNORE INTO orders (number, article) VALUES (?, ?)", number, article)
-    ((article, url),) = sql(
-        "SELECT article, pay_url FROM orders WHERE number = ?", number
-    )
+    ((article, url),) = sql("SELECT article, pay_url FROM orders WHERE number = ?", number)
     if url is None:
-        body = {
-            "amount_usd": PRICES_USD[article],
-            "description": article,
-            "expires_in_hours": 1,
-        }
+        body = {"amount_usd": PRICES_USD[article], "description": article, "expires_in_hours": 1}
         invoice = ask("/invoices", body, **{"Idempotency-Key": number})
         url = invoice["pay_url"]
         note = "UPDATE orders SET invoice = ?, pay_url = ? WHERE number = ?"
@@ -60,12 +53,7 @@ def order(number, article):
 
 def set_paid(invoice, paid):
     """Delivers or holds back if the state changed: an UPDATE of one row happens once."""
-    if sql(
-        "UPDATE orders SET paid = ? WHERE invoice = ? AND paid <> ?",
-        paid,
-        invoice,
-        paid,
-    ):
+    if sql("UPDATE orders SET paid = ? WHERE invoice = ? AND paid <> ?", paid, invoice, paid):
         print("deliver" if paid else "hold back", invoice, flush=True)
 
 
@@ -93,20 +81,14 @@ def buy():
 @app.post("/hooks")
 def hear():
     """A webhook only says where to look, so one that comes late or twice does no harm."""
-    id, at = (
-        request.headers.get(f"webhook-{name}", "") for name in ("id", "timestamp")
-    )
-    ours = hmac.digest(
-        SECRET, f"{id}.{at}.".encode() + request.get_data(), hashlib.sha256
-    )
+    id, at = (request.headers.get(f"webhook-{name}", "") for name in ("id", "timestamp"))
+    ours = hmac.digest(SECRET, f"{id}.{at}.".encode() + request.get_data(), hashlib.sha256)
     signed = b"v1," + base64.b64encode(ours)
     signatures = request.headers.get("webhook-signature", "").encode().split()
     is_signed = any(hmac.compare_digest(signed, one) for one in signatures)
     if not is_signed or abs(time.time() - int(at)) > 300:
         return "", 401
-    if (invoice := request.json["data"].get("invoice")) and not request.json.get(
-        "test"
-    ):
+    if (invoice := request.json["data"].get("invoice")) and not request.json.get("test"):
         set_paid(invoice["id"], ask(f"/invoices/{invoice['id']}")["status"] == "paid")
     return "", 204
 

@@ -105,7 +105,7 @@ def python_of(folder):
     return paths.env_exe
 
 
-def tests_of_what_is_left(part):
+def program_of_the_tests_left(part):
     """A program that imports the tests which could need the part, and runs those nearest to it."""
     chosen = [f"tests/{name}" for name in OF_THE_TREE + NEAR.get(part, [])]
     # Plain, since the tests' files are compiled anew in each copy: that halves their import.
@@ -123,7 +123,7 @@ def test_what_is_left_without_a_part_passes(part, tmp_path):
         [tool("ruff"), "check", "--no-cache", "."],
         [python, "-m", "mypy"],
         [python, ".ci/check_hooks.py"],
-        [python, "-c", tests_of_what_is_left(part)],
+        [python, "-c", program_of_the_tests_left(part)],
     ):
         done(words, timeout=1200, cwd=tmp_path)
     gone = [python, "-c", f"import btcpay.parts.{part}"]

@@ -45,10 +45,13 @@ def _has_words(node):
 
 
 def test_no_status_is_compared_with_a_string_which_might_be_misspelt():
+    """The sandbox apart: it is a program of its own, and its `state` is a switch."""
     found = []
     for path in sorted((PROJECT / "btcpay").rglob("*.py")) + sorted(
         (PROJECT / "storage").rglob("*.py")
     ):
+        if "sandbox" in path.parts:
+            continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Compare):
                 others = node.comparators
