@@ -80,7 +80,7 @@ def test_a_process_that_hangs_keeps_its_part_alone(waiting, released):
         return TAKEN
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("btcpay.notify.outbox.MOST_AT_ONCE", 1)
+        patch.setattr("btcpay.notify.in_flight.MOST_AT_ONCE", 1)
         shares = deliver(waiting, hang) + sum(others)
     assert shares == RECEIVERS * EVENTS and others[0] > 0
 
