@@ -34,13 +34,13 @@ from storage.statement import as_dict
 
 def get_balance(call: Call) -> Response:
     """Confirmed and total satoshis, and what the confirmed ones are worth if there is a price."""
-    row = call.service.db.only(balances.OF_MERCHANT, merchant_id=call.merchant_id)
+    row = call.service.db.get(balances.OF_MERCHANT, merchant_id=call.merchant_id)
     price_usd = call.service.prices.usd.current_price_or_none()
     confirmed_usd = None
     if price_usd is not None:
         confirmed_usd = value_of(row.confirmed_sats, price_usd, "USD")
     balance = as_dict(row) | {"confirmed_usd": confirmed_usd}
-    return json_response(call.resources.balance.shown(balance))
+    return json_response(call.resources.balance.serialize(balance))
 
 
 def create_invoice(call: Call) -> Response:
@@ -111,7 +111,7 @@ def list_payments(call: Call) -> Response:
     if invoice_id is None:
         return call.list_rows(resource, payments.LIST, **query)
     if not is_id("inv", invoice_id):
-        return json_response(resource.listed((), []))
+        return json_response(resource.envelope((), []))
     return call.list_rows(resource, payments.LIST_BY_INVOICE, **query)
 
 

@@ -110,7 +110,9 @@ def parameters(
     Drops all other names.
     """
     return {
-        name: values for name, values in _sorted(names, query).items() if name in names
+        name: values
+        for name, values in _values_by_name(names, query).items()
+        if name in names
     }
 
 
@@ -121,7 +123,7 @@ def load_filters(schema: Schema, query: Iterable[tuple[str, str]]) -> dict[str, 
     client wants, such as other orders.
     """
     given: dict[str, Any] = {}
-    for name, values in _sorted(schema.fields, query).items():
+    for name, values in _values_by_name(schema.fields, query).items():
         field = schema.fields.get(name)
         if field is None:
             known = ", ".join(schema.fields)
@@ -136,7 +138,7 @@ def load_filters(schema: Schema, query: Iterable[tuple[str, str]]) -> dict[str, 
     return loaded
 
 
-def _sorted(
+def _values_by_name(
     names: Iterable[str], query: Iterable[tuple[str, str]]
 ) -> dict[str, list[str]]:
     """Groups the query string's values by name, in any case.

@@ -74,7 +74,7 @@ class Number(fields.Field[Decimal]):
         return value
 
     @staticmethod
-    def shown(value: str | Decimal) -> Fragment:
+    def to_json(value: str | Decimal) -> Fragment:
         return Fragment(str(value))
 
 
@@ -84,7 +84,7 @@ class Timestamp(fields.Field[Any]):
     It is dumped as ISO 8601 with milliseconds and a trailing Z.
     """
 
-    shown = staticmethod(iso_ms)
+    to_json = staticmethod(iso_ms)
 
 
 class HostedUrl(Text):

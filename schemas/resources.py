@@ -12,7 +12,7 @@ from schemas.fields import HostedUrl, Number, Text, Timestamp, maybe, says
 from schemas.requests import STATUSES
 
 
-def _fixed(value: str) -> fields.Field[Any]:
+def _constant(value: str) -> fields.Field[Any]:
     metadata = {"type": "string", "description": f"Always `{value}`."}
     return fields.Constant(value, validate=validate.OneOf((value,)), metadata=metadata)
 
@@ -27,24 +27,24 @@ class Resource(Schema):
 
     def __init__(self, base_url: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        shown = self.dump_fields.items()
+        all_fields = self.dump_fields.items()
         self._blank: dict[str, Any] = {
-            name: getattr(field, "constant", None) for name, field in shown
+            name: getattr(field, "constant", None) for name, field in all_fields
         }
         # Each field's name and its column: `paid_at` comes from `paid_ms`.
         self._columns = [
             (name, _column_of(name, field))
-            for name, field in shown
+            for name, field in all_fields
             if not isinstance(field, (fields.Constant, HostedUrl))
         ]
-        self._made = [
-            (name, field.shown)
-            for name, field in shown
+        self._makers = [
+            (name, field.to_json)
+            for name, field in all_fields
             if isinstance(field, (Number, Timestamp))
         ]
         self._hosted = [
             (name, base_url + field.path)
-            for name, field in shown
+            for name, field in all_fields
             if isinstance(field, HostedUrl)
         ]
         # of about 1 kB each
@@ -52,24 +52,24 @@ class Resource(Schema):
 
     def dump(self, obj: Any, **_: Any) -> dict[str, Any]:
         """Returns the row's public fields. No other column leaves the service."""
-        return self.shown(obj._asdict())
+        return self.serialize(obj._asdict())
 
-    def shown(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def serialize(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the public fields. `values` has the columns by name."""
-        shown = self._blank | {name: values[column] for name, column in self._columns}
-        for name, make in self._made:
-            if shown[name] is not None:
-                shown[name] = make(shown[name])
+        public = self._blank | {name: values[column] for name, column in self._columns}
+        for name, make in self._makers:
+            if public[name] is not None:
+                public[name] = make(public[name])
         for name, root in self._hosted:
-            shown[name] = root + shown["id"]
-        return shown
+            public[name] = root + public["id"]
+        return public
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
         # every documented field is in every response, even if null
         field_obj.required = True
 
-    def listed(self, columns: tuple[str, ...], rows: list[str]) -> dict[str, Any]:
-        """Returns the list envelope (2.5) around rows from `Database.packed`.
+    def envelope(self, columns: tuple[str, ...], rows: list[str]) -> dict[str, Any]:
+        """Returns the list envelope (2.5) around rows from `Database.json_rows`.
 
         The JSON text of a row is cached, because lists show the same rows again and
         again.
@@ -77,8 +77,8 @@ class Resource(Schema):
         return {"object": "list", "data": [self._text(columns, row) for row in rows]}
 
     def _as_text(self, columns: tuple[str, ...], row: str) -> orjson.Fragment:
-        shown = self.shown(dict(zip(columns, orjson.loads(row), strict=True)))
-        return orjson.Fragment(orjson.dumps(shown))
+        public = self.serialize(dict(zip(columns, orjson.loads(row), strict=True)))
+        return orjson.Fragment(orjson.dumps(public))
 
 
 def _column_of(name: str, field: fields.Field[Any]) -> str:
@@ -98,13 +98,13 @@ _ROOT = "https://pay.example.com"
 class Invoice(Resource):
     """A one-time payment request (2.1)."""
 
-    object = _fixed("invoice")
+    object = _constant("invoice")
     id = Text(**says("Unique identifier.", _INVOICE_ID))
     status = Text(
         validate=validate.OneOf(STATUSES),
         **says("Poll it to see it change from open to paid.", "paid"),
     )
-    asset = _fixed("BTC")
+    asset = _constant("BTC")
     amount_sats = fields.Integer(**says("Amount due, in satoshis.", 41_667))
     amount_usd_quote = Number(**maybe("Amount asked for, in US dollars.", 25))
     description = Text(**maybe("The merchant's memo, which payers see.", "Two mugs"))
@@ -142,7 +142,7 @@ class Invoice(Resource):
 class PaymentLink(Resource):
     """A reusable checkout page (2.2)."""
 
-    object = _fixed("payment_link")
+    object = _constant("payment_link")
     id = Text(**says("Unique identifier.", _LINK_ID))
     status = Text(
         validate=validate.OneOf([status.value for status in LinkStatus]),
@@ -163,7 +163,7 @@ class PaymentLink(Resource):
     amount_usd = Number(**maybe("The price of a fixed link, in US dollars.", None, 25))
     min_amount_usd = Number(**maybe("The least that a payer may choose.", 1, None))
     max_amount_usd = Number(**maybe("The most that a payer may choose.", None, 500))
-    asset = _fixed("BTC")
+    asset = _constant("BTC")
     link_url = HostedUrl(
         "/link/",
         **says("The public checkout page: share it.", f"{_ROOT}/link/{_LINK_ID}"),
@@ -174,7 +174,7 @@ class PaymentLink(Resource):
 class Payment(Resource):
     """A confirmed on-chain payment (2.3)."""
 
-    object = _fixed("payment")
+    object = _constant("payment")
     id = Text(**says("Unique identifier.", "pay_LxMi4TFlHfVTTPVioSmsSef0"))
     invoice_id = Text(
         **maybe(
@@ -183,7 +183,7 @@ class Payment(Resource):
             None,
         )
     )
-    asset = _fixed("BTC")
+    asset = _constant("BTC")
     amount_sats = fields.Integer(**says("Amount received, in satoshis.", 41_667))
     amount_usd_at_receipt = Number(
         **maybe("Its value when it was recorded; null without a price.", 25, None)
@@ -195,8 +195,8 @@ class Payment(Resource):
 class Balance(Resource):
     """A merchant's withdrawable and total balance (2.4)."""
 
-    object = _fixed("balance")
-    asset = _fixed("BTC")
+    object = _constant("balance")
+    asset = _constant("BTC")
     confirmed_sats = fields.Integer(
         **says("Confirmed and not yet spent, in satoshis.", 41_667)
     )

@@ -49,9 +49,9 @@ def rows(db: Database, query: Typed[T], given: Iterable[Values]) -> list[T]:
     many = list(given)
     if _is_one_by_one(db, many):
         return [row for values in many for row in db.rows(query, **values)]
-    with db.connected(), as_peewee_errors:
+    with db.borrow_connection(), as_peewee_errors:
         statement, cursor = db.execute(query, many, _OfMany)
-        return statement.made(cursor)
+        return statement.rows_of(cursor)
 
 
 def run(db: Database, query: Query, given: Iterable[Values]) -> int:
@@ -62,7 +62,7 @@ def run(db: Database, query: Query, given: Iterable[Values]) -> int:
     many = list(given)
     if _is_one_by_one(db, many):
         return sum(db.run(query, **values) for values in many)
-    with db.connected(), as_peewee_errors:
+    with db.borrow_connection(), as_peewee_errors:
         return int(db.execute(query, many, _OfMany)[1].rowcount)
 
 

@@ -62,7 +62,7 @@ class Database:
         self.is_server = not isinstance(connection, SqliteDatabase)
         self.is_doubtful = False
         self._statements = _STATEMENTS[self.is_server]
-        self._packed: dict[int, tuple[tuple[str, ...], Select]] = {}
+        self._packings: dict[int, tuple[tuple[str, ...], Select]] = {}
         self._places = Places()
         self._write_queue = WriteQueue()
 
@@ -71,11 +71,11 @@ class Database:
 
         See `Typed` for their type.
         """
-        with self.connected(), as_peewee_errors:
+        with self.borrow_connection(), as_peewee_errors:
             statement, cursor = self.execute(query, values)
-            return statement.made(cursor)
+            return statement.rows_of(cursor)
 
-    def packed(
+    def json_rows(
         self, query: Select, **values: Unpack[Values]
     ) -> tuple[tuple[str, ...], list[str]]:
         """Returns the names of the columns, and each row as the text of a JSON array.
@@ -83,39 +83,39 @@ class Database:
         This is faster than `rows`, because the sqlite3 module releases the GIL at each
         value.
         """
-        columns, packed = self._packed.get(id(query)) or self._pack(query)
-        with self.connected(), as_peewee_errors:
+        columns, packing = self._packings.get(id(query)) or self._pack(query)
+        with self.borrow_connection(), as_peewee_errors:
             return columns, [
-                text for (text,) in self.execute(packed, values)[1].fetchall()
+                text for (text,) in self.execute(packing, values)[1].fetchall()
             ]
 
-    def row(self, query: Typed[T], **values: Unpack[Values]) -> T | None:
+    def get_or_none(self, query: Typed[T], **values: Unpack[Values]) -> T | None:
         # all rows are fetched: SQLite finishes an UPDATE ... RETURNING only then
         rows = self.rows(query, **values)
         if rows:
             return rows[0]
         return None
 
-    def only(self, query: Typed[T], **values: Unpack[Values]) -> T:
+    def get(self, query: Typed[T], **values: Unpack[Values]) -> T:
         """Returns the first row. Raises LookupError if there is none."""
-        row = self.row(query, **values)
+        row = self.get_or_none(query, **values)
         if row is None:
             raise LookupError(f"no row for {sorted(values)}")
         return row
 
-    def named(self, query: Typed[T], name: str, /, **values: Unpack[Values]) -> T:
+    def get_or_fail(self, query: Typed[T], name: str, /, **values: Unpack[Values]) -> T:
         """Returns the first row. Raises CommandError ("there is no NAME") for none.
 
         `name` says in the message what was looked for.
         """
-        row = self.row(query, **values)
+        row = self.get_or_none(query, **values)
         if row is None:
             raise CommandError(f"there is no {name}")
         return row
 
     def run(self, query: Query, **values: Unpack[Values]) -> int:
         """Runs the statement, and returns the number of rows changed."""
-        with self.connected(), as_peewee_errors:
+        with self.borrow_connection(), as_peewee_errors:
             return int(self.execute(query, values)[1].rowcount)
 
     @contextmanager
@@ -128,7 +128,7 @@ class Database:
         """
         try:
             with (
-                self.connected() if self.is_server else self._write_queue,
+                self.borrow_connection() if self.is_server else self._write_queue,
                 self.connection.atomic(),
             ):
                 yield
@@ -143,7 +143,7 @@ class Database:
         It blocks no writer.
         """
         kind = "REPEATABLE READ" if self.is_server else "DEFERRED"
-        with self.connected(), self.connection.atomic(kind):
+        with self.borrow_connection(), self.connection.atomic(kind):
             yield
 
     def batch(self) -> AbstractContextManager[None]:
@@ -156,17 +156,17 @@ class Database:
             return _AS_IT_IS
         return self.write()
 
-    def connected(self) -> AbstractContextManager[None]:
+    def borrow_connection(self) -> AbstractContextManager[None]:
         """Borrows a PostgreSQL connection for this thread during the block.
 
         It does nothing if the thread already has one, or on SQLite.
         """
         if self.is_server and self.connection.is_closed():
-            return self._lent()
+            return self._borrow()
         return _AS_IT_IS
 
     @contextmanager
-    def _lent(self) -> Iterator[None]:
+    def _borrow(self) -> Iterator[None]:
         with self._places:
             self.connection.connect()
             try:
@@ -200,9 +200,9 @@ class Database:
     def _pack(self, query: Select) -> tuple[tuple[str, ...], Select]:
         fields = query.selected_columns
         array = fn.json_build_array if self.is_server else fn.json_array
-        packed = query.select(array(*fields).cast("TEXT"))
-        return self._packed.setdefault(
-            id(query), (tuple(each.name for each in fields), packed)
+        packing = query.select(array(*fields).cast("TEXT"))
+        return self._packings.setdefault(
+            id(query), (tuple(each.name for each in fields), packing)
         )
 
 
@@ -241,7 +241,7 @@ def open_database(url: str) -> Database:
     return Database(open_pool(url))
 
 
-def grouped(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+def group_by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     """Groups the rows by `key`, in their order. An unknown key has an empty list."""
     found: dict[K, list[T]] = defaultdict(list)
     for row in rows:

@@ -39,7 +39,7 @@ def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[
         )
     number = _ADVISORY_LOCK + sum(name.encode())
     # The lock belongs to its connection, so this thread keeps the connection.
-    with db.connected():
+    with db.borrow_connection():
         while not (taken := _ask(db, "pg_try_advisory_lock", number)) and wait:
             time.sleep(_AGAIN_S)
         try:

@@ -41,7 +41,7 @@ class Shaped(Select, Generic[T]):
         raise NotImplementedError
 
 
-def shaped(shape: type[T], query: Query) -> Shaped[T]:
+def typed(shape: type[T], query: Query) -> Shaped[T]:
     """Returns the query, which for mypy has rows of type `shape`.
 
     Queries derived from it have the same row type. A shape is a NamedTuple, a model, a
@@ -57,7 +57,7 @@ def blank(model: type[M], **values: Unpack[Values]) -> M:
     """Returns a row that is in no table. All columns except `values` are None."""
     names = [field.name for field in model._meta.sorted_fields]
     empty = _maker(names)([None] * len(names))
-    return changed(cast(M, empty), **values)
+    return replace(cast(M, empty), **values)
 
 
 def as_dict(row: object) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def as_dict(row: object) -> dict[str, Any]:
     return cast(dict[str, Any], cast(Any, row)._asdict())
 
 
-def changed(row: T, **values: Unpack[Values]) -> T:
+def replace(row: T, **values: Unpack[Values]) -> T:
     """Returns a copy of the row with these values replaced."""
     return cast(T, cast(Any, row)._replace(**values))
 
@@ -81,45 +81,47 @@ class _InQuery(Value):
         return ctx.value(self.value, self.converter)
 
 
-def slot(name: str) -> Value:
+def param(name: str) -> Value:
     return _InQuery(Slot(name), converter=False)
 
 
-def slots(*fields: Field) -> dict[Field, Value]:
+def params(*fields: Field) -> dict[Field, Value]:
     """Returns each field with a slot of its name, as values of INSERT or UPDATE."""
-    return {field: slot(field.name) for field in fields}
+    return {field: param(field.name) for field in fields}
 
 
-def same(*fields: Field) -> Expression:
+def eq(*fields: Field) -> Expression:
     """Returns the condition that each field equals the value of its slot.
 
     The slot has the field's name.
     """
-    return reduce(and_, (field == slot(field.name) for field in fields))
+    return reduce(and_, (field == param(field.name) for field in fields))
 
 
-def every(model: type[Model]) -> dict[Field, Value]:
+def all_columns(model: type[Model]) -> dict[Field, Value]:
     """Returns the values for an INSERT of all columns except `seq`.
 
     The database numbers `seq` itself.
     """
-    return slots(*(field for field in model._meta.sorted_fields if field.name != "seq"))
+    return params(
+        *(field for field in model._meta.sorted_fields if field.name != "seq")
+    )
 
 
-def needed(model: type[Model]) -> dict[Field, Value]:
+def required_columns(model: type[Model]) -> dict[Field, Value]:
     """Returns the values for an INSERT of all NOT NULL columns except `seq`."""
-    return slots(*(field for field in every(model) if not field.null))
+    return params(*(field for field in all_columns(model) if not field.null))
 
 
-def counted(query: Any, most: int) -> Select:
+def count_of(query: Any, most: int) -> Select:
     """Returns a SELECT that counts the query's rows, and stops at `most`."""
     return Select([query.limit(most).alias("counted")], [fn.COUNT(SQL("*"))])
 
 
 def _maker(names: Sequence[str]) -> Callable[[Any], Any]:
     """Returns the function that makes a row from a tuple: a named tuple's `_make`."""
-    made: Callable[[Any], Any] = namedtuple("Row", names, rename=True)._make  # type: ignore[attr-defined]
-    return made
+    make: Callable[[Any], Any] = namedtuple("Row", names, rename=True)._make  # type: ignore[attr-defined]
+    return make
 
 
 class Statement:
@@ -139,7 +141,7 @@ class Statement:
         """
         return [values[p] if isinstance(p, Slot) else p for p in self.parameters]
 
-    def made(self, cursor: Any) -> list[Any]:
+    def rows_of(self, cursor: Any) -> list[Any]:
         """Returns all rows of the cursor, as named tuples."""
         if self.row is None:
             self.row = _maker([column[0] for column in cursor.description])

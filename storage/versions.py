@@ -134,7 +134,7 @@ def version(db: Database, folder: Path = STEPS) -> int | None:
 
     Returns UNKNOWN or OLDER if this program's steps did not make its tables.
     """
-    with db.connected(), as_peewee_errors:
+    with db.borrow_connection(), as_peewee_errors:
         tables = db.connection.get_tables()
         if "schema_step" in tables:
             return version_in(db.connection.execute_sql(MARK).fetchone(), folder)
@@ -223,7 +223,7 @@ def refuse_unfit(db: Database) -> None:
     """Raises DatabaseNotReady if a PostgreSQL database's encoding is not UTF-8."""
     if not db.is_server:
         return
-    with db.connected():
+    with db.borrow_connection():
         (encoding,) = db.connection.execute_sql("SHOW server_encoding").fetchone()
     if encoding != "UTF8":
         raise DatabaseNotReady(

@@ -53,7 +53,9 @@ class Call(NamedTuple):
         """Returns the merchant's row with this id. Raises NotFound."""
         row = None
         if is_id(prefix, id):
-            row = self.service.db.row(query, id=id, merchant_id=self.merchant_id)
+            row = self.service.db.get_or_none(
+                query, id=id, merchant_id=self.merchant_id
+            )
         if row is None:
             raise NotFound(f"there is no {_KINDS[prefix]} with this id")
         return row
@@ -61,8 +63,8 @@ class Call(NamedTuple):
     def list_rows(self, resource: Resource, query: Any, **values: Any) -> Response:
         """Returns the response with a list of the rows of a SELECT."""
         db = self.service.db
-        columns, rows = db.packed(query, merchant_id=self.merchant_id, **values)
-        return json_response(resource.listed(columns, rows))
+        columns, rows = db.json_rows(query, merchant_id=self.merchant_id, **values)
+        return json_response(resource.envelope(columns, rows))
 
     def query(self, schema: Schema) -> dict[str, Any]:
         return accepts.load_query(schema, request.args.to_dict(flat=False))

@@ -107,7 +107,7 @@ def _claim(db: Database, subject: Values, owner: str, now: datetime) -> str | No
     }
     if db.run(idempotency.CLAIM, **subject | claim) == 1:
         return None
-    holder = db.row(idempotency.FIND, **subject)
+    holder = db.get_or_none(idempotency.FIND, **subject)
     if holder and holder.body_sha256 != subject["body_sha256"]:
         raise Conflict("this Idempotency-Key was used with a different body")
     if holder is None or holder.response is None:

@@ -23,7 +23,7 @@ from btcpay.values.networks import Network
 from storage.database import Database
 from storage.models import Merchant
 from storage.queries import blocks, merchants, sessions
-from storage.statement import changed
+from storage.statement import replace
 
 # After this many unused addresses in a row, no further used one is expected. BIP44 says
 # 20, but a crawler that clicks a payment link's button makes many unpaid invoices.
@@ -163,7 +163,7 @@ def _move(
 ) -> Move:
     parse_account(row.descriptor, network)  # raises for an account of another network
     first = tuple(derive(row.descriptor, index, network) for index in range(SHOWN))
-    gap = gap_of_merchant(db, changed(row, next_index=after), used)
+    gap = gap_of_merchant(db, replace(row, next_index=after), used)
     return Move(
         merchant_id=row.id,
         merchant=row.name,

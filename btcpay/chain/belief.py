@@ -10,7 +10,7 @@ import orjson
 
 from btcpay.chain.leap import Leap, Moment, reason_to_doubt
 from btcpay.values.networks import Network
-from btcpay.values.times import elapsed, from_ms, from_ms_or_none, to_ms
+from btcpay.values.times import from_ms, from_ms_or_none, time_between, to_ms
 from storage.database import Database
 from storage.queries import blocks, merchants, meta
 from storage.queries.meta import Key
@@ -42,7 +42,7 @@ def judge_clock(
 
 def current_moment(db: Database, now: datetime) -> Moment:
     """Returns the clock time `now`, and the newest block in the database."""
-    top = db.row(blocks.TOP)
+    top = db.get_or_none(blocks.TOP)
     if top:
         return Moment(now, from_ms(top.mined_ms), top.height)
     return Moment(now)
@@ -100,7 +100,7 @@ def _noted_leap(db: Database, mark: str) -> Leap | None:
     if not note:
         return None
     leap = orjson.loads(note)
-    return Leap(from_ms(leap["clock_ms"]), elapsed(leap["mark"], mark))
+    return Leap(from_ms(leap["clock_ms"]), time_between(leap["mark"], mark))
 
 
 def _put(db: Database, key: Key, note: Note) -> None:

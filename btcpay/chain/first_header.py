@@ -73,7 +73,7 @@ def keep_first_header(
     still has none. Raises ExplorerError if no source proposes a valid header. Stores
     its message in the database, except for OutOfQuota.
     """
-    if db.row(blocks.TOP):
+    if db.get_or_none(blocks.TOP):
         return True
     if not db.rows(merchants.ALL):
         return False
@@ -96,7 +96,7 @@ def keep_first_header(
     with db.write():
         meta.lock(db)
         meta.put(db, meta.Key.NOT_BEGUN, "")
-        if db.row(blocks.TOP) is None:
+        if db.get_or_none(blocks.TOP) is None:
             for height, raw in enumerate(best.headers, lowest_height):
                 add_header(db, height, raw, is_read=True)
     return True

@@ -128,14 +128,14 @@ class Follower:
         return ""
 
     def _top(self) -> Block:
-        return self._db.only(blocks.TOP)
+        return self._db.get(blocks.TOP)
 
     def _locator(self) -> list[Known]:
         """Returns stored blocks from the newest to the first.
 
         The gaps between them grow.
         """
-        first = self._db.only(blocks.FIRST).height
+        first = self._db.get(blocks.FIRST).height
         height = self._top().height
         heights = [height]
         gap = 1
@@ -144,7 +144,7 @@ class Follower:
             heights.append(height)
             if len(heights) > WITHOUT_GAPS:
                 gap *= 2
-        rows = [self._db.only(blocks.AT, height=height) for height in heights]
+        rows = [self._db.get(blocks.AT, height=height) for height in heights]
         return [Known(row.height, row.hash) for row in rows]
 
     def _adopt_from(self, source: BlockSource, locator: Sequence[Known]) -> int:
@@ -196,7 +196,7 @@ class Follower:
         return height
 
     def _our_block(self, hash: str) -> Block | None:
-        return self._db.row(blocks.OF_HASH, hash=hash)
+        return self._db.get_or_none(blocks.OF_HASH, hash=hash)
 
     def _is_heavier(self, fork: int, branch: Sequence[bytes]) -> bool:
         rows = self._db.rows(blocks.ABOVE, height=fork)
@@ -212,7 +212,7 @@ class Follower:
         """
 
         def header_at(height: int) -> Header:
-            row = self._db.row(blocks.AT, height=height)
+            row = self._db.get_or_none(blocks.AT, height=height)
             if row:
                 return _header_of(row)
             raw = source.header_at(height)
@@ -228,7 +228,7 @@ class Follower:
         """
         with self._db.write():
             meta.lock(self._db)
-            row = self._db.row(blocks.AT, height=fork)
+            row = self._db.get_or_none(blocks.AT, height=fork)
             if not row or row.hash != parse_header(branch[0]).previous:
                 return
             if not self._is_heavier(fork, branch):

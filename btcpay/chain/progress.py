@@ -46,7 +46,7 @@ def progress_of(db: Database, now: datetime) -> Progress | None:
     Returns None if no first header is stored yet. That happens when a merchant is
     added, or at the next check.
     """
-    row = db.row(blocks.PROGRESS, finished_after=to_ms(now - LATELY))
+    row = db.get_or_none(blocks.PROGRESS, finished_after=to_ms(now - LATELY))
     if row is None:
         return None
     return progress_from_row(db, row)
@@ -80,7 +80,7 @@ def is_at_stake(db: Database, now: datetime) -> bool:
 
     A part is an optional plug-in. If the result is false, no blocks are read.
     """
-    row = db.only(blocks.AT_STAKE, finished_after=to_ms(now - LATELY))
+    row = db.get(blocks.AT_STAKE, finished_after=to_ms(now - LATELY))
     return bool(row[0]) or _is_needed_by_parts(db)
 
 
@@ -94,7 +94,7 @@ def first_needed_ms(db: Database) -> int | None:
     It is the time of the first invoice, or an earlier time that a part (an optional
     plug-in) needs. None if neither exists.
     """
-    times_ms = [db.only(blocks.FIRST_INVOICE)[0]]
+    times_ms = [db.get(blocks.FIRST_INVOICE)[0]]
     times_ms += [part.first_needed_ms(db) for part in hooks.of(hooks.Blocks)]
     known_ms = [time_ms for time_ms in times_ms if time_ms is not None]
     return min(known_ms, default=None)

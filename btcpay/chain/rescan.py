@@ -109,7 +109,7 @@ def _newer_headers(
     network = settings.network
     created_ms = min(row.created_ms for row in db.rows(merchants.ALL))
     keep_first_header(db, network, sources, now, created_ms)
-    top = db.only(blocks.TOP).height
+    top = db.get(blocks.TOP).height
     base = _last_certain_block(db, created_ms, is_copy)
     base_header = parse_header(bytes(base.header))
 
@@ -134,13 +134,13 @@ def _last_certain_block(db: Database, created_ms: int, is_copy: bool) -> Block:
     block.
     """
     if is_copy:
-        last = db.row(blocks.TOP)
+        last = db.get_or_none(blocks.TOP)
     else:
-        last_invoice_ms = db.only(blocks.LAST_INVOICE)[0]
+        last_invoice_ms = db.get(blocks.LAST_INVOICE)[0]
         since = from_ms(last_invoice_ms or created_ms) - BEFORE
-        last = db.row(blocks.LAST_BEFORE, mined_before=to_ms(since))
+        last = db.get_or_none(blocks.LAST_BEFORE, mined_before=to_ms(since))
     height = 0
     if last:
         height = last.height - BELOW
-    first_height = db.only(blocks.FIRST).height
-    return db.only(blocks.AT, height=max(first_height, height))
+    first_height = db.get(blocks.FIRST).height
+    return db.get(blocks.AT, height=max(first_height, height))

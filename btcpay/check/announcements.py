@@ -197,7 +197,7 @@ def _matches(db: Database, announced: Sequence[AnnouncedTx]) -> dict[str, bytes]
             script.hex() for script in announcement.contents.outputs_by_script
         )
         spent |= announcement.contents.spent_outpoints
-    rows = db.rows(blocks.OF_SCRIPTS, texts=blocks.given(scripts))
+    rows = db.rows(blocks.OF_SCRIPTS, texts=blocks.json_keys(scripts))
     matches = {row.id: bytes.fromhex(row.script) for row in rows}
     for output in conflicting_outputs(db, spent, ()):
         matches.setdefault(output.invoice_id, b"")

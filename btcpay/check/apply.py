@@ -17,7 +17,7 @@ from btcpay.settlement.values import Scan
 from btcpay.values.errors import BeyondMoney
 from btcpay.values.times import to_ms
 from storage import at_once
-from storage.database import Database, Values, grouped
+from storage.database import Database, Values, group_by
 from storage.queries import events, invoices
 from storage.queries.totals import balances, gaps
 
@@ -86,10 +86,10 @@ def apply(
         rows = at_once.rows(db, invoices.WHOLE, ids)
         balances.lock(db, *(row.merchant_id for row in rows))
         settlements = settle_scans(db, settings, scans, now)
-        with balances.kept(db, scans, is_bounded):
+        with balances.update_balances(db, scans, is_bounded):
             store_outputs(db, settlements)
             added = add_payments(db, settlements, now)
-        payments = grouped(added, lambda payment: payment.address_invoice_id)
+        payments = group_by(added, lambda payment: payment.address_invoice_id)
         entries: list[Values] = []
         for settlement in settlements:
             entries += history_of(settlement, payments[settlement.row.id], now)

@@ -33,7 +33,7 @@ def begin_chain(db: Database, settings: Settings, now: Callable[[], datetime]) -
     Reads no block. Returns True if headers are stored at the end. Returns False if no
     source responds in time; then the next check fetches the headers.
     """
-    if db.row(blocks.TOP):
+    if db.get_or_none(blocks.TOP):
         return True
     quota = Quota(db, settings.explorer_calls_per_hour, now)
     sources = open_sources(settings, db, now) or open_explorers(settings, quota)

@@ -106,7 +106,7 @@ class BlockReader:
                     order = blocks.NEWEST
                 ahead = self.sources.concurrency
         finally:
-            report.blocks_behind = self.db.only(blocks.UNREAD)[0]
+            report.blocks_behind = self.db.get(blocks.UNREAD)[0]
             per_hour = self.settings.explorer_calls_per_hour
             report.hours_behind = hours_to_read(report.blocks_behind, per_hour)
         if passed.errors:
@@ -188,7 +188,7 @@ class BlockReader:
         """
         end_s = time.monotonic() + MOST_S
         for height, works in blocks_due(self.db, self.now(), MOST_WORKED_OFF).items():
-            row = self.db.row(blocks.AT, height=height)
+            row = self.db.get_or_none(blocks.AT, height=height)
             if row is None or time.monotonic() > end_s or not self._may_read(row):
                 return
             try:

@@ -24,7 +24,7 @@ from btcpay.settlement.decide import is_deep
 from btcpay.settlement.settle import HELD_AT_MOST
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import BadRow, ExplorerError
-from btcpay.values.times import boot_mark, elapsed, from_ms, to_ms
+from btcpay.values.times import boot_mark, from_ms, time_between, to_ms
 from storage.queries import blocks, meta, payments
 from storage.queries.lists import mempool_watch
 from storage.queries.meta import Key
@@ -103,7 +103,7 @@ class CatchUp(BlockReader):
         # old, so the corrected time is used.
         now = self._now()
         if is_at_stake(self.db, now):
-            if self.db.only(blocks.UNREAD)[0] > MANY:
+            if self.db.get(blocks.UNREAD)[0] > MANY:
                 self._skip_before_the_first_invoice(now)
             self.read_all(report)
         else:
@@ -136,7 +136,7 @@ class CatchUp(BlockReader):
 
     def _why_stuck(self, follower: Follower) -> str:
         """Returns why the stored chain is probably incomplete; empty if it is not."""
-        top = self.db.only(blocks.TOP)
+        top = self.db.get(blocks.TOP)
         now = self.now()
         quiet = max(now - from_ms(top.mined_ms), self._silence(top.hash))
         claim = follower.unread_blocks_elsewhere(quiet > QUIET)
@@ -155,7 +155,7 @@ class CatchUp(BlockReader):
         stored = meta.get(self.db, Key.TIP_SINCE) or ""
         stored_tip, _, since_mark = stored.partition(" ")
         if stored_tip == tip:
-            silence = elapsed(since_mark, mark)
+            silence = time_between(since_mark, mark)
             if silence is not None:
                 return silence
         meta.put(self.db, Key.TIP_SINCE, f"{tip} {mark}")
@@ -196,7 +196,7 @@ class CatchUp(BlockReader):
         """
         if report.ends_before is None:
             return
-        top = self.db.only(blocks.TOP)
+        top = self.db.get(blocks.TOP)
         now = self.now()
         ends_at = min(
             report.ends_before - self._ahead(now), from_ms(top.mined_ms) - ENDS_AFTER

@@ -21,7 +21,7 @@ from btcpay.values.errors import BadRow
 from storage.database import Database
 from storage.models import Invoice, Output
 from storage.queries import blocks, merchants
-from storage.queries.blocks import given
+from storage.queries.blocks import json_keys
 from storage.queries.lists import mempool_watch
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ def facts_of(
     for row in paid_invoices(db, block):
         _add_paid(scans[row.id], bytes.fromhex(row.script), place, block, network)
     txids = {outpoint[:32] for outpoint in block.contents.spent_outpoints}
-    for coin in db.rows(blocks.COINS, texts=given(map(hash_to_hex, txids))):
+    for coin in db.rows(blocks.COINS, texts=json_keys(map(hash_to_hex, txids))):
         if Outpoint(coin.txid, coin.vout).raw in block.contents.spent_outpoints:
             scans[coin.invoice_id].spent[coin.txid, coin.vout] = height
     for output in conflicting_outputs(
@@ -61,7 +61,7 @@ def facts_of(
 def paid_invoices(db: Database, block: ProvenBlock) -> list[Invoice]:
     """Returns the invoices whose addresses the block pays, each with its `script`."""
     scripts = [script.hex() for script in block.contents.outputs_by_script]
-    return db.rows(blocks.OF_SCRIPTS, texts=given(scripts))
+    return db.rows(blocks.OF_SCRIPTS, texts=json_keys(scripts))
 
 
 def _add_paid(

@@ -17,7 +17,7 @@ from btcpay.settings.settings import Settings
 from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
 from storage import at_once
-from storage.database import Database, Values, grouped
+from storage.database import Database, Values, group_by
 from storage.models import Invoice, Output
 from storage.queries.lists import mempool_watch
 
@@ -59,7 +59,7 @@ def watched_invoices(
     vanished_after = to_ms(now - 2 * settings.network.gone_after) - 1
     keys: list[Values] = [{"id": id, "vanished_after": vanished_after} for id in by_id]
     outputs = at_once.rows(db, mempool_watch.UNSETTLED, keys)
-    unsettled = grouped(outputs, lambda output: output.invoice_id)
+    unsettled = group_by(outputs, lambda output: output.invoice_id)
     return [_watched_invoice(row, unsettled[id], now) for id, row in by_id.items()]
 
 

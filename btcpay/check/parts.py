@@ -90,7 +90,7 @@ def work_on_block(
     """Does the planned work on a block. Skips a part that must undo something first."""
     by_part = hooks.by_part(hooks.Blocks)
     for part, matches in concerns:
-        must_undo = db.row(part_work.OF_KIND, part=part, kind="undo")
+        must_undo = db.get_or_none(part_work.OF_KIND, part=part, kind="undo")
         if matches is None or must_undo:
             continue
 
@@ -139,7 +139,9 @@ def blocks_due(db: Database, now: datetime, most: int) -> dict[int, list[Work]]:
     rows = db.rows(part_work.DUE, kind="block", now=to_ms(now), limit=MOST_AT_ONCE)
     parts = set(hooks.by_part(hooks.Blocks))
     undoing = {
-        part for part in parts if db.row(part_work.OF_KIND, part=part, kind="undo")
+        part
+        for part in parts
+        if db.get_or_none(part_work.OF_KIND, part=part, kind="undo")
     }
     due: dict[int, list[Work]] = {}
     for row in rows:
@@ -164,7 +166,7 @@ def count_again(db: Database, settings: Settings, now: datetime) -> None:
     """Retries totals of invoices that a part failed to compute before."""
     for row in db.rows(part_work.DUE, kind="money", now=to_ms(now), limit=MOST_AT_ONCE):
         with db.write():
-            invoice = db.row(invoices.WHOLE, id=row.invoice_id)
+            invoice = db.get_or_none(invoices.WHOLE, id=row.invoice_id)
             if invoice:
                 balances.lock(db, invoice.merchant_id)
                 update_attention(db, settings, invoice.id, now)

@@ -144,7 +144,7 @@ class Checker(CatchUp):
 
         The threads that make the requests do not use the database.
         """
-        rows = [self.db.only(invoices.WHOLE, id=id) for id in ids]
+        rows = [self.db.get(invoices.WHOLE, id=id) for id in ids]
         looks = []
         with ThreadPoolExecutor(self.in_flight) as pool:
             answers = [pool.submit(self._ask_explorers, row) for row in rows]
@@ -238,4 +238,4 @@ class Checker(CatchUp):
         now = self.now()
         note_run(self.db, report, self.hear is not None, now)
         renew_and_erase(self.db, self.settings, report, self.mark(), now)
-        report.parts_behind = self.db.only(part_work.FAILED_COUNT)[0]
+        report.parts_behind = self.db.get(part_work.FAILED_COUNT)[0]

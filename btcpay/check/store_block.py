@@ -45,7 +45,7 @@ def store_block(
     with db.write():
         # The lock serializes the blocks, so that each sees the results of the one before.
         meta.lock(db)
-        lowest_unread = db.only(blocks.UNREAD)[1]
+        lowest_unread = db.get(blocks.UNREAD)[1]
         spends = None
         if lowest_unread is not None and lowest_unread < row.height:
             spends = spends_of(block)
@@ -77,7 +77,7 @@ def store_block(
 
 def _forget_spends(db: Database, tip_height: int) -> None:
     """Deletes the stored spends of each block below which no block is unread."""
-    lowest_unread = db.only(blocks.UNREAD)[1]
+    lowest_unread = db.get(blocks.UNREAD)[1]
     if lowest_unread is None:
         lowest_unread = tip_height + 1
     db.run(blocks.FORGET_SPENDS, height=lowest_unread)

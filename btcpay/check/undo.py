@@ -12,7 +12,7 @@ from btcpay.invoices.history import record
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
-from storage.database import Database, Row, grouped
+from storage.database import Database, Row, group_by
 from storage.models import Output, Payment
 from storage.queries import blocks, invoices, meta, payments
 from storage.queries.events import Kind
@@ -59,10 +59,10 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     outputs = db.rows(blocks.PAID_ABOVE, height=height)
     spent = db.rows(blocks.SPENT_ABOVE, height=height)
     by_payment = {output.payment_id: output for output in outputs if output.payment_id}
-    undone = [db.only(payments.OF_ID, payment_id=id) for id in by_payment]
+    undone = [db.get(payments.OF_ID, payment_id=id) for id in by_payment]
     changed_ids = {output.invoice_id for output in (*outputs, *spent)}
     reopened: set[str] = set()
-    with balances.kept(db, changed_ids, bounded=False):
+    with balances.update_balances(db, changed_ids, bounded=False):
         db.run(blocks.UNSPEND, height=height)
         db.run(blocks.WAITS_AGAIN, height=height)
         _record_unspent(db, spent, now)
@@ -70,7 +70,7 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
         for payment in undone:
             if _undo(db, payment, by_payment[payment.id], now):
                 reopened.add(payment.address_invoice_id)
-    by_invoice = grouped(undone, lambda payment: payment.address_invoice_id)
+    by_invoice = group_by(undone, lambda payment: payment.address_invoice_id)
     for invoice_id in dict.fromkeys(output.invoice_id for output in outputs):
         news = [
             payment_news(EventKind.PAYMENT_UNDONE, payment)

@@ -7,7 +7,7 @@ from typing import Any
 from btcpay.checkout.snapshot import Notices, Snapshot, status_of
 from btcpay.merchants.branding import INVOICE
 from btcpay.values.errors import NotFound
-from btcpay.values.money import Money, asked_of, price_of, rounded, value_of
+from btcpay.values.money import Money, asked_of, price_of, round_money, value_of
 from btcpay.values.statuses import CheckoutState, InvoiceStatus
 from btcpay.values.times import to_ms
 from btcpay.web.pages.qr import payment_uri, qr_svg
@@ -149,7 +149,7 @@ def _beside(row: Invoice, due: Decimal) -> Money | None:
     if row.amount is not None or row.currency == "USD":
         return None
     exact = due * Decimal(row.price) / Decimal(row.price_usd)
-    return Money(rounded(exact, row.currency), row.currency)
+    return Money(round_money(exact, row.currency), row.currency)
 
 
 def _return_url(snapshot: Snapshot, brand: merchants.Shown) -> str | None:

@@ -153,13 +153,13 @@ def _has_paid(service: Service, page: Page, visitor: Visitor) -> bool:
     if visitor.last_id is None or _exists(service, visitor.next_id):
         return False
     last: Values = {"id": visitor.last_id, "through": page.id}
-    return service.db.row(invoices.PAID_TO, **last) is not None
+    return service.db.get_or_none(invoices.PAID_TO, **last) is not None
 
 
 def _exists(service: Service, invoice_id: str | None) -> bool:
     if invoice_id is None:
         return False
-    return service.db.row(invoices.WHOLE, id=invoice_id) is not None
+    return service.db.get_or_none(invoices.WHOLE, id=invoice_id) is not None
 
 
 def _unpaid_id(
@@ -193,7 +193,7 @@ def still_to_pay(service: Service, page: Page, invoice_id: str) -> Invoice | Non
     None if there is none. The row has only its id, amount and payer.
     """
     values: Values = {"id": invoice_id, "through": page.id, "now": to_ms(service.now())}
-    return service.db.row(invoices.UNTOUCHED, **values)
+    return service.db.get_or_none(invoices.UNTOUCHED, **values)
 
 
 def _mark(order: orders.Order, visitor: Visitor) -> str:
@@ -241,7 +241,7 @@ def _refuse_crowded(service: Service, page: Page) -> None:
         "now": now_ms,
         "since": now_ms - LOOKED_AT_MS,
     }
-    count, first_look, first_expiry = service.db.only(page.unpaid_counts, **values)
+    count, first_look, first_expiry = service.db.get(page.unpaid_counts, **values)
     if count < service.settings.link_open_invoices:
         return
     leaves_ms = min(first_expiry or 0, (first_look or 0) + LOOKED_AT_MS)

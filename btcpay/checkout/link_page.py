@@ -194,7 +194,7 @@ class LinkPage:
         )
 
     def lock(self, service: Service, order: orders.Order) -> None:
-        _refuse_inactive(service.db.only(links.LOCKED, id=self.link.id))
+        _refuse_inactive(service.db.get(links.LOCKED, id=self.link.id))
 
 
 def _refuse_inactive(link: PaymentLink) -> None:

@@ -19,7 +19,7 @@ from btcpay.values.times import iso, iso_ms, to_ms
 from btcpay.web.service import Service
 from storage.models import Invoice
 from storage.queries import attentions, invoices, links
-from storage.statement import changed
+from storage.statement import replace
 
 # In these states new money is late or exceeds the amount.
 ENDED = (
@@ -136,7 +136,7 @@ def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Sn
     """
     row = None
     if is_id("inv", id):
-        row = service.db.row(invoices.SEEN, id=id)
+        row = service.db.get_or_none(invoices.SEEN, id=id)
     if row is None or merchant_id not in (None, row.merchant_id):
         raise NotFound("there is no such invoice")
     now = service.now()
@@ -148,7 +148,7 @@ def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Sn
     if row.newest_height is not None:
         confirmations = max(0, (row.tip_height or 0) + 1 - row.newest_height)
     return Snapshot(
-        row=changed(row, checked_ms=checked_ms(row)),
+        row=replace(row, checked_ms=checked_ms(row)),
         missing_sats=_missing_sats(row, rules),
         confirmations=confirmations,
         needed=rules.confirmations,
@@ -183,10 +183,10 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
         return Notices(receipt_lines=lines)
     if state == CheckoutState.CANCELED:
         return Notices()
-    attention = db.row(attentions.OF_INVOICE, invoice_id=row.id)
+    attention = db.get_or_none(attentions.OF_INVOICE, invoice_id=row.id)
     link = None
     if row.payment_link_id and state in (CheckoutState.OVERDUE, CheckoutState.EXPIRED):
-        link = db.row(links.ANY_BY_ID, id=row.payment_link_id)
+        link = db.get_or_none(links.ANY_BY_ID, id=row.payment_link_id)
     progress = progress_of(db, snapshot.now)
     behind = 0
     if progress and progress.behind > FEW_BLOCKS:

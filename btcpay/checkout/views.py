@@ -215,7 +215,7 @@ class Checkout:
         """
         row = None
         if re.fullmatch("[0-9a-f]{64}", sha256):
-            row = self.service.db.row(merchants.LOGO, logo_sha256=sha256)
+            row = self.service.db.get_or_none(merchants.LOGO, logo_sha256=sha256)
         if row is None:
             raise NotFound("there is no such logo")
         return cached_file(row.logo or b"", row.logo_type or "")
@@ -251,7 +251,7 @@ class Checkout:
     def _link(self, id: str) -> links.LinkToPay:
         row = None
         if is_id("lnk", id):
-            row = self.service.db.row(links.TO_PAY, id=id)
+            row = self.service.db.get_or_none(links.TO_PAY, id=id)
         if row is None:
             raise NotFound("there is no such payment link")
         return row

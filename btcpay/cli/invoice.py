@@ -163,7 +163,7 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
     next_look_at = next_look(shell.db, shell.settings, story.row, shell.now)
     if shell.as_json:
         rows = shell.db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
-        owner = shell.db.only(merchants.BY_ID, id=story.row.merchant_id)
+        owner = shell.db.get(merchants.BY_ID, id=story.row.merchant_id)
         facts = _facts(story, owner.name, rows)
         answer_json(facts | {"next_look": next_look_at})
         return

@@ -11,7 +11,7 @@ from marshmallow import Schema
 from btcpay.invoices.links import greatest_amount
 from btcpay.values.amounts import NotAnAmount, parse_amount
 from btcpay.values.errors import InvalidRequest, TooMuch
-from btcpay.values.money import checked_currency, places_of, rounded
+from btcpay.values.money import checked_currency, places_of, round_money
 from schemas import requests as accepts
 from storage.models import Merchant
 
@@ -117,6 +117,6 @@ def require_units(currency: str, amounts: Iterable[Decimal | None]) -> None:
     `amounts` must be valid amounts or None.
     """
     for amount in amounts:
-        if amount and amount != rounded(amount, currency):
+        if amount and amount != round_money(amount, currency):
             places = places_of(currency)
             raise click.UsageError(f"amounts in {currency} have {places} decimals")

@@ -73,7 +73,7 @@ def add_list_and_show(
     def show_(shell: Shell, id: str) -> None:
         row = resource.find(shell.db, id)
         base_url = shell.settings.base_url
-        merchant = shell.db.only(merchants.BY_ID, id=row.merchant_id).name
+        merchant = shell.db.get(merchants.BY_ID, id=row.merchant_id).name
         facts = facts_of(resource, base_url, merchant, row) | more(shell.db, id)
         lines = [f"{name}: {_line(value)}" for name, value in facts.items()]
         shell.answer(facts, "\n".join(lines))

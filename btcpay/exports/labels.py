@@ -6,7 +6,7 @@ import orjson
 
 from btcpay import hooks
 from btcpay.exports.payments import PAGE
-from storage.database import Database, Row, Values, grouped
+from storage.database import Database, Row, Values, group_by
 from storage.models import Invoice, Merchant, Output
 from storage.queries.lists import exports, keyset
 
@@ -24,7 +24,7 @@ def labels(db: Database, merchant: Merchant, page: int = PAGE) -> Iterator[Row]:
     for rows in keyset.pages(db, exports.INVOICES, page, **span):
         span |= {"first_ms": rows[0].created_ms, "last_ms": rows[-1].created_ms}
         outputs = db.rows(exports.OUTPUTS_OF_INVOICES, **span)
-        by_invoice = grouped(outputs, lambda output: output.invoice_id)
+        by_invoice = group_by(outputs, lambda output: output.invoice_id)
         for row in rows:
             yield from _labels_of(row, by_invoice[row.id])
     for part in hooks.of(hooks.Exports):

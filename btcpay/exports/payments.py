@@ -9,7 +9,7 @@ from typing import Protocol
 from btcpay import hooks
 from btcpay.values.money import SATS_PER_BTC, value_of
 from btcpay.values.times import date_of, day_of, iso_ms, zone_of
-from storage.database import Database, Row, Values, grouped
+from storage.database import Database, Row, Values, group_by
 from storage.models import Merchant, Output
 from storage.queries.lists import exports, keyset
 from storage.queries.payments import PaymentWith
@@ -81,7 +81,7 @@ def _payments(
     for rows in keyset.pages(db, exports.PAYMENTS, page, from_ms, **span):
         span |= {"first_ms": rows[0].created_ms, "last_ms": rows[-1].created_ms}
         outputs = db.rows(exports.OUTPUTS_OF_PAGE, **span)
-        by_payment = grouped(outputs, lambda output: output.payment_id)
+        by_payment = group_by(outputs, lambda output: output.payment_id)
         recorded_ms: dict[str, int] = {}
         for event in db.rows(exports.RECORDS_OF_PAGE, **span):
             recorded_ms[json.loads(event.detail)["id"]] = event.happened_ms

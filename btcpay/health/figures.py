@@ -119,7 +119,7 @@ def _build() -> Metric:
 
 
 def _invoices(db: Database) -> Iterator[Metric]:
-    (open_count,) = db.only(tallies.OPEN_INVOICES)
+    (open_count,) = db.get(tallies.OPEN_INVOICES)
     yield gauge(
         "open_invoices", "Invoices that wait for money, at most 10,000.", open_count
     )
@@ -129,7 +129,7 @@ def _invoices(db: Database) -> Iterator[Metric]:
     yield gauges(
         "invoices_attention", "Invoices that need attention.", "reason", by_reason
     )
-    (settled_sats,) = db.only(tallies.SETTLED)
+    (settled_sats,) = db.get(tallies.SETTLED)
     text = "All payments; falls after a reorganisation."
     yield gauge("settled_satoshis", text, int(settled_sats))
 
@@ -139,7 +139,7 @@ def _check(db: Database) -> Iterator[Metric]:
     if checked_at:
         text = "Unix time of the last complete check."
         yield gauge("last_check_timestamp_seconds", text, checked_at.timestamp())
-    (failed_count,) = db.only(part_work.FAILED_COUNT)
+    (failed_count,) = db.get(part_work.FAILED_COUNT)
     text = "What parts could not do yet; tried again."
     yield gauge("part_work_failed", text, failed_count)
     late = meta.count(db, meta.Key.PREVIEWS_LATE)
@@ -178,7 +178,7 @@ def _gaps(db: Database) -> Iterator[Metric]:
 
 
 def _oldest_webhook(db: Database, now: datetime) -> Metric:
-    _, oldest_ms = db.only(deliveries.OLDEST_WEBHOOK)
+    _, oldest_ms = db.get(deliveries.OLDEST_WEBHOOK)
     age = timedelta()
     if oldest_ms is not None:
         age = now - from_ms(oldest_ms)

@@ -21,7 +21,7 @@ from btcpay.values.errors import BadRow
 from btcpay.values.money import stored_amount, to_minor, value_of
 from btcpay.values.times import to_ms
 from storage import at_once
-from storage.database import Database, Values, grouped
+from storage.database import Database, Values, group_by
 from storage.models import Event, Invoice
 from storage.queries import attentions, blocks, events, invoices, payments
 from storage.queries.events import Kind
@@ -137,9 +137,9 @@ def _read_cases(
     """Returns each invoice with its verdict and its history. Raises BadRow."""
     ids: list[Values] = [{"invoice_id": row.id} for row in rows]
     all_outputs = at_once.rows(db, payments.ALIVE, ids)
-    outputs = grouped(all_outputs, lambda output: output.invoice_id)
+    outputs = group_by(all_outputs, lambda output: output.invoice_id)
     all_entries = at_once.rows(db, events.OF_MONEY, ids)
-    histories = grouped(all_entries, lambda entry: entry.invoice_id)
+    histories = group_by(all_entries, lambda entry: entry.invoice_id)
     cases = []
     for row in rows:
         verdict = verdict_on(outputs[row.id], settings, row, now, tip_height)

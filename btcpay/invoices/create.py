@@ -31,7 +31,7 @@ def new_invoice(
     stores the invoice. A form may determine the `id`; otherwise it is random.
     """
     order = quote.order
-    merchant = db.only(merchants.TAKE_INDEX, id=order.merchant_id)
+    merchant = db.get(merchants.TAKE_INDEX, id=order.merchant_id)
     index = merchant.next_index - 1
     script, address = account.at_index(merchant.descriptor, index, network)
     expires_at_ms = None
@@ -49,7 +49,7 @@ def new_invoice(
         "expires_ms": expires_at_ms,
         "created_ms": to_ms(now),
     }
-    row = db.only(invoices.ADD, **invoices.BLANK | columns)
+    row = db.get(invoices.ADD, **invoices.BLANK | columns)
     publish(db, [NewEvent(row, News(EventKind.INVOICE_CREATED))], now)
     return row
 

@@ -9,7 +9,7 @@ from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.models import Invoice
 from storage.queries import deliveries, idempotency, invoices, receivers
-from storage.statement import as_dict, changed
+from storage.statement import as_dict, replace
 
 # At a check each minute, half a million are erased in a day. A larger batch would delay other
 # writers for longer.
@@ -75,5 +75,5 @@ def _erase(db: Database, invoice_id: str, before: int) -> int:
         if erased:
             for row in db.rows(idempotency.OF_RESOURCE, resource_id=invoice_id):
                 answer = _EMAIL.sub('"customer_email":null', row.response or "")
-                db.run(idempotency.REWRITE, **as_dict(changed(row, response=answer)))
+                db.run(idempotency.REWRITE, **as_dict(replace(row, response=answer)))
     return erased

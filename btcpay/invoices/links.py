@@ -11,14 +11,14 @@ from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import NewEvent, News, publish
 from btcpay.values.errors import CommandError, TooLittle
 from btcpay.values.ids import new_id
-from btcpay.values.money import of_minor, places_of, rounded
+from btcpay.values.money import of_minor, places_of, round_money
 from btcpay.values.statuses import LinkStatus
 from btcpay.values.times import to_ms
 from schemas.requests import MAX_AMOUNT, MAX_USD
 from storage.database import Database
 from storage.models import PaymentLink
 from storage.queries import links
-from storage.statement import as_dict, blank, changed
+from storage.statement import as_dict, blank, replace
 
 MOST_SUGGESTED = 6  # as buttons they fill two rows on a phone
 AMOUNTS = ("amount", "min_amount", "max_amount")
@@ -67,8 +67,8 @@ def new_link(
         status=LinkStatus.ACTIVE,
         created_ms=to_ms(now),
     )
-    new = changed(new, suggested=_suggestions(wanted.get("suggested", ()), new))
-    row = db.only(links.ADD, **as_dict(new))
+    new = replace(new, suggested=_suggestions(wanted.get("suggested", ()), new))
+    row = db.get(links.ADD, **as_dict(new))
     publish(db, [NewEvent(row, News(EventKind.PAYMENT_LINK_CREATED))], now)
     return row
 
@@ -85,10 +85,10 @@ def edit(
     A fixed price, the currency and existing invoices do not change. Raises what
     `new_link` raises.
     """
-    new = changed(link, **_texts(wanted))
+    new = replace(link, **_texts(wanted))
     if price:
-        new = changed(new, **_amounts(wanted, price, dust_limit_sats))
-        new = changed(new, suggested=_suggestions(wanted.get("suggested", ()), new))
+        new = replace(new, **_amounts(wanted, price, dust_limit_sats))
+        new = replace(new, suggested=_suggestions(wanted.get("suggested", ()), new))
     with db.write():
         db.run(links.EDIT, **as_dict(new))
 
@@ -109,7 +109,7 @@ def _text_of(amount: Decimal | None) -> str | None:
 def sum_raised(db: Database, link: PaymentLink) -> Decimal:
     """Returns the sum of the amounts that the link's paid invoices requested."""
     minor = 10 ** places_of(link.currency)
-    sum_minor = db.only(links.RAISED, through=link.id, minor=minor)[0]
+    sum_minor = db.get(links.RAISED, through=link.id, minor=minor)[0]
     return of_minor(sum_minor, link.currency)
 
 
@@ -172,7 +172,7 @@ def _suggestions(amounts: Sequence[Decimal], link: PaymentLink) -> str | None:
     currency = link.currency
     for amount in amounts:
         is_within = amount > 0 and low <= amount <= high
-        if not is_within or amount != rounded(amount, currency):
+        if not is_within or amount != round_money(amount, currency):
             raise CommandError(
                 f"{amount} {currency} cannot be paid by this link: see its bounds"
             )
@@ -189,7 +189,7 @@ def set_active(db: Database, link_id: str, active: bool, now: datetime) -> None:
     if active:
         status = LinkStatus.ACTIVE
     with db.write():
-        row = db.named(links.LOCKED, f"payment link {link_id!r}", id=link_id)
+        row = db.get_or_fail(links.LOCKED, f"payment link {link_id!r}", id=link_id)
         db.run(links.SET_STATUS, id=link_id, status=status)
         if row.status == LinkStatus.ACTIVE and not active:
             publish(db, [NewEvent(row, News(EventKind.PAYMENT_LINK_DEACTIVATED))], now)

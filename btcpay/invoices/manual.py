@@ -98,7 +98,7 @@ def dismiss(
     """
     reason = _checked_reason(reason)
     with _lock(db, settings, invoice_id, now):
-        attention = db.row(attentions.OF_INVOICE, invoice_id=invoice_id)
+        attention = db.get_or_none(attentions.OF_INVOICE, invoice_id=invoice_id)
         if attention is None:
             raise Refused(
                 "nothing_wanted", "nothing about this invoice needs attention"

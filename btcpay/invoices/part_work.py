@@ -64,7 +64,7 @@ def attempt(db: Database, work: Work, now: datetime, do: Callable[[], None]) -> 
     process ends meanwhile, the next run retries at once. If that process ends too,
     perhaps for lack of memory, the work backs off.
     """
-    row = db.row(part_work.OF, **work.key)
+    row = db.get_or_none(part_work.OF, **work.key)
     is_first = row is None or row.failures == 0
     pause = None
     if is_first:
@@ -123,7 +123,7 @@ def _count(
 
     If `pause` is None, it depends on the number of failures.
     """
-    row = db.row(part_work.OF, **work.key)
+    row = db.get_or_none(part_work.OF, **work.key)
     if pause is None:
         failures_before = 0
         if row:
@@ -136,7 +136,7 @@ def _count(
 def _note_error(db: Database, work: Work, error: Exception, now: datetime) -> None:
     reason = reason_of(error)
     with db.write():
-        row = db.row(part_work.OF, **work.key)
+        row = db.get_or_none(part_work.OF, **work.key)
         if row:
             next_ms = to_ms(now + pause_after(row.failures - 1))
             again: Values = {

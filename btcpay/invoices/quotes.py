@@ -11,7 +11,7 @@ from typing import NamedTuple
 from btcpay.invoices.orders import BTC, USD, Order
 from btcpay.prices.price import Prices
 from btcpay.values.errors import PriceUnavailable, TooLittle, TooMuch
-from btcpay.values.money import CENT, SATS_PER_BTC, rounded, sats_for, unit_of
+from btcpay.values.money import CENT, SATS_PER_BTC, round_money, sats_for, unit_of
 from btcpay.values.times import SET_CLOCK
 from schemas.requests import MAX_USD
 
@@ -132,7 +132,7 @@ def worth_usd(amount: Decimal, price: Price | None) -> Decimal:
     """
     amount_usd = amount
     if price and price.currency != USD:
-        amount_usd = max(rounded(amount * price.usd / price.in_currency, USD), CENT)
+        amount_usd = max(round_money(amount * price.usd / price.in_currency, USD), CENT)
     if amount_usd > MAX_USD:
         raise TooMuch(f"the amount is worth more than {MAX_USD:,} USD")
     return amount_usd

@@ -22,7 +22,7 @@ _OUTPOINT = re.compile("[0-9a-f]{64}:[0-9]{1,10}")
 
 def find_invoice(db: Database, invoice_id: str) -> models.Invoice:
     """Returns the whole row. Raises CommandError if there is none."""
-    return db.named(invoices.WHOLE, f"invoice {invoice_id!r}", id=invoice_id)
+    return db.get_or_fail(invoices.WHOLE, f"invoice {invoice_id!r}", id=invoice_id)
 
 
 def rules_for(settings: Settings, row: models.Invoice | payments.OutputWith) -> Rules:
@@ -222,7 +222,7 @@ def find_story(
 
     Raises CommandError if there is no such invoice.
     """
-    row = db.named(attentions.INVOICE, f"invoice {invoice_id!r}", id=invoice_id)
+    row = db.get_or_fail(attentions.INVOICE, f"invoice {invoice_id!r}", id=invoice_id)
     return story_of(db, settings, row, now)
 
 

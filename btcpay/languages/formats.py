@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from btcpay.values.money import Money, btc_shown, rounded, unit_of
+from btcpay.values.money import Money, btc_shown, round_money, unit_of
 from btcpay.values.times import from_ms
 
 SECONDS = ":{at.second:02}"  # the seconds in the pattern of every language
@@ -132,7 +132,7 @@ def plain(amount: Decimal, currency: str, language: str) -> str:
 
     It is rounded to the currency's smallest unit, half to even.
     """
-    return _to_signs(f"{rounded(amount, currency):,f}", language)
+    return _to_signs(f"{round_money(amount, currency):,f}", language)
 
 
 def short(amount: Decimal, currency: str, language: str) -> str:

@@ -73,7 +73,7 @@ def revoke(db: Database, key_id: str, now: datetime) -> None:
 
     Raises CommandError if it is unknown or already revoked.
     """
-    db.named(keys.BY_ID, f"key {key_id!r}", id=key_id)
+    db.get_or_fail(keys.BY_ID, f"key {key_id!r}", id=key_id)
     if db.run(keys.REVOKE, id=key_id, at=to_ms(now)) != 1:
         raise CommandError(f"the key {key_id} is already revoked")
 
@@ -86,7 +86,7 @@ def rotate(
     The old key works until `grace` is over. Raises CommandError if the old key is
     unknown, revoked or already rotated.
     """
-    old = db.named(keys.BY_ID, f"key {key_id!r}", id=key_id)
+    old = db.get_or_fail(keys.BY_ID, f"key {key_id!r}", id=key_id)
     with db.write():
         if db.run(keys.EXPIRE, id=key_id, at=to_ms(now + grace)) != 1:
             raise CommandError(f"the key {key_id} is already revoked or rotated")
@@ -104,4 +104,6 @@ def rotate(
 
 def caller_of(db: Database, secret: str, now: datetime) -> keys.Caller | None:
     """Returns the key with this secret; None if it is unknown, expired or revoked."""
-    return db.row(keys.BY_SECRET, secret_sha256=sha256_of(secret), now=to_ms(now))
+    return db.get_or_none(
+        keys.BY_SECRET, secret_sha256=sha256_of(secret), now=to_ms(now)
+    )

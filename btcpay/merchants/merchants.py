@@ -22,7 +22,7 @@ from storage.database import Database, Values
 from storage.models import Brand, Merchant, MerchantMail
 from storage.queries import merchants, receivers
 from storage.queries.totals import balances, days, gaps
-from storage.statement import as_dict, changed
+from storage.statement import as_dict, replace
 
 # The share of a wallet's gap limit at which the merchant is warned. With a limit of 20, five
 # more invoices may stay unpaid after the warning.
@@ -39,7 +39,7 @@ MARGIN = 100
 def find_merchant(db: Database, name: str) -> Merchant:
     """Returns the merchant with this name. Raises CommandError if there is none."""
     missing = f"merchant {name!r}; `blocktill merchant list` lists them"
-    return db.named(merchants.BY_NAME, missing, name=name)
+    return db.get_or_fail(merchants.BY_NAME, missing, name=name)
 
 
 def checked_name(name: str) -> str:
@@ -63,7 +63,7 @@ def checked_name(name: str) -> str:
 
 def refuse_taken(db: Database, account: Descriptor) -> None:
     """Raises CommandError if another merchant uses this account key."""
-    owner = db.row(merchants.BY_ACCOUNT_KEY, account_key=account.identity)
+    owner = db.get_or_none(merchants.BY_ACCOUNT_KEY, account_key=account.identity)
     if owner is not None:
         raise CommandError(
             f"merchant {owner.name} has this key already: use that merchant, or give this one"
@@ -90,7 +90,7 @@ def add_merchant(
                 next_index=0,
                 created_ms=to_ms(now),
             )
-            row = db.only(merchants.BY_NAME, name=name)
+            row = db.get(merchants.BY_NAME, name=name)
             db.run(balances.OPEN, merchant_id=row.id)
     except IntegrityError:
         raise CommandError(
@@ -108,10 +108,12 @@ def set_brand(
     appearance. If `change` is empty and `clear` is False, nothing is written.
     """
     with db.write():
-        row = db.row(merchants.BRAND, merchant_id=merchant_id) or merchants.BLANK
+        row = (
+            db.get_or_none(merchants.BRAND, merchant_id=merchant_id) or merchants.BLANK
+        )
         if clear:
-            row = changed(row, **merchants.PLAIN)
-        row = changed(row, **change | {"merchant_id": merchant_id})
+            row = replace(row, **merchants.PLAIN)
+        row = replace(row, **change | {"merchant_id": merchant_id})
         if clear or change:
             db.run(merchants.PUT_BRAND, **as_dict(row))
     return row
@@ -142,8 +144,11 @@ def set_mail(
     An empty change writes nothing.
     """
     with db.write():
-        row = db.row(receivers.MAIL_OF, merchant_id=merchant_id) or receivers.NO_MAIL
-        row = changed(row, **change | {"merchant_id": merchant_id})
+        row = (
+            db.get_or_none(receivers.MAIL_OF, merchant_id=merchant_id)
+            or receivers.NO_MAIL
+        )
+        row = replace(row, **change | {"merchant_id": merchant_id})
         if change:
             receivers.put_mail(db, row, to_ms(now))
     return row
@@ -195,5 +200,5 @@ def gap_of_merchant(db: Database, merchant: Merchant, used: Sequence[int] = ()) 
 
     Unconfirmed payments are included. `used` is as in `gap_of`.
     """
-    last, widest = db.only(gaps.LAST_AND_WIDEST, merchant_id=merchant.id)
+    last, widest = db.get(gaps.LAST_AND_WIDEST, merchant_id=merchant.id)
     return gap_of(last, widest, merchant.next_index, used)

@@ -84,7 +84,7 @@ def log_in(
     browser's current session ("" if it has none). That session ends.
     """
     with db.write():
-        login = db.row(
+        login = db.get_or_none(
             sessions.USE_LOGIN, secret_sha256=sha256_of(secret), now=to_ms(now)
         )
         if login is None:
@@ -117,7 +117,7 @@ def session_of(db: Database, query: Typed[S], secret: str, now: datetime) -> S |
 
     `query` is `sessions.BY_SECRET` or a query derived from it.
     """
-    return db.row(
+    return db.get_or_none(
         query,
         secret_sha256=sha256_of(secret),
         used_after=to_ms(now - LIFE),

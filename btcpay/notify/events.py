@@ -16,7 +16,7 @@ from schemas.resources import Resources
 from storage.database import Database
 from storage.models import Invoice, PublicEvent
 from storage.queries import deliveries, events, invoices, links
-from storage.statement import blank, changed
+from storage.statement import blank, replace
 
 # The resources of parts (optional plug-ins), by name.
 PART_RESOURCES: dict[str, PartResource[Any]] = {
@@ -93,7 +93,7 @@ def last_number(db: Database) -> int:
     Numbers new events first.
     """
     events.number_new(db)
-    return db.only(events.LAST)[0]
+    return db.get(events.LAST)[0]
 
 
 def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
@@ -115,18 +115,18 @@ def _data_of(
     """Returns the event's resource as it was at the event. Raises BadRow."""
     part = PART_RESOURCES.get(kind.resource)
     if part:
-        stored = db.only(part.by_id, id=row.resource_id or "")
-        former = changed(stored, **state_of(row))
+        stored = db.get(part.by_id, id=row.resource_id or "")
+        former = replace(stored, **state_of(row))
         return {kind.resource: part.serialize(resources.base_url, former)}
     if kind.resource == "payment_link":
-        link = db.only(links.ANY_BY_ID, id=row.payment_link_id or "")
+        link = db.get(links.ANY_BY_ID, id=row.payment_link_id or "")
         status = LinkStatus.INACTIVE
         if kind == EventKind.PAYMENT_LINK_CREATED:
             status = LinkStatus.ACTIVE
         return {
-            "payment_link": resources.payment_link.dump(changed(link, status=status))
+            "payment_link": resources.payment_link.dump(replace(link, status=status))
         }
-    invoice = db.only(invoices.ANY_BY_ID, id=row.invoice_id or "")
+    invoice = db.get(invoices.ANY_BY_ID, id=row.invoice_id or "")
     state = None
     if row.state is not None:
         state = state_of(row)
@@ -150,9 +150,9 @@ def invoice_data(
         }
     data: dict[str, Any] = {}
     if "payment" in state:
-        data["payment"] = resources.payment.shown(state["payment"])
+        data["payment"] = resources.payment.serialize(state["payment"])
     former: Any = {name: state[name] for name in _NEW}
-    data["invoice"] = resources.invoice.dump(changed(invoice, **former))
+    data["invoice"] = resources.invoice.dump(replace(invoice, **former))
     for name in ("reference", "customer_name", "customer_note"):
         data[name] = getattr(invoice, name)
     for name in _BESIDE:
@@ -183,8 +183,8 @@ def delete_old_events(db: Database, now: datetime) -> int:
     before = to_ms(now - KEPT)
     with db.write():
         db.run(deliveries.FORGET, before=before)
-        last = db.only(events.LAST)[0]
-        waiting = db.only(deliveries.OLDEST_WAITING)[0]
+        last = db.get(events.LAST)[0]
+        waiting = db.get(deliveries.OLDEST_WAITING)[0]
         end = last
         if waiting is not None:
             end = min(last, waiting)

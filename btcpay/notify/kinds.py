@@ -135,13 +135,13 @@ class PartResource(Generic[R]):
 
     def find(self, db: Database, id: str) -> R:
         """Returns the row that a command names by its id. Raises CommandError."""
-        return db.named(self.by_id, f"{self.name} {id!r}", id=id)
+        return db.get_or_fail(self.by_id, f"{self.name} {id!r}", id=id)
 
     def get_or_404(self, db: Database, id: str) -> R:
         """Returns the row with this id, for its page. Raises NotFound."""
         if not is_id(self.prefix, id):
             raise NotFound(f"there is no such {self.name}")
-        row = db.row(self.by_id, id=id)
+        row = db.get_or_none(self.by_id, id=id)
         if row is None:
             raise NotFound(f"there is no such {self.name}")
         return row

@@ -219,7 +219,7 @@ def _note_failure(
     Returns True if it was disabled.
     """
     db.run(receivers.FAILS, id=id, at=to_ms(now))
-    failing_since_ms = db.only(receivers.BY_ID, id=id).failing_since
+    failing_since_ms = db.get(receivers.BY_ID, id=id).failing_since
     since = from_ms(failing_since_ms or to_ms(now))
     reason = None
     if may_disable:

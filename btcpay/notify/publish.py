@@ -14,7 +14,7 @@ from btcpay.notify.transports import TRANSPORTS
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
 from storage import at_once
-from storage.database import Database, Values, grouped
+from storage.database import Database, Values, group_by
 from storage.models import PublicEvent, Receiver
 from storage.queries import deliveries, events, receivers
 
@@ -66,7 +66,7 @@ def publish(db: Database, new_events: Sequence[NewEvent], now: datetime) -> None
     merchant_ids = sorted({new_event.row.merchant_id for new_event in new_events})
     of_merchants: list[Values] = [{"merchant_id": id} for id in merchant_ids]
     rows = at_once.rows(db, receivers.OF_MERCHANT, of_merchants)
-    by_merchant = grouped(rows, lambda row: row.merchant_id)
+    by_merchant = group_by(rows, lambda row: row.merchant_id)
     new_deliveries: list[Values] = []
     for new_event, columns in zip(new_events, new_rows, strict=True):
         event = stored[str(columns["id"])]
@@ -100,7 +100,7 @@ def publish_resource(
     db: Database, of: PartResource[R], id: str, kind: Kind, now: datetime
 ) -> R:
     """Publishes an event about a part's resource as it is now, and returns its row."""
-    row = db.only(of.by_id, id=id)
+    row = db.get(of.by_id, id=id)
     state = {name: getattr(row, name) for name in of.state}
     publish(db, [NewEvent(row, News(kind), state)], now)
     return row

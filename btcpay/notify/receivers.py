@@ -18,7 +18,7 @@ from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.models import PublicEvent, Receiver
 from storage.queries import deliveries, events, merchants, receivers
-from storage.statement import changed
+from storage.statement import replace
 
 GRACE = timedelta(days=1)
 MOST = 20  # for each merchant, since each event stores a delivery for each receiver
@@ -30,7 +30,7 @@ class NoRoom(CommandError):
 
 def find(db: Database, receiver_id: str) -> Receiver:
     """Returns the whole row, with its secret. Raises CommandError if there is none."""
-    row = db.row(receivers.BY_ID, id=receiver_id)
+    row = db.get_or_none(receivers.BY_ID, id=receiver_id)
     if row is None or row.transport in receivers.MAILS:
         raise CommandError(
             f"there is no webhook {receiver_id!r}: `blocktill webhook list` lists them"
@@ -57,7 +57,7 @@ def require_room(db: Database, merchant_id: int) -> None:
 
     Locks the merchant's row. Call it in the transaction that adds a receiver.
     """
-    db.only(merchants.LOCKED, id=merchant_id)
+    db.get(merchants.LOCKED, id=merchant_id)
     if len(db.rows(receivers.LIST_OF_MERCHANT, merchant_id=merchant_id)) >= MOST:
         raise NoRoom(
             f"the merchant has {MOST} webhooks and commands already: remove one first"
@@ -147,7 +147,7 @@ def rotate(db: Database, receiver_id: str, now: datetime) -> Receiver:
     }
     if db.run(receivers.ROTATE, **new) != 1:
         raise CommandError("the secret was rotated by somebody else just now")
-    return changed(row, secret=secret)
+    return replace(row, secret=secret)
 
 
 def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:

@@ -95,7 +95,7 @@ def _is_time(db: Database, queue: DeliveryQueue, now: datetime) -> bool:
     if pause >= PROBE_AFTER or was_clock_set_back:
         return True
     for receiver in queue.receivers:
-        fell_due = db.only(
+        fell_due = db.get(
             deliveries.FELL_DUE,
             receiver_id=receiver.id,
             since=failed_ms,

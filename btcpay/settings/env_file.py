@@ -93,7 +93,7 @@ def fill(environ: MutableMapping[str, str]) -> None:
             environ[name] = value
 
 
-def changed(text: str, changes: Mapping[str, str]) -> str:
+def changed_text(text: str, changes: Mapping[str, str]) -> str:
     """Returns a settings file's text with these values set. Raises SettingsError.
 
     The value "" removes a variable.

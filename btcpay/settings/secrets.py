@@ -27,7 +27,7 @@ _SCHEMES = frozenset(
 )
 
 
-def shown(variable: str, text: str) -> str:
+def without_secrets(variable: str, text: str) -> str:
     """Returns the value of a variable without the secrets in it.
 
     For a setting that `Settings` marks as secret, only scheme, host, port and path of a
@@ -35,7 +35,7 @@ def shown(variable: str, text: str) -> str:
     in the query.
     """
     if variable not in OF_FILES:
-        return masked(text)
+        return mask(text)
     if not text:
         return ""
     scheme, separator, rest = text.partition("://")
@@ -59,7 +59,7 @@ def _place_shown(rest: str) -> str:
     return f"{user}{place}{query}"
 
 
-def masked(text: str) -> str:
+def mask(text: str) -> str:
     """Returns a text without its possible secrets.
 
     These are credentials, values in queries, and API keys in the paths of URLs. A key

@@ -22,7 +22,7 @@ PREFIX = "BLOCKTILL_"
 T = TypeVar("T")
 
 
-def derived(
+def derive(
     row: Callable[[Any], tuple[str, Callable[[str], T]]],
     may_be_empty: bool = False,
     is_secret: bool = False,
@@ -40,11 +40,11 @@ def derived(
 
 def setting(default: str, parser: Callable[[str], T], **more: bool) -> T:
     """Returns a field with its default (as text in the environment) and its parser."""
-    return derived(lambda _above: (default, parser), **more)
+    return derive(lambda _above: (default, parser), **more)
 
 
 def _of_network(name: str, parser: Callable[[str], T]) -> T:
-    return derived(lambda above: (" ".join(getattr(above.network, name)), parser))
+    return derive(lambda above: (" ".join(getattr(above.network, name)), parser))
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Settings:
         "price_sources", accepts.price_sources
     )
     # More than half, so that a minority of false tickers cannot set the price.
-    price_quorum: int = derived(
+    price_quorum: int = derive(
         lambda above: (
             str(len(above.price_sources) // 2 + 1),
             whole(1, len(above.price_sources)),
@@ -77,7 +77,7 @@ class Settings:
     )
     price_max_age_s: int = setting("120", whole(1, 3600))
     confirmations: Confirmations = setting("1", accepts.confirmations)
-    explorer_calls_per_hour: int = derived(
+    explorer_calls_per_hour: int = derive(
         lambda above: (str(above.network.calls_per_hour), whole(1, 10_000_000))
     )
     check_max_age_min: int = setting("15", whole(1, 10_080))
@@ -100,7 +100,7 @@ class Settings:
     greenfield: bool = setting("off", accepts.switch)
     smtp_url: MailServer | None = setting("", mail_settings.smtp_url, is_secret=True)
     mail_from: Sender | None = setting("", mail_settings.sender)
-    bind: str = derived(
+    bind: str = derive(
         lambda above: (
             f"127.0.0.1:{urlsplit(above.base_url).port or 8000}",
             accepts.bind,

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
 
-from btcpay.values.money import CODES, places_of, rounded
+from btcpay.values.money import CODES, places_of, round_money
 
 # in characters, before normalisation, which takes seconds for a long text
 LONGEST_AMOUNT = 40
@@ -134,7 +134,9 @@ def parse_amount(text: str, currency: str) -> Decimal:
     amount = read(number, currency)
     if amount is None and currency in _INDIAN:
         amount = _read(_OF_INDIA.fullmatch(number), places_of(currency))
-    if amount is None or (currency != "USD" and amount != rounded(amount, currency)):
+    if amount is None or (
+        currency != "USD" and amount != round_money(amount, currency)
+    ):
         raise NotAnAmount
     return amount
 
@@ -212,7 +214,7 @@ def _with_decimals(number: str, currency: str) -> Decimal | None:
     if grouped and not is_usual:
         thousands = Decimal(whole + decimals)
         raise NotAnAmount(
-            [rounded(thousands, currency), rounded(thousands / 1000, currency)]
+            [round_money(thousands, currency), round_money(thousands / 1000, currency)]
         )
     is_long = len(decimals) == 3 and places < 3 and whole != "0"
     if is_long or (mark == "," and len(decimals) > 3):

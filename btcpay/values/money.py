@@ -104,7 +104,7 @@ def of_minor(minor: int, currency: str) -> Decimal:
 
 def to_minor(amount: Decimal, currency: str) -> int:
     """Converts an amount to the currency's smallest units, rounded to the nearest."""
-    return int(rounded(amount, currency).scaleb(places_of(currency)))
+    return int(round_money(amount, currency).scaleb(places_of(currency)))
 
 
 def unit_of(currency: str) -> Decimal:
@@ -112,7 +112,7 @@ def unit_of(currency: str) -> Decimal:
     return of_minor(1, currency)
 
 
-def rounded(amount: Decimal, currency: str) -> Decimal:
+def round_money(amount: Decimal, currency: str) -> Decimal:
     """Rounds the amount to the currency's smallest unit, half to even."""
     return amount.quantize(unit_of(currency), ROUND_HALF_EVEN, _NEAREST)
 
@@ -122,7 +122,7 @@ def value_of(amount_sats: int, price: Decimal, currency: str) -> Decimal:
 
     `price` is the price of one bitcoin.
     """
-    return rounded(
+    return round_money(
         _NEAREST.multiply(Decimal(amount_sats), price) / SATS_PER_BTC, currency
     )
 
@@ -133,7 +133,7 @@ def money_text(amount: Decimal, currency: str) -> str:
     An amount below the smallest unit is `< 0.01 EUR`.
     """
     unit = unit_of(currency)
-    shown = f"< {unit}" if 0 < amount < unit else f"{rounded(amount, currency):,f}"
+    shown = f"< {unit}" if 0 < amount < unit else f"{round_money(amount, currency):,f}"
     return f"{shown} {currency}"
 
 

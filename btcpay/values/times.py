@@ -84,7 +84,7 @@ def boot_mark() -> str:
     return f"{time.clock_gettime_ns(clock) // 10**9} {start}"
 
 
-def elapsed(since: str, mark: str) -> timedelta | None:
+def time_between(since: str, mark: str) -> timedelta | None:
     """Returns the time between two marks of `boot_mark`.
 
     Returns None if the machine was rebooted between them.

@@ -124,7 +124,7 @@ def inspect(path: Path, name: Path) -> tuple[int, str | None]:
                 raise CommandError(f"{name} is not a database of this program")
             if not _has_our_mark(found):
                 raise CommandError(older(name))
-            if strange := planted(found):
+            if strange := foreign_objects(found):
                 raise CommandError(
                     f"{name} holds what this version of the program does not make, and may run code"
                     f" here, or an older checkout made it:"
@@ -238,7 +238,7 @@ def objects_by_version() -> list[list[SchemaObject]]:
     return found
 
 
-def planted(found: list[SchemaObject]) -> list[str]:
+def foreign_objects(found: list[SchemaObject]) -> list[str]:
     """Returns descriptions of the schema objects that no version of this program has.
 
     Compares with the version that has the fewest differences, and includes objects of

@@ -7,13 +7,13 @@ from peewee import EXCLUDED, JOIN, Case, fn
 
 from storage.models import Attention, Invoice
 from storage.queries.invoices import CHAIN, InvoiceWith
-from storage.statement import every, same, shaped, slot
+from storage.statement import all_columns, eq, param, typed
 
 # The same reason again keeps the row's first time.
 _SINCE = Case(
     None, [(Attention.reason == EXCLUDED.reason, Attention.since_ms)], EXCLUDED.since_ms
 )
-WANT = Attention.insert(every(Attention)).on_conflict(
+WANT = Attention.insert(all_columns(Attention)).on_conflict(
     conflict_target=[Attention.invoice_id],
     update={
         Attention.since_ms: _SINCE,
@@ -21,28 +21,28 @@ WANT = Attention.insert(every(Attention)).on_conflict(
         Attention.stake_minor: EXCLUDED.stake_minor,
     },
 )
-CLEAR = Attention.delete().where(same(Attention.invoice_id))
-COUNT = shaped(
+CLEAR = Attention.delete().where(eq(Attention.invoice_id))
+COUNT = typed(
     tuple[int],
-    Attention.select(fn.COUNT(Attention.invoice_id)).where(same(Attention.merchant_id)),
+    Attention.select(fn.COUNT(Attention.invoice_id)).where(eq(Attention.merchant_id)),
 )
-OF_INVOICE = Attention.select().where(same(Attention.invoice_id))
+OF_INVOICE = Attention.select().where(eq(Attention.invoice_id))
 # Invoices at which less than an amount is at stake, in one currency; the smallest first.
 BELOW = (
     Attention.select(Attention.invoice_id)
     .join(Invoice, on=(Invoice.id == Attention.invoice_id))
     .where(
-        same(Attention.merchant_id),
-        Attention.stake_minor < slot("below_minor"),
-        same(Invoice.currency),
+        eq(Attention.merchant_id),
+        Attention.stake_minor < param("below_minor"),
+        eq(Invoice.currency),
     )
     .order_by(Attention.stake_minor, Attention.invoice_id)
-    .limit(slot("limit"))
+    .limit(param("limit"))
 )
 
 
 # An invoice with all columns, the known chain's height, and the reason for attention.
-INVOICE = shaped(
+INVOICE = typed(
     InvoiceWith,
     Invoice.select(
         Invoice,
@@ -51,10 +51,10 @@ INVOICE = shaped(
         *CHAIN,
     )
     .join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
-    .where(same(Invoice.id)),
+    .where(eq(Invoice.id)),
 )
 # Read at every scrape of the metrics; the table has only invoices that need attention.
-BY_REASON = shaped(
+BY_REASON = typed(
     tuple[str, int],
     Attention.select(Attention.reason, fn.COUNT(Attention.reason)).group_by(
         Attention.reason

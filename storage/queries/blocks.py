@@ -10,24 +10,24 @@ from storage.database import Database
 from storage.models import Balance, Block, Invoice, Output
 from storage.queries import pauses
 from storage.queries.invoices import MAY_BE_PAID
-from storage.statement import every, same, shaped, slot
+from storage.statement import all_columns, eq, param, typed
 
 _HEADER = (Block.height, Block.hash, Block.header, Block.mined_ms)
 
 TOP = Block.select(*_HEADER).order_by(Block.height.desc()).limit(1)
 FIRST = Block.select(*_HEADER).order_by(Block.height).limit(1)
-LAST_BEFORE = TOP.where(Block.mined_ms <= slot("mined_before"))
-OF_HASH = Block.select(*_HEADER).where(same(Block.hash))
-AT = Block.select(*_HEADER).where(same(Block.height))
+LAST_BEFORE = TOP.where(Block.mined_ms <= param("mined_before"))
+OF_HASH = Block.select(*_HEADER).where(eq(Block.hash))
+AT = Block.select(*_HEADER).where(eq(Block.height))
 ABOVE = (
-    Block.select(*_HEADER).where(Block.height > slot("height")).order_by(Block.height)
+    Block.select(*_HEADER).where(Block.height > param("height")).order_by(Block.height)
 )
 # The next headers after a block, as many as a proof stores.
-FOLLOWING = ABOVE.limit(slot("limit"))
+FOLLOWING = ABOVE.limit(param("limit"))
 
-ADD = Block.insert(every(Block))
+ADD = Block.insert(all_columns(Block))
 # Deletes the blocks that a chain with more work replaces.
-CUT = Block.delete().where(Block.height > slot("height"))
+CUT = Block.delete().where(Block.height > param("height"))
 
 NEVER = 0  # the value of `read_ms` for a block that is never read
 _UNREAD = Block.read_ms.is_null()
@@ -35,46 +35,46 @@ _UNREAD = Block.read_ms.is_null()
 _DUE = Block.select(*_HEADER, Block.not_before).where(
     _UNREAD, Block.not_before.is_null() | pauses.is_over(Block.not_before)
 )
-NEWEST = _DUE.order_by(Block.height.desc()).limit(slot("limit"))
-OLDEST = _DUE.order_by(Block.height).limit(slot("limit"))
-PASS_OVER = Block.update({Block.not_before: slot("until")}).where(
-    _UNREAD, same(Block.hash)
+NEWEST = _DUE.order_by(Block.height.desc()).limit(param("limit"))
+OLDEST = _DUE.order_by(Block.height).limit(param("limit"))
+PASS_OVER = Block.update({Block.not_before: param("until")}).where(
+    _UNREAD, eq(Block.hash)
 )
 # The number of unread blocks, and the lowest height.
-UNREAD = shaped(
+UNREAD = typed(
     tuple[int, int | None],
     Block.select(fn.COUNT(Block.height), fn.MIN(Block.height)).where(_UNREAD),
 )
 # Marks a block as read. A second process changes nothing.
-READ = Block.update({Block.read_ms: slot("at"), Block.spends: slot("spends")}).where(
-    _UNREAD, same(Block.hash)
+READ = Block.update({Block.read_ms: param("at"), Block.spends: param("spends")}).where(
+    _UNREAD, eq(Block.hash)
 )
 # Marks blocks as unread that were read before the coins spent in them were known.
 READ_AGAIN = Block.update({Block.read_ms: None, Block.spends: None}).where(
-    same(Block.height)
+    eq(Block.height)
 )
 SPENDS = Block.select(Block.height, Block.spends).where(
-    Block.spends.is_null(False), Block.height > slot("height")
+    Block.spends.is_null(False), Block.height > param("height")
 )
 # Deletes stored spends. If no block below is unread, they have been looked up.
 FORGET_SPENDS = Block.update({Block.spends: None}).where(
-    Block.spends.is_null(False), Block.height < slot("height")
+    Block.spends.is_null(False), Block.height < param("height")
 )
 # Excludes old blocks, mined when there was nothing to be paid, from being read.
 SKIP = Block.update({Block.read_ms: NEVER}).where(
-    _UNREAD, Block.mined_ms <= slot("mined_before")
+    _UNREAD, Block.mined_ms <= param("mined_before")
 )
 
 
-_HEIGHT = shaped(tuple[int | None], Block.select(fn.MAX(Block.height)))
+_HEIGHT = typed(tuple[int | None], Block.select(fn.MAX(Block.height)))
 
 
 def tip_height(db: Database) -> int | None:
     """Returns the height of the best known block; None before the first one."""
-    return db.only(_HEIGHT)[0]
+    return db.get(_HEIGHT)[0]
 
 
-def given(texts: Iterable[str]) -> str:
+def json_keys(texts: Iterable[str]) -> str:
     """Returns texts as a single value for a slot: the names of a JSON object."""
     return orjson.dumps(dict.fromkeys(texts)).decode()
 
@@ -85,7 +85,7 @@ def is_given(column: ColumnBase, name: str = "texts") -> Expression:
     The slot's value is made by `given`.
     """
     return column.in_(
-        Select([fn.json_each(slot(name)).alias(name)], [SQL(f"{name}.key")])
+        Select([fn.json_each(param(name)).alias(name)], [SQL(f"{name}.key")])
     )
 
 
@@ -104,17 +104,17 @@ COINS = _COIN.where(
 # Outputs that a reorganisation affects, above the last block that both chains share.
 PAID_ABOVE = (
     Output.select(Output)
-    .where(Output.block_height > slot("height"))
+    .where(Output.block_height > param("height"))
     .order_by(Output.merchant_id, Output.invoice_id)
 )
 SPENT_ABOVE = _COIN.where(
-    Output.spent_height > slot("height"), Output.block_height <= slot("height")
+    Output.spent_height > param("height"), Output.block_height <= param("height")
 ).order_by(Output.merchant_id, Output.invoice_id)
 UNSPEND = Output.update({Output.spent_height: None}).where(
-    Output.spent_height > slot("height")
+    Output.spent_height > param("height")
 )
 UNREPLACE = Output.update({Output.replaced_height: None}).where(
-    Output.replaced_height > slot("height")
+    Output.replaced_height > param("height")
 )
 # The output is unconfirmed again. Its first-seen time becomes the old block's time if that is
 # earlier, so that a payment that was in time stays in time.
@@ -133,15 +133,15 @@ WAITS_AGAIN = Output.update(
         Output.position: None,
         Output.coinbase: 0,
     }
-).where(Output.block_height > slot("height"))
+).where(Output.block_height > param("height"))
 
 # A restart from another first block deletes the blocks and keeps the payments. Their outputs get a
 # height that no reorganisation reaches.
 KEEP_PROVEN = Output.update(
     {
-        Output.block_height: slot("height"),
+        Output.block_height: param("height"),
         Output.spent_height: Case(
-            None, [(Output.spent_height.is_null(), None)], slot("height")
+            None, [(Output.spent_height.is_null(), None)], param("height")
         ),
     }
 ).where(Output.payment_id.is_null(False))
@@ -151,7 +151,7 @@ _AT_STAKE = (
     fn.EXISTS(Invoice.select(Invoice.id).where(MAY_BE_PAID))
     | fn.EXISTS(Balance.select(Balance.merchant_id).where(Balance.total_sats > 0))
 ).alias("is_at_stake")
-AT_STAKE = shaped(tuple[bool], Select(columns=[_AT_STAKE]))
+AT_STAKE = typed(tuple[bool], Select(columns=[_AT_STAKE]))
 # The best known block, with the results of UNREAD and AT_STAKE.
 BEST = Block.alias()
 IS_BEST = BEST.height == Block.select(fn.MAX(Block.height))
@@ -170,6 +170,6 @@ KNOWN = (
     Block.select(fn.COUNT(Block.height)).where(_UNREAD).alias("behind"),
     _AT_STAKE,
 )
-PROGRESS = shaped(Known, BEST.select(*KNOWN).where(IS_BEST))
-FIRST_INVOICE = shaped(tuple[int | None], Invoice.select(fn.MIN(Invoice.created_ms)))
-LAST_INVOICE = shaped(tuple[int | None], Invoice.select(fn.MAX(Invoice.created_ms)))
+PROGRESS = typed(Known, BEST.select(*KNOWN).where(IS_BEST))
+FIRST_INVOICE = typed(tuple[int | None], Invoice.select(fn.MIN(Invoice.created_ms)))
+LAST_INVOICE = typed(tuple[int | None], Invoice.select(fn.MAX(Invoice.created_ms)))

@@ -6,10 +6,10 @@ from btcpay.values.statuses import DeliveryState
 from storage.models import Delivery, MerchantMail, PublicEvent, Receiver
 from storage.queries.receivers import MAIL, MAILS
 from storage.queries.sessions import LINK_LIFE_MS
-from storage.statement import needed, same, shaped, slot, slots
+from storage.statement import eq, param, params, required_columns, typed
 
-_THIS = same(Delivery.receiver_id, Delivery.about)
-_OF_RECEIVER = same(Delivery.receiver_id)
+_THIS = eq(Delivery.receiver_id, Delivery.about)
+_OF_RECEIVER = eq(Delivery.receiver_id)
 _WAITS = Delivery.next_ms.is_null(False)
 _Earlier = Delivery.alias()
 _IS_EARLIER = (
@@ -30,13 +30,14 @@ _OF_MAILS = Delivery.receiver_id.in_(
 
 # One row for each receiver and subject (`about`). A second insert changes nothing.
 ADD = Delivery.insert(
-    needed(Delivery)
-    | slots(Delivery.event_seq, Delivery.next_ms, Delivery.line)
+    required_columns(Delivery)
+    | params(Delivery.event_seq, Delivery.next_ms, Delivery.line)
     | {Delivery.attempts: 0}
 ).on_conflict("NOTHING")
 # A mail that no event causes; it is due at `created_ms`.
 ADD_MAIL = Delivery.insert(
-    needed(Delivery) | {Delivery.next_ms: slot("created_ms"), Delivery.attempts: 0}
+    required_columns(Delivery)
+    | {Delivery.next_ms: param("created_ms"), Delivery.attempts: 0}
 ).on_conflict("NOTHING")
 
 
@@ -47,7 +48,7 @@ class Due(PublicEvent, Delivery):
     """
 
 
-_WHOLE = shaped(
+_WHOLE = typed(
     Due,
     Delivery.select(
         *(Delivery.receiver_id, Delivery.about, Delivery.attempts, Delivery.first_ms),
@@ -56,80 +57,80 @@ _WHOLE = shaped(
     )
     .join(PublicEvent, JOIN.LEFT_OUTER, on=(PublicEvent.seq == Delivery.event_seq))
     .where(_OF_RECEIVER, _WAITS)
-    .limit(slot("limit")),
+    .limit(param("limit")),
 )
 # Fewest attempts first, so that an event that always fails does not block later ones.
-DUE = _WHOLE.where(Delivery.next_ms <= slot("until"), _FIRST_IN_LINE).order_by(
+DUE = _WHOLE.where(Delivery.next_ms <= param("until"), _FIRST_IN_LINE).order_by(
     Delivery.attempts, Delivery.next_ms, Delivery.event_seq
 )
 # A mail that is scheduled for later is not sent before its time.
-_IS_WRITTEN = Delivery.event_seq.is_null(False) | (Delivery.created_ms <= slot("now"))
+_IS_WRITTEN = Delivery.event_seq.is_null(False) | (Delivery.created_ms <= param("now"))
 # A delivery that may already have been sent is not sent again before its next attempt is due.
 _MAY_BE_SENT = _IS_WRITTEN & (
-    Delivery.doubted_ms.is_null() | (Delivery.next_ms <= slot("now"))
+    Delivery.doubted_ms.is_null() | (Delivery.next_ms <= param("now"))
 )
 # In the order of events, which does not depend on clocks; mails without an event come first.
 _AGE = (fn.COALESCE(Delivery.event_seq, 0), Delivery.created_ms, Delivery.about)
-_AGE_OF_LAST = (slot("event_seq"), slot("created_ms"), slot("about"))
+_AGE_OF_LAST = (param("event_seq"), param("created_ms"), param("about"))
 # All pending deliveries, oldest first. A page starts after the last row of the page before.
 OLDEST = _WHOLE.where(_MAY_BE_SENT, Tuple(*_AGE) > Tuple(*_AGE_OF_LAST)).order_by(*_AGE)
 # Further deliveries with which a failing receiver is tried besides its oldest, fewest attempts
 # first.
 LEAST_TRIED = _WHOLE.where(
-    _MAY_BE_SENT, _FIRST_IN_LINE, Delivery.about != slot("about")
+    _MAY_BE_SENT, _FIRST_IN_LINE, Delivery.about != param("about")
 ).order_by(Delivery.attempts, *_AGE)
-FELL_DUE = shaped(
+FELL_DUE = typed(
     tuple[int],
     Delivery.select(fn.COUNT(Delivery.about)).where(
-        _OF_RECEIVER, Delivery.next_ms.between(slot("since"), slot("until"))
+        _OF_RECEIVER, Delivery.next_ms.between(param("since"), param("until"))
     ),
 )
 # Claims a delivery before it is sent. Another process's claim counts only if it ends between `now`
 # and `until`, so that a wrong clock cannot extend it.
-HOLD = Delivery.update({Delivery.held_until: slot("until")}).where(
+HOLD = Delivery.update({Delivery.held_until: param("until")}).where(
     _THIS,
-    same(Delivery.attempts),
+    eq(Delivery.attempts),
     _WAITS,
-    ~Delivery.held_until.between(slot("now"), slot("until"))
+    ~Delivery.held_until.between(param("now"), param("until"))
     | Delivery.held_until.is_null(),
 )
 # Stores an attempt. Changes nothing if another process has counted one in the meantime.
 TRIED = Delivery.update(
     {
         Delivery.attempts: Delivery.attempts + 1,
-        Delivery.first_ms: fn.COALESCE(Delivery.first_ms, slot("at")),
-        Delivery.next_ms: slot("next_ms"),
-        Delivery.tried_ms: slot("at"),
-        Delivery.delivered_ms: slot("delivered_ms"),
-        Delivery.status: slot("status"),
-        Delivery.answer: slot("answer"),
-        Delivery.held_until: slot("held_until"),
-        Delivery.doubted_ms: fn.COALESCE(Delivery.doubted_ms, slot("doubted_ms")),
+        Delivery.first_ms: fn.COALESCE(Delivery.first_ms, param("at")),
+        Delivery.next_ms: param("next_ms"),
+        Delivery.tried_ms: param("at"),
+        Delivery.delivered_ms: param("delivered_ms"),
+        Delivery.status: param("status"),
+        Delivery.answer: param("answer"),
+        Delivery.held_until: param("held_until"),
+        Delivery.doubted_ms: fn.COALESCE(Delivery.doubted_ms, param("doubted_ms")),
     }
-).where(_THIS, same(Delivery.attempts), _WAITS)
+).where(_THIS, eq(Delivery.attempts), _WAITS)
 DROP = Delivery.delete().where(_THIS, _WAITS)
 GIVE_UP = Delivery.update({Delivery.next_ms: None}).where(_OF_RECEIVER, _WAITS)
 GIVE_UP_MAILS = Delivery.update(
     {Delivery.next_ms: None, Delivery.answer: "too late"}
-).where(_WAITS, Delivery.created_ms < slot("before"), _OF_MAILS)
+).where(_WAITS, Delivery.created_ms < param("before"), _OF_MAILS)
 _ANEW = {
     Delivery.attempts: 0,
     Delivery.first_ms: None,
     Delivery.doubted_ms: None,
-    Delivery.next_ms: slot("at"),
+    Delivery.next_ms: param("at"),
 }
 AGAIN = Delivery.update(_ANEW | {Delivery.delivered_ms: None}).where(_THIS)
 # Adds a mail with a login link for each merchant who has this address, at most once in ten minutes.
 LOGIN = "login"
 ASK_LOGIN = Delivery.insert_from(
-    Receiver.select(Receiver.id, Value(LOGIN), slot("at"), Value(0), slot("at"))
+    Receiver.select(Receiver.id, Value(LOGIN), param("at"), Value(0), param("at"))
     .join(MerchantMail, on=(MerchantMail.merchant_id == Receiver.merchant_id))
-    .where(Receiver.transport == MAIL, fn.LOWER(MerchantMail.address) == slot("id")),
-    [*needed(Delivery), Delivery.next_ms],
+    .where(Receiver.transport == MAIL, fn.LOWER(MerchantMail.address) == param("id")),
+    [*required_columns(Delivery), Delivery.next_ms],
 ).on_conflict(
     conflict_target=[Delivery.receiver_id, Delivery.about],
-    update=_ANEW | {Delivery.delivered_ms: None, Delivery.created_ms: slot("at")},
-    where=(Delivery.created_ms + LINK_LIFE_MS <= slot("at")),
+    update=_ANEW | {Delivery.delivered_ms: None, Delivery.created_ms: param("at")},
+    where=(Delivery.created_ms + LINK_LIFE_MS <= param("at")),
 )
 FAILED_AGAIN = Delivery.update(_ANEW).where(
     _OF_RECEIVER, Delivery.next_ms.is_null(), Delivery.delivered_ms.is_null()
@@ -142,10 +143,10 @@ FAILED_AGAIN_IN_ORDER = FAILED_AGAIN.where(
         .where(_OF_RECEIVER, Delivery.delivered_ms.is_null(False))
     )
 )
-WAITING_NOW = Delivery.update(slots(Delivery.next_ms)).where(_OF_RECEIVER, _WAITS)
+WAITING_NOW = Delivery.update(params(Delivery.next_ms)).where(_OF_RECEIVER, _WAITS)
 # Deletes old deliveries without an event; the others are deleted with their event.
 FORGET = Delivery.delete().where(
-    Delivery.event_seq.is_null(), Delivery.created_ms < slot("before")
+    Delivery.event_seq.is_null(), Delivery.created_ms < param("before")
 )
 
 STATE = Case(
@@ -162,7 +163,7 @@ class Listed(Delivery, PublicEvent):
     event_id: str
 
 
-LIST = shaped(
+LIST = typed(
     Listed,
     Delivery.select(
         *(Delivery.receiver_id, PublicEvent.number, PublicEvent.id.alias("event_id")),
@@ -172,12 +173,12 @@ LIST = shaped(
     .join(PublicEvent, on=(PublicEvent.seq == Delivery.event_seq))
     .where(_OF_RECEIVER)
     .order_by(Delivery.event_seq.desc())
-    .limit(slot("limit")),
+    .limit(param("limit")),
 )
 
 
 # The number and time of the oldest event with a pending delivery, which must be kept.
-OLDEST_WAITING = shaped(
+OLDEST_WAITING = typed(
     tuple[int | None, int | None],
     Delivery.select(fn.MIN(PublicEvent.number), fn.MIN(PublicEvent.happened_ms))
     .join(PublicEvent, on=(PublicEvent.seq == Delivery.event_seq))
@@ -189,7 +190,7 @@ OLDEST_WEBHOOK = OLDEST_WAITING.join(
 
 
 # The number of mails, the creation time of the oldest, and one server response.
-_COUNTED = shaped(
+_COUNTED = typed(
     tuple[int, int | None, str | None],
     Delivery.select(
         fn.COUNT(Delivery.about), fn.MIN(Delivery.created_ms), fn.MAX(Delivery.answer)
@@ -199,5 +200,5 @@ MAILS_WAITING = _COUNTED.where(_WAITS)
 MAILS_GIVEN_UP = _COUNTED.where(
     Delivery.next_ms.is_null(),
     Delivery.delivered_ms.is_null(),
-    Delivery.tried_ms > slot("since"),
+    Delivery.tried_ms > param("since"),
 )

@@ -10,7 +10,7 @@ from peewee import SQL, fn
 from storage.database import Database
 from storage.models import Event, PublicEvent
 from storage.queries import meta
-from storage.statement import every, same, shaped, slot
+from storage.statement import all_columns, eq, param, typed
 
 
 class Kind(StrEnum):
@@ -45,7 +45,7 @@ class Kind(StrEnum):
     REFUND_UNDONE = "refund undone"  # the block of such an output left the chain
 
 
-RECORD = Event.insert(every(Event))
+RECORD = Event.insert(all_columns(Event))
 # History that may start or end attention. Mere sightings are excluded, because anybody can cause
 # them.
 _MERELY_SEEN = (
@@ -65,23 +65,25 @@ _PROMISED = (
 _OF_MONEY = [kind.value for kind in Kind if kind not in (*_MERELY_SEEN, *_PROMISED)]
 OF_MONEY = (
     Event.select(Event.invoice_id, Event.kind, Event.detail)
-    .where(same(Event.invoice_id), Event.kind.in_(_OF_MONEY))
+    .where(eq(Event.invoice_id), Event.kind.in_(_OF_MONEY))
     .order_by(Event.seq)
 )
 # An invoice's id and its number of history entries.
-LENGTH = shaped(
+LENGTH = typed(
     tuple[str, int],
     Event.select(Event.invoice_id, fn.COUNT(Event.seq).alias("length"))
-    .where(same(Event.invoice_id))
+    .where(eq(Event.invoice_id))
     .group_by(Event.invoice_id),
 )
-OF_INVOICE = Event.select().where(same(Event.invoice_id)).order_by(Event.seq)
+OF_INVOICE = Event.select().where(eq(Event.invoice_id)).order_by(Event.seq)
 
 # How many events are numbered or deleted in one transaction, so that nobody waits long.
 BATCH = 1000
 
-ADD = shaped(PublicEvent, PublicEvent.insert(every(PublicEvent)).returning(PublicEvent))
-LAST = shaped(
+ADD = typed(
+    PublicEvent, PublicEvent.insert(all_columns(PublicEvent)).returning(PublicEvent)
+)
+LAST = typed(
     tuple[int],
     PublicEvent.select(fn.COALESCE(fn.MAX(PublicEvent.number), 0)).where(
         PublicEvent.number.is_null(False)
@@ -89,9 +91,9 @@ LAST = shaped(
 )
 AFTER = (
     PublicEvent.select()
-    .where(PublicEvent.number > slot("number"))
+    .where(PublicEvent.number > param("number"))
     .order_by(PublicEvent.number)
-    .limit(slot("limit"))
+    .limit(param("limit"))
 )
 
 _ANY = PublicEvent.alias()
@@ -99,14 +101,14 @@ _NEW = (
     _ANY.select(_ANY.seq, fn.ROW_NUMBER().over(order_by=[_ANY.seq]).alias("place"))
     .where(_ANY.number.is_null())
     .order_by(_ANY.seq)
-    .limit(slot("limit"))
+    .limit(param("limit"))
     .alias("new")
 )
 _NEWEST = (
     PublicEvent.select(PublicEvent.seq).where(PublicEvent.number.is_null()).limit(1)
 )
 NUMBER = (
-    PublicEvent.update({PublicEvent.number: slot("last") + SQL("new.place")})
+    PublicEvent.update({PublicEvent.number: param("last") + SQL("new.place")})
     .from_(_NEW)
     .where(PublicEvent.seq == SQL("new.seq"))
 )
@@ -117,7 +119,7 @@ OLDEST = (
     .order_by(PublicEvent.number)
     .limit(BATCH)
 )
-FORGET = PublicEvent.delete().where(PublicEvent.number <= slot("number"))
+FORGET = PublicEvent.delete().where(PublicEvent.number <= param("number"))
 
 
 def number_new(db: Database) -> int:
@@ -128,9 +130,9 @@ def number_new(db: Database) -> int:
     could be read before.
     """
     numbered = 0
-    while db.row(_NEWEST):
+    while db.get_or_none(_NEWEST):
         with db.write():
             meta.lock(db)
-            done = db.run(NUMBER, last=db.only(LAST)[0], limit=BATCH)
+            done = db.run(NUMBER, last=db.get(LAST)[0], limit=BATCH)
         numbered += done
     return numbered

@@ -7,21 +7,30 @@ from peewee import Case, fn
 from btcpay.values.statuses import InvoiceStatus
 from storage.models import Attention, Block, Fact, Invoice, Output
 from storage.queries.meta import Key
-from storage.statement import as_dict, blank, changed, every, same, shaped, slot, slots
+from storage.statement import (
+    all_columns,
+    as_dict,
+    blank,
+    eq,
+    param,
+    params,
+    replace,
+    typed,
+)
 
 _NEWEST = (Invoice.created_ms.desc(), Invoice.seq.desc())
-_OWN = same(Invoice.merchant_id)
+_OWN = eq(Invoice.merchant_id)
 
-BY_ID = Invoice.select(*Invoice.PUBLIC).where(same(Invoice.id), _OWN)
+BY_ID = Invoice.select(*Invoice.PUBLIC).where(eq(Invoice.id), _OWN)
 # Events and mails also use the reference, and the name and note that a payment link asks the payer
 # for.
 ANY_BY_ID = Invoice.select(
     *Invoice.PUBLIC, Invoice.reference, Invoice.customer_name, Invoice.customer_note
-).where(same(Invoice.id))
+).where(eq(Invoice.id))
 LIST = (
-    Invoice.select(*Invoice.PUBLIC).where(_OWN).order_by(*_NEWEST).limit(slot("limit"))
+    Invoice.select(*Invoice.PUBLIC).where(_OWN).order_by(*_NEWEST).limit(param("limit"))
 )
-LIST_BY_STATUS = LIST.where(same(Invoice.status))
+LIST_BY_STATUS = LIST.where(eq(Invoice.status))
 
 # Open, or finished so recently that a payment may still come. The statuses are listed so that the
 # index on both columns is used.
@@ -29,13 +38,13 @@ MAY_BE_PAID = (Invoice.status == InvoiceStatus.OPEN) | (
     Invoice.status.in_(
         (InvoiceStatus.PAID, InvoiceStatus.EXPIRED, InvoiceStatus.CANCELED)
     )
-    & (Invoice.finished_ms > slot("finished_after"))
+    & (Invoice.finished_ms > param("finished_after"))
 )
 # how long after its end an invoice is still watched for payments
 LATELY = timedelta(hours=168)
 
 # All columns, for the check, the pages and the command line.
-WHOLE = Invoice.select().where(same(Invoice.id))
+WHOLE = Invoice.select().where(eq(Invoice.id))
 
 # The values of a new invoice, before it has details and payments.
 _CAME_COUNTED = (
@@ -43,11 +52,11 @@ _CAME_COUNTED = (
     *(Invoice.beside_sats, Invoice.coming_beside_sats),
 )
 _NEW = blank(Invoice, failures=0, received_sats=0, unconfirmed_sats=0)
-BLANK = as_dict(changed(_NEW, beside_sats=0, coming_beside_sats=0))
+BLANK = as_dict(replace(_NEW, beside_sats=0, coming_beside_sats=0))
 _TIP = Block.select(fn.MAX(Block.height))
-ADD = shaped(
+ADD = typed(
     Invoice,
-    Invoice.insert(every(Invoice) | {Invoice.above_height: _TIP}).returning(
+    Invoice.insert(all_columns(Invoice) | {Invoice.above_height: _TIP}).returning(
         *Invoice.PUBLIC, Invoice.merchant_id, Invoice.store_id
     ),
 )
@@ -85,11 +94,11 @@ class InvoiceWith(Invoice, Attention):
 
 
 # An invoice with all columns that its displayed state depends on.
-SEEN = shaped(InvoiceWith, WHOLE.select_extend(*CHAIN, _GONE_AT.alias("gone_ms")))
+SEEN = typed(InvoiceWith, WHOLE.select_extend(*CHAIN, _GONE_AT.alias("gone_ms")))
 
 # Stores the customer's mail address, if the invoice is paid and has none yet.
-GIVE_ADDRESS = Invoice.update({Invoice.customer_email: slot("customer_email")}).where(
-    same(Invoice.id),
+GIVE_ADDRESS = Invoice.update({Invoice.customer_email: param("customer_email")}).where(
+    eq(Invoice.id),
     Invoice.status == InvoiceStatus.PAID,
     Invoice.customer_email.is_null(),
 )
@@ -114,51 +123,51 @@ _UNPAID = (Invoice.status == InvoiceStatus.OPEN) & ~fn.EXISTS(_CAME)
 # person.
 _UNTOUCHED = Invoice.select(Invoice.id, *Invoice.ASKED, *Invoice.PERSONAL).where(
     Invoice.status == InvoiceStatus.OPEN,
-    Invoice.expires_ms > slot("now"),
+    Invoice.expires_ms > param("now"),
     ~fn.EXISTS(_EVER_CAME),
 )
-UNTOUCHED_OF_MERCHANT = _UNTOUCHED.where(same(Invoice.id), _OWN)
+UNTOUCHED_OF_MERCHANT = _UNTOUCHED.where(eq(Invoice.id), _OWN)
 # The invoice with this id that was made for the link or bill `through`. UNTOUCHED finds it if no
 # output has come, PAID_TO if one has.
-_OF_PAGE = (Invoice.payment_link_id == slot("through")) | (
-    Invoice.bill_id == slot("through")
+_OF_PAGE = (Invoice.payment_link_id == param("through")) | (
+    Invoice.bill_id == param("through")
 )
-UNTOUCHED = _UNTOUCHED.where(same(Invoice.id), _OF_PAGE)
-PAID_TO = Invoice.select(Invoice.id).where(same(Invoice.id), _OF_PAGE, fn.EXISTS(_CAME))
+UNTOUCHED = _UNTOUCHED.where(eq(Invoice.id), _OF_PAGE)
+PAID_TO = Invoice.select(Invoice.id).where(eq(Invoice.id), _OF_PAGE, fn.EXISTS(_CAME))
 # The number of unpaid invoices that a payer has viewed since `since`, with the earliest last view
 # and the earliest expiry.
-WAITED_FOR = shaped(
+WAITED_FOR = typed(
     tuple[int, int | None, int | None],
     Invoice.select(
         fn.COUNT(Invoice.seq), fn.MIN(_LAST_LOOK), fn.MIN(Invoice.expires_ms)
-    ).where(_UNPAID, Invoice.expires_ms > slot("now"), slot("since") < _LAST_LOOK),
+    ).where(_UNPAID, Invoice.expires_ms > param("now"), param("since") < _LAST_LOOK),
 )
-WAITED_FOR_OF_LINK = WAITED_FOR.where(Invoice.payment_link_id == slot("through"))
+WAITED_FOR_OF_LINK = WAITED_FOR.where(Invoice.payment_link_id == param("through"))
 
 # Changes the status only if it is still `from_status`.
 _END = (Invoice.tx_hash, Invoice.paid_ms, Invoice.settled_reason, Invoice.finished_ms)
-FINISH = Invoice.update(slots(Invoice.status, *_END)).where(
-    same(Invoice.id), Invoice.status == slot("from_status")
+FINISH = Invoice.update(params(Invoice.status, *_END)).where(
+    eq(Invoice.id), Invoice.status == param("from_status")
 )
 
 # Stores when outputs first covered the whole amount.
-COVER = Invoice.update({Invoice.covered_ms: slot("at")}).where(
-    same(Invoice.id), Invoice.covered_ms.is_null()
+COVER = Invoice.update({Invoice.covered_ms: param("at")}).where(
+    eq(Invoice.id), Invoice.covered_ms.is_null()
 )
 
 # Stores the received sums. Run in each transaction that changes the status or an output.
-KEEP = Invoice.update(slots(*_CAME_COUNTED, Invoice.newest_height)).where(
-    same(Invoice.id)
+KEEP = Invoice.update(params(*_CAME_COUNTED, Invoice.newest_height)).where(
+    eq(Invoice.id)
 )
 
 # For a restart from another first block: invoices with a proven payment keep a height.
-KEEP_PROVEN = Invoice.update({Invoice.newest_height: slot("height")}).where(
+KEEP_PROVEN = Invoice.update({Invoice.newest_height: param("height")}).where(
     Invoice.newest_height.is_null(False)
 )
 
 # After a reorganisation: blocks that replace those above this height count as new.
-LOWER = Invoice.update({Invoice.above_height: slot("height")}).where(
-    Invoice.above_height > slot("height")
+LOWER = Invoice.update({Invoice.above_height: param("height")}).where(
+    Invoice.above_height > param("height")
 )
 # For a restart from another first block: all blocks are read again. A block that pays an open
 # invoice may then be older than the invoice. Finished invoices do not change.
@@ -170,7 +179,7 @@ FORGET_TIP = Invoice.update(
 # Reopens a paid invoice whose payment a reorganisation has undone.
 REOPEN = Invoice.update(
     {Invoice.status: InvoiceStatus.OPEN} | dict.fromkeys(_END)
-).where(same(Invoice.id), Invoice.status == InvoiceStatus.PAID)
+).where(eq(Invoice.id), Invoice.status == InvoiceStatus.PAID)
 
 # ASKED stores that a payer views the invoice. `asked_since` starts again after AWAY_MS without a
 # view, or if the stored time is in the future because a clock was fast.
@@ -178,15 +187,15 @@ AWAY_MS = 6 * 3_600_000
 CLOCKS_MS = 60_000
 _IS_NEW = (
     Invoice.asked_since.is_null()
-    | (Invoice.asked_ms + AWAY_MS <= slot("at"))
-    | (Invoice.asked_ms - CLOCKS_MS > slot("at"))
+    | (Invoice.asked_ms + AWAY_MS <= param("at"))
+    | (Invoice.asked_ms - CLOCKS_MS > param("at"))
 )
 ASKED = Invoice.update(
     {
-        Invoice.asked_ms: slot("at"),
-        Invoice.asked_since: Case(None, [(_IS_NEW, slot("at"))], Invoice.asked_since),
+        Invoice.asked_ms: param("at"),
+        Invoice.asked_since: Case(None, [(_IS_NEW, param("at"))], Invoice.asked_since),
     }
-).where(same(Invoice.id))
+).where(eq(Invoice.id))
 
 # Personal data of customers in invoices that finished before `before`. The index has only rows with
 # such data.
@@ -195,13 +204,13 @@ _PERSONAL = (
     | Invoice.metadata.is_null(False)
     | Invoice.customer_name.is_null(False)
     | Invoice.customer_note.is_null(False)
-) & (Invoice.finished_ms < slot("before"))
+) & (Invoice.finished_ms < param("before"))
 WITH_PERSONAL = (
     Invoice.select(Invoice.id)
     .where(_PERSONAL, Invoice.finished_ms.is_null(False))
     .order_by(Invoice.finished_ms)
-    .limit(slot("limit"))
+    .limit(param("limit"))
 )
 ERASE_PERSONAL = Invoice.update(
     dict.fromkeys((*Invoice.PERSONAL, Invoice.metadata))
-).where(same(Invoice.id), _PERSONAL)
+).where(eq(Invoice.id), _PERSONAL)

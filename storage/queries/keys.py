@@ -3,7 +3,7 @@
 from peewee import fn
 
 from storage.models import ApiKey, Merchant
-from storage.statement import needed, same, shaped, slot, slots
+from storage.statement import eq, param, params, required_columns, typed
 
 
 class Caller(ApiKey):
@@ -17,7 +17,7 @@ class Caller(ApiKey):
     currency: str
 
 
-BY_SECRET = shaped(
+BY_SECRET = typed(
     Caller,
     ApiKey.select(
         *(ApiKey.id.alias("key_id"), ApiKey.merchant_id, ApiKey.scope, ApiKey.store_id),
@@ -25,15 +25,15 @@ BY_SECRET = shaped(
     )
     .join(Merchant, on=(ApiKey.merchant_id == Merchant.id))
     .where(
-        same(ApiKey.secret_sha256),
+        eq(ApiKey.secret_sha256),
         ApiKey.revoked_ms.is_null(),
-        ApiKey.expires_ms.is_null() | (ApiKey.expires_ms > slot("now")),
+        ApiKey.expires_ms.is_null() | (ApiKey.expires_ms > param("now")),
     ),
 )
 
 # A form that is sent twice creates only one key.
 ADD = ApiKey.insert(
-    needed(ApiKey) | slots(ApiKey.store_id, ApiKey.permissions)
+    required_columns(ApiKey) | params(ApiKey.store_id, ApiKey.permissions)
 ).on_conflict("NOTHING")
 
 
@@ -41,7 +41,7 @@ class Listed(ApiKey):
     merchant: str
 
 
-ALL = shaped(
+ALL = typed(
     Listed,
     ApiKey.select(
         *(ApiKey.id, ApiKey.name, ApiKey.merchant_id, Merchant.name.alias("merchant")),
@@ -52,16 +52,16 @@ ALL = shaped(
     .order_by(ApiKey.created_ms, ApiKey.id),
 )
 
-OF_MERCHANT = ALL.where(same(ApiKey.merchant_id))
-BY_ID = ApiKey.select().where(same(ApiKey.id))
+OF_MERCHANT = ALL.where(eq(ApiKey.merchant_id))
+BY_ID = ApiKey.select().where(eq(ApiKey.id))
 
 # A key is revoked once and for all.
-REVOKE = ApiKey.update({ApiKey.revoked_ms: slot("at")}).where(
-    same(ApiKey.id), ApiKey.revoked_ms.is_null()
+REVOKE = ApiKey.update({ApiKey.revoked_ms: param("at")}).where(
+    eq(ApiKey.id), ApiKey.revoked_ms.is_null()
 )
 # A key is rotated once; the old key then expires.
-EXPIRE = ApiKey.update({ApiKey.expires_ms: slot("at")}).where(
-    same(ApiKey.id), ApiKey.revoked_ms.is_null(), ApiKey.expires_ms.is_null()
+EXPIRE = ApiKey.update({ApiKey.expires_ms: param("at")}).where(
+    eq(ApiKey.id), ApiKey.revoked_ms.is_null(), ApiKey.expires_ms.is_null()
 )
 
-USED = ApiKey.update({ApiKey.last_used_ms: slot("at")}).where(same(ApiKey.id))
+USED = ApiKey.update({ApiKey.last_used_ms: param("at")}).where(eq(ApiKey.id))

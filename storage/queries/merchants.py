@@ -5,20 +5,20 @@ from typing import cast
 from peewee import JOIN, fn
 
 from storage.models import Brand, Merchant
-from storage.statement import blank, every, same, shaped, slot, slots
+from storage.statement import all_columns, blank, eq, param, params, typed
 from storage.values import Values
 
 ALL = Merchant.select().order_by(Merchant.id)
-BY_NAME = Merchant.select().where(same(Merchant.name))
-BY_ACCOUNT_KEY = Merchant.select().where(same(Merchant.account_key))
-BY_ID = Merchant.select().where(same(Merchant.id))
+BY_NAME = Merchant.select().where(eq(Merchant.name))
+BY_ACCOUNT_KEY = Merchant.select().where(eq(Merchant.account_key))
+BY_ID = Merchant.select().where(eq(Merchant.id))
 # Locks the merchant's row, so that a transaction can look for a row and create it only once.
-LOCKED = shaped(
-    tuple[int], Merchant.select(Merchant.id).where(same(Merchant.id)).for_update()
+LOCKED = typed(
+    tuple[int], Merchant.select(Merchant.id).where(eq(Merchant.id)).for_update()
 )
 
 ADD = Merchant.insert(
-    slots(
+    params(
         Merchant.name,
         Merchant.descriptor,
         Merchant.account_key,
@@ -29,30 +29,30 @@ ADD = Merchant.insert(
 
 # Takes the next address index, which is never reused. The row stays locked until the transaction
 # ends.
-TAKE_INDEX = shaped(
+TAKE_INDEX = typed(
     Merchant,
     Merchant.update({Merchant.next_index: Merchant.next_index + 1})
-    .where(same(Merchant.id))
+    .where(eq(Merchant.id))
     .returning(Merchant.next_index, Merchant.descriptor),
 )
 
 # The next address index only increases, even if another process has increased it.
-FORWARD = Merchant.update(slots(Merchant.next_index)).where(
-    same(Merchant.id), Merchant.next_index < slot("next_index")
+FORWARD = Merchant.update(params(Merchant.next_index)).where(
+    eq(Merchant.id), Merchant.next_index < param("next_index")
 )
 
-SET_CURRENCY = Merchant.update(slots(Merchant.currency)).where(same(Merchant.id))
-SET_TIMEZONE = Merchant.update(slots(Merchant.timezone)).where(same(Merchant.id))
-SET_TIPS = Merchant.update(slots(Merchant.tip_percents, Merchant.cashier_tips)).where(
-    same(Merchant.id)
+SET_CURRENCY = Merchant.update(params(Merchant.currency)).where(eq(Merchant.id))
+SET_TIMEZONE = Merchant.update(params(Merchant.timezone)).where(eq(Merchant.id))
+SET_TIPS = Merchant.update(params(Merchant.tip_percents, Merchant.cashier_tips)).where(
+    eq(Merchant.id)
 )
-CURRENCY = Merchant.select(Merchant.currency).where(same(Merchant.id))
+CURRENCY = Merchant.select(Merchant.currency).where(eq(Merchant.id))
 COUNTING = Merchant.select(Merchant.id, Merchant.currency, Merchant.timezone).where(
-    Merchant.id == slot("merchant_id")
+    Merchant.id == param("merchant_id")
 )
 CURRENCIES = Merchant.select(Merchant.currency).distinct()
 
-SAY_GAP = Merchant.update(slots(Merchant.wallet_gap_limit)).where(same(Merchant.id))
+SAY_GAP = Merchant.update(params(Merchant.wallet_gap_limit)).where(eq(Merchant.id))
 
 # A brand's columns. The logo's bytes are read only to serve the image.
 _LOOKS = (Brand.name, Brand.accent, Brand.logo_sha256, Brand.contact)
@@ -70,20 +70,20 @@ class Shown(Brand):
     seller: str
 
 
-BRAND_ON_PAGES = shaped(
+BRAND_ON_PAGES = typed(
     Shown,
     Merchant.select(
         *_LOOKS, *RETURNS, fn.COALESCE(Brand.name, Merchant.name).alias("seller")
     )
     .join(Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))
-    .where(Merchant.id == slot("merchant_id")),
+    .where(Merchant.id == param("merchant_id")),
 )
-BRAND = Brand.select().where(same(Brand.merchant_id))
-LOGO = Brand.select(*_LOGO).where(same(Brand.logo_sha256)).limit(1)
+BRAND = Brand.select().where(eq(Brand.merchant_id))
+LOGO = Brand.select(*_LOGO).where(eq(Brand.logo_sha256)).limit(1)
 
 # PLAIN resets a brand's look and logo. BLANK is a brand with no values at all.
 PLAIN = cast(Values, dict.fromkeys(column.name for column in _COLUMNS))
 BLANK = blank(Brand)
-PUT_BRAND = Brand.insert(every(Brand)).on_conflict(
+PUT_BRAND = Brand.insert(all_columns(Brand)).on_conflict(
     conflict_target=[Brand.merchant_id], preserve=[*_COLUMNS, *RETURNS]
 )

@@ -7,7 +7,7 @@ from enum import StrEnum
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.models import Fact
-from storage.statement import every, same
+from storage.statement import all_columns, eq
 
 # in bytes; more than the largest order writes, with pages and keys
 ORDER_BYTES = 262_144
@@ -49,19 +49,19 @@ class Key(StrEnum):
     TRIAL = "trial"  # written and deleted to test if the database accepts writes
 
 
-_GET = Fact.select(Fact.value).where(same(Fact.name))
-_FORGET = Fact.delete().where(same(Fact.name))
+_GET = Fact.select(Fact.value).where(eq(Fact.name))
+_FORGET = Fact.delete().where(eq(Fact.name))
 # The row of NETWORK always exists.
 _LOCK = Fact.select(Fact.value).where(Fact.name == Key.NETWORK.value).for_update()
-_SET = Fact.insert(every(Fact)).on_conflict(
+_SET = Fact.insert(all_columns(Fact)).on_conflict(
     conflict_target=[Fact.name], preserve=[Fact.value]
 )
 
-_KEEP = Fact.insert(every(Fact)).on_conflict("NOTHING")
+_KEEP = Fact.insert(all_columns(Fact)).on_conflict("NOTHING")
 
 
 def get(db: Database, key: Key) -> str | None:
-    row = db.row(_GET, name=Key(key).value)
+    row = db.get_or_none(_GET, name=Key(key).value)
     if row:
         return row.value
     return None
@@ -101,7 +101,7 @@ def lock(db: Database) -> None:
     Code that changes other values, or the hourly quota of explorer calls, takes this
     lock first.
     """
-    db.row(_LOCK)
+    db.get_or_none(_LOCK)
 
 
 def try_to_write(db: Database, size: int = ORDER_BYTES) -> None:

@@ -4,17 +4,17 @@ from peewee import fn
 
 from storage.models import PartWork
 from storage.queries import pauses
-from storage.statement import every, same, shaped, slot
+from storage.statement import all_columns, eq, param, typed
 
 CORE = "core"  # in place of a part's name: the core could not read the block
 
-_THIS = same(PartWork.part, PartWork.kind, PartWork.height, PartWork.invoice_id)
+_THIS = eq(PartWork.part, PartWork.kind, PartWork.height, PartWork.invoice_id)
 _KEY = [PartWork.part, PartWork.kind, PartWork.height, PartWork.invoice_id]
 
 # A second insert changes nothing.
-ADD = PartWork.insert(every(PartWork)).on_conflict("NOTHING")
+ADD = PartWork.insert(all_columns(PartWork)).on_conflict("NOTHING")
 # Counts one more failure.
-FAIL = PartWork.insert(every(PartWork)).on_conflict(
+FAIL = PartWork.insert(all_columns(PartWork)).on_conflict(
     conflict_target=_KEY,
     preserve=[PartWork.next_ms, PartWork.reason],
     update={PartWork.failures: PartWork.failures + 1},
@@ -22,23 +22,23 @@ FAIL = PartWork.insert(every(PartWork)).on_conflict(
 OF = PartWork.select().where(_THIS)
 DONE = PartWork.delete().where(_THIS)
 # Deletes the row, unless it has failed again since it was read.
-DONE_AS_READ = DONE.where(same(PartWork.failures))
+DONE_AS_READ = DONE.where(eq(PartWork.failures))
 DUE = (
     PartWork.select()
-    .where(same(PartWork.kind), pauses.is_over(PartWork.next_ms))
+    .where(eq(PartWork.kind), pauses.is_over(PartWork.next_ms))
     .order_by(PartWork.height, PartWork.part, PartWork.invoice_id)
-    .limit(slot("limit"))
+    .limit(param("limit"))
 )
-OF_KIND = PartWork.select().where(same(PartWork.part, PartWork.kind)).limit(1)
+OF_KIND = PartWork.select().where(eq(PartWork.part, PartWork.kind)).limit(1)
 FAILED = (
     PartWork.select()
     .where(PartWork.failures > 0)
     .order_by(PartWork.part, PartWork.kind, PartWork.height, PartWork.invoice_id)
-    .limit(slot("limit"))
+    .limit(param("limit"))
 )
 # Without blocks that the core could not read: they already count as unread blocks, so that no run
 # is complete.
-FAILED_COUNT = shaped(
+FAILED_COUNT = typed(
     tuple[int],
     PartWork.select(fn.COUNT(PartWork.part)).where(
         PartWork.failures > 0, PartWork.part != CORE
@@ -46,7 +46,7 @@ FAILED_COUNT = shaped(
 )
 # Blocks that have left the best chain are not read.
 CUT = PartWork.delete().where(
-    PartWork.kind == "block", PartWork.height > slot("height")
+    PartWork.kind == "block", PartWork.height > param("height")
 )
 
 

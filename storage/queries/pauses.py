@@ -2,7 +2,7 @@
 
 from peewee import BigIntegerField, Expression
 
-from storage.statement import slot
+from storage.statement import param
 
 LONGEST_MS = 3_600_000
 
@@ -13,5 +13,5 @@ def is_over(ends_ms: BigIntegerField) -> Expression:
     A pause that would end later than LONGEST_MS from now also counts as over, because
     it was stored while the clock was fast.
     """
-    began_ahead = (ends_ms - LONGEST_MS) > slot("now")
-    return (ends_ms <= slot("now")) | began_ahead
+    began_ahead = (ends_ms - LONGEST_MS) > param("now")
+    return (ends_ms <= param("now")) | began_ahead

@@ -7,7 +7,16 @@ from peewee import fn
 
 from storage.database import Database, Values
 from storage.models import Delivery, Merchant, MerchantMail, Receiver
-from storage.statement import as_dict, blank, every, needed, same, shaped, slot, slots
+from storage.statement import (
+    all_columns,
+    as_dict,
+    blank,
+    eq,
+    param,
+    params,
+    required_columns,
+    typed,
+)
 
 WEBHOOK = "webhook"
 COMMAND = "command"
@@ -15,12 +24,12 @@ MAIL = "mail"
 RECEIPT = "receipt"
 BILL = "bill"
 MAILS = [MAIL, RECEIPT, BILL]
-_THIS = same(Receiver.id)
+_THIS = eq(Receiver.id)
 WELL = {Receiver.failing_since: None, Receiver.failed_ms: None}
 
 ADD = Receiver.insert(
-    needed(Receiver)
-    | slots(Receiver.url, Receiver.command, Receiver.kinds, Receiver.secret)
+    required_columns(Receiver)
+    | params(Receiver.url, Receiver.command, Receiver.kinds, Receiver.secret)
 ).on_conflict("NOTHING")
 BY_ID = Receiver.select().where(_THIS)
 REMOVE = Receiver.delete().where(_THIS)
@@ -28,7 +37,7 @@ REMOVE = Receiver.delete().where(_THIS)
 # wait, but not other publishers.
 OF_MERCHANT = (
     Receiver.select()
-    .where(same(Receiver.merchant_id), Receiver.disabled_ms.is_null())
+    .where(eq(Receiver.merchant_id), Receiver.disabled_ms.is_null())
     .order_by(Receiver.id)
     .for_update("FOR KEY SHARE")  # type: ignore[arg-type]  # its documentation has text too
 )
@@ -56,7 +65,7 @@ class Listed(Receiver):
 
 
 # All webhooks and commands, without their secrets.
-LIST = shaped(
+LIST = typed(
     Listed,
     Receiver.select(
         *(
@@ -74,16 +83,16 @@ LIST = shaped(
     .where(Receiver.transport.not_in(MAILS))
     .order_by(Receiver.created_ms, Receiver.id),
 )
-LIST_OF_MERCHANT = LIST.where(same(Receiver.merchant_id))
+LIST_OF_MERCHANT = LIST.where(eq(Receiver.merchant_id))
 ROTATE = Receiver.update(
     {
         Receiver.old_secret: Receiver.secret,
-        Receiver.old_until_ms: slot("until"),
-        Receiver.secret: slot("secret"),
+        Receiver.old_until_ms: param("until"),
+        Receiver.secret: param("secret"),
     }
-).where(_THIS, Receiver.secret == slot("was"))
+).where(_THIS, Receiver.secret == param("was"))
 DISABLE = Receiver.update(
-    {Receiver.disabled_ms: slot("at"), Receiver.disabled_reason: slot("reason")}
+    {Receiver.disabled_ms: param("at"), Receiver.disabled_reason: param("reason")}
 ).where(_THIS, Receiver.disabled_ms.is_null())
 ENABLE = Receiver.update(
     WELL | {Receiver.disabled_ms: None, Receiver.disabled_reason: None}
@@ -91,8 +100,8 @@ ENABLE = Receiver.update(
 WORKS = Receiver.update(WELL).where(_THIS, Receiver.failing_since.is_null(False))
 FAILS = Receiver.update(
     {
-        Receiver.failing_since: fn.COALESCE(Receiver.failing_since, slot("at")),
-        Receiver.failed_ms: slot("at"),
+        Receiver.failing_since: fn.COALESCE(Receiver.failing_since, param("at")),
+        Receiver.failed_ms: param("at"),
     }
 ).where(_THIS)
 
@@ -101,7 +110,7 @@ class Wanted(MerchantMail, Merchant):
     """A merchant's mail settings, with columns of the merchant."""
 
 
-WANT_MAIL = shaped(
+WANT_MAIL = typed(
     Wanted,
     MerchantMail.select(
         MerchantMail, Merchant.name, Merchant.created_ms, Merchant.timezone
@@ -109,12 +118,14 @@ WANT_MAIL = shaped(
     .join(Merchant, on=(Merchant.id == MerchantMail.merchant_id))
     .order_by(MerchantMail.merchant_id),
 )
-MAIL_OF = MerchantMail.select().where(same(MerchantMail.merchant_id))
+MAIL_OF = MerchantMail.select().where(eq(MerchantMail.merchant_id))
 NO_MAIL = blank(MerchantMail, receipts=0, language="en", evening=0)
-PUT_MAIL = MerchantMail.insert(every(MerchantMail)).on_conflict(
+PUT_MAIL = MerchantMail.insert(all_columns(MerchantMail)).on_conflict(
     conflict_target=[MerchantMail.merchant_id],
     preserve=[
-        field for field in every(MerchantMail) if field is not MerchantMail.merchant_id
+        field
+        for field in all_columns(MerchantMail)
+        if field is not MerchantMail.merchant_id
     ],
 )
 

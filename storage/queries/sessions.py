@@ -19,12 +19,12 @@ from storage.models import (
     MerchantLogin,
     MerchantSession,
 )
-from storage.statement import needed, same, shaped, slot
+from storage.statement import eq, param, required_columns, typed
 
 LINK_LIFE_MS = 600_000
-ADD_LOGIN = MerchantLogin.insert(needed(MerchantLogin))
+ADD_LOGIN = MerchantLogin.insert(required_columns(MerchantLogin))
 
-_IS_LOGIN = same(MerchantLogin.secret_sha256) & (MerchantLogin.expires_ms > slot("now"))
+_IS_LOGIN = eq(MerchantLogin.secret_sha256) & (MerchantLogin.expires_ms > param("now"))
 
 
 class Login(NamedTuple):
@@ -38,23 +38,23 @@ class Login(NamedTuple):
 
 
 # The valid login link with a secret. Viewing its page does not use it up.
-LOGIN = shaped(
+LOGIN = typed(
     Login,
     MerchantLogin.select(Merchant.name.alias("merchant"), MerchantLogin.till_only)
     .join(Merchant, on=(MerchantLogin.merchant_id == Merchant.id))
     .where(_IS_LOGIN),
 )
 # Deletes the login link and returns it: of two simultaneous requests only one gets a row.
-USE_LOGIN = shaped(
+USE_LOGIN = typed(
     MerchantLogin,
     MerchantLogin.delete()
     .where(_IS_LOGIN)
     .returning(MerchantLogin.merchant_id, MerchantLogin.till_only),
 )
-OLD_LOGINS = MerchantLogin.delete().where(MerchantLogin.expires_ms <= slot("now"))
-LOGINS_OF_MERCHANT = MerchantLogin.delete().where(same(MerchantLogin.merchant_id))
+OLD_LOGINS = MerchantLogin.delete().where(MerchantLogin.expires_ms <= param("now"))
+LOGINS_OF_MERCHANT = MerchantLogin.delete().where(eq(MerchantLogin.merchant_id))
 
-ADD = MerchantSession.insert(needed(MerchantSession))
+ADD = MerchantSession.insert(required_columns(MerchantSession))
 
 
 class Session(MerchantSession, Merchant):  # type: ignore[misc]  # `id` is the session's
@@ -69,7 +69,7 @@ class Session(MerchantSession, Merchant):  # type: ignore[misc]  # `id` is the s
     seller: str
 
 
-BY_SECRET = shaped(
+BY_SECRET = typed(
     Session,
     MerchantSession.select(
         *(
@@ -94,8 +94,8 @@ BY_SECRET = shaped(
     .join(Merchant, on=(MerchantSession.merchant_id == Merchant.id))
     .join(Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))
     .where(
-        same(MerchantSession.secret_sha256),
-        MerchantSession.last_used_ms > slot("used_after"),
+        eq(MerchantSession.secret_sha256),
+        MerchantSession.last_used_ms > param("used_after"),
     ),
 )
 OF_MERCHANT = (
@@ -104,40 +104,40 @@ OF_MERCHANT = (
         *(MerchantSession.last_used_ms, MerchantSession.till_only),
     )
     .where(
-        same(MerchantSession.merchant_id),
-        MerchantSession.last_used_ms > slot("used_after"),
+        eq(MerchantSession.merchant_id),
+        MerchantSession.last_used_ms > param("used_after"),
     )
     .order_by(MerchantSession.created_ms.desc(), MerchantSession.id)
 )
 # Never moves the time back, because a background write can come late.
-USED = MerchantSession.update({MerchantSession.last_used_ms: slot("at")}).where(
-    same(MerchantSession.id), MerchantSession.last_used_ms < slot("at")
+USED = MerchantSession.update({MerchantSession.last_used_ms: param("at")}).where(
+    eq(MerchantSession.id), MerchantSession.last_used_ms < param("at")
 )
 
 END = MerchantSession.delete().where(
-    same(MerchantSession.id, MerchantSession.merchant_id)
+    eq(MerchantSession.id, MerchantSession.merchant_id)
 )
 END_OTHERS = MerchantSession.delete().where(
-    same(MerchantSession.merchant_id), MerchantSession.id != slot("id")
+    eq(MerchantSession.merchant_id), MerchantSession.id != param("id")
 )
-END_BY_SECRET = MerchantSession.delete().where(same(MerchantSession.secret_sha256))
+END_BY_SECRET = MerchantSession.delete().where(eq(MerchantSession.secret_sha256))
 END_OLD = MerchantSession.delete().where(
-    MerchantSession.last_used_ms <= slot("used_after")
+    MerchantSession.last_used_ms <= param("used_after")
 )
 
 
-_LIVES = FileLink.expires_ms > slot("now")
+_LIVES = FileLink.expires_ms > param("now")
 # Links to files of payments, for a bookkeeper. They open without a session until they expire or are
 # revoked.
-ADD_FILE = FileLink.insert(needed(FileLink))
-FILE = FileLink.select().where(same(FileLink.id))
-FILE_BY_SECRET = FileLink.select().where(same(FileLink.secret_sha256), _LIVES)
+ADD_FILE = FileLink.insert(required_columns(FileLink))
+FILE = FileLink.select().where(eq(FileLink.id))
+FILE_BY_SECRET = FileLink.select().where(eq(FileLink.secret_sha256), _LIVES)
 FILES = (
     FileLink.select()
-    .where(same(FileLink.merchant_id), _LIVES)
+    .where(eq(FileLink.merchant_id), _LIVES)
     .order_by(FileLink.expires_ms.desc(), FileLink.id)
 )
-REVOKE_FILE = FileLink.delete().where(same(FileLink.id))
+REVOKE_FILE = FileLink.delete().where(eq(FileLink.id))
 OLD_FILES = FileLink.delete().where(~_LIVES)
 
 # A restore deletes all sessions and links, because the backup may contain revoked ones.

@@ -34,11 +34,11 @@ def count(shop, path="/invoices"):
 
 
 def addresses_used(shop):
-    return shop.service.db.only(merchants.BY_ID, id=shop.merchant_id).next_index
+    return shop.service.db.get(merchants.BY_ID, id=shop.merchant_id).next_index
 
 
 def held_row(shop):
-    return shop.service.db.only(
+    return shop.service.db.get(
         idempotency.FIND,
         merchant_id=shop.merchant_id,
         operation="create-invoice",

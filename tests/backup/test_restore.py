@@ -266,7 +266,7 @@ def test_no_paid_address_is_given_out_twice(till, tmp_path):
 def test_the_margin_is_what_was_asked_for_and_counts_from_the_last_used_one(
     till, tmp_path, file
 ):
-    row = till.shop.service.db.only(merchants.BY_ID, id=till.shop.merchant_id)
+    row = till.shop.service.db.get(merchants.BY_ID, id=till.shop.merchant_id)
     for index in (99, 200):
         address = derive(row.descriptor, index, till.settings.network)
         till.sandbox.wallet.pay(address, 10_000, till.now)

@@ -48,7 +48,7 @@ def is_at(till, best):
 
 def is_whole(till):
     """True if the shop keeps the sandbox's chain, and has read every block of it."""
-    unread = till.shop.service.db.only(blocks.UNREAD)[0]
+    unread = till.shop.service.db.get(blocks.UNREAD)[0]
     return unread == 0 and is_at(till, till.sandbox.chain.ledger.hashes)
 
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.both_databases
 
 
 def unread(till):
-    return till.shop.service.db.only(blocks.UNREAD)[0]
+    return till.shop.service.db.get(blocks.UNREAD)[0]
 
 
 def raws(till):
@@ -151,7 +151,7 @@ def test_any_order_leads_to_the_same(till, seed):
     heights = list(range(paid_in - 2, till.sandbox.chain.ledger.height + 1))
     random.Random(seed).shuffle(heights)
     for height in heights:
-        reader_of(till)._read(db.only(blocks.AT, height=height), Report())
+        reader_of(till)._read(db.get(blocks.AT, height=height), Report())
     assert till.check().complete and unread(till) == 0
     assert till.balance() == (other["amount_sats"],) * 2 and is_summed(till.shop)
     assert till.look(other)["status"] == "paid" and sweeper.total_sats == 0
@@ -204,7 +204,7 @@ def test_a_spend_is_found_whose_coin_another_run_learned_of_meanwhile(till):
     till.mine()
     follow_only(till)
     top = till.sandbox.chain.ledger.height
-    paying, spending = (db.only(blocks.AT, height=height) for height in (top - 1, top))
+    paying, spending = (db.get(blocks.AT, height=height) for height in (top - 1, top))
     reader = reader_of(till, lambda: reader_of(till)._read(paying, Report()))
     reader._read(spending, Report())
     assert till.check().complete and unread(till) == 0
@@ -214,7 +214,7 @@ def test_a_spend_is_found_whose_coin_another_run_learned_of_meanwhile(till):
 def test_a_block_that_leaves_the_chain_while_it_is_read_is_not_kept(till):
     invoice = till.pay_in_block()
     follow_only(till)
-    row = till.shop.service.db.only(blocks.TOP)
+    row = till.shop.service.db.get(blocks.TOP)
 
     def reorganise():
         chain = till.sandbox.chain
@@ -240,7 +240,7 @@ def test_two_runs_at_once_read_each_block_once_and_settle_once(till):
 
     def run(_):
         db = open_database(till.settings.database_url)
-        with db.connected():
+        with db.borrow_connection():
             report = till.checker(db, till.explorers(db=db)).run()
         db.close()
         return report.blocks_read

@@ -59,7 +59,7 @@ def test_a_frozen_first_explorer_keeps_no_payment_back(till, open_liar, ahead):
     till.pay_in_block(invoice)
     report = till.check(till.liar.root, second.root)
     assert report.complete and report.changed == {invoice["id"]: "paid"}
-    top = till.shop.service.db.only(blocks.TOP)
+    top = till.shop.service.db.get(blocks.TOP)
     assert top.hash == till.sandbox.chain.ledger.tip.hash
 
 
@@ -135,7 +135,7 @@ def test_one_that_was_ahead_and_breaks_off_is_told(till, open_liar):
     second.lies = {f"^/blocks/{height - 20}$": lambda _: say("no", 404)}
     report = till.check(till.liar.root, second.root)
     assert "which cannot be read" in report.stuck
-    assert till.shop.service.db.only(blocks.TOP).height == height - 30
+    assert till.shop.service.db.get(blocks.TOP).height == height - 30
 
 
 def test_a_run_without_news_asks_each_explorer_once(till, open_liar):

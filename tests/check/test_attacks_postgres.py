@@ -110,7 +110,7 @@ def test_notes_go_on_after_all_connections_were_taken(shop, clock, monkeypatch):
     taken = []
 
     def hold():
-        with db.connected():
+        with db.borrow_connection():
             taken.append(1)
             free.wait(60)
 
@@ -204,7 +204,7 @@ def test_what_the_url_asks_of_the_session_is_not_lost(shop):
     db = open_database(
         f"{url}?options=-csearch_path%3Dshop%20-clock_timeout%3D0&connect_timeout=3"
     )
-    with db.connected():
+    with db.borrow_connection():
         ask = db.connection.execute_sql
         assert ask("SHOW search_path").fetchone() == ("shop",)
         assert ask("SHOW lock_timeout").fetchone() == ("10s",)
@@ -220,7 +220,7 @@ def test_threads_wait_together_for_a_server_that_does_not_answer():
         db = open_database(url)
 
         def ask(_):
-            with pytest.raises(OperationalError), db.connected():
+            with pytest.raises(OperationalError), db.borrow_connection():
                 pass
 
         began_s = time.monotonic()
@@ -251,7 +251,7 @@ def test_a_coin_that_one_runner_finds_and_another_sees_spent_at_the_same_time_is
     monkeypatch.setattr(BlockReader, "read_all", lambda *_: None)
     till.checker().run()
     paying, spending = (
-        db.only(blocks.AT, height=till.sandbox.chain.ledger.height - below)
+        db.get(blocks.AT, height=till.sandbox.chain.ledger.height - below)
         for below in (1, 0)
     )
     first, second = (paying, spending) if early == "the payment" else (spending, paying)

@@ -53,9 +53,9 @@ def test_payments_stay_and_what_is_no_payment_yet_waits_again(till):
     Terminal(till).run("chain", "begin-anew", "--yes")
     status = till.shop.client.get(f"/pay/{paid['id']}/status").json
     assert status["status"] == "paid" and status["confirmations"] >= 1
-    assert till.shop.service.db.row(blocks.TOP) is None
+    assert till.shop.service.db.get_or_none(blocks.TOP) is None
     assert till.check().complete
-    assert till.shop.service.db.only(blocks.TOP).hash == rival.blocks[-1].hash
+    assert till.shop.service.db.get(blocks.TOP).hash == rival.blocks[-1].hash
     assert till.payments() == before and till.balance()[0] == balance[0]
     assert (
         till.look(paid)["status"] == "paid" and till.look(shallow)["status"] == "open"
@@ -78,6 +78,6 @@ def test_what_the_new_chain_has_too_is_found_in_it_and_counted_once(till):
 
 def test_it_asks_and_who_declines_keeps_the_chain(till):
     paid_and_shallow(till)
-    top = till.shop.service.db.only(blocks.TOP)
+    top = till.shop.service.db.get(blocks.TOP)
     _, said = Terminal(till).run("chain", "begin-anew", status=1)
-    assert "Payments are kept" in said and till.shop.service.db.only(blocks.TOP) == top
+    assert "Payments are kept" in said and till.shop.service.db.get(blocks.TOP) == top

@@ -154,7 +154,7 @@ def test_a_header_that_may_not_follow_is_not_kept(lied_to, count, honest_too, ca
     till.liar.instead = rival
     report = till.check()
     assert "lacks the work that it claims" in caplog.text
-    top = till.shop.service.db.only(blocks.TOP)
+    top = till.shop.service.db.get(blocks.TOP)
     if honest_too:
         assert report.complete and report.changed == {invoice["id"]: "paid"}
         assert top.hash == till.sandbox.chain.ledger.tip.hash

@@ -53,7 +53,9 @@ def height(till):
 
 
 def reason(till, invoice):
-    row = till.shop.service.db.row(attentions.OF_INVOICE, invoice_id=invoice["id"])
+    row = till.shop.service.db.get_or_none(
+        attentions.OF_INVOICE, invoice_id=invoice["id"]
+    )
     return row and row.reason
 
 
@@ -105,7 +107,7 @@ def test_where_no_source_answers_the_next_check_begins_without_an_invoice(till):
         lambda request: setattr(request, "close_connection", True)
     )
     assert not begin(till)
-    assert till.shop.service.db.row(blocks.TOP) is None
+    assert till.shop.service.db.get_or_none(blocks.TOP) is None
     till.liar.instead = lambda _: None
     report = till.check()
     assert report.complete and report.answered and report.blocks_read == 0

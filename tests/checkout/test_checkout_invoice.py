@@ -16,7 +16,7 @@ from btcpay.values.money import btc_shown, btc_text
 from btcpay.web.pages import qr
 from btcpay.web.pages.qr import qr_svg
 from storage.queries import attentions, invoices, links, merchants
-from storage.statement import changed
+from storage.statement import replace
 from tests.support.accounts import ACCOUNTS
 from tests.support.builders import finish, pay, vanish
 from tests.support.payer import Page, made, press
@@ -402,7 +402,7 @@ def test_the_page_carries_the_status_that_the_script_compares_with(shop):
 def test_page_and_status_tell_nothing_but_what_they_are_for(shop):
     invoice = shop.invoice(customer_email="payer@example.com")
     other = shop.invoice(customer_email="other@example.com")
-    row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
+    row = shop.service.db.get(invoices.WHOLE, id=invoice["id"])
     shown = shop.client.get(f"/pay/{invoice['id']}").text
     shown += shop.client.get(f"/pay/{invoice['id']}/status").text
     for secret in (
@@ -476,8 +476,8 @@ def test_a_part_that_leaves_less_than_can_be_sent_can_still_be_completed(shop):
 
 
 def test_a_page_never_shows_more_confirmations_than_are_asked_for(shop):
-    row = shop.service.db.only(invoices.WHOLE, id=shop.invoice()["id"])
-    row = changed(row, received_sats=row.amount_sats, unconfirmed_sats=row.amount_sats)
+    row = shop.service.db.get(invoices.WHOLE, id=shop.invoice()["id"])
+    row = replace(row, received_sats=row.amount_sats, unconfirmed_sats=row.amount_sats)
     page = invoice_values(
         Snapshot(row, 0, 6, 1, shop.clock(), 294), merchants.BLANK, Notices()
     )

@@ -37,7 +37,7 @@ def test_what_is_stored_says_what_the_outputs_say(shop, case, status):
         finish(shop, invoice, status)
     for one in CASES[case]:
         pay(shop, invoice, **one)
-    row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
+    row = shop.service.db.get(invoices.WHOLE, id=invoice["id"])
     outputs = shop.service.db.rows(payments.ALIVE, invoice_id=row.id)
     whole = verdict_on(outputs, shop.service.settings, row, shop.clock(), None)
     shown = status_of(snapshot_of(shop.service, invoice["id"]))

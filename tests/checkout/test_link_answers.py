@@ -34,7 +34,7 @@ def answer(shop, link, amount="5", **fields):
 
 
 def stored(shop, id):
-    row = shop.service.db.only(invoices.WHOLE, id=id)
+    row = shop.service.db.get(invoices.WHOLE, id=id)
     return {name: getattr(row, f"customer_{name}") for name in GIVEN}
 
 

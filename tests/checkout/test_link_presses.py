@@ -192,7 +192,7 @@ def look_at(shop, invoice_id):
     shop.client.get(f"/pay/{invoice_id}")
     now_ms = to_ms(shop.clock())
     db = shop.service.db
-    until(lambda: db.only(invoices.WHOLE, id=invoice_id).asked_ms == now_ms, "the note")
+    until(lambda: db.get(invoices.WHOLE, id=invoice_id).asked_ms == now_ms, "the note")
 
 
 @pytest.mark.parametrize(

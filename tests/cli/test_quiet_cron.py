@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from btcpay.values.times import boot_mark, elapsed
+from btcpay.values.times import boot_mark, time_between
 from storage import locks, versions
 from storage.database import open_database
 from storage.queries import meta
@@ -143,6 +143,6 @@ def test_a_check_notes_since_when_it_is_at_it(cron):
     before = boot_mark()
     cron.mail()
     since = meta.get(cron.till.shop.service.db, meta.Key.RUN_SINCE)
-    assert since and timedelta() <= elapsed(before, since) <= elapsed(
+    assert since and timedelta() <= time_between(before, since) <= time_between(
         before, boot_mark()
     )

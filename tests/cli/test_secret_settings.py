@@ -4,7 +4,7 @@ import click
 import pytest
 
 from btcpay.cli.main import cli
-from btcpay.settings.secrets import shown
+from btcpay.settings.secrets import without_secrets
 from btcpay.settings.settings import OF_FILES, read
 from tests.support.commands import commands
 from tests.support.forge import forge
@@ -57,7 +57,7 @@ SHOWN = {
 
 @pytest.mark.parametrize(("name", "text", "expected"), SHOWN.values(), ids=SHOWN)
 def test_what_of_a_setting_is_shown(name, text, expected):
-    assert shown(name, text) == expected
+    assert without_secrets(name, text) == expected
 
 
 def words_of_all(folder):

@@ -12,7 +12,7 @@ import pytest
 from btcpay.cli.setup.machine import make_folder, this_user, write_settings
 from btcpay.cli.setup.questions import QUESTIONS, default_of, validate_answer
 from btcpay.cli.setup.units import template, units, write
-from btcpay.settings.env_file import changed
+from btcpay.settings.env_file import changed_text
 from btcpay.values.errors import CommandError, SettingsError
 from tests.support.paths import PROJECT
 from tests.support.programs import done, tool
@@ -42,13 +42,13 @@ CHANGES = {
 @pytest.mark.parametrize("case", CHANGES)
 def test_lines_are_changed_and_all_others_stay(case):
     text, changes, expected = CHANGES[case]
-    assert changed(text, changes) == expected
+    assert changed_text(text, changes) == expected
 
 
 def test_what_no_line_can_say_is_refused_without_repeating_it():
     for value in ("a\nb", "it's $5", "\x07"):
         with pytest.raises(SettingsError) as caught:
-            changed("", {"A": value})
+            changed_text("", {"A": value})
         assert caught.value.mistakes == ["A: a file of settings cannot hold this value"]
 
 

@@ -37,7 +37,7 @@ def table(text):
 
 
 def merchant_of(shop):
-    return shop.service.db.only(merchants.BY_ID, id=shop.merchant_id)
+    return shop.service.db.get(merchants.BY_ID, id=shop.merchant_id)
 
 
 CELLS = {

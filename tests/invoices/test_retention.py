@@ -16,7 +16,7 @@ EMAIL = "ada@customer.example"
 
 
 def email_of(shop, invoice):
-    return shop.service.db.only(invoices.WHOLE, id=invoice["id"]).customer_email
+    return shop.service.db.get(invoices.WHOLE, id=invoice["id"]).customer_email
 
 
 def erase(shop, days=30):

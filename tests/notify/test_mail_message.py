@@ -15,7 +15,7 @@ from btcpay.notify.mail.texts import InvoiceNews
 from btcpay.settings.mail_settings import Sender
 from btcpay.settlement.attention import REASONS
 from storage.models import Invoice
-from storage.statement import blank, changed
+from storage.statement import blank, replace
 
 AT = datetime(2026, 11, 22, 7, 0, tzinfo=UTC)
 SENDER = Sender("My shop", "shop@example.com")
@@ -161,10 +161,10 @@ def test_a_receipt_says_what_the_page_says():
         f"Transaction: {'ab' * 32}\nInvoice: inv_1",
         "Print receipt:\nhttps://pay.example.com/pay/inv_1\n",
     ]
-    named = changed(INVOICE, customer_name="Ada", customer_note="For\ntable 7")
+    named = replace(INVOICE, customer_name="Ada", customer_note="For\ntable 7")
     receipt = texts.receipt(InvoiceNews(named, STATE, PAGE, BERLIN), "en", BRAND)
     assert "For: Two mugs\nName: Ada\nNote: For table 7\nTime: " in receipt.text
-    about = InvoiceNews(changed(INVOICE, reference=None), STATE, PAGE, BERLIN)
+    about = InvoiceNews(replace(INVOICE, reference=None), STATE, PAGE, BERLIN)
     assert texts.receipt(about, "en", BRAND).subject == "Receipt from My shop"
     reachable = texts.receipt(
         about, "en", SimpleNamespace(seller="My shop", contact="me@example.com")

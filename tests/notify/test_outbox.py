@@ -17,7 +17,7 @@ from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS
 from storage.queries import deliveries as queries
 from storage.queries.receivers import LIST, NO_MAIL, put_mail
-from storage.statement import changed
+from storage.statement import replace
 from tests.support.builders import at_once, until
 from tests.support.fake_esplora import dropped, say
 from tests.support.findings import found
@@ -350,7 +350,7 @@ def test_metrics_count_attempts_and_tell_how_long_something_waits(till, receiver
 
 def test_a_merchant_has_at_most_twenty_receivers_whoever_adds_at_once(till):
     shop = till.shop
-    put_mail(shop.service.db, changed(NO_MAIL, merchant_id=1, address="a@b.example"), 0)
+    put_mail(shop.service.db, replace(NO_MAIL, merchant_id=1, address="a@b.example"), 0)
     for number in range(18):
         add(till, f"https://shop.example/{number}")
 

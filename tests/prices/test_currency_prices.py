@@ -10,7 +10,7 @@ from btcpay.prices.price import Prices
 from btcpay.settings import settings
 from btcpay.settings.parsers import PriceSource, currency_sources
 from btcpay.values.errors import CommandError
-from btcpay.values.money import checked_currency, places_of, rounded
+from btcpay.values.money import checked_currency, places_of, round_money
 from btcpay.values.networks import NETWORKS
 from tests.support.fake_esplora import FakeEsplora, say, silent
 
@@ -125,7 +125,7 @@ def test_every_public_ticker_has_a_place_for_the_currency():
     ],
 )
 def test_an_amount_has_the_decimals_of_its_currency(code, amount, text):
-    assert str(rounded(Decimal(amount), code)) == text
+    assert str(round_money(Decimal(amount), code)) == text
     assert places_of(code) == len(text.partition(".")[2])
 
 

@@ -139,7 +139,7 @@ def deepen(shop, invoice, tip_height):
 
 
 def kept(shop, invoice):
-    row = shop.service.db.only(payments.PROOF, invoice_id=invoice["id"], txid=TXID)
+    row = shop.service.db.get(payments.PROOF, invoice_id=invoice["id"], txid=TXID)
     return json.loads(row.document)
 
 

@@ -84,13 +84,13 @@ def test_rows_and_lists_are_shown_as_they_are_stored(case):
     kind = {"PaymentLink": "payment_link"}.get(resource.__name__)
     fields = row | {"object": kind or resource.__name__.lower()}
     whole = ",".join(f'"{name}":{written(name, fields)}' for name in schema.fields)
-    assert orjson.dumps(schema.shown(row)).decode() == f"{{{whole}}}"
+    assert orjson.dumps(schema.serialize(row)).decode() == f"{{{whole}}}"
     packed = orjson.dumps([*row.values()], default=str).decode()
-    listed = schema.listed((*row,), [packed, packed])
+    listed = schema.envelope((*row,), [packed, packed])
     assert orjson.dumps(listed["data"]).decode() == f"[{{{whole}}},{{{whole}}}]"
 
 
 def test_a_column_that_is_missing_is_no_null():
     known = {name: PAYMENT[name] for name in PAYMENT if name != "tx_hash"}
     with pytest.raises(KeyError):
-        Payment(ROOT).shown(known)
+        Payment(ROOT).serialize(known)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from btcpay.cli.setup.units import template
-from btcpay.settings.env_file import ACCEPTED, changed, fill, parse
+from btcpay.settings.env_file import ACCEPTED, changed_text, fill, parse
 from btcpay.values.errors import SettingsError
 from tests.support.forge import forge
 from tests.support.paths import PROJECT
@@ -97,7 +97,7 @@ def test_systemd_reads_it_so_too(name, tmp_path):
 
 def test_what_setup_writes_is_read_alike(tmp_path):
     begun = template("blocktill.env")
-    text = changed(begun, {"A": "signet", "B": "1 3@1000"})
+    text = changed_text(begun, {"A": "signet", "B": "1 3@1000"})
     assert parse(begun, "f") == {} and parse(text, "f") == {
         "A": "signet",
         "B": "1 3@1000",

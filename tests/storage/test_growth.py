@@ -109,7 +109,7 @@ def came(db, invoice, vanished):
             }
             columns |= {"first_seen_ms": 1, "seen_waiting": 1, "spent_height": None}
             db.run(payments.PUT_OUTPUT, **columns)
-        gaps.note(db, [db.only(invoices.WHOLE, id=invoice.id)])
+        gaps.note(db, [db.get(invoices.WHOLE, id=invoice.id)])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -117,8 +117,8 @@ def test_the_gap_that_is_kept_is_the_one_between_all_paid_addresses(shop, seed):
     db = shop.service.db
     chance = random.Random(seed)
     paid = set[int]()
-    made = [db.only(invoices.WHOLE, id=shop.invoice()["id"]) for _ in range(20)]
-    merchant = db.only(merchants.BY_ID, id=shop.merchant_id)
+    made = [db.get(invoices.WHOLE, id=shop.invoice()["id"]) for _ in range(20)]
+    merchant = db.get(merchants.BY_ID, id=shop.merchant_id)
     for _ in range(60):
         invoice = chance.choice(made)
         is_paid = invoice.address_index in paid

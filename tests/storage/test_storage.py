@@ -32,7 +32,7 @@ def url(tmp_path):
 def db(url):
     versions.migrate(url, "regtest")
     opened = open_database(url)
-    with opened.connected():
+    with opened.borrow_connection():
         yield opened
     opened.close()
 
@@ -164,7 +164,7 @@ def test_a_row_that_may_be_there_already_is_refused_like_any_other(full):
 
 
 def test_packed_rows_hold_the_same_values(full):
-    columns, packed = full.packed(links.LIST, merchant_id=1, limit=50)
+    columns, packed = full.json_rows(links.LIST, merchant_id=1, limit=50)
     rows = [dict(zip(columns, json.loads(row), strict=True)) for row in packed]
     assert (
         rows
@@ -263,9 +263,9 @@ def test_a_database_of_another_network_is_refused(url, open_it):
 
 def test_an_index_of_a_transaction_that_failed_is_given_out_again(full):
     with pytest.raises(RuntimeError), full.write():
-        full.only(merchants.TAKE_INDEX, id=1)
+        full.get(merchants.TAKE_INDEX, id=1)
         raise RuntimeError
-    assert full.only(merchants.TAKE_INDEX, id=1).next_index == 1
+    assert full.get(merchants.TAKE_INDEX, id=1).next_index == 1
 
 
 def test_only_one_holds_a_lock_at_a_time_and_another_name_is_another_lock(url):

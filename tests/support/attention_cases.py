@@ -8,7 +8,9 @@ from tests.support.fake_esplora import Json, Terminal, Till
 
 
 def reason_of(till: Till, invoice: Json) -> str | None:
-    row: Any = till.shop.service.db.row(attentions.OF_INVOICE, invoice_id=invoice["id"])
+    row: Any = till.shop.service.db.get_or_none(
+        attentions.OF_INVOICE, invoice_id=invoice["id"]
+    )
     return row.reason if row else None
 
 

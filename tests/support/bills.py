@@ -31,7 +31,7 @@ def new_bill(
 
 
 def bill_now(shop: Shop, bill: Bill) -> Bill:
-    return shop.service.db.only(queries.BY_ID, id=bill.id)
+    return shop.service.db.get(queries.BY_ID, id=bill.id)
 
 
 def all_bills(shop: Shop) -> list[Bill]:

@@ -180,7 +180,7 @@ class Shop:
         return response.json
 
     def sql(self, statement: str) -> Any:
-        with self.service.db.connected():
+        with self.service.db.borrow_connection():
             return self.service.db.connection.execute_sql(statement)
 
     def __enter__(self) -> "Shop":
@@ -240,7 +240,7 @@ def pay(
     db = shop.service.db
     now = shop.clock()
     txid = sha256_of(random_base62(32))
-    above_height = db.only(invoices.WHOLE, id=invoice["id"]).above_height
+    above_height = db.get(invoices.WHOLE, id=invoice["id"]).above_height
     oldest_height = 0 if above_height is None else above_height + 1
     height = max(100, oldest_height, blocks.tip_height(db) or 0)
     block = Block(height, "0b" * 32, mined_at or now) if confirmed else None
@@ -266,7 +266,7 @@ def vanish(shop: Shop, invoice: dict[str, Any]) -> None:
 
 def finish(shop: Shop, invoice: dict[str, Any], status: str) -> None:
     """Ends an open invoice without a payment: expired, canceled."""
-    row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
+    row = shop.service.db.get(invoices.WHOLE, id=invoice["id"])
     history.finish(
         shop.service.db, [history.End(row, InvoiceStatus(status), {})], shop.clock()
     )
@@ -303,8 +303,8 @@ def is_summed(shop: Shop, merchant_id: str = "") -> bool:
     """True if the kept balance of the shop's own merchant is the sum of its outputs."""
     db = shop.service.db
     of: dict[str, Any] = {"merchant_id": merchant_id or shop.merchant_id}
-    stored = db.only(balances.OF_MERCHANT, **of)
-    summed = db.only(balances.RECOMPUTED, **of)
+    stored = db.get(balances.OF_MERCHANT, **of)
+    summed = db.get(balances.RECOMPUTED, **of)
     return bool(stored == summed)
 
 

@@ -15,7 +15,7 @@ WITHIN = ("sqlite", "postgres", "psycopg", "traceback", "disk", "peewee", "read-
 
 def counts(shop: Shop) -> tuple[int, int, int]:
     db = shop.service.db
-    index = db.only(merchants.BY_ID, id=shop.merchant_id).next_index
+    index = db.get(merchants.BY_ID, id=shop.merchant_id).next_index
     return len(db.rows(INVOICES)), len(db.rows(KEYS)), index
 
 

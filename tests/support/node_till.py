@@ -106,9 +106,7 @@ class NodeTill(Till):
         self.node.mine(blocks)
 
     def key_of(self, invoice: Json) -> Key:
-        index = self.shop.service.db.only(
-            invoices.WHOLE, id=invoice["id"]
-        ).address_index
+        index = self.shop.service.db.get(invoices.WHOLE, id=invoice["id"]).address_index
         return Key(self.merchant.at(f"{ACCOUNT}/0/{index}").secret)
 
 

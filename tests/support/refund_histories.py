@@ -124,7 +124,7 @@ class History(World):
     def _compare_attention(self, id: str) -> None:
         """Too much waits for a human until the excess is sent back; other reasons come first."""
         theirs = self.model.invoices[id]
-        row = self.db.only(attentions.INVOICE, id=id)
+        row = self.db.get(attentions.INVOICE, id=id)
         assert (row.status == "paid") == theirs.paid, (row, theirs)
         if not theirs.paid or row.attention not in (None, "too_much"):
             return

@@ -48,7 +48,7 @@ class World:
             self.watched[script_of(one["deposit_address"])] = one["deposit_address"]
             self.model.open(one["id"], "ours", one["amount_sats"])
         self.merchants = {
-            one["id"]: self.db.only(invoices.WHOLE, id=one["id"]).merchant_id
+            one["id"]: self.db.get(invoices.WHOLE, id=one["id"]).merchant_id
             for one in self.invoices
         }
 

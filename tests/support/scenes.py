@@ -298,10 +298,10 @@ def assert_sound(url: str) -> None:
     db = open_database(url)
     for merchant in db.rows(merchants.ALL):
         where: dict[str, Any] = {
-            "merchant_id": db.only(merchants.BY_NAME, name=merchant.name).id
+            "merchant_id": db.get(merchants.BY_NAME, name=merchant.name).id
         }
         stored, summed = (
-            db.only(q, **where) for q in (balances.OF_MERCHANT, balances.RECOMPUTED)
+            db.get(q, **where) for q in (balances.OF_MERCHANT, balances.RECOMPUTED)
         )
         assert stored == summed, f"the balance is {stored}, its outputs are {summed}"
     kept = {row.name: gap_of_merchant(db, row) for row in db.rows(merchants.ALL)}

@@ -30,7 +30,7 @@ def made(
     """A refund of this invoice, with the payer's address if there is one."""
     db = till.shop.service.db
     now = till.clock()
-    row = db.only(invoices.WHOLE, id=invoice["id"])
+    row = db.get(invoices.WHOLE, id=invoice["id"])
     order = actions.RefundRequest(row.merchant_id, row.id, sats, "returned", to or None)
     return actions.make(db, till.settings, order, now)
 

@@ -90,7 +90,7 @@ def assert_sound(shop, acknowledged):
         row = found[invoice["id"]]
         for name in ("status", "deposit_address", "amount_sats", "description"):
             assert getattr(row, name) == invoice[name]
-    merchant = shop.service.db.only(merchants.BY_ID, id=shop.merchant_id)
+    merchant = shop.service.db.get(merchants.BY_ID, id=shop.merchant_id)
     indexes = sorted(row.address_index for row in found.values())
     assert indexes == list(range(merchant.next_index))
     assert {row.address_index: row.deposit_address for row in found.values()} == {

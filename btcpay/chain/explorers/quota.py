@@ -114,7 +114,7 @@ class Quota:
 
         Returns None if it may be called now.
         """
-        row = self.db.row(sources.REFUSAL, root=name)
+        row = self.db.get_or_none(sources.REFUSAL, root=name)
         if not row:
             return None
         now = self.now()
@@ -132,7 +132,7 @@ class Quota:
         the time that the explorer demanded, and at most an hour.
         """
         rest = timedelta()
-        row = self.db.row(sources.REFUSAL, root=name)
+        row = self.db.get_or_none(sources.REFUSAL, root=name)
         if row and row.refusals:
             doublings = min(row.refusals - 1, 10)
             rest = FIRST_REST * 2**doublings

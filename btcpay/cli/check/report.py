@@ -18,7 +18,7 @@ from btcpay.cli.output import answer_json, json_object, say
 from btcpay.cli.shell import Shell
 from btcpay.settings.logs import is_json
 from btcpay.values.errors import CommandError
-from btcpay.values.times import boot_mark, elapsed
+from btcpay.values.times import boot_mark, time_between
 from storage.database import place_of
 from storage.queries import merchants, meta, sources
 
@@ -84,7 +84,7 @@ class Reporter:
         Raises CommandError if that run has lasted longer than MOST_RUN_S.
         """
         since = meta.get(self._db, meta.Key.RUN_SINCE) or ""
-        age = elapsed(since, boot_mark())
+        age = time_between(since, boot_mark())
         if age and age > timedelta(seconds=MOST_RUN_S):
             minutes = age // timedelta(minutes=1)
             raise CommandError(

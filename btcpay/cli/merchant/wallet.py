@@ -8,7 +8,7 @@ from btcpay.cli.shell import Shell, with_json_shell
 from btcpay.merchants.account import MOST_IN_RANGE, derive, import_request
 from btcpay.merchants.merchants import MARGIN, find_merchant, gap_of_merchant
 from storage.queries import merchants
-from storage.statement import changed
+from storage.statement import replace
 
 A_COUNT = click.IntRange(1, MOST_IN_RANGE)
 wallet = click.Group("wallet", help="The facts that a merchant's wallet needs.")
@@ -68,7 +68,7 @@ def wallet_gap(shell: Shell, merchant: str, limit: int | None) -> None:
     row = find_merchant(shell.db, merchant)
     if limit is not None:
         shell.db.run(merchants.SAY_GAP, id=row.id, wallet_gap_limit=limit)
-        row = changed(row, wallet_gap_limit=limit)
+        row = replace(row, wallet_gap_limit=limit)
     needed = gap_of_merchant(shell.db, row).limit
     noted = row.wallet_gap_limit
     shell.answer(

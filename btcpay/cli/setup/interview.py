@@ -20,7 +20,7 @@ from btcpay.cli.setup.questions import (
 )
 from btcpay.merchants.account import SCRIPT_TYPES, parse_account
 from btcpay.merchants.merchants import checked_name
-from btcpay.settings.secrets import shown
+from btcpay.settings.secrets import without_secrets
 from btcpay.settings.settings import OF_FILES
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS, Network
@@ -97,7 +97,7 @@ class Interview:
         if text is None and self.asks and question.is_asked:
             prompt = question.text
             if default is not None:
-                prompt += f" [{shown(question.variable, default) or 'none'}]"
+                prompt += f" [{without_secrets(question.variable, default) or 'none'}]"
             return _ask(prompt, validate, default)
         if text is None:
             text = default or ""

@@ -30,7 +30,7 @@ def make_merchant(settings: Settings, name: str, account: Descriptor) -> None:
     network = settings.network
     now = utc_now()
     with closing(open_ready(settings.database_url, network.name)) as db:
-        present = db.row(merchants.BY_NAME, name=name)
+        present = db.get_or_none(merchants.BY_NAME, name=name)
         if present:
             if stored_account(present.descriptor).script(0) != account.script(0):
                 raise CommandError(

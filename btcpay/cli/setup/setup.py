@@ -24,7 +24,7 @@ from btcpay.cli.setup.questions import QUESTIONS, worth_writing
 from btcpay.cli.shell import require_text
 from btcpay.health.doctor.run import examine
 from btcpay.merchants.account import SCRIPT_TYPES
-from btcpay.settings.env_file import VARIABLE, changed, parse
+from btcpay.settings.env_file import VARIABLE, changed_text, parse
 from btcpay.settings.settings import PREFIX, Settings, read
 from btcpay.values.finding import GREEN
 from btcpay.values.networks import NETWORKS
@@ -147,7 +147,7 @@ class _SetupRun(Interview):
         if options["merchant"] or options["xpub"] or (self.asks and is_new):
             merchant = self.merchant(NETWORKS[answers["BLOCKTILL_NETWORK"]])
         user = self._make_user(state)
-        text = changed(self.text, worth_writing(answers, self.present))
+        text = changed_text(self.text, worth_writing(answers, self.present))
         environ = parse(text, str(self.file))
 
         def as_user(work: Callable[[Settings], None]) -> None:

@@ -41,7 +41,7 @@ def examine(settings: Settings, is_whole: bool) -> tuple[Finding, Database | Non
     try:
         versions.refuse_missing(settings.database_url)
         db = open_database(settings.database_url)
-        with db.connected():
+        with db.borrow_connection():
             versions.refuse_unfit(db)
             if is_whole and not db.is_server:
                 _require_whole(db)

@@ -50,8 +50,8 @@ def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
 def mail(shop: Shop, db: Database) -> Iterator[Finding]:
     """Yields a finding if mail has waited for an hour, was given up, or has no mail server."""
     now = shop.now()
-    waiting, oldest_ms, answer = db.only(deliveries.MAILS_WAITING)
-    lost, _, last = db.only(deliveries.MAILS_GIVEN_UP, since=to_ms(now - RECENT))
+    waiting, oldest_ms, answer = db.get(deliveries.MAILS_WAITING)
+    lost, _, last = db.get(deliveries.MAILS_GIVEN_UP, since=to_ms(now - RECENT))
     rows = db.rows(receivers.WANT_MAIL)
     names = [row.name for row in rows if row.address or row.receipts]
     if names and not shop.settings.has_mail:

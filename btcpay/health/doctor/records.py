@@ -25,8 +25,8 @@ def totals(shop: Shop, db: Database) -> Iterator[Finding]:
         with (
             db.snapshot()
         ):  # one snapshot, since a check may write between the two queries
-            stored = db.row(balances.OF_MERCHANT, **of)
-            summed = db.only(balances.RECOMPUTED, **of)
+            stored = db.get_or_none(balances.OF_MERCHANT, **of)
+            summed = db.get(balances.RECOMPUTED, **of)
         if stored and stored == summed:
             sentence = f"{stored.confirmed_sats} satoshis confirmed, {stored.total_sats} in all"
             yield Finding(name, GREEN, sentence)

@@ -107,7 +107,7 @@ def _explorers(shop: Shop, db: Database | None) -> Iterator[Finding]:
     if db:
         quota = Quota(db, shop.settings.explorer_calls_per_hour, shop.now)
         known_height = blocks.tip_height(db) or 0
-        row = db.row(blocks.FIRST)
+        row = db.get_or_none(blocks.FIRST)
         if row:
             first = Known(row.height, row.hash)
     probes = probe_all(shop, quota, known_height, first)

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from btcpay.health.doctor.shop import Shop
 from btcpay.settings import env_file
-from btcpay.settings.secrets import shown
+from btcpay.settings.secrets import without_secrets
 from btcpay.settings.settings import OF_FILES, VARIABLES, Settings, strange_names
 from btcpay.values.finding import GREEN, RED, YELLOW, Colour, Finding
 from btcpay.values.hosts import is_here
@@ -25,7 +25,9 @@ def findings(shop: Shop) -> Iterator[Finding]:
         place = "environment"
         if in_file.get(name, "").strip() == text:
             place = shop.environ[env_file.VARIABLE]
-        yield Finding(f"setting {name}", GREEN, f"{shown(name, text)} ({place})")
+        yield Finding(
+            f"setting {name}", GREEN, f"{without_secrets(name, text)} ({place})"
+        )
     for name in strange_names(shop.environ):
         remedy = "docs/operators/settings.md has the list"
         yield Finding(f"setting {name}", YELLOW, "nothing reads this variable", remedy)

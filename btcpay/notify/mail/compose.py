@@ -41,8 +41,10 @@ def compose(
     paid, a check has completed since, a later evening has come, or the login link was
     requested too long ago. Raises BadRow.
     """
-    merchant = db.only(merchants.BY_ID, id=receiver.merchant_id)
-    mailbox = db.row(receivers.MAIL_OF, merchant_id=merchant.id) or receivers.NO_MAIL
+    merchant = db.get(merchants.BY_ID, id=receiver.merchant_id)
+    mailbox = (
+        db.get_or_none(receivers.MAIL_OF, merchant_id=merchant.id) or receivers.NO_MAIL
+    )
     language = mailbox.language
     zone = zone_of(merchant.timezone)
     part_compose = PART_MAILS.get(receiver.transport)
@@ -104,7 +106,7 @@ def _invoice_news(
 
     A receipt that a customer has requested has no event: it shows the present state.
     """
-    invoice = db.only(invoices.WHOLE, id=row.invoice_id or row.about)
+    invoice = db.get(invoices.WHOLE, id=row.invoice_id or row.about)
     state = as_dict(invoice)
     if row.seq is not None:
         state = state_of(row)
@@ -112,7 +114,7 @@ def _invoice_news(
 
 
 def _brand(db: Database, merchant_id: int) -> merchants.Shown:
-    return db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
+    return db.get(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
 
 
 def _evening(
@@ -135,7 +137,7 @@ def _evening(
         _day(db, day, merchant),
         _day(db, day - timedelta(days=1), merchant),
         day == now.date(),
-        db.only(attentions.COUNT, merchant_id=merchant.id)[0],
+        db.get(attentions.COUNT, merchant_id=merchant.id)[0],
         is_checked,
         f"{base_url}/merchant",
         language,

@@ -22,7 +22,7 @@ from btcpay.values.times import date_of, number_of, to_ms, zone_of
 from storage.database import Database, Values
 from storage.queries import merchants
 from storage.queries.totals import balances
-from storage.statement import as_dict, blank, changed
+from storage.statement import as_dict, blank, replace
 
 DUE_DAYS = 14
 MOST_DAYS = 3650
@@ -92,7 +92,7 @@ def make(
 def _add(db: Database, new: Bill, zone: ZoneInfo, now: datetime) -> Bill:
     now_ms = to_ms(now)
     at_ms = due_ms(now_ms, new.due_days, zone)
-    new = changed(
+    new = replace(
         new,
         status=BillStatus.OPEN,
         paid="0",
@@ -100,7 +100,7 @@ def _add(db: Database, new: Bill, zone: ZoneInfo, now: datetime) -> Bill:
         created_ms=now_ms,
         due_ms=at_ms,
     )
-    bill = db.only(queries.ADD, **as_dict(new))
+    bill = db.get(queries.ADD, **as_dict(new))
     send_later(db, bill, {"new": now_ms} | reminders_ms(now_ms, at_ms, zone))
     return publish_resource(db, RESOURCE, bill.id, BillKind.CREATED, now)
 
@@ -134,7 +134,7 @@ def renew(db: Database, id: str, now: datetime) -> bool:
     BadRow.
     """
     with db.write():
-        first = db.only(queries.BY_ID, id=id)
+        first = db.get(queries.BY_ID, id=id)
         if (
             first.renews_ms is None
             or first.renews_ms > to_ms(now)
@@ -155,9 +155,9 @@ def renew(db: Database, id: str, now: datetime) -> bool:
         if db.run(queries.RENEW, **period) != 1:
             return False
         # Undoing a series keeps its paid bills, so this period may have a bill already.
-        if db.row(queries.OF_PERIOD, series_id=id, number=number):
+        if db.get_or_none(queries.OF_PERIOD, series_id=id, number=number):
             return True
-        bill = changed(
+        bill = replace(
             first,
             id=new_id("bil"),
             number=number,
@@ -186,7 +186,7 @@ def period_ms(first: Bill, number: int, zone: ZoneInfo) -> int | None:
 
 
 def zone_at(db: Database, merchant_id: int) -> ZoneInfo:
-    return zone_of(db.only(merchants.BY_ID, id=merchant_id).timezone)
+    return zone_of(db.get(merchants.BY_ID, id=merchant_id).timezone)
 
 
 def end(db: Database, settings: Settings, bill_id: str, now: datetime) -> None:
@@ -198,7 +198,7 @@ def end(db: Database, settings: Settings, bill_id: str, now: datetime) -> None:
     """
     with db.write():
         balances.lock(db, RESOURCE.find(db, bill_id).merchant_id)
-        bill = db.only(queries.LOCKED, id=bill_id)
+        bill = db.get(queries.LOCKED, id=bill_id)
         had_series = db.run(queries.END_SERIES, id=bill.series_id or bill.id)
         if db.run(queries.END, id=bill.id):
             publish_resource(db, RESOURCE, bill.id, BillKind.ENDED, now)

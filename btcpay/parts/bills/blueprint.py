@@ -39,7 +39,7 @@ class OfBill:
     def order(
         self, service: Service, _text: str, query: Typed[Bill] = queries.BY_ID
     ) -> Order:
-        bill = service.db.only(query, id=self.id)
+        bill = service.db.get(query, id=self.id)
         if bill.status != BillStatus.OPEN:
             raise LinkRefused(GONE, gettext("There is nothing to pay any more."))
         missing = due_of(service.db, bill, service.now()).missing
@@ -71,7 +71,7 @@ class Views(Pages):
         bill = RESOURCE.get_or_404(self.service.db, id)
         due = due_of(self.service.db, bill, self.service.now())
         status = refused.status if refused else 200
-        page = self._shown("bill.html", bill, status, due=due, refused=refused)
+        page = self._bill_page("bill.html", bill, status, due=due, refused=refused)
         if refused and refused.retry_after_s:
             page.headers["Retry-After"] = str(refused.retry_after_s)
         return page
@@ -92,7 +92,7 @@ class Views(Pages):
         if bill.series_id is None:
             raise NotFound("the bill is of no series")
         first = RESOURCE.get_or_404(self.service.db, bill.series_id)
-        return self._shown("bill_stop.html", bill, first=first)
+        return self._bill_page("bill_stop.html", bill, first=first)
 
     def stop(self, id: str) -> Response:
         """Ends the series at the customer's request: no more bills and mails.
@@ -109,7 +109,7 @@ class Views(Pages):
             return self.show_stop(id)
         return Response(status=303, headers={"Location": f"stop{language_query()}"})
 
-    def _shown(
+    def _bill_page(
         self, template: str, bill: Bill, status: int = 200, **values: Any
     ) -> Response:
         values |= {"bill": bill, "zone": zone_at(self.service.db, bill.merchant_id)}

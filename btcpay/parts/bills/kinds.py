@@ -8,7 +8,7 @@ from btcpay import hooks
 from btcpay.notify.kinds import Kind, PartResource, properties_beside
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.models import Bill
-from btcpay.values.money import rounded, stored_amount
+from btcpay.values.money import round_money, stored_amount
 from btcpay.values.statuses import BillStatus
 
 
@@ -41,7 +41,7 @@ def _sums(row: Bill) -> dict[str, orjson.Fragment]:
         missing = Decimal(0)
     sums = {"amount": amount, "paid": paid, "missing": missing}
     return {
-        name: orjson.Fragment(f"{rounded(sum, row.currency):f}")
+        name: orjson.Fragment(f"{round_money(sum, row.currency):f}")
         for name, sum in sums.items()
     }
 

@@ -62,11 +62,11 @@ def compose(
     `about` is the bill's id, a space, and the name of the mail.
     """
     id, _, name = about.partition(" ")
-    bill = db.only(queries.BY_ID, id=id)
-    first = db.only(queries.BY_ID, id=bill.series_id or id)
+    bill = db.get(queries.BY_ID, id=id)
+    first = db.get(queries.BY_ID, id=bill.series_id or id)
     if not bill.customer_email or not is_news(name, bill, first, to_ms(now)):
         return None
-    seller = db.only(merchants.BRAND_ON_PAGES, merchant_id=bill.merchant_id).seller
+    seller = db.get(merchants.BRAND_ON_PAGES, merchant_id=bill.merchant_id).seller
     return bill.customer_email, text_of(name, bill, seller, base_url, language, zone)
 
 

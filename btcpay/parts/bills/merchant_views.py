@@ -39,7 +39,7 @@ from btcpay.web.pages.listing import Listing
 from btcpay.web.pages.qr import qr_svg
 from btcpay.web.pages.render import View
 from btcpay.web.pages.visit import Line, Visit
-from storage.database import grouped
+from storage.database import group_by
 from storage.values import Values
 
 OF_SERIES = 120  # the newest bills of a series; ten years if it is monthly
@@ -177,7 +177,7 @@ def show(visit: Visit, id: str) -> Response:
     first = None
     series: list[Bill] = []
     if bill.series_id:
-        first = db.only(queries.BY_ID, id=bill.series_id)
+        first = db.get(queries.BY_ID, id=bill.series_id)
         own: Values = {"merchant_id": visit.merchant_id, "series_id": bill.series_id}
         series = db.rows(queries.OF_SERIES, **own | {"limit": OF_SERIES})
     mail = text_of(
@@ -249,7 +249,7 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
         "before": before_ms,
     }
     of["limit"] = queries.MOST_COUNTED
-    found = grouped(
+    found = group_by(
         visit.service.db.rows(queries.OPEN, **of),
         lambda one: "overdue" if one.due_ms < to_ms(visit.now) else "due",
     )
@@ -272,7 +272,7 @@ def _sums(bills: Sequence[Bill]) -> str:
     """Returns the missing sums of these bills as text, one for each currency."""
     missing = {
         code: sum((Decimal(one.amount) - Decimal(one.paid) for one in of), Decimal(0))
-        for code, of in grouped(bills, lambda one: one.currency).items()
+        for code, of in group_by(bills, lambda one: one.currency).items()
     }
     return ", ".join(
         formats.money(sum, code, current_language()) for code, sum in missing.items()

@@ -141,7 +141,7 @@ def recount(db: Database, row: Invoice, now: datetime) -> int:
     """
     if row.bill_id is None:
         return 0
-    bill = db.only(queries.LOCKED, id=row.bill_id)
+    bill = db.get(queries.LOCKED, id=row.bill_id)
     rows = db.rows(queries.INVOICES, id=row.bill_id)
     if bill.status == BillStatus.ENDED:
         return 0

@@ -8,27 +8,27 @@ from storage.models import Event, Invoice, Merchant
 from storage.queries import invoices
 from storage.queries.events import Kind
 from storage.queries.lists import keyset
-from storage.statement import counted, every, same, shaped, slot, slots
+from storage.statement import all_columns, count_of, eq, param, params, typed
 
-_THIS = same(Bill.id)
-_OWN = same(Bill.merchant_id)
+_THIS = eq(Bill.id)
+_OWN = eq(Bill.merchant_id)
 _IS_OPEN = Bill.status == BillStatus.OPEN
 BY_ID = Bill.select().where(_THIS)
 LOCKED = BY_ID.for_update()
-ADD = shaped(Bill, Bill.insert(every(Bill)).returning(*Bill._meta.sorted_fields))
-NEWEST = Bill.select().order_by(*keyset.order(Bill)).limit(slot("limit"))
+ADD = typed(Bill, Bill.insert(all_columns(Bill)).returning(*Bill._meta.sorted_fields))
+NEWEST = Bill.select().order_by(*keyset.order(Bill)).limit(param("limit"))
 PLACE = keyset.place_of(Bill).where(_OWN)
 LIST = keyset.older(Bill.select().where(_OWN), Bill)
-LIST_BY_STATUS = LIST.where(same(Bill.status))
-OF_SERIES = NEWEST.where(_OWN, same(Bill.series_id))
-DUE = LIST.where(_IS_OPEN, Bill.due_ms >= slot("now"))
-OVERDUE = LIST.where(_IS_OPEN, Bill.due_ms < slot("now"))
+LIST_BY_STATUS = LIST.where(eq(Bill.status))
+OF_SERIES = NEWEST.where(_OWN, eq(Bill.series_id))
+DUE = LIST.where(_IS_OPEN, Bill.due_ms >= param("now"))
+OVERDUE = LIST.where(_IS_OPEN, Bill.due_ms < param("now"))
 # The merchant's open bills that are due within a time; the longest overdue comes first.
 OPEN = (
     Bill.select()
-    .where(_OWN, _IS_OPEN, Bill.due_ms >= slot("since"), Bill.due_ms < slot("before"))
+    .where(_OWN, _IS_OPEN, Bill.due_ms >= param("since"), Bill.due_ms < param("before"))
     .order_by(Bill.due_ms, Bill.seq)
-    .limit(slot("limit"))
+    .limit(param("limit"))
 )
 MOST_COUNTED = 100
 
@@ -39,14 +39,14 @@ def _open_of_outer(*due: Expression) -> Select:
     `due` are further conditions. It counts at most MOST_COUNTED.
     """
     own = Bill.select(Bill.id).where(Bill.merchant_id == Merchant.id, _IS_OPEN)
-    return counted(own.where(*due), MOST_COUNTED)
+    return count_of(own.where(*due), MOST_COUNTED)
 
 
-OVERDUE_OF_OUTER = _open_of_outer(Bill.due_ms < slot("now"))
-DUE_OF_OUTER = _open_of_outer(Bill.due_ms.between(slot("now"), slot("until")))
+OVERDUE_OF_OUTER = _open_of_outer(Bill.due_ms < param("now"))
+DUE_OF_OUTER = _open_of_outer(Bill.due_ms.between(param("now"), param("until")))
 # Invoices of a bill that have received something or can still be paid. The others are
 # not shown on the bill's page.
-_OF_BILL = Invoice.bill_id == slot("id")
+_OF_BILL = Invoice.bill_id == param("id")
 _CAME = (Invoice.received_sats > 0) | (Invoice.beside_sats > 0)
 # Sorts invoices by the sequence numbers of the events that closed them, since two can
 # have the same millisecond.
@@ -62,13 +62,13 @@ INVOICES = (
         Invoice.seq,
     )
 )
-UNPAID_COUNTS = invoices.WAITED_FOR.where(Invoice.bill_id == slot("through"))
+UNPAID_COUNTS = invoices.WAITED_FOR.where(Invoice.bill_id == param("through"))
 PAID_INVOICES = Invoice.select(Invoice.id).where(
     _OF_BILL, Invoice.status == InvoiceStatus.PAID
 )
 ALL_INVOICES = Invoice.select(Invoice.id).where(_OF_BILL).order_by(Invoice.seq)
-STORE_SUMS = Bill.update(slots(Bill.paid, Bill.status, Bill.paid_ms)).where(
-    _THIS & (Bill.status == slot("from_status"))
+STORE_SUMS = Bill.update(params(Bill.paid, Bill.status, Bill.paid_ms)).where(
+    _THIS & (Bill.status == param("from_status"))
 )
 END = Bill.update({Bill.status: BillStatus.ENDED, Bill.paid_ms: None}).where(
     _THIS, _IS_OPEN
@@ -76,39 +76,39 @@ END = Bill.update({Bill.status: BillStatus.ENDED, Bill.paid_ms: None}).where(
 END_SERIES = Bill.update({Bill.renews_ms: None}).where(
     _THIS & Bill.renews_ms.is_null(False)
 )
-STOP = Bill.update({Bill.renews_ms: None, Bill.stopped_ms: slot("at")}).where(
+STOP = Bill.update({Bill.renews_ms: None, Bill.stopped_ms: param("at")}).where(
     _THIS, Bill.every.is_null(False), Bill.stopped_ms.is_null()
 )
 _IS_HELD = Bill.held_ms.is_null(False)
 TO_RENEW = (
     Bill.select(Bill.id, Bill.every)
-    .where(Bill.renews_ms <= slot("now"), ~_IS_HELD)
+    .where(Bill.renews_ms <= param("now"), ~_IS_HELD)
     .order_by(Bill.renews_ms)
 )
 # Suspends a series after a year of its bills was created at once.
-HOLD = Bill.update({Bill.held_ms: slot("now")}).where(
-    _THIS & (Bill.renews_ms <= slot("now")) & ~_IS_HELD
+HOLD = Bill.update({Bill.held_ms: param("now")}).where(
+    _THIS & (Bill.renews_ms <= param("now")) & ~_IS_HELD
 )
 HELD = Bill.select().where(_IS_HELD, Bill.renews_ms.is_null(False)).order_by(Bill.seq)
 RESUME = Bill.update({Bill.held_ms: None}).where(_THIS & _IS_HELD)
 # The conditions on number and time let only one of two concurrent runs create the bill.
 RENEW = Bill.update(
-    {Bill.renews: Bill.renews + 1, Bill.renews_ms: slot("next_ms")}
-).where(_THIS, Bill.renews == slot("number"), Bill.renews_ms == slot("at"))
+    {Bill.renews: Bill.renews + 1, Bill.renews_ms: param("next_ms")}
+).where(_THIS, Bill.renews == param("number"), Bill.renews_ms == param("at"))
 # Sets the series to another period, unless another process has changed it or the
 # customer has ended it meanwhile.
 MOVE = Bill.update(
     {
-        Bill.renews: slot("number"),
-        Bill.renews_ms: slot("next_ms"),
-        Bill.held_ms: slot("held_ms"),
+        Bill.renews: param("number"),
+        Bill.renews_ms: param("next_ms"),
+        Bill.held_ms: param("held_ms"),
     }
-).where(_THIS, same(Bill.renews), Bill.stopped_ms.is_null())
+).where(_THIS, eq(Bill.renews), Bill.stopped_ms.is_null())
 OF_PERIOD = Bill.select(Bill.id).where(
-    same(Bill.series_id, Bill.number), Bill.undone_ms.is_null()
+    eq(Bill.series_id, Bill.number), Bill.undone_ms.is_null()
 )
 # Open bills that series have created since a time.
-_MADE = (Bill.number > 0) & (Bill.created_ms >= slot("since")) & _IS_OPEN
+_MADE = (Bill.number > 0) & (Bill.created_ms >= param("since")) & _IS_OPEN
 MADE_SINCE = (
     Bill.select(Bill.id, Bill.merchant_id, Bill.series_id)
     .where(_MADE)
@@ -116,15 +116,15 @@ MADE_SINCE = (
 )
 MADE_OF_SERIES = (
     Bill.select(Bill.id)
-    .where(_MADE, same(Bill.series_id))
+    .where(_MADE, eq(Bill.series_id))
     .order_by(Bill.number, Bill.seq)
 )
-UNDO = Bill.update({Bill.status: BillStatus.ENDED, Bill.undone_ms: slot("at")}).where(
+UNDO = Bill.update({Bill.status: BillStatus.ENDED, Bill.undone_ms: param("at")}).where(
     _THIS & _IS_OPEN & (Bill.number > 0)
 )
 # Erases the customer's address of a closed bill when its retention time is over. A
 # series keeps the address while it runs.
 ERASE = Bill.update({Bill.customer_email: None}).where(
-    *(Bill.customer_email.is_null(False), Bill.created_ms < slot("before"), ~_IS_OPEN),
-    *(fn.COALESCE(Bill.paid_ms, 0) < slot("before"), Bill.renews_ms.is_null()),
+    *(Bill.customer_email.is_null(False), Bill.created_ms < param("before"), ~_IS_OPEN),
+    *(fn.COALESCE(Bill.paid_ms, 0) < param("before"), Bill.renews_ms.is_null()),
 )

@@ -36,14 +36,14 @@ def resume(db: Database, bill_id: str, now: datetime, skip: bool) -> Bill:
     """
     with db.write():
         bill = RESOURCE.find(db, bill_id)
-        first = db.only(queries.LOCKED, id=bill.series_id or bill.id)
+        first = db.get(queries.LOCKED, id=bill.series_id or bill.id)
         if first.held_ms is None:
             raise Refused("not_held", f"nothing is asked about the series of {bill_id}")
         if skip:
             _move(db, first, _number_after(db, first, now), None)
         else:
             db.run(queries.RESUME, id=first.id)
-        return db.only(queries.BY_ID, id=first.id)
+        return db.get(queries.BY_ID, id=first.id)
 
 
 def _number_after(db: Database, first: Bill, now: datetime) -> int:
@@ -76,7 +76,7 @@ def undo(
     with db.write():
         first = RESOURCE.find(db, series_id)
         balances.lock(db, first.merchant_id)
-        first = db.only(queries.LOCKED, id=series_id)
+        first = db.get(queries.LOCKED, id=series_id)
         rows = db.rows(queries.MADE_OF_SERIES, series_id=series_id, since=to_ms(since))
         ids = list[str]()
         kept = list[str]()
@@ -95,7 +95,7 @@ def _undo(db: Database, settings: Settings, id: str, now: datetime) -> bool:
 
     Returns False, and changes nothing, if the bill has received money or is not open.
     """
-    bill = db.only(queries.LOCKED, id=id)
+    bill = db.get(queries.LOCKED, id=id)
     invoices = db.rows(queries.INVOICES, id=id)
     if any(row.received_sats or row.beside_sats for row in invoices):
         return False
@@ -120,7 +120,7 @@ def _put_back(db: Database, first: Bill, ids: Sequence[str], now: datetime) -> N
     has_run_out = first.renews_ms is None and period_ms(first, renews, zone) is None
     if first.renews_ms is None and not has_run_out:
         return
-    number = min(db.only(queries.BY_ID, id=id).number for id in ids)
+    number = min(db.get(queries.BY_ID, id=id).number for id in ids)
     at_ms = period_ms(first, number, zone)
     has_begun = at_ms is not None and at_ms <= to_ms(now)
     held_at = None

@@ -115,7 +115,7 @@ def _check_permission(service: Service, permission: str, view: View) -> View:
             raise Forbidden(
                 f"this needs a key with the permission {OF_STORE}{permission}"
             )
-        rows: list[Any] = [service.db.only(queries.BY_ID, id=g.caller.store_id)]
+        rows: list[Any] = [service.db.get(queries.BY_ID, id=g.caller.store_id)]
         for prefix, id in ids.items():
             rows.append(_get_or_404(service, prefix, id))
         return json_response(view(service, *rows))
@@ -127,7 +127,7 @@ def _get_or_404(service: Service, prefix: str, id: str) -> Any:
     """Returns the row of the caller's store with this id. Raises NotFound."""
     row = None
     if is_id(prefix, id):
-        row = service.db.row(NAMED[prefix], store_id=g.caller.store_id, id=id)
+        row = service.db.get_or_none(NAMED[prefix], store_id=g.caller.store_id, id=id)
     if row is None:
         raise NotFound("there is nothing with this id")
     return row

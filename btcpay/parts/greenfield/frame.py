@@ -54,7 +54,7 @@ def frame_of(db: Database, invoice: Invoice) -> dict[str, Any] | None:
     """
     if invoice.store_id is None:
         return None
-    origin = db.only(queries.BY_ID, id=invoice.store_id).shop_url
+    origin = db.get(queries.BY_ID, id=invoice.store_id).shop_url
     sent = json.loads(invoice.shop_order or "{}")
     return {"origin": origin, "leads_back": sent.get("redirectAutomatically", False)}
 

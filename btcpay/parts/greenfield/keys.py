@@ -83,7 +83,7 @@ def store_of(db: Database, merchant_id: int, shop_url: str, now: datetime) -> st
     shop: Values = {"merchant_id": merchant_id, "shop_url": origin_of(shop_url)}
     with db.write():
         db.run(queries.ADD, **shop | {"id": new_id("store"), "created_ms": to_ms(now)})
-        return str(db.only(queries.OF_SHOP, **shop).id)
+        return str(db.get(queries.OF_SHOP, **shop).id)
 
 
 def issue(

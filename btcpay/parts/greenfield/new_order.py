@@ -18,7 +18,7 @@ from btcpay.values.money import (
     MAX_MONEY_BTC,
     MAX_MONEY_SATS,
     checked_currency,
-    rounded,
+    round_money,
     unit_of,
 )
 from btcpay.values.texts import MAX_CHARACTERS, one_line
@@ -133,7 +133,7 @@ def _money(code: str, amount: Decimal) -> tuple[str, Decimal]:
     most, unit = _IN_BITCOIN.get(code, (MAX_AMOUNT, None))
     if unit is None:
         check_field("currency", checked_currency, code)
-        amount = rounded(amount, code)
+        amount = round_money(amount, code)
     elif amount % unit:
         raise ValidationError("has a part of a satoshi", "amount")
     if not 0 < amount <= most:

@@ -22,7 +22,7 @@ from btcpay.web.service import Service
 from schemas.any_case import load_filters
 from storage.models import Invoice, Output
 from storage.queries import blocks, invoices, payments
-from storage.statement import changed
+from storage.statement import replace
 from storage.values import Values
 
 Json = dict[str, Any]
@@ -42,7 +42,7 @@ def create_order(service: Service, store: queries.OfMerchant) -> Json:
     )
     with db.write():
         invoice = create.new_invoice(db, settings.network, service.now(), quote)
-    return get_order(service, store, db.only(invoices.WHOLE, id=invoice.id))
+    return get_order(service, store, db.get(invoices.WHOLE, id=invoice.id))
 
 
 def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
@@ -52,11 +52,11 @@ def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
     tolerance = service.settings.underpayment_tolerance_percent
     query = queries.ORDERS
     values = Values(store_id=store.id, tolerance_percent=str(tolerance))
-    values["texts"] = blocks.given(filters["status"])
+    values["texts"] = blocks.json_keys(filters["status"])
     if "orderId" in filters:
         query = queries.ORDERS_OF_NUMBERS
         numbers = [number[: new_order.MAX_NUMBER] for number in filters["orderId"]]
-        values["numbers"] = blocks.given(numbers)
+        values["numbers"] = blocks.json_keys(numbers)
     values["limit"] = min(filters["take"], MOST_LISTED)
     values["offset"] = filters["skip"]
     return [get_order(service, store, row) for row in db.rows(query, **values)]
@@ -142,7 +142,7 @@ def set_metadata(service: Service, store: queries.OfMerchant, order: Invoice) ->
         metadata=metadata,
         order_id=order_id,
     )
-    order = changed(order, metadata=metadata, order_id=order_id)
+    order = replace(order, metadata=metadata, order_id=order_id)
     return get_order(service, store, order)
 
 
@@ -173,7 +173,7 @@ def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> J
         False,
         "by the shop",
     )
-    return get_order(service, store, db.only(invoices.WHOLE, id=order.id))
+    return get_order(service, store, db.get(invoices.WHOLE, id=order.id))
 
 
 def order_methods(

@@ -7,11 +7,11 @@ from btcpay.values.statuses import InvoiceStatus
 from storage.models import Invoice, Merchant, Receiver
 from storage.queries.blocks import is_given
 from storage.queries.receivers import WELL
-from storage.statement import needed, same, shaped, slot, slots
+from storage.statement import eq, param, params, required_columns, typed
 
 # A shop has one store, however many keys were issued for it.
-ADD = Store.insert(needed(Store)).on_conflict("NOTHING")
-OF_SHOP = Store.select().where(same(Store.merchant_id, Store.shop_url))
+ADD = Store.insert(required_columns(Store)).on_conflict("NOTHING")
+OF_SHOP = Store.select().where(eq(Store.merchant_id, Store.shop_url))
 
 
 class OfMerchant(Store):
@@ -19,15 +19,15 @@ class OfMerchant(Store):
     currency: str
 
 
-BY_ID = shaped(
+BY_ID = typed(
     OfMerchant,
     Store.select(Store, Merchant.name, Merchant.currency)
     .join(Merchant, on=(Merchant.id == Store.merchant_id))
-    .where(same(Store.id)),
+    .where(eq(Store.id)),
 )
 
-_OWN = same(Invoice.store_id)
-_THIS = _OWN & same(Invoice.id)
+_OWN = eq(Invoice.store_id)
+_THIS = _OWN & eq(Invoice.id)
 ORDER = Invoice.select().where(_THIS)
 # Greenfield's status in SQL, with the same result as `orders.plug_in_status`. An open
 # order is New or Processing, depending on the received sum. The smaller of the
@@ -39,7 +39,7 @@ THEIRS = {
 }
 STATUSES = ("New", "Processing", *THEIRS.values())
 _OWN_PERCENT = Invoice.tolerance_percent.cast("NUMERIC")
-_USUAL_PERCENT = slot("tolerance_percent").cast("NUMERIC")
+_USUAL_PERCENT = param("tolerance_percent").cast("NUMERIC")
 _PERCENT = Case(None, [(_OWN_PERCENT < _USUAL_PERCENT, _OWN_PERCENT)], _USUAL_PERCENT)
 _MISSING_SATS = Invoice.amount_sats - Invoice.received_sats
 # Rounded, since SQLite computes the percentage in doubles.
@@ -50,21 +50,21 @@ ORDERS = (
     Invoice.select()
     .where(_OWN & Invoice.archived_ms.is_null() & is_given(_STATUS))
     .order_by(Invoice.created_ms.desc(), Invoice.seq.desc())
-    .limit(slot("limit"))
-    .offset(slot("offset"))
+    .limit(param("limit"))
+    .offset(param("offset"))
 )
 ORDERS_OF_NUMBERS = ORDERS.where(is_given(Invoice.order_id, "numbers"))
-SET_METADATA = Invoice.update(slots(Invoice.metadata, Invoice.order_id)).where(_THIS)
-ARCHIVE = Invoice.update(slots(Invoice.archived_ms)).where(
+SET_METADATA = Invoice.update(params(Invoice.metadata, Invoice.order_id)).where(_THIS)
+ARCHIVE = Invoice.update(params(Invoice.archived_ms)).where(
     _THIS & Invoice.archived_ms.is_null()
 )
 
-_OF_STORE = same(Receiver.store_id)
+_OF_STORE = eq(Receiver.store_id)
 _OFF = (Receiver.disabled_ms, Receiver.disabled_reason)
 _SHOWN = (Receiver.url, Receiver.kinds, Receiver.secret, *_OFF)
 # A webhook that is registered again keeps its id and its pending deliveries.
 PUT_WEBHOOK = Receiver.insert(
-    needed(Receiver) | slots(Receiver.store_id, *_SHOWN)
+    required_columns(Receiver) | params(Receiver.store_id, *_SHOWN)
 ).on_conflict(conflict_target=[Receiver.id], preserve=_SHOWN, update=WELL)
 WEBHOOKS = Receiver.select().where(_OF_STORE).order_by(Receiver.created_ms, Receiver.id)
-WEBHOOK = Receiver.select().where(_OF_STORE & same(Receiver.id))
+WEBHOOK = Receiver.select().where(_OF_STORE & eq(Receiver.id))

@@ -176,7 +176,7 @@ def _store_webhook(
     if not secret and hook:
         secret = hook.secret
     with service.db.write():
-        service.db.only(merchants.LOCKED, id=store.merchant_id)
+        service.db.get(merchants.LOCKED, id=store.merchant_id)
         rows = service.db.rows(queries.WEBHOOKS, store_id=store.id)
         with_url = next((row for row in rows if row.url == url), None)
         # Another webhook with that URL is removed.
@@ -201,7 +201,7 @@ def _store_webhook(
             disabled_ms=disabled_ms,
             disabled_reason=disabled_reason,
         )
-        return service.db.only(receivers.BY_ID, id=id)
+        return service.db.get(receivers.BY_ID, id=id)
 
 
 def _kinds(events: Json) -> str | None:

@@ -59,7 +59,7 @@ class Greenfield(Transport):
 
         The metadata are the invoice's current ones, so erased metadata are not sent.
         """
-        invoice = db.only(
+        invoice = db.get(
             queries.ORDER, store_id=receiver.store_id, id=row.invoice_id or ""
         )
         place, _, webhook = row.about.removeprefix(f"{row.id} ").partition(" ")

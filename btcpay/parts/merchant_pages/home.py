@@ -22,7 +22,7 @@ from storage.queries import payments
 from storage.queries.invoices import LATELY
 from storage.queries.sessions import Session
 from storage.queries.totals import days
-from storage.statement import as_dict, shaped
+from storage.statement import as_dict, typed
 
 SOON = timedelta(days=7)  # parts count what is due within this time
 DAYS = 30  # the days in the chart; they are compared with as many days before
@@ -31,7 +31,7 @@ NEW = timedelta(days=30)  # a shop counts as new for this time, and shows its op
 MOST_COMING = 100  # the maximum of invoices whose pending payments are added up
 
 # One statement reads the shop's row and the counts of all parts.
-SHOP = shaped(
+SHOP = typed(
     today.Shop,
     today.SHOP.select_extend(
         *(
@@ -71,7 +71,7 @@ def show(visit: Visit) -> Response:
     reports = sales_reports(rows, first, today_number, currency)
     coming = db.rows(today.ON_ITS_WAY, limit=MOST_COMING + 1, merchant_id=own)
     of: Values = {"merchant_id": own, "now": to_ms(now), "until": to_ms(now + SOON)}
-    shop = db.only(SHOP, **of | {"finished_after": to_ms(now - LATELY)})
+    shop = db.get(SHOP, **of | {"finished_after": to_ms(now - LATELY)})
     gap = gap_of(shop.last_paid, shop.widest, shop.next_index)
     return visit.page(
         "home.html",

@@ -145,7 +145,7 @@ def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
     rows = db.rows(queries.WANTING, merchant_id=own, limit=NEEDING + 1)
     mail = None
     if rows:
-        mail = db.row(receivers.MAIL_OF, merchant_id=own)
+        mail = db.get_or_none(receivers.MAIL_OF, merchant_id=own)
     language = "en"
     if mail:
         language = mail.language

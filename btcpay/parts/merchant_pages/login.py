@@ -92,7 +92,7 @@ class LoginViews:
         None if the link is invalid, which counts as a failed login. Raises RateLimited.
         """
         now_ms = to_ms(self._service.now())
-        login = self._service.db.row(
+        login = self._service.db.get_or_none(
             stored.LOGIN, secret_sha256=sha256_of(secret), now=now_ms
         )
         if login is None:

@@ -11,7 +11,7 @@ from storage.queries import sessions
 from storage.queries.invoices import CAME_SATS, InvoiceWith
 from storage.queries.lists import keyset
 from storage.queries.payments import PaymentWith
-from storage.statement import Shaped, counted, same, shaped, slot
+from storage.statement import Shaped, count_of, eq, param, typed
 
 Q = TypeVar("Q", bound=Select)
 
@@ -39,14 +39,14 @@ def _invoices(*columns: ColumnBase) -> Shaped[ListedInvoice]:
         *(Invoice.description, Invoice.tip, Invoice.created_ms, Invoice.covered_ms),
         *(*Invoice.ASKED, Attention.reason.alias("attention"), *columns),
     ).join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
-    return shaped(ListedInvoice, shown)
+    return typed(ListedInvoice, shown)
 
 
 _INVOICES = _invoices(
     *(Invoice.amount.alias("value"), Invoice.currency.alias("value_in")),
     *(Invoice.reference, *Invoice.PERSONAL),
 )
-_PAYMENTS = shaped(
+_PAYMENTS = typed(
     ListedPayment,
     Payment.select(
         *(Payment.id, Payment.amount_sats, Payment.tx_hash, Payment.created_ms),
@@ -59,17 +59,17 @@ _PAYMENTS = shaped(
         .alias("first_seen_ms"),
     ).join(Invoice, on=(Invoice.id == Payment.address_invoice_id)),
 )
-_OWN_INVOICE = same(Invoice.merchant_id)
-_OWN_PAYMENT = same(Payment.merchant_id)
-_OWN_ATTENTION = same(Attention.merchant_id)
+_OWN_INVOICE = eq(Invoice.merchant_id)
+_OWN_PAYMENT = eq(Payment.merchant_id)
+_OWN_ATTENTION = eq(Attention.merchant_id)
 
 INVOICES = keyset.older(_INVOICES.where(_OWN_INVOICE), Invoice)
-INVOICES_BY_STATUS = INVOICES.where(same(Invoice.status))
+INVOICES_BY_STATUS = INVOICES.where(eq(Invoice.status))
 _SALES = (
     _invoices(Invoice.confirmations, Invoice.tolerance_percent)
     .where(Invoice.tip.is_null(False))
     .order_by(*keyset.order(Invoice))
-    .limit(slot("limit"))
+    .limit(param("limit"))
 )
 # The till's sales, the newest first.
 SALES = _SALES.where(_OWN_INVOICE)
@@ -117,13 +117,15 @@ def _inbox() -> Any:
 
 
 # One statement reads what each page needs, including the counts of all parts.
-SESSION = shaped(
+SESSION = typed(
     Session,
-    sessions.BY_SECRET.select_extend(counted(_inbox(), MOST_IN_INBOX).alias("wanting")),
+    sessions.BY_SECRET.select_extend(
+        count_of(_inbox(), MOST_IN_INBOX).alias("wanting")
+    ),
 )
 
 # Invoices that need attention, the highest stake first.
-WANTING = shaped(
+WANTING = typed(
     ListedInvoice,
     _INVOICES.select_extend(
         Invoice.price,
@@ -133,7 +135,7 @@ WANTING = shaped(
     )
     .where(_OWN_ATTENTION)
     .order_by(Attention.stake_minor.desc(), Attention.invoice_id)
-    .limit(slot("limit")),
+    .limit(param("limit")),
 )
 
 
@@ -142,8 +144,8 @@ def _begins(column: ColumnBase) -> Expression:
 
     The operators are those of `storage/sqlite.py`.
     """
-    return Expression(column, "~>=~", slot("begin")) & Expression(
-        column, "~<~", slot("end")
+    return Expression(column, "~>=~", param("begin")) & Expression(
+        column, "~<~", param("end")
     )
 
 
@@ -151,7 +153,7 @@ def _begins(column: ColumnBase) -> Expression:
 # invoices may share.
 _OF_REFERENCE = (
     Invoice.select(Invoice.id)
-    .where(_OWN_INVOICE & (Invoice.reference == slot("begin")))
+    .where(_OWN_INVOICE & (Invoice.reference == param("begin")))
     .order_by(*keyset.order(Invoice))
     .limit(1_000)
 )
@@ -176,8 +178,8 @@ def _searches(query: Q, model: type[Invoice] | type[Payment]) -> dict[str, Q]:
     }
     # With `+ 0` the database uses the index of the condition, not the one that contains
     # all rows of the merchant.
-    own = (model.merchant_id + 0) == slot("merchant_id")
-    newest = query.where(own).order_by(*keyset.order(model)).limit(slot("limit"))
+    own = (model.merchant_id + 0) == param("merchant_id")
+    newest = query.where(own).order_by(*keyset.order(model)).limit(param("limit"))
     return {name: newest.where(condition) for name, condition in conditions.items()}
 
 
@@ -196,10 +198,10 @@ def _count(*conditions: Expression) -> Select:
     """
     of_link = Invoice.payment_link_id == PaymentLink.id
     found = Invoice.select(Invoice.payment_link_id).where(of_link, *conditions)
-    return counted(found, MOST_COUNTED)
+    return count_of(found, MOST_COUNTED)
 
 
-_IS_OWN = same(PaymentLink.merchant_id)
+_IS_OWN = eq(PaymentLink.merchant_id)
 
 
 class ListedLink(PaymentLink):
@@ -207,7 +209,7 @@ class ListedLink(PaymentLink):
     paid: int
 
 
-_OWN = shaped(
+_OWN = typed(
     ListedLink,
     PaymentLink.select(
         PaymentLink,
@@ -217,8 +219,8 @@ _OWN = shaped(
 )
 LINKS = keyset.older(_OWN, PaymentLink)
 LINK_PLACE = keyset.place_of(PaymentLink).where(_IS_OWN)
-LINK = _OWN.where(same(PaymentLink.id))
+LINK = _OWN.where(eq(PaymentLink.id))
 
-_OF_LINK = same(Invoice.payment_link_id)
+_OF_LINK = eq(Invoice.payment_link_id)
 INVOICES_OF_LINK = keyset.older(_INVOICES.where(_OF_LINK), Invoice)
 INVOICE_OF_LINK_PLACE = keyset.place_of(Invoice).where(_OF_LINK)

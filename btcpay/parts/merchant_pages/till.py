@@ -14,7 +14,7 @@ from btcpay.merchants import branding
 from btcpay.parts.merchant_pages import queries
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
-from btcpay.values.money import asked_of, places_of, rounded
+from btcpay.values.money import asked_of, places_of, round_money
 from btcpay.values.statuses import CheckoutState, InvoiceStatus
 from btcpay.values.texts import TextRefused
 from btcpay.values.times import to_ms
@@ -93,7 +93,7 @@ def _gratuity(visit: Visit, amount: Decimal, percent: str) -> Decimal:
     number = 0
     if percent in _percents(visit):
         number = int(percent)
-    return rounded(amount * number / 100, visit.currency)
+    return round_money(amount * number / 100, visit.currency)
 
 
 def ask_tip(visit: Visit) -> Response:
@@ -202,7 +202,7 @@ def _invoice_of_press(visit: Visit, quote: quotes.Quote) -> str:
                 "merchant_id": visit.merchant_id,
                 "now": to_ms(visit.now),
             }
-            untouched = service.db.row(invoices.UNTOUCHED_OF_MERCHANT, **own)
+            untouched = service.db.get_or_none(invoices.UNTOUCHED_OF_MERCHANT, **own)
             if untouched:
                 return id
         network = service.settings.network
@@ -252,7 +252,10 @@ def often_sold(
     MOST_SUGGESTED.
     """
     sold = Counter(
-        (rounded(asked.amount - Decimal(row.tip or 0), currency), row.description or "")
+        (
+            round_money(asked.amount - Decimal(row.tip or 0), currency),
+            row.description or "",
+        )
         for row in rows
         if (asked := asked_of(row)).currency == currency
     )

@@ -9,7 +9,7 @@ from storage.queries import blocks
 from storage.queries.meta import Key
 from storage.queries.payments import OutputWith
 from storage.queries.totals import gaps
-from storage.statement import same, shaped, slot
+from storage.statement import eq, param, typed
 
 
 def _fact(key: Key) -> Select:
@@ -35,7 +35,7 @@ class Shop(NamedTuple):
     is_at_stake: bool
 
 
-SHOP = shaped(
+SHOP = typed(
     Shop,
     Merchant.select(
         *(Merchant.next_index, Merchant.created_ms, Merchant.wallet_gap_limit),
@@ -49,11 +49,11 @@ SHOP = shaped(
     .join(Balance, on=(Balance.merchant_id == Merchant.id))
     .join(MerchantMail, JOIN.LEFT_OUTER, on=(MerchantMail.merchant_id == Merchant.id))
     .join(blocks.BEST, JOIN.LEFT_OUTER, on=blocks.IS_BEST)
-    .where(Merchant.id == slot("merchant_id")),
+    .where(Merchant.id == param("merchant_id")),
 )
 # The outputs that do not count yet, as one row per invoice, the newest first. A row has
 # their sum, and the time when the first one was seen.
-ON_ITS_WAY = shaped(
+ON_ITS_WAY = typed(
     OutputWith,
     Output.select(
         Output.invoice_id,
@@ -69,12 +69,12 @@ ON_ITS_WAY = shaped(
     )
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(
-        same(Output.merchant_id),
+        eq(Output.merchant_id),
         Output.payment_id.is_null(),
         Output.vanished_ms.is_null(),
         Output.spent_height.is_null(),
     )
     .group_by(Output.invoice_id, Invoice.seq)
     .order_by(fn.MAX(Output.first_seen_ms).desc(), Output.invoice_id)
-    .limit(slot("limit")),
+    .limit(param("limit")),
 )

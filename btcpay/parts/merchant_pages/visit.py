@@ -207,7 +207,7 @@ class Visit:
         values: Values = {"id": id, "merchant_id": self.merchant_id}
         row = None
         if is_id(prefix, id):
-            row = self.service.db.row(query, **values)
+            row = self.service.db.get_or_none(query, **values)
         if row is None or row.merchant_id != self.merchant_id:
             raise NotFound("there is nothing with this id")
         return row
@@ -229,8 +229,8 @@ class Visit:
         db = self.service.db
         id = derived_id(prefix, self.secret, f"press {self._press}")
         with db.write():
-            db.only(merchants.LOCKED, id=self.merchant_id)
-            yield id, db.row(known, id=id) is not None
+            db.get(merchants.LOCKED, id=self.merchant_id)
+            yield id, db.get_or_none(known, id=id) is not None
 
     def form_secret(self) -> str:
         """Returns the secret that this form creates. No table stores it in clear text.

@@ -85,7 +85,7 @@ def choose_peers(
     random.shuffle(good)
     random.shuffle(strangers)
     kept: list[str] = []
-    top = db.row(blocks.TOP)
+    top = db.get_or_none(blocks.TOP)
     is_quiet = not top or to_ms(now - QUIET) > top.mined_ms
     if not is_quiet:
         kept = one_per_network(good)[: MAX_PEERS - STRANGERS]

@@ -97,14 +97,14 @@ def make(
         balances.lock(db, order.merchant_id)
         existing = None
         if order.id:
-            existing = db.row(queries.BY_ID, id=order.id)
+            existing = db.get_or_none(queries.BY_ID, id=order.id)
         if existing:
             return existing
         total = _sum(db, order)
         reason = None
         if order.reason:
             reason = checked_line("reason", order.reason)
-        row = db.only(
+        row = db.get(
             queries.ADD,
             id=order.id or new_id("rfd"),
             merchant_id=order.merchant_id,
@@ -156,7 +156,7 @@ def _sum_of_invoice(db: Database, order: RefundRequest, invoice_id: str) -> _Sum
             "changed", "a refund of this invoice was sent twice: say how much"
         )
     if order.amount_sats is None:
-        invoice = db.only(invoices.WHOLE, id=invoice_id)
+        invoice = db.get(invoices.WHOLE, id=invoice_id)
         default = sums.default_of(invoice, came_sats, refunds)
         if order.left_sats not in (None, str(default.left_sats)):
             raise Refused(
@@ -195,7 +195,7 @@ def _give_address(
     """
     to = destination.parse(db, settings.network, text, row.amount_sats)
     others: Values = {"script": to.script.hex(), "merchant_id": row.merchant_id}
-    if db.row(queries.WAITS_FOR_OTHERS, **others):
+    if db.get_or_none(queries.WAITS_FOR_OTHERS, **others):
         raise Refused(
             "taken", "another merchant's refund waits for this address: take a new one"
         )

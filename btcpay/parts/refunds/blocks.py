@@ -22,7 +22,7 @@ from btcpay.settings.settings import Settings
 from btcpay.values.money import value_of
 from btcpay.values.times import to_ms
 from storage import at_once
-from storage.database import Database, Values, grouped
+from storage.database import Database, Values, group_by
 from storage.queries import merchants
 from storage.queries.events import Kind
 from storage.queries.totals import balances
@@ -41,7 +41,7 @@ def matches(db: Database, height: int, block: ProvenBlock) -> Found:
     refund's address in thousands of outputs.
     """
     since: Values = {"height": height, "since": height - WATCHED_BLOCKS}
-    sought = grouped(db.rows(queries.SOUGHT, **since), lambda row: row.script or "")
+    sought = group_by(db.rows(queries.SOUGHT, **since), lambda row: row.script or "")
     found: Found = {}
     for script, refunds in sought.items():
         if outputs := block.contents.outputs_by_script.get(bytes.fromhex(script)):
@@ -197,8 +197,8 @@ def _send(db: Database, row: Refund, output: RefundOutput, now: datetime) -> Non
     The prices are those of the time when its block was first read, so the result does
     not depend on the order of blocks.
     """
-    currency = db.only(merchants.CURRENCY, id=row.merchant_id).currency
-    prices = json.loads(db.only(queries.PRICES, txid=output.txid).prices)
+    currency = db.get(merchants.CURRENCY, id=row.merchant_id).currency
+    prices = json.loads(db.get(queries.PRICES, txid=output.txid).prices)
     sent: Values = {
         "tx_hash": output.txid,
         "vout": output.vout,
@@ -223,12 +223,12 @@ def _worth(
 
 def needs_blocks(db: Database) -> bool:
     """True if a refund has an address and is not sent yet."""
-    return db.row(queries.WAITS) is not None
+    return db.get_or_none(queries.WAITS) is not None
 
 
 def first_needed_ms(db: Database) -> int | None:
     """Returns when the first refund was created, in Unix ms; None if there is none."""
-    return db.only(queries.FIRST_MADE)[0]
+    return db.get(queries.FIRST_MADE)[0]
 
 
 HOOK = hooks.Blocks(

@@ -36,13 +36,13 @@ class RefundPage(Pages):
         row = RESOURCE.get_or_404(self.service.db, id)
         text = request.args.get("address", "")
         if row.status != RefundStatus.REQUESTED or not text:
-            return self._shown(row)
+            return self._refund_page(row)
         network = self.service.settings.network
         try:
             to = destination.parse(self.service.db, network, text, row.amount_sats)
         except Refused as refused:
-            return self._shown(row, 400, wrong=refused.code, typed=text[:100])
-        return self._shown(row, to=to)
+            return self._refund_page(row, 400, wrong=refused.code, typed=text[:100])
+        return self._refund_page(row, to=to)
 
     def take(self, id: str) -> Response:
         """Checks the form's address, and stores it if the form has the field `keep`.
@@ -64,13 +64,15 @@ class RefundPage(Pages):
                 )
             to = destination.parse(db, settings.network, text, row.amount_sats)
         except Refused as refused:
-            return self._shown(
+            return self._refund_page(
                 RESOURCE.get_or_404(db, id), 400, wrong=refused.code, typed=text[:100]
             )
         query = urlencode({"address": to.address} | languages.language_parameter())
         return Response(status=303, headers={"Location": f"{id}?{query}"})
 
-    def _shown(self, row: Refund, status: int = 200, **values: object) -> Response:
+    def _refund_page(
+        self, row: Refund, status: int = 200, **values: object
+    ) -> Response:
         brand = self.brand(row.merchant_id)
         network = self.service.settings.network.name
         shown = {"row": row, "network": network, "to": None, "wrong": ""} | values

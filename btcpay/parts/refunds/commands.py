@@ -104,7 +104,7 @@ def proof(shell: Shell, refund_id: str) -> None:
     row = RESOURCE.find(shell.db, refund_id)
     if row.tx_hash is None:
         raise CommandError(f"the refund is {row.status}: no block has its transaction")
-    kept = shell.db.only(queries.DOCUMENT, txid=row.tx_hash)
+    kept = shell.db.get(queries.DOCUMENT, txid=row.tx_hash)
     Shell(shell.settings, True).answer(
         json.loads(kept.document) | {"script": row.script}, None
     )

@@ -46,7 +46,7 @@ def parse(db: Database, network: Network, text: str, amount_sats: int) -> Destin
     script = next((each for each in scripts if _kind_of(each)), None)
     if script is None:
         raise Refused("kind", "blocks are not searched for addresses of this kind")
-    if db.row(queries.IS_OURS, script=script.hex()):
+    if db.get_or_none(queries.IS_OURS, script=script.hex()):
         raise Refused("own", "this is an address of this service, not the payer's")
     if amount_sats < (least := DUST_LIMITS_SATS[len(script)]):
         message = f"{amount_sats} satoshis cannot be sent: wallets send at least {least} to it"

@@ -13,7 +13,7 @@ from btcpay.parts.refunds import sent_queries
 from btcpay.parts.refunds.models import Refund
 from btcpay.parts.refunds.sent_queries import SentRefund
 from btcpay.values.money import value_of
-from storage.database import Database, Row, Values, grouped
+from storage.database import Database, Row, Values, group_by
 from storage.models import Merchant
 from storage.queries.lists import keyset
 
@@ -52,14 +52,14 @@ def _record(merchant: Merchant, row: SentRefund) -> Row:
 def labels(db: Database, merchant: Merchant) -> Iterator[Row]:
     """Yields labels for the transactions that sent refunds, and for their inputs."""
     rows = db.rows(sent_queries.LABELED, merchant_id=merchant.id)
-    for txid, refunds in grouped(rows, lambda row: row.tx_hash or "").items():
+    for txid, refunds in group_by(rows, lambda row: row.tx_hash or "").items():
         yield from _labels_of(db, txid, refunds)
 
 
 def _labels_of(db: Database, txid: str, refunds: Sequence[Refund]) -> Iterator[Row]:
     text = "; ".join(f"Refund {row.reason or row.id}" for row in refunds)
     yield label_of("tx", txid, text)
-    proof = json.loads(db.only(sent_queries.DOCUMENT, txid=txid).document)
+    proof = json.loads(db.get(sent_queries.DOCUMENT, txid=txid).document)
     raw_tx = bytes.fromhex(proof["payment"]["raw_tx"])
     for number, _ in enumerate(parse_tx(raw_tx).inputs):
         yield label_of("input", f"{txid}:{number}", text)

@@ -67,7 +67,7 @@ def confirm_sent(
             raise Refused("changed", f"the refund is {row.status}")
         place: Any = outpoint._asdict()
         there: Any = {"script": row.script, "above_height": row.above_height}
-        if db.row(queries.FREE_OUTPUT, **place, **there) is None:
+        if db.get_or_none(queries.FREE_OUTPUT, **place, **there) is None:
             message = (
                 "no block has an output of this name that came to the refund's address"
             )

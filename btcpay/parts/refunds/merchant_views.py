@@ -154,7 +154,7 @@ def today_lines(counts: Mapping[str, int]) -> list[Line]:
 
 def inbox_lines(visit: Visit) -> list[Line]:
     own: Values = {"merchant_id": visit.merchant_id}
-    return _lines_of(visit.service.db.only(queries.TO_SEND_COUNT, **own)[0])
+    return _lines_of(visit.service.db.get(queries.TO_SEND_COUNT, **own)[0])
 
 
 def _lines_of(to_send: int) -> list[Line]:

@@ -8,12 +8,20 @@ from peewee import JOIN, Field, Query, fn
 from btcpay.parts.refunds.models import Refund, RefundOutput, RefundTransaction
 from btcpay.values.statuses import RefundStatus
 from storage.models import Invoice, Merchant, Output, Payment
-from storage.statement import counted, every, needed, same, shaped, slot, slots
+from storage.statement import (
+    all_columns,
+    count_of,
+    eq,
+    param,
+    params,
+    required_columns,
+    typed,
+)
 
 _OLDEST = Refund.seq
 _READY = Refund.script.is_null(False) & Refund.sent_height.is_null()
-_THIS = same(Refund.id)
-_OWN = same(Refund.merchant_id)
+_THIS = eq(Refund.id)
+_OWN = eq(Refund.merchant_id)
 
 
 class RefundWith(Refund):
@@ -24,31 +32,31 @@ class RefundWith(Refund):
 
 
 BY_ID = Refund.select().where(_THIS)
-OF_STORE = Refund.select().where(_THIS & same(Refund.store_id))
-OF_INVOICE = Refund.select().where(same(Refund.invoice_id)).order_by(_OLDEST)
+OF_STORE = Refund.select().where(_THIS & eq(Refund.store_id))
+OF_INVOICE = Refund.select().where(eq(Refund.invoice_id)).order_by(_OLDEST)
 READY_OF_MERCHANT = (
-    Refund.select().where(_OWN & _READY).order_by(_OLDEST).limit(slot("limit"))
+    Refund.select().where(_OWN & _READY).order_by(_OLDEST).limit(param("limit"))
 )
 OTHERS_OF_MERCHANT = (
-    shaped(RefundWith, Refund.select(Refund, Invoice.customer_email, Invoice.reference))
+    typed(RefundWith, Refund.select(Refund, Invoice.customer_email, Invoice.reference))
     .join(Invoice, JOIN.LEFT_OUTER, on=(Invoice.id == Refund.invoice_id))
     .where(_OWN & ~_READY)
     .order_by(Refund.seq.desc())
-    .limit(slot("limit"))
+    .limit(param("limit"))
 )
 MOST_COUNTED = 100
-TO_SEND_COUNT = shaped(
-    tuple[int], counted(Refund.select(Refund.id).where(_OWN & _READY), MOST_COUNTED)
+TO_SEND_COUNT = typed(
+    tuple[int], count_of(Refund.select(Refund.id).where(_OWN & _READY), MOST_COUNTED)
 )
 # Subqueries about the merchant of an outer query: TO_SEND has, for each refund to be
 # sent, the id of its invoice, or of the refund if it has no invoice. TO_SEND_OF_OUTER
 # counts them.
 _OF_OUTER = (Refund.merchant_id == Merchant.id) & _READY
 TO_SEND = Refund.select(fn.COALESCE(Refund.invoice_id, Refund.id)).where(_OF_OUTER)
-TO_SEND_OF_OUTER = counted(Refund.select(Refund.id).where(_OF_OUTER), MOST_COUNTED)
+TO_SEND_OF_OUTER = count_of(Refund.select(Refund.id).where(_OF_OUTER), MOST_COUNTED)
 WAITS = Refund.select(Refund.id).where(_READY).limit(1)
-FIRST_MADE = shaped(tuple[int | None], Refund.select(fn.MIN(Refund.created_ms)))
-NEWEST = Refund.select().order_by(Refund.seq.desc()).limit(slot("limit"))
+FIRST_MADE = typed(tuple[int | None], Refund.select(fn.MIN(Refund.created_ms)))
+NEWEST = Refund.select().order_by(Refund.seq.desc()).limit(param("limit"))
 _GIVEN = (
     Refund.invoice_id,
     Refund.basis,
@@ -56,30 +64,32 @@ _GIVEN = (
     Refund.store_id,
     Refund.shop_texts,
 )
-ADD = shaped(Refund, Refund.insert(needed(Refund) | slots(*_GIVEN)).returning(Refund))
+ADD = typed(
+    Refund, Refund.insert(required_columns(Refund) | params(*_GIVEN)).returning(Refund)
+)
 # Payments in blocks that were known before the invoice was created, so nobody sent them
 # for it. The merchant may have accepted one all the same.
 _OLDER = (
     Output.select(Output.payment_id)
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(
-        Output.invoice_id == slot("invoice_id"),
+        Output.invoice_id == param("invoice_id"),
         Output.payment_id.is_null(False),
         Output.block_height <= Invoice.above_height,
     )
 )
-CAME = shaped(
+CAME = typed(
     tuple[int],
     Payment.select(fn.COALESCE(fn.SUM(Payment.amount_sats).cast("BIGINT"), 0)).where(
-        Payment.address_invoice_id == slot("invoice_id"),
+        Payment.address_invoice_id == param("invoice_id"),
         Payment.invoice_id.is_null(False) | Payment.id.not_in(_OLDER),
     ),
 )
-_IS_FOR_OTHERS = (Refund.script == slot("script")) & (
-    Refund.merchant_id != slot("merchant_id")
+_IS_FOR_OTHERS = (Refund.script == param("script")) & (
+    Refund.merchant_id != param("merchant_id")
 )
 WAITS_FOR_OTHERS = Refund.select(Refund.id).where(_READY & _IS_FOR_OTHERS).limit(1)
-IS_OURS = Invoice.select(Invoice.id).where(Invoice.script == slot("script"))
+IS_OURS = Invoice.select(Invoice.id).where(Invoice.script == param("script"))
 
 
 def _step(
@@ -104,7 +114,7 @@ _SENT = (
 _WORTH = (Refund.currency, Refund.value_at_sending, Refund.usd_at_sending)
 _NAMED = (Refund.named_txid, Refund.named_vout)
 GIVE = _step(
-    [RefundStatus.REQUESTED], RefundStatus.READY, slots(Refund.address, *_SEARCHED)
+    [RefundStatus.REQUESTED], RefundStatus.READY, params(Refund.address, *_SEARCHED)
 )
 CLEAR = _step(
     [RefundStatus.READY],
@@ -116,41 +126,43 @@ CANCEL = _step(
     RefundStatus.CANCELED,
     dict.fromkeys((*_SEARCHED, *_NAMED)),
 )
-SEND = _step([RefundStatus.READY], RefundStatus.SENT, slots(*_SENT, *_WORTH))
+SEND = _step([RefundStatus.READY], RefundStatus.SENT, params(*_SENT, *_WORTH))
 UNDO = _step([RefundStatus.SENT], RefundStatus.READY, dict.fromkeys((*_SENT, *_WORTH)))
 # Stores the output that the merchant names as the refund. The decision that follows
 # marks the refund as sent.
-NAME_OUTPUT = Refund.update(slots(*_NAMED)).where(
+NAME_OUTPUT = Refund.update(params(*_NAMED)).where(
     _THIS & (Refund.status == RefundStatus.READY)
 )
 # Updates the block of a sent refund, if its output is found in another block, for
 # example after the chain was begun anew.
 MOVE = Refund.update(
-    {Refund.sent_height: slot("block_height"), Refund.sent_ms: slot("block_time_ms")}
-).where((Refund.tx_hash == slot("txid")) & (Refund.vout == slot("vout")))
+    {Refund.sent_height: param("block_height"), Refund.sent_ms: param("block_time_ms")}
+).where((Refund.tx_hash == param("txid")) & (Refund.vout == param("vout")))
 
 # The scripts for which a block is searched: those of refunds to be sent, and of refunds
 # sent since a height. A block that was known when the address was given is not
 # searched.
 _SOUGHT = Refund.select(Refund.script, Refund.amount_sats).where(
-    Refund.above_height < slot("height")
+    Refund.above_height < param("height")
 )
-SOUGHT = shaped(
+SOUGHT = typed(
     Refund,
-    _SOUGHT.where(_READY).union_all(_SOUGHT.where(Refund.sent_height >= slot("since"))),
+    _SOUGHT.where(_READY).union_all(
+        _SOUGHT.where(Refund.sent_height >= param("since"))
+    ),
 )
-OF_SCRIPT = Refund.select().where(same(Refund.script)).order_by(_OLDEST)
-_OF_SCRIPT = RefundOutput.script == slot("script")
+OF_SCRIPT = Refund.select().where(eq(Refund.script)).order_by(_OLDEST)
+_OF_SCRIPT = RefundOutput.script == param("script")
 # The outputs on which a decision depends: those of exactly a refund's sum, and those
 # that the merchant has named.
-_SUMS = Refund.select(Refund.amount_sats).where(Refund.script == slot("script"))
+_SUMS = Refund.select(Refund.amount_sats).where(Refund.script == param("script"))
 _NAMED_THERE = (
-    (Refund.script == slot("script"))
+    (Refund.script == param("script"))
     & (Refund.named_txid == RefundOutput.txid)
     & (Refund.named_vout == RefundOutput.vout)
 )
 EXACT = RefundOutput.select().where(_OF_SCRIPT & RefundOutput.amount_sats.in_(_SUMS))
-NAMED = shaped(RefundOutput, RefundOutput.select().join(Refund, on=_NAMED_THERE))
+NAMED = typed(RefundOutput, RefundOutput.select().join(Refund, on=_NAMED_THERE))
 
 # Outputs to a refund's address that have sent no refund so far, nearest sum first. An
 # output that seems to have sent another refund a second time is included, since only
@@ -160,22 +172,22 @@ _SENDS = fn.EXISTS(
         (Refund.tx_hash == RefundOutput.txid) & (Refund.vout == RefundOutput.vout)
     )
 )
-_IS_FREE = _OF_SCRIPT & (RefundOutput.block_height > slot("above_height")) & ~_SENDS
-_FREE = RefundOutput.select().where(_IS_FREE).limit(slot("limit"))
-LESS = _FREE.where(RefundOutput.amount_sats <= slot("amount_sats")).order_by(
+_IS_FREE = _OF_SCRIPT & (RefundOutput.block_height > param("above_height")) & ~_SENDS
+_FREE = RefundOutput.select().where(_IS_FREE).limit(param("limit"))
+LESS = _FREE.where(RefundOutput.amount_sats <= param("amount_sats")).order_by(
     RefundOutput.amount_sats.desc(), RefundOutput.txid, RefundOutput.vout
 )
-MORE = _FREE.where(RefundOutput.amount_sats > slot("amount_sats")).order_by(
+MORE = _FREE.where(RefundOutput.amount_sats > param("amount_sats")).order_by(
     RefundOutput.amount_sats, RefundOutput.txid, RefundOutput.vout
 )
 
 # A block that is read again has the same rows; after a reorganisation, another block
 # can have the transaction. The prices remain those of the time when it was first read.
-ADD_TRANSACTION = RefundTransaction.insert(every(RefundTransaction)).on_conflict(
+ADD_TRANSACTION = RefundTransaction.insert(all_columns(RefundTransaction)).on_conflict(
     conflict_target=[RefundTransaction.txid],
     preserve=[RefundTransaction.block_height, RefundTransaction.document],
 )
-ADD_OUTPUT = RefundOutput.insert(every(RefundOutput)).on_conflict(
+ADD_OUTPUT = RefundOutput.insert(all_columns(RefundOutput)).on_conflict(
     conflict_target=[RefundOutput.txid, RefundOutput.vout],
     preserve=[
         RefundOutput.block_height,
@@ -183,38 +195,38 @@ ADD_OUTPUT = RefundOutput.insert(every(RefundOutput)).on_conflict(
         RefundOutput.position,
     ],
 )
-_OUTPUT = same(RefundOutput.txid, RefundOutput.vout)
+_OUTPUT = eq(RefundOutput.txid, RefundOutput.vout)
 FREE_OUTPUT = RefundOutput.select().where(_OUTPUT & _IS_FREE)
-SET_AGAIN = RefundOutput.update(slots(RefundOutput.again_of)).where(_OUTPUT)
+SET_AGAIN = RefundOutput.update(params(RefundOutput.again_of)).where(_OUTPUT)
 DOCUMENT = RefundTransaction.select(RefundTransaction.document).where(
-    same(RefundTransaction.txid)
+    eq(RefundTransaction.txid)
 )
 PRICES = RefundTransaction.select(RefundTransaction.prices).where(
-    same(RefundTransaction.txid)
+    eq(RefundTransaction.txid)
 )
 
 # Deletes the rows of blocks above the last block that both branches have in common.
-DROP = shaped(
+DROP = typed(
     RefundOutput,
     RefundOutput.delete()
-    .where(RefundOutput.block_height > slot("height"))
+    .where(RefundOutput.block_height > param("height"))
     .returning(RefundOutput),
 )
 DROP_TRANSACTIONS = RefundTransaction.delete().where(
-    RefundTransaction.block_height > slot("height")
+    RefundTransaction.block_height > param("height")
 )
-LOWER = Refund.update({Refund.above_height: slot("height")}).where(
-    Refund.above_height > slot("height")
+LOWER = Refund.update({Refund.above_height: param("height")}).where(
+    Refund.above_height > param("height")
 )
 # When the chain is begun anew, moves what was sent to a height that no reorganisation
 # reaches.
-KEEP_OUTPUTS = RefundOutput.update({RefundOutput.block_height: slot("height")})
+KEEP_OUTPUTS = RefundOutput.update({RefundOutput.block_height: param("height")})
 KEEP_TRANSACTIONS = RefundTransaction.update(
-    {RefundTransaction.block_height: slot("height")}
+    {RefundTransaction.block_height: param("height")}
 )
 KEEP_SENT = Refund.update(
-    {Refund.sent_height: slot("height"), Refund.above_height: slot("height") - 1}
+    {Refund.sent_height: param("height"), Refund.above_height: param("height") - 1}
 ).where(Refund.sent_height.is_null(False))
 SENT_BETWEEN = Refund.select(
     Refund.sent_sats, Refund.currency, Refund.value_at_sending
-).where(_OWN & (Refund.sent_ms >= slot("since")) & (Refund.sent_ms < slot("before")))
+).where(_OWN & (Refund.sent_ms >= param("since")) & (Refund.sent_ms < param("before")))

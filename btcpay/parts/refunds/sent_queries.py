@@ -7,11 +7,11 @@ from peewee import JOIN
 from btcpay.parts.refunds.models import Refund, RefundTransaction
 from storage.models import Invoice
 from storage.queries.lists import keyset
-from storage.statement import same, shaped, slot
+from storage.statement import eq, param, typed
 
 SENT_OF_INVOICE = (
     Refund.select(Refund.sent_sats, Refund.sent_height)
-    .where(same(Refund.invoice_id), Refund.sent_height.is_null(False))
+    .where(eq(Refund.invoice_id), Refund.sent_height.is_null(False))
     .order_by(Refund.sent_height, Refund.seq)
 )
 
@@ -24,12 +24,12 @@ class SentRefund(Refund):
     price_usd: str | None
 
 
-_OWN = same(Refund.merchant_id) & Refund.sent_ms.is_null(False)
+_OWN = eq(Refund.merchant_id) & Refund.sent_ms.is_null(False)
 # Sorts oldest first by the time of the block, which takes the place of the creation
 # time.
 _BY_BLOCK = SimpleNamespace(created_ms=Refund.sent_ms, seq=Refund.seq)
 SENT = keyset.newer(
-    shaped(
+    typed(
         SentRefund,
         Refund.select(
             *(
@@ -44,7 +44,7 @@ SENT = keyset.newer(
             *(Invoice.reference, Invoice.price_usd),
         )
         .join(Invoice, JOIN.LEFT_OUTER, on=(Invoice.id == Refund.invoice_id))
-        .where(_OWN, Refund.sent_ms < slot("before")),
+        .where(_OWN, Refund.sent_ms < param("before")),
     ),
     _BY_BLOCK,
 )
@@ -55,5 +55,5 @@ LABELED = (
 )
 # The proof of a transaction, which may have sent several refunds.
 DOCUMENT = RefundTransaction.select(RefundTransaction.document).where(
-    same(RefundTransaction.txid)
+    eq(RefundTransaction.txid)
 )

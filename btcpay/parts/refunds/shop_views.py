@@ -90,7 +90,7 @@ def refund_order(service: Service, store: hooks.PlugInShop, order: Invoice) -> J
         wanted = wanted._replace(
             amount_sats=max(0, sats - made_sats), made_sats=made_sats
         )
-    return _made(service, store, asked, wanted, "refundVariant")
+    return _create_refund(service, store, asked, wanted, "refundVariant")
 
 
 def _sats_of_variant(
@@ -121,7 +121,7 @@ def create_pull_payment(service: Service, store: hooks.PlugInShop) -> Json:
     asked = NewPullPayment().load(parse(read_body()))
     sats = _sats(service, asked["amount"], asked["currency"])
     wanted = actions.RefundRequest(store.merchant_id, None, sats)
-    return _made(service, store, asked, wanted, "amount")
+    return _create_refund(service, store, asked, wanted, "amount")
 
 
 def _sats(service: Service, amount: Decimal, currency: str) -> int:
@@ -143,7 +143,7 @@ def _sats(service: Service, amount: Decimal, currency: str) -> int:
     return sums.sats_at(amount, price.in_currency)
 
 
-def _made(
+def _create_refund(
     service: Service,
     store: hooks.PlugInShop,
     asked: Json,

@@ -51,7 +51,7 @@ def default_of(invoice: Invoice, came_sats: int, refunds: Sequence[Refund]) -> D
 
 def came_sats_of(db: Database, invoice_id: str) -> int:
     """Returns the satoshis of the invoice's confirmed payments that can be refunded."""
-    return db.only(queries.CAME, invoice_id=invoice_id)[0]
+    return db.get(queries.CAME, invoice_id=invoice_id)[0]
 
 
 def refunds_of(db: Database, invoice_id: str) -> list[Refund]:
@@ -68,7 +68,7 @@ def total_sats_of(refunds: Sequence[Refund]) -> int:
 
 def is_sent_twice(db: Database, invoice_id: str) -> bool:
     """True if the invoice needs attention because a refund of it was sent twice."""
-    attention = db.row(attentions.OF_INVOICE, invoice_id=invoice_id)
+    attention = db.get_or_none(attentions.OF_INVOICE, invoice_id=invoice_id)
     return attention is not None and attention.reason == SENT_TWICE
 
 

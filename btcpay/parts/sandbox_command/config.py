@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from btcpay.settings.secrets import shown
+from btcpay.settings.secrets import without_secrets
 from btcpay.settings.settings import Settings, read
 from btcpay.values.errors import CommandError
 
@@ -128,7 +128,7 @@ def command_line(program: str, environ: Mapping[str, str]) -> str:
     """
     words = []
     for name, text in _required_variables(environ).items():
-        words.append(f"{name}={shlex.quote(shown(name, text))}")
+        words.append(f"{name}={shlex.quote(without_secrets(name, text))}")
     if Path(program).name == "blocktill":
         words.append(program)
     else:

@@ -53,7 +53,7 @@ def add_webhook(db: Database, owner_id: int, chain_url: str, file: Path) -> None
 
 def merchant_id(db: Database, settings: Settings) -> int:
     """Returns the id of the demo merchant. Adds the merchant if it is missing."""
-    row = db.row(merchants.BY_NAME, name=MERCHANT)
+    row = db.get_or_none(merchants.BY_NAME, name=MERCHANT)
     if row is None:
         account = parse_account(TPUB, settings.network)
         row = add_merchant(db, MERCHANT, account, utc_now())

@@ -60,7 +60,7 @@ class Listing:
     def place_of(self, db: Database, id: str) -> keyset.Place | None:
         """Returns the place of the list's row with this id; None if there is none."""
         if is_id(self.prefix, id):
-            return db.row(self.place, **self.values | {"id": id})
+            return db.get_or_none(self.place, **self.values | {"id": id})
         return None
 
 

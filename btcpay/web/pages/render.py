@@ -72,7 +72,7 @@ class Pages:
 
         Fields that the merchant has not set are None; `seller` is always a name.
         """
-        return self.service.db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
+        return self.service.db.get(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
 
     def only_brand(self) -> merchants.Shown | None:
         """Returns the branding of the only merchant; None if there is not one only."""

@@ -4,11 +4,11 @@ from storage.models import Event, Invoice, Output, Payment
 from storage.queries.events import Kind
 from storage.queries.lists import keyset
 from storage.queries.payments import PaymentWith
-from storage.statement import same, shaped, slot
+from storage.statement import eq, param, typed
 
 # Oldest first. PAYMENTS and INVOICES use the index on merchant and time.
 PAYMENTS = keyset.newer(
-    shaped(
+    typed(
         PaymentWith,
         Payment.select(
             *(Payment.seq, Payment.id, Payment.address_invoice_id, Payment.invoice_id),
@@ -32,12 +32,12 @@ PAYMENTS = keyset.newer(
             ),
         )
         .join(Invoice, on=(Invoice.id == Payment.address_invoice_id))
-        .where(same(Payment.merchant_id), Payment.created_ms < slot("before")),
+        .where(eq(Payment.merchant_id), Payment.created_ms < param("before")),
     ),
     Payment,
 )
-_IN_PAGE = same(Payment.merchant_id) & Payment.created_ms.between(
-    slot("first_ms"), slot("last_ms")
+_IN_PAGE = eq(Payment.merchant_id) & Payment.created_ms.between(
+    param("first_ms"), param("last_ms")
 )
 OUTPUTS_OF_PAGE = (
     Output.select(
@@ -75,15 +75,15 @@ INVOICES = keyset.newer(
             Invoice.address_index,
         ),
         *(Invoice.deposit_address, Invoice.script, Invoice.created_ms),
-    ).where(same(Invoice.merchant_id)),
+    ).where(eq(Invoice.merchant_id)),
     Invoice,
 )
 OUTPUTS_OF_INVOICES = (
     Output.select(Output.invoice_id, Output.txid, Output.vout)
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(
-        same(Invoice.merchant_id),
-        Invoice.created_ms.between(slot("first_ms"), slot("last_ms")),
+        eq(Invoice.merchant_id),
+        Invoice.created_ms.between(param("first_ms"), param("last_ms")),
         Output.vanished_ms.is_null(),
     )
     .order_by(Output.first_seen_ms, Output.txid, Output.vout)

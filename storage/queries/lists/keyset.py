@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, Unpack
 from peewee import ColumnBase, Select, Tuple
 
 from storage.database import Database, Values
-from storage.statement import Shaped, Typed, same, shaped, slot
+from storage.statement import Shaped, Typed, eq, param, typed
 
 Q = TypeVar("Q", bound=Select)
 
@@ -28,14 +28,16 @@ class Placed(Protocol):
 P = TypeVar("P", bound=Placed)
 # every row is older, so a list starts here at the newest row
 FIRST = Place(2**62, 2**62)
-_NAMED = Tuple(slot("at"), slot("place"))
+_NAMED = Tuple(param("at"), param("place"))
 OLDEST = -(2**63)  # less than every time and number that can be stored
 
 
 def older(query: Q, model: Any) -> Q:
     """Limits the query to a page of rows older than the given row, newest first."""
     return (
-        query.where(_place(model) < _NAMED).order_by(*order(model)).limit(slot("limit"))
+        query.where(_place(model) < _NAMED)
+        .order_by(*order(model))
+        .limit(param("limit"))
     )
 
 
@@ -44,7 +46,7 @@ def newer(query: Q, model: Any) -> Q:
     return (
         query.where(_place(model) > _NAMED)
         .order_by(*order(model, False))
-        .limit(slot("limit"))
+        .limit(param("limit"))
     )
 
 
@@ -77,4 +79,4 @@ def order(model: Any, newest_first: bool = True) -> list[ColumnBase]:
 
 def place_of(model: Any) -> Shaped[Place]:
     columns = (model.created_ms.alias("at"), model.seq.alias("place"))
-    return shaped(Place, model.select(*columns).where(same(model.id)))
+    return typed(Place, model.select(*columns).where(eq(model.id)))

@@ -8,9 +8,9 @@ from storage.models import Attention, Invoice, Merchant
 from storage.queries import merchants
 from storage.queries.invoices import CAME_SATS, InvoiceWith
 from storage.queries.lists.keyset import P
-from storage.statement import Typed, same, shaped, slot
+from storage.statement import Typed, eq, param, typed
 
-_LISTED = shaped(
+_LISTED = typed(
     InvoiceWith,
     Invoice.select(
         *(
@@ -30,9 +30,9 @@ _Any = Attention.alias()
 _CHOSEN = (
     _Any.select(_Any.invoice_id)
     .order_by(_Any.since_ms, _Any.invoice_id)
-    .limit(slot("limit"))
+    .limit(param("limit"))
 )
-WANTING = shaped(
+WANTING = typed(
     InvoiceWith,
     _LISTED.select_extend(Attention.reason, Attention.since_ms)
     .join(Attention, on=(Attention.invoice_id == Invoice.id))
@@ -40,20 +40,20 @@ WANTING = shaped(
     .order_by(Attention.since_ms, Attention.invoice_id),
 )
 
-_ONE = _LISTED.where(same(Invoice.seq))
+_ONE = _LISTED.where(eq(Invoice.seq))
 _OF_MERCHANT = (
     Invoice.select(Invoice.seq, Invoice.created_ms)
-    .where(same(Invoice.merchant_id))
+    .where(eq(Invoice.merchant_id))
     .order_by(Invoice.created_ms.desc(), Invoice.seq.desc())
-    .limit(slot("limit"))
+    .limit(param("limit"))
 )
-_OF_MERCHANT_BY_STATUS = _OF_MERCHANT.where(same(Invoice.status))
+_OF_MERCHANT_BY_STATUS = _OF_MERCHANT.where(eq(Invoice.status))
 
 
 def newest_invoices(db: Database, status: str | None, limit: int) -> list[InvoiceWith]:
     query = _OF_MERCHANT_BY_STATUS if status else _OF_MERCHANT
     return [
-        db.only(_ONE, seq=row.seq) for row in newest(db, query, limit, status=status)
+        db.get(_ONE, seq=row.seq) for row in newest(db, query, limit, status=status)
     ]
 
 

@@ -5,7 +5,7 @@ A payer is viewing such an invoice, it expires soon, or a payment is unconfirmed
 
 from storage.models import Invoice, Output
 from storage.queries.payments import OutputWith
-from storage.statement import same, shaped, slot
+from storage.statement import eq, param, typed
 
 _WATCHED = Invoice.select(
     *(
@@ -19,8 +19,8 @@ _WATCHED = Invoice.select(
 )
 # ASKED and ENDING each use an index that has only open invoices.
 _OPEN = Invoice.finished_ms.is_null()
-ASKED = _WATCHED.where(_OPEN, Invoice.asked_ms > slot("after"))
-ENDING = _WATCHED.where(_OPEN, Invoice.expires_ms <= slot("before"))
+ASKED = _WATCHED.where(_OPEN, Invoice.asked_ms > param("after"))
+ENDING = _WATCHED.where(_OPEN, Invoice.expires_ms <= param("before"))
 _COMES = Output.vanished_ms.is_null() & Output.payment_id.is_null()
 EXPECTING = _WATCHED.where(
     Invoice.id.in_(Output.select(Output.invoice_id).where(_COMES))
@@ -31,20 +31,20 @@ UNSETTLED = Output.select(
     *(Output.invoice_id, Output.amount_sats, Output.first_seen_ms, Output.block_height),
     Output.vanished_ms,
 ).where(
-    Output.invoice_id == slot("id"),
+    Output.invoice_id == param("id"),
     Output.payment_id.is_null(),
-    Output.vanished_ms.is_null() | (Output.vanished_ms > slot("vanished_after")),
+    Output.vanished_ms.is_null() | (Output.vanished_ms > param("vanished_after")),
 )
 LOOKED = Invoice.update(
-    {Invoice.checked_ms: slot("at"), Invoice.failures: 0, Invoice.failed_ms: None}
-).where(same(Invoice.id))
+    {Invoice.checked_ms: param("at"), Invoice.failures: 0, Invoice.failed_ms: None}
+).where(eq(Invoice.id))
 FAILED = Invoice.update(
-    {Invoice.failures: Invoice.failures + 1, Invoice.failed_ms: slot("at")}
-).where(same(Invoice.id))
+    {Invoice.failures: Invoice.failures + 1, Invoice.failed_ms: param("at")}
+).where(eq(Invoice.id))
 
 
 # Outputs in a block that are not part of a payment yet; a new tip may confirm them.
-DEEPENING = shaped(
+DEEPENING = typed(
     OutputWith,
     Output.select(Output, *Invoice.RULED, Output.payment_id.alias("settled_invoice_id"))
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
@@ -53,7 +53,7 @@ DEEPENING = shaped(
 # An invoice's outputs in the mempool.
 WAITING = Output.select(
     Output.txid, Output.vout, Output.amount_sats, Output.inputs, Output.first_seen_ms
-).where(same(Output.invoice_id), _COMES, Output.block_height.is_null())
+).where(eq(Output.invoice_id), _COMES, Output.block_height.is_null())
 # Outputs in the mempool, with the inputs of their transactions. They are read one invoice at a
 # time, because all together may need too much memory.
 _SPENDS = (
@@ -65,4 +65,4 @@ _SPENDS = (
 WITH_INPUTS = Output.select(Output.invoice_id).where(_SPENDS).distinct()
 INPUTS = Output.select(
     Output.invoice_id, Output.merchant_id, Output.txid, Output.inputs
-).where(_SPENDS, same(Output.invoice_id))
+).where(_SPENDS, eq(Output.invoice_id))

@@ -12,10 +12,10 @@ from btcpay.values.money import MAX_MONEY_SATS
 from storage import at_once
 from storage.database import Database, Values
 from storage.models import Balance, Output
-from storage.statement import same, shaped, slot
+from storage.statement import eq, param, typed
 
 OF_MERCHANT = Balance.select(Balance.confirmed_sats, Balance.total_sats).where(
-    same(Balance.merchant_id)
+    eq(Balance.merchant_id)
 )
 
 
@@ -33,12 +33,12 @@ _SUMS = (
     _sum(Output.amount_sats).alias("total_sats"),
 )
 # The sums that the stored totals must equal; for tests and the doctor command.
-RECOMPUTED = shaped(
+RECOMPUTED = typed(
     tuple[int, int],
     Output.select(*_SUMS).where(
         Output.vanished_ms.is_null(),
         Output.spent_height.is_null(),
-        same(Output.merchant_id),
+        eq(Output.merchant_id),
     ),
 )
 
@@ -57,7 +57,7 @@ def _unspent(sats: Any) -> Any:
     return _sum(Case(None, [(Output.spent_height.is_null(False), 0)], sats))
 
 
-_OF_INVOICE = shaped(
+_OF_INVOICE = typed(
     _Sums,
     Output.select(
         Output.merchant_id,
@@ -65,7 +65,7 @@ _OF_INVOICE = shaped(
         _unspent(Output.amount_sats).alias("total_sats"),
         _sum(_PAID_SATS).alias("settled_sats"),
     )
-    .where(same(Output.invoice_id), Output.vanished_ms.is_null())
+    .where(eq(Output.invoice_id), Output.vanished_ms.is_null())
     .group_by(Output.merchant_id),
 )
 
@@ -78,22 +78,22 @@ LOCK_ALL = (
 
 OPEN = Balance.insert(
     {
-        Balance.merchant_id: slot("merchant_id"),
+        Balance.merchant_id: param("merchant_id"),
         Balance.confirmed_sats: 0,
         Balance.total_sats: 0,
     }
 )
 _CHANGE = Balance.update(
     {
-        Balance.confirmed_sats: Balance.confirmed_sats + slot("confirmed_sats"),
-        Balance.total_sats: Balance.total_sats + slot("total_sats"),
-        Balance.settled_sats: Balance.settled_sats + slot("settled_sats"),
+        Balance.confirmed_sats: Balance.confirmed_sats + param("confirmed_sats"),
+        Balance.total_sats: Balance.total_sats + param("total_sats"),
+        Balance.settled_sats: Balance.settled_sats + param("settled_sats"),
     }
-).where(same(Balance.merchant_id))
+).where(eq(Balance.merchant_id))
 _CHANGE_BOUNDED = _CHANGE.where(
     # Subtracting is always allowed, even while the total exceeds the money that can exist.
-    (Balance.total_sats + slot("total_sats") <= MAX_MONEY_SATS)
-    | (slot("total_sats") <= 0)
+    (Balance.total_sats + param("total_sats") <= MAX_MONEY_SATS)
+    | (param("total_sats") <= 0)
 )
 
 
@@ -103,7 +103,7 @@ def lock(db: Database, *merchant_ids: int) -> None:
 
 
 @contextmanager
-def kept(
+def update_balances(
     db: Database, invoice_ids: Iterable[str], bounded: bool = True
 ) -> Iterator[None]:
     """Adds the changes that the block makes to these invoices' outputs to the balances.

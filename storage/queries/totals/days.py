@@ -13,15 +13,15 @@ from btcpay.values.times import day_of, stretches, zone_of
 from storage import at_once
 from storage.database import Database, Values
 from storage.models import Merchant, MerchantDay, Payment
-from storage.statement import every, same, shaped, slot
+from storage.statement import all_columns, eq, param, typed
 
-_OWN = same(MerchantDay.merchant_id)
+_OWN = eq(MerchantDay.merchant_id)
 BETWEEN = (
     MerchantDay.select()
-    .where(_OWN, MerchantDay.day.between(slot("first"), slot("last")))
+    .where(_OWN, MerchantDay.day.between(param("first"), param("last")))
     .order_by(MerchantDay.day)
 )
-_ZONE = Merchant.select(Merchant.timezone).where(Merchant.id == slot("merchant_id"))
+_ZONE = Merchant.select(Merchant.timezone).where(Merchant.id == param("merchant_id"))
 
 _TOTALS = (
     MerchantDay.payments,
@@ -29,12 +29,12 @@ _TOTALS = (
     MerchantDay.received_sats,
     MerchantDay.value_minor,
 )
-_ADD = MerchantDay.insert(every(MerchantDay)).on_conflict(
+_ADD = MerchantDay.insert(all_columns(MerchantDay)).on_conflict(
     conflict_target=[MerchantDay.merchant_id, MerchantDay.day, MerchantDay.currency],
     update={total: total + getattr(EXCLUDED, total.name) for total in _TOTALS},
 )
 _FORGET = MerchantDay.delete().where(_OWN)
-_FORGET_DAY = _FORGET.where(same(MerchantDay.day))
+_FORGET_DAY = _FORGET.where(eq(MerchantDay.day))
 
 # A value's text has all decimals of its currency, so that without the point it is a whole number of
 # smallest units.
@@ -43,7 +43,7 @@ _COUNT = MerchantDay.insert_from(
     Payment.select(
         Payment.merchant_id,
         Payment.currency,
-        (slot("day") + (Payment.created_ms - slot("begin")) / slot("length")).cast(
+        (param("day") + (Payment.created_ms - param("begin")) / param("length")).cast(
             "BIGINT"
         ),
         fn.COUNT(SQL("*")),
@@ -52,17 +52,17 @@ _COUNT = MerchantDay.insert_from(
         fn.COALESCE(fn.SUM(_MINOR), 0).cast("BIGINT"),
     )
     .where(
-        same(Payment.merchant_id),
-        Payment.created_ms >= slot("begin"),
-        Payment.created_ms < slot("end"),
+        eq(Payment.merchant_id),
+        Payment.created_ms >= param("begin"),
+        Payment.created_ms < param("end"),
     )
     .group_by(SQL("1"), SQL("2"), SQL("3")),
     [MerchantDay.merchant_id, MerchantDay.currency, MerchantDay.day, *_TOTALS],
 )
-_SPAN = shaped(
+_SPAN = typed(
     tuple[int | None, int | None],
     Payment.select(fn.MIN(Payment.created_ms), fn.MAX(Payment.created_ms)).where(
-        same(Payment.merchant_id)
+        eq(Payment.merchant_id)
     ),
 )
 
@@ -101,7 +101,7 @@ def take(db: Database, payments: Iterable[Payment]) -> None:
     for payment in payments:
         times.setdefault(payment.merchant_id, []).append(payment.created_ms)
     for merchant_id, at_ms in times.items():
-        zone = db.only(_ZONE, merchant_id=merchant_id).timezone
+        zone = db.get(_ZONE, merchant_id=merchant_id).timezone
         for day in {day_of(each, zone_of(zone)) for each in at_ms}:
             db.run(_FORGET_DAY, merchant_id=merchant_id, day=day)
             _count(db, merchant_id, zone, day, day)
@@ -109,7 +109,7 @@ def take(db: Database, payments: Iterable[Payment]) -> None:
 
 def recount(db: Database, merchant_id: int, timezone: str) -> None:
     db.run(_FORGET, merchant_id=merchant_id)
-    first_ms, last_ms = db.only(_SPAN, merchant_id=merchant_id)
+    first_ms, last_ms = db.get(_SPAN, merchant_id=merchant_id)
     if first_ms is not None and last_ms is not None:
         first, last = (
             day_of(at_ms, zone_of(timezone)) for at_ms in (first_ms, last_ms)

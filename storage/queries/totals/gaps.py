@@ -10,20 +10,20 @@ from peewee import Select, fn
 from storage import at_once
 from storage.database import Database, Values
 from storage.models import Invoice, Output
-from storage.statement import same, shaped, slot
+from storage.statement import eq, param, typed
 
-_PAID = same(Invoice.merchant_id) & Invoice.gap_before.is_null(False)
+_PAID = eq(Invoice.merchant_id) & Invoice.gap_before.is_null(False)
 _PAID_INDEX = Invoice.select(Invoice.address_index).where(_PAID)
-_BEFORE = _PAID_INDEX.where(slot("address_index") > Invoice.address_index)
-_BEHIND = _PAID_INDEX.where(slot("address_index") < Invoice.address_index)
+_BEFORE = _PAID_INDEX.where(param("address_index") > Invoice.address_index)
+_BEHIND = _PAID_INDEX.where(param("address_index") < Invoice.address_index)
 # The nearest paid address indexes before and after an address index.
-_AROUND = shaped(
+_AROUND = typed(
     tuple[int, int, int | None, int | None],
     Select(
         [],
         [
-            slot("merchant_id").cast("BIGINT").alias("merchant_id"),
-            slot("address_index").cast("BIGINT").alias("address_index"),
+            param("merchant_id").cast("BIGINT").alias("merchant_id"),
+            param("address_index").cast("BIGINT").alias("address_index"),
             _BEFORE.select(fn.MAX(Invoice.address_index)).alias("before"),
             _BEHIND.select(fn.MIN(Invoice.address_index)).alias("behind"),
         ],
@@ -31,22 +31,22 @@ _AROUND = shaped(
 )
 # The highest address index of a merchant to which an output came (NULL if none), and the widest
 # step between two such indexes; the first step begins at the index -1.
-LAST_PAID = shaped(
+LAST_PAID = typed(
     tuple[int | None],
     Invoice.select(fn.MAX(Invoice.address_index).alias("last_paid")).where(_PAID),
 )
-WIDEST = shaped(
+WIDEST = typed(
     tuple[int | None],
     Invoice.select(fn.MAX(Invoice.gap_before).alias("widest")).where(_PAID),
 )
-LAST_AND_WIDEST = shaped(tuple[int | None, int | None], Select([], [LAST_PAID, WIDEST]))
-_SET = Invoice.update({Invoice.gap_before: slot("gap_before")}).where(
-    same(Invoice.merchant_id, Invoice.address_index)
+LAST_AND_WIDEST = typed(tuple[int | None, int | None], Select([], [LAST_PAID, WIDEST]))
+_SET = Invoice.update({Invoice.gap_before: param("gap_before")}).where(
+    eq(Invoice.merchant_id, Invoice.address_index)
 )
 # Outputs, confirmed or not, spent or not.
 _CAME = (
     Output.select(Output.invoice_id)
-    .where(same(Output.invoice_id), Output.vanished_ms.is_null())
+    .where(eq(Output.invoice_id), Output.vanished_ms.is_null())
     .distinct()
 )
 

@@ -21,7 +21,7 @@ from btcpay.health.doctor.shop import Shop
 from btcpay.merchants.account import derive
 from btcpay.settings import settings
 from btcpay.settings.parsers import price_sources
-from btcpay.settings.secrets import masked
+from btcpay.settings.secrets import mask
 from btcpay.values.networks import NETWORKS
 from storage import versions
 from storage.database import Database, open_database
@@ -447,7 +447,7 @@ def test_one_explorer_with_the_same_time_is_enough_and_a_block_hours_ahead_too_m
 @pytest.mark.parametrize(("ahead", "colour"), [(0, "red"), (9, "red"), (10, "green")])
 def test_a_used_address_ahead_of_the_counter_is_red(ahead, colour, till):
     till.shop.invoice()
-    row = till.shop.service.db.only(merchants.BY_ID, id=till.shop.merchant_id)
+    row = till.shop.service.db.get(merchants.BY_ID, id=till.shop.merchant_id)
     index = row.next_index + ahead
     address = derive(row.descriptor, index, till.settings.network)
     till.sandbox.wallet.pay(address, 10_000, till.now)
@@ -697,7 +697,7 @@ def test_the_merchants_pages_are_not_for_who_listens(url, colour):
     ],
 )  # fmt: skip
 def test_what_may_be_secret_is_masked(text, shown):
-    assert masked(text) == shown
+    assert mask(text) == shown
 
 
 def test_money_that_comes_between_two_readings_is_no_fault(till):
@@ -710,8 +710,8 @@ def test_money_that_comes_between_two_readings_is_no_fault(till):
     class Beside(Database):
         settled = 0
 
-        def row(self, query, **values):
-            found = super().row(query, **values)
+        def get_or_none(self, query, **values):
+            found = super().get_or_none(query, **values)
             if query is really and not Beside.settled:
                 Beside.settled = len(
                     till.checker(elsewhere, till.explorers(db=elsewhere)).run().changed

@@ -142,7 +142,7 @@ def addresses(till):
 
 
 def next_index(till):
-    return till.shop.service.db.only(
+    return till.shop.service.db.get(
         merchants.BY_ID, id=till.shop.merchant_id
     ).next_index
 

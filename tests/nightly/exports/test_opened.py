@@ -34,7 +34,7 @@ def records(shop):
     for number, text in enumerate(('Käse; "zwei"', "قهوة", "=1+1", 'a\\b\n"c"', "-")):
         pay(shop, shop.invoice(1234.5 * 8**number / 7, description=text))
     return list(
-        payment_records(shop.service.db, shop.service.db.only(merchants.BY_ID, id=1))
+        payment_records(shop.service.db, shop.service.db.get(merchants.BY_ID, id=1))
     )
 
 

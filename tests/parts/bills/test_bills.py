@@ -78,7 +78,8 @@ def stakes(till, invoices):
     """What is at stake for each, in cents of today; None for what needs no attention."""
     db = till.shop.service.db
     rows = [
-        db.row(attentions.OF_INVOICE, invoice_id=invoice["id"]) for invoice in invoices
+        db.get_or_none(attentions.OF_INVOICE, invoice_id=invoice["id"])
+        for invoice in invoices
     ]
     return [row and row.stake_minor for row in rows]
 

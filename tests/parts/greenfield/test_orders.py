@@ -34,7 +34,7 @@ ORDERS = 300
 
 
 def row_of(greenfield, order):
-    return greenfield.shop.service.db.only(invoices.WHOLE, id=order["id"])
+    return greenfield.shop.service.db.get(invoices.WHOLE, id=order["id"])
 
 
 def test_a_list_of_the_largest_orders_leaves_the_worker_small(greenfield, tmp_path):

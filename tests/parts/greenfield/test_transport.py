@@ -72,7 +72,7 @@ def store(till, receiver):
 
 def order(till, store, **fields):
     made = store.order(metadata={"orderId": "27"}, **fields)
-    return as_dict(till.shop.service.db.only(invoices.WHOLE, id=made["id"]))
+    return as_dict(till.shop.service.db.get(invoices.WHOLE, id=made["id"]))
 
 
 def listen(store, url, *types, **more):
@@ -258,7 +258,7 @@ def test_the_same_url_again_keeps_what_waits_and_takes_the_new_secret(
     assert deliver(till) == (0, 1)
     again = listen(store, receiver.url, secret="chosen")
     assert (again["id"], again["secret"]) == (first["id"], "chosen")
-    row = till.shop.service.db.only(stored.BY_ID, id=first["id"])
+    row = till.shop.service.db.get(stored.BY_ID, id=first["id"])
     assert row.failing_since is row.failed_ms is None  # what is saved anew begins anew
     receiver.instead = lambda _: say(b"", 200)
     till.clock.move(minutes=1)
@@ -274,7 +274,7 @@ def test_what_was_given_up_is_sent_again_unless_it_was_overtaken(till, store, re
         till.confirm(invoice)
     give_up = Delivery.update({Delivery.next_ms: None})
     db.run(give_up.where(Delivery.about.endswith("Created")))
-    spoiled = db.only(Delivery.select(Delivery.line).limit(1)).line
+    spoiled = db.get(Delivery.select(Delivery.line).limit(1)).line
     db.run(give_up.where(Delivery.line == spoiled))
     assert deliver(till) == (3, 0)
     assert receivers.resend_failed(db, added["id"], till.clock()) == 4

@@ -138,7 +138,7 @@ def test_texts_limits_suggestions_and_questions_are_set_and_changed(browser, tic
 
 
 def row_of(shop, id):
-    return shop.service.db.only(links.ANY_BY_ID, id=id)
+    return shop.service.db.get(links.ANY_BY_ID, id=id)
 
 
 def test_a_fixed_price_stays_and_a_text_is_changed_without_a_price(browser, ticker):

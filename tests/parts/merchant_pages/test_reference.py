@@ -101,7 +101,7 @@ def test_it_comes_back_as_it_was_wherever_it_is_shown(shop, browser):
         unescape(browser.page("/invoices").source),
         unescape(browser.page("/payments").source),
     )
-    merchant = db.only(merchants.BY_ID, id=shop.merchant_id)
+    merchant = db.get(merchants.BY_ID, id=shop.merchant_id)
     lines = csv.DictReader(
         io.StringIO("".join(csv_lines(payment_records(db, merchant))), newline="")
     )

@@ -71,7 +71,7 @@ def test_a_form_then_three_addresses_then_a_shop_that_this_browser_is_logged_in_
     )
     (row,) = shop.service.db.rows(merchants.ALL)
     assert (row.name, row.currency, row.timezone) == tuple(TYPED.values())[:3]
-    assert shop.service.db.only(receivers.MAIL_OF, merchant_id=row.id).language == "de"
+    assert shop.service.db.get(receivers.MAIL_OF, merchant_id=row.id).language == "de"
     shop.merchant_id = row.id
     assert shop.invoice()["deposit_address"] == addresses[0]
     today = Page(client.get("/merchant").text)

@@ -364,4 +364,4 @@ def test_a_peer_of_another_network_begins_nothing(shop, caplog):
     till.shop.invoice()
     report = check(till, open_peer(magic=b"\xf9\xbe\xb4\xd9"))
     assert report.chain_failed and "of another network" in caplog.text
-    assert till.shop.service.db.row(blocks.TOP) is None
+    assert till.shop.service.db.get_or_none(blocks.TOP) is None

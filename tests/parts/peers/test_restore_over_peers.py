@@ -59,7 +59,7 @@ def over(*peers):
 
 def draft(till, index):
     """A payment to an address that this database has not given out."""
-    row = till.shop.service.db.only(merchants.BY_ID, id=till.shop.merchant_id)
+    row = till.shop.service.db.get(merchants.BY_ID, id=till.shop.merchant_id)
     address = derive(row.descriptor, index, till.settings.network)
     return till.sandbox.wallet.draft({address: 10_000})
 

@@ -45,11 +45,11 @@ def test_no_request_fails_after_the_server_was_restarted(shop, mode):
 def test_a_restart_amid_a_transaction_undoes_it_and_is_not_hidden(shop):
     db = shop.service.db
     with pytest.raises(OperationalError), db.write():
-        db.only(merchants.TAKE_INDEX, id=shop.merchant_id)
+        db.get(merchants.TAKE_INDEX, id=shop.merchant_id)
         postgres.server().restart()
-        db.only(merchants.TAKE_INDEX, id=shop.merchant_id)
+        db.get(merchants.TAKE_INDEX, id=shop.merchant_id)
     with db.write():
-        assert db.only(merchants.TAKE_INDEX, id=shop.merchant_id).next_index == 1
+        assert db.get(merchants.TAKE_INDEX, id=shop.merchant_id).next_index == 1
 
 
 def test_every_connection_comes_back_to_the_pool(till):
@@ -65,7 +65,7 @@ def test_a_pool_whose_connections_are_all_in_use_is_an_error_of_the_database(url
     db.connection._max_connections = 1
     db.connection._wait_timeout = 0.01
     in_use = pytest.raises(OperationalError, match="connections are in use")
-    with db.connected(), ThreadPoolExecutor(1) as pool, in_use:
+    with db.borrow_connection(), ThreadPoolExecutor(1) as pool, in_use:
         pool.submit(versions.version, db).result()
     assert versions.version(db) == versions.VERSION
     db.close()
@@ -76,7 +76,7 @@ def test_a_commit_waits_for_the_disk_whatever_the_server_is_set_to(url):
         name = url.rpartition("/")[2]
         connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
     db = open_database(url)
-    with db.connected():
+    with db.borrow_connection():
         assert db.connection.execute_sql("SHOW synchronous_commit").fetchone() == (
             "on",
         )

@@ -78,7 +78,7 @@ def make_link(visit: Visit) -> Response:
     # Not below /merchant, since proxies may restrict that path to the merchant's
     # network.
     url = f"{visit.service.settings.base_url}/file/{visit.form_secret()}?lang={current_language()}"
-    return show(visit, db.only(sessions.FILE, id=id), url)
+    return show(visit, db.get(sessions.FILE, id=id), url)
 
 
 def revoke(visit: Visit, id: str) -> Response:
@@ -94,7 +94,7 @@ def send_linked(service: Service, secret: str) -> Response:
     Raises NotFound if the link is unknown, revoked or expired.
     """
     now_ms = to_ms(service.now())
-    link = service.db.row(
+    link = service.db.get_or_none(
         sessions.FILE_BY_SECRET, secret_sha256=sha256_of(secret), now=now_ms
     )
     if link is None:
@@ -124,7 +124,7 @@ def _payments(
 
     `first` and `last`: None for no limit. Raises RateLimited if no slot is free.
     """
-    merchant = db.only(merchants.BY_ID, id=merchant_id)
+    merchant = db.get(merchants.BY_ID, id=merchant_id)
     ledger = FORMATS[form]
     zone = zone_of(merchant.timezone)
     name = "payments"

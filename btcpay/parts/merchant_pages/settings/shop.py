@@ -20,7 +20,7 @@ from btcpay.values.times import checked_zone, places
 from btcpay.web.pages.forms import invisible_character_message
 from btcpay.web.pages.languages import gettext
 from storage.queries import merchants, receivers
-from storage.statement import as_dict, changed
+from storage.statement import as_dict, replace
 
 USUAL_ACCENT = (
     "#2563eb"  # the colour in static/pages.css, used if a merchant has set none
@@ -56,9 +56,9 @@ def show(
     brand = visit.pages.brand(own)
     new: Any = dict(preview or {})
     new["seller"] = new.get("name", brand.name) or visit.session.merchant
-    brand = changed(brand, **new)
-    mail = db.row(receivers.MAIL_OF, merchant_id=own) or receivers.NO_MAIL
-    values = as_dict(db.only(merchants.BY_ID, id=own)) | as_dict(brand) | as_dict(mail)
+    brand = replace(brand, **new)
+    mail = db.get_or_none(receivers.MAIL_OF, merchant_id=own) or receivers.NO_MAIL
+    values = as_dict(db.get(merchants.BY_ID, id=own)) | as_dict(brand) | as_dict(mail)
     if part:
         values |= {name: visit.form.get(name, "") for name in PARTS[part].checks}
     return visit.page(

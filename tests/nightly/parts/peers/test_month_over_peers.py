@@ -32,4 +32,4 @@ def test_a_month_of_blocks_is_read_in_one_run(till, monkeypatch):
     assert took_s < most_s
     assert report.blocks_read == MONTH and report.complete
     assert report.changed == {invoice["id"]: "paid"}
-    assert db.only(blocks.UNREAD)[0] == 0
+    assert db.get(blocks.UNREAD)[0] == 0

@@ -210,7 +210,7 @@ class Sending:
 
     def prove(self, refund):
         row = found(self.till, refund)
-        kept = self.till.shop.service.db.only(queries.DOCUMENT, txid=row.tx_hash)
+        kept = self.till.shop.service.db.get(queries.DOCUMENT, txid=row.tx_hash)
         proven = check_document(json.loads(kept.document) | {"script": row.script})
         assert proven.txid == row.tx_hash
         assert proven.block_hash == self.node.rpc("getblockhash", row.sent_height)
