@@ -121,11 +121,10 @@ class Checkout:
         if frame:
             policy = self.pages.policy(framed_by=frame["origin"])
             response.headers["Content-Security-Policy"] = policy
-        # Only the response to a POST contains typed text, so only a GET may be
-        # compressed.
-        if request.method == "GET":
-            return render.compress(response)
-        return response
+        # the response to a POST contains typed text, so it must not be compressed
+        if request.method == "POST":
+            return response
+        return render.compress(response)
 
     def mail_receipt(self, id: str) -> Response:
         """Stores the typed address and queues the receipt, if no address is stored yet.

@@ -182,12 +182,15 @@ def test_a_first_visit_weighs_under_14_kb_and_asks_four_times(shop, language):
 def test_a_page_with_what_was_typed_and_one_without_gzip_go_out_as_they_are(open_shops):
     """What a stranger chose and a compressed length together tell what stands beside (BREACH)."""
     shop = open_shops(
-        BLOCKTILL_MAIL_HOST="127.0.0.1", BLOCKTILL_MAIL_FROM="shop@example.com"
+        BLOCKTILL_SMTP_URL="smtp://127.0.0.1:25", BLOCKTILL_MAIL_FROM="shop@example.com"
     )
     path = f"/pay/{shop.invoice()['id']}"
     plain = shop.client.get(path, headers={"Accept-Encoding": "identity"})
     assert "Content-Encoding" not in plain.headers
     assert plain.headers["Vary"] == "Accept-Encoding"
+    for method in (shop.client.get, shop.client.head):
+        answer = method(path, headers={"Accept-Encoding": "gzip"})
+        assert answer.headers["Content-Encoding"] == "gzip"
     posted = shop.client.post(
         f"{path}/receipt", data={"email": "nobody"}, headers={"Accept-Encoding": "gzip"}
     )
