@@ -115,9 +115,9 @@ def _times(snapshot: Snapshot, is_payable: bool) -> dict[str, Any]:
     life_ms = None
     if row.expires_ms is not None:
         life_ms = row.expires_ms - row.created_ms
-    checked_ms = None
+    checked_ago_ms = None
     if row.checked_ms is not None:
-        checked_ms = to_ms(snapshot.now) - row.checked_ms
+        checked_ago_ms = to_ms(snapshot.now) - row.checked_ms
     ring_percent = 0
     if snapshot.state == CheckoutState.SEEN:
         confirmations = min(snapshot.confirmations, snapshot.needed)
@@ -133,8 +133,8 @@ def _times(snapshot: Snapshot, is_payable: bool) -> dict[str, Any]:
         "countdown": f"{minutes}:{seconds:02d}",
         "countdown_ms": COUNTDOWN_MS,
         "ring_percent": ring_percent,
-        "checked_ms": checked_ms,
-        "is_unwatched": checked_ms is not None and checked_ms > LONG_AGO_MS,
+        "checked_ago_ms": checked_ago_ms,
+        "is_unwatched": checked_ago_ms is not None and checked_ago_ms > LONG_AGO_MS,
         "long_ago_ms": LONG_AGO_MS,
         "is_new": to_ms(snapshot.now) - row.created_ms < PATIENCE_MS,
     }

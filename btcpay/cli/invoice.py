@@ -42,7 +42,7 @@ SHOW_COLUMNS = (
     " expires_at paid_at checked_at created_at"
 )
 STANDING_COLUMNS = "reason received_sats unconfirmed_sats missing_sats confirmations"
-PAYMENT_COLUMNS = " ".join(field.name for field in Payment.PUBLIC)
+PAYMENT_COLUMNS = "id invoice_id amount_sats amount_usd_at_receipt tx_hash created_at"
 OUTPUT_COLUMNS = (
     "txid vout amount_sats first_seen_at block_height block_hash block_time_at spent_height"
     " vanished_at payment_id"

@@ -365,6 +365,7 @@ def test_the_page_says_when_the_chain_was_last_looked_at(shop):
     looked_at = shop.clock.at
     pay(shop, invoice, 1, confirmed=False)
     for passed_s, said, long_ago in (
+        (0, "1 second ago", False),
         (12, "12 seconds ago", False),
         (600, "10 minutes ago", False),
         (601, "10 minutes ago", True),

@@ -172,7 +172,9 @@ def test_invoice_show_says_why_it_stands_where_it_stands_until_it_is_settled(
         found["standing"]["reason"]
         == f"open: {missing} satoshis are missing, 1000 came"
     )
-    assert [p["tx_hash"] for p in found["payments"]] == [txid]
+    (payment,) = found["payments"]
+    assert payment["tx_hash"] == txid
+    assert payment["created_at"] == found["outputs"][0]["block_time_at"]
     assert [(o["txid"], o["amount_sats"]) for o in found["outputs"]] == [(txid, 1_000)]
     assert [event["kind"] for event in found["events"]] == ["seen", "payment"]
     assert "tea" in blocktill.run("invoice", "show", invoice["id"])[0]
