@@ -89,8 +89,8 @@ class Outbox:
     ) -> DeliveryCounts:
         """Makes the deliveries that are due; returns the numbers of attempts.
 
-        Runs for at most `run_s` seconds, and longer only for a mail that was begun. The
-        remaining deliveries wait for the next run. `take` locks a shard (a group of
+        Attempts take at most `run_s` seconds, and longer only for a mail that was begun.
+        The remaining deliveries wait for the next run. `take` locks a shard (a group of
         receivers) for this process until the run has ended. It returns False if another
         process has the lock. `only` limits the run to these shards.
 
@@ -101,13 +101,14 @@ class Outbox:
         self._mail = self._new_mail()
         self._in_flight = InFlight(self._ends_s)
         self._counts = DeliveryCounts()
-        self._until_s = time.monotonic() + run_s
         self._labels = Counter[tuple[str, str]]()
         events.number_new(self._db)
         # Mails that only the clock triggers wait while the clock is not trusted (chain/leap.py).
         self._is_time_doubted = bool(meta.get(self._db, meta.Key.TIME_LEAP))
         if MAIL_SHARD in shards and not self._is_time_doubted:
             self._update_mails()
+        # only now: what waits for locks above must not shorten the time for attempts
+        self._until_s = time.monotonic() + run_s
         random.shuffle(shards)
         self._serve(shards, take)
         if self._mail:
