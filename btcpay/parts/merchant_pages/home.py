@@ -57,7 +57,8 @@ def _lines(shop: today.Shop) -> list[Line]:
 def show(visit: Visit) -> Response:
     """Shows the first page after the login.
 
-    It takes four SQL statements, and the one of the session.
+    It takes four SQL statements, and the one of the session. A part may add one
+    while blocks are unread that only it needs.
     """
     service = visit.service
     now = visit.now
