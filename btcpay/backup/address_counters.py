@@ -34,7 +34,8 @@ SHOWN = 3
 # The maximum number of used addresses of one merchant. It stops the search if an explorer
 # reports every address as used.
 MOST_USED = 100_000
-# Blocks are searched once, for this many times LOOK_AHEAD addresses of each merchant.
+# Blocks are searched once, for this many times the number of unused addresses of each
+# merchant that ends the search (the greater of --skip and LOOK_AHEAD).
 MATCHED = 20
 OF_PEERS = ". Name nodes that run in BLOCKTILL_PEERS, or an explorer for this command"
 
@@ -176,7 +177,7 @@ def _move(
 
 
 def apply_moves(db: Database, moves: Iterable[Move]) -> None:
-    """Advances the counters, and ends all sessions and unused login links.
+    """Advances the counters, and ends all sessions, login and download links.
 
     A counter that is already higher is not changed. Sessions end since the backup may
     contain some that were ended later.

@@ -59,7 +59,7 @@ class Announcements:
         """Listens for `seconds`. Returns True if `wait` ended the pause early.
 
         `wait` sleeps for the given seconds, and returns True if the program must stop.
-        `after_news` is called each time announced transactions were applied.
+        `after_news` is called after each attempt to apply announced transactions.
         """
         end_s = time.monotonic() + seconds
         while not wait(max(0.0, min(HEARS_EVERY_S, end_s - time.monotonic()))):

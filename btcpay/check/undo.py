@@ -26,7 +26,7 @@ PROVEN = 0
 
 
 def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
-    """Deletes the chain and all outputs that are not yet payments.
+    """Deletes the chain. Outputs that are not yet payments become unconfirmed.
 
     Payments are kept. If a block of the new chain contains the transaction of a
     payment, the payment is moved to that block. The next check fetches the chain again.

@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
@@ -200,12 +200,13 @@ class PeerListener:
 
     def _ask_noted(self, peer: AnnouncingPeer) -> None:
         """Requests all transactions that the peer has announced."""
-        with self._lock:
-            txids = list(peer.announced_s)
-        self._ask(peer, txids)
+        self._ask(peer, peer.announced_s)
 
-    def _ask(self, peer: AnnouncingPeer, txids: Sequence[bytes]) -> None:
-        """Requests these transactions, except those that enough peers have sent."""
+    def _ask(self, peer: AnnouncingPeer, txids: Iterable[bytes]) -> None:
+        """Requests these transactions, except those that enough peers have sent.
+
+        Reads `txids` under the lock: announcements may be forgotten meanwhile.
+        """
         with self._lock:
             wanted = [txid for txid in txids if self._is_wanted_from(peer, txid)]
             for txid in wanted:

@@ -80,13 +80,13 @@ def choose_peers(
         # The proxy resolves the names; each leads to a node that the seed chooses.
         seeds = [f"{name}:{network.port}" for name in network.seeds]
         return _exclude(banned, seeds) or seeds
+    top = db.get_or_none(blocks.TOP)
+    is_quiet = not top or to_ms(now - QUIET) > top.mined_ms
     good = _exclude(banned, [row.place for row in rows if row.good_ms])
     strangers = _exclude(banned, _ask_seeds(network, look_up))
     random.shuffle(good)
     random.shuffle(strangers)
     kept: list[str] = []
-    top = db.get_or_none(blocks.TOP)
-    is_quiet = not top or to_ms(now - QUIET) > top.mined_ms
     if not is_quiet:
         kept = one_per_network(good)[: MAX_PEERS - STRANGERS]
     return one_per_network([*kept, *strangers, *good])
