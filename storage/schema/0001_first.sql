@@ -758,6 +758,19 @@ CREATE TABLE merchant_mail (
     evening BIGINT NOT NULL CHECK (evening IN (0, 1))
 );
 
+-- The mail server that the owner has set in the browser; one row at most. Where the environment
+-- names one, that one is used and this row is not read. The password is kept as it is: it must be
+-- read to log in. No page shows it again.
+CREATE TABLE mail_server (
+    id BIGINT PRIMARY KEY CHECK (id = 1),
+    host TEXT NOT NULL,
+    port BIGINT NOT NULL CHECK (port BETWEEN 1 AND 65535),
+    is_tls BIGINT NOT NULL CHECK (is_tls IN (0, 1)),
+    username TEXT NOT NULL,
+    password TEXT NOT NULL,
+    sender TEXT NOT NULL
+);
+
 
 -- PostgreSQL alone
 

