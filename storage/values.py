@@ -65,8 +65,8 @@ Values = TypedDict("Values", {  # noqa: UP013
     "transport": str, "tx_hash": str | None, "txid": str, "unconfirmed_sats": int,
     "undone_ms": int | None, "unpriced": int,
     "until": int, "until_day": int | None, "url": str | None, "usd_at_sending": str | None,
-    "used_after": int, "username": str, "value": str, "value_at_receipt": str | None,
-    "value_at_sending": str | None,
+    "used_after": int, "used_before": int, "used_height": int | None, "username": str,
+    "value": str, "value_at_receipt": str | None, "value_at_sending": str | None,
     "value_minor": int, "vanished_after": int, "vanished_ms": int | None, "vout": int,
     "wallet_gap_limit": int, "was": str,
 }, total=False)

@@ -39,6 +39,14 @@ class Merchant(Table):
     timezone = TextField()
     tip_percents = TextField(null=True)
     cashier_tips = BigIntegerField()
+    used_before = BigIntegerField()
+
+
+class NextAddress(Table):
+    merchant_id = BigIntegerField()
+    address_index = BigIntegerField()
+    script = TextField()
+    used_height = BigIntegerField(null=True)
 
 
 class Brand(Table):

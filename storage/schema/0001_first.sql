@@ -42,6 +42,8 @@ CREATE TABLE tally (
 -- `timezone`, a name of the IANA time zone database. `tip_percents`: what the till offers as a tip,
 -- whole numbers with a space between; null while it asks for none. `cashier_tips`: the cashier
 -- chooses one, on the keypad's page; else the customer does, before the code is shown.
+-- `used_before`: how many of the account's first addresses the chain showed as used when the
+-- merchant was made, counted up to the last used one. They are no gap of this shop's.
 CREATE TABLE merchant (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -54,8 +56,22 @@ CREATE TABLE merchant (
     currency TEXT NOT NULL DEFAULT 'USD' CHECK (length(currency) = 3),
     timezone TEXT NOT NULL DEFAULT 'UTC',
     tip_percents TEXT,
-    cashier_tips BIGINT NOT NULL DEFAULT 0 CHECK (cashier_tips IN (0, 1))
+    cashier_tips BIGINT NOT NULL DEFAULT 0 CHECK (cashier_tips IN (0, 1)),
+    used_before BIGINT NOT NULL DEFAULT 0 CHECK (used_before BETWEEN 0 AND 2147483648)
 );
+
+-- The next addresses of each account, which nobody should pay before an invoice has them. What a
+-- block pays to one is found by its `script`, and noted as `used_height`: somebody else gives out
+-- addresses of this account. Rows below `next_index` are deleted.
+CREATE TABLE next_address (
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    address_index BIGINT NOT NULL,
+    script TEXT NOT NULL,
+    used_height BIGINT,
+    PRIMARY KEY (merchant_id, address_index)
+);
+
+CREATE INDEX next_address_script ON next_address (script);
 
 -- What a merchant's pages show. A logo is stored with what its bytes said that it is, and served
 -- as that alone; its hash is its address, so that browsers may keep it for ever. The ways back to

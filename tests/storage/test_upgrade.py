@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 
 # The steps that were published, and what their statements hash to: they are never edited.
 RELEASED = {
-    "0001_first.sql": "893f0859d546a84e35afcf5458d4b56486e2795069884b9d95d60fb230785f8f"
+    "0001_first.sql": "cc59a5502c2ddc53593c88924615fe9710e2973c6cfd0e9bb9a7f96a722ad20a"
 }
 STEP = """-- A comment; with a semicolon
 CREATE TABLE note (
