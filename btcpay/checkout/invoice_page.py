@@ -49,7 +49,7 @@ def invoice_values(
       the value of `due` in the merchant's currency.
     - `uri` and `qr` (SVG): request exactly `due_sats`; None unless `state` is waiting
       or partial. Wallets show the brand's name as the recipient.
-    - `beyond_sats`: satoshis that came late or in excess.
+    - `overpaid_sats`: satoshis that came late or in excess.
     - `return_url`: the URL of the shop. `link_id`: the id of a payment link that can
       create another invoice.
     """
@@ -69,9 +69,9 @@ def invoice_values(
     request: dict[str, str | None] = {"uri": None, "qr": None}
     if is_payable:
         request |= _request(snapshot, due_sats, brand.name)
-    beyond_sats = _beyond_sats(snapshot)
+    overpaid_sats = _overpaid_sats(snapshot)
     link_id = None
-    if notices.link_is_active and not beyond_sats:
+    if notices.link_is_active and not overpaid_sats:
         link_id = row.payment_link_id
     confirmations_left = max(0, snapshot.needed - snapshot.confirmations)
     return {
@@ -89,8 +89,8 @@ def invoice_values(
         "beside": _beside(row, due),
         "owed_sats": owed_sats,
         "is_dust": owed_sats < due_sats,
-        "beyond_sats": beyond_sats,
-        "beyond": value_of(beyond_sats, price, currency),
+        "overpaid_sats": overpaid_sats,
+        "overpaid": value_of(overpaid_sats, price, currency),
         "confirmations": min(snapshot.confirmations, snapshot.needed),
         "confirmations_left": confirmations_left,
         "usual_minutes": BLOCK_MINUTES * confirmations_left,
@@ -172,7 +172,7 @@ def _request(snapshot: Snapshot, due_sats: int, label: str | None) -> dict[str, 
     }
 
 
-def _beyond_sats(snapshot: Snapshot) -> int:
+def _overpaid_sats(snapshot: Snapshot) -> int:
     """Returns the satoshis that settle nothing: late, too few in the end, or in excess.
 
     An excess below the dust limit counts as 0, since nobody could send it back.
@@ -185,9 +185,9 @@ def _beyond_sats(snapshot: Snapshot) -> int:
         return snapshot.came_sats
     if snapshot.state not in (CheckoutState.SEEN, CheckoutState.PAID):
         return 0
-    beyond_sats = snapshot.came_sats - snapshot.row.amount_sats
-    if beyond_sats >= snapshot.dust_limit_sats:
-        return beyond_sats
+    overpaid_sats = snapshot.came_sats - snapshot.row.amount_sats
+    if overpaid_sats >= snapshot.dust_limit_sats:
+        return overpaid_sats
     return 0
 
 

@@ -93,14 +93,14 @@ class Snapshot:
             if row.status == InvoiceStatus.PAID
             else row.unconfirmed_sats
         )
-        return counted_sats + row.beside_sats + row.coming_beside_sats
+        return counted_sats + row.unapplied_sats + row.coming_unapplied_sats
 
     @property
     def unconfirmed_sats(self) -> int:
         """The part of `came_sats` that does not have enough confirmations yet."""
         row = self.row
-        beside_sats = row.coming_beside_sats if self.state in ENDED else 0
-        return row.unconfirmed_sats + beside_sats
+        unapplied_sats = row.coming_unapplied_sats if self.state in ENDED else 0
+        return row.unconfirmed_sats + unapplied_sats
 
     @property
     def has_vanished(self) -> bool:

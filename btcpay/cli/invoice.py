@@ -37,7 +37,7 @@ ATTENTION_COLUMNS = (
     "id merchant status reason amount_sats received_sats since_at reference description"
 )
 SHOW_COLUMNS = (
-    "id status currency amount tip price amount_sats amount_usd_quote price_usd reference"
+    "id status currency amount price amount_sats amount_usd_quote price_usd reference"
     " description deposit_address address_index payment_link_id return_url tx_hash settled_reason"
     " expires_at paid_at checked_at created_at"
 )
@@ -194,8 +194,9 @@ def _facts(story: Story, merchant: str, rows: list[Payment]) -> dict[str, Any]:
     for event in story.events:
         detail = {"detail": json.loads(event.detail)}
         events.append(json_object(event, "happened_at kind") | detail)
+    gratuity = json_object({"tip": row.gratuity}, "tip")
     return {
-        "invoice": {"merchant": merchant} | json_object(row, SHOW_COLUMNS),
+        "invoice": {"merchant": merchant} | json_object(row, SHOW_COLUMNS) | gratuity,
         "standing": json_object(vars(story.verdict), STANDING_COLUMNS)
         | {"confirmations_needed": story.needed},
         "attention": attention,

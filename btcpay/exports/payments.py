@@ -109,10 +109,10 @@ def _record(
     }
     if recorded_ms is not None:
         record["recorded_at"] = iso_ms(recorded_ms)
-    # Only the payment that completed the invoice has the tip, so that a sum over the column
-    # counts each tip once.
-    if Decimal(row.tip or 0) and row.tx_hash == row.completed_by:
-        record["tip"] = row.tip
+    # Only the payment that completed the invoice has the gratuity, so that a sum over
+    # the column counts each one once.
+    if Decimal(row.gratuity or 0) and row.tx_hash == row.completed_by:
+        record["tip"] = row.gratuity
         record["tip_currency"] = row.invoice_currency
     if outputs:
         record["block_height"] = outputs[0].block_height

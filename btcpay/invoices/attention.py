@@ -213,7 +213,7 @@ def _state_of(case: _Case, reason: str | None) -> dict[str, Any]:
         "received_sats": verdict.received_sats,
         "unconfirmed_sats": verdict.unconfirmed_sats,
         "missing_sats": verdict.missing_sats,
-        "beside_sats": unapplied_sats(verdict),
+        "unapplied_sats": unapplied_sats(verdict),
         "attention": reason,
     }
 

@@ -54,7 +54,7 @@ def invoice_of(row: models.Invoice) -> Invoice:
         tx_hash=row.tx_hash,
         paid_at=from_ms_or_none(row.paid_ms),
         covered_at=from_ms_or_none(row.covered_ms),
-        at_till=row.tip is not None,
+        at_till=row.gratuity is not None,
         of_bill=row.bill_id is not None,
         above_height=row.above_height,
     )
@@ -191,8 +191,8 @@ def figures(row: models.Invoice, verdict: Verdict, tip_height: int) -> Values:
         "id": row.id,
         "received_sats": verdict.received_sats,
         "unconfirmed_sats": verdict.unconfirmed_sats,
-        "beside_sats": unapplied_sats(verdict),
-        "coming_beside_sats": verdict.coming_unapplied_sats,
+        "unapplied_sats": unapplied_sats(verdict),
+        "coming_unapplied_sats": verdict.coming_unapplied_sats,
         "newest_height": newest_height,
     }
 

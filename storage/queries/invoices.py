@@ -49,10 +49,10 @@ WHOLE = Invoice.select().where(eq(Invoice.id))
 # The values of a new invoice, before it has details and payments.
 _CAME_COUNTED = (
     *(Invoice.received_sats, Invoice.unconfirmed_sats),
-    *(Invoice.beside_sats, Invoice.coming_beside_sats),
+    *(Invoice.unapplied_sats, Invoice.coming_unapplied_sats),
 )
 _NEW = blank(Invoice, failures=0, received_sats=0, unconfirmed_sats=0)
-BLANK = as_dict(replace(_NEW, beside_sats=0, coming_beside_sats=0))
+BLANK = as_dict(replace(_NEW, unapplied_sats=0, coming_unapplied_sats=0))
 _TIP = Block.select(fn.MAX(Block.height))
 ADD = typed(
     Invoice,

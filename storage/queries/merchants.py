@@ -43,9 +43,9 @@ FORWARD = Merchant.update(params(Merchant.next_index)).where(
 
 SET_CURRENCY = Merchant.update(params(Merchant.currency)).where(eq(Merchant.id))
 SET_TIMEZONE = Merchant.update(params(Merchant.timezone)).where(eq(Merchant.id))
-SET_TIPS = Merchant.update(params(Merchant.tip_percents, Merchant.cashier_tips)).where(
-    eq(Merchant.id)
-)
+SET_GRATUITIES = Merchant.update(
+    params(Merchant.gratuity_percents, Merchant.gratuity_by_cashier)
+).where(eq(Merchant.id))
 CURRENCY = Merchant.select(Merchant.currency).where(eq(Merchant.id))
 COUNTING = Merchant.select(Merchant.id, Merchant.currency, Merchant.timezone).where(
     Merchant.id == param("merchant_id")

@@ -87,8 +87,8 @@ BY_SECRET = typed(
             Merchant.currency,
             Merchant.descriptor,
             Merchant.timezone,
-            Merchant.tip_percents,
-            Merchant.cashier_tips,
+            Merchant.gratuity_percents,
+            Merchant.gratuity_by_cashier,
         ),
     )
     .join(Merchant, on=(MerchantSession.merchant_id == Merchant.id))

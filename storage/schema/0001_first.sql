@@ -39,9 +39,9 @@ CREATE TABLE tally (
 -- spelling must not serve two merchants, or they would be given the same addresses.
 -- `next_index` only grows: an address is handed out once. 20 addresses (BIP44) is the gap that
 -- wallets come with, until the operator says otherwise. The days of `merchant_day` are those of
--- `timezone`, a name of the IANA time zone database. `tip_percents`: what the till offers as a tip,
--- whole numbers with a space between; null while it asks for none. `cashier_tips`: the cashier
--- chooses one, on the keypad's page; else the customer does, before the code is shown.
+-- `timezone`, a name of the IANA time zone database. `gratuity_percents`: what the till offers as a
+-- tip, whole numbers with a space between; null while it asks for none. `gratuity_by_cashier`: the
+-- cashier chooses one, on the keypad's page; else the customer does, before the code is shown.
 -- `used_before`: how many of the account's first addresses the chain showed as used when the
 -- merchant was made, counted up to the last used one. They are no gap of this shop's.
 CREATE TABLE merchant (
@@ -55,8 +55,8 @@ CREATE TABLE merchant (
     wallet_gap_limit BIGINT NOT NULL DEFAULT 20 CHECK (wallet_gap_limit BETWEEN 1 AND 1000000),
     currency TEXT NOT NULL DEFAULT 'USD' CHECK (length(currency) = 3),
     timezone TEXT NOT NULL DEFAULT 'UTC',
-    tip_percents TEXT,
-    cashier_tips BIGINT NOT NULL DEFAULT 0 CHECK (cashier_tips IN (0, 1)),
+    gratuity_percents TEXT,
+    gratuity_by_cashier BIGINT NOT NULL DEFAULT 0 CHECK (gratuity_by_cashier IN (0, 1)),
     used_before BIGINT NOT NULL DEFAULT 0 CHECK (used_before BETWEEN 0 AND 2147483648)
 );
 
@@ -268,8 +268,8 @@ CREATE INDEX bill_personal ON bill (created_ms) WHERE customer_email IS NOT NULL
 -- address that always fails waits longer.
 -- `gap_before`: so many addresses further than the last paid one before it, this one included; null
 -- while nothing has come to it. The largest is the gap limit that a wallet needs.
--- `received_sats`, of them `unconfirmed_sats`; payments of `beside_sats` that settle nothing, and
--- `coming_beside_sats` that will be such a payment: what settlement says of its outputs, for pages
+-- `received_sats`, of them `unconfirmed_sats`; payments of `unapplied_sats` that settle nothing, and
+-- `coming_unapplied_sats` that will be such a payment: what settlement says of its outputs, for pages
 -- that ask often. `newest_height`: the last block
 -- with money that counts; null while some waits, or none came.
 -- `covered_ms`: when the whole sum was first seen, in a block or in none: goods may be gone since.
@@ -278,7 +278,7 @@ CREATE INDEX bill_personal ON bill (created_ms) WHERE customer_email IS NOT NULL
 -- that of one bitcoin in `currency` when the invoice was made, `price_usd` in dollars.
 -- `reference`: the number of the shop's order, unique for nothing. `return_url`: where its page
 -- leads back to, instead of the merchant's own way.
--- `tip`: of an invoice that the till made, how much of `amount` is a tip; null for every other one.
+-- `gratuity`: of an invoice that the till made, how much of `amount` is one; null for every other one.
 -- `confirmations` and `tolerance_percent` are what a shop has asked for: the stricter of these and
 -- the service's own hold. `store_id`: a plug-in's order. `order_id`: its number there.
 -- `shop_order`: the JSON of its amount and currency as they were sent, BTC and SATS too, and of
@@ -319,13 +319,13 @@ CREATE TABLE invoice (
     price TEXT NOT NULL,
     received_sats BIGINT NOT NULL DEFAULT 0,
     unconfirmed_sats BIGINT NOT NULL DEFAULT 0 CHECK (unconfirmed_sats BETWEEN 0 AND received_sats),
-    beside_sats BIGINT NOT NULL DEFAULT 0 CHECK (beside_sats >= 0),
-    coming_beside_sats BIGINT NOT NULL DEFAULT 0 CHECK (coming_beside_sats >= 0),
+    unapplied_sats BIGINT NOT NULL DEFAULT 0 CHECK (unapplied_sats >= 0),
+    coming_unapplied_sats BIGINT NOT NULL DEFAULT 0 CHECK (coming_unapplied_sats >= 0),
     newest_height BIGINT,
     reference TEXT CHECK (length(reference) BETWEEN 1 AND 200),
     return_url TEXT
         CHECK (substr(return_url, 1, 7) = 'http://' OR substr(return_url, 1, 8) = 'https://'),
-    tip TEXT,
+    gratuity TEXT,
     confirmations BIGINT CHECK (confirmations BETWEEN 1 AND 6),
     tolerance_percent TEXT,
     store_id TEXT REFERENCES store (id),
@@ -357,7 +357,7 @@ CREATE INDEX invoice_of_bill ON invoice (bill_id, status) WHERE bill_id IS NOT N
 -- A reorganisation lowers those of the newest invoices.
 CREATE INDEX invoice_above ON invoice (above_height) WHERE above_height IS NOT NULL;
 -- The last sales of the till.
-CREATE INDEX invoice_of_till ON invoice (merchant_id, created_ms, seq) WHERE tip IS NOT NULL;
+CREATE INDEX invoice_of_till ON invoice (merchant_id, created_ms, seq) WHERE gratuity IS NOT NULL;
 -- A search for an order's number: the newest of that number.
 CREATE INDEX invoice_reference ON invoice (merchant_id, reference, created_ms, seq)
     WHERE reference IS NOT NULL;

@@ -44,7 +44,7 @@ def above(till, invoice):
 
 
 def unapplied_sats(till, invoice):
-    sql = f"SELECT beside_sats FROM invoice WHERE id = '{invoice['id']}'"  # noqa: S608
+    sql = f"SELECT unapplied_sats FROM invoice WHERE id = '{invoice['id']}'"  # noqa: S608
     return till.shop.sql(sql).fetchone()[0]
 
 

@@ -17,12 +17,8 @@ CASES = {
     "all of it, and dust behind it": [{}, {"amount_sats": 300, "confirmed": False}],
 }  # fmt: skip
 SHOWN = ("status", "missing_sats", "confirmations")
-# The row's column and the verdict's attribute.
-STORED = {
-    "received_sats": "received_sats",
-    "unconfirmed_sats": "unconfirmed_sats",
-    "coming_beside_sats": "coming_unapplied_sats",
-}
+# What the row and the verdict both have.
+STORED = ("received_sats", "unconfirmed_sats", "coming_unapplied_sats")
 
 
 @pytest.mark.both_databases
@@ -45,12 +41,12 @@ def test_what_is_stored_says_what_the_outputs_say(shop, case, status):
         name: getattr(whole, name) for name in SHOWN
     }
     assert [getattr(row, name) for name in STORED] == [
-        getattr(whole, name) for name in STORED.values()
+        getattr(whole, name) for name in STORED
     ]
     beside = sum(
         receipt.amount_sats for receipt in whole.receipts if not receipt.settles
     )
-    assert row.beside_sats == beside
+    assert row.unapplied_sats == beside
     # While it can be paid the page shows what counts, then all that came.
     came = whole.received_sats, whole.unconfirmed_sats
     if status or row.status == "paid":

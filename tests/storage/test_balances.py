@@ -50,19 +50,19 @@ def show(till, invoice, sats):
     till.liar.lies[f"/address/{address}/txs/mempool$"] = lambda _: shown
 
 
-@pytest.mark.parametrize("beyond_sats", [0, 1])
+@pytest.mark.parametrize("overpaid_sats", [0, 1])
 def test_a_look_that_takes_the_total_beyond_what_can_exist_is_refused(
-    lied_to, caplog, beyond_sats
+    lied_to, caplog, overpaid_sats
 ):
     till = lied_to()
     first = till.shop.invoice()
     second = till.shop.invoice()
     show(till, first, MAX_MONEY_SATS - 1_000)
     assert till.look_for(first).complete
-    show(till, second, 1_000 + beyond_sats)
+    show(till, second, 1_000 + overpaid_sats)
     before = dump(till.shop)
     run = till.checker().run([second["id"]])
-    if not beyond_sats:
+    if not overpaid_sats:
         assert run.failed == [] and till.balance() == (0, MAX_MONEY_SATS)
         return
     assert run.failed == [second["id"]] and not run.complete

@@ -116,7 +116,7 @@ def sell(hosted: Hosted, amount: str, what: str) -> dict[str, Any]:
         "description": what,
         "expires_in_hours": Decimal(1),
     }
-    details = load(NEW_PRICED_INVOICE, wanted) | {"tip": "0"}
+    details = load(NEW_PRICED_INVOICE, wanted) | {"gratuity": "0"}
     order = order_of(hosted.shop.merchant_id, details, "EUR")
     quoted = quote(service.prices, now, order)
     with service.db.write():

@@ -45,12 +45,12 @@ class Share(NamedTuple):
 class Totals(NamedTuple):
     """The sums of a bill.
 
-    `beyond_sats` has, for each share, the satoshis that exceed the bill's amount.
+    `overpaid_sats` has, for each share, the satoshis that exceed the bill's amount.
     """
 
     paid: Decimal
     is_paid: bool
-    beyond_sats: list[int]
+    overpaid_sats: list[int]
 
 
 class Due(NamedTuple):
@@ -91,17 +91,17 @@ def totals_of(
     worths = [worth_of(share, currency) for share in shares]
     paid = sum(worths, of_minor(0, currency))
     missing = amount - paid
-    beyond_sats = _beyond_sats(-missing, shares, worths)
+    overpaid_sats = _overpaid_sats(-missing, shares, worths)
     paying = [share for share in shares if share.received_sats]
     if not paying:
-        return Totals(paid, False, beyond_sats)
+        return Totals(paid, False, overpaid_sats)
     if missing <= 0:
-        return Totals(paid, True, beyond_sats)
+        return Totals(paid, True, overpaid_sats)
     missing_sats = sats_for(missing, paying[-1].price) or dust_limit_sats
-    return Totals(paid, missing_sats < dust_limit_sats, beyond_sats)
+    return Totals(paid, missing_sats < dust_limit_sats, overpaid_sats)
 
 
-def _beyond_sats(
+def _overpaid_sats(
     excess: Decimal, shares: Sequence[Share], worths: Sequence[Decimal]
 ) -> list[int]:
     """Returns the satoshis of each share that are excess, in the order of `shares`.
@@ -112,11 +112,11 @@ def _beyond_sats(
     """
     newest_first: list[int] = []
     for share, worth in zip(reversed(shares), reversed(worths), strict=True):
-        beyond = max(Decimal(0), min(excess, worth))
-        excess -= beyond
+        overpaid = max(Decimal(0), min(excess, worth))
+        excess -= overpaid
         sats = 0
-        if beyond:
-            sats = sats_for(beyond, share.price) or 0
+        if overpaid:
+            sats = sats_for(overpaid, share.price) or 0
         newest_first.append(sats)
     return newest_first[::-1]
 
@@ -151,8 +151,8 @@ def recount(db: Database, row: Invoice, now: datetime) -> int:
     )
     _store(db, bill, totals, now)
     ids = [invoice.id for invoice in rows]
-    beyond_sats = dict(zip(ids, totals.beyond_sats, strict=True))
-    return beyond_sats.get(row.id, 0)
+    overpaid_sats = dict(zip(ids, totals.overpaid_sats, strict=True))
+    return overpaid_sats.get(row.id, 0)
 
 
 def _store(db: Database, bill: Bill, totals: Totals, now: datetime) -> None:

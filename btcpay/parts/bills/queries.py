@@ -47,7 +47,7 @@ DUE_OF_OUTER = _open_of_outer(Bill.due_ms.between(param("now"), param("until")))
 # Invoices of a bill that have received something or can still be paid. The others are
 # not shown on the bill's page.
 _OF_BILL = Invoice.bill_id == param("id")
-_CAME = (Invoice.received_sats > 0) | (Invoice.beside_sats > 0)
+_CAME = (Invoice.received_sats > 0) | (Invoice.unapplied_sats > 0)
 # Sorts invoices by the sequence numbers of the events that closed them, since two can
 # have the same millisecond.
 _ENDED = Event.select(fn.MAX(Event.seq)).where(

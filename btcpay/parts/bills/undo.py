@@ -97,7 +97,7 @@ def _undo(db: Database, settings: Settings, id: str, now: datetime) -> bool:
     """
     bill = db.get(queries.LOCKED, id=id)
     invoices = db.rows(queries.INVOICES, id=id)
-    if any(row.received_sats or row.beside_sats for row in invoices):
+    if any(row.received_sats or row.unapplied_sats for row in invoices):
         return False
     if db.run(queries.UNDO, id=id, at=to_ms(now)) != 1:
         return False

@@ -107,14 +107,14 @@ def plug_in_status(row: Invoice, rules: Rules) -> tuple[str, str]:
     completes the order.
     """
     received_sats = row.received_sats
-    all_sats = received_sats + row.beside_sats
+    all_sats = received_sats + row.unapplied_sats
     status = row.status
     amount_sats = row.amount_sats
     percent = rules.tolerance_percent
     if status == InvoiceStatus.CANCELED:
         return "Invalid", "Marked"
     if status == InvoiceStatus.EXPIRED:
-        if not missing_sats(status, amount_sats, row.beside_sats, percent):
+        if not missing_sats(status, amount_sats, row.unapplied_sats, percent):
             return "Expired", "PaidLate"
         return "Expired", _detail("PaidPartial", all_sats > 0)
     if status == InvoiceStatus.PAID:

@@ -109,7 +109,7 @@ def webhooks_of(
     came_sats = state.get("received_sats", 0)
     paid_sats = came_sats
     if status == InvoiceStatus.PAID:
-        paid_sats += state.get("beside_sats", 0)
+        paid_sats += state.get("unapplied_sats", 0)
     amount_sats = 0
     is_marked = False
     if invoice:

@@ -36,7 +36,12 @@ def _invoices(*columns: ColumnBase) -> Shaped[ListedInvoice]:
     """
     shown = Invoice.select(
         *(Invoice.id, Invoice.status, Invoice.amount_sats, Invoice.received_sats),
-        *(Invoice.description, Invoice.tip, Invoice.created_ms, Invoice.covered_ms),
+        *(
+            Invoice.description,
+            Invoice.gratuity,
+            Invoice.created_ms,
+            Invoice.covered_ms,
+        ),
         *(*Invoice.ASKED, Attention.reason.alias("attention"), *columns),
     ).join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
     return typed(ListedInvoice, shown)
@@ -53,7 +58,7 @@ _PAYMENTS = typed(
         *(Payment.currency.alias("value_in"), Payment.value_at_receipt.alias("value")),
         *(Payment.address_invoice_id, Payment.invoice_id),
         *(Invoice.description, Invoice.reference, *Invoice.PERSONAL, *Invoice.ASKED),
-        *(Invoice.tip, Invoice.status, Invoice.expires_ms),
+        *(Invoice.gratuity, Invoice.status, Invoice.expires_ms),
         Output.select(fn.MIN(Output.first_seen_ms))
         .where(Output.payment_id == Payment.id)
         .alias("first_seen_ms"),
@@ -67,7 +72,7 @@ INVOICES = keyset.older(_INVOICES.where(_OWN_INVOICE), Invoice)
 INVOICES_BY_STATUS = INVOICES.where(eq(Invoice.status))
 _SALES = (
     _invoices(Invoice.confirmations, Invoice.tolerance_percent)
-    .where(Invoice.tip.is_null(False))
+    .where(Invoice.gratuity.is_null(False))
     .order_by(*keyset.order(Invoice))
     .limit(param("limit"))
 )

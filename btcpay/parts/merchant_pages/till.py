@@ -26,8 +26,8 @@ from storage.values import Values
 # A quarter of an hour: the price is fixed while the customer stands there, and nobody
 # pays on the next day.
 LIFE_HOURS = Decimal("0.25")
-MOST_TIPS = 4
-MOST_TIP_PERCENT = 50
+MOST_GRATUITIES = 4
+MOST_GRATUITY_PERCENT = 50
 LISTED = 10
 REMEMBERED = 50  # the last sales, from which frequent amounts are suggested
 MOST_SUGGESTED = 4
@@ -36,7 +36,7 @@ MOST_SUGGESTED = 4
 def press(visit: Visit) -> Response:
     """Creates the invoice of this form and redirects to it (303).
 
-    If the customer is to choose a tip, it redirects to that page first. An invalid form
+    If the customer is to choose a gratuity, it redirects to that page first. An invalid form
     is shown again. A form that is sent twice creates one invoice.
     """
     service = visit.service
@@ -54,7 +54,7 @@ def press(visit: Visit) -> Response:
         return show_form(visit, 400, problem=error_message(refused))
     except PriceUnavailable as error:
         return show_form(visit, 503, problem=error_message(error))
-    if _percents(visit) and not visit.session.cashier_tips and "tip" not in form:
+    if _percents(visit) and not visit.session.gratuity_by_cashier and "tip" not in form:
         return visit.redirect(
             "/till/tip", amount=amount, note=note, press=form.get("press")
         )
@@ -74,61 +74,65 @@ def _read_sale(visit: Visit) -> tuple[Decimal, str]:
 
 
 def _order(visit: Visit, amount: Decimal, note: str) -> orders.Order:
-    """Returns the order for amount and tip. Raises what `Visit.order` raises."""
-    tip = _gratuity(visit, amount, visit.form.get("tip", ""))
+    """Returns the order for amount and gratuity. Raises what `Visit.order` raises."""
+    gratuity = _gratuity(visit, amount, visit.form.get("tip", ""))
     wanted = {
-        "amount": amount + tip,
+        "amount": amount + gratuity,
         "description": note,
         "expires_in_hours": LIFE_HOURS,
     }
-    return visit.order(wanted, tip=str(tip))
+    return visit.order(wanted, gratuity=str(gratuity))
 
 
 def _percents(visit: Visit) -> list[str]:
-    return (visit.session.tip_percents or "").split()
+    return (visit.session.gratuity_percents or "").split()
 
 
 def _gratuity(visit: Visit, amount: Decimal, percent: str) -> Decimal:
-    """Returns the tip of this percentage; 0 if the percentage is not offered."""
+    """Returns the gratuity of this percentage; 0 if the percentage is not offered."""
     number = 0
     if percent in _percents(visit):
         number = int(percent)
     return round_money(amount * number / 100, visit.currency)
 
 
-def ask_tip(visit: Visit) -> Response:
-    """Shows the customer a choice of tips, on the turned screen.
+def ask_gratuity(visit: Visit) -> Response:
+    """Shows the customer a choice of gratuities, on the turned screen.
 
     The buttons of the page create the invoice.
     """
     amount = visit.amount(visit.query.get("amount", ""))
-    tips = [
+    gratuities = [
         (int(percent), _gratuity(visit, amount, percent))
         for percent in _percents(visit)
     ]
     brand = visit.pages.brand(visit.merchant_id)
     query = visit.query
     return visit.page(
-        "till_gratuity.html", amount=amount, tips=tips, brand=brand, asked_with=query
+        "till_gratuity.html",
+        amount=amount,
+        gratuities=gratuities,
+        brand=brand,
+        asked_with=query,
     )
 
 
-def set_tips(visit: Visit) -> Response:
-    """Stores the tips that are offered, and whether the cashier chooses one.
+def set_gratuities(visit: Visit) -> Response:
+    """Stores the gratuities that are offered, and whether the cashier chooses one.
 
-    The tips are typed as whole percentages, such as `5 10` or `5 %, 10 %`.
+    They are typed as whole percentages, such as `5 10` or `5 %, 10 %`.
     """
     words = visit.form.get("tips", "").replace(",", " ").replace("%", " ").split()
     percents = [int(word) for word in words if word.isdecimal() and len(word) <= 2]
-    are_right = all(1 <= percent <= MOST_TIP_PERCENT for percent in percents)
-    if len(percents) < len(words) or len(words) > MOST_TIPS or not are_right:
-        return show_form(visit, 400, wrong_tips=True)
+    are_right = all(1 <= percent <= MOST_GRATUITY_PERCENT for percent in percents)
+    if len(percents) < len(words) or len(words) > MOST_GRATUITIES or not are_right:
+        return show_form(visit, 400, wrong_gratuities=True)
     chosen: Values = {
         "id": visit.merchant_id,
-        "tip_percents": " ".join(map(str, percents)) or None,
-        "cashier_tips": int("cashier" in visit.form),
+        "gratuity_percents": " ".join(map(str, percents)) or None,
+        "gratuity_by_cashier": int("cashier" in visit.form),
     }
-    visit.service.db.run(merchants.SET_TIPS, **chosen)
+    visit.service.db.run(merchants.SET_GRATUITIES, **chosen)
     return visit.redirect("/till", done="saved")
 
 
@@ -149,7 +153,7 @@ def show_invoice(visit: Visit, id: str) -> Response:
     Raises NotFound if the invoice is not a sale of the till.
     """
     snapshot = snapshot_of(visit.service, id, visit.merchant_id)
-    if snapshot.row.tip is None:
+    if snapshot.row.gratuity is None:
         raise NotFound("this is no sale of the till")
     is_gone = (
         is_taken_back(visit.service.settings, snapshot.row) or snapshot.has_vanished
@@ -161,7 +165,7 @@ def show_invoice(visit: Visit, id: str) -> Response:
         "till_invoice.html",
         page=page,
         brand=brand,
-        tip=Decimal(snapshot.row.tip),
+        gratuity=Decimal(snapshot.row.gratuity),
         receipt_qr=qr_svg(receipt_url)
         if page["state"] in (CheckoutState.SEEN, CheckoutState.PAID)
         else None,
@@ -173,14 +177,14 @@ def show_form(visit: Visit, status: int = 200, **refused: Any) -> Response:
     """Shows the form for an amount, and the last sales.
 
     The parameter `?shown=` names a sale that is on the screen already. `refused`: what
-    is `wrong` with the amount, and its `readings`; `wrong_tips`; a `problem`.
+    is `wrong` with the amount, and its `readings`; `wrong_gratuities`; a `problem`.
     """
     return visit.page(
         "till.html",
         status,
         typed=visit.form if status != 200 else {},
-        tips=[int(percent) for percent in _percents(visit)],
-        by_cashier=visit.session.cashier_tips,
+        percents=[int(percent) for percent in _percents(visit)],
+        gratuity_by_cashier=visit.session.gratuity_by_cashier,
         places=places_of(visit.currency),
         sales=last_sales(visit, visit.query.get("shown", "")),
         now_ms=to_ms(visit.now),
@@ -248,12 +252,12 @@ def often_sold(
 ) -> list[tuple[Decimal, str]]:
     """Returns the most frequent amounts with their notes, the smallest amount first.
 
-    The amounts are without tips. Each was sold at least twice; there are at most
+    The amounts are without gratuities. Each was sold at least twice; there are at most
     MOST_SUGGESTED.
     """
     sold = Counter(
         (
-            round_money(asked.amount - Decimal(row.tip or 0), currency),
+            round_money(asked.amount - Decimal(row.gratuity or 0), currency),
             row.description or "",
         )
         for row in rows

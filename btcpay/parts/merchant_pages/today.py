@@ -62,7 +62,7 @@ ON_ITS_WAY = typed(
         *(
             Invoice.description,
             Invoice.reference,
-            Invoice.tip,
+            Invoice.gratuity,
             Invoice.currency,
             Invoice.price,
         ),

@@ -25,7 +25,12 @@ PAYMENTS = keyset.newer(
                 Invoice.description,
                 Invoice.reference,
             ),
-            *(*Invoice.PERSONAL, Invoice.deposit_address, Invoice.tip, Invoice.bill_id),
+            *(
+                *Invoice.PERSONAL,
+                Invoice.deposit_address,
+                Invoice.gratuity,
+                Invoice.bill_id,
+            ),
             *(
                 Invoice.currency.alias("invoice_currency"),
                 Invoice.tx_hash.alias("completed_by"),

@@ -75,20 +75,20 @@ def test_an_invoice_counts_toward_its_bill(invoice, currency, worth):
 
 
 @pytest.mark.parametrize(
-    ("parts", "paid", "is_paid", "beyond_sats"), STANDING.values(), ids=STANDING
+    ("parts", "paid", "is_paid", "overpaid_sats"), STANDING.values(), ids=STANDING
 )
-def test_a_bill_stands_by_its_parts(parts, paid, is_paid, beyond_sats):
+def test_a_bill_stands_by_its_parts(parts, paid, is_paid, overpaid_sats):
     found = totals_of(Decimal(100), "EUR", parts, DUST)
-    assert (str(found.paid), found.is_paid, found.beyond_sats) == (
+    assert (str(found.paid), found.is_paid, found.overpaid_sats) == (
         paid,
         is_paid,
-        beyond_sats,
+        overpaid_sats,
     )
 
 
 def beyond_by_cents(amount_cents, parts):
     """What each part brought beyond the bill: cents are laid upon it one by one, as they came."""
-    beyond_sats = []
+    overpaid_sats = []
     laid = 0
     for part in parts:
         cents = int(part.amount * 100)
@@ -101,8 +101,8 @@ def beyond_by_cents(amount_cents, parts):
                 beside += 1
             else:
                 laid += 1
-        beyond_sats.append(ceil(Fraction(beside * 10**8, 100) / Fraction(part.price)))
-    return beyond_sats
+        overpaid_sats.append(ceil(Fraction(beside * 10**8, 100) / Fraction(part.price)))
+    return overpaid_sats
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -123,6 +123,6 @@ def test_the_excess_of_any_history_is_what_came_last(seed):
             cents = random.randint(1, amount_cents)
             parts.append(part(Decimal(cents) / 100, price))
         found = totals_of(Decimal(amount_cents) / 100, "EUR", parts, DUST)
-        assert found.beyond_sats == beyond_by_cents(amount_cents, parts)
-        for one, beyond_sats in zip(parts, found.beyond_sats, strict=True):
-            assert beyond_sats <= one.received_sats
+        assert found.overpaid_sats == beyond_by_cents(amount_cents, parts)
+        for one, overpaid_sats in zip(parts, found.overpaid_sats, strict=True):
+            assert overpaid_sats <= one.received_sats

@@ -520,7 +520,7 @@ def test_a_key_that_is_rotated_keeps_its_store(greenfield):
 NOTHING = {
     "received_sats": 0,
     "unconfirmed_sats": 0,
-    "beside_sats": 0,
+    "unapplied_sats": 0,
     "settled_reason": None,
 }
 
@@ -536,15 +536,15 @@ NOTHING = {
     ("paid", {"received_sats": 1000}, ("Settled", "None")),
     ("paid", {"received_sats": 950}, ("Settled", "None")),
     ("paid", {"received_sats": 1001}, ("Settled", "PaidOver")),
-    ("paid", {"received_sats": 1000, "beside_sats": 7}, ("Settled", "PaidOver")),
+    ("paid", {"received_sats": 1000, "unapplied_sats": 7}, ("Settled", "PaidOver")),
     ("paid", {"received_sats": 400, "settled_reason": "a friend"}, ("Settled", "Marked")),
     ("expired", {}, ("Expired", "None")),
-    ("expired", {"received_sats": 400, "beside_sats": 400}, ("Expired", "PaidPartial")),
+    ("expired", {"received_sats": 400, "unapplied_sats": 400}, ("Expired", "PaidPartial")),
     ("expired", {"received_sats": 400, "unconfirmed_sats": 400}, ("Expired", "PaidPartial")),
-    ("expired", {"beside_sats": 1}, ("Expired", "PaidPartial")),
-    ("expired", {"received_sats": 400, "beside_sats": 949}, ("Expired", "PaidPartial")),
-    ("expired", {"received_sats": 400, "beside_sats": 950}, ("Expired", "PaidLate")),
-    ("canceled", {"beside_sats": 5}, ("Invalid", "Marked")),
+    ("expired", {"unapplied_sats": 1}, ("Expired", "PaidPartial")),
+    ("expired", {"received_sats": 400, "unapplied_sats": 949}, ("Expired", "PaidPartial")),
+    ("expired", {"received_sats": 400, "unapplied_sats": 950}, ("Expired", "PaidLate")),
+    ("canceled", {"unapplied_sats": 5}, ("Invalid", "Marked")),
 ])
 # fmt: on
 def test_every_state_has_its_names(status, came, called):

@@ -358,7 +358,7 @@ def test_the_customer_chooses_the_tip_on_the_turned_screen_before_the_code(brows
     ]
     assert ids[0] == ids[1] != ids[2]
     rows = browser.shop.sql(
-        "SELECT tip, amount_usd_quote, description FROM invoice"
+        "SELECT gratuity, amount_usd_quote, description FROM invoice"
     ).fetchall()
     assert sorted(map(tuple, rows)) == [
         ("0.00", "25.00", "Cake & tea"),
@@ -392,7 +392,7 @@ def test_what_is_sold_often_is_one_press_and_a_tip_is_taken_by_its_percentage(br
     form = fields(browser) | {"suggested": "19.90", "tip": "10"}
     found = shop.get(f"/invoices/{made(browser.post('/till', **form))}").json
     assert found["amount_usd_quote"] == 21.89
-    assert shop.sql("SELECT tip FROM invoice").fetchone()[0] == "1.99"
+    assert shop.sql("SELECT gratuity FROM invoice").fetchone()[0] == "1.99"
     for path in ("till", "invoices"):
         assert "1.99" in browser.page(f"/{path}/{found['id']}").texts["tip"]
     for sats in (
