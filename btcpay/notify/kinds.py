@@ -43,8 +43,8 @@ class EventKind(Kind):
     )
     INVOICE_PAYMENT_SEEN = (
         "invoice.payment_seen",
-        "Money is on its way to the invoice's address, but does not count yet: `transaction`"
-        " waits in the mempool, or in a block that is not deep enough. Deliver nothing for it.",
+        "Money is on its way, but does not count yet: `transaction` waits in the mempool,"
+        " or in a block that is not deep enough. Deliver nothing for it.",
     )
     INVOICE_PAYMENT_VANISHED = (
         "invoice.payment_vanished",

@@ -33,7 +33,7 @@ def shape(value):
 
 def test_every_kind_happens_in_a_life_and_the_document_has_no_other(life):
     assert set(life[0]) == set(KINDS)
-    documented = re.findall(r"^### (.+)$", PAGE, re.M)
+    documented = re.findall(r"^\| `([a-z_]+\.[a-z_]+)` \|", PAGE, re.M)
     # Those of parts that were deleted stay documented.
     resources = {kind.resource for kind in KINDS.values()}
     assert [kind for kind in documented if kind.partition(".")[0] in resources] == [
@@ -41,10 +41,30 @@ def test_every_kind_happens_in_a_life_and_the_document_has_no_other(life):
     ]
 
 
-def section(kind):
-    found = re.search(rf"^### {re.escape(kind)}\n(.*?)(?=^##|\Z)", PAGE, re.M | re.S)
-    assert found, f"docs/developers/events.md does not tell of {kind}"
-    return found[1]
+def example_of(resource):
+    """The event that the document shows for all kinds of a resource."""
+    section = re.search(rf"^### {resource}\n(.*?)(?=^##|\Z)", PAGE, re.M | re.S)
+    assert section, f"docs/developers/events.md does not show a {resource}"
+    (example,) = re.findall(r"```json\n(.*?)```", section[1], re.S)
+    return json.loads(example)
+
+
+def fields(value):
+    """The names of a JSON object's fields, and of those within them."""
+    if not isinstance(value, dict):
+        return None
+    return {name: fields(inner) for name, inner in value.items()}
+
+
+def types(value, name=""):
+    """The type of each field that is not null, by its path."""
+    if isinstance(value, dict):
+        return {
+            path: kind
+            for inner in value
+            for path, kind in types(value[inner], f"{name}.{inner}").items()
+        }
+    return {} if value is None else {name: type(value)}
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -84,8 +104,20 @@ def _closed(node):
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_the_document_has_its_meaning_and_an_example_of_its_shape(life, kind):
-    text = section(kind)
-    assert kind.meaning in " ".join(text.split())
-    (example,) = re.findall(r"```json\n(.*?)```", text, re.S)
-    assert shape(json.loads(example)) == shape(json.loads(life[0][kind].body))
+def test_the_document_has_its_meaning_and_an_example_of_its_fields(life, kind):
+    assert f"| `{kind}` | {kind.meaning} |" in PAGE
+    example = example_of(kind.resource)
+    event = json.loads(life[0][kind].body)
+    if "transaction" not in event["data"]:
+        example["data"].pop("transaction", None)
+    assert fields(event) == fields(example)
+    shown = types(example)
+    sent = types(event)
+    both = sent.keys() & shown
+    assert {path: sent[path] for path in both} == {path: shown[path] for path in both}
+
+
+@pytest.mark.parametrize("resource", sorted({kind.resource for kind in KINDS.values()}))
+def test_an_example_has_the_shape_of_what_is_sent_for_its_kind(life, resource):
+    example = example_of(resource)
+    assert shape(example) == shape(json.loads(life[0][example["type"]].body))
