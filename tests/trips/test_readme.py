@@ -59,11 +59,32 @@ def shape(value):
     return "number" if isinstance(value, (int, float)) else type(value).__name__
 
 
+def without_left_out(answer, example):
+    """The answer without the fields that the example leaves out, at any depth."""
+    if isinstance(example, list):
+        return [without_left_out(item, example[0]) for item in answer]
+    if not isinstance(example, dict):
+        return answer
+    return {
+        name: without_left_out(value, example.get(name))
+        for name, value in answer.items()
+        if name in example or LEFT_OUT not in example
+    }
+
+
+def without_dots(example):
+    """The example without the places where fields are left out."""
+    if isinstance(example, list):
+        return [without_dots(item) for item in example]
+    if not isinstance(example, dict):
+        return example
+    return {
+        name: without_dots(value) for name, value in example.items() if name != LEFT_OUT
+    }
+
+
 def looks_as(answer, example):
-    if isinstance(example, dict) and LEFT_OUT in example:
-        answer = {name: answer[name] for name in answer if name in example}
-        example = {name: example[name] for name in example if name != LEFT_OUT}
-    return shape(answer) == shape(example)
+    return shape(without_left_out(answer, example)) == shape(without_dots(example))
 
 
 def test_every_operation_has_an_example():
