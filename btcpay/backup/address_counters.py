@@ -6,7 +6,7 @@ used address may be given out again. So the chain is searched for used addresses
 """
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,6 +15,7 @@ from btcpay.bitcoin.keys import InvalidChild
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.rescan import scripts_paid_since
+from btcpay.chain.used_addresses import LOOK_AHEAD, AddressSearch
 from btcpay.merchants.account import derive, parse_account, stored_account
 from btcpay.merchants.merchants import gap_of_merchant
 from btcpay.settings.settings import Settings
@@ -25,15 +26,9 @@ from storage.models import Merchant
 from storage.queries import blocks, merchants, sessions
 from storage.statement import replace
 
-# After this many unused addresses in a row, no further used one is expected. BIP44 says
-# 20, but a crawler that clicks a payment link's button makes many unpaid invoices.
-LOOK_AHEAD = 100
 # The number of first addresses shown for each merchant. With these the owner can
 # recognise an account key that somebody has replaced.
 SHOWN = 3
-# The maximum number of used addresses of one merchant. It stops the search if an explorer
-# reports every address as used.
-MOST_USED = 100_000
 # Blocks are searched once, for this many times the number of unused addresses of each
 # merchant that ends the search (the greater of --skip and LOOK_AHEAD).
 MATCHED = 20
@@ -89,10 +84,10 @@ def plan(
         else:
             is_used = _is_in_blocks(db, settings, run * MATCHED, clock, is_copy)
         for row in db.rows(merchants.ALL):
-            used = _used_ahead(is_used, row, settings.network, run)
-            after = _first_unused(row, used) + skip
+            search = _search_ahead(is_used, row, settings.network, run)
+            after = search.first_unused + skip
             after = max(after, counters.get(row.account_key, 0))
-            moves.append(_move(db, row, settings.network, used, after))
+            moves.append(_move(db, row, settings.network, search.used, after))
     except InvalidChild as error:
         raise CommandError(f"nothing was changed: {error}") from None
     except ExplorerError as error:
@@ -134,29 +129,16 @@ def _is_in_blocks(
     return is_used
 
 
-def _used_ahead(
+def _search_ahead(
     is_used: Callable[[str], bool], merchant: Merchant, network: Network, run: int
-) -> list[int]:
-    """Returns the used indexes from the counter on. Raises ExplorerError.
+) -> AddressSearch:
+    """Searches for used addresses from the counter on. Raises ExplorerError.
 
-    The search ends after `run` unused indexes in a row.
+    The search ends after `run` unused addresses in a row.
     """
-    used: list[int] = []
-    index = merchant.next_index
-    while index < _first_unused(merchant, used) + run:
-        if is_used(derive(merchant.descriptor, index, network)):
-            used.append(index)
-        if len(used) > MOST_USED:
-            raise ExplorerError("the explorers say that every address is used")
-        index += 1
-    return used
-
-
-def _first_unused(merchant: Merchant, used: Sequence[int]) -> int:
-    """Returns the index after the last used one; the counter if none is used."""
-    if used:
-        return used[-1] + 1
-    return merchant.next_index
+    search = AddressSearch(merchant.next_index, run)
+    search.find(lambda index: is_used(derive(merchant.descriptor, index, network)))
+    return search
 
 
 def _move(

@@ -72,11 +72,18 @@ def refuse_taken(db: Database, account: Descriptor) -> None:
 
 
 def add_merchant(
-    db: Database, name: str, account: Descriptor, now: datetime
+    db: Database,
+    name: str,
+    account: Descriptor,
+    now: datetime,
+    next_index: int = 0,
+    used_before: int = 0,
 ) -> Merchant:
     """Stores a merchant with an empty balance, and returns its row.
 
-    Raises CommandError if another merchant has this name or account key.
+    `next_index` is the index of its first address, and `used_before` the number of the
+    account's addresses up to the last one that was used before. Raises CommandError if
+    another merchant has this name or account key.
     """
     name = checked_name(name)
     refuse_taken(db, account)
@@ -87,7 +94,8 @@ def add_merchant(
                 name=name,
                 descriptor=str(account),
                 account_key=account.identity,
-                next_index=0,
+                next_index=next_index,
+                used_before=used_before,
                 created_ms=to_ms(now),
             )
             row = db.get(merchants.BY_NAME, name=name)
@@ -174,14 +182,19 @@ class Gap(NamedTuple):
 
 
 def gap_of(
-    last: int | None, widest: int | None, next_index: int, used: Sequence[int] = ()
+    last: int | None,
+    widest: int | None,
+    next_index: int,
+    used: Sequence[int] = (),
+    used_before: int = 0,
 ) -> Gap:
     """Returns the gap of an account whose next address has the index `next_index`.
 
     `last` (the highest paid index) and `widest` (the widest gap) come from
     `gaps.LAST_AND_WIDEST`. `used` are paid indexes above `last`, ascending.
+    `used_before` is the merchant's: the wallet knows these addresses already.
     """
-    before_first = -1
+    before_first = used_before - 1
     if last is None:
         last = before_first
     paid = [last, *used]
@@ -201,4 +214,4 @@ def gap_of_merchant(db: Database, merchant: Merchant, used: Sequence[int] = ()) 
     Unconfirmed payments are included. `used` is as in `gap_of`.
     """
     last, widest = db.get(gaps.LAST_AND_WIDEST, merchant_id=merchant.id)
-    return gap_of(last, widest, merchant.next_index, used)
+    return gap_of(last, widest, merchant.next_index, used, merchant.used_before)

@@ -24,6 +24,7 @@ ADD = Merchant.insert(
         Merchant.account_key,
         Merchant.next_index,
         Merchant.created_ms,
+        Merchant.used_before,
     )
 )
 

@@ -8,11 +8,13 @@ import pytest
 
 from btcpay.bitcoin.descriptor_checksum import checksum
 from btcpay.cli.merchant.merchant import key_of, show_first_addresses
-from btcpay.merchants.account import are_seed_words, parse_account
+from btcpay.merchants.account import are_seed_words, derive, parse_account
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS
 from storage.queries import blocks
+from tests.support.accounts import descriptor_of
 from tests.support.builders import clean_environ, new_xpub
+from tests.support.fake_esplora import Terminal
 from tests.support.paths import PROJECT
 
 # The first of BIP39's test vectors with 12 and with 24 words.
@@ -24,8 +26,13 @@ TWENTY_FOUR = (
 JAPANESE = "\u3000".join(["\u3042\u3044\u3053\u304f\u3057\u3093"] * 12)
 
 
-def add(shop, *words, typed="", status=0):
-    """All that `blocktill merchant add` said, with this on its standard input."""
+def add(shop, *words, typed="", status=0, skip="0"):
+    """All that `blocktill merchant add` said, with this on its standard input.
+
+    The shop's explorer answers nothing, so a number is given, unless `skip` is None.
+    """
+    if skip is not None:
+        words += ("--skip", skip)
     ended = subprocess.run(
         [sys.executable, "-m", "btcpay", "merchant", "add", *words],
         input=typed,
@@ -45,6 +52,13 @@ def names(shop):
     ]
 
 
+def next_index(shop, name):
+    ((index,),) = shop.sql(
+        f"SELECT next_index FROM merchant WHERE name = '{name}'"  # noqa: S608
+    ).fetchall()
+    return index
+
+
 def test_the_key_is_the_first_line_of_standard_input_and_the_next_answers(shop):
     said = add(shop, "second", "--xpub", "-", typed=f"  {new_xpub()}  \ny\n")
     assert "bcrt1q" in said and "added second" in said
@@ -58,7 +72,7 @@ def test_the_key_is_the_first_line_of_standard_input_and_the_next_answers(shop):
 
 def test_the_chain_is_begun_with_the_first_merchant(lied_to):
     till = lied_to(has_begun=False)
-    add(till.shop, "second", "--xpub", new_xpub(), "--yes")
+    add(till.shop, "second", "--xpub", new_xpub(), "--yes", skip=None)
     assert blocks.tip_height(till.shop.service.db) == till.sandbox.chain.ledger.height
 
 
@@ -67,6 +81,64 @@ def test_a_merchant_is_made_where_no_source_answers(shop):
     assert (
         "the next check begins to follow the chain" in said and "added second" in said
     )
+
+
+def test_without_an_answer_of_the_chain_no_shop_begins_at_0_unasked(shop):
+    key = new_xpub()
+    said = add(shop, "second", "--xpub", key, "--yes", status=1, skip=None)
+    assert "It is not known whether this account was used before: " in said
+    assert "blocktill: nothing was added. Try again later, or say --skip N" in said
+    assert "bcrt1q" not in said and names(shop) == ["shop"]
+    said = add(shop, "second", "--xpub", "-", typed=f"{key}\n7\ny\n", skip=None)
+    assert "the shop begins at 7, as --skip says" in said
+    assert next_index(shop, "second") == 7
+
+
+def test_nodes_alone_cannot_be_asked_so_a_number_is_named(shop):
+    shop.environ |= {
+        "BLOCKTILL_EXPLORERS": "none",
+        "BLOCKTILL_PEERS": "127.0.0.1:9",
+    }
+    words = ("second", "--xpub", new_xpub(), "--yes")
+    assert "no explorer is set" in add(shop, *words, status=1, skip=None)
+    assert "with a gap limit of 301 or more" in add(shop, *words, skip="300")
+    assert next_index(shop, "second") == 300
+
+
+# Gaps of up to twenty, as an account of BTCPay Server's has them.
+USED = [*range(60), 79, 80, 99, *range(119, 160), 179, 199, 213]
+
+
+@pytest.mark.parametrize("form", ["p2wpkh", "p2wsh"])
+def test_a_shop_begins_behind_the_used_addresses_of_its_account(till, form):
+    descriptor = descriptor_of(form)
+    for index in USED:
+        address = derive(descriptor, index, till.settings.network)
+        till.sandbox.wallet.pay(address, 10_000, till.now)
+        if index % 25 == 0:
+            till.mine()
+    till.mine()
+    later = derive(descriptor, 216, till.settings.network)
+    till.sandbox.wallet.pay(later, 10_000, till.now)  # waits in the mempool
+    said = add(till.shop, "used", "--descriptor", descriptor, "--yes", skip=None)
+    assert "300 addresses looked at, used up to number 216" in said
+    assert "This account was used up to number 216: the shop begins at 217." in said
+    assert "with a gap limit of 20 or more" in said
+    first = derive(descriptor, 217, till.settings.network)
+    assert "numbers 217 to 219 of the account (from 0)" in said and first in said
+    assert next_index(till.shop, "used") == 217
+    (_, row) = Terminal(till).json("merchant", "list")
+    assert (row["gap_limit"], row["highest_paid"]) == (1, None)
+
+
+def test_a_number_that_is_too_low_is_moved_behind_the_used_addresses(till):
+    descriptor = descriptor_of("p2wpkh")
+    address = derive(descriptor, 120, till.settings.network)
+    till.sandbox.wallet.pay(address, 10_000, till.now)
+    words = ("--descriptor", descriptor, "--yes")
+    said = add(till.shop, "used", *words, skip="100")
+    assert "was used up to number 120: the shop begins at 121." in said
+    assert next_index(till.shop, "used") == 121
 
 
 def test_nothing_on_standard_input_is_no_key(monkeypatch):

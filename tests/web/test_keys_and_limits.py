@@ -65,7 +65,18 @@ def test_a_mainnet_key_says_that_it_is_live(tmp_path, shop):
         "zpub6rFR7y4Q2AijBEqTUquhVz398htDFrtymD9xYYfG1m4wAcvPhXNfE3EfH1r1ADqtfSdVCToUG868RvUUk"
         "gDKf31mGDtKsAYz2oz2AGutZYs"
     )
-    blocktill(shop, "merchant", "add", "live", "--xpub", zpub, "--yes", **mainnet)
+    blocktill(
+        shop,
+        "merchant",
+        "add",
+        "live",
+        "--xpub",
+        zpub,
+        "--yes",
+        "--skip",
+        "0",
+        **mainnet,
+    )
     secret = blocktill(
         shop, "key", "issue", "live", "--scope", "read", **mainnet
     ).strip()
@@ -80,7 +91,9 @@ def test_a_key_needs_a_merchant_and_a_scope(shop):
 
 def test_a_key_belongs_to_the_merchant_that_it_was_issued_to(shop):
     shop.link()
-    blocktill(shop, "merchant", "add", "second", "--xpub", new_xpub(), "--yes")
+    blocktill(
+        shop, "merchant", "add", "second", "--xpub", new_xpub(), "--yes", "--skip", "0"
+    )
     second = blocktill(shop, "key", "issue", "second", "--scope", "read").strip()
     assert shop.get("/payment-links", second).json["data"] == []
     assert len(shop.get("/payment-links").json["data"]) == 1

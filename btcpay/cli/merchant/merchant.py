@@ -9,6 +9,7 @@ import click
 from btcpay.bitcoin.descriptor import MAX_CHARS, Descriptor
 from btcpay.check.beginning import begin_chain
 from btcpay.cli.merchant.access import login, logout, sessions
+from btcpay.cli.merchant.account_start import choose_account_start, skip_option
 from btcpay.cli.merchant.preferences import brand, currency, mail, return_, timezone
 from btcpay.cli.output import json_object, say
 from btcpay.cli.shell import Shell, with_json_shell
@@ -65,10 +66,16 @@ merchant = click.Group(
     help="The account's extended public key or descriptor; - to read it from standard input.",
 )
 @click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")
+@skip_option()
 @click.option("--yes", is_flag=True, help="Do not ask whether the addresses are right.")
 @with_json_shell
 def merchant_add(
-    shell: Shell, name: str, xpub: str, script: str | None, yes: bool
+    shell: Shell,
+    name: str,
+    xpub: str,
+    script: str | None,
+    skip: int | None,
+    yes: bool,
 ) -> None:
     """Add a merchant with its wallet's account key or descriptor."""
     network = shell.settings.network
@@ -76,20 +83,26 @@ def merchant_add(
     account = parse_account(key, network, script)
     checked_name(name)
     refuse_taken(shell.db, account)  # before the user compares addresses
-    addresses = show_first_addresses(account, network)
+    start = choose_account_start(shell.db, shell.settings, account, skip, asks=not yes)
+    addresses = show_first_addresses(account, network, start.index)
     if not yes and not click.confirm("Does the wallet show the same?", err=True):
         raise CommandError("nothing was added")
-    row = add_merchant(shell.db, name, account, shell.now)
+    row = add_merchant(
+        shell.db, name, account, shell.now, start.index, start.used_before
+    )
     begin_chain(shell.db, shell.settings, utc_now)
     cells = as_dict(row) | {"script_type": account.script_type}
     answer = json_object(cells, MERCHANT_COLUMNS) | {"addresses": addresses}
     shell.answer(answer, f"added {name}")
 
 
-def show_first_addresses(account: Descriptor, network: Network) -> list[str]:
-    """Prints the first three addresses, for comparison with the wallet, and returns them.
+def show_first_addresses(
+    account: Descriptor, network: Network, start: int = 0
+) -> list[str]:
+    """Prints the shop's first three addresses, for comparison with the wallet.
 
-    For a multisig account it also prints the keys, and how many of them must sign.
+    Returns them. `start` is the index of the first one. For a multisig account it also
+    prints the keys, and how many of them must sign.
     """
     if account.is_multi:
         say(f"To spend, {account.threshold} of these {len(account.keys)} sign:")
@@ -100,8 +113,15 @@ def show_first_addresses(account: Descriptor, network: Network) -> list[str]:
             "Note: /1/* is for change (BIP44): the wallet's own change would pay invoices."
         )
     descriptor = str(account)
-    addresses = [derive(descriptor, index, network) for index in range(FIRST_ADDRESSES)]
-    say("The first three receiving addresses; compare them with the wallet:")
+    indexes = range(start, start + FIRST_ADDRESSES)
+    addresses = [derive(descriptor, index, network) for index in indexes]
+    if start:
+        say(
+            f"The shop's first three addresses, which are numbers {start} to {indexes[-1]} of the"
+            " account (from 0); compare them with the wallet:"
+        )
+    else:
+        say("The first three receiving addresses; compare them with the wallet:")
     for address in addresses:
         say(f"  {address}")
     return addresses

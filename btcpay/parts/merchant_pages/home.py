@@ -73,7 +73,9 @@ def show(visit: Visit) -> Response:
     coming = db.rows(today.ON_ITS_WAY, limit=MOST_COMING + 1, merchant_id=own)
     of: Values = {"merchant_id": own, "now": to_ms(now), "until": to_ms(now + SOON)}
     shop = db.get(SHOP, **of | {"finished_after": to_ms(now - LATELY)})
-    gap = gap_of(shop.last_paid, shop.widest, shop.next_index)
+    gap = gap_of(
+        shop.last_paid, shop.widest, shop.next_index, used_before=shop.used_before
+    )
     return visit.page(
         "home.html",
         lines=_lines(shop),

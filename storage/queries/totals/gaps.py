@@ -9,7 +9,7 @@ from peewee import Select, fn
 
 from storage import at_once
 from storage.database import Database, Values
-from storage.models import Invoice, Output
+from storage.models import Invoice, Merchant, Output
 from storage.statement import eq, param, typed
 
 _PAID = eq(Invoice.merchant_id) & Invoice.gap_before.is_null(False)
@@ -18,7 +18,7 @@ _BEFORE = _PAID_INDEX.where(param("address_index") > Invoice.address_index)
 _BEHIND = _PAID_INDEX.where(param("address_index") < Invoice.address_index)
 # The nearest paid address indexes before and after an address index.
 _AROUND = typed(
-    tuple[int, int, int | None, int | None],
+    tuple[int, int, int | None, int | None, int],
     Select(
         [],
         [
@@ -26,11 +26,15 @@ _AROUND = typed(
             param("address_index").cast("BIGINT").alias("address_index"),
             _BEFORE.select(fn.MAX(Invoice.address_index)).alias("before"),
             _BEHIND.select(fn.MIN(Invoice.address_index)).alias("behind"),
+            Merchant.select(Merchant.used_before)
+            .where(Merchant.id == param("merchant_id"))
+            .alias("used_before"),
         ],
     ),
 )
 # The highest address index of a merchant to which an output came (NULL if none), and the widest
-# step between two such indexes; the first step begins at the index -1.
+# step between two such indexes; the first step begins at the last address
+# that was used before the shop began, or at the index -1.
 LAST_PAID = typed(
     tuple[int | None],
     Invoice.select(fn.MAX(Invoice.address_index).alias("last_paid")).where(_PAID),
@@ -70,8 +74,8 @@ def note(db: Database, invoices: Collection[Invoice]) -> None:
     )
     steps: dict[tuple[int, int], int] = {}
     around = at_once.rows(db, _AROUND, [_gap(*one) for one in paid])
-    for merchant_id, index, before, behind in around:
-        start = -1 if before is None else before
+    for merchant_id, index, before, behind, used_before in around:
+        start = used_before - 1 if before is None else before
         is_paid = paid[merchant_id, index]
         if is_paid:
             steps[merchant_id, index] = index - start

@@ -1,0 +1,112 @@
+"""Asks the chain where a new shop begins in its account, behind the used addresses.
+
+An account that a wallet or another shop has used must not give out the same addresses
+again: its old payments and its late customers would pay new invoices.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from btcpay.bitcoin.address import address_of
+from btcpay.bitcoin.descriptor import Descriptor
+from btcpay.chain.explorers.pool import open_explorers
+from btcpay.chain.explorers.quota import Quota
+from btcpay.chain.used_addresses import LOOK_AHEAD, AddressSearch
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import ExplorerError
+from storage.database import Database
+from storage.queries import blocks
+
+# The maximum number of addresses that the owner can have left out.
+MOST_SKIPPED = 1_000_000
+# A command shows its progress, a browser waits for an answer.
+COMMAND_S = 300.0
+PAGE_S = 25.0
+NO_EXPLORER = "no explorer is set, and nodes cannot be asked about an address"
+
+
+@dataclass(frozen=True)
+class AccountStart:
+    """The index of a shop's first address, and how it was found.
+
+    `used_before`: the number of addresses up to the last used one; 0 if none was seen.
+    `gap_limit`: the gap limit with which a wallet finds the used addresses and the
+    shop's first one. `looked_up`: the number of addresses that were looked up.
+    `problem`: why not all could be looked up, in English; "" if all were.
+    `is_decided`: whether the shop may begin there. False if addresses could not be
+    looked up, and the owner has named no number that is beyond all used ones.
+    """
+
+    index: int
+    used_before: int
+    gap_limit: int
+    looked_up: int
+    problem: str
+    is_decided: bool
+
+
+def find_account_start(
+    db: Database,
+    settings: Settings,
+    account: Descriptor,
+    skip: int | None,
+    now: Callable[[], datetime],
+    seconds: float,
+    on_progress: Callable[[AddressSearch], None] = lambda _search: None,
+) -> AccountStart:
+    """Looks up which addresses of the account are used, for at most `seconds`.
+
+    `skip` is the number of first addresses that the owner leaves out, None if the owner
+    has named none. The search then begins shortly before it. A failure is no answer:
+    the result has it as its `problem`.
+    """
+    first_index = skip or 0
+    start = max(0, first_index - LOOK_AHEAD)
+    search = AddressSearch(start, first_index - start + LOOK_AHEAD)
+    if settings.explorers:
+        problem = _search(db, settings, account, search, now, seconds, on_progress)
+    else:
+        problem = NO_EXPLORER
+    used_before = 0
+    if search.used:
+        used_before = search.first_unused
+    is_named_behind = skip is not None and used_before <= skip
+    index = max(first_index, used_before)
+    return AccountStart(
+        index=index,
+        used_before=used_before,
+        gap_limit=search.gap_limit_for(index),
+        looked_up=search.position - search.start,
+        problem=problem,
+        is_decided=not problem or is_named_behind,
+    )
+
+
+def _search(
+    db: Database,
+    settings: Settings,
+    account: Descriptor,
+    search: AddressSearch,
+    now: Callable[[], datetime],
+    seconds: float,
+    on_progress: Callable[[AddressSearch], None],
+) -> str:
+    """Returns why the search ended early; "" if it is complete."""
+    quota = Quota(db, settings.explorer_calls_per_hour, now)
+    explorers = open_explorers(settings, quota)
+    explorers.end_within(seconds)
+
+    def is_used(index: int) -> bool:
+        address = address_of(account.script(index), settings.network)
+        return explorers.is_used(address)
+
+    try:
+        explorers.require_chain(blocks.tip_height(db) or 0)
+        search.find(is_used, on_progress)
+    except ExplorerError as error:
+        return str(error)
+    finally:
+        explorers.close()
+        explorers.note(db, settings, now())
+    return ""

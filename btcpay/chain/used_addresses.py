@@ -1,0 +1,85 @@
+"""Searches an account for used addresses (BIP44, "account discovery").
+
+A restore needs it for what was given out after the backup, and a new merchant for an
+account that a wallet or another shop has used before.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from btcpay.values.errors import ExplorerError
+
+# After this many unused addresses in a row, no further used one is expected. BIP44 says
+# 20, but a crawler that clicks a payment link's button makes many unpaid invoices.
+LOOK_AHEAD = 100
+# The maximum number of used addresses of one account. It stops the search if an
+# explorer reports every address as used.
+MOST_USED = 100_000
+# Requests about addresses at the same time, as many as a check makes.
+AT_ONCE = 4
+# Progress is told after each group of so many addresses.
+GROUP = 20
+
+
+@dataclass
+class AddressSearch:
+    """A search from the index `start` on, which may end early.
+
+    It ends after `run` unused addresses in a row. `used` are the used indexes found so
+    far, ascending. Every index from `start` up to and without `position` was looked up.
+    """
+
+    start: int
+    run: int = LOOK_AHEAD
+    used: list[int] = field(default_factory=list)
+    position: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.position = self.start
+
+    @property
+    def first_unused(self) -> int:
+        """The index after the last used one; `start` if none is used."""
+        if self.used:
+            return self.used[-1] + 1
+        return self.start
+
+    def find(
+        self,
+        is_used: Callable[[int], bool],
+        on_progress: Callable[["AddressSearch"], None] = lambda _search: None,
+    ) -> None:
+        """Looks up addresses, several at once, until enough in a row are unused.
+
+        Raises the ExplorerError of `is_used`. Then the search knows what was looked up
+        before, and can be continued.
+        """
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            while self.position < self.first_unused + self.run:
+                end = min(self.position + GROUP, self.first_unused + self.run)
+                group = range(self.position, end)
+                for index, index_is_used in zip(
+                    group, threads.map(is_used, group), strict=True
+                ):
+                    self._note(index, index_is_used)
+                on_progress(self)
+
+    def _note(self, index: int, is_used: bool) -> None:
+        if is_used:
+            self.used.append(index)
+        if len(self.used) > MOST_USED:
+            raise ExplorerError("the explorers say that every address is used")
+        self.position = index + 1
+
+    def gap_limit_for(self, next_index: int) -> int:
+        """Returns the gap limit with which a wallet finds `used` and `next_index`.
+
+        What was used below `start` is unknown, and only counts if nothing is used.
+        """
+        indexes = [*self.used, next_index]
+        if self.start == 0 or not self.used:
+            before_first = -1
+            indexes.insert(0, before_first)
+        return max(after - before for before, after in pairwise(indexes))

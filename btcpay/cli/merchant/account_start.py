@@ -1,0 +1,105 @@
+"""Asks the chain, and if that fails the owner, where a shop begins in its account."""
+
+from functools import partial
+
+import click
+
+from btcpay.bitcoin.descriptor import Descriptor
+from btcpay.chain.account_start import (
+    COMMAND_S,
+    MOST_SKIPPED,
+    AccountStart,
+    find_account_start,
+)
+from btcpay.chain.used_addresses import AddressSearch
+from btcpay.cli.output import say
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import CommandError
+from btcpay.values.times import utc_now
+from storage.database import Database
+
+SAID_EVERY = 100  # addresses; then the progress is printed
+A_NUMBER = click.IntRange(0, MOST_SKIPPED)
+skip_option = partial(
+    click.option,
+    "--skip",
+    type=A_NUMBER,
+    metavar="N",
+    help="Leave out the account's first N addresses, used or not.",
+)
+WHEN_TO_SKIP = (
+    "Try again later, or say --skip N: how many of the account's first addresses are left out."
+    " That is one more than the number of the last address that the wallet shows as used, or"
+    " that another shop has given out; 0 if nothing has ever used the account."
+)
+OPEN_ORDERS = (
+    "If another shop still waits for payments to this account, say --skip N with a number behind"
+    " its last order."
+)
+
+
+def choose_account_start(
+    db: Database,
+    settings: Settings,
+    account: Descriptor,
+    skip: int | None,
+    asks: bool,
+) -> AccountStart:
+    """Returns where the shop begins, and prints how that was found.
+
+    If not all addresses could be looked up, and `skip` does not say enough, it prompts
+    for a number if `asks`, and else raises CommandError.
+    """
+    say("Asking which addresses of this account were used before ...")
+    while True:
+        start = find_account_start(
+            db, settings, account, skip, utc_now, COMMAND_S, _say_progress
+        )
+        if start.problem:
+            say(_failure(start))
+        if start.is_decided:
+            say(_decision(start))
+            return start
+        if not asks:
+            raise CommandError(f"nothing was added. {WHEN_TO_SKIP}")
+        say(WHEN_TO_SKIP)
+        skip = click.prompt("Addresses to leave out", type=A_NUMBER, err=True)
+
+
+def _say_progress(search: AddressSearch) -> None:
+    looked_up = search.position - search.start
+    if looked_up % SAID_EVERY == 0:
+        used = "none is used"
+        if search.used:
+            used = f"used up to number {search.used[-1]}"
+        say(f"  {looked_up} addresses looked at, {used}")
+
+
+def _failure(start: AccountStart) -> str:
+    if not start.looked_up:
+        return f"It is not known whether this account was used before: {start.problem}."
+    used = "none of them was used"
+    if start.used_before:
+        used = f"it was used up to number {start.used_before - 1} at least"
+    return (
+        f"Not all of this account could be looked at, only {start.looked_up} addresses:"
+        f" {used}. Go on from number {start.used_before}. The reason: {start.problem}."
+    )
+
+
+def _decision(start: AccountStart) -> str:
+    if start.used_before == 0 and start.index == 0 and not start.problem:
+        return f"None of its first {start.looked_up} addresses was used."
+    begins = f"the shop begins at {start.index}"
+    if start.index > start.used_before:
+        begins += ", as --skip says"
+    gap_limit = (
+        f"A wallet that is restored from its backup shows that address with a gap limit of"
+        f" {start.gap_limit} or more; most have 20."
+    )
+    if not start.used_before:
+        return f"No used address was seen: {begins}. {gap_limit}"
+    return (
+        f"This account was used up to number {start.used_before - 1}: {begins}."
+        f" {gap_limit} {OPEN_ORDERS}"
+    )
