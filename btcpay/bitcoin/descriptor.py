@@ -39,6 +39,10 @@ OP_CHECKMULTISIG = b"\xae"
 PUSH_33_BYTES = b"\x21"
 
 
+class UnsupportedDescriptor(InvalidDescriptor):
+    """The descriptor has functions that are not supported here."""
+
+
 @dataclass(frozen=True)
 class Descriptor:
     """A parsed output descriptor.
@@ -160,13 +164,13 @@ def parse(text: str) -> Descriptor:
         )
     form, arguments = _split_form(script)
     if form not in FORMS:
-        raise InvalidDescriptor(_refusal_reason(form))
+        raise UnsupportedDescriptor(_refusal_reason(form))
     threshold = "1"
     keys = [arguments]
     if form[-1] in _MULTI:
         threshold, *keys = arguments.split(",")
     elif "," in arguments:
-        raise InvalidDescriptor(
+        raise UnsupportedDescriptor(
             "a script tree is not supported, only taproot with a single key"
         )
     most = MAX_KEYS.get(form[:-1], 1)

@@ -5,15 +5,11 @@ descriptors.md.
 """
 
 import functools
-import re
-import unicodedata
-from typing import NamedTuple
 
 from btcpay.bitcoin.address import (
     DUST_LIMITS_SATS,
     address_of,
     b58check_decode,
-    b58check_encode,
 )
 from btcpay.bitcoin.descriptor import Descriptor, parse
 from btcpay.bitcoin.descriptor_checksum import checksum
@@ -23,7 +19,14 @@ from btcpay.bitcoin.keys import (
     InvalidDescriptor,
     is_private,
 )
+from btcpay.bitcoin.slip132 import VERSIONS, as_xpub
 from btcpay.bitcoin.wire import DecodeError
+from btcpay.merchants.secret import (
+    PRIVATE_KEY_SHOWN,
+    SEED_WORDS_SHOWN,
+    SecretShown,
+    are_seed_words,
+)
 from btcpay.values.errors import BadRow, CommandError
 from btcpay.values.networks import Network
 from storage.database import Row
@@ -32,45 +35,19 @@ from storage.models import Merchant
 # The maximum length of a range in Bitcoin Core's importdescriptors.
 MOST_IN_RANGE = 1_000_000
 # The descriptor that is used if only an account key is given, by script type.
-_DESCRIPTORS = {
+DESCRIPTORS = {
     "p2wpkh": "wpkh({}/0/*)",  # BIP84
     "p2sh-p2wpkh": "sh(wpkh({}/0/*))",  # BIP49
     "p2pkh": "pkh({}/0/*)",  # BIP44
     "p2tr": "tr({}/0/*)",  # BIP86
 }
-SCRIPT_TYPES = tuple(_DESCRIPTORS)
+SCRIPT_TYPES = tuple(DESCRIPTORS)
+ONE_OF_SEVERAL = (
+    "this is one key of several: the wallet's descriptor is needed, which has the keys of all"
+    " signers and says how many of them must sign"
+)
 # The length of an account's scripts in bytes, by its descriptor's outermost function.
 _SCRIPT_BYTES = {"wpkh": 22, "sh": 23, "pkh": 25, "tr": 34, "wsh": 34}
-# The maximum length of a seed word with its number, in code points. It has up to 16 letters
-# with up to four code points each (Korean in NFD).
-MAX_WORD = 70
-_BETWEEN_WORDS = re.compile(r"[\s,;]+")
-_SEED_WORD = re.compile(r"([0-9]{1,2}[.):])?[^\W\d_]{1,16}")
-
-
-class KeyVersion(NamedTuple):
-    """The meaning of an extended public key's version bytes (SLIP-132).
-
-    `is_main` is True for mainnet. `script_type` is None for xpub and tpub, which do not
-    define one. These use p2wpkh (BIP84) unless --script says otherwise.
-    """
-
-    is_main: bool
-    script_type: str | None
-    prefix: str
-
-
-_PUBLIC_VERSIONS = {
-    bytes.fromhex("0488b21e"): KeyVersion(True, None, "xpub"),
-    bytes.fromhex("049d7cb2"): KeyVersion(True, "p2sh-p2wpkh", "ypub"),
-    bytes.fromhex("04b24746"): KeyVersion(True, "p2wpkh", "zpub"),
-    bytes.fromhex("043587cf"): KeyVersion(False, None, "tpub"),
-    bytes.fromhex("044a5262"): KeyVersion(False, "p2sh-p2wpkh", "upub"),
-    bytes.fromhex("045f1cf6"): KeyVersion(False, "p2wpkh", "vpub"),
-}
-# The version bytes that are valid in descriptors (BIP380).
-_XPUB = bytes.fromhex("0488b21e")
-_TPUB = bytes.fromhex("043587cf")
 
 
 def parse_account(
@@ -82,11 +59,7 @@ def parse_account(
     whose message never contains the key.
     """
     if are_seed_words(text):
-        raise CommandError(
-            "these look like the seed words of a wallet. This machine has now been shown them, and"
-            " its shell keeps what is typed: whoever reads them can take the money. Make a new"
-            " wallet, move all money there, and give the PUBLIC key of one of its accounts instead"
-        )
+        raise SecretShown(SEED_WORDS_SHOWN)
     if "(" not in text:
         return stored_account(_descriptor_of(text, network, script_type))
     if script_type:
@@ -96,13 +69,13 @@ def parse_account(
     account = stored_account(text)
     if account.is_main != network.main_keys:
         raise CommandError(
-            f"its keys are for {_network_kind(account.is_main)},"
+            f"its keys are of another network: they are for {network_kind(account.is_main)},"
             f" but BLOCKTILL_NETWORK is {network.name}"
         )
     return account
 
 
-def _network_kind(is_main: bool) -> str:
+def network_kind(is_main: bool) -> str:
     if is_main:
         return "mainnet"
     return "a test network"
@@ -110,10 +83,7 @@ def _network_kind(is_main: bool) -> str:
 
 def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
     if is_private(text):
-        raise CommandError(
-            "this is a private key: never give it to a server; export the account's PUBLIC key"
-            " (xpub, zpub, ypub, tpub, vpub or upub) and treat this one as seen by others"
-        )
+        raise SecretShown(PRIVATE_KEY_SHOWN)
     try:
         payload = b58check_decode(text)
     except DecodeError:
@@ -122,13 +92,15 @@ def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
         raise CommandError(
             "this is not an extended key: check that all of it was copied"
         )
-    if payload[:4] not in _PUBLIC_VERSIONS:
+    if payload[:4] not in VERSIONS:
         raise CommandError("this is not an xpub, ypub, zpub, tpub, upub or vpub")
-    version = _PUBLIC_VERSIONS[payload[:4]]
+    version = VERSIONS[payload[:4]]
+    if version.is_of_several:
+        raise CommandError(ONE_OF_SEVERAL)
     if version.is_main != network.main_keys:
         raise CommandError(
-            f"this {version.prefix} is for {_network_kind(version.is_main)},"
-            f" but BLOCKTILL_NETWORK is {network.name}"
+            f"this {version.prefix} is of another network: it is for"
+            f" {network_kind(version.is_main)}, but BLOCKTILL_NETWORK is {network.name}"
         )
     if version.script_type and script_type and version.script_type != script_type:
         raise CommandError(
@@ -139,40 +111,9 @@ def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
         ExtendedKey.parse(payload)
     except DecodeError as error:
         raise CommandError(f"this extended key is invalid: {error}") from None
-    version_bytes = _TPUB
-    if version.is_main:
-        version_bytes = _XPUB
-    key = b58check_encode(version_bytes + payload[4:])
-    descriptor = _DESCRIPTORS[script_type or version.script_type or "p2wpkh"]
+    key = as_xpub(payload, version.is_main)
+    descriptor = DESCRIPTORS[script_type or version.script_type or "p2wpkh"]
     return descriptor.format(key)
-
-
-def are_seed_words(text: str) -> bool:
-    """True if the text looks like a mnemonic (BIP39), numbered or not.
-
-    The language of the words does not matter.
-    """
-    words = [
-        word for word in _BETWEEN_WORDS.split(text.strip()) if not _is_number(word)
-    ]
-    if not 12 <= len(words) <= 24 or max(map(len, words)) > MAX_WORD:
-        return False
-    return all(
-        _SEED_WORD.fullmatch(unicodedata.normalize("NFC", word)) for word in words
-    )
-
-
-def _is_number(word: str) -> bool:
-    """True for the number before a seed word, for example "1", "1." or "1)"."""
-    return re.fullmatch(r"[0-9]{1,2}[.):]?", word) is not None
-
-
-def holds_secret(text: str) -> bool:
-    """True if the text looks like seed words, or if a word in it is a private key."""
-    if are_seed_words(text):
-        return True
-    long_words = re.findall(r"\b\w{51,112}\b", text)
-    return any(is_private(word) for word in long_words)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from peewee import IntegrityError
 
 from btcpay.bitcoin.descriptor import Descriptor
-from btcpay.merchants.account import holds_secret
+from btcpay.merchants.secret import holds_secret
 from btcpay.values.errors import CommandError
 from btcpay.values.texts import MAX_CHARACTERS, line_of
 from btcpay.values.times import to_ms

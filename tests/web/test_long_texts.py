@@ -13,7 +13,7 @@ import pytest
 from btcpay.bitcoin.address import b58check_decode
 from btcpay.bitcoin.wire import DecodeError
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.merchants.account import holds_secret
+from btcpay.merchants.secret import holds_secret
 from btcpay.notify.mail.message import MailText, message_of
 from btcpay.settings.mail_settings import Sender, checked_address
 from btcpay.values.amounts import parse_amount

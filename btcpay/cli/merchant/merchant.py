@@ -15,7 +15,6 @@ from btcpay.cli.output import json_object, say
 from btcpay.cli.shell import Shell, with_json_shell
 from btcpay.merchants.account import (
     SCRIPT_TYPES,
-    are_seed_words,
     derive,
     parse_account,
     stored_account,
@@ -26,6 +25,7 @@ from btcpay.merchants.merchants import (
     gap_of_merchant,
     refuse_taken,
 )
+from btcpay.merchants.secret import holds_secret
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 from btcpay.values.times import utc_now
@@ -135,7 +135,7 @@ def key_of(xpub: str, others: list[str]) -> str:
     CommandError if the key is empty.
     """
     text = " ".join([xpub, *others])
-    if others and not are_seed_words(text):
+    if others and not holds_secret(text):
         raise click.UsageError(
             "there are more words than MERCHANT and KEY: quotes may be missing"
         )

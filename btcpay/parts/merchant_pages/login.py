@@ -9,8 +9,9 @@ from btcpay.check.beginning import begin_chain
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants import sessions
-from btcpay.merchants.account import SCRIPT_TYPES, derive, holds_secret, parse_account
+from btcpay.merchants.account import SCRIPT_TYPES, derive, parse_account
 from btcpay.merchants.merchants import checked_name
+from btcpay.merchants.secret import holds_secret
 from btcpay.parts.merchant_pages.visit import (
     address,
     session_secret,

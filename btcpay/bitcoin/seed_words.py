@@ -1,0 +1,94 @@
+"""Finds the seed words of a wallet in a text.
+
+Source: BIP39 and its ten word lists (bitcoin/bips, bip-0039), whose files are in the
+folder bip39 unchanged. Electrum's seeds have the same words.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+
+# A mnemonic has 12 words or more. Two of them may have been lost when it was copied.
+MIN_WORDS = 10
+MAX_GAP = 2
+# Metal plates often have only the first four letters of each English word, which are unique.
+PREFIX_LETTERS = 4
+_LISTS = Path(__file__).with_name("bip39")
+_WORD = re.compile(r"[^\W\d_]+")
+# The longest word has eight letters. A Korean one has more code points.
+_MAX_LETTERS = 40
+
+
+def holds_seed_words(text: str) -> bool:
+    """True if MIN_WORDS words of BIP39's lists follow each other in the text.
+
+    Numbers, signs and line breaks between the words do not matter, neither does a label
+    that stands before each of them. One of the words may be misspelt.
+    """
+    words = [word for word in _WORD.findall(_fold(text)) if len(word) <= _MAX_LETTERS]
+    if len(words) < MIN_WORDS:
+        return False
+    known = _known_words()
+    labels = {
+        word
+        for word, count in Counter(words).items()
+        if count >= MIN_WORDS - 1 and word not in known
+    }
+    return _has_run([word in known for word in words if word not in labels])
+
+
+def _has_run(are_known: Sequence[bool]) -> bool:
+    """True if MIN_WORDS words are in a row and at most one of them is unknown.
+
+    The unknown one must be between known ones. A wrong character may have split it.
+    """
+    run = 0  # known words since the last unknown one
+    run_before = 0  # known words before that unknown one
+    gap = 0  # unknown words since the last known one
+    for is_known in are_known:
+        if not is_known:
+            gap += 1
+            continue
+        if gap > MAX_GAP:
+            run_before = 0
+            run = 0
+        elif gap:
+            run_before = run
+            run = 0
+        gap = 0
+        run += 1
+        is_long = run_before and run + run_before + 1 >= MIN_WORDS
+        if is_long or run >= MIN_WORDS:
+            return True
+    return False
+
+
+@cache
+def _known_words() -> frozenset[str]:
+    """Returns the words of all lists, and the prefixes of the English ones."""
+    words: set[str] = set()
+    for file in _LISTS.glob("*.txt"):
+        words.update(_fold(file.read_text(encoding="utf-8")).split())
+    english = (_LISTS / "english.txt").read_text(encoding="utf-8").split()
+    words.update(word[:PREFIX_LETTERS] for word in english)
+    return frozenset(words)
+
+
+def _fold(text: str) -> str:
+    """Returns the text in lower case and without accents.
+
+    Each character is decomposed by itself: the time of a normalization of the whole
+    text grows with the square of its marks.
+    """
+    if text.isascii():
+        return text.lower()
+    return "".join(map(_fold_character, text)).lower()
+
+
+@lru_cache(maxsize=10_000)
+def _fold_character(character: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", character)
+    return "".join(sign for sign in decomposed if unicodedata.category(sign) != "Mn")

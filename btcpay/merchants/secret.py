@@ -1,0 +1,98 @@
+"""Finds private keys and seed words in a text, before anything else reads it.
+
+A text that may hold a secret is never shown or logged. When in doubt it holds one.
+"""
+
+import re
+import unicodedata
+
+from btcpay.bitcoin.keys import is_private
+from btcpay.bitcoin.seed_words import holds_seed_words
+from btcpay.values.errors import CommandError
+
+PRIVATE_KEY_SHOWN = (
+    "this holds a secret, a private key: never give it to a server; export the account's PUBLIC"
+    " key (xpub, zpub, ypub, tpub, vpub or upub) or the PUBLIC descriptor, and treat this key as"
+    " seen by others: make a new wallet, and move all money there"
+)
+SEED_WORDS_SHOWN = (
+    "this holds a secret: these look like the seed words of a wallet. This machine has now been"
+    " shown them, and its shell keeps what is typed: whoever reads them can take the money. Make"
+    " a new wallet, move all money there, and give the PUBLIC key of one of its accounts instead"
+)
+# The maximum length of a seed word with its number, in code points. It has up to 16 letters
+# with up to four code points each (Korean in NFD).
+MAX_WORD = 70
+_BETWEEN_WORDS = re.compile(r"[\s,;]+")
+_SEED_WORD = re.compile(r"([0-9]{1,2}[.):])?[^\W\d_]{1,16}")
+_BASE58 = "[1-9A-HJ-NP-Za-km-z]"
+# What looks like a private key, also if a character of it is wrong: an extended one of any
+# prefix, WIF, BIP38's and BIP93's, and a UR of a seed.
+_LOOKS_PRIVATE = re.compile(
+    rf"[A-Za-z]prv{_BASE58}{{16}}"
+    rf"|(?<!{_BASE58})(?:[59]{_BASE58}{{50}}|[KLc]{_BASE58}{{51}}|6P{_BASE58}{{56}})(?!{_BASE58})"
+    "|(?i:(?<![0-9a-z])ms1[0-9a-z]{45})"
+    "|(?i:ur:(?:crypto-)?(?:seed|bip39|sskr)/)"
+)
+# A key in hex behind a label that says what it is.
+_LABELLED = re.compile(
+    r"(?i)(?:seed|entropy|(?:private|secret)[ _-]?key)(?:[ _-]?hex)?\W{1,20}[0-9a-f]{32}"
+)
+_LONG_WORD = re.compile(rf"(?<!\w){_BASE58}{{51,112}}(?!\w)")
+# The maximum number of long words that are decoded, which bounds the time.
+_MAX_LONG_WORDS = 400
+
+
+class SecretShown(CommandError):
+    """The text holds a secret. The message warns, and has nothing of the text."""
+
+
+def refuse_secret(text: str) -> None:
+    """Raises SecretShown if the text holds a private key or seed words."""
+    if holds_private_key(text):
+        raise SecretShown(PRIVATE_KEY_SHOWN)
+    if are_seed_words(text) or holds_seed_words(text):
+        raise SecretShown(SEED_WORDS_SHOWN)
+
+
+def holds_secret(text: str) -> bool:
+    """True if the text holds a private key or seed words."""
+    try:
+        refuse_secret(text)
+    except SecretShown:
+        return True
+    return False
+
+
+def holds_private_key(text: str) -> bool:
+    """True if something in the text is a private key, or looks like one.
+
+    A key may be broken by line breaks.
+    """
+    if _LOOKS_PRIVATE.search(text) or _LABELLED.search(text):
+        return True
+    joined = re.sub(r"\s+", "", text)
+    if _LOOKS_PRIVATE.search(joined):
+        return True
+    long_words = _LONG_WORD.findall(text)[:_MAX_LONG_WORDS]
+    return any(is_private(word) for word in [*long_words, joined[:113]])
+
+
+def are_seed_words(text: str) -> bool:
+    """True if the whole text looks like a mnemonic (BIP39), numbered or not.
+
+    The language of the words does not matter.
+    """
+    words = [
+        word for word in _BETWEEN_WORDS.split(text.strip()) if not _is_number(word)
+    ]
+    if not 12 <= len(words) <= 24 or max(map(len, words)) > MAX_WORD:
+        return False
+    return all(
+        _SEED_WORD.fullmatch(unicodedata.normalize("NFC", word)) for word in words
+    )
+
+
+def _is_number(word: str) -> bool:
+    """True for the number before a seed word, for example "1", "1." or "1)"."""
+    return re.fullmatch(r"[0-9]{1,2}[.):]?", word) is not None

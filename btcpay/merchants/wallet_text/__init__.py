@@ -1,0 +1,1 @@
+"""Reads the texts that wallets export, or that people paste, as accounts."""

@@ -1,0 +1,116 @@
+"""The accounts that a text holds, as they are shown to the person who chooses."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from btcpay.bitcoin.descriptor import Descriptor
+from btcpay.merchants.account import derive
+from btcpay.merchants.wallet_text.branches import CHANGE, RECEIVING
+from btcpay.merchants.wallet_text.contents import Candidate
+from btcpay.values.errors import CommandError
+from btcpay.values.networks import Network
+
+MAX_NAME = 40  # characters of an account's name
+
+
+class WalletAccount(NamedTuple):
+    """An account that a text holds.
+
+    `name`: unique within the text. `description`: how it was read, for example "2 of 3,
+    P2WSH, from BlueWallet's file". `is_assumed`: nothing in the text says the script
+    type. `notes`: what the person should know before comparing addresses.
+    """
+
+    name: str
+    descriptor: Descriptor
+    description: str
+    is_assumed: bool
+    notes: tuple[str, ...]
+
+    def first_addresses(self, network: Network, count: int) -> list[str]:
+        text = str(self.descriptor)
+        return [derive(text, index, network) for index in range(count)]
+
+
+class WalletText(NamedTuple):
+    """The accounts that a text holds, at least one, and what was left out of it."""
+
+    accounts: tuple[WalletAccount, ...]
+    left_out: tuple[str, ...]
+
+    def choose(self, name: str | None) -> WalletAccount:
+        """Returns the account with this name, or the only one.
+
+        Raises CommandError if it must be named, or if there is none of this name.
+        """
+        names = ", ".join(account.name for account in self.accounts)
+        if name is None:
+            if len(self.accounts) == 1:
+                return self.accounts[0]
+            raise CommandError(
+                f"the text holds {len(self.accounts)} accounts: choose one of {names}"
+            )
+        for account in self.accounts:
+            if account.name.casefold() == name.strip().casefold():
+                return account
+        raise CommandError(f"the text has no account of that name: it has {names}")
+
+
+def accounts_of(candidates: Sequence[Candidate], source: str) -> list[WalletAccount]:
+    """Returns the accounts with their names. `source` is where the text comes from."""
+    names = _names(candidates)
+    return [
+        _account(candidate, name, source)
+        for candidate, name in zip(candidates, names, strict=True)
+    ]
+
+
+def _names(candidates: Sequence[Candidate]) -> list[str]:
+    """Returns a name for each account: the file's own, or the script type; all differ."""
+    names: list[str] = []
+    for candidate in candidates:
+        base = "".join(sign for sign in candidate.name if sign.isprintable())
+        base = " ".join(base.split())[:MAX_NAME] or candidate.descriptor.script_type
+        name = base
+        number = 1
+        while name.casefold() in {taken.casefold() for taken in names}:
+            number += 1
+            name = f"{base}-{number}"
+        names.append(name)
+    return names
+
+
+def _account(candidate: Candidate, name: str, source: str) -> WalletAccount:
+    descriptor = candidate.descriptor
+    signers = "one key"
+    if descriptor.is_multi:
+        signers = f"{descriptor.threshold} of {len(descriptor.keys)}"
+    description = f"{signers}, {descriptor.script_type.upper()}, {source}"
+    return WalletAccount(
+        name, descriptor, description, candidate.is_assumed, _notes(candidate)
+    )
+
+
+def _notes(candidate: Candidate) -> tuple[str, ...]:
+    descriptor = candidate.descriptor
+    notes = []
+    if candidate.is_assumed:
+        notes.append(
+            "The key does not say its kind of addresses: P2WPKH is assumed. If the addresses"
+            " differ, name another kind."
+        )
+    if not candidate.has_checksum and (descriptor.is_multi or not candidate.is_lone):
+        notes.append(
+            "There is no checksum: a character that was lost could go unnoticed. Compare also"
+            " how many of the keys must sign."
+        )
+    steps = {key.steps for key in descriptor.keys}
+    if any(path[-1:] == (CHANGE,) for path in steps):
+        notes.append(
+            "/1/* is for change (BIP44): the wallet's own change would pay invoices."
+        )
+    elif steps != {RECEIVING}:
+        notes.append("The path after the keys is not the usual /0/*.")
+    if descriptor.form[-1] == "multi":
+        notes.append("The keys keep their order (multi, not sortedmulti).")
+    return tuple(notes)

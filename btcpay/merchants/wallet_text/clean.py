@@ -1,0 +1,48 @@
+"""Brings a pasted text into plain ASCII where it only looks different."""
+
+import html
+import re
+import unicodedata
+
+# The longest text that is read: a wallet's file with some thousand transactions.
+MAX_CHARS = 400_000
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+_SIGNS = {
+    **dict.fromkeys("‘’‚‛ʹʼ′´＇`", "'"),
+    **dict.fromkeys("“”„‟″«»＂", '"'),
+    **dict.fromkeys("‐‑‒–—−", "-"),
+}
+_AFTER_DIGIT = re.compile(r"(?<=[0-9])`")
+_LINE_BREAKS = ("Zl", "Zp")
+_INVISIBLE = ("Cf", "Cc")
+
+
+def clean_text(text: str) -> str:
+    """Returns the text without invisible signs, with plain quotes and plain blanks.
+
+    A mark of HTML such as `&quot;` becomes its sign. The lines stay.
+    """
+    plain = html.unescape(text)
+    plain = _NOT_ASCII.sub(_plain_sign, plain)
+    plain = _AFTER_DIGIT.sub("'", plain)
+    plain = plain.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
+    return plain.strip()
+
+
+def unescape_lines(text: str) -> str:
+    r"""Returns a part of a JSON text with its escapes resolved, such as `\/` and `\n`."""
+    plain = re.sub(r"\\[nrt]", "\n", text)
+    return re.sub(r"\\(?=[/\"'])", "", plain)
+
+
+def _plain_sign(match: re.Match[str]) -> str:
+    """Returns what a sign outside ASCII stands for; "" if it is invisible."""
+    sign = match.group()
+    if sign in _SIGNS:
+        return _SIGNS[sign]
+    category = unicodedata.category(sign)
+    if category in _INVISIBLE:
+        return ""
+    if category in _LINE_BREAKS:
+        return "\n"
+    return unicodedata.normalize("NFKC", sign)

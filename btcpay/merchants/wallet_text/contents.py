@@ -1,0 +1,105 @@
+"""What was found in a text: accounts, and what is left out of it with the reasons."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from btcpay.bitcoin.descriptor import Descriptor
+from btcpay.values.errors import CommandError
+from btcpay.values.networks import Network
+
+
+class TextRefused(CommandError):
+    """The text holds no account that can be taken. The message says what to export."""
+
+
+class Candidate(NamedTuple):
+    """An account that the text holds, perhaps the change branch of one.
+
+    `name`: the name that the file has for it, or "". `is_assumed`: nothing in the text
+    says the script type. `is_internal`: the file says that it is for change.
+    `has_checksum`: a checksum covers all of it. `is_lone`: it comes from one key alone.
+    `is_wanted`: its script type is the one that the person named.
+    """
+
+    descriptor: Descriptor
+    name: str = ""
+    is_assumed: bool = False
+    is_internal: bool = False
+    has_checksum: bool = False
+    is_lone: bool = False
+    is_wanted: bool = False
+
+
+@dataclass
+class Contents:
+    """What is found in a text for this network.
+
+    `script_type` is the one that the person named, for a key that does not say it.
+    `wallet` is where the text comes from, for example "BlueWallet's file".
+    """
+
+    network: Network
+    script_type: str | None
+    wallet: str = ""
+    candidates: list[Candidate] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+    def take(self, candidate: Candidate) -> None:
+        """Adds the account, or leaves it out if it is for another network."""
+        is_main = candidate.descriptor.is_main
+        if is_main != self.network.main_keys:
+            self.leave_out(other_network(is_main, self.network))
+            return
+        self.candidates.append(candidate)
+
+    def leave_out(self, reason: str) -> None:
+        """Notes why something in the text is no account here."""
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+
+
+def other_network(is_main: bool, network: Network) -> str:
+    kind = "a test network"
+    if is_main:
+        kind = "mainnet"
+    return (
+        f"this is a key of another network: it is for {kind}, but BLOCKTILL_NETWORK is"
+        f" {network.name}"
+    )
+
+
+_NUMBERS = (
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+)
+
+
+def number_word(number: int) -> str:
+    """Returns the number as a word, for example "three"; digits for ten and more."""
+    if number < len(_NUMBERS):
+        return _NUMBERS[number]
+    return str(number)
+
+
+def refuse_missing_keys(count: int, present: Sequence[object]) -> None:
+    """Raises TextRefused if not all keys of a multisig are in the text."""
+    if len(present) == count:
+        return
+    verb = "are"
+    noun = "keys"
+    if len(present) == 1:
+        verb = "is"
+        noun = "key"
+    raise TextRefused(
+        f"this is a multisig of {number_word(count)} of which {number_word(len(present))} {noun}"
+        f" {verb} in the file: export an output descriptor, or the wallet's whole file"
+    )

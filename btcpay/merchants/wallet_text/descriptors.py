@@ -1,0 +1,217 @@
+"""Finds output descriptors in a text, in the spellings that wallets and people give them."""
+
+import re
+from typing import NamedTuple
+
+from btcpay.bitcoin.descriptor import (
+    MAX_CHARS,
+    Descriptor,
+    UnsupportedDescriptor,
+    parse,
+)
+from btcpay.bitcoin.descriptor_checksum import has_valid_checksum
+from btcpay.bitcoin.keys import InvalidDescriptor
+from btcpay.merchants.wallet_text.contents import Candidate, Contents, TextRefused
+from btcpay.merchants.wallet_text.keys import (
+    BASE58,
+    KEY,
+    ORIGIN,
+    find_keys,
+    script_type_of_path,
+)
+
+# The functions of descriptors (BIP381 to 386), and those that only Bitcoin Core knows.
+FUNCTIONS = frozenset(
+    {
+        "pk", "pkh", "wpkh", "sh", "wsh", "tr", "rawtr", "combo", "addr", "raw",
+        "multi", "sortedmulti", "multi_a", "sortedmulti_a",
+    }
+)  # fmt: skip
+_CALL = re.compile(r"(?<![A-Za-z0-9_])([A-Za-z_][A-Za-z_0-9]{0,20})\s{0,5}\(")
+_BRACKET = re.compile(r"[()]")
+_CHECKSUM = re.compile(r"#([^\s\"',;<>]*)")
+_BROKEN_CHECKSUM = re.compile(r"#((?:\s{0,5}[a-z0-9]){8})(?![^\s\"',;<>])")
+_ORIGIN = re.compile(ORIGIN)
+_SLIP132_KEY = re.compile(rf"[yzYZuvUV]pub{BASE58}{{107}}")
+# The end of a descriptor, or most of a key.
+_FRAGMENT = re.compile(rf"/\*\s{{0,5}}\)|{BASE58}{{40}}")
+# The maximum number of functions in a text, which bounds the time.
+MAX_CALLS = 500
+# BIP388's path, which stands for both branches (BIP389).
+BOTH_BRANCHES = "/**"
+WRONG_CHECKSUM = (
+    "its checksum is wrong: a character of the descriptor is wrong or missing; check that all of"
+    " it was copied"
+)
+CUT = "a descriptor in it is cut: check that all of it was copied"
+
+
+class Found(NamedTuple):
+    """A descriptor in a text: its place, and its script and checksum as they stand there."""
+
+    start: int
+    end: int
+    script: str
+    checksum: str | None
+
+
+def find_descriptors(text: str) -> list[Found]:
+    """Returns the descriptors in the text.
+
+    Raises TextRefused if one is cut, or if a key stands in a function that is none of
+    descriptors'.
+    """
+    descriptors: list[Found] = []
+    position = 0
+    calls = 0
+    while call := _CALL.search(text, position):
+        calls += 1
+        if calls > MAX_CALLS:
+            raise TextRefused(f"it has more than {MAX_CALLS} descriptors or brackets")
+        name = call.group(1)
+        is_descriptor = name in FUNCTIONS
+        if not is_descriptor and call.group() != f"{name}(":
+            position = call.end()  # words before a bracket, no function
+            continue
+        end = _closing_bracket(text, call.end())
+        if end is None:
+            if is_descriptor or KEY.search(text, call.end()):
+                raise TextRefused(CUT)
+            return descriptors
+        inner = text[call.end() : end]
+        if is_descriptor:
+            found = _with_checksum(text, call.start(), end + 1)
+            descriptors.append(found)
+            position = found.end
+        elif KEY.search(inner):
+            raise TextRefused(CUT)
+        else:
+            position = end + 1
+    return descriptors
+
+
+def _closing_bracket(text: str, start: int) -> int | None:
+    """Returns the place of the bracket that closes the one before `start`."""
+    depth = 1
+    limit = start + 2 * MAX_CHARS
+    for bracket in _BRACKET.finditer(text, start, limit):
+        if bracket.group() == "(":
+            depth += 1
+        else:
+            depth -= 1
+        if depth == 0:
+            return bracket.start()
+    return None
+
+
+def _with_checksum(text: str, start: int, end: int) -> Found:
+    """Returns the descriptor with the checksum behind it, if it has one."""
+    script = re.sub(r"\s+", "", text[start:end])
+    broken = _BROKEN_CHECKSUM.match(text, end)
+    if broken:
+        checksum = re.sub(r"\s+", "", broken.group(1))
+        return Found(start, broken.end(), script, checksum)
+    match = _CHECKSUM.match(text, end)
+    if match:
+        return Found(start, match.end(), script, match.group(1))
+    return Found(start, end, script, None)
+
+
+def take_descriptor(
+    contents: Contents, found: Found, name: str = "", is_internal: bool = False
+) -> None:
+    """Adds the descriptor to the contents, or notes why it is left out.
+
+    Raises TextRefused if it is damaged.
+    """
+    has_checksum = found.checksum is not None
+    if has_checksum and not _is_intact(found):
+        raise TextRefused(WRONG_CHECKSUM)
+    try:
+        descriptor = read_descriptor(found.script)
+    except UnsupportedDescriptor as error:
+        contents.leave_out(str(error))
+        return
+    except InvalidDescriptor as error:
+        if not has_checksum:
+            raise TextRefused(str(error)) from None
+        contents.leave_out(str(error))
+        return
+    if not has_checksum:
+        _refuse_contradiction(descriptor)
+    contents.take(
+        Candidate(descriptor, name, is_internal=is_internal, has_checksum=has_checksum)
+    )
+
+
+def read_descriptor(script: str) -> Descriptor:
+    """Parses a descriptor without blanks, in any wallet's spelling.
+
+    Raises InvalidDescriptor, also if the prefix of a key contradicts the functions.
+    """
+    plain = _ORIGIN.sub(lambda origin: origin.group().replace("H", "h"), script)
+    plain = plain.replace(BOTH_BRANCHES, "/<0;1>/*")
+    slip132 = []
+    for match, key in find_keys(plain):
+        if key.version.script_type:
+            slip132.append((match["key"], key))
+    for text, key in slip132:
+        plain = plain.replace(text, key.xpub)
+    descriptor = parse(plain)
+    for _, key in slip132:
+        if key.version.script_type != descriptor.script_type:
+            raise InvalidDescriptor(
+                f"a descriptor holds an xpub, not a {key.version.prefix}, which means"
+                f" {key.version.script_type} and not {descriptor.script_type}"
+            )
+    return descriptor
+
+
+def refuse_fragments(text: str) -> None:
+    """Raises TextRefused if the end of a descriptor is in the text without its beginning."""
+    if _FRAGMENT.search(text):
+        raise TextRefused(CUT)
+
+
+def _refuse_contradiction(descriptor: Descriptor) -> None:
+    """Raises TextRefused if a key's origin is of another script type than the functions.
+
+    Where there is a checksum, it proves that this is meant.
+    """
+    for key in descriptor.keys:
+        path = key.origin.partition("/")[2]
+        script_type = script_type_of_path(path)
+        if script_type and script_type != descriptor.script_type:
+            raise TextRefused(
+                f"its keys' paths are those of {script_type}, and it is {descriptor.script_type}: a"
+                " part of it may be lost; export it with its checksum"
+            )
+
+
+def _is_intact(found: Found) -> bool:
+    """True if the checksum is that of the descriptor, in one of its usual spellings.
+
+    Wallets compute it from `'` or `h`, and with BIP388's path or with BIP389's. A copy
+    may have another one of these.
+    """
+    script = found.script
+    marks = [script]
+    for mark in ("h", "'"):
+        marks.append(_with_mark(script, mark))
+    spellings = []
+    for spelling in marks:
+        spellings.append(spelling)
+        spellings.append(spelling.replace(BOTH_BRANCHES, "/<0;1>/*"))
+        spellings.append(spelling.replace("/<0;1>/*", BOTH_BRANCHES))
+    return any(
+        has_valid_checksum(f"{spelling}#{found.checksum}") for spelling in spellings
+    )
+
+
+def _with_mark(script: str, mark: str) -> str:
+    """Returns the descriptor with this mark of hardened steps in its origins."""
+
+    def replace(origin: re.Match[str]) -> str:
+        return re.sub("[hH']", mark, origin.group())
+
+    return _ORIGIN.sub(replace, script)

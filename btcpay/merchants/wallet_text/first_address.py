@@ -1,0 +1,40 @@
+"""Compares the first address that a file names with the account's own."""
+
+import re
+from collections.abc import Sequence
+
+from btcpay.bitcoin.address import script_of
+from btcpay.bitcoin.wire import DecodeError
+from btcpay.merchants.wallet_text.contents import Candidate, TextRefused
+from btcpay.values.networks import Network
+
+# Of Coldcard's generic file, of Electrum's file, and the fourth line of a BSMS file.
+_FIRST = (
+    re.compile(r'"first"\s*:\s*"([0-9a-zA-Z]{20,90})"'),
+    re.compile(r'"receiving"\s*:\s*\[\s*"([0-9a-zA-Z]{20,90})"'),
+    re.compile(r"(?s)^BSMS 1\.0.*\n\s*([0-9a-zA-Z]{20,90})\s*$"),
+)
+
+
+def refuse_other_first_address(
+    candidates: Sequence[Candidate], text: str, network: Network
+) -> None:
+    """Raises TextRefused if an account's first address is none of those in the text.
+
+    It says nothing of a text that names no valid address, or not one for each account.
+    """
+    named = set()
+    for sign in _FIRST:
+        for match in sign.finditer(text):
+            try:
+                named.add(script_of(match.group(1), network))
+            except DecodeError:
+                continue
+    if len(named) < len(candidates):
+        return
+    for candidate in candidates:
+        if candidate.descriptor.script(0) not in named:
+            raise TextRefused(
+                "the first address in the file is not that of its key: check that all of it was"
+                " copied, and not changed"
+            )

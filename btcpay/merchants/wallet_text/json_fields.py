@@ -1,0 +1,28 @@
+"""Fields of wallets' files in JSON, by the names that wallets give them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+Tree = Any
+Object = Mapping[str, Any]
+Place = tuple[str, ...]  # the names that lead to a value
+PATHS = frozenset(
+    {
+        "deriv", "derivation", "derivationpath", "path", "bip32path", "accountkeypath", "keypath",
+        "full_path", "hd_path", "freshaddresspath",
+    }
+)  # fmt: skip
+FINGERPRINTS = frozenset(
+    {
+        "xfp", "fingerprint", "rootfingerprint", "masterfingerprint", "root_fingerprint",
+        "master_fingerprint", "mfp",
+    }
+)  # fmt: skip
+
+
+def field_of(node: Object, names: frozenset[str]) -> str:
+    """Returns the text of the first field with one of these names; "" if there is none."""
+    for name, value in node.items():
+        if name.lower() in names and isinstance(value, str):
+            return value
+    return ""

@@ -1,0 +1,198 @@
+"""Wallets' files in JSON: those of a known form, and any other that holds keys."""
+
+import re
+from collections.abc import Iterator
+
+from btcpay.merchants.wallet_text.contents import (
+    Contents,
+    TextRefused,
+)
+from btcpay.merchants.wallet_text.descriptors import (
+    CUT,
+    find_descriptors,
+    take_descriptor,
+)
+from btcpay.merchants.wallet_text.json_fields import (
+    FINGERPRINTS,
+    PATHS,
+    Object,
+    Place,
+    Tree,
+    field_of,
+)
+from btcpay.merchants.wallet_text.json_forms import take_known_form
+from btcpay.merchants.wallet_text.keys import (
+    KEY,
+    WalletKey,
+    find_keys,
+    origin_of,
+    read_key,
+)
+from btcpay.merchants.wallet_text.lone_keys import (
+    LEDGER_COINS,
+    LEDGER_MODES,
+    OTHER_COIN,
+    LoneKey,
+    take_keys,
+)
+
+# Names in files that say nothing about an account.
+_PLAIN_NAMES = frozenset(
+    {
+        "accounts", "account", "addresses", "change", "change_descriptor", "core_descriptors",
+        "data", "desc", "descriptor", "descriptors", "details", "external", "extendedpublickeys",
+        "extpubkey", "internal", "items", "key", "keys", "keystore", "original", "ourdescriptors",
+        "raw", "receive", "receiving", "recv_descriptor", "result", "wallet", "wallets", "xpub",
+        "_pub", "zpub", "ypub",
+    }
+)  # fmt: skip
+_TAPROOT = "taproot"
+_PATHS_OF_TAPROOT = frozenset({"taprootaccountkeypath"})
+_KINDS = frozenset(
+    {"name", "type", "script", "script_type", "scripttype", "addresstype", "address_type"}
+)  # fmt: skip
+_SCRIPT_TYPES = {
+    "p2wpkh": "p2wpkh", "wpkh": "p2wpkh", "native_segwit": "p2wpkh",
+    "p2sh-p2wpkh": "p2sh-p2wpkh", "p2wpkh-p2sh": "p2sh-p2wpkh", "sh-wpkh": "p2sh-p2wpkh",
+    "p2sh_p2wpkh": "p2sh-p2wpkh", "p2wpkh_p2sh": "p2sh-p2wpkh", "sh_wpkh": "p2sh-p2wpkh",
+    "p2pkh": "p2pkh", "pkh": "p2pkh", "p2tr": "p2tr", "tr": "p2tr", "taproot": "p2tr",
+    "p2wsh": "p2wsh", "wsh": "p2wsh", "p2sh": "p2sh", "p2sh-p2wsh": "p2sh-p2wsh",
+    "p2wsh-p2sh": "p2sh-p2wsh", "p2wsh_p2sh": "p2sh-p2wsh", "p2sh_p2wsh": "p2sh-p2wsh",
+    "sh-wsh": "p2sh-p2wsh",
+}  # fmt: skip
+# The script type of a key under this name, if nothing else says it (Wasabi's files).
+_SCRIPT_TYPES_OF_FIELDS = {"extpubkey": "p2wpkh", "taprootextpubkey": "p2tr"}
+# The end of a descriptor whose beginning was lost.
+_ORPHAN = re.compile(r"/\*\s{0,5}\)")
+_POLICY_KEY = re.compile("@[0-9]")
+
+
+def take_file(contents: Contents, trees: list[Tree]) -> None:
+    """Adds the accounts of a file's JSON values to the contents.
+
+    Raises TextRefused if something in it is damaged.
+    """
+    if _take_descriptors(contents, trees):
+        return
+    for _, node in objects(trees):
+        if take_known_form(contents, node):
+            return
+    keys = []
+    for place, node in objects(trees):
+        keys += list(_keys_of(contents, place, node))
+    take_keys(contents, keys)
+
+
+def objects(tree: Tree, place: Place = ()) -> Iterator[tuple[Place, Object]]:
+    """Yields each object in a JSON value, with the names that lead to it."""
+    if isinstance(tree, dict):
+        yield place, tree
+        for name, value in tree.items():
+            yield from objects(value, (*place, name))
+    elif isinstance(tree, list):
+        for value in tree:
+            yield from objects(value, place)
+
+
+def _texts(tree: Tree, place: Place = ()) -> Iterator[tuple[Place, Object, str]]:
+    """Yields each text in a JSON value, with the names that lead to it, and its object."""
+    for where, node in objects(tree):
+        for name, value in node.items():
+            for text in _texts_of(value):
+                yield (*where, name), node, text
+
+
+def _texts_of(value: Tree) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    if isinstance(value, list):
+        for one in value:
+            yield from _texts_of(one)
+
+
+def _take_descriptors(contents: Contents, trees: list[Tree]) -> bool:
+    """Adds the accounts of all descriptors, and returns True if there is one."""
+    others: set[str] = set()
+    described: set[str] = set()
+    for place, node, text in _texts({"": trees}):
+        descriptors = find_descriptors(text)
+        for found in descriptors:
+            if _POLICY_KEY.search(found.script):
+                continue
+            described.update(key.xpub for _, key in find_keys(found.script))
+            name = _name_of(place, node)
+            take_descriptor(contents, found, name, node.get("internal") is True)
+        if not descriptors:
+            if _ORPHAN.search(text):
+                raise TextRefused(CUT)
+            others.update(key.xpub for _, key in find_keys(text))
+    if described and others - described:
+        contents.leave_out("a key that is in no descriptor")
+    return bool(described)
+
+
+def _name_of(place: Place, node: Object) -> str:
+    """Returns the file's name for what stands there; "" if it has none."""
+    for name in reversed(place):
+        if name and name.lower() not in _PLAIN_NAMES:
+            return name
+    label = node.get("label") or node.get("name")
+    if isinstance(label, str):
+        return label
+    return ""
+
+
+def _keys_of(contents: Contents, place: Place, node: Object) -> Iterator[LoneKey]:
+    """Yields the keys that are fields of the object, with what it says about them."""
+    coin = _ledger_coin(node)
+    if coin and coin not in LEDGER_COINS:
+        contents.leave_out(OTHER_COIN)
+        return
+    fingerprint = field_of(node, FINGERPRINTS)
+    for field, value in node.items():
+        path = field_of(node, PATHS)
+        if field.lower().startswith(_TAPROOT):
+            path = field_of(node, _PATHS_OF_TAPROOT)
+        origin = origin_of(fingerprint, path)
+        for text in _texts_of(value):
+            match = KEY.search(text)
+            is_id = field.lower() in ("id", "accountid") and ":" in text
+            if match is None or is_id:
+                continue
+            if text.replace(match.group(), "").strip():
+                raise TextRefused(
+                    "a key in the file stands in a text that is not read here: export an output"
+                    " descriptor, or the account's extended public key"
+                )
+            key = read_key(match["key"], match["origin"] or "")
+            if not key.origin:
+                key = key._replace(origin=origin)
+            yield LoneKey(key, _script_type(node, field, key), _name_of(place, node))
+
+
+def _ledger_coin(node: Object) -> str:
+    """Returns the coin of an account of Ledger Live; "" if it is none."""
+    if isinstance(node.get("currencyId"), str):
+        return str(node["currencyId"])
+    parts = str(node.get("id", "")).split(":")
+    if len(parts) >= 4:
+        return parts[2]
+    return ""
+
+
+def _script_type(node: Object, field: str, key: WalletKey) -> str | None:
+    """Returns the script type that the object says for its key; None if it says none."""
+    own = _SCRIPT_TYPES.get(field.lower())
+    if own:
+        return own
+    if _ledger_coin(node):
+        mode = node.get("derivationMode", str(node.get("id", "")).rpartition(":")[2])
+        return LEDGER_MODES.get(str(mode))
+    for name, value in node.items():
+        if name.lower() in _KINDS and isinstance(value, str):
+            said = _SCRIPT_TYPES.get(value.lower())
+            if said:
+                return said
+    if key.purpose is None:
+        return _SCRIPT_TYPES_OF_FIELDS.get(field.lower())
+    return None

@@ -1,0 +1,142 @@
+"""Wallets' files of a known form: Electrum, Caravan, BTCPay Server, wallet policies."""
+
+import re
+
+from btcpay.merchants.wallet_text.contents import (
+    Contents,
+    TextRefused,
+    refuse_missing_keys,
+)
+from btcpay.merchants.wallet_text.descriptors import (
+    find_descriptors,
+    take_descriptor,
+)
+from btcpay.merchants.wallet_text.json_fields import (
+    FINGERPRINTS,
+    PATHS,
+    Object,
+    field_of,
+)
+from btcpay.merchants.wallet_text.keys import KEY, origin_of, read_key
+from btcpay.merchants.wallet_text.lone_keys import LoneKey, take_keys
+from btcpay.merchants.wallet_text.multisig import (
+    FORMS,
+    fill_policy,
+    take_scheme,
+    take_several,
+)
+
+_ELECTRUM_SEVERAL = re.compile(r"([0-9]{1,2})of([0-9]{1,2})")
+
+
+def take_known_form(contents: Contents, node: Object) -> bool:
+    """Adds the account of an object of a known form; False if it is none.
+
+    Raises TextRefused if the object lacks something.
+    """
+    return (
+        _take_policy(contents, node)
+        or _take_quorum(contents, node)
+        or _take_electrum(contents, node)
+        or _take_btcpay(contents, node)
+    )
+
+
+def _take_policy(contents: Contents, node: Object) -> bool:
+    """Adds the account of a wallet policy (BIP388)."""
+    names = (
+        "description_template",
+        "descriptor_template",
+        "descriptorTemplate",
+        "template",
+    )
+    templates = [node[name] for name in names if isinstance(node.get(name), str)]
+    keys = node.get("keys_info") or node.get("keysInfo") or node.get("keys")
+    if not templates or not isinstance(keys, list):
+        return False
+    text = fill_policy(templates[0], [str(key) for key in keys])
+    for found in find_descriptors(text):
+        take_descriptor(contents, found, str(node.get("name") or ""))
+    return True
+
+
+def _take_quorum(contents: Contents, node: Object) -> bool:
+    """Adds the account of several signers from Caravan's file."""
+    quorum = node.get("quorum")
+    signers = node.get("extendedPublicKeys")
+    if not isinstance(quorum, dict) or not isinstance(signers, list):
+        return False
+    threshold = quorum.get("requiredSigners")
+    count = quorum.get("totalSigners")
+    script_type = str(node.get("addressType", "")).lower()
+    if not isinstance(threshold, int) or not isinstance(count, int):
+        raise TextRefused(_NO_QUORUM)
+    keys = {}
+    for signer in signers:
+        match = KEY.fullmatch(str(signer.get("xpub", "")).strip())
+        if match:
+            key = read_key(match["key"])
+            origin = origin_of(signer.get("xfp"), signer.get("bip32Path"))
+            keys[key.xpub] = key._replace(origin=origin)
+    refuse_missing_keys(count, list(keys))
+    if script_type not in FORMS:
+        raise TextRefused(_NO_QUORUM)
+    name = str(node.get("name") or "")
+    take_several(contents, script_type, threshold, list(keys.values()), name)
+    return True
+
+
+_NO_QUORUM = (
+    "the file does not say how many of its keys must sign, and for which kind of addresses:"
+    " export an output descriptor"
+)
+
+
+def _take_electrum(contents: Contents, node: Object) -> bool:
+    """Adds the account of Electrum's wallet file, whose xpub means p2pkh or p2sh."""
+    wallet_type = node.get("wallet_type")
+    if not isinstance(wallet_type, str):
+        return False
+    several = _ELECTRUM_SEVERAL.fullmatch(wallet_type)
+    stores = [
+        value
+        for name, value in node.items()
+        if re.fullmatch("keystore|x[0-9]{1,2}/?", name) and isinstance(value, dict)
+    ]
+    keys = []
+    for store in stores:
+        match = KEY.fullmatch(str(store.get("xpub", "")).strip())
+        if match:
+            key = read_key(match["key"])
+            origin = origin_of(store.get("root_fingerprint"), store.get("derivation"))
+            keys.append(key._replace(origin=origin))
+    if several:
+        threshold, count = map(int, several.groups())
+        refuse_missing_keys(count, keys)
+        script_type = keys[0].version.script_type or "p2sh"
+        take_several(contents, script_type, threshold, keys)
+        return True
+    if wallet_type != "standard" or len(keys) != 1:
+        raise TextRefused(
+            "this wallet of Electrum has no account of its own keys, or more than one: give the"
+            " master public key of a standard or multisig wallet (Wallet, Information)"
+        )
+    take_keys(contents, [LoneKey(keys[0], keys[0].version.script_type or "p2pkh")])
+    return True
+
+
+def _take_btcpay(contents: Contents, node: Object) -> bool:
+    """Adds the account of BTCPay Server's wallet settings."""
+    fields = {name.lower(): value for name, value in node.items()}
+    scheme = fields.get("accountderivation") or fields.get("derivationscheme")
+    if not isinstance(scheme, str) or KEY.search(scheme) is None:
+        return False
+    origins = []
+    settings = fields.get("accountkeysettings")
+    if isinstance(settings, list):
+        for setting in settings:
+            if isinstance(setting, dict):
+                fingerprint = field_of(setting, FINGERPRINTS)
+                origins.append(origin_of(fingerprint, field_of(setting, PATHS)))
+    take_scheme(contents, scheme, origins)
+    return True

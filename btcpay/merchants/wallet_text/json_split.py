@@ -1,0 +1,59 @@
+"""Finds the JSON values in a text."""
+
+import json
+import re
+from typing import Any
+
+from btcpay.merchants.wallet_text.contents import TextRefused
+from btcpay.merchants.wallet_text.descriptors import Found, find_descriptors
+
+# Electrum appends its changes to its file, each as an object after a comma.
+_ELECTRUM_CHANGES = re.compile(r'\s*,\s*\{"op"')
+_JSON_START = re.compile(r"[\[{]\s*[\[{\"]|\[\s*\]|\{\s*\}|[{}]")
+FRAGMENT = "this is a part of a file: a bracket of it is missing; check that all of it was copied"
+
+
+def split_json(plain: str) -> tuple[list[Any], str]:
+    """Returns the JSON values in the text, and the text beside them.
+
+    Raises TextRefused if a bracket of JSON is there, but not all of its value.
+    """
+    decoder = json.JSONDecoder(strict=False, object_pairs_hook=_object)
+    trees: list[Any] = []
+    words = ""
+    position = 0
+    spans = [(found.start, found.end) for found in _descriptors_outside(plain)]
+    while start := _JSON_START.search(plain, position):
+        place = start.start()
+        inside = [end for begin, end in spans if begin <= place < end]
+        if inside:
+            words += plain[position : inside[0]]
+            position = inside[0]
+            continue
+        words += plain[position:place]
+        try:
+            tree, position = decoder.raw_decode(plain, place)
+        except (ValueError, RecursionError):
+            raise TextRefused(FRAGMENT) from None
+        trees.append(tree)
+        if _ELECTRUM_CHANGES.match(plain, position):
+            return trees, words
+    return trees, words + plain[position:]
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns a JSON object. Raises TextRefused if a name is in it twice."""
+    names = dict(pairs)
+    if len(names) < len(pairs):
+        raise TextRefused(
+            "a name is twice in the same part of the file: check that all of it was copied, once"
+        )
+    return names
+
+
+def _descriptors_outside(plain: str) -> list[Found]:
+    """Returns the descriptors of a text that does not begin as JSON does."""
+    start = _JSON_START.search(plain)
+    if start is None or plain[: start.start()].strip() == "":
+        return []
+    return find_descriptors(plain)

@@ -1,0 +1,128 @@
+"""Extended public keys in a text, each with its origin."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from btcpay.bitcoin.address import b58check_decode
+from btcpay.bitcoin.keys import SERIALIZED_SIZE, ExtendedKey
+from btcpay.bitcoin.slip132 import VERSIONS, KeyVersion, as_xpub
+from btcpay.bitcoin.wire import DecodeError
+from btcpay.merchants.wallet_text.contents import TextRefused
+
+# Every extended public key has this many characters in Base58Check.
+KEY_CHARS = 111
+BASE58 = "[1-9A-HJ-NP-Za-km-z]"
+# A line may break anywhere, and the next one be indented. The bound keeps the time linear.
+BREAK = r"\s{0,5}"
+ORIGIN = rf"\[{BREAK}[0-9a-fA-F]{{8}}(?:{BREAK}/{BREAK}[0-9]+{BREAK}['hH]?)*{BREAK}\]"
+# What begins like a key is one, or a broken one.
+KEY = re.compile(
+    rf"(?:(?P<origin>{ORIGIN}){BREAK})?(?<![0-9A-Za-z])"
+    rf"(?P<key>[xyzYZtuvUV]pub(?:{BREAK}{BASE58}){{1,{KEY_CHARS - 4}}})"
+)
+# The script types by the first step of an account's path (BIP44, 49, 84, 86).
+PURPOSES = {44: "p2pkh", 49: "p2sh-p2wpkh", 84: "p2wpkh", 86: "p2tr"}
+_TYPES_OF_BIP48 = {"1": "p2sh-p2wsh", "2": "p2wsh"}
+# The first steps of paths for several signers (BIP45, 48, 87).
+PURPOSES_OF_SEVERAL = (45, 48, 87)
+_NUMBER_AT = 9  # index of the child number's first byte in the 78 bytes (BIP32)
+BROKEN_KEY = (
+    "a key in it is not complete: a character is wrong or missing; check that all of it was"
+    " copied"
+)
+
+
+class WalletKey(NamedTuple):
+    """An extended public key from a text.
+
+    `xpub` is the key as an xpub or a tpub. `origin` is normalized, for example
+    "73c5da0a/84'/0'/0'", or "". `is_hardened` is True if its own number is.
+    """
+
+    xpub: str
+    version: KeyVersion
+    origin: str
+    depth: int
+    is_hardened: bool
+
+    @property
+    def purpose(self) -> int | None:
+        """The first step of the path in the origin, without its mark; None if unknown."""
+        return purpose_of(self.origin.partition("/")[2])
+
+    @property
+    def expression(self) -> str:
+        """The key as in a descriptor, without a path after it."""
+        if self.origin:
+            return f"[{self.origin}]{self.xpub}"
+        return self.xpub
+
+
+def purpose_of(path: str) -> int | None:
+    """Returns the first step of a path such as m/84'/0'/0'; None if it is not hardened."""
+    match = re.match(r"(?:m/)?([0-9]{1,3})['hH](?:/|$)", path.strip())
+    if match is None:
+        return None
+    return int(match.group(1))
+
+
+def script_type_of_path(path: str) -> str | None:
+    """Returns the script type of an account's path (BIP44, 48, 49, 84, 86).
+
+    None if the path does not say it.
+    """
+    several = re.fullmatch(r"48'/[0-9]+'/[0-9]+'/([12])'", path)
+    if several:
+        return _TYPES_OF_BIP48[several.group(1)]
+    purpose = purpose_of(path)
+    if purpose is None:
+        return None
+    return PURPOSES.get(purpose)
+
+
+def read_key(text: str, origin: str = "") -> WalletKey:
+    """Reads an extended public key of any prefix (SLIP-132).
+
+    Raises TextRefused if it is damaged, or is no such key.
+    """
+    try:
+        payload = b58check_decode(re.sub(r"\s+", "", text))
+        if len(payload) != SERIALIZED_SIZE or payload[:4] not in VERSIONS:
+            raise DecodeError("no extended public key")
+        key = ExtendedKey.parse(payload)
+    except DecodeError:
+        raise TextRefused(BROKEN_KEY) from None
+    version = VERSIONS[payload[:4]]
+    return WalletKey(
+        xpub=as_xpub(payload, version.is_main),
+        version=version,
+        origin=clean_origin(origin),
+        depth=key.depth,
+        is_hardened=payload[_NUMBER_AT] >= 0x80,
+    )
+
+
+def clean_origin(origin: str) -> str:
+    """Returns `[73C5DA0A/84h/0H/0']` as `73c5da0a/84'/0'/0'`."""
+    plain = re.sub(r"[\[\]\s]+", "", origin)
+    return re.sub("[hH]", "'", plain).lower()
+
+
+def origin_of(fingerprint: object, path: object) -> str:
+    """Returns an origin from a file's fingerprint and path; "" if there is no full one."""
+    if not isinstance(fingerprint, str) or not isinstance(path, str):
+        return ""
+    steps = path.strip().removeprefix("m").removeprefix("M").strip("/")
+    origin = f"[{fingerprint.strip()}/{steps}]"
+    if not steps:
+        origin = f"[{fingerprint.strip()}]"
+    if not re.fullmatch(ORIGIN, origin):
+        return ""
+    return clean_origin(origin)
+
+
+def find_keys(text: str) -> Iterator[tuple[re.Match[str], WalletKey]]:
+    """Yields each extended public key in the text. Raises TextRefused for a broken one."""
+    for match in KEY.finditer(text):
+        yield match, read_key(match["key"], match["origin"] or "")

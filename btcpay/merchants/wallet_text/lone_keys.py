@@ -1,0 +1,198 @@
+"""Extended public keys that stand alone: which script type each means, and what it is not."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from btcpay.bitcoin.descriptor import parse
+from btcpay.merchants.account import DESCRIPTORS, ONE_OF_SEVERAL
+from btcpay.merchants.wallet_text.contents import (
+    Candidate,
+    Contents,
+    TextRefused,
+    other_network,
+)
+from btcpay.merchants.wallet_text.descriptors import CUT
+from btcpay.merchants.wallet_text.keys import (
+    PURPOSES,
+    PURPOSES_OF_SEVERAL,
+    WalletKey,
+    find_keys,
+)
+
+# The depth of BIP48's account keys, m/48'/0'/0'/2'.
+_DEPTH_OF_SEVERAL = 4
+_PATH = re.compile(r"\s{0,5}((?:/[0-9<>;*]{1,30}['hH]?){1,10})")
+_RECEIVING_PATHS = ("", "/0/*", "/<0;1>/*", "/**")
+_CHANGE_PATH = "/1/*"
+# The line of a setup file for several signers, before its key.
+_SIGNER = re.compile(r"(?:^|\n)\s{0,9}[0-9a-fA-F]{8}\s{0,9}:\s{0,9}$")
+_LEDGER_BEFORE = re.compile(r"(?:js|libcore|mock):[0-9]{1,2}:([a-z_0-9]{1,40}):$")
+_LEDGER_AFTER = re.compile(r":([a-z_0-9]{0,30})")
+LEDGER_MODES = {
+    "": "p2pkh",
+    "segwit": "p2sh-p2wpkh",
+    "native_segwit": "p2wpkh",
+    "taproot": "p2tr",
+}
+LEDGER_COINS = ("bitcoin", "bitcoin_testnet", "bitcoin_signet", "bitcoin_regtest")
+OTHER_COIN = "this is an account of another coin than Bitcoin"
+MASTER_KEY = "the master key itself, which is no account"
+_ACCOUNT_PATH = re.compile(
+    r"(?<![0-9a-zA-Z'])(?:m/)?([0-9]{2})['hH]/[0-9]{1,10}['hH]/[0-9]{1,10}['hH]"
+)
+
+
+class LoneKey(NamedTuple):
+    """A key with what the text says about it.
+
+    `script_type` is None if nothing says it. `name` is the file's name for it, or "".
+    """
+
+    key: WalletKey
+    script_type: str | None
+    name: str = ""
+
+
+def keys_in_words(text: str) -> list[LoneKey]:
+    """Returns the keys in a text that is no file and has no descriptors.
+
+    Raises TextRefused if a key belongs to something larger, which is damaged.
+    """
+    keys = []
+    hint = _purpose_in_words(text)
+    for match, key in find_keys(text):
+        before = text[max(0, match.start() - 80) : match.start()]
+        path = ""
+        end = match.end()
+        if path_match := _PATH.match(text, end):
+            path = path_match.group(1)
+            end = path_match.end()
+        in_brackets = before.endswith("(") or text[end : end + 1] == ")"
+        if (path and in_brackets) or before.endswith(","):
+            raise TextRefused(CUT)
+        if _SIGNER.search(before):
+            raise TextRefused(
+                "this is a part of a setup file for several signers: its line `Policy` is needed,"
+                " and the keys of all signers; copy the whole file"
+            )
+        if path == _CHANGE_PATH:
+            continue
+        if path not in _RECEIVING_PATHS:
+            raise TextRefused(
+                "the path after the key is not read here: give the key alone, or the whole"
+                " descriptor"
+            )
+        script_type = None
+        if ledger := _LEDGER_BEFORE.search(before):
+            mode = _LEDGER_AFTER.match(text, end)
+            if ledger.group(1) not in LEDGER_COINS:
+                raise TextRefused(OTHER_COIN)
+            if mode:
+                script_type = LEDGER_MODES.get(mode.group(1))
+        if script_type is None and hint is not None and key.purpose is None:
+            script_type = hint
+        keys.append(LoneKey(key, script_type))
+    return keys
+
+
+def _purpose_in_words(text: str) -> str | None:
+    """Returns the script type of the paths in a text such as "Path: m/84'/0'/0'".
+
+    None if there is none, or if they contradict each other.
+    """
+    purposes = {int(match.group(1)) for match in _ACCOUNT_PATH.finditer(text)}
+    if len(purposes) != 1:
+        return None
+    purpose = purposes.pop()
+    if purpose in PURPOSES_OF_SEVERAL:
+        return "p2wsh"
+    return PURPOSES.get(purpose)
+
+
+def take_keys(contents: Contents, keys: Iterable[LoneKey]) -> None:
+    """Adds the accounts of the keys to the contents, or notes why they are left out."""
+    remaining = _without_repeated(list(keys))
+    has_accounts = any(lone.key.depth > 0 for lone in remaining)
+    for lone in remaining:
+        if has_accounts and lone.key.depth == 0:
+            contents.leave_out(MASTER_KEY)
+        else:
+            _take_key(contents, lone)
+
+
+def _without_repeated(keys: Sequence[LoneKey]) -> list[LoneKey]:
+    """Leaves out a key that is there again with more about its script type."""
+    known = {lone.key.xpub for lone in keys if _script_type_of(lone)}
+    remaining = []
+    seen = set()
+    for lone in keys:
+        script_type = _script_type_of(lone)
+        is_repeated = (lone.key.xpub, script_type) in seen
+        is_vague = script_type is None and lone.key.xpub in known
+        if not is_repeated and not is_vague:
+            seen.add((lone.key.xpub, script_type))
+            remaining.append(lone)
+    return remaining
+
+
+def _script_type_of(lone: LoneKey) -> str | None:
+    """Returns the script type that prefix, origin or file say, None if none does.
+
+    Raises TextRefused if they contradict each other.
+    """
+    sources = [lone.key.version.script_type, lone.script_type]
+    purpose = lone.key.purpose
+    if purpose in PURPOSES_OF_SEVERAL:
+        sources.append("p2wsh")
+    elif purpose is not None:
+        sources.append(PURPOSES.get(purpose))
+    types = [script_type for script_type in sources if script_type]
+    if not types:
+        return None
+    if all(script_type not in DESCRIPTORS for script_type in types):
+        return types[0]
+    if len(set(types)) > 1:
+        raise TextRefused(
+            f"what is said of a key contradicts itself ({' and '.join(sorted(set(types)))}):"
+            " export the account's descriptor"
+        )
+    return types[0]
+
+
+def _take_key(contents: Contents, lone: LoneKey) -> None:
+    key = lone.key
+    script_type = _script_type_of(lone)
+    wanted = contents.script_type
+    if key.version.is_main != contents.network.main_keys:
+        prefix = key.version.prefix
+        reason = other_network(key.version.is_main, contents.network)
+        contents.leave_out(reason.replace("a key", f"a {prefix}", 1))
+        return
+    if script_type and script_type not in DESCRIPTORS:
+        contents.leave_out(ONE_OF_SEVERAL)
+        return
+    if script_type is None and wanted is None and _is_of_several(key):
+        contents.leave_out(ONE_OF_SEVERAL)
+        return
+    if script_type and wanted and script_type != wanted:
+        raise TextRefused(
+            f"a {key.version.prefix} means {script_type} here, but --script says {wanted}"
+        )
+    form = DESCRIPTORS[script_type or wanted or "p2wpkh"]
+    descriptor = parse(form.format(key.expression))
+    is_assumed = script_type is None and wanted is None
+    contents.take(
+        Candidate(
+            descriptor,
+            lone.name,
+            is_assumed=is_assumed,
+            is_lone=True,
+            is_wanted=wanted is not None,
+        )
+    )
+
+
+def _is_of_several(key: WalletKey) -> bool:
+    """True if the key's depth and number are those of BIP48, for several signers."""
+    return key.depth == _DEPTH_OF_SEVERAL and key.is_hardened

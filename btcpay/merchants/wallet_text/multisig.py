@@ -1,0 +1,205 @@
+"""Builds the descriptor of several signers from a wallet's file of another form.
+
+Forms: the setup file of Coldcard, BlueWallet, Sparrow and others; BTCPay Server's derivation
+scheme; a wallet policy (BIP388). Keys in these have the branches 0 and 1.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import TypeVar
+
+from btcpay.bitcoin.descriptor import Descriptor, parse
+from btcpay.bitcoin.keys import InvalidDescriptor
+from btcpay.merchants.account import DESCRIPTORS
+from btcpay.merchants.wallet_text.contents import (
+    Candidate,
+    Contents,
+    TextRefused,
+    refuse_missing_keys,
+)
+from btcpay.merchants.wallet_text.keys import (
+    KEY,
+    WalletKey,
+    origin_of,
+    read_key,
+)
+
+T = TypeVar("T")
+# The functions around the keys, by the names that files have for the script type.
+FORMS = {
+    "p2wsh": "wsh({})",
+    "p2sh-p2wsh": "sh(wsh({}))",
+    "p2wsh-p2sh": "sh(wsh({}))",
+    "p2sh": "sh({})",
+}
+SCRIPT_TYPES = {"p2wsh-p2sh": "p2sh-p2wsh"}
+_POLICY = re.compile(
+    r"(?im)^\W{0,9}policy\s*[:=]\s*([0-9]{1,2})\s*(?:of|/|-of-)\s*([0-9]{1,2})\b"
+)
+_FORMAT = re.compile(r"(?im)^\W{0,9}(?:format|script type)\s*[:=]\s*([a-z0-9-]{1,20})")
+_NAME = re.compile(r"(?im)^\W{0,9}name\s*[:=]\s*(.{1,60})$")
+_LINE = re.compile(
+    r"(?im)^\s{0,9}(?:derivation\s*[:=]\s*(?P<path>m[/0-9'h]*)\s*$"
+    r"|(?P<fingerprint>[0-9a-f]{8})\s{0,9}:\s{0,9}(?=\[|[a-z]pub))"
+)
+_SCHEME_FLAG = re.compile(r"-\[([a-z0-9]{1,20})\]")
+_SCHEME_THRESHOLD = re.compile(r"(?<![0-9])([0-9]{1,2})-of-$")
+_SCHEME_FORMS = {"p2sh": "p2sh-p2wpkh", "legacy": "p2pkh", "taproot": "p2tr"}
+_SCHEME_FORMS_OF_SEVERAL = {"p2sh": "p2sh-p2wsh", "legacy": "p2sh"}
+_POLICY_KEY = re.compile(r"@([0-9]{1,2})")
+
+
+def take_several(
+    contents: Contents,
+    script_type: str,
+    threshold: int,
+    keys: Sequence[WalletKey],
+    name: str = "",
+    function: str = "sortedmulti",
+) -> None:
+    """Adds the account of several keys. Raises TextRefused if they do not fit."""
+    script_type = SCRIPT_TYPES.get(script_type, script_type)
+    for key in keys:
+        if key.version.script_type not in (None, script_type):
+            raise TextRefused(
+                f"the file says {script_type}, but a {key.version.prefix} means"
+                f" {key.version.script_type}: export an output descriptor"
+            )
+    expressions = ",".join(f"{key.expression}/0/*" for key in keys)
+    inner = f"{function}({threshold},{expressions})"
+    contents.take(Candidate(_parse(FORMS[script_type].format(inner)), name))
+
+
+def _parse(text: str) -> Descriptor:
+    try:
+        return parse(text)
+    except InvalidDescriptor as error:
+        raise TextRefused(str(error)) from None
+
+
+def has_setup_file(text: str) -> bool:
+    """True if the text is a setup file for several signers."""
+    return _POLICY.search(text) is not None
+
+
+def take_setup_file(contents: Contents, text: str) -> None:
+    """Adds the account of a setup file for several signers, such as BlueWallet's.
+
+    Raises TextRefused if a line is missing, or contradicts another one.
+    """
+    policy = _only({match.groups() for match in _POLICY.finditer(text)}, "Policy")
+    threshold, count = map(int, policy)
+    keys = _keys_of_setup_file(text)
+    refuse_missing_keys(count, keys)
+    formats = {match.group(1).lower() for match in _FORMAT.finditer(text)}
+    if not formats:
+        formats = {key.version.script_type or "" for key in keys}
+    script_type = _only(formats, "Format")
+    if script_type not in FORMS:
+        raise TextRefused(
+            "the line `Format` of the file is none of P2WSH, P2SH-P2WSH, P2SH: export an output"
+            " descriptor"
+        )
+    name = _NAME.search(text)
+    take_several(
+        contents, script_type, threshold, keys, name.group(1).strip() if name else ""
+    )
+
+
+def _only(values: set[T], line: str) -> T:
+    if len(values) != 1:
+        raise TextRefused(
+            f"the line `{line}` of the file is missing, or is there twice with different values:"
+            " copy the whole file"
+        )
+    return values.pop()
+
+
+def _keys_of_setup_file(text: str) -> list[WalletKey]:
+    """Returns the keys of the signers, each once, with their origins."""
+    keys: dict[str, WalletKey] = {}
+    path = ""
+    for line in _LINE.finditer(text):
+        if line["path"]:
+            path = line["path"]
+            continue
+        match = KEY.match(text, line.end())
+        if match is None:
+            continue
+        key = read_key(match["key"], match["origin"] or "")
+        if not key.origin:
+            key = key._replace(origin=origin_of(line["fingerprint"], path))
+        keys.setdefault(key.xpub, key)
+    return list(keys.values())
+
+
+def has_scheme(text: str) -> bool:
+    """True if the text is a derivation scheme of BTCPay Server, such as xpub...-[p2sh]."""
+    for match in KEY.finditer(text):
+        before = text[max(0, match.start() - 8) : match.start()]
+        if _SCHEME_FLAG.match(text, match.end()) or _SCHEME_THRESHOLD.search(before):
+            return True
+    return False
+
+
+def take_scheme(contents: Contents, text: str, origins: Sequence[str] = ()) -> None:
+    """Adds the account of BTCPay Server's derivation scheme.
+
+    `origins` are those of the keys, in their order, if the file has them. Raises
+    TextRefused if it is not understood.
+    """
+    matches = list(KEY.finditer(text))
+    keys = [read_key(match["key"], match["origin"] or "") for match in matches]
+    for place, origin in enumerate(origins[: len(keys)]):
+        keys[place] = keys[place]._replace(origin=origin)
+    threshold = _SCHEME_THRESHOLD.search(text[: matches[0].start()])
+    flags = {match.group(1) for match in _SCHEME_FLAG.finditer(text, matches[-1].end())}
+    if threshold is None:
+        _take_single_scheme(contents, keys, flags)
+        return
+    between = [
+        text[left.end() : right.start()]
+        for left, right in zip(matches, matches[1:], strict=False)
+    ]
+    function = "sortedmulti"
+    if "keeporder" in flags:
+        function = "multi"
+    forms = flags - {"keeporder"}
+    is_known = forms <= _SCHEME_FORMS_OF_SEVERAL.keys() and len(forms) < 2
+    if not is_known or any(sign != "-" for sign in between):
+        raise TextRefused(_SCHEME_UNKNOWN)
+    script_type = "p2wsh"
+    for form in forms:
+        script_type = _SCHEME_FORMS_OF_SEVERAL[form]
+    take_several(
+        contents, script_type, int(threshold.group(1)), keys, function=function
+    )
+
+
+_SCHEME_UNKNOWN = (
+    "this derivation scheme of BTCPay Server is not read here: give the descriptor of the wallet"
+    " that signs"
+)
+
+
+def _take_single_scheme(
+    contents: Contents, keys: Sequence[WalletKey], flags: set[str]
+) -> None:
+    script_type = "p2wpkh"
+    for flag in flags:
+        script_type = _SCHEME_FORMS.get(flag, "")
+    if len(keys) != 1 or len(flags) > 1 or script_type not in DESCRIPTORS:
+        raise TextRefused(_SCHEME_UNKNOWN)
+    text = DESCRIPTORS[script_type].format(keys[0].expression)
+    contents.take(Candidate(_parse(text)))
+
+
+def fill_policy(template: str, keys: Sequence[str]) -> str:
+    """Returns the descriptor of a wallet policy (BIP388), such as wsh(multi(2,@0/**,...)).
+
+    Raises TextRefused if a key is missing.
+    """
+    places = {int(match.group(1)) for match in _POLICY_KEY.finditer(template)}
+    if places != set(range(len(keys))):
+        refuse_missing_keys(max(places, default=0) + 1, keys)
+    return _POLICY_KEY.sub(lambda match: keys[int(match.group(1))], template)

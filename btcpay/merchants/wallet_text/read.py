@@ -1,0 +1,126 @@
+"""Reads a text as accounts: what `merchant add` and the first-run page take.
+
+1. A secret is looked for before anything else.
+2. What is damaged is refused: nothing is guessed.
+3. What is left out is said.
+"""
+
+import re
+from collections.abc import Sequence
+
+from btcpay.merchants.secret import refuse_secret
+from btcpay.merchants.wallet_text.accounts import WalletText, accounts_of
+from btcpay.merchants.wallet_text.branches import receiving_accounts
+from btcpay.merchants.wallet_text.clean import MAX_CHARS, clean_text, unescape_lines
+from btcpay.merchants.wallet_text.contents import Contents, TextRefused
+from btcpay.merchants.wallet_text.descriptors import (
+    Found,
+    find_descriptors,
+    refuse_fragments,
+    take_descriptor,
+)
+from btcpay.merchants.wallet_text.first_address import refuse_other_first_address
+from btcpay.merchants.wallet_text.json_files import take_file
+from btcpay.merchants.wallet_text.json_split import split_json
+from btcpay.merchants.wallet_text.keys import KEY
+from btcpay.merchants.wallet_text.lone_keys import keys_in_words, take_keys
+from btcpay.merchants.wallet_text.multisig import (
+    has_scheme,
+    has_setup_file,
+    take_scheme,
+    take_setup_file,
+)
+from btcpay.merchants.wallet_text.wallets import (
+    refuse_unreadable,
+    wallet_of,
+    what_to_export,
+)
+from btcpay.values.networks import Network
+
+MAX_KEYS = 300  # in one text, which bounds the time
+
+
+def read_wallet_text(
+    text: str, network: Network, script_type: str | None = None
+) -> WalletText:
+    """Reads any text that a wallet exports, or that a person pastes, as accounts.
+
+    `script_type` is used for a key that does not say its own. Raises SecretShown if the
+    text may hold a secret. Raises CommandError if it holds no account, or is damaged.
+    No message has anything of the text.
+    """
+    if len(text) > MAX_CHARS:
+        raise TextRefused(f"the text has more than {MAX_CHARS} characters")
+    refuse_secret(text)
+    plain = clean_text(text)
+    refuse_secret(plain)
+    if sum(1 for _ in KEY.finditer(plain)) > MAX_KEYS:
+        raise TextRefused(f"the text has more than {MAX_KEYS} keys")
+    contents = Contents(network, script_type)
+    wallet = wallet_of(plain)
+    _take_all(contents, plain)
+    receiving = receiving_accounts(contents)
+    if not receiving:
+        _refuse(contents, plain)
+    refuse_other_first_address(receiving, plain, network)
+    if script_type and not any(candidate.is_wanted for candidate in receiving):
+        raise TextRefused(
+            "a descriptor says its own kind of addresses: leave out --script"
+        )
+    source = "from a descriptor" if "(" in plain else "from a key"
+    if wallet is not None:
+        source = f"from {wallet.text_name}"
+    accounts = accounts_of(receiving, source)
+    return WalletText(tuple(accounts), tuple(contents.reasons))
+
+
+def _take_all(contents: Contents, plain: str) -> None:
+    """Takes each account in the text, from JSON, setup files, descriptors or keys."""
+    trees, words = split_json(plain)
+    if trees:
+        take_file(contents, trees)
+        if KEY.search(words) or find_descriptors(words):
+            raise TextRefused(
+                "the text has keys both in a file and beside it: give one of them"
+            )
+        if re.search(r"\w", words):
+            contents.leave_out("the words beside the file")
+        return
+    words = unescape_lines(plain)
+    if has_setup_file(words):
+        take_setup_file(contents, words)
+        return
+    found = find_descriptors(words)
+    if found:
+        _take_descriptors(contents, words, found)
+        return
+    if has_scheme(words):
+        take_scheme(contents, words)
+        return
+    keys = keys_in_words(words)
+    take_keys(contents, keys)
+    if keys and re.search(r"\w", KEY.sub("", words)):
+        contents.leave_out("the words beside the key")
+
+
+def _take_descriptors(contents: Contents, words: str, found: Sequence[Found]) -> None:
+    others = words
+    for descriptor in found:
+        take_descriptor(contents, descriptor)
+        others = others.replace(words[descriptor.start : descriptor.end], " ; ")
+    refuse_fragments(KEY.sub(" ; ", others))
+    if KEY.search(others):
+        contents.leave_out("a key beside the descriptor")
+    elif re.search(r"\w", others):
+        contents.leave_out("the words beside the descriptor")
+
+
+def _refuse(contents: Contents, plain: str) -> None:
+    """Raises TextRefused: nothing in the text is an account here."""
+    if contents.reasons:
+        raise TextRefused(contents.reasons[0])
+    refuse_unreadable(plain)
+    raise TextRefused(
+        "this is not an extended key, and no descriptor or wallet's file that is read here: check"
+        f" that all of it was copied, or {what_to_export(plain)}"
+    )
