@@ -69,7 +69,7 @@ def parse_account(
     account = stored_account(text)
     if account.is_main != network.main_keys:
         raise CommandError(
-            f"its keys are of another network: they are for {network_kind(account.is_main)},"
+            f"its keys are for {network_kind(account.is_main)},"
             f" but BLOCKTILL_NETWORK is {network.name}"
         )
     return account
@@ -99,8 +99,8 @@ def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
         raise CommandError(ONE_OF_SEVERAL)
     if version.is_main != network.main_keys:
         raise CommandError(
-            f"this {version.prefix} is of another network: it is for"
-            f" {network_kind(version.is_main)}, but BLOCKTILL_NETWORK is {network.name}"
+            f"this {version.prefix} is for {network_kind(version.is_main)},"
+            f" but BLOCKTILL_NETWORK is {network.name}"
         )
     if version.script_type and script_type and version.script_type != script_type:
         raise CommandError(

@@ -1,5 +1,6 @@
 """`blocktill merchant add`: keys by standard input, and seed words that are never repeated."""
 
+import json
 import subprocess
 import sys
 from io import StringIO
@@ -7,7 +8,8 @@ from io import StringIO
 import pytest
 
 from btcpay.bitcoin.descriptor_checksum import checksum
-from btcpay.cli.merchant.merchant import key_of, show_first_addresses
+from btcpay.cli.merchant.account_text import key_of
+from btcpay.cli.merchant.merchant import show_first_addresses
 from btcpay.merchants.account import derive, parse_account
 from btcpay.merchants.secret import are_seed_words
 from btcpay.values.errors import CommandError
@@ -69,6 +71,38 @@ def test_the_key_is_the_first_line_of_standard_input_and_the_next_answers(shop):
     assert said.endswith("Aborted!\n")
     add(shop, "third", "--xpub", "-", "--yes", typed=new_xpub())
     assert names(shop) == ["shop", "second", "third"]
+
+
+def test_all_of_standard_input_is_read_and_how_it_was_read_is_said(shop):
+    keys = [new_xpub(), new_xpub()]
+    lines = [f"73C5DA0{place}: {key}" for place, key in enumerate(keys)]
+    text = "\n".join(["Name: Vault", "Policy: 2 of 2", "Format: P2WSH", "", *lines])
+    said = add(shop, "second", "--descriptor", "-", typed=f"{text}\n\ny\n")
+    assert "Read as 2 of 2, P2WSH, from a wallet's file." in said
+    assert "Note: There is no checksum" in said and "added second" in said
+
+
+def several():
+    """A wallet's file with two accounts, and their first addresses."""
+    keys = {"bip49": new_xpub(), "bip84": new_xpub()}
+    forms = {"bip49": "sh(wpkh({}/0/*))", "bip84": "wpkh({}/0/*)"}
+    tree = {name: {"desc": forms[name].format(key)} for name, key in keys.items()}
+    network = NETWORKS["regtest"]
+    return json.dumps(tree), {
+        name: derive(node["desc"], 0, network) for name, node in tree.items()
+    }
+
+
+def test_of_several_accounts_one_is_asked_for_by_name(shop):
+    text, addresses = several()
+    said = add(shop, "second", "--xpub", "-", "--yes", typed=text, status=1)
+    assert "say --choose with one of bip49, bip84" in said
+    assert all(address in said for address in addresses.values())
+    assert names(shop) == ["shop"]
+    add(shop, "second", "--xpub", "-", "--choose", "bip50", typed=text, status=1)
+    words = ("--xpub", text, "--choose", "BIP84", "--yes")
+    said = add(shop, "second", *words)
+    assert addresses["bip84"] in said and addresses["bip49"] not in said
 
 
 def test_the_chain_is_begun_with_the_first_merchant(lied_to):

@@ -1,22 +1,24 @@
 """Command `merchant`: adds and lists merchants."""
 
-import sys
-from functools import partial
-from typing import Any
-
 import click
 
-from btcpay.bitcoin.descriptor import MAX_CHARS, Descriptor
+from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.check.beginning import begin_chain
 from btcpay.cli.merchant.access import login, logout, sessions
 from btcpay.cli.merchant.account_start import choose_account_start, skip_option
+from btcpay.cli.merchant.account_text import (
+    choose_account,
+    choose_option,
+    key_of,
+    key_option,
+    show_reading,
+)
 from btcpay.cli.merchant.preferences import brand, currency, mail, return_, timezone
 from btcpay.cli.output import json_object, say
 from btcpay.cli.shell import Shell, with_json_shell
 from btcpay.merchants.account import (
     SCRIPT_TYPES,
     derive,
-    parse_account,
     stored_account,
 )
 from btcpay.merchants.merchants import (
@@ -25,7 +27,6 @@ from btcpay.merchants.merchants import (
     gap_of_merchant,
     refuse_taken,
 )
-from btcpay.merchants.secret import holds_secret
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 from btcpay.values.times import utc_now
@@ -34,23 +35,11 @@ from storage.statement import as_dict
 
 MERCHANT_COLUMNS = "id name script_type next_index created_at"
 LIST_COLUMNS = f"{MERCHANT_COLUMNS} highest_paid gap_limit wallet_gap_limit"
-KEY_NAMES = ("--xpub", "--descriptor", "xpub")  # one option with two names
 KEY_SHOWN = 8  # number of last characters of a key; the first ones encode its place in the key tree
 CHANGE = (1,)  # the last derivation step of change addresses (BIP44)
 FIRST_ADDRESSES = 3  # number of addresses shown, for comparison with the wallet
 
 
-def _single_key(_context: Any, _option: Any, words: tuple[str, ...]) -> str | None:
-    if len(words) > 1:
-        raise click.UsageError("give one key: either --xpub or --descriptor, once")
-    if words:
-        return words[0].encode(errors="replace").decode()
-    return None
-
-
-key_option = partial(
-    click.option, *KEY_NAMES, metavar="KEY", multiple=True, callback=_single_key
-)
 merchant = click.Group(
     "merchant",
     commands=[brand, currency, login, logout, mail, sessions, timezone, return_],
@@ -63,8 +52,9 @@ merchant = click.Group(
 @click.argument("name")
 @key_option(
     required=True,
-    help="The account's extended public key or descriptor; - to read it from standard input.",
+    help="The account's key, descriptor or wallet file; - to read it from standard input.",
 )
+@choose_option()
 @click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")
 @skip_option()
 @click.option("--yes", is_flag=True, help="Do not ask whether the addresses are right.")
@@ -73,16 +63,19 @@ def merchant_add(
     shell: Shell,
     name: str,
     xpub: str,
+    choose: str | None,
     script: str | None,
     skip: int | None,
     yes: bool,
 ) -> None:
-    """Add a merchant with its wallet's account key or descriptor."""
+    """Add a merchant with its wallet's account: a key, a descriptor, or what it exports."""
     network = shell.settings.network
     key = key_of(xpub, click.get_current_context().args)
-    account = parse_account(key, network, script)
+    text, chosen = choose_account(key, network, script, choose, asks=not yes)
+    account = chosen.descriptor
     checked_name(name)
     refuse_taken(shell.db, account)  # before the user compares addresses
+    show_reading(text, chosen)
     start = choose_account_start(shell.db, shell.settings, account, skip, asks=not yes)
     addresses = show_first_addresses(account, network, start.index)
     if not yes and not click.confirm("Does the wallet show the same?", err=True):
@@ -125,28 +118,6 @@ def show_first_addresses(
     for address in addresses:
         say(f"  {address}")
     return addresses
-
-
-def key_of(xpub: str, others: list[str]) -> str:
-    """Returns the account key from the command line, or for `-` from standard input.
-
-    `others` are the further words on the command line. They raise UsageError, unless
-    all words are seed words: parsing such a key raises an error of its own. Raises
-    CommandError if the key is empty.
-    """
-    text = " ".join([xpub, *others])
-    if others and not holds_secret(text):
-        raise click.UsageError(
-            "there are more words than MERCHANT and KEY: quotes may be missing"
-        )
-    key = text.strip()
-    if key == "-":
-        if sys.stdin.isatty():
-            say("Paste the account's extended PUBLIC key, or its descriptor:")
-        key = sys.stdin.readline(MAX_CHARS).strip()
-    if not key:
-        raise CommandError("no key was given")
-    return key
 
 
 @merchant.command("list")

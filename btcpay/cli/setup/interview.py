@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from btcpay.bitcoin.descriptor import Descriptor
+from btcpay.cli.merchant.account_text import choose_account, show_reading
 from btcpay.cli.merchant.merchant import show_first_addresses
 from btcpay.cli.output import say
 from btcpay.cli.setup.questions import (
@@ -18,16 +19,15 @@ from btcpay.cli.setup.questions import (
     default_of,
     validate_answer,
 )
-from btcpay.merchants.account import SCRIPT_TYPES, parse_account
+from btcpay.merchants.account import SCRIPT_TYPES
 from btcpay.merchants.merchants import checked_name
+from btcpay.merchants.wallet_text.read import read_wallet_text
 from btcpay.settings.secrets import without_secrets
 from btcpay.settings.settings import OF_FILES
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS, Network
 
 OWN_ADDRESS = "http://127.0.0.1:8000"
-# Prefixes of extended public keys that do not tell the address type.
-AMBIGUOUS_KEYS = ("xpub", "tpub")
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,13 @@ class Interview:
         script = options["script"]
         if key is None:
             key = _ask_key(network)
-            if script is None and key.startswith(AMBIGUOUS_KEYS):
+            if script is None and _is_assumed(key, network):
                 script = _ask_script()
-        account = parse_account(key, network, script)
+        text, chosen = choose_account(
+            key, network, script, options["choose"], self.asks
+        )
+        account = chosen.descriptor
+        show_reading(text, chosen)
         show_first_addresses(account, network)
         if self.asks and not click.confirm("Does the wallet show the same?", err=True):
             raise CommandError("nothing was made")
@@ -141,12 +145,21 @@ class Interview:
 def _ask_key(network: Network) -> str:
     def validate(text: str) -> str:
         key = text.strip()
-        parse_account(key, network)
+        read_wallet_text(key, network)
         return key
 
-    say("Account key (extended PUBLIC key: xpub, zpub, tpub, vpub ...) or descriptor.")
+    say(
+        "Account key (extended PUBLIC key: xpub, zpub, tpub, vpub ...) or descriptor, in one"
+    )
+    say("line. A wallet's file is read by --xpub - instead.")
     say("Never private keys or seed words: nothing here has a use for them.")
     return _ask("Account key", validate)
+
+
+def _is_assumed(key: str, network: Network) -> bool:
+    """True if the key does not say its kind of addresses."""
+    accounts = read_wallet_text(key, network).accounts
+    return any(account.is_assumed for account in accounts)
 
 
 def _ask_script() -> str:

@@ -15,7 +15,7 @@ import click
 from btcpay.cli.database import run_migrations
 from btcpay.cli.doctor import line_of
 from btcpay.cli.merchant.access import KEY_FILE, write_secret
-from btcpay.cli.merchant.merchant import key_of, key_option
+from btcpay.cli.merchant.account_text import choose_option, key_of, key_option
 from btcpay.cli.output import say
 from btcpay.cli.setup import machine, units
 from btcpay.cli.setup.interview import Interview
@@ -45,7 +45,8 @@ OPTIONS_OF_QUESTIONS = [
     params=[*OPTIONS_OF_QUESTIONS], context_settings={"allow_extra_args": True}
 )
 @click.option("--merchant", metavar="NAME", help="Who is paid.")
-@key_option(help="Extended PUBLIC key, or descriptor; - to paste it.")
+@key_option(help="The account's key, descriptor or wallet file; - to paste it.")
+@choose_option()
 @click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")
 @click.option("--env-file", type=A_PATH, metavar="FILE", help="The settings.")
 @click.option(

@@ -7,9 +7,11 @@ from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.merchants.account import derive
 from btcpay.merchants.wallet_text.branches import CHANGE, RECEIVING
 from btcpay.merchants.wallet_text.contents import Candidate
+from btcpay.merchants.wallet_text.keys import script_type_of_path
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 
+CHANGE_NOTE = "/1/* is for change (BIP44): the wallet's own change would pay invoices."
 MAX_NAME = 40  # characters of an account's name
 
 
@@ -104,13 +106,25 @@ def _notes(candidate: Candidate) -> tuple[str, ...]:
             "There is no checksum: a character that was lost could go unnoticed. Compare also"
             " how many of the keys must sign."
         )
+        notes += _contradictions(descriptor)
     steps = {key.steps for key in descriptor.keys}
     if any(path[-1:] == (CHANGE,) for path in steps):
-        notes.append(
-            "/1/* is for change (BIP44): the wallet's own change would pay invoices."
-        )
+        notes.append(CHANGE_NOTE)
     elif steps != {RECEIVING}:
         notes.append("The path after the keys is not the usual /0/*.")
     if descriptor.form[-1] == "multi":
         notes.append("The keys keep their order (multi, not sortedmulti).")
     return tuple(notes)
+
+
+def _contradictions(descriptor: Descriptor) -> list[str]:
+    """Returns a note if a key's path is that of another script type than the functions."""
+    for key in descriptor.keys:
+        path = key.origin.partition("/")[2]
+        script_type = script_type_of_path(path)
+        if script_type and script_type != descriptor.script_type:
+            return [
+                f"The path of a key is that of {script_type}, and the descriptor is"
+                f" {descriptor.script_type}: a part of it may be lost."
+            ]
+    return []

@@ -49,7 +49,7 @@ class Contents:
         """Adds the account, or leaves it out if it is for another network."""
         is_main = candidate.descriptor.is_main
         if is_main != self.network.main_keys:
-            self.leave_out(other_network(is_main, self.network))
+            self.leave_out(other_network(is_main, self.network, "its keys are"))
             return
         self.candidates.append(candidate)
 
@@ -59,12 +59,13 @@ class Contents:
             self.reasons.append(reason)
 
 
-def other_network(is_main: bool, network: Network) -> str:
+def other_network(is_main: bool, network: Network, subject: str) -> str:
+    """Returns why the account is left out. `subject` is "its keys are" or the like."""
     kind = "a test network"
     if is_main:
         kind = "mainnet"
     return (
-        f"this is a key of another network: it is for {kind}, but BLOCKTILL_NETWORK is"
+        f"this is a key of another network: {subject} for {kind}, but BLOCKTILL_NETWORK is"
         f" {network.name}"
     )
 

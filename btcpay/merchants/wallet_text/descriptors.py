@@ -17,7 +17,6 @@ from btcpay.merchants.wallet_text.keys import (
     KEY,
     ORIGIN,
     find_keys,
-    script_type_of_path,
 )
 
 # The functions of descriptors (BIP381 to 386), and those that only Bitcoin Core knows.
@@ -137,8 +136,6 @@ def take_descriptor(
             raise TextRefused(str(error)) from None
         contents.leave_out(str(error))
         return
-    if not has_checksum:
-        _refuse_contradiction(descriptor)
     contents.take(
         Candidate(descriptor, name, is_internal=is_internal, has_checksum=has_checksum)
     )
@@ -171,21 +168,6 @@ def refuse_fragments(text: str) -> None:
     """Raises TextRefused if the end of a descriptor is in the text without its beginning."""
     if _FRAGMENT.search(text):
         raise TextRefused(CUT)
-
-
-def _refuse_contradiction(descriptor: Descriptor) -> None:
-    """Raises TextRefused if a key's origin is of another script type than the functions.
-
-    Where there is a checksum, it proves that this is meant.
-    """
-    for key in descriptor.keys:
-        path = key.origin.partition("/")[2]
-        script_type = script_type_of_path(path)
-        if script_type and script_type != descriptor.script_type:
-            raise TextRefused(
-                f"its keys' paths are those of {script_type}, and it is {descriptor.script_type}: a"
-                " part of it may be lost; export it with its checksum"
-            )
 
 
 def _is_intact(found: Found) -> bool:

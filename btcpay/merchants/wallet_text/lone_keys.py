@@ -165,9 +165,10 @@ def _take_key(contents: Contents, lone: LoneKey) -> None:
     script_type = _script_type_of(lone)
     wanted = contents.script_type
     if key.version.is_main != contents.network.main_keys:
-        prefix = key.version.prefix
-        reason = other_network(key.version.is_main, contents.network)
-        contents.leave_out(reason.replace("a key", f"a {prefix}", 1))
+        subject = f"this {key.version.prefix} is"
+        contents.leave_out(
+            other_network(key.version.is_main, contents.network, subject)
+        )
         return
     if script_type and script_type not in DESCRIPTORS:
         contents.leave_out(ONE_OF_SEVERAL)

@@ -57,7 +57,6 @@ def read_wallet_text(
     if sum(1 for _ in KEY.finditer(plain)) > MAX_KEYS:
         raise TextRefused(f"the text has more than {MAX_KEYS} keys")
     contents = Contents(network, script_type)
-    wallet = wallet_of(plain)
     _take_all(contents, plain)
     receiving = receiving_accounts(contents)
     if not receiving:
@@ -67,10 +66,7 @@ def read_wallet_text(
         raise TextRefused(
             "a descriptor says its own kind of addresses: leave out --script"
         )
-    source = "from a descriptor" if "(" in plain else "from a key"
-    if wallet is not None:
-        source = f"from {wallet.text_name}"
-    accounts = accounts_of(receiving, source)
+    accounts = accounts_of(receiving, _source(plain))
     return WalletText(tuple(accounts), tuple(contents.reasons))
 
 
@@ -113,6 +109,18 @@ def _take_descriptors(contents: Contents, words: str, found: Sequence[Found]) ->
         contents.leave_out("a key beside the descriptor")
     elif re.search(r"\w", others):
         contents.leave_out("the words beside the descriptor")
+
+
+def _source(plain: str) -> str:
+    """Returns where the text comes from, for example "from Sparrow's file"."""
+    wallet = wallet_of(plain)
+    if wallet is not None:
+        return f"from {wallet.text_name}"
+    if "{" in plain or has_setup_file(plain):
+        return "from a wallet's file"
+    if "(" in plain:
+        return "from a descriptor"
+    return "from a key"
 
 
 def _refuse(contents: Contents, plain: str) -> None:
