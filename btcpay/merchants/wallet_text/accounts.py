@@ -1,10 +1,10 @@
 """The accounts that a text holds, as they are shown to the person who chooses."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from btcpay.bitcoin.descriptor import Descriptor
-from btcpay.merchants.account import derive
+from btcpay.bitcoin.descriptor import Descriptor, parse
+from btcpay.merchants.account import DESCRIPTORS, derive
 from btcpay.merchants.wallet_text.branches import CHANGE, RECEIVING
 from btcpay.merchants.wallet_text.contents import Candidate
 from btcpay.merchants.wallet_text.keys import script_type_of_path
@@ -28,6 +28,21 @@ class WalletAccount(NamedTuple):
     description: str
     is_assumed: bool
     notes: tuple[str, ...]
+
+    def with_script_type(self, script_type: str) -> Self:
+        """Returns the account with the script type that the person chose.
+
+        Only for an account whose script type is assumed.
+        """
+        (key,) = self.descriptor.keys
+        expression = key.text
+        if key.origin:
+            expression = f"[{key.origin}]{key.text}"
+        descriptor = parse(DESCRIPTORS[script_type].format(expression))
+        description = self.description.replace(
+            self.descriptor.script_type.upper(), script_type.upper(), 1
+        )
+        return self._replace(descriptor=descriptor, description=description, notes=())
 
     def first_addresses(self, network: Network, count: int) -> list[str]:
         text = str(self.descriptor)

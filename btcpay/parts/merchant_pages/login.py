@@ -9,9 +9,11 @@ from btcpay.check.beginning import begin_chain
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants import sessions
-from btcpay.merchants.account import SCRIPT_TYPES, derive, parse_account
+from btcpay.merchants.account import SCRIPT_TYPES
 from btcpay.merchants.merchants import checked_name
 from btcpay.merchants.secret import holds_secret
+from btcpay.merchants.wallet_text.accounts import WalletText
+from btcpay.merchants.wallet_text.read import read_wallet_text
 from btcpay.parts.merchant_pages.visit import (
     address,
     session_secret,
@@ -31,8 +33,14 @@ from storage.queries import sessions as stored
 from storage.queries.deliveries import ASK_LOGIN
 
 GONE = 410
-NEUTRAL = ("xpub", "tpub")  # these prefixes do not name the script type
-EMPTY = {"name": "", "timezone": "UTC", "key": "", "script": SCRIPT_TYPES[0]}
+FIRST_ADDRESSES = 3  # shown for comparison with the wallet
+EMPTY = {
+    "name": "",
+    "timezone": "UTC",
+    "key": "",
+    "choose": "",
+    "script": SCRIPT_TYPES[0],
+}
 Typed = dict[str, str]
 
 
@@ -112,8 +120,8 @@ class LoginViews:
         return self._form(_defaults())
 
     def start(self, token: str) -> Response:
-        """Shows the mistakes in the form, or the first addresses of the wallet to
-        compare.
+        """Shows the mistakes in the form, the accounts to choose from, or the first
+        addresses of the wallet to compare.
 
         Once the addresses are confirmed, it creates the merchant and logs in. Raises
         NotFound for a wrong token.
@@ -121,21 +129,28 @@ class LoginViews:
         refuse_other_sites(self._service)
         self._require(token)
         service = self._service
-        typed = _defaults() | read_form()
+        typed = _defaults() | read_form(long_field="key")
         if "differ" in typed:
             return self._form(typed)
         try:
             _refuse_wrong(typed)
             network = service.settings.network
-            key = typed["key"].strip()
-            script = None
-            if key.startswith(NEUTRAL):
-                script = typed["script"]
-            account = parse_account(key, network, script)
+            wallet_text = read_wallet_text(typed["key"], network)
+            if len(wallet_text.accounts) > 1 and not typed["choose"]:
+                return self._choice(typed, wallet_text)
+            chosen = wallet_text.choose(typed["choose"] or None)
+            if chosen.is_assumed:
+                chosen = chosen.with_script_type(typed["script"])
+            account = chosen.descriptor
             if "same" not in typed:
-                first = [derive(str(account), index, network) for index in range(3)]
                 return self._page(
-                    "start.html", typed=typed, account=account, addresses=first
+                    "start.html",
+                    typed=typed,
+                    account=account,
+                    addresses=chosen.first_addresses(network, FIRST_ADDRESSES),
+                    description=chosen.description,
+                    notes=chosen.notes,
+                    left_out=wallet_text.left_out,
                 )
             browser = request.headers.get("User-Agent", "")
             opened = sessions.make_first(
@@ -148,6 +163,15 @@ class LoginViews:
             raise NotFound("there is no such page")
         begin_chain(service.db, service.settings, service.now)
         return self._enter(opened)
+
+    def _choice(self, typed: Typed, wallet_text: WalletText) -> Response:
+        """Shows the accounts of a text, each with its first address."""
+        network = self._service.settings.network
+        choices = []
+        for account in wallet_text.accounts:
+            (first,) = account.first_addresses(network, 1)
+            choices.append((account, first))
+        return self._page("start.html", typed=typed, choices=choices)
 
     def _require(self, token: str) -> None:
         """Raises NotFound if the token is wrong or used, and counts a failed login."""

@@ -24,13 +24,18 @@ _CODE_POINT = re.compile("U\\+[0-9A-F]{4,6}")
 _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
 
 
-def read_form() -> dict[str, str]:
+def read_form(long_field: str = "") -> dict[str, str]:
     """Returns the first value of each field of the form, without blank fields.
 
-    Texts are truncated as in `limit_fields`. Raises InvalidRequest, PayloadTooLarge.
+    Texts are truncated as in `limit_fields`, except the field `long_field`. Raises
+    InvalidRequest, PayloadTooLarge.
     """
     fields = parse_qs(read_body().decode("utf-8", "replace"))
-    return limit_fields({name: values[0] for name, values in fields.items()})
+    texts = {name: values[0] for name, values in fields.items()}
+    limited = limit_fields(texts)
+    if long_field in texts:
+        limited[long_field] = texts[long_field]
+    return limited
 
 
 def limit_fields(fields: dict[str, str]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """The first run: a link makes the first merchant in a browser, once."""
 
+import json
 import re
 
 import pytest
@@ -117,6 +118,10 @@ REFUSED = {
     "a private key as currency": ({"currency": PRIVATE}, ""),
     "seed words as name": ({"name": SEED}, "reads like a private key or seed words"),
     "no key": ({"key": ""}, "this is not an extended key"),
+    "a private key in a file": ({"key": f'{{"xpub": "{KEY}", "xprv": "{PRIVATE}"}}'},
+        "this holds a secret"),
+    "seed words behind a key": ({"key": f"{KEY}\nMy seed: {SEED}"}, "this holds a secret"),
+    "a name that no account has": ({"choose": "bip86"}, "no account of that name"),
     "seed words": ({"key": SEED},
         "these look like the seed words of a wallet"),
     "a key of another network": ({"key": new_xpub(NETWORKS["mainnet"])}, "is for mainnet"),
@@ -140,6 +145,56 @@ def test_what_merchant_add_refuses_is_refused_in_its_words(shop, case, same):
         not shop.service.db.rows(merchants.ALL)
         and shop.client.get(path).status_code == 200
     )
+
+
+SEVERAL = {
+    "bip49": {"desc": f"sh(wpkh({KEY}/0/*))"},
+    "bip84": {"desc": f"wpkh({new_xpub()}/0/*)"},
+    "bip48_2": {"_pub": "left out"},
+}
+
+
+def test_of_several_accounts_one_is_chosen_by_a_button_and_what_was_typed_is_kept(shop):
+    path = path_of(shop)
+    text = json.dumps(SEVERAL, indent=2)
+    shown = press(shop, path, key=text)
+    radios = [
+        tag["value"]
+        for name, tag in Page(shown.text).tags
+        if name == "input" and tag.get("type") == "radio"
+    ]
+    addresses = re.findall(r">(2\w{30,}|bcrt1\w+)<", shown.text)
+    assert radios == ["bip49", "bip84"] and len(addresses) == 2
+    kept = Page(shown.text).values
+    assert kept["key"] == text and kept["name"] == TYPED["name"]
+    compared = press(shop, path, **{**kept, "choose": "bip84"})
+    assert addresses[1] in compared.text and addresses[0] not in compared.text
+    page = Page(compared.text)
+    assert page.texts["reading"] == "one key, P2WPKH, from a wallet's file"
+    assert page.values["choose"] == "bip84"
+    made = press(shop, path, **page.values, same="1")
+    assert made.status_code == 303
+    (row,) = shop.service.db.rows(merchants.ALL)
+    shop.merchant_id = row.id
+    assert shop.invoice()["deposit_address"] == addresses[1]
+
+
+def test_a_long_file_is_read_and_what_was_left_out_is_said(shop):
+    note = "a transaction, " * 1_000
+    text = json.dumps(
+        {"note": note, "wallet_type": "standard", "keystore": {"xpub": KEY}}
+    )
+    assert len(text) > 15_000
+    shown = press(shop, path_of(shop), key=f"Here is it: {text}")
+    page = Page(shown.text)
+    assert page.texts["reading"] == "one key, P2PKH, from Electrum's file"
+    assert page.texts["left-out"] == "the words beside the file"
+
+
+def test_the_kind_that_was_chosen_is_used_for_a_key_that_does_not_say_it(shop):
+    shown = press(shop, path_of(shop), script="p2tr")
+    assert Page(shown.text).texts["reading"] == "one key, P2TR, from a key"
+    assert shown.text.count("bcrt1p") == 3
 
 
 def test_a_descriptor_says_who_must_sign(shop):
