@@ -30,18 +30,18 @@ class AnyCase(Body):
 
         If two spellings of a name are given, the exact one wins.
         """
-        given = super().drop_nulls(data)
-        if not isinstance(given, dict):
-            return given
+        values = super().drop_nulls(data)
+        if not isinstance(values, dict):
+            return values
         names = {str(name).lower(): str(name) for name in self.fields}
-        named: dict[str, Any] = {}
-        for spelling, value in given.items():
+        by_name: dict[str, Any] = {}
+        for spelling, value in values.items():
             name = names.get(spelling.lower()) or str(spelling)
-            if name == spelling or name not in named:
-                named[name] = value
+            if name == spelling or name not in by_name:
+                by_name[name] = value
         return {
             name: value
-            for name, value in named.items()
+            for name, value in by_name.items()
             if not self._is_absent(name, value)
         }
 
@@ -122,19 +122,19 @@ def load_filters(schema: Schema, query: Iterable[tuple[str, str]]) -> dict[str, 
     Raises ValidationError for an unknown filter: ignoring it would list more than the
     client wants, such as other orders.
     """
-    given: dict[str, Any] = {}
+    filters: dict[str, Any] = {}
     for name, values in _values_by_name(schema.fields, query).items():
         field = schema.fields.get(name)
         if field is None:
-            known = ", ".join(schema.fields)
-            raise ValidationError(f"is no filter here: {known}", name[:MAX_SHOWN])
+            all_names = ", ".join(schema.fields)
+            raise ValidationError(f"is no filter here: {all_names}", name[:MAX_SHOWN])
         if isinstance(field, fields.List):
-            given[name] = values
+            filters[name] = values
         elif len(set(values)) > 1:
             raise ValidationError("must be given once", name)
         else:
-            given[name] = values[0]
-    loaded: dict[str, Any] = schema.load(given)
+            filters[name] = values[0]
+    loaded: dict[str, Any] = schema.load(filters)
     return loaded
 
 
@@ -145,10 +145,14 @@ def _values_by_name(
 
     A parameter that matches none of `names` keeps its own spelling.
     """
-    known = {name.lower(): name for name in names}
-    found: dict[str, list[str]] = {}
+    names_by_lower = {name.lower(): name for name in names}
+    groups: dict[str, list[str]] = {}
     for spelling, value in query:
         parameter = _PARAMETER.fullmatch(spelling)
-        name = known.get(parameter[1].lower(), spelling) if parameter else spelling
-        found.setdefault(name, []).append(value)
-    return found
+        name = (
+            names_by_lower.get(parameter[1].lower(), spelling)
+            if parameter
+            else spelling
+        )
+        groups.setdefault(name, []).append(value)
+    return groups

@@ -33,20 +33,20 @@ class _OfMany(Statement):
         arrays = ", ".join(f"%s::{_type_of(name)}[]" for name in self.names)
         self.sql = f"WITH given ({columns}) AS (SELECT * FROM unnest({arrays})) {sql}"  # noqa: S608
 
-    def arguments(self, given: Any) -> list[Any]:
-        """Returns one list for each column of `given`, then the other parameters."""
-        return [[row[name] for row in given] for name in self.names] + list(
+    def arguments(self, values_list: Any) -> list[Any]:
+        """Returns one list for each column of `values_list`, then the other parameters."""
+        return [[row[name] for row in values_list] for name in self.names] + list(
             self.parameters
         )
 
 
-def rows(db: Database, query: Typed[T], given: Iterable[Values]) -> list[T]:
-    """Returns the rows of a SELECT or of a RETURNING clause, for all of `given`.
+def rows(db: Database, query: Typed[T], values_list: Iterable[Values]) -> list[T]:
+    """Returns the rows of a SELECT or of a RETURNING clause, for all of the values.
 
     Rows that come from the same values are in the query's order. The query must have no
     LIMIT, because it would apply to the rows of all values together.
     """
-    many = list(given)
+    many = list(values_list)
     if _is_one_by_one(db, many):
         return [row for values in many for row in db.rows(query, **values)]
     with db.borrow_connection(), as_peewee_errors:
@@ -54,20 +54,20 @@ def rows(db: Database, query: Typed[T], given: Iterable[Values]) -> list[T]:
         return statement.rows_of(cursor)
 
 
-def run(db: Database, query: Query, given: Iterable[Values]) -> int:
-    """Runs the query for each of `given`, and returns the number of rows changed.
+def run(db: Database, query: Query, values_list: Iterable[Values]) -> int:
+    """Runs the query for each of the values, and returns the number of rows changed.
 
     No two of the values may refer to the same row.
     """
-    many = list(given)
+    many = list(values_list)
     if _is_one_by_one(db, many):
         return sum(db.run(query, **values) for values in many)
     with db.borrow_connection(), as_peewee_errors:
         return int(db.execute(query, many, _OfMany)[1].rowcount)
 
 
-def _is_one_by_one(db: Database, given: Sequence[Values]) -> bool:
-    return not db.is_server or len(given) < 2
+def _is_one_by_one(db: Database, values_list: Sequence[Values]) -> bool:
+    return not db.is_server or len(values_list) < 2
 
 
 def _from_given(query: Any) -> Any:
@@ -75,14 +75,14 @@ def _from_given(query: Any) -> Any:
         return query
     if not isinstance(query, Insert):
         return query.from_(*(getattr(query, "_from_list", None) or ()), SQL("given"))
-    made: Any = query.clone()
-    made._columns, values = zip(*made._insert.items(), strict=True)
-    made._insert = Select([SQL("given")], values)
-    return made
+    insert: Any = query.clone()
+    insert._columns, values = zip(*insert._insert.items(), strict=True)
+    insert._insert = Select([SQL("given")], values)
+    return insert
 
 
 def _type_of(name: str) -> str:
     """Returns the slot's PostgreSQL type; TEXT if the slot takes texts and numbers."""
-    said = Values.__annotations__[name]
-    types = get_args(said) or (said,)
+    hint = Values.__annotations__[name]
+    types = get_args(hint) or (hint,)
     return "TEXT" if str in types else "BIGINT" if int in types else "BYTEA"

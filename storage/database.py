@@ -181,7 +181,7 @@ class Database:
             self.connection.close_idle()
 
     def execute(
-        self, query: Any, given: Any, kind: type[Statement] = Statement
+        self, query: Any, values: Any, kind: type[Statement] = Statement
     ) -> tuple[Statement, Any]:
         """Runs the query, and returns its compiled statement and the cursor.
 
@@ -194,7 +194,7 @@ class Database:
                     key, kind(self.connection, query)
                 )
         cursor = self.connection.cursor()
-        cursor.execute(statement.sql, statement.arguments(given))
+        cursor.execute(statement.sql, statement.arguments(values))
         return statement, cursor
 
     def _pack(self, query: Select) -> tuple[tuple[str, ...], Select]:
@@ -243,10 +243,10 @@ def open_database(url: str) -> Database:
 
 def group_by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     """Groups the rows by `key`, in their order. An unknown key has an empty list."""
-    found: dict[K, list[T]] = defaultdict(list)
+    groups: dict[K, list[T]] = defaultdict(list)
     for row in rows:
-        found[key(row)].append(row)
-    return found
+        groups[key(row)].append(row)
+    return groups
 
 
 def in_one_line(error: Exception) -> str:

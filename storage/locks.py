@@ -40,12 +40,12 @@ def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[
     number = _ADVISORY_LOCK + sum(name.encode())
     # The lock belongs to its connection, so this thread keeps the connection.
     with db.borrow_connection():
-        while not (taken := _ask(db, "pg_try_advisory_lock", number)) and wait:
+        while not (has_lock := _ask(db, "pg_try_advisory_lock", number)) and wait:
             time.sleep(_AGAIN_S)
         try:
-            yield taken
+            yield has_lock
         finally:
-            if taken:
+            if has_lock:
                 _ask(db, "pg_advisory_unlock", number)
 
 
@@ -58,15 +58,15 @@ def _lock_file(path: Path, name: str) -> int:
     """
     lock = f"{path}.{name}.lock"
     try:
-        made = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        descriptor = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
         return os.open(lock, os.O_WRONLY | os.O_NOFOLLOW)
     if os.geteuid() == 0:
         owner = (
             path if path.exists() else path.parent
         ).stat()  # during a restore the database does not exist yet
-        os.fchown(made, owner.st_uid, owner.st_gid)
-    return made
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+    return descriptor
 
 
 def _ask(db: Database, function: str, number: int) -> bool:

@@ -113,18 +113,20 @@ def open_pool(url: str) -> Pool:
         )
     place, _, parameters = url.partition("?")
     # in this URL a plus sign is not a space
-    said = dict(parse_qsl(parameters.replace("+", "%2B")))
-    options: dict[str, Any] = {"options": f"{said.pop('options', '')} {SESSION}"}
-    if is_pooled := said.pop("pooler", "") == "transaction":
+    url_parameters = dict(parse_qsl(parameters.replace("+", "%2B")))
+    options: dict[str, Any] = {
+        "options": f"{url_parameters.pop('options', '')} {SESSION}"
+    }
+    if is_pooled := url_parameters.pop("pooler", "") == "transaction":
         options = {"prepare_threshold": None}
     pool = Pool(
-        f"{place}?{urlencode(said, quote_via=quote)}",
+        f"{place}?{urlencode(url_parameters, quote_via=quote)}",
         max_connections=CONNECTIONS,
         timeout=WAIT_S,
         autoconnect=False,
         prefer_psycopg3=True,
         **options,
-        **{name: said.get(name, value) for name, value in NETWORK.items()},
+        **{name: url_parameters.get(name, value) for name, value in NETWORK.items()},
     )
     pool.is_pooled = is_pooled
     return pool

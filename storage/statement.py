@@ -48,9 +48,9 @@ def typed(shape: type[T], query: Query) -> Shaped[T]:
     subclass of a model that annotates more columns, or `tuple[...]`. At run time the
     row's fields have the names of the selected columns.
     """
-    typed = cast(Shaped[T], query.clone())
-    typed.shape = shape
-    return typed
+    copy = cast(Shaped[T], query.clone())
+    copy.shape = shape
+    return copy
 
 
 def blank(model: type[M], **values: Unpack[Values]) -> M:

@@ -63,14 +63,16 @@ def statements(step: Path, is_server: bool) -> list[str]:
     if not is_server:
         text = text.partition(_ONLY_SERVERS)[0]
     text = re.sub(r"\s*--.*", "", text)
-    found = [
-        one.strip() for one in re.split(r";$", text, flags=re.MULTILINE) if one.strip()
+    parts = [
+        part.strip()
+        for part in re.split(r";$", text, flags=re.MULTILINE)
+        if part.strip()
     ]
     if is_server:
-        return found
+        return parts
     for word, sqlites in _FOR_SQLITE.items():
-        found = [re.sub(word, sqlites, one) for one in found]
-    return found
+        parts = [re.sub(word, sqlites, part) for part in parts]
+    return parts
 
 
 def hash_of(step: Path) -> str:
@@ -101,13 +103,13 @@ def migrate(url: str, network: str, folder: Path = STEPS) -> list[str]:
     db = open_database(url)
     refuse_unfit(db)
     with only_one(db, url, "migrate", wait=True):
-        wanted = steps(folder)
-        found = version(db, folder)
-        if found is not None:
-            refuse_foreign(found, len(wanted), place_of(url))
+        all_steps = steps(folder)
+        current = version(db, folder)
+        if current is not None:
+            refuse_foreign(current, len(all_steps), place_of(url))
             claim_network(db, network)
-        missing = wanted[found or 0 :]
-        for number, step in enumerate(missing, (found or 0) + 1):
+        missing = all_steps[current or 0 :]
+        for number, step in enumerate(missing, (current or 0) + 1):
             _run(db, step, number, hash_of_steps(folder, number))
         claim_network(db, network)
     db.close()
@@ -189,32 +191,32 @@ def refuse_missing(url: str) -> None:
         raise DatabaseNotReady(f"the file {place_of(url)} is empty: {REMEDY}")
 
 
-def refuse_version(found: int | None, place: str, wanted: int = VERSION) -> None:
+def refuse_version(current: int | None, place: str, needed: int = VERSION) -> None:
     """Raises DatabaseNotReady if the version is not the wanted one."""
-    if found is None:
+    if current is None:
         raise DatabaseNotReady(f"{place} is empty: {REMEDY}")
-    refuse_foreign(found, wanted, place)
-    if found != wanted:
+    refuse_foreign(current, needed, place)
+    if current != needed:
         raise DatabaseNotReady(
-            f"the database is at version {found}, this program needs {wanted}:"
+            f"the database is at version {current}, this program needs {needed}:"
             " run `blocktill migrate`, after a backup"
         )
 
 
-def refuse_foreign(found: int, newest: int, place: str) -> None:
+def refuse_foreign(current: int, newest: int, place: str) -> None:
     """Raises DatabaseNotReady if no step leads from this version to the newest."""
-    if found == OLDER:
+    if current == OLDER:
         raise DatabaseNotReady(
             f"{place} is of an older version of this program: {OLDER_REMEDY}"
         )
-    if found == UNKNOWN:
+    if current == UNKNOWN:
         raise DatabaseNotReady(
             f"{place} is not a database of this program: let BLOCKTILL_DATABASE_URL name a new one,"
             " and run `blocktill migrate`"
         )
-    if found > newest:
+    if current > newest:
         raise DatabaseNotReady(
-            f"the database is at version {found}, newer than this program's {newest}:"
+            f"the database is at version {current}, newer than this program's {newest}:"
             " install the newer program"
         )
 
@@ -239,9 +241,9 @@ def claim_network(db: Database, network: str) -> None:
     refuse_network(meta.keep(db, meta.Key.NETWORK, network), network)
 
 
-def refuse_network(kept: str | None, network: str) -> None:
-    if kept not in (None, network):
+def refuse_network(owner: str | None, network: str) -> None:
+    if owner not in (None, network):
         raise DatabaseNotReady(
-            f"the database belongs to {kept}, but BLOCKTILL_NETWORK says {network}:"
-            f" set BLOCKTILL_DATABASE_URL to another database, or BLOCKTILL_NETWORK to {kept}"
+            f"the database belongs to {owner}, but BLOCKTILL_NETWORK says {network}:"
+            f" set BLOCKTILL_DATABASE_URL to another database, or BLOCKTILL_NETWORK to {owner}"
         )

@@ -37,14 +37,14 @@ def parse(text: str, name: str) -> dict[str, str]:
     Raises SettingsError, which names the file (`name`) and every invalid line, and
     never contains a value.
     """
-    found = {}
+    variables = {}
     wrong = []
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
         match = _LINE.fullmatch(line)
         if match is None or _CONTROL.search(line):
             wrong.append(str(number))
         elif match["name"]:
-            found[match["name"]] = (
+            variables[match["name"]] = (
                 match["double"] or match["single"] or match["bare"] or ""
             )
     mistakes = [f"{name} has Windows line endings (CRLF)"] if "\r\n" in text else []
@@ -52,7 +52,7 @@ def parse(text: str, name: str) -> dict[str, str]:
         mistakes.append(f"{name}, line {', '.join(wrong)}: {ACCEPTED}")
     if mistakes:
         raise SettingsError(mistakes)
-    return found
+    return variables
 
 
 def values_of(environ: Mapping[str, str]) -> dict[str, str]:

@@ -59,27 +59,27 @@ class Sender:
 def smtp_url(text: str) -> MailServer | None:
     if not text:
         return None
-    found = _SERVER.fullmatch(text)
-    if not found or _BROKEN.search(text):
+    match = _SERVER.fullmatch(text)
+    if not match or _BROKEN.search(text):
         raise ValueError
-    user = unquote(found["user"] or "")
-    password = unquote(found["password"] or "")
-    port = int(found["port"] or _PORTS[found["scheme"]])
+    user = unquote(match["user"] or "")
+    password = unquote(match["password"] or "")
+    port = int(match["port"] or _PORTS[match["scheme"]])
     require(
         (user + password).isascii()
         and (user + password).isprintable()
         and 0 < port <= 65535
     )
-    host = ascii_host(found["host"].strip("[]"))
-    return MailServer(host, port, found["scheme"] == "smtps", user, password)
+    host = ascii_host(match["host"].strip("[]"))
+    return MailServer(host, port, match["scheme"] == "smtps", user, password)
 
 
 @accepting("an address such as shop@example.com, or Name <address>")
 def sender(text: str) -> Sender | None:
     if not text:
         return None
-    found = re.fullmatch(r"([^<>\"]*?)\s*<([^<>]*)>", text)
-    name, address = found.groups() if found else ("", text)
+    match = re.fullmatch(r"([^<>\"]*?)\s*<([^<>]*)>", text)
+    name, address = match.groups() if match else ("", text)
     require(len(name) <= MAX_NAME and not any(map(is_refused, name)))
     return Sender(name, checked_address(address))
 

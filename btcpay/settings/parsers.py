@@ -126,10 +126,10 @@ def base_url(text: str) -> str:
 
 @accepting("origins such as https://shop.example.com, separated by spaces")
 def origins(text: str) -> tuple[str, ...]:
-    found = tuple(map(http_url, text.split()))
-    for origin in found:
+    urls = tuple(map(http_url, text.split()))
+    for origin in urls:
         require(re.fullmatch(r"https?://[a-z0-9.:\[\]-]+", origin))
-    return found
+    return urls
 
 
 @accepting(
@@ -246,9 +246,9 @@ def peers(text: str) -> tuple[str, ...]:
     places = tuple(dict.fromkeys(text.replace(",", " ").split()))
     if places == (AUTO,):
         return places
-    found = tuple(map(_place, places))
-    require(not any(place.endswith(":0") for place in found))
-    return found
+    normalized = tuple(map(_place, places))
+    require(not any(place.endswith(":0") for place in normalized))
+    return normalized
 
 
 @accepting("host:port, or nothing at all for no metrics")
@@ -257,6 +257,6 @@ def metrics_bind(text: str) -> str:
 
 
 def _place(text: str) -> str:
-    found = re.fullmatch(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:]+):([0-9]{1,5})", text)
-    require(found and int(found[1]) <= 65535)
+    match = re.fullmatch(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:]+):([0-9]{1,5})", text)
+    require(match and int(match[1]) <= 65535)
     return ascii_place(text)

@@ -138,13 +138,13 @@ def is_said(environ: Mapping[str, str], variable: str) -> bool:
 
 def strange_names(environ: Mapping[str, str]) -> list[str]:
     """Returns the BLOCKTILL_ variables that are set but that no setting reads."""
-    known = {*VARIABLES.values(), *OF_FILES.values(), env_file.VARIABLE}
-    said = {
+    our_names = {*VARIABLES.values(), *OF_FILES.values(), env_file.VARIABLE}
+    set_names = {
         name
         for name, text in environ.items()
         if name.startswith(PREFIX) and text.strip()
     }
-    return sorted(said - known)
+    return sorted(set_names - our_names)
 
 
 def read(environ: Mapping[str, str]) -> Settings:
@@ -204,7 +204,8 @@ def _contradictions(above: SimpleNamespace) -> Iterator[str]:
         yield f"{VARIABLES['peers']} accepts auto only on public networks"
     for name in ("explorers", "peers", "price_sources", "currency_sources"):
         is_onion = any(
-            _ONION.match(getattr(one, "url", one)) for one in getattr(above, name)
+            _ONION.match(getattr(source, "url", source))
+            for source in getattr(above, name)
         )
         if is_onion and not above.proxy:
             yield f"{VARIABLES[name]} accepts {ONION_WAY}"
@@ -225,7 +226,7 @@ def _text_of(environ: Mapping[str, str], name: str) -> str:
         return text
     if text:
         raise SettingsError([f"{name} and {by_file} are both set: remove one of them"])
-    found = env_file.text_of(path, f"{by_file}: {path}").strip()
-    if not found:
+    content = env_file.text_of(path, f"{by_file}: {path}").strip()
+    if not content:
         raise SettingsError([f"{by_file}: {path} is empty"])
-    return found
+    return content

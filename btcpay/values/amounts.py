@@ -124,12 +124,12 @@ def parse_amount(text: str, currency: str) -> Decimal:
     Accepts texts such as `25`, `€19.90`, `19,90 EUR`, `1,500.00`, `1,00,000` (in
     rupees) and `۱۹٫۹۰`. Refuses the sign or code of another currency.
     """
-    typed = _TYPED.fullmatch(_plain(text)) if len(text) <= LONGEST_AMOUNT else None
-    if typed is None or _hides_digits(text) or _may_be_a_decimal_point(typed):
+    match = _TYPED.fullmatch(_plain(text)) if len(text) <= LONGEST_AMOUNT else None
+    if match is None or _hides_digits(text) or _may_be_a_decimal_point(match):
         raise NotAnAmount
-    for sign in (typed[1], typed[3]):
+    for sign in (match[1], match[3]):
         _refuse_other_sign(sign.strip(), currency)
-    number = typed[2]
+    number = match[2]
     read = _with_decimals if places_of(currency) else _whole_of
     amount = read(number, currency)
     if amount is None and currency in _INDIAN:
@@ -143,9 +143,9 @@ def parse_amount(text: str, currency: str) -> Decimal:
 
 def _plain(text: str) -> str:
     """Returns the text with ASCII digits, marks and blanks, and nothing invisible."""
-    shown = _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)))
+    visible = _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)))
     plain = "".join(
-        _MARKS.get(sign) or str(unicodedata.decimal(sign, sign)) for sign in shown
+        _MARKS.get(sign) or str(unicodedata.decimal(sign, sign)) for sign in visible
     )
     return " ".join(plain.split())
 
@@ -159,13 +159,13 @@ def _hides_digits(text: str) -> bool:
     )
 
 
-def _may_be_a_decimal_point(typed: re.Match[str]) -> bool:
+def _may_be_a_decimal_point(match: re.Match[str]) -> bool:
     """True for `$.50`, where the point may be a decimal point.
 
     False for `Rs.50`, where the point ends an abbreviation.
     """
-    is_close = typed.end(1) == typed.start(2)
-    word, point, _ = typed[1].rpartition(".")
+    is_close = match.end(1) == match.start(2)
+    word, point, _ = match[1].rpartition(".")
     return bool(point) and is_close and word.casefold() not in _WITH_POINT
 
 
@@ -188,10 +188,10 @@ def _whole_of(number: str, _currency: str) -> Decimal | None:
     """
     plain = _PLAIN.fullmatch(number)
     grouped = _GROUPED.fullmatch(number)
-    found = grouped or plain
-    if found is None or (found[found.re.groups] or "00") != "00":
+    match = grouped or plain
+    if match is None or (match[match.re.groups] or "00") != "00":
         return None
-    amount = _read(found, 2)
+    amount = _read(match, 2)
     if amount is None:
         return None
     return amount.quantize(Decimal(1))
@@ -222,15 +222,15 @@ def _with_decimals(number: str, currency: str) -> Decimal | None:
     return _read(plain, _OF_USD)
 
 
-def _read(found: re.Match[str] | None, most_decimals: int) -> Decimal | None:
+def _read(match: re.Match[str] | None, most_decimals: int) -> Decimal | None:
     """Returns the amount of a matched number; None if it has too many digits.
 
     The pattern's first group is the whole part, its last group the decimals.
     """
-    if found is None:
+    if match is None:
         return None
-    whole = re.sub("[.,' ]", "", found[1])
-    decimals = found[found.re.groups] or ""
+    whole = re.sub("[.,' ]", "", match[1])
+    decimals = match[match.re.groups] or ""
     if len(whole) > _MOST_DIGITS or len(decimals) > most_decimals:
         return None
     return Decimal(f"{whole}.{decimals}" if decimals else whole)

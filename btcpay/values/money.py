@@ -133,8 +133,8 @@ def money_text(amount: Decimal, currency: str) -> str:
     An amount below the smallest unit is `< 0.01 EUR`.
     """
     unit = unit_of(currency)
-    shown = f"< {unit}" if 0 < amount < unit else f"{round_money(amount, currency):,f}"
-    return f"{shown} {currency}"
+    number = f"< {unit}" if 0 < amount < unit else f"{round_money(amount, currency):,f}"
+    return f"{number} {currency}"
 
 
 class Money(NamedTuple):

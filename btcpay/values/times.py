@@ -120,7 +120,9 @@ def places() -> list[str]:
 
 def checked_zone(name: str) -> str:
     """Returns the time zone's name as the database spells it. Raises CommandError."""
-    names = {known.casefold(): known for known in available_timezones() - _NO_ZONES}
+    names = {
+        spelling.casefold(): spelling for spelling in available_timezones() - _NO_ZONES
+    }
     if name.casefold() not in names:
         raise CommandError(
             f"{name!a} is not a time zone such as Europe/Berlin or America/New_York"
@@ -159,9 +161,9 @@ def start_of(day: int, zone: ZoneInfo) -> int:
 
 
 def day_of(at_ms: int, zone: ZoneInfo) -> int:
-    shown = number_of(from_ms(at_ms).astimezone(zone).date())
+    day = number_of(from_ms(at_ms).astimezone(zone).date())
     # Clocks that go back just after midnight show the previous date again.
-    return shown + (start_of(shown + 1, zone) <= at_ms)
+    return day + (start_of(day + 1, zone) <= at_ms)
 
 
 def stretches(first: int, last: int, zone: ZoneInfo) -> Iterator[Stretch]:

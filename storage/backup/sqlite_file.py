@@ -116,15 +116,15 @@ def inspect(path: Path, name: Path) -> tuple[int, str | None]:
     """
     try:
         with closing(read_only(path)) as db:
-            found = objects_in(db)
-            names = {row[1] for row in found}
+            objects = objects_in(db)
+            names = {row[1] for row in objects}
             if is_older(names):
                 raise CommandError(older(name))
             if not names >= _OURS:
                 raise CommandError(f"{name} is not a database of this program")
-            if not _has_our_mark(found):
+            if not _has_our_mark(objects):
                 raise CommandError(older(name))
-            if strange := foreign_objects(found):
+            if strange := foreign_objects(objects):
                 raise CommandError(
                     f"{name} holds what this version of the program does not make, and may run code"
                     f" here, or an older checkout made it:"
@@ -153,13 +153,13 @@ def older(name: Path) -> str:
     return f"{name} is of an older version of this program: {OLDER_REMEDY}"
 
 
-def _has_our_mark(found: list[SchemaObject]) -> bool:
+def _has_our_mark(objects: list[SchemaObject]) -> bool:
     """True if this program's steps created the table `schema_step`.
 
     In 0.3.0 that table had no hash.
     """
-    table = next(made for made in found if made[1] == "schema_step")
-    return any(table in objects for objects in objects_by_version())
+    table = next(entry for entry in objects if entry[1] == "schema_step")
+    return any(table in ours for ours in objects_by_version())
 
 
 def publish(path: Path, target: Path) -> None:
@@ -229,24 +229,24 @@ def objects_in(db: sqlite3.Connection) -> list[SchemaObject]:
 @cache
 def objects_by_version() -> list[list[SchemaObject]]:
     """Returns the schema objects of each version's database, from version 1 on."""
-    found = []
+    versions = []
     with closing(sqlite3.connect(":memory:")) as db:
         for step in steps():
             for statement in statements(step, is_server=False):
                 db.execute(statement)
-            found.append(objects_in(db))
-    return found
+            versions.append(objects_in(db))
+    return versions
 
 
-def foreign_objects(found: list[SchemaObject]) -> list[str]:
+def foreign_objects(objects: list[SchemaObject]) -> list[str]:
     """Returns descriptions of the schema objects that no version of this program has.
 
     Compares with the version that has the fewest differences, and includes objects of
     that version that are missing. Returns an empty list if all objects match.
     """
-    doubled = [made for made in set(found) if found.count(made) > 1]
+    doubles = [entry for entry in set(objects) if objects.count(entry) > 1]
     strange = min(
-        ([*(set(found) ^ set(made)), *doubled] for made in objects_by_version()),
+        ([*(set(objects) ^ set(ours)), *doubles] for ours in objects_by_version()),
         key=len,
     )
     return sorted({f"{kind} {name}" for kind, name, _, _ in strange})

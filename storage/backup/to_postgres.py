@@ -44,8 +44,8 @@ def carry_over(source: Path, db: Database) -> None:
     """
     try:
         with closing(read_only(source)) as old, db.write():
-            known = set(db.connection.get_tables()) - {"schema_step"}
-            tables = [name for (name,) in old.execute(_TABLES) if name in known]
+            our_tables = set(db.connection.get_tables()) - {"schema_step"}
+            tables = [name for (name,) in old.execute(_TABLES) if name in our_tables]
             # Prevents others from reading a partial copy or adding a merchant.
             db.connection.execute_sql(
                 f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE"
@@ -55,7 +55,7 @@ def carry_over(source: Path, db: Database) -> None:
                 _carry_table(old, db, table)
             for table, last, column in old.execute(_SERIALS).fetchall():
                 # setval is not rolled back, which does no harm
-                if table in known:
+                if table in our_tables:
                     set_next = "SELECT setval(pg_get_serial_sequence(%s, %s), %s)"
                     db.connection.execute_sql(set_next, (table, column, last))
     except sqlite3.Error as error:

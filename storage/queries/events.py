@@ -133,6 +133,6 @@ def number_new(db: Database) -> int:
     while db.get_or_none(_NEWEST):
         with db.write():
             meta.lock(db)
-            done = db.run(NUMBER, last=db.get(LAST)[0], limit=BATCH)
-        numbered += done
+            count = db.run(NUMBER, last=db.get(LAST)[0], limit=BATCH)
+        numbered += count
     return numbered

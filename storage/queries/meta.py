@@ -73,11 +73,11 @@ def put(db: Database, key: Key, value: str) -> None:
 
 def keep(db: Database, key: Key, value: str) -> str:
     """Stores a value unless one is stored already. Returns the stored value."""
-    found = get(db, key)
-    if found is None:
+    stored_value = get(db, key)
+    if stored_value is None:
         db.run(_KEEP, name=Key(key).value, value=value)
-        found = get(db, key)
-    return found or value
+        stored_value = get(db, key)
+    return stored_value or value
 
 
 def time(db: Database, key: Key) -> datetime | None:

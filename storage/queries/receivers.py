@@ -161,8 +161,8 @@ def put_mail(db: Database, row: MerchantMail, at_ms: int) -> None:
     """
     db.run(PUT_MAIL, **as_dict(row))
     kinds = {MAIL: ["invoice.paid", "invoice.attention"], RECEIPT: ["invoice.paid"]}
-    for transport, wanted in ((MAIL, row.address), (RECEIPT, row.receipts)):
-        if wanted:
+    for transport, setting in ((MAIL, row.address), (RECEIPT, row.receipts)):
+        if setting:
             add_mailbox(
                 db, transport, transport, row.merchant_id, kinds[transport], at_ms
             )

@@ -231,7 +231,7 @@ def test_a_program_refuses_the_database_of_an_earlier_one(url):
     with pytest.raises(
         DatabaseNotReady, match="run `blocktill migrate`, after a backup"
     ):
-        versions.refuse_version(version(url), "shop.db", wanted=versions.VERSION + 1)
+        versions.refuse_version(version(url), "shop.db", needed=versions.VERSION + 1)
 
 
 @pytest.fixture

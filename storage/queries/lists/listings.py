@@ -64,10 +64,10 @@ def newest(
 
     It merges the newest rows of each merchant, which an index gives in order.
     """
-    found: list[P] = []
+    rows: list[P] = []
     for merchant in db.rows(merchants.ALL):
-        found += db.rows(
+        rows += db.rows(
             of_merchant, **values | {"merchant_id": merchant.id, "limit": limit}
         )
-        found = nlargest(limit, found, key=lambda row: (row.created_ms, row.seq))
-    return found
+        rows = nlargest(limit, rows, key=lambda row: (row.created_ms, row.seq))
+    return rows

@@ -136,9 +136,11 @@ def _change(merchant_id: int, before: Sequence[int], after: Sequence[int]) -> Va
 
 def _sums(db: Database, invoice_ids: Iterable[str]) -> dict[int, Sequence[int]]:
     """Returns confirmed, total and settled satoshis by merchant; zeros by default."""
-    found: dict[int, Sequence[int]] = defaultdict(lambda: (0, 0, 0))
+    sums_by_merchant: dict[int, Sequence[int]] = defaultdict(lambda: (0, 0, 0))
     for id, *sums in at_once.rows(
-        db, _OF_INVOICE, [{"invoice_id": one} for one in invoice_ids]
+        db, _OF_INVOICE, [{"invoice_id": invoice_id} for invoice_id in invoice_ids]
     ):
-        found[id] = [old + new for old, new in zip(found[id], sums, strict=True)]
-    return found
+        sums_by_merchant[id] = [
+            old + new for old, new in zip(sums_by_merchant[id], sums, strict=True)
+        ]
+    return sums_by_merchant

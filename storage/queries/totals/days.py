@@ -69,14 +69,14 @@ _SPAN = typed(
 
 def add(db: Database, payments: Iterable[Payment], zones: Mapping[int, str]) -> None:
     """Adds new payments to their days. `zones` has the merchants' time zones by id."""
-    found: dict[tuple[int, int, str], Values] = {}
-    for one in payments:
-        day = day_of(one.created_ms, zone_of(zones[one.merchant_id]))
-        value = one.value_at_receipt
+    days: dict[tuple[int, int, str], Values] = {}
+    for payment in payments:
+        day = day_of(payment.created_ms, zone_of(zones[payment.merchant_id]))
+        value = payment.value_at_receipt
         key: Values = {
-            "merchant_id": one.merchant_id,
+            "merchant_id": payment.merchant_id,
             "day": day,
-            "currency": one.currency,
+            "currency": payment.currency,
         }
         none: Values = {
             "payments": 0,
@@ -84,12 +84,12 @@ def add(db: Database, payments: Iterable[Payment], zones: Mapping[int, str]) -> 
             "received_sats": 0,
             "value_minor": 0,
         }
-        row = found.setdefault((one.merchant_id, day, one.currency), key | none)
+        row = days.setdefault((payment.merchant_id, day, payment.currency), key | none)
         row["payments"] += 1
         row["unpriced"] += value is None
-        row["received_sats"] += one.amount_sats
+        row["received_sats"] += payment.amount_sats
         row["value_minor"] += int((value or "0").replace(".", ""))
-    at_once.run(db, _ADD, found.values())
+    at_once.run(db, _ADD, days.values())
 
 
 def take(db: Database, payments: Iterable[Payment]) -> None:

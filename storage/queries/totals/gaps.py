@@ -60,12 +60,17 @@ def note(db: Database, invoices: Collection[Invoice]) -> None:
 
     Call it in the transaction that changes the outputs, under the balances' locks.
     """
-    ids: list[Values] = [{"invoice_id": one.id} for one in invoices]
+    ids: list[Values] = [{"invoice_id": invoice.id} for invoice in invoices]
     came = {row.invoice_id for row in at_once.rows(db, _CAME, ids)}
-    changed = [
-        one for one in invoices if (one.id in came) != (one.gap_before is not None)
+    changed_invoices = [
+        invoice
+        for invoice in invoices
+        if (invoice.id in came) != (invoice.gap_before is not None)
     ]
-    paid = {(one.merchant_id, one.address_index): one.id in came for one in changed}
+    paid = {
+        (invoice.merchant_id, invoice.address_index): invoice.id in came
+        for invoice in changed_invoices
+    }
     # All are marked as paid or unpaid before any gap is measured, because they may be neighbours.
     at_once.run(
         db,
@@ -73,7 +78,7 @@ def note(db: Database, invoices: Collection[Invoice]) -> None:
         [_gap(*place, int(is_paid) or None) for place, is_paid in paid.items()],
     )
     steps: dict[tuple[int, int], int] = {}
-    around = at_once.rows(db, _AROUND, [_gap(*one) for one in paid])
+    around = at_once.rows(db, _AROUND, [_gap(*place) for place in paid])
     for merchant_id, index, before, behind, used_before in around:
         start = used_before - 1 if before is None else before
         is_paid = paid[merchant_id, index]
