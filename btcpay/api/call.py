@@ -144,15 +144,15 @@ def key_of(service: Service, schemes: Sequence[str] = ("bearer",)) -> Caller:
 
 
 def unknown(
-    names: Iterable[str], known: Container[str], before: Iterable[str] = ()
+    names: Iterable[str], known_names: Container[str], before: Iterable[str] = ()
 ) -> list[str]:
-    """Returns `before` and the names that are not `known`, at most MOST_NAMES.
+    """Returns `before` and the names that are not `known_names`, at most MOST_NAMES.
 
     Each name is returned once. Names that cannot stand in a header are omitted.
     """
     unknown_names = list(before)
     for name in names:
-        if name in known or name in unknown_names or not _NAME.fullmatch(name):
+        if name in known_names or name in unknown_names or not _NAME.fullmatch(name):
             continue
         if len(unknown_names) == MOST_NAMES:
             break
@@ -160,12 +160,12 @@ def unknown(
     return unknown_names
 
 
-def note_ignored(names: Iterable[str], known: Container[str]) -> None:
+def note_ignored(names: Iterable[str], known_names: Container[str]) -> None:
     """Lists fields that the operation does not know, in a header of the response.
 
     The header is `X-Ignored-Fields`. It is sent with errors, too.
     """
-    ignored = unknown(names, known, g.get("ignored", ()))
+    ignored = unknown(names, known_names, g.get("ignored", ()))
     if ignored:
         g.ignored = ignored
         after_this_request(_show_ignored)

@@ -83,11 +83,11 @@ def document(base_url: str, operations: Mapping[str, Operation]) -> dict[str, An
     plugin.map_to_openapi_type(Limit, "integer", None)
     plugin.map_to_openapi_type(Timestamp, "string", "date-time")
     spec.components.security_scheme("apiKey", {"type": "http", "scheme": "bearer"})
-    named = {
+    own_schemas = {
         "Fault": _FAULT,
         "Error": whole({"error": component("Fault", "What went wrong.")}),
     }
-    for name, schema in (named | event_schemas()).items():
+    for name, schema in (own_schemas | event_schemas()).items():
         spec.components.schema(name, schema)
     for name, meaning in _HEADERS.items():
         spec.components.header(name, _header(meaning, "integer", required=True))

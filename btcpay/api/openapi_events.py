@@ -151,11 +151,11 @@ def _operation(kind: Kind) -> dict[str, Any]:
 
 
 def _schema(kind: Kind) -> Schema:
-    named = text("The kind of the event.", const=kind.value)
+    kind_text = text("The kind of the event.", const=kind.value)
     data = component(_data_name(kind), "What it happened to, as it was then.")
-    described = whole({"type": named, "timestamp": _TIME, "data": data})
-    described["properties"]["test"] = _TEST
-    return described
+    schema = whole({"type": kind_text, "timestamp": _TIME, "data": data})
+    schema["properties"]["test"] = _TEST
+    return schema
 
 
 def _data(kind: Kind) -> Schema:

@@ -108,23 +108,23 @@ def _is_in_blocks(
     The function knows the next `most` addresses of each merchant, and raises
     ExplorerError for others.
     """
-    watched: dict[str, bytes] = {}
+    scripts_by_address: dict[str, bytes] = {}
     for row in db.rows(merchants.ALL):
         account = stored_account(row.descriptor)
         for index in range(row.next_index, row.next_index + most):
             script = account.script(index)
-            watched[address_of(script, settings.network)] = script
+            scripts_by_address[address_of(script, settings.network)] = script
     paid: Set[bytes] = set()
-    if watched:
-        scripts = set(watched.values())
+    if scripts_by_address:
+        scripts = set(scripts_by_address.values())
         paid = scripts_paid_since(db, settings, clock, scripts, is_copy)
 
     def is_used(address: str) -> bool:
-        if address not in watched:
+        if address not in scripts_by_address:
             raise ExplorerError(
                 f"{most} addresses are too few to search for: raise --skip"
             )
-        return watched[address] in paid
+        return scripts_by_address[address] in paid
 
     return is_used
 

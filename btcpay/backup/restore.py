@@ -138,9 +138,9 @@ def _prepare(
         moves = plan(db, settings, skip, clock, present.counters)
         accounts = {row.account_key for row in db.rows(merchants.ALL)}
         lost_accounts = present.names.keys() - accounts
-        lost = sorted(present.names[account] for account in lost_accounts)
+        lost_names = sorted(present.names[account] for account in lost_accounts)
         programs = [row.command for row in db.rows(receivers.LIST) if row.command]
-        agree(moves, lost, programs)
+        agree(moves, lost_names, programs)
         apply_moves(db, moves)
         with db.write():
             db.run(idempotency.FREE)

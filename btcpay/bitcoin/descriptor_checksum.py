@@ -59,8 +59,8 @@ def _expand(script: str) -> list[int]:
 
 def has_valid_checksum(text: str) -> bool:
     """True if the text after the first `#` is the checksum of the text before it."""
-    script, _, given = text.partition("#")
+    script, _, suffix = text.partition("#")
     try:
-        return checksum(script) == given
+        return checksum(script) == suffix
     except ValueError:
         return False

@@ -134,8 +134,8 @@ class Announcements:
             SeenOutput(row.txid, row.vout, row.amount_sats, inputs=inputs_of(row))
             for row in self.db.rows(mempool_watch.WAITING, invoice_id=invoice_id)
         ]
-        for announced in self._announced:
-            tx = announced.contents
+        for announced_tx in self._announced:
+            tx = announced_tx.contents
             paid = _outputs_to(script, tx)
             txid = hash_to_hex(tx.txids[0])
             others = [output for output in waiting if output.txid != txid]
@@ -144,18 +144,18 @@ class Announcements:
                 for output in others
                 if not is_any_spent(output.inputs, tx.spent_outpoints)
             ]
-            lost = {output.txid for output in others}
-            lost -= {output.txid for output in remaining}
-            if not paid and not lost:
+            lost_txids = {output.txid for output in others}
+            lost_txids -= {output.txid for output in remaining}
+            if not paid and not lost_txids:
                 continue
-            if not self._takes_back(tx.txids[0], lost):
+            if not self._takes_back(tx.txids[0], lost_txids):
                 continue
             scan = Scan(
-                asked_at=announced.at,
+                asked_at=announced_tx.at,
                 tip_height=blocks.tip_height(self.db) or 0,
                 waiting=[*remaining, *paid],
-                absent_is_gone=bool(lost),
-                explorer=announced.host,
+                absent_is_gone=bool(lost_txids),
+                explorer=announced_tx.host,
             )
             scans = {invoice_id: scan}
             if try_apply(self.db, self.settings, scans, self.now(), report):
@@ -163,11 +163,11 @@ class Announcements:
             waiting = [*remaining, *paid]
             # This counts as a look at the mempool: the next request to an explorer is
             # due as late as if an explorer had shown the transaction.
-            self.db.run(mempool_watch.LOOKED, id=invoice_id, at=to_ms(announced.at))
+            self.db.run(mempool_watch.LOOKED, id=invoice_id, at=to_ms(announced_tx.at))
 
-    def _takes_back(self, txid: bytes, lost: Iterable[str]) -> bool:
-        """True if the listener confirms that `txid` replaces all of `lost` (txids)."""
-        return all(self.listener.replaces(txid, hash_from_hex(id)) for id in lost)
+    def _takes_back(self, txid: bytes, lost_txids: Iterable[str]) -> bool:
+        """True if the listener confirms that `txid` replaces all of `lost_txids`."""
+        return all(self.listener.replaces(txid, hash_from_hex(id)) for id in lost_txids)
 
 
 def open_announcements(

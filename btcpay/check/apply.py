@@ -88,16 +88,16 @@ def apply(
         settlements = settle_scans(db, settings, scans, now)
         with balances.update_balances(db, scans, is_bounded):
             store_outputs(db, settlements)
-            added = add_payments(db, settlements, now)
-        payments = group_by(added, lambda payment: payment.address_invoice_id)
+            new_payments = add_payments(db, settlements, now)
+        payments = group_by(new_payments, lambda payment: payment.address_invoice_id)
         entries: list[Values] = []
         for settlement in settlements:
             entries += history_of(settlement, payments[settlement.row.id], now)
         at_once.run(db, events.RECORD, entries)
-        changed = [
+        changed_rows = [
             settlement.row for settlement in settlements if settlement.outcome.changes
         ]
-        gaps.note(db, changed)
+        gaps.note(db, changed_rows)
         covered: list[Values] = [
             {"id": settlement.row.id, "at": to_ms(now)}
             for settlement in settlements

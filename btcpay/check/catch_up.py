@@ -152,8 +152,8 @@ class CatchUp(BlockReader):
         The time is measured with a monotonic clock.
         """
         mark = self.mark()
-        stored = meta.get(self.db, Key.TIP_SINCE) or ""
-        stored_tip, _, since_mark = stored.partition(" ")
+        stored_value = meta.get(self.db, Key.TIP_SINCE) or ""
+        stored_tip, _, since_mark = stored_value.partition(" ")
         if stored_tip == tip:
             silence = time_between(since_mark, mark)
             if silence is not None:

@@ -170,9 +170,9 @@ def receipt_prices(db: Database, prices: Prices) -> Mapping[str, Decimal]:
     # All refreshes run at the same time, so that the wait is that of the slowest one.
     for currency in currencies:
         prices.rate_for(currency).start_refresh()
-    known: dict[str, Decimal] = {}
+    by_currency: dict[str, Decimal] = {}
     for currency in currencies:
         price = prices.rate_for(currency).current_price_or_none()
         if price is not None:
-            known[currency] = price
-    return known
+            by_currency[currency] = price
+    return by_currency

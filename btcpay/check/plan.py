@@ -55,7 +55,7 @@ class Plan(NamedTuple):
 
 
 def plan(
-    watched: Iterable[WatchedInvoice],
+    candidates: Iterable[WatchedInvoice],
     gone_after: timedelta,
     allowance: Allowance,
     now: datetime,
@@ -69,7 +69,7 @@ def plan(
     True if the last run postponed looks, otherwise False. Then no looks for unconfirmed
     payments are made.
     """
-    invoices = list(watched)
+    invoices = list(candidates)
     pages: list[DueLook] = []
     others: list[DueLook] = []
     for invoice in invoices:
@@ -95,8 +95,8 @@ def plan(
         for look in pages[for_pages:]
         if is_waiting(look.invoice, now) and now - look.at > SEEN_WITHIN
     ]
-    chosen = pages[:for_pages] + others[:for_others]
-    ids = [look.invoice.id for look in chosen]
+    looks = pages[:for_pages] + others[:for_others]
+    ids = [look.invoice.id for look in looks]
     return Plan(ids, unreached, put_off=len(others[for_others:]))
 
 
@@ -130,7 +130,7 @@ def _opening_minute(invoice: WatchedInvoice) -> float:
 
 def shares(
     allowance: Allowance,
-    watched: Iterable[WatchedInvoice],
+    candidates: Iterable[WatchedInvoice],
     others_wait: bool,
     now: datetime,
 ) -> tuple[int, int]:
@@ -150,7 +150,7 @@ def shares(
         for_pages = minutely * PAGES_PART
     for_others = minutely
     last_look_at = now - SEEN_WITHIN
-    for invoice in watched:
+    for invoice in candidates:
         if invoice.opened_at > NEVER:
             last_look_at = max(last_look_at, invoice.checked_at, invoice.failed_at)
             if is_waiting(invoice, now):

@@ -73,10 +73,10 @@ class Checker(CatchUp):
         if ids is None:
             now = self.now()
             gone_after = self.settings.network.gone_after
-            watched = watched_invoices(self.db, self.settings, now)
+            candidates = watched_invoices(self.db, self.settings, now)
             allowance = self.explorers.allowance()
             ends_before = report.ends_before or NEVER
-            looks = plan(watched, gone_after, allowance, now, ends_before)
+            looks = plan(candidates, gone_after, allowance, now, ends_before)
             report.unreached = looks.unreached
             report.put_off = looks.put_off
             ids = looks.ids
@@ -101,11 +101,11 @@ class Checker(CatchUp):
             return False
         now = self.now()
         rows = self.db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))
-        watched = watched_invoices(self.db, self.settings, now, rows)
+        candidates = watched_invoices(self.db, self.settings, now, rows)
         gone_after = self.settings.network.gone_after
         allowance = self.explorers.allowance()
         others_wait = report.put_off > 0
-        looks = plan(watched, gone_after, allowance, now, others_wait=others_wait)
+        looks = plan(candidates, gone_after, allowance, now, others_wait=others_wait)
         if looks.ids:
             # Failures of these looks must not change the result of the run.
             later = replace(report, failed=[], unreached=[])
@@ -113,7 +113,7 @@ class Checker(CatchUp):
                 self._look_for(looks.ids, later)
             report.looked_at = later.looked_at
             report.blocks_read = later.blocks_read
-        return any(is_waiting(invoice, now) for invoice in watched)
+        return any(is_waiting(invoice, now) for invoice in candidates)
 
     @contextmanager
     def _question_time(self, report: Report) -> Iterator[None]:
@@ -168,8 +168,8 @@ class Checker(CatchUp):
     def _note_failed_look(self, row: Invoice, error: Exception, report: Report) -> None:
         log.warning("invoice %s could not be looked for: %s", row.id, reason_of(error))
         now = self.now()
-        (watched,) = watched_invoices(self.db, self.settings, now, [row])
-        if is_waiting(watched, now):
+        (invoice,) = watched_invoices(self.db, self.settings, now, [row])
+        if is_waiting(invoice, now):
             report.unreached.append(row.id)
         else:
             report.put_off += 1

@@ -31,7 +31,7 @@ _VANISHED = ("vanished",)
 class Settlement(NamedTuple):
     """An invoice's row, the scan of its address, and the consequences.
 
-    `noted` has the changes that are recorded in the history and sent to receivers. If
+    `history_changes` are the changes that are recorded in the history and sent to receivers. If
     the history is long, these are only changes of outputs in a block.
     """
 
@@ -39,7 +39,7 @@ class Settlement(NamedTuple):
     scan: Scan
     rules: Rules
     outcome: Outcome
-    noted: Sequence[Change]
+    history_changes: Sequence[Change]
 
     @property
     def is_covered(self) -> bool:
@@ -76,10 +76,10 @@ def settle_scans(
         scan = scans[row.id]
         rules = rules_for(settings, row)
         outcome = settle(invoice_of(row), outputs[row.id], scan, rules, now)
-        noted = outcome.changes
+        changes = outcome.changes
         if lengths.get(row.id, 0) >= LONG_HISTORY:
-            noted = [change for change in noted if change.after.block]
-        settlements.append(Settlement(row, scan, rules, outcome, noted))
+            changes = [change for change in changes if change.after.block]
+        settlements.append(Settlement(row, scan, rules, outcome, changes))
     return settlements
 
 
@@ -89,7 +89,7 @@ def history_of(
     """Yields the history entries of a scan: first its outputs, then its `payments`."""
     invoice_id = settlement.row.id
     explorer = {"explorer": settlement.scan.explorer}
-    for change in settlement.noted:
+    for change in settlement.history_changes:
         if change.kind:
             detail = _detail(change) | explorer
             yield history_entry(invoice_id, Kind(change.kind), detail, now)
@@ -134,14 +134,18 @@ def news_of(settlement: Settlement, payments: Sequence[Payment]) -> list[News]:
     """
     counted = {payment.tx_hash for payment in payments}
     on_its_way = [
-        change for change in settlement.noted if change.after.txid not in counted
+        change
+        for change in settlement.history_changes
+        if change.after.txid not in counted
     ]
     news = _of_transactions(EventKind.INVOICE_PAYMENT_SEEN, on_its_way, _SEEN)
     news += _of_transactions(
-        EventKind.INVOICE_PAYMENT_VANISHED, settlement.noted, _VANISHED
+        EventKind.INVOICE_PAYMENT_VANISHED, settlement.history_changes, _VANISHED
     )
     seen_now = {
-        change.after.txid for change in settlement.noted if change.kind in _SEEN
+        change.after.txid
+        for change in settlement.history_changes
+        if change.kind in _SEEN
     }
     for payment in payments:
         is_first_seen = payment.tx_hash in seen_now

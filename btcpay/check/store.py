@@ -20,20 +20,20 @@ from storage.queries.totals import days
 
 def store_outputs(db: Database, settlements: Sequence[Settlement]) -> None:
     """Stores changed outputs and new proofs, and deletes outputs that are not kept."""
-    changed: list[Values] = []
-    forgotten: list[Values] = []
+    changed_outputs: list[Values] = []
+    forgotten_outputs: list[Values] = []
     proofs: list[Values] = []
     for settlement in settlements:
         row = settlement.row
         for change in settlement.outcome.changes:
-            changed.append(_output_columns(change.after, row))
+            changed_outputs.append(_output_columns(change.after, row))
         for output in settlement.outcome.forgotten:
-            forgotten.append(_output_key(output, row))
+            forgotten_outputs.append(_output_key(output, row))
         for txid, document in settlement.scan.proofs.items():
             proof: Values = {"invoice_id": row.id, "txid": txid, "document": document}
             proofs.append(proof)
-    at_once.run(db, payments.PUT_OUTPUT, changed)
-    at_once.run(db, payments.FORGET_OUTPUT, forgotten)
+    at_once.run(db, payments.PUT_OUTPUT, changed_outputs)
+    at_once.run(db, payments.FORGET_OUTPUT, forgotten_outputs)
     at_once.run(db, payments.ADD_PROOF, proofs)
 
 
@@ -87,8 +87,8 @@ def add_payments(
     for settlement, receipt in receipts:
         currency = owners[settlement.row.merchant_id].currency
         new.append(_payment_columns(settlement, receipt, currency, now))
-    added = at_once.rows(db, payments.ADD, new)
-    days.add(db, added, {id: row.timezone for id, row in owners.items()})
+    new_payments = at_once.rows(db, payments.ADD, new)
+    days.add(db, new_payments, {id: row.timezone for id, row in owners.items()})
     _extend_proofs(db, receipts)
     credited: list[Values] = [
         {
@@ -96,7 +96,7 @@ def add_payments(
             "invoice_id": row.address_invoice_id,
             "payment_id": row.id,
         }
-        for row in added
+        for row in new_payments
     ]
     at_once.run(db, payments.CREDIT_OUTPUTS, credited)
     settling: list[Values] = [
@@ -105,7 +105,7 @@ def add_payments(
         for txid in settlement.outcome.settling
     ]
     at_once.run(db, payments.SETTLE, settling)
-    return added
+    return new_payments
 
 
 def _payment_columns(

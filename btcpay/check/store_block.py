@@ -49,8 +49,8 @@ def store_block(
         spends = None
         if lowest_unread is not None and lowest_unread < row.height:
             spends = spends_of(block)
-        stored = db.run(blocks.READ, hash=row.hash, at=to_ms(now), spends=spends)
-        if stored != 1:
+        row_count = db.run(blocks.READ, hash=row.hash, at=to_ms(now), spends=spends)
+        if row_count != 1:
             return None
         tip_height = blocks.tip_height(db) or row.height
 

@@ -73,7 +73,7 @@ def invoice_values(
     link_id = None
     if notices.link_is_active and not overpaid_sats:
         link_id = row.payment_link_id
-    confirmations_left = max(0, snapshot.needed - snapshot.confirmations)
+    confirmations_left = max(0, snapshot.confirmations_needed - snapshot.confirmations)
     return {
         **{name: getattr(row, name) for name in FROM_ROW.split()},
         **_times(snapshot, is_payable),
@@ -91,7 +91,7 @@ def invoice_values(
         "is_dust": owed_sats < due_sats,
         "overpaid_sats": overpaid_sats,
         "overpaid": value_of(overpaid_sats, price, currency),
-        "confirmations": min(snapshot.confirmations, snapshot.needed),
+        "confirmations": min(snapshot.confirmations, snapshot.confirmations_needed),
         "confirmations_left": confirmations_left,
         "usual_minutes": BLOCK_MINUTES * confirmations_left,
         "description": row.description or None,
@@ -120,8 +120,8 @@ def _times(snapshot: Snapshot, is_payable: bool) -> dict[str, Any]:
         checked_ago_ms = to_ms(snapshot.now) - row.checked_ms
     ring_percent = 0
     if snapshot.state == CheckoutState.SEEN:
-        confirmations = min(snapshot.confirmations, snapshot.needed)
-        ring_percent = 100 * confirmations // snapshot.needed
+        confirmations = min(snapshot.confirmations, snapshot.confirmations_needed)
+        ring_percent = 100 * confirmations // snapshot.confirmations_needed
     elif is_payable and life_ms:
         ring_percent = 100 * max(0, left_ms or 0) // life_ms
     elif is_payable:

@@ -59,16 +59,16 @@ class LinkRefused(Exception):
 
 def link_values(
     link: PaymentLink,
-    refused: LinkRefused | None,
-    typed: Mapping[str, str],
+    refusal: LinkRefused | None,
+    texts: Mapping[str, str],
     unpaid: Invoice | None,
 ) -> dict[str, Any]:
     """Returns the values for the template.
 
-    `typed`: the fields of the refused form. `unpaid`: this browser's invoice that waits
+    `texts`: the fields of the refused form. `unpaid`: this browser's invoice that waits
     for a payment.
     """
-    is_gone = refused is not None and refused.status == GONE
+    is_gone = refusal is not None and refusal.status == GONE
     return {
         "title": link.title,
         "description": link.description,
@@ -81,10 +81,10 @@ def link_values(
         "low": _decimal_or_none(link.min_amount),
         "high": _decimal_or_none(link.max_amount),
         "goal": _decimal_or_none(link.goal),
-        "refused": refused,
+        "refused": refusal,
         "asks": asks_of(link),
         "most": MOST,
-        "typed": {**typed, "amount": typed.get("amount", "")[:TYPED_CHARACTERS]},
+        "typed": {**texts, "amount": texts.get("amount", "")[:TYPED_CHARACTERS]},
     }
 
 
@@ -102,21 +102,21 @@ def asks_of(link: PaymentLink) -> Texts:
 
 def answers(link: PaymentLink, fields: Mapping[str, str]) -> tuple[Texts, Texts]:
     """Returns the payer's fields as typed, and a message for each invalid one."""
-    typed = Texts()
+    texts = Texts()
     wrong = Texts()
     for name, how in asks_of(link).items():
         text = fields.get(name, "").replace("\r\n", "\n").strip()
-        typed[name] = text
+        texts[name] = text
         try:
-            typed[name] = _read_answer(name, text)
+            texts[name] = _read_answer(name, text)
         except ValueError:
             wrong[name] = gettext("This is not an e-mail address.")
         except TextRefused as error:
             most = gettext("Enter at most %(most)s characters.", most=str(MOST[name]))
             wrong[name] = invisible_character_message(error) or most
-        if how == "must" and not typed[name]:
+        if how == "must" and not texts[name]:
             wrong[name] = gettext("The seller needs this.")
-    return typed, wrong
+    return texts, wrong
 
 
 def _read_answer(name: str, text: str) -> str:

@@ -56,14 +56,14 @@ class Snapshot:
     """An invoice's row, and the values that follow from it at the time `now`.
 
     `missing_sats`: the satoshis that are not paid yet. `confirmations`: those of the
-    counted payment that has the fewest. `needed`: the confirmations that a payment
+    counted payment that has the fewest. `confirmations_needed`: those that a payment
     needs. `dust_limit_sats`: the minimum that can be sent to the invoice's address.
     """
 
     row: invoices.InvoiceWith
     missing_sats: int
     confirmations: int
-    needed: int
+    confirmations_needed: int
     now: datetime
     dust_limit_sats: int
 
@@ -151,7 +151,7 @@ def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Sn
         row=replace(row, checked_ms=checked_ms(row)),
         missing_sats=_missing_sats(row, rules),
         confirmations=confirmations,
-        needed=rules.confirmations,
+        confirmations_needed=rules.confirmations,
         now=now,
         dust_limit_sats=dust_limit_of(row.script),
     )
@@ -213,7 +213,7 @@ def status_of(snapshot: Snapshot) -> dict[str, Any]:
         "unconfirmed_sats": snapshot.unconfirmed_sats,
         "missing_sats": snapshot.missing_sats,
         "confirmations": snapshot.confirmations,
-        "confirmations_needed": snapshot.needed,
+        "confirmations_needed": snapshot.confirmations_needed,
         "expires_at": row.expires_ms and iso_ms(row.expires_ms),
         "checked_at": row.checked_ms and iso_ms(row.checked_ms),
         "now": iso(snapshot.now),

@@ -107,14 +107,14 @@ class Checkout:
         )
         frame = next(filter(None, frames), None)
         asks = emails.may_ask(self.service.settings, snapshot.row, snapshot.now)
-        done = request.args.get("done")
+        outcome = request.args.get("done")
         values = {
             "page": page,
             "press": new_form_id() if page["link_id"] else None,
             "frame": frame,
             "asks_address": asks,
             "wrong": wrong,
-            "is_mailed": done == "mailed" and not asks,
+            "is_mailed": outcome == "mailed" and not asks,
         }
         status = 200 if wrong is None else 400
         response = self.pages.page("invoice.html", status, brand, **values)
@@ -133,11 +133,11 @@ class Checkout:
         """
         refuse_other_sites(self.service)
         snapshot = snapshot_of(self.service, id)
-        typed = read_form().get("email", "")
+        text = read_form().get("email", "")
         try:
-            address = checked_address(typed.strip())
+            address = checked_address(text.strip())
         except ValueError:
-            return self.show_invoice(id, wrong=typed)
+            return self.show_invoice(id, wrong=text)
         if emails.may_ask(self.service.settings, snapshot.row, snapshot.now):
             emails.store_address(self.service.db, snapshot.row, address, snapshot.now)
         to = urlencode({"done": "mailed"} | languages.language_parameter())
@@ -176,29 +176,29 @@ class Checkout:
         amount = request.args.get("amount", "")
         if not is_amount(amount, link.currency):
             return self._link_page(link)
-        return self._link_page(link, typed={"amount": amount})
+        return self._link_page(link, texts={"amount": amount})
 
     def pay_link(self, id: str) -> Response:
         """Redirects (303) to the invoice to pay; shows an invalid form again."""
         link = self._link(id)
         fields = read_form()
-        typed, wrong = answers(link, fields)
-        columns = {f"customer_{name}": text or None for name, text in typed.items()}
-        typed["amount"] = fields.get("amount", "")
+        texts, wrong = answers(link, fields)
+        columns = {f"customer_{name}": text or None for name, text in texts.items()}
+        texts["amount"] = fields.get("amount", "")
         if wrong:
-            return self._link_page(link, LinkRefused(400, wrong=wrong), typed)
+            return self._link_page(link, LinkRefused(400, wrong=wrong), texts)
         page = LinkPage(link, columns)
         try:
             return redirect_to_invoice(self.service, self._cookie, page, fields)
         except (InvalidRequest, PriceUnavailable) as error:
             message = error_message(error)
-            refused = LinkRefused(STATUS[error.code], message)
+            refusal = LinkRefused(STATUS[error.code], message)
             is_invalid = isinstance(error, InvalidRequest)
             if is_invalid and link.amount_mode == "flexible":
-                refused.wrong = {"amount": message}
-            return self._link_page(link, refused, typed)
-        except LinkRefused as refused:
-            return self._link_page(link, refused, typed)
+                refusal.wrong = {"amount": message}
+            return self._link_page(link, refusal, texts)
+        except LinkRefused as refusal:
+            return self._link_page(link, refusal, texts)
 
     def show_price(self, id: str) -> Response:
         """Returns the known price, with which the script converts the typed amount.
@@ -258,26 +258,26 @@ class Checkout:
     def _link_page(
         self,
         link: links.LinkToPay,
-        refused: LinkRefused | None = None,
-        typed: Mapping[str, str] | None = None,
+        refusal: LinkRefused | None = None,
+        texts: Mapping[str, str] | None = None,
     ) -> Response:
         brand = self.pages.brand(link.merchant_id)
         last_id = self._cookie.last_invoice_id(link.id)
         unpaid = None
         if last_id:
             unpaid = still_to_pay(self.service, LinkPage(link), last_id)
-        values = link_values(link, refused, typed or {}, unpaid)
+        values = link_values(link, refusal, texts or {}, unpaid)
         values["press"] = new_form_id()
         values["root"] = self.service.settings.base_url
         values["raised"] = None
         if link.goal:
             values["raised"] = sum_raised(self.service.db, link)
         status = 200
-        if refused:
-            status = refused.status
+        if refusal:
+            status = refusal.status
         elif not values["active"]:
             status = GONE
         page = self.pages.page("link.html", status, brand, **values)
-        if refused and refused.retry_after_s:
-            page.headers["Retry-After"] = str(refused.retry_after_s)
+        if refusal and refusal.retry_after_s:
+            page.headers["Retry-After"] = str(refusal.retry_after_s)
         return page

@@ -150,7 +150,7 @@ def _agree(
     yes: bool,
     question: str,
     moves: list[Move],
-    lost: list[str],
+    lost_merchants: list[str],
     programs: list[str],
 ) -> None:
     """Prints what the restore will change, and asks for confirmation unless `yes`.
@@ -158,8 +158,8 @@ def _agree(
     Raises click.Abort if the user declines. Raises CommandError if merchants would be
     lost and `yes` is set: their loss needs an explicit confirmation.
     """
-    if lost:
-        _warn_of_lost(lost, yes)
+    if lost_merchants:
+        _warn_of_lost(lost_merchants, yes)
     merchants = f"{len(moves)} merchants"
     if len(moves) == 1:
         merchants = "1 merchant"

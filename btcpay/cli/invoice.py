@@ -198,7 +198,7 @@ def _facts(story: Story, merchant: str, rows: list[Payment]) -> dict[str, Any]:
     return {
         "invoice": {"merchant": merchant} | json_object(row, SHOW_COLUMNS) | gratuity,
         "standing": json_object(vars(story.verdict), STANDING_COLUMNS)
-        | {"confirmations_needed": story.needed},
+        | {"confirmations_needed": story.confirmations_needed},
         "attention": attention,
         "payments": [json_object(payment, PAYMENT_COLUMNS) for payment in rows],
         "outputs": [json_object(output, OUTPUT_COLUMNS) for output in story.outputs],

@@ -103,9 +103,9 @@ def _cells(row: Any, columns: str) -> dict[str, Any]:
         values = row._asdict()
     cells = {}
     for name in columns.split():
-        stored = f"{name.removesuffix('_at')}_ms"
-        if name.endswith("_at") and stored in values:
-            stored_ms = values[stored]
+        column = f"{name.removesuffix('_at')}_ms"
+        if name.endswith("_at") and column in values:
+            stored_ms = values[column]
             cells[name] = None if stored_ms is None else iso_ms(stored_ms)
         else:
             cells[name] = values[name]

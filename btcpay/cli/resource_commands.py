@@ -62,8 +62,8 @@ def add_list_and_show(
         if not shell.as_json:
             show(facts, columns, as_json=False)
             return
-        wanted = columns.split()
-        answer_json([{name: row[name] for name in wanted} for row in facts])
+        column_names = columns.split()
+        answer_json([{name: row[name] for name in column_names} for row in facts])
 
     @group.command(
         "show", help=f"Show a {resource.name}, with all that events have of it."

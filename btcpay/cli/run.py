@@ -87,8 +87,8 @@ def prepare(settings: Settings, folder: Path = STEPS) -> None:
     path = sqlite_path(settings.database_url)
     if path and path.exists() and path.stat().st_size:
         _copy_older_file(settings.database_url, path, len(steps(folder)))
-    done, text = run_migrations(settings, folder)
-    if done["applied"]:
+    report, text = run_migrations(settings, folder)
+    if report["applied"]:
         say(text)
 
 

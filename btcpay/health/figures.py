@@ -167,13 +167,19 @@ def _peers(db: Database, now: datetime) -> Iterator[Metric]:
 
 def _gaps(db: Database) -> Iterator[Metric]:
     rows = db.rows(merchants.ALL)
-    needed = {row.name: gap_of_merchant(db, row).limit for row in rows}
-    noted = {row.name: row.wallet_gap_limit for row in rows}
+    needed_limits = {row.name: gap_of_merchant(db, row).limit for row in rows}
+    noted_limits = {row.name: row.wallet_gap_limit for row in rows}
     yield gauges(
-        "gap_needed", "The gap limit that the wallet needs now.", "merchant", needed
+        "gap_needed",
+        "The gap limit that the wallet needs now.",
+        "merchant",
+        needed_limits,
     )
     yield gauges(
-        "gap_limit", "The gap limit that was noted for the wallet.", "merchant", noted
+        "gap_limit",
+        "The gap limit that was noted for the wallet.",
+        "merchant",
+        noted_limits,
     )
 
 

@@ -40,18 +40,18 @@ def time_sent(headers: Mapping[str, str]) -> datetime | None:
         return None
 
 
-def agreed_time_ahead(times_ahead: Sequence[timedelta], asked: int) -> timedelta:
+def agreed_time_ahead(times_ahead: Sequence[timedelta], server_count: int) -> timedelta:
     """Returns how far our clock is ahead, if more than half of the servers agree.
 
-    `times_ahead` has our time minus the server's for each server that sent one. `asked`
+    `times_ahead` has our time minus the server's for each server that sent one. `server_count`
     is the number of all servers. Returns zero if too few sent a time, or if the result
     is at most CLOCK_OFF. So a minority of servers can neither fake nor hide that our
     clock is ahead.
     """
-    needed = asked // 2 + 1
-    if len(times_ahead) < needed:
+    majority = server_count // 2 + 1
+    if len(times_ahead) < majority:
         return timedelta()
-    agreed = sorted(times_ahead, reverse=True)[needed - 1]
+    agreed = sorted(times_ahead, reverse=True)[majority - 1]
     return _above_clock_off(agreed)
 
 

@@ -84,8 +84,8 @@ def update_attentions(
     Returns the reasons by invoice id, None for no reason. Call it in the transaction of
     the change, after the balance was locked. Raises BadRow.
     """
-    named = at_once.rows(db, invoices.WHOLE, [{"id": id} for id in news])
-    rows = _with_related(db, named)
+    own_rows = at_once.rows(db, invoices.WHOLE, [{"id": id} for id in news])
+    rows = _with_related(db, own_rows)
     ids: list[Values] = [{"invoice_id": row.id} for row in rows]
     former = at_once.rows(db, attentions.OF_INVOICE, ids)
     former_reasons = {attention.invoice_id: attention.reason for attention in former}

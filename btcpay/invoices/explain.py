@@ -38,7 +38,7 @@ def explanation(story: Story, next_look: str) -> Lines:
     """
     row = story.row
     verdict = story.verdict
-    needed = story.needed
+    needed = story.confirmations_needed
     yield "invoice", f"{row.id}, {row.status}"
     yield from _asked_for(row)
     deep = f"{min(verdict.confirmations, needed)} of {confirmations_text(needed)}"
@@ -54,10 +54,10 @@ def explanation(story: Story, next_look: str) -> Lines:
     if reason:
         yield "attention", f"{REASONS[reason]}, since {iso_ms(row.attention_since_ms)}"
         yield "", WAYS_OUT[reason]
-    checked = "never"
+    checked_at = "never"
     if story.checked_ms:
-        checked = iso_ms(story.checked_ms)
-    yield "checked", checked
+        checked_at = iso_ms(story.checked_ms)
+    yield "checked", checked_at
     yield "mempool", next_look
     yield "history", f"made {iso_ms(row.created_ms)}"
     for event in story.events:

@@ -28,23 +28,23 @@ ASKS = ("ask_email", "ask_name", "ask_note")
 HOW = ("no", "may", "must")
 
 
-def is_nameless(wanted: Mapping[str, Any]) -> bool:
+def is_nameless(fields: Mapping[str, Any]) -> bool:
     """True for a link with no title and no amount, which payers could not recognise."""
-    title = (wanted.get("title") or "").strip()
-    return not (title or any(wanted.get(f"{name}_usd") for name in AMOUNTS))
+    title = (fields.get("title") or "").strip()
+    return not (title or any(fields.get(f"{name}_usd") for name in AMOUNTS))
 
 
 def new_link(
     db: Database,
     now: datetime,
     merchant_id: int,
-    wanted: Mapping[str, Any],
+    fields: Mapping[str, Any],
     price: Price | None = None,
     dust_limit_sats: int = 0,
 ) -> PaymentLink:
     """Stores an active link, publishes its event, and returns its row.
 
-    Call it in `db.write()`. `wanted` is the loaded body of create-payment-link,
+    Call it in `db.write()`. `fields` is the loaded body of create-payment-link,
     optionally with `suggested` amounts, a `goal_usd`, and the fields in ASKS. Amounts
     are in the currency of `price`, or in dollars if `price` is None.
 
@@ -58,16 +58,16 @@ def new_link(
         currency = price.currency
     new = blank(
         PaymentLink,
-        **_texts(wanted),
-        **_amounts(wanted, price, dust_limit_sats),
+        **_texts(fields),
+        **_amounts(fields, price, dust_limit_sats),
         currency=currency,
-        amount_mode=wanted["amount_mode"],
-        id=wanted.get("id") or new_id("lnk"),  # a form determines the id in advance
+        amount_mode=fields["amount_mode"],
+        id=fields.get("id") or new_id("lnk"),  # a form determines the id in advance
         merchant_id=merchant_id,
         status=LinkStatus.ACTIVE,
         created_ms=to_ms(now),
     )
-    new = replace(new, suggested=_suggestions(wanted.get("suggested", ()), new))
+    new = replace(new, suggested=_suggestions(fields.get("suggested", ()), new))
     row = db.get(links.ADD, **as_dict(new))
     publish(db, [NewEvent(row, News(EventKind.PAYMENT_LINK_CREATED))], now)
     return row
@@ -76,7 +76,7 @@ def new_link(
 def edit(
     db: Database,
     link: PaymentLink,
-    wanted: Mapping[str, Any],
+    fields: Mapping[str, Any],
     price: Price | None,
     dust_limit_sats: int,
 ) -> None:
@@ -85,18 +85,18 @@ def edit(
     A fixed price, the currency and existing invoices do not change. Raises what
     `new_link` raises.
     """
-    new = replace(link, **_texts(wanted))
+    new = replace(link, **_texts(fields))
     if price:
-        new = replace(new, **_amounts(wanted, price, dust_limit_sats))
-        new = replace(new, suggested=_suggestions(wanted.get("suggested", ()), new))
+        new = replace(new, **_amounts(fields, price, dust_limit_sats))
+        new = replace(new, suggested=_suggestions(fields.get("suggested", ()), new))
     with db.write():
         db.run(links.EDIT, **as_dict(new))
 
 
-def _texts(wanted: Mapping[str, Any]) -> Any:
-    texts = {name: wanted.get(name) for name in TEXTS}
-    asks = {name: wanted.get(name, HOW[0]) for name in ASKS}
-    goal = wanted.get("goal_usd")
+def _texts(fields: Mapping[str, Any]) -> Any:
+    texts = {name: fields.get(name) for name in TEXTS}
+    asks = {name: fields.get(name, HOW[0]) for name in ASKS}
+    goal = fields.get("goal_usd")
     return texts | asks | {"goal": _text_of(goal)}
 
 
@@ -114,18 +114,18 @@ def sum_raised(db: Database, link: PaymentLink) -> Decimal:
 
 
 def _amounts(
-    wanted: Mapping[str, Any], price: Price | None, dust_limit_sats: int
+    fields: Mapping[str, Any], price: Price | None, dust_limit_sats: int
 ) -> Any:
     """Returns the amounts as columns, each also in dollars.
 
     Raises TooLittle, TooMuch.
     """
     amounts: dict[str, Decimal | None] = {
-        name: wanted.get(f"{name}_usd") for name in AMOUNTS
+        name: fields.get(f"{name}_usd") for name in AMOUNTS
     }
     if price:
         least = least_amount(dust_limit_sats, price.in_currency, price.currency)
-        suggested = wanted.get("suggested", ())
+        suggested = fields.get("suggested", ())
         for amount in (*amounts.values(), *suggested):
             if amount and amount < least:
                 raise TooLittle(least, price.currency)

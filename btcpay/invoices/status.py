@@ -202,14 +202,14 @@ class Story:
     """An invoice's row with its verdict, outputs and history.
 
     The row's `attention` is the reason why it needs attention, a key of settlement's
-    REASONS. `needed` is the required number of confirmations. `outputs` includes
+    REASONS. `confirmations_needed` is their required number. `outputs` includes
     vanished ones. `events` has the oldest first. `checked_ms` is the time of the last
     complete check.
     """
 
     row: invoices.InvoiceWith
     verdict: Verdict
-    needed: int
+    confirmations_needed: int
     outputs: list[payments.OutputWith]
     events: list[models.Event]
     checked_ms: int | None
@@ -234,7 +234,7 @@ def story_of(
     return Story(
         row=row,
         verdict=verdict_on(outputs, settings, row, now, row.tip_height),
-        needed=rules_for(settings, row).confirmations,
+        confirmations_needed=rules_for(settings, row).confirmations,
         outputs=outputs,
         events=db.rows(events.OF_INVOICE, invoice_id=row.id),
         checked_ms=checked_ms(row),

@@ -75,7 +75,7 @@ def _texts_of(entry: str) -> dict[str, str]:
     """Returns the texts of an entry by keyword; a text may span several lines."""
     texts: dict[str, str] = {}
     keyword = ""
-    for named, quoted in _LINE.findall(entry):
-        keyword = named or keyword
-        texts[keyword] = texts.get(keyword, "") + json.loads(quoted)
+    for new_keyword, quoted_text in _LINE.findall(entry):
+        keyword = new_keyword or keyword
+        texts[keyword] = texts.get(keyword, "") + json.loads(quoted_text)
     return texts

@@ -47,9 +47,9 @@ def _linear(share: float) -> float:
     return curved
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(first: str, second: str) -> float:
     """Returns the contrast ratio of two colours, from 1 to 21 (WCAG 2.2)."""
-    low, high = sorted((luminance(one), luminance(other)))
+    low, high = sorted((luminance(first), luminance(second)))
     return (high + 0.05) / (low + 0.05)
 
 

@@ -203,13 +203,13 @@ def make_first(
     db: Database,
     token: str,
     account: Descriptor,
-    chosen: Mapping[str, str],
+    fields: Mapping[str, str],
     browser: str,
     now: datetime,
 ) -> str | None:
     """Creates the first merchant, opens a session, and returns the session's secret.
 
-    Returns None if the token is invalid or used. `chosen` has the validated `name`,
+    Returns None if the token is invalid or used. `fields` has the validated `name`,
     `currency`, `timezone` and `language`. Raises CommandError if the merchant cannot be
     created; then the token stays valid.
     """
@@ -217,8 +217,8 @@ def make_first(
         meta.lock(db)  # concurrent requests are serialized
         if not is_open(db, token):
             return None
-        merchant = add_merchant(db, chosen["name"].strip(), account, now)
-        set_currency(db, merchant.id, chosen["currency"])
-        set_timezone(db, merchant.id, chosen["timezone"])
-        set_mail(db, merchant.id, {"language": chosen["language"]}, now)
+        merchant = add_merchant(db, fields["name"].strip(), account, now)
+        set_currency(db, merchant.id, fields["currency"])
+        set_timezone(db, merchant.id, fields["timezone"])
+        set_mail(db, merchant.id, {"language": fields["language"]}, now)
         return open_session(db, merchant.id, browser, now, till_only=0)

@@ -115,8 +115,8 @@ def _data_of(
     """Returns the event's resource as it was at the event. Raises BadRow."""
     part = PART_RESOURCES.get(kind.resource)
     if part:
-        stored = db.get(part.by_id, id=row.resource_id or "")
-        former = replace(stored, **state_of(row))
+        resource = db.get(part.by_id, id=row.resource_id or "")
+        former = replace(resource, **state_of(row))
         return {kind.resource: part.serialize(resources.base_url, former)}
     if kind.resource == "payment_link":
         link = db.get(links.ANY_BY_ID, id=row.payment_link_id or "")

@@ -110,7 +110,7 @@ def hold(db: Database, row: deliveries.Due, now: datetime) -> bool:
     if row.line is None:
         return True
     now_ms = to_ms(now)
-    changed = db.run(
+    row_count = db.run(
         deliveries.HOLD,
         receiver_id=row.receiver_id,
         about=row.about,
@@ -118,7 +118,7 @@ def hold(db: Database, row: deliveries.Due, now: datetime) -> bool:
         now=now_ms,
         until=now_ms + HELD_MS,
     )
-    return changed == 1
+    return row_count == 1
 
 
 def note(
@@ -139,8 +139,8 @@ def note(
     is_mail = receiver.transport in receivers.MAILS
     is_disabled = False
     with db.write():
-        changed = db.run(deliveries.TRIED, **_columns(row, answer, next_at, now))
-        if not changed:
+        row_count = db.run(deliveries.TRIED, **_columns(row, answer, next_at, now))
+        if not row_count:
             return None, False
         if answer.is_up and has_failed:
             db.run(receivers.WORKS, id=receiver.id)

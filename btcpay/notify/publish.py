@@ -62,14 +62,14 @@ def publish(db: Database, new_events: Sequence[NewEvent], now: datetime) -> None
     Call it within `db.write()`.
     """
     new_rows = [_columns(new_event, now) for new_event in new_events]
-    stored = {row.id: row for row in at_once.rows(db, events.ADD, new_rows)}
+    events_by_id = {row.id: row for row in at_once.rows(db, events.ADD, new_rows)}
     merchant_ids = sorted({new_event.row.merchant_id for new_event in new_events})
     of_merchants: list[Values] = [{"merchant_id": id} for id in merchant_ids]
     rows = at_once.rows(db, receivers.OF_MERCHANT, of_merchants)
     by_merchant = group_by(rows, lambda row: row.merchant_id)
     new_deliveries: list[Values] = []
     for new_event, columns in zip(new_events, new_rows, strict=True):
-        event = stored[str(columns["id"])]
+        event = events_by_id[str(columns["id"])]
         for receiver in by_merchant[new_event.row.merchant_id]:
             new_deliveries += _deliveries_to(receiver, event, new_event, now)
     if new_deliveries:

@@ -136,7 +136,7 @@ def _oldest(
     limit: int,
 ) -> list[deliveries.Due]:
     """Returns the `limit` oldest waiting deliveries, or the next ones after `last`."""
-    wanted: Values = {
+    values: Values = {
         "receiver_id": receiver.id,
         "now": to_ms(now),
         "event_seq": -1,
@@ -145,10 +145,10 @@ def _oldest(
         "limit": limit,
     }
     if last is not None:
-        wanted["event_seq"] = last.seq or 0
-        wanted["created_ms"] = last.created_ms
-        wanted["about"] = last.about
-    return db.rows(deliveries.OLDEST, **wanted)
+        values["event_seq"] = last.seq or 0
+        values["created_ms"] = last.created_ms
+        values["about"] = last.about
+    return db.rows(deliveries.OLDEST, **values)
 
 
 def _without_tried(

@@ -176,10 +176,10 @@ def _depth(output: Output, tip_height: int) -> int:
 
 def is_deep(output: Output, tip_height: int, rules: Rules) -> bool:
     """True if the output has enough confirmations to become a payment."""
-    needed = rules.confirmations
+    confirmations = rules.confirmations
     if output.coinbase:
-        needed = max(needed, COINBASE_MATURITY)
-    return _depth(output, tip_height) >= needed
+        confirmations = max(confirmations, COINBASE_MATURITY)
+    return _depth(output, tip_height) >= confirmations
 
 
 def _chain_order(output: Output) -> tuple[int, int, str, int]:

@@ -17,7 +17,7 @@ MOST_KEPT = 100
 HISTORY_AFTER = timedelta(hours=1)
 
 
-def merge(known: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
+def merge(known_outputs: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
     """Returns the outputs of the address after this scan. `now` is the current time.
 
     1. An output that is proven to be in a block stays there, whatever a mempool shows.
@@ -33,8 +33,8 @@ def merge(known: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
        so that a fee bump makes no payment late.
     6. Times in the future are set to `now`. They were stored while our clock was ahead.
     """
-    outputs = {output.outpoint: output for output in known}
-    missing = _missing(known, scan)
+    outputs = {output.outpoint: output for output in known_outputs}
+    missing = _missing(known_outputs, scan)
     for sighting in scan.waiting or ():
         old = outputs.get(sighting.outpoint)
         outputs[sighting.outpoint] = _merge_waiting(old, sighting, scan)
@@ -45,7 +45,7 @@ def merge(known: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
     for sighting in scan.confirmed:
         old = outputs.get(sighting.outpoint)
         outputs[sighting.outpoint] = _merge_confirmed(old, sighting, scan)
-    replaced_times = _replaced_times(known, scan)
+    replaced_times = _replaced_times(known_outputs, scan)
     return [
         replace(
             output,
@@ -59,14 +59,14 @@ def merge(known: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
     ]
 
 
-def _missing(known: Sequence[Output], scan: Scan) -> set[tuple[str, int]]:
+def _missing(known_outputs: Sequence[Output], scan: Scan) -> set[tuple[str, int]]:
     """Returns the outpoints of known outputs that the mempool no longer shows.
 
     Returns none if the mempool was not queried or blocks are unread.
     """
     if scan.waiting is None or not scan.absent_is_gone:
         return set()
-    missing = {output.outpoint for output in known}
+    missing = {output.outpoint for output in known_outputs}
     return missing - {sighting.outpoint for sighting in scan.waiting}
 
 
@@ -110,12 +110,12 @@ def _merge_confirmed(old: Output | None, sighting: SeenOutput, scan: Scan) -> Ou
     )
 
 
-def _replaced_times(known: Sequence[Output], scan: Scan) -> dict[str, datetime]:
+def _replaced_times(known_outputs: Sequence[Output], scan: Scan) -> dict[str, datetime]:
     """Returns when the first transaction that each new one replaces was seen.
 
     The times are by the txid of the replacing transaction.
     """
-    old = [output for output in known if output.inputs and not output.block]
+    old = [output for output in known_outputs if output.inputs and not output.block]
     sightings = [*(scan.waiting or ()), *scan.confirmed]
     first_seen: dict[str, datetime] = {}
     spenders: dict[str, set[str]] = {}

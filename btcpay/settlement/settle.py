@@ -61,7 +61,11 @@ class Outcome:
 
 
 def settle(
-    invoice: Invoice, known: Sequence[Output], scan: Scan, rules: Rules, now: datetime
+    invoice: Invoice,
+    known_outputs: Sequence[Output],
+    scan: Scan,
+    rules: Rules,
+    now: datetime,
 ) -> Outcome:
     """Returns the consequences of a scan of the invoice's address.
 
@@ -74,7 +78,7 @@ def settle(
     """
     if scan.is_cut and not _was_held_long_enough(invoice, scan):
         scan = replace(scan, absent_is_gone=False, ends_at=None)
-    merged = merge(known, scan, now)
+    merged = merge(known_outputs, scan, now)
     outputs = bound_outputs(merged, invoice.amount_sats)
     ends_at = scan.ends_at
     if _is_held(invoice, outputs, scan, rules):
@@ -82,7 +86,9 @@ def settle(
     verdict = decide(invoice, outputs, scan.tip_height, ends_at, rules, now)
     kept_outpoints = {output.outpoint for output in outputs}
     # For each existing payment, by txid: whether it settles the invoice.
-    settles = {output.txid: output.settles for output in known if output.credited}
+    settles = {
+        output.txid: output.settles for output in known_outputs if output.credited
+    }
     new_payments = [
         receipt for receipt in verdict.receipts if receipt.txid not in settles
     ]
@@ -93,8 +99,10 @@ def settle(
     ]
     return Outcome(
         verdict=verdict,
-        changes=_changes(known, merged, kept_outpoints),
-        forgotten=[output for output in known if output.outpoint not in kept_outpoints],
+        changes=_changes(known_outputs, merged, kept_outpoints),
+        forgotten=[
+            output for output in known_outputs if output.outpoint not in kept_outpoints
+        ],
         payments=new_payments,
         settling=now_settling,
     )
@@ -108,7 +116,7 @@ def _was_held_long_enough(invoice: Invoice, scan: Scan) -> bool:
 
 
 def _changes(
-    known: Sequence[Output],
+    known_outputs: Sequence[Output],
     merged: Sequence[Output],
     kept_outpoints: Set[tuple[str, int]],
 ) -> list[Change]:
@@ -116,7 +124,7 @@ def _changes(
 
     New outputs whose outpoint is not in `kept_outpoints` are left out.
     """
-    before = {output.outpoint: output for output in known}
+    before = {output.outpoint: output for output in known_outputs}
     changes = [
         Change(before.get(output.outpoint), output)
         for output in merged

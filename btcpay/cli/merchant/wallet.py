@@ -69,9 +69,9 @@ def wallet_gap(shell: Shell, merchant: str, limit: int | None) -> None:
     if limit is not None:
         shell.db.run(merchants.SAY_GAP, id=row.id, wallet_gap_limit=limit)
         row = replace(row, wallet_gap_limit=limit)
-    needed = gap_of_merchant(shell.db, row).limit
-    noted = row.wallet_gap_limit
+    needed_limit = gap_of_merchant(shell.db, row).limit
+    noted_limit = row.wallet_gap_limit
     shell.answer(
-        {"needed": needed, "said": noted},
-        f"the wallet needs a gap limit of {needed}; it is taken to have {noted}",
+        {"needed": needed_limit, "said": noted_limit},
+        f"the wallet needs a gap limit of {needed_limit}; it is taken to have {noted_limit}",
     )

@@ -51,7 +51,7 @@ def mail(shop: Shop, db: Database) -> Iterator[Finding]:
     """Yields a finding if mail has waited for an hour, was given up, or has no mail server."""
     now = shop.now()
     waiting, oldest_ms, answer = db.get(deliveries.MAILS_WAITING)
-    lost, _, last = db.get(deliveries.MAILS_GIVEN_UP, since=to_ms(now - RECENT))
+    lost_count, _, last = db.get(deliveries.MAILS_GIVEN_UP, since=to_ms(now - RECENT))
     rows = db.rows(receivers.WANT_MAIL)
     names = [row.name for row in rows if row.address or row.receipts]
     if names and not shop.settings.has_mail:
@@ -61,8 +61,8 @@ def mail(shop: Shop, db: Database) -> Iterator[Finding]:
         since = iso(from_ms(oldest_ms))
         sentence = f"{waiting} wait, the oldest since {since}; last: {answer}"
         yield Finding("mail", YELLOW, sentence, SERVER_REMEDY)
-    elif lost:
-        sentence = f"{lost} were given up in the last day; last: {last}"
+    elif lost_count:
+        sentence = f"{lost_count} were given up in the last day; last: {last}"
         yield Finding("mail", YELLOW, sentence, "check the addresses")
     elif names:
         yield Finding("mail", GREEN, "none has waited for long")

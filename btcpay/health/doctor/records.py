@@ -25,16 +25,16 @@ def totals(shop: Shop, db: Database) -> Iterator[Finding]:
         with (
             db.snapshot()
         ):  # one snapshot, since a check may write between the two queries
-            stored = db.get_or_none(balances.OF_MERCHANT, **of)
-            summed = db.get(balances.RECOMPUTED, **of)
-        if stored and stored == summed:
-            sentence = f"{stored.confirmed_sats} satoshis confirmed, {stored.total_sats} in all"
+            balance = db.get_or_none(balances.OF_MERCHANT, **of)
+            sums = db.get(balances.RECOMPUTED, **of)
+        if balance and balance == sums:
+            sentence = f"{balance.confirmed_sats} satoshis confirmed, {balance.total_sats} in all"
             yield Finding(name, GREEN, sentence)
         else:
             yield Finding(
                 name,
                 RED,
-                f"the balance says {stored}, but its outputs add up to {summed}",
+                f"the balance says {balance}, but its outputs add up to {sums}",
                 "the outputs are right: stop what else writes to the database, and"
                 " restore a backup or correct the row of `balance`",
             )

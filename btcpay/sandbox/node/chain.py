@@ -193,11 +193,11 @@ class Chain:
         """
         fork_height = self.ledger.heights[blocks[0].previous]
         returning: list[Tx] = []
-        lost = self.ledger.hashes[fork_height + 1 :]
-        for block_hash in lost:
+        lost_hashes = self.ledger.hashes[fork_height + 1 :]
+        for block_hash in lost_hashes:
             returning += self.ledger.blocks[block_hash].txs[1:]
         returning += [entry.tx for entry in self.mempool.entries.values()]
-        if lost:
+        if lost_hashes:
             self.ledger = self.ledger.branch(fork_height)
         for block in blocks:
             self.ledger.connect(block)

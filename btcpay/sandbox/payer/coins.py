@@ -23,13 +23,13 @@ def choose(coins: Iterable[Spendable], needed_sats: int) -> list[Spendable]:
 
     Raises BadRequest if all are too few.
     """
-    chosen: list[Spendable] = []
+    selection: list[Spendable] = []
     for coin in coins:
-        chosen.append(coin)
-        if sum_sats(chosen) >= needed_sats:
-            return chosen
+        selection.append(coin)
+        if sum_sats(selection) >= needed_sats:
+            return selection
     raise BadRequest(
-        f"the sandbox wallet has {sum_sats(chosen)} sat to spend, not {needed_sats};"
+        f"the sandbox wallet has {sum_sats(selection)} sat to spend, not {needed_sats};"
         " mine some blocks"
     )
 

@@ -69,9 +69,9 @@ def reorganise(sandbox: Sandbox) -> Json:
     depth = forms.read_count("depth")
     double_spend = forms.read_flag("double_spend")
     with sandbox.chain.lock:
-        lost = sandbox.chain.ledger.hashes[-depth:]
+        lost_hashes = sandbox.chain.ledger.hashes[-depth:]
         hashes = sandbox.reorganise(depth, double_spend)
-    return {**_new_tip(sandbox, hashes), "lost": lost}
+    return {**_new_tip(sandbox, hashes), "lost": lost_hashes}
 
 
 def explorer(sandbox: Sandbox) -> Json:

@@ -28,8 +28,8 @@ def install(app: App) -> None:
     env.add_extension("jinja2.ext.i18n")
     env.install_gettext_callables(  # type: ignore[attr-defined]
         lambda text: catalog(current_language()).gettext(text),
-        lambda one, more, number: catalog(current_language()).ngettext(
-            one, more, number
+        lambda singular, plural, number: catalog(current_language()).ngettext(
+            singular, plural, number
         ),
         newstyle=True,
     )
@@ -41,8 +41,8 @@ def gettext(text: str, **values: str) -> str:
     return catalog(current_language()).gettext(text) % values
 
 
-def ngettext(one: str, more: str, number: int, **values: str) -> str:
-    return catalog(current_language()).ngettext(one, more, number) % values
+def ngettext(singular: str, plural: str, number: int, **values: str) -> str:
+    return catalog(current_language()).ngettext(singular, plural, number) % values
 
 
 def current_language() -> str:
