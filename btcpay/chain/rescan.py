@@ -39,12 +39,14 @@ def scripts_paid_since(
         headers = _newer_headers(db, settings, now, sources, is_copy)
     hashes = [header.hash for header in headers]
     paid: set[bytes] = set()
-    done = 0
-    while done < len(hashes):
-        read = _paid_in_blocks(db, settings, now, hashes[done:], scripts)
-        for scripts_of_block in read:
+    read_count = 0
+    while read_count < len(hashes):
+        scripts_by_block = _paid_in_blocks(
+            db, settings, now, hashes[read_count:], scripts
+        )
+        for scripts_of_block in scripts_by_block:
             paid |= scripts_of_block
-        done += len(read)
+        read_count += len(scripts_by_block)
     return paid
 
 

@@ -14,8 +14,8 @@ from btcpay.chain.sources import BlockSource, fetch_proven_block
 from btcpay.check.facts import is_late, paid_invoices, receipt_prices
 from btcpay.check.parts import (
     blocks_due,
-    concerns_of,
     forget_others,
+    part_matches_of,
     work_on_block,
 )
 from btcpay.check.report import Report
@@ -200,10 +200,12 @@ class BlockReader:
                     note_failure(self.db, work, error, self.now())
                 continue
             now = self.now()
-            concerns = concerns_of(self.db, height, block, now)
-            prices = self._prices(row, are_needed=bool(concerns))
-            work_on_block(self.db, self.settings, concerns, height, block, prices, now)
-            forget_others(self.db, works, concerns)
+            part_matches = part_matches_of(self.db, height, block, now)
+            prices = self._prices(row, are_needed=bool(part_matches))
+            work_on_block(
+                self.db, self.settings, part_matches, height, block, prices, now
+            )
+            forget_others(self.db, works, part_matches)
 
     def _prices(self, row: Block, are_needed: bool) -> Mapping[str, Decimal]:
         """Returns the prices of one bitcoin by currency; empty if the block is too old.
@@ -236,14 +238,16 @@ class BlockReader:
         fetched = fetch.result()
         block = fetched.block
         now = self.now()
-        concerns = concerns_of(self.db, row.height, block, now)
-        is_paying = bool(concerns or paid_invoices(self.db, block))
+        part_matches = part_matches_of(self.db, row.height, block, now)
+        is_paying = bool(part_matches or paid_invoices(self.db, block))
         prices = self._prices(row, are_needed=is_paying)
         failed = store_block(
-            self.db, self.settings, row, fetched, concerns, prices, now, report
+            self.db, self.settings, row, fetched, part_matches, prices, now, report
         )
         if failed is None:
             return True
         report.blocks_read += 1
-        work_on_block(self.db, self.settings, concerns, row.height, block, prices, now)
+        work_on_block(
+            self.db, self.settings, part_matches, row.height, block, prices, now
+        )
         return not failed

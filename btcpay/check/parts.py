@@ -30,42 +30,42 @@ from storage.queries.totals import balances
 MOST_AT_ONCE = 100
 
 
-class Concern(NamedTuple):
+class PartMatch(NamedTuple):
     """A part, and what it needs from a block (`matches`); None if it failed to say."""
 
     part: str
     matches: Any
 
 
-def concerns_of(
+def part_matches_of(
     db: Database, height: int, block: ProvenBlock, now: datetime
-) -> list[Concern]:
+) -> list[PartMatch]:
     """Returns the parts that need data in this block, with that data.
 
     A part that fails is included, with None.
     """
-    concerns: list[Concern] = []
+    part_matches: list[PartMatch] = []
     for part, hook in hooks.by_part(hooks.Blocks).items():
         try:
             matches = hook.matches(db, height, block)
         except Exception as error:  # noqa: BLE001 - the edge of a part
             note_failure(db, Work(part, "block", height), error, now)
-            concerns.append(Concern(part, None))
+            part_matches.append(PartMatch(part, None))
             continue
         if matches:
-            concerns.append(Concern(part, matches))
-    return concerns
+            part_matches.append(PartMatch(part, matches))
+    return part_matches
 
 
 def plan_block(
-    db: Database, concerns: Sequence[Concern], height: int, now: datetime
+    db: Database, part_matches: Sequence[PartMatch], height: int, now: datetime
 ) -> None:
     """Stores the parts' work on a block as planned.
 
     Called in the transaction that marks the block as read.
     """
-    for concern in concerns:
-        plan(db, Work(concern.part, "block", height), now)
+    for part_match in part_matches:
+        plan(db, Work(part_match.part, "block", height), now)
 
 
 def plan_undo(db: Database, height: int, now: datetime) -> None:
@@ -81,7 +81,7 @@ def plan_undo(db: Database, height: int, now: datetime) -> None:
 def work_on_block(
     db: Database,
     settings: Settings,
-    concerns: Sequence[Concern],
+    part_matches: Sequence[PartMatch],
     height: int,
     block: ProvenBlock,
     prices: Mapping[str, Decimal],
@@ -89,7 +89,7 @@ def work_on_block(
 ) -> None:
     """Does the planned work on a block. Skips a part that must undo something first."""
     by_part = hooks.by_part(hooks.Blocks)
-    for part, matches in concerns:
+    for part, matches in part_matches:
         must_undo = db.get_or_none(part_work.OF_KIND, part=part, kind="undo")
         if matches is None or must_undo:
             continue
@@ -122,7 +122,7 @@ def run_parts(db: Database, settings: Settings, now: datetime) -> None:
     A failure is stored until the part succeeds.
     """
     for part, hook in hooks.by_part(hooks.AfterCheck).items():
-        work = Work(part, "turn")
+        work = Work(part, "check")
         try:
             hook.on_check(db, settings, now)
         except Exception as error:  # noqa: BLE001 - the edge of a part
@@ -153,10 +153,10 @@ def blocks_due(db: Database, now: datetime, most: int) -> dict[int, list[Work]]:
 
 
 def forget_others(
-    db: Database, works: Sequence[Work], concerns: Sequence[Concern]
+    db: Database, works: Sequence[Work], part_matches: Sequence[PartMatch]
 ) -> None:
     """Deletes planned work of parts that no longer need data in the block."""
-    parts = {concern.part for concern in concerns}
+    parts = {part_match.part for part_match in part_matches}
     for work in works:
         if work.part not in parts:
             db.run(part_work.DONE, **work.key)

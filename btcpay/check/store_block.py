@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from btcpay.check.apply import try_apply
 from btcpay.check.facts import facts_of, read_spends_again, spends_of
-from btcpay.check.parts import Concern, plan_block
+from btcpay.check.parts import PartMatch, plan_block
 from btcpay.check.report import Report
 from btcpay.invoices.part_work import Work
 from btcpay.proofs.block import ProvenBlock
@@ -31,7 +31,7 @@ def store_block(
     settings: Settings,
     row: Block,
     fetched: FetchedBlock,
-    concerns: Sequence[Concern],
+    part_matches: Sequence[PartMatch],
     prices: Mapping[str, Decimal],
     now: datetime,
     report: Report,
@@ -66,7 +66,7 @@ def store_block(
             for coin in scan.confirmed
         ]
         read_spends_again(db, coins)
-        plan_block(db, concerns, row.height, now)
+        plan_block(db, part_matches, row.height, now)
         db.run(part_work.DONE, **Work(part_work.CORE, "block", row.height).key)
         if failed:
             db.run(blocks.READ_AGAIN, height=row.height)

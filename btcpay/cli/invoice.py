@@ -41,7 +41,7 @@ SHOW_COLUMNS = (
     " description deposit_address address_index payment_link_id return_url tx_hash settled_reason"
     " expires_at paid_at checked_at created_at"
 )
-STANDING_COLUMNS = "reason received_sats unconfirmed_sats missing_sats confirmations"
+VERDICT_COLUMNS = "reason received_sats unconfirmed_sats missing_sats confirmations"
 PAYMENT_COLUMNS = "id invoice_id amount_sats amount_usd_at_receipt tx_hash created_at"
 OUTPUT_COLUMNS = (
     "txid vout amount_sats first_seen_at block_height block_hash block_time_at spent_height"
@@ -197,7 +197,7 @@ def _facts(story: Story, merchant: str, rows: list[Payment]) -> dict[str, Any]:
     gratuity = json_object({"tip": row.gratuity}, "tip")
     return {
         "invoice": {"merchant": merchant} | json_object(row, SHOW_COLUMNS) | gratuity,
-        "standing": json_object(vars(story.verdict), STANDING_COLUMNS)
+        "standing": json_object(vars(story.verdict), VERDICT_COLUMNS)
         | {"confirmations_needed": story.confirmations_needed},
         "attention": attention,
         "payments": [json_object(payment, PAYMENT_COLUMNS) for payment in rows],

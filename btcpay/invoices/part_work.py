@@ -27,7 +27,7 @@ INTERRUPTED = "its process ended"
 
 
 class Work(NamedTuple):
-    """One task of a part: `kind` is block, undo, money or turn, as in the schema."""
+    """One task of a part: `kind` is block, undo, money or check, as in the schema."""
 
     part: str
     kind: str

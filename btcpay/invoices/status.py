@@ -202,7 +202,7 @@ class Story:
     """An invoice's row with its verdict, outputs and history.
 
     The row's `attention` is the reason why it needs attention, a key of settlement's
-    REASONS. `confirmations_needed` is their required number. `outputs` includes
+    REASONS. `confirmations_needed` is what a payment needs. `outputs` includes
     vanished ones. `events` has the oldest first. `checked_ms` is the time of the last
     complete check.
     """

@@ -56,6 +56,6 @@ def place_of(kind: str, height: int, invoice_id: str) -> str:
         "block": f"block {height}",
         "undo": f"the blocks above {height} that left the chain",
         "money": f"the money of invoice {invoice_id}",
-        "turn": "its work of each check",
+        "check": "its work of each check",
     }
     return places[kind]

@@ -423,11 +423,12 @@ CREATE INDEX block_spends ON block (height) WHERE spends IS NOT NULL;
 
 -- What an optional part still has to do, while the core goes on: its work on a block that is read
 -- (`height`), all that blocks above `height` did to it and that left the best chain, its sums of one
--- invoice, or its turn, which failed. `failures` in a row are counted before each attempt, so that
--- one that ends its process is counted too; the next is at `next_ms`. `reason`: of the last failure.
+-- invoice, or its work of a check, which failed. `failures` in a row are counted before each attempt,
+-- so that one that ends its process is counted too; the next is at `next_ms`. `reason`: of the last
+-- failure.
 CREATE TABLE part_work (
     part TEXT NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('block', 'undo', 'money', 'turn')),
+    kind TEXT NOT NULL CHECK (kind IN ('block', 'undo', 'money', 'check')),
     height BIGINT NOT NULL,
     invoice_id TEXT NOT NULL,
     failures BIGINT NOT NULL,

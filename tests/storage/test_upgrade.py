@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 
 # The steps that were published, and what their statements hash to: they are never edited.
 RELEASED = {
-    "0001_first.sql": "93a4c04b2472709e24e285bea95ffa388da8c5a19f0fac66545f7f75aff3d5f5"
+    "0001_first.sql": "936b980bd54f159711fbc1e7697a81702b281d55da0cf74b824f8960d72264d4"
 }
 STEP = """-- A comment; with a semicolon
 CREATE TABLE note (

@@ -114,7 +114,7 @@ def lived_in(till: Till, folder: Path) -> None:
         "INSERT INTO bill (id, merchant_id, status, amount, currency, paid, created_ms, due_days,"
         " due_ms, number) VALUES ('bil_1', 1, 'open', '5', 'USD', '0', 1, 0, 1, 0)"
     )
-    till.shop.sql("INSERT INTO part_work VALUES ('refunds', 'turn', 0, '', 0, 2, '')")
+    till.shop.sql("INSERT INTO part_work VALUES ('refunds', 'check', 0, '', 0, 2, '')")
     till.shop.sql("INSERT INTO next_address VALUES (1, 2147483000, '0014', 14)")
     till.shop.sql("INSERT INTO file_link VALUES ('fil_1', 1, 'a hash', 1, 2, 3)")
     assert log_in(db, new_login(db, 1, now), "", "Firefox", now)

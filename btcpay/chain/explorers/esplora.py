@@ -103,7 +103,7 @@ class Esplora(Endpoint, Explorer):
         the tip.
         """
         top = locator[0]
-        our_hashes = {known.hash for known in locator}
+        our_hashes = {block.hash for block in locator}
         tip_hash = self.tip_hash()
         if tip_hash == top.hash:
             return
@@ -115,7 +115,7 @@ class Esplora(Endpoint, Explorer):
         height = self._fork_height(locator, tip_height)
         for _ in range(MAX_PAGES):
             page = self.headers(min(height + PAGE, tip_height))
-            yield [shown.raw for shown in page if shown.height > height]
+            yield [header.raw for header in page if header.height > height]
             height = page[-1].height
             if height >= tip_height:
                 return

@@ -63,17 +63,17 @@ class Views(Pages):
         super().__init__(service)
         self._cookie = LinkCookie(service.db, service.settings)
 
-    def show(self, id: str, refused: LinkRefused | None = None) -> Response:
-        """Returns the page of a bill. `refused` is the reason why it cannot be paid.
+    def show(self, id: str, refusal: LinkRefused | None = None) -> Response:
+        """Returns the page of a bill. `refusal` is the reason why it cannot be paid.
 
         Writes nothing.
         """
         bill = RESOURCE.get_or_404(self.service.db, id)
         due = due_of(self.service.db, bill, self.service.now())
-        status = refused.status if refused else 200
-        page = self._bill_page("bill.html", bill, status, due=due, refused=refused)
-        if refused and refused.retry_after_s:
-            page.headers["Retry-After"] = str(refused.retry_after_s)
+        status = refusal.status if refusal else 200
+        page = self._bill_page("bill.html", bill, status, due=due, refused=refusal)
+        if refusal and refusal.retry_after_s:
+            page.headers["Retry-After"] = str(refusal.retry_after_s)
         return page
 
     def pay(self, id: str) -> Response:
@@ -84,8 +84,8 @@ class Views(Pages):
             return redirect_to_invoice(self.service, self._cookie, OfBill(id), fields)
         except (InvalidRequest, PriceUnavailable) as error:
             return self.show(id, LinkRefused(STATUS[error.code], error_message(error)))
-        except LinkRefused as refused:
-            return self.show(id, refused)
+        except LinkRefused as refusal:
+            return self.show(id, refusal)
 
     def show_stop(self, id: str) -> Response:
         bill = RESOURCE.get_or_404(self.service.db, id)

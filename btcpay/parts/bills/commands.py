@@ -79,16 +79,16 @@ def create(
     owner = find_merchant(shell.db, merchant)
     now = shell.now
     code = checked_currency(currency or owner.currency)
-    wanted = order_fields(code, fields) | {"reference": reference}
+    order_data = order_fields(code, fields) | {"reference": reference}
     dust_limit_sats = dust_limit_of_account(owner.descriptor)
-    order = order_of(owner.id, wanted, code, greatest_amount(code), dust_limit_sats)
+    order = order_of(owner.id, order_data, code, greatest_amount(code), dust_limit_sats)
     actions.refuse_unpayable(Prices(shell.settings), now, order)
     with shell.db.write():
         row = actions.make(
             shell.db, order, actions.Terms(due_days, every, until and until.date()), now
         )
-    made = facts_of(RESOURCE, shell.settings.base_url, owner.name, row)
-    shell.answer(made, f"{made['id']}\n{made['bill_url']}")
+    facts = facts_of(RESOURCE, shell.settings.base_url, owner.name, row)
+    shell.answer(facts, f"{facts['id']}\n{facts['bill_url']}")
 
 
 @bill.command("end")
@@ -153,14 +153,14 @@ def undo(shell: Shell, since: datetime, series: str | None, yes: bool) -> None:
         click.confirm(
             f"End them, and put {len(counts)} series back?", abort=True, err=True
         )
-    done = [
+    results = [
         undoing.undo(shell.db, shell.settings, id, since, shell.now) for id in counts
     ]
-    ids = [id for one in done for id in one.ids]
-    kept = [id for one in done for id in one.kept]
+    ids = [id for result in results for id in result.ids]
+    kept_ids = [id for result in results for id in result.kept_ids]
     lines = [f"{len(ids)} bills are undone"]
-    lines += [f"{id} stays: something has come to it" for id in kept]
-    shell.answer({"undone": ids, "kept": kept}, "\n".join(lines))
+    lines += [f"{id} stays: something has come to it" for id in kept_ids]
+    shell.answer({"undone": ids, "kept": kept_ids}, "\n".join(lines))
 
 
 def _invoices(db: Database, id: str) -> dict[str, Any]:

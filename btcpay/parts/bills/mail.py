@@ -87,14 +87,19 @@ def text_of(
         "overdue": gettext("This bill was due on %(day)s, and it is not paid yet."),
         "paid": gettext("Thank you. This bill is paid."),
     }
-    asked = stored_amount(bill.amount)
+    amount = stored_amount(bill.amount)
     paid = stored_amount(bill.paid)
     facts = [
-        (gettext("Amount"), formats.format_money(Money(asked, bill.currency), language))
+        (
+            gettext("Amount"),
+            formats.format_money(Money(amount, bill.currency), language),
+        )
     ]
-    if 0 < paid < asked and bill.status == BillStatus.OPEN:
-        left = Money(asked - paid, bill.currency)
-        facts.append((gettext("Still to pay"), formats.format_money(left, language)))
+    if 0 < paid < amount and bill.status == BillStatus.OPEN:
+        remainder = Money(amount - paid, bill.currency)
+        facts.append(
+            (gettext("Still to pay"), formats.format_money(remainder, language))
+        )
     texts = ((gettext("Reference"), bill.reference), (gettext("For"), bill.description))
     facts += [(label, text) for label, text in texts if text]
     subject = subjects[name] % {"name": seller}

@@ -74,9 +74,9 @@ def show_list(visit: Visit) -> Response:
     now_ms = to_ms(visit.now)
     of: Values = {"merchant_id": visit.merchant_id, "status": status, "now": now_ms}
     listing = Listing("bil", LISTS.get(status, queries.LIST), queries.PLACE, of)
-    shown = listing.page(visit.service.db, visit.query)
+    page = listing.page(visit.service.db, visit.query)
     return visit.page(
-        "bills.html", shown=shown, of_status=status, state_of=state_of, now_ms=now_ms
+        "bills.html", shown=page, of_status=status, state_of=state_of, now_ms=now_ms
     )
 
 
@@ -107,17 +107,20 @@ def make(visit: Visit) -> Response:
     if wrong:
         return show_form(visit, 400, wrong=wrong)
     description = form.get("description")
-    wanted = {"amount": amount, "customer_email": form.get("email", "").strip() or None}
-    wanted["description"] = description and description.replace("\r\n", "\n")
+    order_data = {
+        "amount": amount,
+        "customer_email": form.get("email", "").strip() or None,
+    }
+    order_data["description"] = description and description.replace("\r\n", "\n")
     try:
-        order = visit.order(wanted, reference=form.get("reference"))
+        order = visit.order(order_data, reference=form.get("reference"))
         actions.refuse_unpayable(service.prices, visit.now, order)
-    except (TooLittle, TooMuch) as refused:
-        return show_form(visit, 400, wrong={"amount": error_message(refused)})
-    except TextRefused as refused:
-        return show_form(visit, 400, wrong={refused.what: error_message(refused)})
-    except (InvalidRequest, CommandError) as refused:
-        return show_form(visit, 400, error_message(refused))
+    except (TooLittle, TooMuch) as error:
+        return show_form(visit, 400, wrong={"amount": error_message(error)})
+    except TextRefused as error:
+        return show_form(visit, 400, wrong={error.what: error_message(error)})
+    except (InvalidRequest, CommandError) as error:
+        return show_form(visit, 400, error_message(error))
     with visit.create_once("bil", queries.BY_ID) as (id, is_made):
         if not is_made:
             actions.make(service.db, order, terms, visit.now, id)
@@ -133,8 +136,8 @@ def _parse_form(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, actions.T
     amount = Decimal(0)
     try:
         amount = visit.amount(form.get("amount", ""))
-    except AmountRefused as refused:
-        wrong["amount"] = str(refused)
+    except AmountRefused as error:
+        wrong["amount"] = str(error)
     try:
         if "email" in form:
             checked_email(form["email"])
@@ -194,8 +197,8 @@ def show(visit: Visit, id: str) -> Response:
         due=due_of(db, bill, visit.now),
         first=first,
         series=series,
-        brought=sum(
-            (stored_amount(one.paid) for one in series), of_minor(0, bill.currency)
+        raised=sum(
+            (stored_amount(row.paid) for row in series), of_minor(0, bill.currency)
         ),
         state_of=state_of,
         now_ms=to_ms(visit.now),
@@ -210,12 +213,12 @@ def show(visit: Visit, id: str) -> Response:
 
 def end(visit: Visit, id: str) -> Response:
     visit.get_or_404(queries.BY_ID, "bil", id)
-    done = "ended"
+    outcome = "ended"
     try:
         actions.end(visit.service.db, visit.service.settings, id, visit.now)
-    except Refused as refused:
-        done = refused.code
-    return visit.redirect(f"/bills/{id}", done=done)
+    except Refused as error:
+        outcome = error.code
+    return visit.redirect(f"/bills/{id}", done=outcome)
 
 
 def menu_entry() -> dict[str, Any]:
@@ -249,21 +252,22 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
         "before": before_ms,
     }
     of["limit"] = queries.MOST_COUNTED
-    found = group_by(
+    bills_by_kind = group_by(
         visit.service.db.rows(queries.OPEN, **of),
-        lambda one: "overdue" if one.due_ms < to_ms(visit.now) else "due",
+        lambda bill: "overdue" if bill.due_ms < to_ms(visit.now) else "due",
     )
     return [
-        _line(kind, len(bills), f" ({_sums(bills)})") for kind, bills in found.items()
+        _line(kind, len(bills), f" ({_sums(bills)})")
+        for kind, bills in bills_by_kind.items()
     ]
 
 
 def _line(kind: str, number: int, sums: str = "") -> Line:
     more = "+" if number == queries.MOST_COUNTED else ""
-    shown = f"{formats.whole(number, current_language())}{more}{sums}"
+    number_text = f"{formats.whole(number, current_language())}{more}{sums}"
     texts = {
-        "overdue": gettext("Overdue bills: %(number)s", number=shown),
-        "due": gettext("Bills due: %(number)s", number=shown),
+        "overdue": gettext("Overdue bills: %(number)s", number=number_text),
+        "due": gettext("Bills due: %(number)s", number=number_text),
     }
     return texts[kind], "/bills", {"status": kind}
 
@@ -271,8 +275,10 @@ def _line(kind: str, number: int, sums: str = "") -> Line:
 def _sums(bills: Sequence[Bill]) -> str:
     """Returns the missing sums of these bills as text, one for each currency."""
     missing = {
-        code: sum((Decimal(one.amount) - Decimal(one.paid) for one in of), Decimal(0))
-        for code, of in group_by(bills, lambda one: one.currency).items()
+        code: sum(
+            (Decimal(bill.amount) - Decimal(bill.paid) for bill in of), Decimal(0)
+        )
+        for code, of in group_by(bills, lambda bill: bill.currency).items()
     }
     return ", ".join(
         formats.money(sum, code, current_language()) for code, sum in missing.items()

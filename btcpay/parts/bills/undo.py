@@ -24,7 +24,7 @@ class Undone(NamedTuple):
     """Ids of the undone bills, and of those kept because they have received money."""
 
     ids: list[str]
-    kept: list[str]
+    kept_ids: list[str]
 
 
 def resume(db: Database, bill_id: str, now: datetime, skip: bool) -> Bill:
@@ -79,15 +79,15 @@ def undo(
         first = db.get(queries.LOCKED, id=series_id)
         rows = db.rows(queries.MADE_OF_SERIES, series_id=series_id, since=to_ms(since))
         ids = list[str]()
-        kept = list[str]()
+        kept_ids = list[str]()
         for row in rows:
             if _undo(db, settings, row.id, now):
                 ids.append(row.id)
             else:
-                kept.append(row.id)
+                kept_ids.append(row.id)
         if ids:
             _put_back(db, first, ids, now)
-        return Undone(ids, kept)
+        return Undone(ids, kept_ids)
 
 
 def _undo(db: Database, settings: Settings, id: str, now: datetime) -> bool:

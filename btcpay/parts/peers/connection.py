@@ -74,8 +74,8 @@ class Connection:
         except OSError as error:
             raise Unreachable(f"takes nothing: {error.strerror or error}") from None
 
-    def next(self, wanted: Collection[str], timeout_s: float) -> tuple[str, bytes]:
-        """Returns command and body of the next message whose command is in `wanted`.
+    def next(self, commands: Collection[str], timeout_s: float) -> tuple[str, bytes]:
+        """Returns command and body of the next message whose command is in `commands`.
 
         Skips other messages and replies to pings. Raises FetchError after `timeout_s`
         seconds or too many other messages, ProofFailed for malformed data.
@@ -85,7 +85,7 @@ class Connection:
         for _ in range(MAX_OTHER_MESSAGES):
             raw = self._receive(messages.HEAD_BYTES, end_s)
             head = decode(partial(messages.parse_head, self._magic), raw)
-            if head.command in wanted:
+            if head.command in commands:
                 body = self._receive(head.size, end_s)
                 if messages.checksum(body) != head.checksum:
                     raise ProofFailed("sent a damaged message")
@@ -130,9 +130,9 @@ class Connection:
         return bytes(data)
 
     def _skip(self, size: int, end_s: float) -> None:
-        left = size
-        while left:
-            left -= len(self._receive_piece(left, end_s))
+        bytes_left = size
+        while bytes_left:
+            bytes_left -= len(self._receive_piece(bytes_left, end_s))
 
     def _receive_piece(self, most: int, end_s: float) -> bytes:
         try:

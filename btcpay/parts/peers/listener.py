@@ -99,14 +99,14 @@ class PeerListener:
 
         These are the transactions that enough peers have sent. Each is returned once.
         """
-        taken = list[AnnouncedTx]()
+        txs = list[AnnouncedTx]()
         with self._lock:
             end_bytes = self._held_bytes - MAX_TAKEN_BYTES
             while self._announced and self._held_bytes > end_bytes:
-                announced = self._announced.popleft()
-                self._held_bytes -= size_of(announced)
-                taken.append(announced)
-        return taken
+                tx = self._announced.popleft()
+                self._held_bytes -= size_of(tx)
+                txs.append(tx)
+        return txs
 
     def replaces(self, new: bytes, old: bytes) -> bool:
         with self._lock:
@@ -135,13 +135,15 @@ class PeerListener:
             return
         places = self._choose()
         self._needed = max(self._needed, min(NEEDED, len(places)))
-        known = {peer.place for peer in self._peers}
-        new_places = [place for place in places if place not in known]
+        known_places = {peer.place for peer in self._peers}
+        new_places = [place for place in places if place not in known_places]
         for place in new_places[:room]:
             if len(self._peers) >= MAX_PEERS:
-                gone = next(peer for peer in self._peers if peer.connection is None)
-                gone.stop.set()
-                self._peers.remove(gone)
+                lost_peer = next(
+                    peer for peer in self._peers if peer.connection is None
+                )
+                lost_peer.stop.set()
+                self._peers.remove(lost_peer)
             peer = AnnouncingPeer(place)
             self._peers.append(peer)
             threading.Thread(target=self._run, args=(peer,), daemon=True).start()
@@ -208,12 +210,12 @@ class PeerListener:
         Reads `txids` under the lock: announcements may be forgotten meanwhile.
         """
         with self._lock:
-            wanted = [txid for txid in txids if self._is_wanted_from(peer, txid)]
-            for txid in wanted:
+            wanted_txids = [txid for txid in txids if self._is_wanted_from(peer, txid)]
+            for txid in wanted_txids:
                 peer.has_sent[txid] = False
         connection = peer.connection
-        if wanted and connection:
-            body = messages.getdata_body(messages.WITNESS_TX, wanted)
+        if wanted_txids and connection:
+            body = messages.getdata_body(messages.WITNESS_TX, wanted_txids)
             connection.send("getdata", body)
 
     def _is_wanted_from(self, peer: AnnouncingPeer, txid: bytes) -> bool:

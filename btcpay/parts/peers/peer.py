@@ -69,11 +69,11 @@ class Peer(BlockSource):
         A peer that has no header above that block is behind. Raises FetchError if it is
         behind, or if its chain lacks the blocks of the locator.
         """
-        heights = {known.hash: known.height for known in locator}
+        heights = {block.hash: block.height for block in locator}
         lower = locator[MAX_BLOCKS_BEHIND + 1 :]
         start = lower or locator[-1:]
         height = None
-        for raws in self._pages([known.hash for known in start]):
+        for raws in self._pages([block.hash for block in start]):
             if height is None:
                 first = parse_header(raws[0])
                 height = heights.get(first.previous)
@@ -180,7 +180,7 @@ class Peer(BlockSource):
         return decode(messages.parse_headers, body)
 
     def _ask(
-        self, command: str, body: bytes, wanted: Sequence[str], timeout_s: float
+        self, command: str, body: bytes, replies: Sequence[str], timeout_s: float
     ) -> tuple[str, bytes]:
         began_s = time.monotonic()
         if not self._question_lock.acquire(timeout=timeout_s):
@@ -193,7 +193,7 @@ class Peer(BlockSource):
             self.calls += 1
             connection = self._open_connection()
             connection.send(command, body)
-            answer = connection.next(wanted, min(timeout_s, left_s))
+            answer = connection.next(replies, min(timeout_s, left_s))
             self.has_answered = True
             return answer
         except FAILURES:

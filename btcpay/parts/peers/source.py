@@ -72,28 +72,28 @@ def choose_peers(
     or all DNS seeds are banned, they are used all the same.
     """
     rows = db.rows(sources.PEERS)
-    banned = {row.place for row in rows if (row.left_until or 0) > to_ms(now)}
+    banned_places = {row.place for row in rows if (row.left_until or 0) > to_ms(now)}
     network = settings.network
     if settings.peers != (AUTO,):
-        return _exclude(banned, settings.peers) or list(settings.peers)
+        return _exclude(banned_places, settings.peers) or list(settings.peers)
     if settings.proxy:
         # The proxy resolves the names; each leads to a node that the seed chooses.
         seeds = [f"{name}:{network.port}" for name in network.seeds]
-        return _exclude(banned, seeds) or seeds
+        return _exclude(banned_places, seeds) or seeds
     top = db.get_or_none(blocks.TOP)
     is_quiet = not top or to_ms(now - QUIET) > top.mined_ms
-    good = _exclude(banned, [row.place for row in rows if row.good_ms])
-    strangers = _exclude(banned, _ask_seeds(network, look_up))
+    good = _exclude(banned_places, [row.place for row in rows if row.good_ms])
+    strangers = _exclude(banned_places, _ask_seeds(network, look_up))
     random.shuffle(good)
     random.shuffle(strangers)
-    kept: list[str] = []
+    good_ones: list[str] = []
     if not is_quiet:
-        kept = one_per_network(good)[: MAX_PEERS - STRANGERS]
-    return one_per_network([*kept, *strangers, *good])
+        good_ones = one_per_network(good)[: MAX_PEERS - STRANGERS]
+    return one_per_network([*good_ones, *strangers, *good])
 
 
-def _exclude(banned: Set[str], places: Iterable[str]) -> list[str]:
-    return [place for place in places if place not in banned]
+def _exclude(banned_places: Set[str], places: Iterable[str]) -> list[str]:
+    return [place for place in places if place not in banned_places]
 
 
 def _ask_seeds(network: Network, look_up: LookUp) -> list[str]:

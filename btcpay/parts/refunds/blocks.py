@@ -29,11 +29,11 @@ from storage.queries.totals import balances
 
 log = logging.getLogger(__name__)
 
-Found = dict[str, list[tuple[int, int, int]]]
+OutputsByScript = dict[str, list[tuple[int, int, int]]]
 Prices = Mapping[str, Decimal]
 
 
-def matches(db: Database, height: int, block: ProvenBlock) -> Found:
+def matches(db: Database, height: int, block: ProvenBlock) -> OutputsByScript:
     """Returns the outputs of a block that may send refunds, by script in hex.
 
     Each output is the transaction's position in the block, the vout and the satoshis.
@@ -41,12 +41,16 @@ def matches(db: Database, height: int, block: ProvenBlock) -> Found:
     refund's address in thousands of outputs.
     """
     since: Values = {"height": height, "since": height - WATCHED_BLOCKS}
-    sought = group_by(db.rows(queries.SOUGHT, **since), lambda row: row.script or "")
-    found: Found = {}
-    for script, refunds in sought.items():
+    refunds_by_script = group_by(
+        db.rows(queries.SOUGHT, **since), lambda row: row.script or ""
+    )
+    outputs_by_script: OutputsByScript = {}
+    for script, refunds in refunds_by_script.items():
         if outputs := block.contents.outputs_by_script.get(bytes.fromhex(script)):
-            found[script] = worth_keeping((row.amount_sats for row in refunds), outputs)
-    return found
+            outputs_by_script[script] = worth_keeping(
+                (row.amount_sats for row in refunds), outputs
+            )
+    return outputs_by_script
 
 
 def connect_block(
@@ -54,7 +58,7 @@ def connect_block(
     settings: Settings,
     height: int,
     block: ProvenBlock,
-    matches: Found,
+    matches: OutputsByScript,
     prices: Prices,
     now: datetime,
 ) -> None:
@@ -63,7 +67,9 @@ def connect_block(
     Also stores one proof for each transaction. `prices` is the price of a bitcoin by
     currency.
     """
-    known = json.dumps({currency: str(price) for currency, price in prices.items()})
+    price_texts = json.dumps(
+        {currency: str(price) for currency, price in prices.items()}
+    )
     positions = {position for outputs in matches.values() for position, _, _ in outputs}
     for position in sorted(positions):
         txid = block.txid(position)
@@ -71,13 +77,13 @@ def connect_block(
             block.evidence(position), txid, b"", settings.network.name, 1
         )
         document = json.dumps(proof)
-        kept: Values = {
+        columns: Values = {
             "txid": txid,
             "block_height": height,
             "document": document,
-            "prices": known,
+            "prices": price_texts,
         }
-        db.run(queries.ADD_TRANSACTION, **kept)
+        db.run(queries.ADD_TRANSACTION, **columns)
     new: list[Values] = [
         {
             "txid": block.txid(position),
@@ -105,9 +111,9 @@ def disconnect_blocks(
     The refunds that they sent are ready to be sent again.
     """
     db.run(queries.LOWER, height=height)
-    lost = db.rows(queries.DROP, height=height)
+    lost_outputs = db.rows(queries.DROP, height=height)
     db.run(queries.DROP_TRANSACTIONS, height=height)
-    decide_again(db, settings, {row.script for row in lost}, now, lost)
+    decide_again(db, settings, {row.script for row in lost_outputs}, now, lost_outputs)
 
 
 def keep_blocks(db: Database, height: int) -> None:
@@ -125,11 +131,11 @@ def decide_again(
     settings: Settings,
     scripts: Collection[str],
     now: datetime,
-    lost: Sequence[RefundOutput] = (),
+    lost_outputs: Sequence[RefundOutput] = (),
 ) -> None:
     """Stores which refunds the known outputs to these scripts send now.
 
-    `lost` are outputs that a reorganisation has removed. Call it in the transaction of
+    `lost_outputs` are outputs that a reorganisation has removed. Call it in the transaction of
     the change, while `meta.lock` is held.
     """
     rows = [
@@ -137,16 +143,18 @@ def decide_again(
     ]
     for merchant_id in sorted({row.merchant_id for row in rows}):
         balances.lock(db, merchant_id)
-    touched: set[str | None] = set()
+    invoice_ids: set[str | None] = set()
     for script in sorted(scripts):
-        gone = [one for one in lost if one.script == script]
-        touched |= {row.invoice_id for row in _of_script(db, script, gone, now)}
-    for invoice_id in sorted(filter(None, touched)):
+        lost_to_script = [output for output in lost_outputs if output.script == script]
+        invoice_ids |= {
+            row.invoice_id for row in _of_script(db, script, lost_to_script, now)
+        }
+    for invoice_id in sorted(filter(None, invoice_ids)):
         try_update_attention(db, settings, invoice_id, now, [])
 
 
 def _of_script(
-    db: Database, script: str, lost: Sequence[RefundOutput], now: datetime
+    db: Database, script: str, lost_outputs: Sequence[RefundOutput], now: datetime
 ) -> list[Refund]:
     """Stores which refunds of this script are sent now, and which are no longer sent.
 
@@ -154,23 +162,31 @@ def _of_script(
     longer seem so.
     """
     refunds = {row.id: row for row in db.rows(queries.OF_SCRIPT, script=script)}
-    exact = db.rows(queries.EXACT, script=script)
-    named = db.rows(queries.NAMED, script=script)
-    outputs = list(dict.fromkeys([*exact, *named]))
-    sent, again = decide(list(refunds.values()), outputs)
-    by = {id: (one.txid, one.vout) for id, one in sent.items()}
-    changed = [
+    exact_outputs = db.rows(queries.EXACT, script=script)
+    named_outputs = db.rows(queries.NAMED, script=script)
+    outputs = list(dict.fromkeys([*exact_outputs, *named_outputs]))
+    outputs_by_refund, again = decide(list(refunds.values()), outputs)
+    by = {id: (output.txid, output.vout) for id, output in outputs_by_refund.items()}
+    changed_refunds = [
         row
         for row in refunds.values()
         if (row.tx_hash, row.vout) != by.get(row.id, (None, None))
     ]
-    doubled = [one for one in (*lost, *outputs) if one.again_of != again.get(one)]
-    for one in doubled:
-        if one.again_of:
+    changed_outputs = [
+        output
+        for output in (*lost_outputs, *outputs)
+        if output.again_of != again.get(output)
+    ]
+    for output in changed_outputs:
+        if output.again_of:
             note(
-                db, refunds[one.again_of], Kind.REFUND_UNDONE, now, (one.txid, one.vout)
+                db,
+                refunds[output.again_of],
+                Kind.REFUND_UNDONE,
+                now,
+                (output.txid, output.vout),
             )
-    for row in changed:
+    for row in changed_refunds:
         if row.tx_hash:
             log.error(
                 "reorganised: refund %s of %s satoshis is ready",
@@ -178,17 +194,22 @@ def _of_script(
                 row.amount_sats,
             )
             step(db, row, UNDONE, now, by=(row.tx_hash, row.vout))
-    for row in changed:
-        if row.id in sent:
-            _send(db, row, sent[row.id], now)
-    for one in doubled:
-        after = again.get(one)
-        db.run(queries.SET_AGAIN, txid=one.txid, vout=one.vout, again_of=after)
+    for row in changed_refunds:
+        if row.id in outputs_by_refund:
+            _send(db, row, outputs_by_refund[row.id], now)
+    for output in changed_outputs:
+        after = again.get(output)
+        db.run(queries.SET_AGAIN, txid=output.txid, vout=output.vout, again_of=after)
         if after:
-            log.error("refund %s was sent again, by %s", after, one.txid)
-            note(db, refunds[after], Kind.REFUND_AGAIN, now, (one.txid, one.vout))
-    concerned = {id for one in doubled for id in (one.again_of, again.get(one)) if id}
-    return changed + [refunds[id] for id in concerned]
+            log.error("refund %s was sent again, by %s", after, output.txid)
+            note(db, refunds[after], Kind.REFUND_AGAIN, now, (output.txid, output.vout))
+    repeated_ids = {
+        id
+        for output in changed_outputs
+        for id in (output.again_of, again.get(output))
+        if id
+    }
+    return changed_refunds + [refunds[id] for id in repeated_ids]
 
 
 def _send(db: Database, row: Refund, output: RefundOutput, now: datetime) -> None:
@@ -199,7 +220,7 @@ def _send(db: Database, row: Refund, output: RefundOutput, now: datetime) -> Non
     """
     currency = db.get(merchants.CURRENCY, id=row.merchant_id).currency
     prices = json.loads(db.get(queries.PRICES, txid=output.txid).prices)
-    sent: Values = {
+    columns: Values = {
         "tx_hash": output.txid,
         "vout": output.vout,
         "sent_height": output.block_height,
@@ -209,7 +230,7 @@ def _send(db: Database, row: Refund, output: RefundOutput, now: datetime) -> Non
         "value_at_sending": _worth(output, prices, currency),
         "usd_at_sending": _worth(output, prices, "USD"),
     }
-    step(db, row, SENT, now, sent, (output.txid, output.vout))
+    step(db, row, SENT, now, columns, (output.txid, output.vout))
 
 
 def _worth(

@@ -40,8 +40,8 @@ class RefundPage(Pages):
         network = self.service.settings.network
         try:
             to = destination.parse(self.service.db, network, text, row.amount_sats)
-        except Refused as refused:
-            return self._refund_page(row, 400, wrong=refused.code, typed=text[:100])
+        except Refused as refusal:
+            return self._refund_page(row, 400, wrong=refusal.code, typed=text[:100])
         return self._refund_page(row, to=to)
 
     def take(self, id: str) -> Response:
@@ -63,9 +63,9 @@ class RefundPage(Pages):
                     headers={"Location": f"{id}{languages.language_query()}"},
                 )
             to = destination.parse(db, settings.network, text, row.amount_sats)
-        except Refused as refused:
+        except Refused as refusal:
             return self._refund_page(
-                RESOURCE.get_or_404(db, id), 400, wrong=refused.code, typed=text[:100]
+                RESOURCE.get_or_404(db, id), 400, wrong=refusal.code, typed=text[:100]
             )
         query = urlencode({"address": to.address} | languages.language_parameter())
         return Response(status=303, headers={"Location": f"{id}?{query}"})
@@ -75,8 +75,13 @@ class RefundPage(Pages):
     ) -> Response:
         brand = self.brand(row.merchant_id)
         network = self.service.settings.network.name
-        shown = {"row": row, "network": network, "to": None, "wrong": ""} | values
-        page = self.page("refund.html", status, brand, **shown)
+        template_values = {
+            "row": row,
+            "network": network,
+            "to": None,
+            "wrong": "",
+        } | values
+        page = self.page("refund.html", status, brand, **template_values)
         page.headers["Referrer-Policy"] = "strict-origin"  # the path is a secret
         return page
 

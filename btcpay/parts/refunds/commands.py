@@ -56,16 +56,16 @@ def create(
         if amount_sats is not None:
             raise click.UsageError("say --sats or --amount")
         code = checked_currency(currency or invoice.currency)
-        wanted = order_fields(code, {"amount": amount})["amount"]
+        exact_amount = order_fields(code, {"amount": amount})["amount"]
         price = live_price(Prices(shell.settings), shell.now, code).in_currency
-        amount_sats = sums.sats_at(wanted, price)
+        amount_sats = sums.sats_at(exact_amount, price)
     order = actions.RefundRequest(
         invoice.merchant_id, invoice.id, amount_sats, reason, address
     )
     row = actions.make(shell.db, shell.settings, order, shell.now)
-    made = RESOURCE.serialize(shell.settings.base_url, row)
+    facts = RESOURCE.serialize(shell.settings.base_url, row)
     amount_text = f"{btc_shown(row.amount_sats)} BTC ({row.amount_sats} sat)"
-    shell.answer(made, f"{row.id}\n{made['refund_url']}\n{amount_text}")
+    shell.answer(facts, f"{row.id}\n{facts['refund_url']}\n{amount_text}")
 
 
 @refund.command("sent")
@@ -83,8 +83,8 @@ def confirm_sent(shell: Shell, refund_id: str, output: str | None) -> None:
         return
     outpoint = manual.read_outpoint(output)
     row = manual.confirm_sent(shell.db, shell.settings, refund_id, outpoint, shell.now)
-    shown = RESOURCE.serialize(shell.settings.base_url, row)
-    shell.answer(shown, f"{row.id} is sent by {row.tx_hash}:{row.vout}")
+    facts = RESOURCE.serialize(shell.settings.base_url, row)
+    shell.answer(facts, f"{row.id} is sent by {row.tx_hash}:{row.vout}")
 
 
 @refund.command("cancel")
@@ -104,9 +104,9 @@ def proof(shell: Shell, refund_id: str) -> None:
     row = RESOURCE.find(shell.db, refund_id)
     if row.tx_hash is None:
         raise CommandError(f"the refund is {row.status}: no block has its transaction")
-    kept = shell.db.get(queries.DOCUMENT, txid=row.tx_hash)
+    transaction = shell.db.get(queries.DOCUMENT, txid=row.tx_hash)
     Shell(shell.settings, True).answer(
-        json.loads(kept.document) | {"script": row.script}, None
+        json.loads(transaction.document) | {"script": row.script}, None
     )
 
 

@@ -42,16 +42,16 @@ def worth_keeping(sums_sats: Iterable[int], outputs: Sequence[Paid]) -> list[Pai
     since the merchant may name one of them as the refund.
     """
     by_sats = sorted(outputs, key=_SATS)
-    sats = [_SATS(one) for one in by_sats]
-    kept: set[Paid] = set()
+    sats = [_SATS(output) for output in by_sats]
+    selection: set[Paid] = set()
     for sum_sats, refunds in Counter(sums_sats).items():
         first = bisect_left(sats, sum_sats)
         end = bisect_right(sats, sum_sats)
         exact = by_sats[first:end]
-        kept.update(exact[: refunds + MOST_BESIDE])
-        kept.update(by_sats[max(0, first - MOST_BESIDE) : first])
-        kept.update(by_sats[end : end + MOST_BESIDE])
-    return sorted(kept)
+        selection.update(exact[: refunds + MOST_BESIDE])
+        selection.update(by_sats[max(0, first - MOST_BESIDE) : first])
+        selection.update(by_sats[end : end + MOST_BESIDE])
+    return sorted(selection)
 
 
 def decide(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> Decision:
@@ -69,20 +69,27 @@ def decide(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> Decisi
     count only if the merchant names them.
     """
     in_order = sorted(outputs, key=_IN_CHAIN)
-    sent = _outputs_named(refunds, in_order)
-    taken = set(sent.values())
+    outputs_by_refund = _outputs_named(refunds, in_order)
+    used_outputs = set(outputs_by_refund.values())
     beside: list[RefundOutput] = []
-    for paid in in_order:
-        if paid in taken:
+    for output in in_order:
+        if output in used_outputs:
             continue
-        same_sum = _refunds_of_sum(refunds, paid)
-        waiting = next((row for row in same_sum if row.id not in sent), None)
+        same_sum = _refunds_of_sum(refunds, output)
+        waiting = next(
+            (row for row in same_sum if row.id not in outputs_by_refund), None
+        )
         if waiting:
-            sent[waiting.id] = paid
+            outputs_by_refund[waiting.id] = output
         else:
-            beside.append(paid)
-    again = {paid: _id_of_sent_before(refunds, paid, sent) for paid in beside}
-    return Decision(sent, {paid: id for paid, id in again.items() if id})
+            beside.append(output)
+    again = {
+        output: _id_of_sent_before(refunds, output, outputs_by_refund)
+        for output in beside
+    }
+    return Decision(
+        outputs_by_refund, {output: id for output, id in again.items() if id}
+    )
 
 
 def _outputs_named(
@@ -94,15 +101,15 @@ def _outputs_named(
     the new chain's blocks contain that output.
     """
     by_place = {(output.txid, output.vout): output for output in outputs}
-    named: dict[str, RefundOutput] = {}
+    outputs_by_refund: dict[str, RefundOutput] = {}
     for refund in refunds:
         output = by_place.get((refund.named_txid or "", refund.named_vout or 0))
         before = by_place.get((refund.tx_hash or "", refund.vout or 0))
         if output:
-            named[refund.id] = output
+            outputs_by_refund[refund.id] = output
         elif before and before.block_height == 0:
-            named[refund.id] = before
-    return named
+            outputs_by_refund[refund.id] = before
+    return outputs_by_refund
 
 
 def _refunds_of_sum(refunds: Sequence[Refund], paid: RefundOutput) -> list[Refund]:
@@ -116,14 +123,16 @@ def _refunds_of_sum(refunds: Sequence[Refund], paid: RefundOutput) -> list[Refun
 
 
 def _id_of_sent_before(
-    refunds: Sequence[Refund], paid: RefundOutput, sent: dict[str, RefundOutput]
+    refunds: Sequence[Refund],
+    output: RefundOutput,
+    outputs_by_refund: dict[str, RefundOutput],
 ) -> str | None:
     """Returns the id of a refund of this sum that was sent shortly before, or None.
 
-    "Shortly" is at most WATCHED_BLOCKS blocks before the output `paid`.
+    "Shortly" is at most WATCHED_BLOCKS blocks before the output `output`.
     """
-    for refund in _refunds_of_sum(refunds, paid):
-        before = sent.get(refund.id)
-        if before and paid.block_height <= before.block_height + WATCHED_BLOCKS:
+    for refund in _refunds_of_sum(refunds, output):
+        before = outputs_by_refund.get(refund.id)
+        if before and output.block_height <= before.block_height + WATCHED_BLOCKS:
             return refund.id
     return None

@@ -72,8 +72,8 @@ def confirm_sent(
                 "no block has an output of this name that came to the refund's address"
             )
             raise Refused("output", f"{message}, and that is no refund so far")
-        named: Any = {"named_txid": outpoint.txid, "named_vout": outpoint.vout}
-        if db.run(queries.NAME_OUTPUT, id=row.id, **named) != 1:
+        columns: Any = {"named_txid": outpoint.txid, "named_vout": outpoint.vout}
+        if db.run(queries.NAME_OUTPUT, id=row.id, **columns) != 1:
             raise Refused("changed", "the refund has changed meanwhile")
         blocks.decide_again(db, settings, [row.script or ""], now)
         return RESOURCE.find(db, refund_id)

@@ -105,9 +105,9 @@ def make(visit: Visit, id: str) -> Response:
             order = order._replace(amount_sats=sums.sats_at(visit.amount(text), price))
         actions.make(service.db, service.settings, order, visit.now)
     except AmountRefused as error:
-        typed = text[:LONGEST_AMOUNT]
+        typed_amount = text[:LONGEST_AMOUNT]
         return visit.redirect(
-            f"/invoices/{id}", done=f"refund_{error.code}", amount=typed
+            f"/invoices/{id}", done=f"refund_{error.code}", amount=typed_amount
         )
     except (PriceUnavailable, Refused) as error:
         return visit.redirect(f"/invoices/{id}", done=f"refund_{error.code}")
@@ -123,22 +123,22 @@ def confirm_sent(visit: Visit, id: str, output: str) -> Response:
     """Stores that an output of another sum was the refund. Redirects to the list."""
     visit.get_or_404(queries.BY_ID, "rfd", id)
     service = visit.service
-    done = "sent"
+    outcome = "sent"
     try:
         outpoint = manual.read_outpoint(output)
         manual.confirm_sent(service.db, service.settings, id, outpoint, visit.now)
     except Refused:
-        done = "changed"
-    return visit.redirect("/refunds", done=done)
+        outcome = "changed"
+    return visit.redirect("/refunds", done=outcome)
 
 
-def _drop(to: actions.Step, done: str, visit: Visit, id: str) -> Response:
+def _drop(to: actions.Step, outcome: str, visit: Visit, id: str) -> Response:
     visit.get_or_404(queries.BY_ID, "rfd", id)
     try:
         actions.drop(visit.service.db, id, to, visit.now)
-    except Refused as refused:
-        done = refused.code
-    return visit.redirect("/refunds", done=done)
+    except Refused as refusal:
+        outcome = refusal.code
+    return visit.redirect("/refunds", done=outcome)
 
 
 def menu_entry() -> dict[str, Any]:
@@ -170,7 +170,7 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
 
     `since_ms` is inclusive, `before_ms` exclusive, both in Unix ms.
     """
-    found = defaultdict[str, Decimal](Decimal)
+    sums_by_currency = defaultdict[str, Decimal](Decimal)
     span: Values = {
         "merchant_id": visit.merchant_id,
         "since": since_ms,
@@ -178,12 +178,14 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
     }
     for row in visit.service.db.rows(queries.SENT_BETWEEN, **span):
         code = row.currency if row.currency and row.value_at_sending else "BTC"
-        found[code] += Decimal(row.value_at_sending or btc_shown(row.sent_sats or 0))
+        sums_by_currency[code] += Decimal(
+            row.value_at_sending or btc_shown(row.sent_sats or 0)
+        )
     texts = ", ".join(
         f"{value} BTC"
         if code == "BTC"
         else formats.money(value, code, current_language())
-        for code, value in found.items()
+        for code, value in sums_by_currency.items()
     )
     if texts:
         return [(gettext("Sent back: %(sums)s", sums=texts), "/refunds", {})]
@@ -199,10 +201,14 @@ def invoice_card(
     """
     if not came_sats:
         return None
-    made = sums.refunds_of(visit.service.db, row.id)
-    left_sats = sums.default_of(row, came_sats, made).left_sats
+    refunds = sums.refunds_of(visit.service.db, row.id)
+    left_sats = sums.default_of(row, came_sats, refunds).left_sats
     is_twice = row.attention == sums.SENT_TWICE
-    values: dict[str, Any] = {"made": made, "left_sats": left_sats, "twice": is_twice}
+    values: dict[str, Any] = {
+        "made": refunds,
+        "left_sats": left_sats,
+        "twice": is_twice,
+    }
     return "merchant/refund_card.html", values | {"wrong": _sentence(visit)}
 
 
@@ -212,15 +218,15 @@ def _sentence(visit: Visit) -> str:
     The URL has what was typed and not the error's text, since anybody can compose a
     URL.
     """
-    done = visit.query.get("done")
-    asked = visit.query
-    if done == "refund_invalid_request":
+    outcome = visit.query.get("done")
+    query = visit.query
+    if outcome == "refund_invalid_request":
         try:
-            visit.amount(asked.get("amount", ""))
-        except AmountRefused as refused:
-            return str(refused)
-    if done == "refund_reason":
-        return invisible_character_message_of(asked.get("sign", ""))
+            visit.amount(query.get("amount", ""))
+        except AmountRefused as refusal:
+            return str(refusal)
+    if outcome == "refund_reason":
+        return invisible_character_message_of(query.get("sign", ""))
     return ""
 
 

@@ -99,8 +99,8 @@ def _step(
 
     `changes` are the new values of other columns.
     """
-    expected = _THIS & Refund.status.in_(before)
-    return Refund.update({**changes, Refund.status: after}).where(expected)
+    condition = _THIS & Refund.status.in_(before)
+    return Refund.update({**changes, Refund.status: after}).where(condition)
 
 
 _SEARCHED = (Refund.script, Refund.above_height)

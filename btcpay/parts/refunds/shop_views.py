@@ -78,33 +78,33 @@ class NewPullPayment(_Asked):
 
 def refund_order(service: Service, store: hooks.PlugInShop, order: Invoice) -> Json:
     """Creates a refund of the payments for an order, or of a part, and returns it."""
-    asked = NewRefund().load(parse(read_body()))
+    body = NewRefund().load(parse(read_body()))
     came_sats = sums.came_sats_of(service.db, order.id)
     made_sats = sums.total_sats_of(sums.refunds_of(service.db, order.id))
-    whole_sats = _sats_of_variant(service, order, asked, came_sats)
-    sats = int(whole_sats * (100 - asked["subtractPercentage"]) / 100)
-    wanted = actions.RefundRequest(store.merchant_id, order.id, sats)
+    whole_sats = _sats_of_variant(service, order, body, came_sats)
+    sats = int(whole_sats * (100 - body["subtractPercentage"]) / 100)
+    new_refund = actions.RefundRequest(store.merchant_id, order.id, sats)
     # Only a sum that the request states is refunded again: a shop repeats a request
     # that has timed out.
-    if asked["refundVariant"] != "Custom":
-        wanted = wanted._replace(
+    if body["refundVariant"] != "Custom":
+        new_refund = new_refund._replace(
             amount_sats=max(0, sats - made_sats), made_sats=made_sats
         )
-    return _create_refund(service, store, asked, wanted, "refundVariant")
+    return _create_refund(service, store, body, new_refund, "refundVariant")
 
 
 def _sats_of_variant(
-    service: Service, order: Invoice, asked: Json, came_sats: int
+    service: Service, order: Invoice, body: Json, came_sats: int
 ) -> int:
-    match asked["refundVariant"]:
+    match body["refundVariant"]:
         case "RateThen":
             return came_sats
         case "OverpaidAmount":
             return max(0, came_sats - order.amount_sats)
         case "Custom":
-            if "customAmount" not in asked:
+            if "customAmount" not in body:
                 raise ValidationError("is required", "customAmount")
-            return _sats(service, asked["customAmount"], asked["customCurrency"])
+            return _sats(service, body["customAmount"], body["customCurrency"])
     then = price_of(order)
     currency = asked_of(order).currency
     worth = Decimal(came_sats) * then / SATS_PER_BTC
@@ -118,10 +118,10 @@ def create_pull_payment(service: Service, store: hooks.PlugInShop) -> Json:
 
     Returns the refund as Greenfield's pull payment.
     """
-    asked = NewPullPayment().load(parse(read_body()))
-    sats = _sats(service, asked["amount"], asked["currency"])
-    wanted = actions.RefundRequest(store.merchant_id, None, sats)
-    return _create_refund(service, store, asked, wanted, "amount")
+    body = NewPullPayment().load(parse(read_body()))
+    sats = _sats(service, body["amount"], body["currency"])
+    new_refund = actions.RefundRequest(store.merchant_id, None, sats)
+    return _create_refund(service, store, body, new_refund, "amount")
 
 
 def _sats(service: Service, amount: Decimal, currency: str) -> int:
@@ -146,20 +146,20 @@ def _sats(service: Service, amount: Decimal, currency: str) -> int:
 def _create_refund(
     service: Service,
     store: hooks.PlugInShop,
-    asked: Json,
-    wanted: actions.RefundRequest,
+    body: Json,
+    new_refund: actions.RefundRequest,
     field: str,
 ) -> Json:
     texts = {
-        name: one_line(asked[name], MAX_CHARACTERS["reason"]) or "" for name in TEXTS
+        name: one_line(body[name], MAX_CHARACTERS["reason"]) or "" for name in TEXTS
     }
     reason = texts["description"] or texts["name"] or None
-    said = json.dumps(texts)
-    order = wanted._replace(reason=reason, store_id=store.id, shop_texts=said)
+    shop_texts = json.dumps(texts)
+    order = new_refund._replace(reason=reason, store_id=store.id, shop_texts=shop_texts)
     try:
         row = actions.make(service.db, service.settings, order, service.now())
-    except Refused as refused:
-        raise ValidationError(str(refused), field) from None
+    except Refused as refusal:
+        raise ValidationError(str(refusal), field) from None
     return show(service, store, row)
 
 

@@ -139,12 +139,12 @@ def command_line(program: str, environ: Mapping[str, str]) -> str:
 def _required_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Returns those BLOCKTILL_* variables that change the settings."""
     settings = read(environ)
-    needed = {}
+    variables = {}
     for name, text in sorted(environ.items()):
         if not name.startswith("BLOCKTILL_"):
             continue
         others = {**environ}
         del others[name]
         if read(others) != settings:
-            needed[name] = text
-    return needed
+            variables[name] = text
+    return variables

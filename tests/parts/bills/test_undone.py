@@ -112,7 +112,7 @@ def test_what_2099_has_made_is_undone_and_each_period_comes_in_its_time(shop, cl
 
     clock.at = began + timedelta(days=1)
     done = undo_since(shop, series, began + timedelta(hours=1))
-    assert (len(done.ids), done.kept, red(shop)) == (52, [], [])
+    assert (len(done.ids), done.kept_ids, red(shop)) == (52, [], [])
     assert bills(shop) == [
         (0, "open"),
         (1, "open"),
@@ -156,7 +156,7 @@ def test_a_bill_that_something_has_come_to_stays_and_its_period_has_no_second_on
     pay(shop, pay_now(shop, made[2]))
     pay(shop, pay_now(shop, made[3]), 1000)
     done = undo_since(shop, series, clock.at)
-    assert done.kept == [made[3].id] and done.ids == [made[1].id, made[4].id]
+    assert done.kept_ids == [made[3].id] and done.ids == [made[1].id, made[4].id]
     # Its periods have begun, so they are asked about rather than made again at once.
     turn(shop)
     assert len(all_bills(shop)) == 5 and len(red(shop)) == 1

@@ -4,8 +4,8 @@
 (() => {
   const own = new URL(document.currentScript.src);
   let root = own.href.slice(0, own.href.lastIndexOf("/modal/")), overlay = null, frame = null;
-  const heard = { enter: [], leave: [], message: [] };
-  const call = (kind, event) => heard[kind].forEach((one) => one(event));
+  const listeners = { enter: [], leave: [], message: [] };
+  const call = (kind, event) => listeners[kind].forEach((listener) => listener(event));
 
   const hideFrame = () => {
     if (!overlay) return;
@@ -52,8 +52,8 @@
     hideFrame,
     showFrame: () => { if (overlay) overlay.style.display = ""; },
     setApiUrlPrefix: (url) => { root = String(url).replace(/\/+$/, ""); },
-    onModalWillEnter: (act) => { heard.enter = [act]; },
-    onModalWillLeave: (act) => { heard.leave = [act]; },
-    onModalReceiveMessage: (act) => { heard.message = [act]; },
+    onModalWillEnter: (listener) => { listeners.enter = [listener]; },
+    onModalWillLeave: (listener) => { listeners.leave = [listener]; },
+    onModalReceiveMessage: (listener) => { listeners.message = [listener]; },
   };
 })();

@@ -46,11 +46,11 @@
 
   // What the page shows: whether it waits for a payment, has one, or has lost one.
   const WAITING = ["waiting", "partial", "seen", "overdue"];
-  const standing = () => {
+  const outcome = () => {
     const { state, takenBack } = find("main").dataset;
     return takenBack === "true" ? "bad" : ["seen", "paid"].includes(state) ? "good" : "";
   };
-  let lock = null, stood = standing();
+  let lock = null, lastOutcome = outcome();
   const stayOn = async () => {
     const waits = WAITING.includes(find("main").dataset.state);
     if (!waits) {
@@ -61,9 +61,9 @@
     }
   };
   const update = () => {
-    const stands = standing();
-    if (stands && stands !== stood) play(stands === "good" ? GOOD : BAD);
-    stood = stands;
+    const newOutcome = outcome();
+    if (newOutcome && newOutcome !== lastOutcome) play(newOutcome === "good" ? GOOD : BAD);
+    lastOutcome = newOutcome;
     stayOn().catch(() => {});
   };
   addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
