@@ -111,11 +111,11 @@ def read_fields(schema: Schema) -> tuple[dict[str, Any], str | None]:
     # Parse with orjson before the schema, which would take minutes for the huge numbers
     # that orjson rejects.
     try:
-        stored = orjson.loads(body)
+        orjson_value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise ValidationError(f"the body cannot be kept: {error}") from None
     values: dict[str, Any] = schema.load(value)
-    metadata = value_of(stored, "metadata")
+    metadata = value_of(orjson_value, "metadata")
     if not metadata:
         return values, None
     text = orjson.dumps(metadata)

@@ -55,8 +55,11 @@ def frame_of(db: Database, invoice: Invoice) -> dict[str, Any] | None:
     if invoice.store_id is None:
         return None
     origin = db.get(queries.BY_ID, id=invoice.store_id).shop_url
-    sent = json.loads(invoice.shop_order or "{}")
-    return {"origin": origin, "leads_back": sent.get("redirectAutomatically", False)}
+    shop_order = json.loads(invoice.shop_order or "{}")
+    return {
+        "origin": origin,
+        "leads_back": shop_order.get("redirectAutomatically", False),
+    }
 
 
 HOOK = hooks.InvoiceFrame(frame_of=frame_of)

@@ -96,11 +96,11 @@ def _read_request(visit: Visit) -> KeyRequest:
     """
     network = visit.service.settings.network
     names = ("redirect", "applicationName", "permissions")
-    given = parameters(names, request.args.items(multi=True))
-    redirect = given.get("redirect", [""])[0]
-    application = one_line(given.get("applicationName", [""])[0], MAX_NAME_CHARACTERS)
-    wanted = set(given.get("permissions", ()))
-    permissions = [one for one in GIVEN.split() if OF_STORE + one in wanted]
+    query = parameters(names, request.args.items(multi=True))
+    redirect = query.get("redirect", [""])[0]
+    application = one_line(query.get("applicationName", [""])[0], MAX_NAME_CHARACTERS)
+    requested_names = set(query.get("permissions", ()))
+    permissions = [name for name in GIVEN.split() if OF_STORE + name in requested_names]
     if not permissions:
         raise InvalidRequest("the shop asks for no permission that there is")
     try:

@@ -64,7 +64,7 @@ def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
 
 def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
     rules = rules_for(service.settings, order)
-    sent = json.loads(order.shop_order or "{}")
+    shop_order = json.loads(order.shop_order or "{}")
     status, additional = plug_in_status(order, rules)
     expires_ms = order.expires_ms or 0  # always set for a shop's order
     expires_s = expires_ms // 1000
@@ -74,8 +74,8 @@ def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Js
     return {
         "id": order.id,
         "storeId": store.id,
-        "amount": sent["amount"],
-        "currency": sent["currency"],
+        "amount": shop_order["amount"],
+        "currency": shop_order["currency"],
         "type": "Standard",
         "checkoutLink": f"{service.settings.base_url}/pay/{order.id}",
         "createdTime": order.created_ms // 1000,
@@ -93,9 +93,9 @@ def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Js
             "expirationMinutes": (expires_ms - order.created_ms) // 60_000,
             "monitoringMinutes": MONITORED_S // 60,
             "paymentTolerance": Fragment(str(rules.tolerance_percent)),
-            "redirectURL": sent.get("redirectURL"),
-            "redirectAutomatically": sent.get("redirectAutomatically", False),
-            "defaultLanguage": sent.get("defaultLanguage"),
+            "redirectURL": shop_order.get("redirectURL"),
+            "redirectAutomatically": shop_order.get("redirectAutomatically", False),
+            "defaultLanguage": shop_order.get("defaultLanguage"),
         },
     }
 

@@ -65,7 +65,8 @@ def server_info(service: Service, store: queries.OfMerchant) -> Json:
 def current_key(service: Service, store: queries.OfMerchant) -> Json:
     """Returns the API key of this request, with its permissions for its store."""
     permissions = [
-        f"{OF_STORE}{one}:{store.id}" for one in g.caller.permissions.split()
+        f"{OF_STORE}{permission}:{store.id}"
+        for permission in g.caller.permissions.split()
     ]
     _, _, secret = request.headers["Authorization"].strip().partition(" ")
     return {
@@ -94,8 +95,8 @@ def one_store(service: Service, store: queries.OfMerchant) -> Json:
 
 def rates(service: Service, store: queries.OfMerchant) -> list[Json]:
     """Returns the price of a bitcoin for each requested pair, or the pair's error."""
-    wanted = load_filters(bodies.RateFilters(), request.args.items(multi=True))
-    pairs = wanted.get("currencyPair") or [f"BTC_{store.currency}"]
+    filters = load_filters(bodies.RateFilters(), request.args.items(multi=True))
+    pairs = filters.get("currencyPair") or [f"BTC_{store.currency}"]
     return [_rate(service, store, pair) for pair in pairs]
 
 

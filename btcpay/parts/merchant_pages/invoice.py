@@ -97,7 +97,7 @@ def cancel(visit: Visit, id: str) -> Response:
 
 
 def _decide(
-    visit: Visit, id: str, done: str, decision: Callable[..., Any], **how: Any
+    visit: Visit, id: str, outcome: str, decision: Callable[..., Any], **how: Any
 ) -> Response:
     """Applies the decision, and redirects to the page with the form.
 
@@ -106,28 +106,28 @@ def _decide(
     visit.get_or_404(invoices.WHOLE, "inv", id)
     try:
         decision(visit.service.db, visit.service.settings, id, now=visit.now, **how)
-    except Refused as refused:
-        done = refused.code
-    return _back(visit, id, done=done)
+    except Refused as refusal:
+        outcome = refusal.code
+    return _back(visit, id, done=outcome)
 
 
 def _decide_with_reason(
-    visit: Visit, id: str, done: str, decision: Callable[..., Any], unsaid: str
+    visit: Visit, id: str, outcome: str, decision: Callable[..., Any], unsaid: str
 ) -> Response:
     """Applies the decision with the typed reason, or with `unsaid` if it is empty."""
     visit.get_or_404(invoices.WHOLE, "inv", id)
     try:
         reason = manual.read_reason(visit.form.get("reason", ""))
-    except TextRefused as refused:
-        return _back(visit, id, done="reason", sign=refused.sign)
-    return _decide(visit, id, done, decision, reason=reason or unsaid)
+    except TextRefused as refusal:
+        return _back(visit, id, done="reason", sign=refusal.sign)
+    return _decide(visit, id, outcome, decision, reason=reason or unsaid)
 
 
-def _back(visit: Visit, id: str, **said: str) -> Response:
+def _back(visit: Visit, id: str, **query: str) -> Response:
     """Redirects to the page with the form: the list or the invoice."""
     if visit.form.get("back") == "attention":
-        return visit.redirect("/attention", **said)
-    return visit.redirect(f"/invoices/{id}", **said)
+        return visit.redirect("/attention", **query)
+    return visit.redirect(f"/invoices/{id}", **query)
 
 
 def _wrong_sign(visit: Visit) -> str:
@@ -158,9 +158,9 @@ def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
     most_shown = None
     if len(rows) > NEEDING:
         most_shown = NEEDING
-    typed: Mapping[str, str] = {}
+    form: Mapping[str, str] = {}
     if wrong:
-        typed = visit.form
+        form = visit.form
     return visit.page(
         "attention.html",
         status,
@@ -179,7 +179,7 @@ def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
         ],
         has_cards=any(part.invoice_card for part in hooks.of(hooks.MerchantViews)),
         wrong=wrong,
-        typed=typed,
+        typed=form,
         number=visit.query.get("number", ""),
         wrong_sign=_wrong_sign(visit),
     )
@@ -209,8 +209,8 @@ def set_small_aside(visit: Visit) -> Response:
     service = visit.service
     try:
         amount = visit.amount(visit.form.get("amount", ""))
-    except AmountRefused as refused:
-        return show_needing(visit, 400, wrong=str(refused))
+    except AmountRefused as refusal:
+        return show_needing(visit, 400, wrong=str(refusal))
     below = to_minor(amount, currency)
     db = service.db
     settings = service.settings

@@ -45,8 +45,8 @@ SUGGESTED = [f"suggested-{number}" for number in range(1, MOST_SUGGESTED + 1)]
 def show_links(visit: Visit) -> Response:
     own: Values = {"merchant_id": visit.merchant_id}
     listing = Listing("lnk", queries.LINKS, queries.LINK_PLACE, own)
-    shown = listing.page(visit.service.db, visit.query)
-    return visit.page("links.html", shown=shown, most=queries.MOST_COUNTED)
+    page = listing.page(visit.service.db, visit.query)
+    return visit.page("links.html", shown=page, most=queries.MOST_COUNTED)
 
 
 def show_link(visit: Visit, id: str) -> Response:
@@ -57,12 +57,12 @@ def show_link(visit: Visit, id: str) -> Response:
     listing = Listing(
         "inv", queries.INVOICES_OF_LINK, queries.INVOICE_OF_LINK_PLACE, of_link
     )
-    shown = listing.page(db, visit.query)
+    page = listing.page(db, visit.query)
     raised = None
     if link.goal:
         raised = sum_raised(db, link)
-    pictured: Any = {"url": url, "qr": qr_svg(url), "most": queries.MOST_COUNTED}
-    return visit.page("link.html", link=link, shown=shown, raised=raised, **pictured)
+    values: Any = {"url": url, "qr": qr_svg(url), "most": queries.MOST_COUNTED}
+    return visit.page("link.html", link=link, shown=page, raised=raised, **values)
 
 
 def show_card(visit: Visit, id: str) -> Response:
@@ -83,11 +83,11 @@ def _url(visit: Visit, id: str) -> str:
 
 
 def show_form(
-    visit: Visit, status: int = 200, link: PaymentLink | None = None, **shown: Any
+    visit: Visit, status: int = 200, link: PaymentLink | None = None, **values: Any
 ) -> Response:
     """Shows the form for a new link, or for `link`, with the typed values.
 
-    `shown`: more values for the template, such as `wrong`, which has a message by
+    `values`: more values for the template, such as `wrong`, which has a message by
     field.
     """
     form = {
@@ -97,7 +97,7 @@ def show_form(
         "suggested": SUGGESTED,
         "how": HOW,
     }
-    return visit.page("new_link.html", status, **form | shown)
+    return visit.page("new_link.html", status, **form | values)
 
 
 def show_edit(visit: Visit, id: str) -> Response:
@@ -106,15 +106,15 @@ def show_edit(visit: Visit, id: str) -> Response:
     Amounts are written in the format of the page's language.
     """
     link = visit.get_or_404(links.ANY_BY_ID, "lnk", id)
-    typed = {name: getattr(link, name) or "" for name in (*TEXTS, *ASKS)}
+    texts = {name: getattr(link, name) or "" for name in (*TEXTS, *ASKS)}
     amounts = [link.min_amount, link.max_amount, *(link.suggested or "").split()]
     names = ["goal", *AMOUNTS[1:], *SUGGESTED]
     for name, amount in zip(names, [link.goal, *amounts], strict=False):
         if amount:
-            typed[name] = formats.plain(
+            texts[name] = formats.plain(
                 Decimal(amount), link.currency, languages.current_language()
             )
-    return show_form(visit, link=link, typed=typed)
+    return show_form(visit, link=link, typed=texts)
 
 
 def make(visit: Visit, id: str = "") -> Response:
@@ -133,15 +133,15 @@ def make(visit: Visit, id: str = "") -> Response:
     body = _read_body(visit.form, texts, amounts)
     try:
         if link is None:
-            done = "made"
+            outcome = "made"
             id = _create(visit, body)
         else:
-            done = "changed"
+            outcome = "changed"
             id = _update(visit, link, body)
-    except TooLittle as refused:
-        message = error_message(refused)
+    except TooLittle as refusal:
+        message = error_message(refusal)
         for name, amount in amounts.items():
-            if name != "goal" and amount < refused.least:
+            if name != "goal" and amount < refusal.least:
                 wrong[name] = message
         return show_form(visit, 400, link, wrong=wrong)
     except CommandError:
@@ -151,7 +151,7 @@ def make(visit: Visit, id: str = "") -> Response:
         return show_form(visit, 400, link, wrong={SUGGESTED[0]: message})
     except (TooMuch, PriceUnavailable) as error:
         return show_form(visit, STATUS[error.code], link, problem=error_message(error))
-    return visit.redirect(f"/links/{id}", done=done)
+    return visit.redirect(f"/links/{id}", done=outcome)
 
 
 def _texts(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -161,11 +161,11 @@ def _texts(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     for name in TEXTS:
         try:
             text = typed_texts({name: form.get(name)})[name]
-        except TextRefused as refused:
+        except TextRefused as refusal:
             most = gettext(
                 "Enter at most %(most)s characters.", most=str(MAX_TYPED[name])
             )
-            wrong[name] = invisible_character_message(refused) or most
+            wrong[name] = invisible_character_message(refusal) or most
             continue
         if text:
             texts[name] = text
@@ -189,8 +189,8 @@ def _amounts(
         try:
             if name in form:
                 amounts[name] = visit.amount(form[name])
-        except AmountRefused as refused:
-            wrong[name] = str(refused)
+        except AmountRefused as refusal:
+            wrong[name] = str(refusal)
     price, low, high = map(amounts.get, AMOUNTS)
     body: dict[str, object] = {"title": texts.get("title")}
     for name in AMOUNTS:
@@ -226,7 +226,7 @@ def _read_body(
     return load(NEW_PRICED_LINK, body) | more
 
 
-def _create(visit: Visit, wanted: dict[str, Any]) -> str:
+def _create(visit: Visit, body: dict[str, Any]) -> str:
     service = visit.service
     price = live_price(service.prices, visit.now, visit.currency)
     with visit.create_once("lnk", links.ANY_BY_ID) as (id, is_made):
@@ -235,29 +235,29 @@ def _create(visit: Visit, wanted: dict[str, Any]) -> str:
                 service.db,
                 visit.now,
                 visit.merchant_id,
-                wanted | {"id": id},
+                body | {"id": id},
                 price,
                 visit.dust_limit_sats,
             )
     return id
 
 
-def _update(visit: Visit, link: PaymentLink, wanted: dict[str, Any]) -> str:
+def _update(visit: Visit, link: PaymentLink, body: dict[str, Any]) -> str:
     """Changes the link, and returns its id.
 
     It fetches a price only if amounts have changed. So texts can be changed while no
     price is available.
     """
-    named = [
-        wanted.get("min_amount_usd"),
-        wanted.get("max_amount_usd"),
-        *wanted["suggested"],
+    new_amounts = [
+        body.get("min_amount_usd"),
+        body.get("max_amount_usd"),
+        *body["suggested"],
     ]
-    stored = [link.min_amount, link.max_amount, *(link.suggested or "").split()]
-    is_same = named == [amount and Decimal(amount) for amount in stored]
+    old_amounts = [link.min_amount, link.max_amount, *(link.suggested or "").split()]
+    is_same = new_amounts == [amount and Decimal(amount) for amount in old_amounts]
     prices = visit.service.prices
     price = None
     if not is_same:
         price = live_price(prices, visit.now, link.currency)
-    edit(visit.service.db, link, wanted, price, visit.dust_limit_sats)
+    edit(visit.service.db, link, body, price, visit.dust_limit_sats)
     return link.id

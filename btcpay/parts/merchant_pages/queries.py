@@ -34,7 +34,7 @@ def _invoices(*columns: ColumnBase) -> Shaped[ListedInvoice]:
 
     Each row has the satoshis that count, and the reason why it needs attention, if any.
     """
-    shown = Invoice.select(
+    query = Invoice.select(
         *(Invoice.id, Invoice.status, Invoice.amount_sats, Invoice.received_sats),
         *(
             Invoice.description,
@@ -44,7 +44,7 @@ def _invoices(*columns: ColumnBase) -> Shaped[ListedInvoice]:
         ),
         *(*Invoice.ASKED, Attention.reason.alias("attention"), *columns),
     ).join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
-    return typed(ListedInvoice, shown)
+    return typed(ListedInvoice, query)
 
 
 _INVOICES = _invoices(
@@ -202,8 +202,8 @@ def _count(*conditions: Expression) -> Select:
     `conditions`: what the invoices must fulfil.
     """
     of_link = Invoice.payment_link_id == PaymentLink.id
-    found = Invoice.select(Invoice.payment_link_id).where(of_link, *conditions)
-    return count_of(found, MOST_COUNTED)
+    query = Invoice.select(Invoice.payment_link_id).where(of_link, *conditions)
+    return count_of(query, MOST_COUNTED)
 
 
 _IS_OWN = eq(PaymentLink.merchant_id)

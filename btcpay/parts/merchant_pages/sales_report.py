@@ -118,9 +118,9 @@ def show_month(visit: Visit) -> Response:
             lines += part.month_lines(visit, *bounds)
     # The days of the accountant's file: this month, or the one before if this month has
     # not ended.
-    sent = (first, last)
+    download_days = (first, last)
     if last >= today:
-        sent = (before, first - timedelta(days=1))
+        download_days = (before, first - timedelta(days=1))
     return visit.page(
         "month.html",
         lines=lines,
@@ -129,19 +129,19 @@ def show_month(visit: Visit) -> Response:
         last=last,
         before=before if before >= EARLIEST else None,
         after=after if after <= today else None,
-        sent=sent,
+        sent=download_days,
         today=number_of(today),
         date_of=date_of,
     )
 
 
-def _first_of(typed: str, today: date) -> date:
+def _first_of(month: str, today: date) -> date:
     """Returns the first day of the typed month.
 
     It is that of this month if the typed one is invalid, in the future, or too early.
     """
     try:
-        first = date.fromisoformat(f"{typed}-01")
+        first = date.fromisoformat(f"{month}-01")
     except ValueError:
         return today.replace(day=1)
     if EARLIEST <= first <= today:

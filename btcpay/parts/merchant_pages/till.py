@@ -44,14 +44,14 @@ def press(visit: Visit) -> Response:
     try:
         amount, note = _read_sale(visit)
         quote = quotes.quote(service.prices, visit.now, _order(visit, amount, note))
-    except AmountRefused as refused:
+    except AmountRefused as refusal:
         return show_form(
-            visit, 400, wrong=error_message(refused), readings=refused.readings
+            visit, 400, wrong=error_message(refusal), readings=refusal.readings
         )
-    except InvalidRequest as refused:
-        return show_form(visit, 400, wrong=error_message(refused))
-    except TextRefused as refused:
-        return show_form(visit, 400, problem=error_message(refused))
+    except InvalidRequest as refusal:
+        return show_form(visit, 400, wrong=error_message(refusal))
+    except TextRefused as refusal:
+        return show_form(visit, 400, problem=error_message(refusal))
     except PriceUnavailable as error:
         return show_form(visit, 503, problem=error_message(error))
     if _percents(visit) and not visit.session.gratuity_by_cashier and "tip" not in form:
@@ -76,12 +76,12 @@ def _read_sale(visit: Visit) -> tuple[Decimal, str]:
 def _order(visit: Visit, amount: Decimal, note: str) -> orders.Order:
     """Returns the order for amount and gratuity. Raises what `Visit.order` raises."""
     gratuity = _gratuity(visit, amount, visit.form.get("tip", ""))
-    wanted = {
+    order_data = {
         "amount": amount + gratuity,
         "description": note,
         "expires_in_hours": LIFE_HOURS,
     }
-    return visit.order(wanted, gratuity=str(gratuity))
+    return visit.order(order_data, gratuity=str(gratuity))
 
 
 def _percents(visit: Visit) -> list[str]:
@@ -127,12 +127,12 @@ def set_gratuities(visit: Visit) -> Response:
     are_right = all(1 <= percent <= MOST_GRATUITY_PERCENT for percent in percents)
     if len(percents) < len(words) or len(words) > MOST_GRATUITIES or not are_right:
         return show_form(visit, 400, wrong_gratuities=True)
-    chosen: Values = {
+    columns: Values = {
         "id": visit.merchant_id,
         "gratuity_percents": " ".join(map(str, percents)) or None,
         "gratuity_by_cashier": int("cashier" in visit.form),
     }
-    visit.service.db.run(merchants.SET_GRATUITIES, **chosen)
+    visit.service.db.run(merchants.SET_GRATUITIES, **columns)
     return visit.redirect("/till", done="saved")
 
 
@@ -173,10 +173,10 @@ def show_invoice(visit: Visit, id: str) -> Response:
     )
 
 
-def show_form(visit: Visit, status: int = 200, **refused: Any) -> Response:
+def show_form(visit: Visit, status: int = 200, **values: Any) -> Response:
     """Shows the form for an amount, and the last sales.
 
-    The parameter `?shown=` names a sale that is on the screen already. `refused`: what
+    The parameter `?shown=` names a sale that is on the screen already. `values`: what
     is `wrong` with the amount, and its `readings`; `wrong_gratuities`; a `problem`.
     """
     return visit.page(
@@ -188,7 +188,7 @@ def show_form(visit: Visit, status: int = 200, **refused: Any) -> Response:
         places=places_of(visit.currency),
         sales=last_sales(visit, visit.query.get("shown", "")),
         now_ms=to_ms(visit.now),
-        **refused,
+        **values,
     )
 
 
@@ -225,22 +225,22 @@ def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
     - `suggested`: the result of `often_sold`. `notes`: the notes of the last sales.
     """
     db = visit.service.db
-    asked = Values(merchant_id=visit.merchant_id, limit=REMEMBERED)
-    rows = db.rows(queries.SALES, **asked)
-    alarms = db.rows(queries.ALARMS, **asked)
-    listed = rows[:LISTED]
+    parameters = Values(merchant_id=visit.merchant_id, limit=REMEMBERED)
+    rows = db.rows(queries.SALES, **parameters)
+    alarms = db.rows(queries.ALARMS, **parameters)
+    last_rows = rows[:LISTED]
     settings = visit.service.settings
     return {
-        "listed": listed,
+        "listed": last_rows,
         "taken_back": {
             row.id
-            for row in listed
+            for row in last_rows
             if row.attention == "reorganised" or is_taken_back(settings, row)
         },
         "alarms": [row for row in alarms if row.id != shown_id],
         "shown_id": shown_id,
         "is_waiting": any(
-            row.status == InvoiceStatus.OPEN and row.covered_ms for row in listed
+            row.status == InvoiceStatus.OPEN and row.covered_ms for row in last_rows
         ),
         "suggested": often_sold(rows, visit.currency),
         "notes": sorted({row.description for row in rows if row.description}),
@@ -257,11 +257,11 @@ def often_sold(
     """
     sold = Counter(
         (
-            round_money(asked.amount - Decimal(row.gratuity or 0), currency),
+            round_money(money.amount - Decimal(row.gratuity or 0), currency),
             row.description or "",
         )
         for row in rows
-        if (asked := asked_of(row)).currency == currency
+        if (money := asked_of(row)).currency == currency
     )
     often = [sale for sale, times in sold.most_common(MOST_SUGGESTED) if times > 1]
     return sorted(often)

@@ -141,10 +141,10 @@ class Visit:
         The form names it, since the merchant may have changed the display currency
         since. Raises InvalidRequest.
         """
-        named = self.form.get("currency", self.session.currency)
-        if named not in CODES:
+        currency = self.form.get("currency", self.session.currency)
+        if currency not in CODES:
             raise InvalidRequest("the form names no currency")
-        return named
+        return currency
 
     @property
     def dust_limit_sats(self) -> int:
@@ -157,13 +157,13 @@ class Visit:
             text, self.currency, Decimal(0), greatest_amount(self.currency)
         )
 
-    def order(self, wanted: Mapping[str, Any], **more: str | None) -> Order:
+    def order(self, fields: Mapping[str, Any], **more: str | None) -> Order:
         """Returns an order in the form's currency. Raises InvalidRequest, CommandError.
 
-        `wanted`: the order's fields as in the API's create-invoice. `more`: further
+        `fields`: the order's fields as in the API's create-invoice. `more`: further
         columns of the invoice.
         """
-        details = load(NEW_PRICED_INVOICE, wanted) | more
+        details = load(NEW_PRICED_INVOICE, fields) | more
         currency = self.currency
         dust_limit_sats = self.dust_limit_sats
         high = greatest_amount(currency)
@@ -183,11 +183,11 @@ class Visit:
         fields = self.query
         if request.method == "POST":
             fields = self.form
-        typed = fields.get(name, "").strip()
-        if not typed:
+        text = fields.get(name, "").strip()
+        if not text:
             return None
         try:
-            day = date.fromisoformat(typed[:MAX_DAY_CHARACTERS])
+            day = date.fromisoformat(text[:MAX_DAY_CHARACTERS])
         except ValueError:
             raise InvalidRequest(f"{name} is no day such as 2026-12-31") from None
         return min(day, LAST_DAY)
@@ -197,10 +197,10 @@ class Visit:
 
         Raises InvalidRequest if the value is not one of `words`.
         """
-        typed = self.query.get(name, "")
-        if typed and typed not in words:
+        value = self.query.get(name, "")
+        if value and value not in words:
             raise InvalidRequest(f"{name} is none of {', '.join(words)}")
-        return typed
+        return value
 
     def get_or_404(self, query: Typed[OwnedRow], prefix: str, id: str) -> OwnedRow:
         """Returns the merchant's row with this id. Raises NotFound."""
@@ -219,10 +219,10 @@ class Visit:
         )
 
     @contextmanager
-    def create_once(self, prefix: str, known: Typed[Any]) -> Iterator[tuple[str, bool]]:
+    def create_once(self, prefix: str, by_id: Typed[Any]) -> Iterator[tuple[str, bool]]:
         """Opens a transaction in which a form creates one row, also if it is resent.
 
-        Yields the row's id, and whether the query `known` finds that row already. The
+        Yields the row's id, and whether the query `by_id` finds that row already. The
         id is derived from the form's id and its fields. If a form is sent twice, the
         second request waits for the lock on the merchant's row.
         """
@@ -230,7 +230,7 @@ class Visit:
         id = derived_id(prefix, self.secret, f"press {self._press}")
         with db.write():
             db.get(merchants.LOCKED, id=self.merchant_id)
-            yield id, db.get_or_none(known, id=id) is not None
+            yield id, db.get_or_none(by_id, id=id) is not None
 
     def form_secret(self) -> str:
         """Returns the secret that this form creates. No table stores it in clear text.

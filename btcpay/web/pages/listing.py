@@ -69,7 +69,7 @@ class ListPage(NamedTuple):
 
     `older`: the value of `?older=` for the next page; None on the last page.
     `until_ms`: when the last row was created that a search in texts has read, if the
-    search goes on after `older`; else None. `named`: True if a search found the rows by
+    search goes on after `older`; else None. `has_names`: True if a search found the rows by
     an id, an address, a txid or a reference.
     """
 
@@ -77,4 +77,4 @@ class ListPage(NamedTuple):
     is_first: bool = True
     older: str | None = None
     until_ms: int | None = None
-    named: bool = False
+    has_names: bool = False

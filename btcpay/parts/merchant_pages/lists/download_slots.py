@@ -75,7 +75,7 @@ class DownloadSlots:
         self._most = most
         self._slow_s = slow_s
         self._lock = threading.Lock()
-        self._taken: list[DownloadSlot] = []
+        self._slots: list[DownloadSlot] = []
 
     def take(self, connection: socket.socket | None) -> DownloadSlot | None:
         """Returns a slot for a download on that connection.
@@ -83,21 +83,21 @@ class DownloadSlots:
         None if all slots are in use by clients that are fast enough.
         """
         with self._lock:
-            if len(self._taken) >= self._most and not self._free_slowest():
+            if len(self._slots) >= self._most and not self._free_slowest():
                 return None
             slot = DownloadSlot(self, connection)
-            self._taken.append(slot)
+            self._slots.append(slot)
             return slot
 
     def release(self, slot: DownloadSlot) -> None:
         with self._lock:
-            if slot in self._taken:
-                self._taken.remove(slot)
+            if slot in self._slots:
+                self._slots.remove(slot)
 
     def _free_slowest(self) -> bool:
-        slowest = min(self._taken, key=lambda slot: slot.behind_since_s)
+        slowest = min(self._slots, key=lambda slot: slot.behind_since_s)
         if self.clock() - slowest.behind_since_s < self._slow_s:
             return False
         slowest.give_way()
-        self._taken.remove(slowest)
+        self._slots.remove(slowest)
         return True

@@ -47,7 +47,7 @@ Names = Mapping[str, Typed[Listed]]
 
 
 def search(
-    db: Database, listing: Listing, names: Names, typed: str, behind: str
+    db: Database, listing: Listing, names: Names, query: str, behind: str
 ) -> ListPage:
     """Returns a page of the rows with this id, address, txid or reference.
 
@@ -57,18 +57,18 @@ def search(
     """
     rows = []
     if not behind:
-        rows = _by_name(db, listing, names, typed)
+        rows = _by_name(db, listing, names, query)
     if not rows:
-        return _in_texts(db, listing, typed, behind)
+        return _in_texts(db, listing, query, behind)
     if len(rows) <= SIZE:
-        return ListPage(rows, named=True)
+        return ListPage(rows, has_names=True)
     # The next page searches the texts of the rows after this one. They include the
     # references.
     last = rows[SIZE - 1]
     return ListPage(rows[:SIZE], older=last.id, until_ms=last.created_ms)
 
 
-def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[Listed]:
+def _by_name(db: Database, listing: Listing, names: Names, query: str) -> list[Listed]:
     """Returns the rows that match an id, an address, a txid or a reference.
 
     The typed text is the beginning of an id, an address or a txid, or a pasted text
@@ -76,11 +76,11 @@ def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[L
     exactly.
     """
     values: Values = {"merchant_id": listing.values["merchant_id"], "limit": MORE}
-    pasted = strip_scheme(strip_unseen(typed))
+    bare_text = strip_scheme(strip_unseen(query))
     for name, pattern in _BEGINNINGS:
-        text = typed
+        text = query
         if name == "address":
-            text = pasted
+            text = bare_text
         match = pattern.search(text)
         if match is None:
             continue
@@ -91,12 +91,12 @@ def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[L
         if rows:
             return rows
     # No reference contains such a character, and PostgreSQL refuses U+0000 in a text.
-    if any(map(is_refused, typed)):
+    if any(map(is_refused, query)):
         return []
-    return db.rows(names["reference"], **values | {"begin": typed})
+    return db.rows(names["reference"], **values | {"begin": query})
 
 
-def _in_texts(db: Database, listing: Listing, typed: str, behind: str) -> ListPage:
+def _in_texts(db: Database, listing: Listing, query: str, behind: str) -> ListPage:
     """Returns the rows with these words or this amount.
 
     It searches the PIECE rows after the row with the id `behind`.
@@ -106,7 +106,7 @@ def _in_texts(db: Database, listing: Listing, typed: str, behind: str) -> ListPa
         list[Listed], db.rows(listing.older, **listing.values_after(place, PIECE + 1))
     )
     piece = rows[:PIECE]
-    matches = list(islice((row for row in piece if is_match(row, typed)), SIZE))
+    matches = list(islice((row for row in piece if is_match(row, query)), SIZE))
     last = piece[-1:]
     if len(matches) == SIZE:
         last = matches[-1:]
@@ -115,21 +115,21 @@ def _in_texts(db: Database, listing: Listing, typed: str, behind: str) -> ListPa
     return ListPage(matches, older=last[0].id, until_ms=last[0].created_ms)
 
 
-def is_match(row: Listed, typed: str) -> bool:
+def is_match(row: Listed, query: str) -> bool:
     """True if the row contains all typed words, or has the typed amount."""
     payer = (row.customer_email, row.customer_name, row.customer_note)
     texts = (row.description, row.reference, *payer)
     text = "\n".join(filter(None, texts)).casefold()
-    has_words = all(word in text for word in typed.casefold().split())
-    return has_words or _is_amount_of(row, typed)
+    has_words = all(word in text for word in query.casefold().split())
+    return has_words or _is_amount_of(row, query)
 
 
-def _is_amount_of(row: Listed, typed: str) -> bool:
+def _is_amount_of(row: Listed, query: str) -> bool:
     """True if the text is the value, the invoice's amount, the satoshis or the bitcoin.
 
     A unit in the text must be the amount's: `€25` matches only amounts in euros.
     """
-    match = _AMOUNT.fullmatch(typed)
+    match = _AMOUNT.fullmatch(query)
     if match is None:
         return False
     number = Decimal(f"{match[2]}.{match[3] or 0}")
@@ -143,14 +143,14 @@ def _is_amount_of(row: Listed, typed: str) -> bool:
     return unit in _BITCOIN and row.amount_sats in (number, number * SATS_PER_BTC)
 
 
-def _is_unit(typed: str, currency: str) -> bool:
+def _is_unit(unit: str, currency: str) -> bool:
     """True if the typed unit is empty, the currency's code, or its symbol.
 
     Several currencies may share a symbol.
     """
-    if typed in ("", currency):
+    if unit in ("", currency):
         return True
-    return len(typed) == 1 and typed in symbol(currency, "en")
+    return len(unit) == 1 and unit in symbol(currency, "en")
 
 
 def loose_kind(status: InvoiceStatus, expires_ms: int | None, came_ms: int) -> str:
@@ -183,11 +183,11 @@ def show_invoices(visit: Visit) -> Response:
         own["status"] = status
         older = queries.INVOICES_BY_STATUS
     listing = Listing("inv", older, queries.INVOICE_PLACE, own)
-    typed, shown = _page(visit, listing, queries.FOUND_INVOICES)
-    if shown.named and len(shown.rows) == 1:
-        return visit.redirect(f"/invoices/{shown.rows[0].id}")
+    query, page = _page(visit, listing, queries.FOUND_INVOICES)
+    if page.has_names and len(page.rows) == 1:
+        return visit.redirect(f"/invoices/{page.rows[0].id}")
     return visit.page(
-        "invoices.html", of_status=own.get("status", ""), q=typed, shown=shown
+        "invoices.html", of_status=own.get("status", ""), q=query, shown=page
     )
 
 
@@ -199,9 +199,9 @@ def show_payments(visit: Visit) -> Response:
         older = queries.LOOSE_PAYMENTS
     own: Values = {"merchant_id": visit.merchant_id}
     listing = Listing("pay", older, queries.PAYMENT_PLACE, own)
-    typed, shown = _page(visit, listing, queries.FOUND_PAYMENTS)
+    query, page = _page(visit, listing, queries.FOUND_PAYMENTS)
     return visit.page(
-        "payments.html", kind=kind, loose_kind=loose_kind, q=typed, shown=shown
+        "payments.html", kind=kind, loose_kind=loose_kind, q=query, shown=page
     )
 
 
@@ -211,11 +211,11 @@ def _page(visit: Visit, listing: Listing, names: Names) -> tuple[str, ListPage]:
     If no text was typed, it returns "" and a page of the list.
     """
     db = visit.service.db
-    typed = visit.query.get("q", "").strip()[:MOST_CHARACTERS]
-    if typed:
-        return typed, search(db, listing, names, typed, visit.query.get("older", ""))
+    query = visit.query.get("q", "").strip()[:MOST_CHARACTERS]
+    if query:
+        return query, search(db, listing, names, query, visit.query.get("older", ""))
     day = visit.day("day")
     before_ms = None
     if day:
         before_ms = start_of(number_of(day) + 1, visit.zone)
-    return typed, listing.page(db, visit.query, before_ms)
+    return query, listing.page(db, visit.query, before_ms)

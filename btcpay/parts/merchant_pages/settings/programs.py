@@ -21,14 +21,14 @@ SCOPES = ("write", "read")
 TEST_S = 5  # time-out of a test, for whose result the merchant waits
 
 
-def show_keys(visit: Visit, status: int = 200, **shown: Any) -> Response:
+def show_keys(visit: Visit, status: int = 200, **values: Any) -> Response:
     """Shows the API keys: the working ones, then the revoked ones, the newest first.
 
-    `shown`: more values for the template, such as a key that was just issued.
+    `values`: more values for the template, such as a key that was just issued.
     """
     rows = visit.service.db.rows(stored_keys.OF_MERCHANT, merchant_id=visit.merchant_id)
     rows.sort(key=lambda row: (row.revoked_ms is not None, -row.created_ms))
-    return visit.page("keys.html", status, keys=rows, **shown)
+    return visit.page("keys.html", status, keys=rows, **values)
 
 
 def issue_key(visit: Visit) -> Response:
@@ -64,19 +64,19 @@ def revoke_key(visit: Visit, id: str) -> Response:
     return visit.redirect("/keys", done="revoked")
 
 
-def show_webhooks(visit: Visit, status: int = 200, **shown: Any) -> Response:
+def show_webhooks(visit: Visit, status: int = 200, **values: Any) -> Response:
     """Shows the webhooks.
 
-    `shown`: more values for the template, such as a webhook that was just added or
+    `values`: more values for the template, such as a webhook that was just added or
     tested, or the message `wrong` about a URL.
     """
     rows = visit.service.db.rows(
         queries.LIST_OF_MERCHANT, merchant_id=visit.merchant_id
     )
-    typed = ""
-    if "wrong" in shown:
-        typed = visit.form.get("url", "")
-    return visit.page("webhooks.html", status, webhooks=rows, typed=typed, **shown)
+    url = ""
+    if "wrong" in values:
+        url = visit.form.get("url", "")
+    return visit.page("webhooks.html", status, webhooks=rows, typed=url, **values)
 
 
 def add_webhook(visit: Visit) -> Response:
@@ -85,13 +85,13 @@ def add_webhook(visit: Visit) -> Response:
     Commands that receive events can be added only on the server's command line.
     """
     service = visit.service
-    typed = visit.form.get("url", "").strip()
+    text = visit.form.get("url", "").strip()
     try:
-        url = receivers.webhook_url(typed, service.settings.network)
+        url = receivers.webhook_url(text, service.settings.network)
         with visit.create_once("whk", queries.BY_ID) as (id, is_made):
             if is_made:
                 return visit.redirect("/webhooks", done="added")
-            added = receivers.add(
+            webhook = receivers.add(
                 service.db, visit.merchant_id, url, None, [], visit.now, id
             )
     except receivers.NoRoom:
@@ -101,7 +101,7 @@ def add_webhook(visit: Visit) -> Response:
         return show_webhooks(
             visit, 400, wrong=gettext("This must be an https:// address.")
         )
-    return show_webhooks(visit, added=added)
+    return show_webhooks(visit, added=webhook)
 
 
 def test_webhook(visit: Visit, id: str) -> Response:
