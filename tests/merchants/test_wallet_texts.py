@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 
 import pytest
 
@@ -13,6 +14,7 @@ from btcpay.merchants.wallet_text.read import read_wallet_text
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS
 from tests.support.hd_wallet import HdWallet
+from tests.support.hostile import TEXTS, text_of
 from tests.support.paths import VECTORS
 
 MAINNET = NETWORKS["mainnet"]
@@ -224,6 +226,23 @@ READ = {
     "a key in brackets of words": (f"The key ({ZPUB}) is for the shop.", [P2WPKH]),
     "line breaks inside a key": (f"{ZPUB[:40]}\n{ZPUB[40:80]}\r\n  {ZPUB[80:]}", [P2WPKH]),
     "a key twice": (f"{ZPUB}{ZPUB}\n{ZPUB}", [P2WPKH]),
+    "the word xpub before the key": (f"My xpub {ZPUB}", [P2WPKH]),
+    "a key in groups of four": (
+        " ".join(ZPUB[place : place + 4] for place in range(0, 111, 4)), [P2WPKH]),
+    "a quoted mail": (f"> My key:\n> {ZPUB[:60]}\n> {ZPUB[60:]}", [P2WPKH]),
+    "Specter's old branches": (f"wpkh({ORIGIN}{X84}/{{0,1}}/*)", [P2WPKH]),
+    "Ledger Live's table of operations": (
+        f"Currency,Account Name,Account xpub\nBTC,Bitcoin 1,{X84}\nBTC,Bitcoin 1,{X84}\n",
+        [first(f"wpkh({X84}/0/*)")]),
+    "a JSON list of a key": (json.dumps([ZPUB]), [P2WPKH]),
+    "Blockstream's list of both branches": (
+        json.dumps({"core_descriptors": [checked(f"sh(wpkh({X49}/{n}/*))") for n in (0, 1)],
+            "slip132_extended_pubkey": YPUB, "type": "p2sh-p2wpkh"}), [P2SH]),
+    "Keystone": (
+        json.dumps({"ExtPubKey": ZPUB, "MasterFingerprint": "73c5da0a",
+            "AccountKeyPath": "m/84'/0'/0'", "CoboVaultFirmwareVersion": "1"}), [P2WPKH]),
+    "three keys in lines": (f"{X44[:4]}: {X44}\nypub: {YPUB}\nzpub: {ZPUB}", [
+        first(f"wpkh({X44}/0/*)"), P2SH, P2WPKH]),
     "a path beside the key": (f"Path: m/49'/0'/0'\nxpub: {X49}", [P2SH]),
     "an origin of taproot": (f"[73c5da0a/86'/0'/0']{X86}", [P2TR]),
     "an origin with H, and blanks": (f"[ 73C5DA0A / 44H / 0H / 0H ] {X44}", [P2PKH]),
@@ -362,6 +381,11 @@ def test_what_was_read_and_left_out_is_said():
     read = read_wallet_text(json.dumps(PASSPORT), MAINNET)
     assert [account.name for account in read.accounts] == ["bip44", "bip49", "bip84"]
     assert "master key" in read.left_out[0] and "one key of several" in read.left_out[1]
+    skeleton = {"ckcc_xpub": MASTER, "xpub": ZPUB, "hw_type": "coldcard"}
+    read = read_wallet_text(
+        json.dumps({"wallet_type": "standard", "keystore": skeleton}), MAINNET
+    )
+    assert read.left_out == ("the master key itself, which is no account",)
     read = read_wallet_text(json.dumps(CORE_NEW), MAINNET)
     assert read.left_out == ("the change branch, whose addresses are the wallet's own",)
     assert [account.name for account in read.accounts] == [
@@ -470,3 +494,22 @@ def test_words_that_are_no_seed_are_no_secret():
         f"My wallet of the shop, which only has this key: {ZPUB}",
     ):
         assert not holds_secret(text), text
+
+
+LONG = 60_000  # characters; a form may have 64 KiB
+HOSTILE = {name: text_of(name, LONG).decode("utf-8", "ignore") for name in TEXTS}
+HOSTILE |= {
+    part: part * (LONG // len(part))
+    for part in (
+        "(", "a(", "a (", "wpkh(", "wpkh()#", "[73c5da0a/1/", "[{", '{"a":', '{"a":1}', "xpub6 ",
+        "\n", "> \n", "abandon zzz ", "Policy: 2 of 3\n", "73c5da0a: ", '"bip84" ', '"first":"',
+        '"descriptor" ', '"derivation":"', "BSMS 1.0\n", "m/84'/0'/0' ", "seed : ",
+    )
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_text_costs_much(name):
+    before_s = time.thread_time()
+    outcome(HOSTILE[name])
+    assert time.thread_time() - before_s < 2

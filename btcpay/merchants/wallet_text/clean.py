@@ -26,7 +26,15 @@ def clean_text(text: str) -> str:
     plain = _NOT_ASCII.sub(_plain_sign, plain)
     plain = _AFTER_DIGIT.sub("'", plain)
     plain = plain.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
-    return plain.strip()
+    return _without_quoting(plain.strip())
+
+
+def _without_quoting(text: str) -> str:
+    """Returns the text without the `>` of a quoted mail before each of its lines."""
+    lines = text.split("\n")
+    if any(line.strip() and not line.startswith(">") for line in lines):
+        return text
+    return "\n".join(line.lstrip("> ") for line in lines)
 
 
 def unescape_lines(text: str) -> str:

@@ -38,6 +38,7 @@ _FRAGMENT = re.compile(rf"/\*\s{{0,5}}\)|{BASE58}{{40}}")
 MAX_CALLS = 500
 # BIP388's path, which stands for both branches (BIP389).
 BOTH_BRANCHES = "/**"
+OLD_BRANCHES = "/{0,1}/*"  # Specter's, before BIP389
 WRONG_CHECKSUM = (
     "its checksum is wrong: a character of the descriptor is wrong or missing; check that all of"
     " it was copied"
@@ -148,6 +149,7 @@ def read_descriptor(script: str) -> Descriptor:
     """
     plain = _ORIGIN.sub(lambda origin: origin.group().replace("H", "h"), script)
     plain = plain.replace(BOTH_BRANCHES, "/<0;1>/*")
+    plain = plain.replace(OLD_BRANCHES, "/<0;1>/*")
     slip132 = []
     for match, key in find_keys(plain):
         if key.version.script_type:

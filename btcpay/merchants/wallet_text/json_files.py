@@ -78,7 +78,7 @@ def take_file(contents: Contents, trees: list[Tree]) -> None:
         if take_known_form(contents, node):
             return
     keys = []
-    for place, node in objects(trees):
+    for place, node in objects({"": trees}):
         keys += list(_keys_of(contents, place, node))
     take_keys(contents, keys)
 

@@ -18,7 +18,7 @@ from btcpay.merchants.wallet_text.json_fields import (
     field_of,
 )
 from btcpay.merchants.wallet_text.keys import KEY, origin_of, read_key
-from btcpay.merchants.wallet_text.lone_keys import LoneKey, take_keys
+from btcpay.merchants.wallet_text.lone_keys import MASTER_KEY, LoneKey, take_keys
 from btcpay.merchants.wallet_text.multisig import (
     FORMS,
     fill_policy,
@@ -110,6 +110,9 @@ def _take_electrum(contents: Contents, node: Object) -> bool:
             key = read_key(match["key"])
             origin = origin_of(store.get("root_fingerprint"), store.get("derivation"))
             keys.append(key._replace(origin=origin))
+        for name, value in store.items():
+            if name != "xpub" and KEY.fullmatch(str(value)):
+                contents.leave_out(MASTER_KEY)
     if several:
         threshold, count = map(int, several.groups())
         refuse_missing_keys(count, keys)

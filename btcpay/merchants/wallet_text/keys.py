@@ -16,10 +16,10 @@ BASE58 = "[1-9A-HJ-NP-Za-km-z]"
 # A line may break anywhere, and the next one be indented. The bound keeps the time linear.
 BREAK = r"\s{0,5}"
 ORIGIN = rf"\[{BREAK}[0-9a-fA-F]{{8}}(?:{BREAK}/{BREAK}[0-9]+{BREAK}['hH]?)*{BREAK}\]"
-# What begins like a key is one, or a broken one.
+# What begins like a key is one, or a broken one. The word "xpub" before a key is none.
 KEY = re.compile(
     rf"(?:(?P<origin>{ORIGIN}){BREAK})?(?<![0-9A-Za-z])"
-    rf"(?P<key>[xyzYZtuvUV]pub(?:{BREAK}{BASE58}){{1,{KEY_CHARS - 4}}})"
+    rf"(?P<key>[xyzYZtuvUV]pub{BREAK}[4-8D](?:{BREAK}{BASE58}){{15,{KEY_CHARS - 5}}})"
 )
 # The script types by the first step of an account's path (BIP44, 49, 84, 86).
 PURPOSES = {44: "p2pkh", 49: "p2sh-p2wpkh", 84: "p2wpkh", 86: "p2tr"}

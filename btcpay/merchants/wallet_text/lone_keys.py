@@ -69,7 +69,7 @@ def keys_in_words(text: str) -> list[LoneKey]:
             path = path_match.group(1)
             end = path_match.end()
         in_brackets = before.endswith("(") or text[end : end + 1] == ")"
-        if (path and in_brackets) or before.endswith(","):
+        if path and (in_brackets or before.endswith(",")):
             raise TextRefused(CUT)
         if _SIGNER.search(before):
             raise TextRefused(

@@ -49,10 +49,10 @@ def read_wallet_text(
     text may hold a secret. Raises CommandError if it holds no account, or is damaged.
     No message has anything of the text.
     """
-    if len(text) > MAX_CHARS:
-        raise TextRefused(f"the text has more than {MAX_CHARS} characters")
+    _refuse_long(text)
     refuse_secret(text)
     plain = clean_text(text)
+    _refuse_long(plain)
     refuse_secret(plain)
     if sum(1 for _ in KEY.finditer(plain)) > MAX_KEYS:
         raise TextRefused(f"the text has more than {MAX_KEYS} keys")
@@ -68,6 +68,11 @@ def read_wallet_text(
         )
     accounts = accounts_of(receiving, _source(plain))
     return WalletText(tuple(accounts), tuple(contents.reasons))
+
+
+def _refuse_long(text: str) -> None:
+    if len(text) > MAX_CHARS:
+        raise TextRefused(f"the text has more than {MAX_CHARS} characters")
 
 
 def _take_all(contents: Contents, plain: str) -> None:
