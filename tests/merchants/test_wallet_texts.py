@@ -418,6 +418,12 @@ def test_a_kind_of_addresses_is_asked_only_of_a_key_that_does_not_say_it():
     assert "leave out --script" in outcome(f"wpkh({X84}/0/*)", "p2wpkh")
 
 
+def test_a_path_is_not_that_of_a_key_with_an_unknown_name():
+    file = {"ExtPubKey": X84, "ExtraPubKey": X86, "AccountKeyPath": "84'/0'/0'"}
+    accounts = read_wallet_text(json.dumps(file), MAINNET).accounts
+    assert [account.is_assumed for account in accounts] == [False, True]
+
+
 def test_what_could_be_lost_unnoticed_is_said():
     (account,) = read_wallet_text(f"wpkh({X84}/0/0/*)", MAINNET).accounts
     assert (

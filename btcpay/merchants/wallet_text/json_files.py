@@ -46,6 +46,14 @@ _PLAIN_NAMES = frozenset(
         "_pub", "zpub", "ypub",
     }
 )  # fmt: skip
+# The names of a key that an object's path is of.
+_KEYS = frozenset(
+    {
+        "xpub", "_pub", "zpub", "ypub", "key", "original", "extpubkey", "accountkey", "publickey",
+        "pubkey", "extendedpublickey", "extended_public_key", "extendedpubkey", "masterpublickey",
+        "slip132_extended_pubkey", "account_xpub", "accountxpub",
+    }
+)  # fmt: skip
 _TAPROOT = "taproot"
 _PATHS_OF_TAPROOT = frozenset({"taprootaccountkeypath"})
 _KINDS = frozenset(
@@ -150,7 +158,9 @@ def _keys_of(contents: Contents, place: Place, node: Object) -> Iterator[LoneKey
         return
     fingerprint = field_of(node, FINGERPRINTS)
     for field, value in node.items():
-        path = field_of(node, PATHS)
+        path = ""
+        if field.lower() in _KEYS:
+            path = field_of(node, PATHS)
         if field.lower().startswith(_TAPROOT):
             path = field_of(node, _PATHS_OF_TAPROOT)
         origin = origin_of(fingerprint, path)

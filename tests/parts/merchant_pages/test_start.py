@@ -170,7 +170,7 @@ def test_of_several_accounts_one_is_chosen_by_a_button_and_what_was_typed_is_kep
     compared = press(shop, path, **{**kept, "choose": "bip84"})
     assert addresses[1] in compared.text and addresses[0] not in compared.text
     page = Page(compared.text)
-    assert page.texts["reading"] == "one key, P2WPKH, from a wallet's file"
+    assert page.texts["reading"] == "one key, P2WPKH, from Coldcard's file"
     assert page.values["choose"] == "bip84"
     made = press(shop, path, **page.values, same="1")
     assert made.status_code == 303
