@@ -58,17 +58,10 @@ def invoice_values(
     is_payable = state in (CheckoutState.WAITING, CheckoutState.PARTIAL)
     amount, currency = asked_of(row)
     price = price_of(row)
-    owed_sats = row.amount_sats
-    due_sats = owed_sats
-    due = amount
-    if is_payable:
-        owed_sats = snapshot.missing_sats
-        due_sats = max(owed_sats, snapshot.dust_limit_sats)
-    if state == CheckoutState.PARTIAL:
-        due = value_of(due_sats, price, currency)
+    sums = _sums_due(snapshot, is_payable)
     request: dict[str, str | None] = {"uri": None, "qr": None}
     if is_payable:
-        request |= _request(snapshot, due_sats, brand.name)
+        request |= _request(snapshot, sums["due_sats"], brand.name)
     overpaid_sats = _overpaid_sats(snapshot)
     link_id = None
     if notices.link_is_active and not overpaid_sats:
@@ -77,6 +70,7 @@ def invoice_values(
     return {
         **{name: getattr(row, name) for name in FROM_ROW.split()},
         **_times(snapshot, is_payable),
+        **sums,
         **request,
         "state": state,
         "status": status_of(snapshot),
@@ -84,11 +78,6 @@ def invoice_values(
         "currency": currency,
         "amount": amount,
         "price": price,
-        "due_sats": due_sats,
-        "due": due,
-        "beside": _beside(row, due),
-        "owed_sats": owed_sats,
-        "is_dust": owed_sats < due_sats,
         "overpaid_sats": overpaid_sats,
         "overpaid": value_of(overpaid_sats, price, currency),
         "confirmations": min(snapshot.confirmations, snapshot.confirmations_needed),
@@ -98,6 +87,29 @@ def invoice_values(
         "address": row.deposit_address,
         "return_url": _return_url(snapshot, brand),
         "link_id": link_id,
+    }
+
+
+def _sums_due(snapshot: Snapshot, is_payable: bool) -> dict[str, Any]:
+    """Returns what is missing, and what to pay now, in satoshis and in currencies.
+
+    `is_dust`: True if less than the dust limit is missing.
+    """
+    row = snapshot.row
+    due, currency = asked_of(row)
+    owed_sats = row.amount_sats
+    due_sats = owed_sats
+    if is_payable:
+        owed_sats = snapshot.missing_sats
+        due_sats = max(owed_sats, snapshot.dust_limit_sats)
+    if snapshot.state == CheckoutState.PARTIAL:
+        due = value_of(due_sats, price_of(row), currency)
+    return {
+        "owed_sats": owed_sats,
+        "due_sats": due_sats,
+        "due": due,
+        "beside": _beside(row, due),
+        "is_dust": owed_sats < due_sats,
     }
 
 
