@@ -427,11 +427,14 @@ class Mails(Hook):
     """Mails of the part. Called by `notify/mail/compose.py`.
 
     `name` is the name of the transport of the receivers that get these mails.
+    `of_clock` is True if only the clock triggers them: `notify/outbox.py` keeps them
+    while the clock is not trusted.
     """
 
     module = "mail"
     name: str
     compose: ComposeMail
+    of_clock: bool = False
 
 
 # Files

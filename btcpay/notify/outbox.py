@@ -18,6 +18,7 @@ from btcpay.notify.delivery_queue import (
 )
 from btcpay.notify.events import Event, event_of
 from btcpay.notify.in_flight import Attempt, InFlight
+from btcpay.notify.mail.compose import CLOCK_MAILS
 from btcpay.notify.mail.replies import USUAL, Times
 from btcpay.notify.mail.timed import STALE, add_timed
 from btcpay.notify.mail.transport import Mail
@@ -162,7 +163,7 @@ class Outbox:
             elif receiver.transport in TRANSPORTS:
                 queues.append(DeliveryQueue([receiver], MOST_OF_ONE))
         if self._is_time_doubted:
-            by_mail = [row for row in by_mail if row.transport != receivers.BILL]
+            by_mail = [row for row in by_mail if row.transport not in CLOCK_MAILS]
         if by_mail and self._mail:
             queues.append(DeliveryQueue(by_mail, 1))
         return queues

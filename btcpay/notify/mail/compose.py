@@ -30,6 +30,8 @@ from storage.statement import as_dict
 PART_MAILS: dict[str, hooks.ComposeMail] = {
     part.name: part.compose for part in hooks.of(hooks.Mails)
 }
+# The transports of mails that only the clock triggers.
+CLOCK_MAILS = {part.name for part in hooks.of(hooks.Mails) if part.of_clock}
 
 
 def compose(

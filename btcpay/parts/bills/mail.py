@@ -12,9 +12,8 @@ from btcpay.languages.catalogs import catalog
 from btcpay.notify.mail.message import MailText
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.kinds import RESOURCE
-from btcpay.parts.bills.models import Bill
+from btcpay.parts.bills.models import Bill, BillStatus
 from btcpay.values.money import Money, stored_amount
-from btcpay.values.statuses import BillStatus
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.queries import deliveries, merchants, receivers
@@ -118,4 +117,4 @@ def text_of(
     )
 
 
-HOOK = hooks.Mails(name=NAME, compose=compose)
+HOOK = hooks.Mails(name=NAME, compose=compose, of_clock=True)
