@@ -35,12 +35,6 @@ class LinkStatus(StrEnum):
     INACTIVE = "inactive"
 
 
-class BillStatus(StrEnum):
-    OPEN = "open"
-    PAID = "paid"
-    ENDED = "ended"
-
-
 class RefundStatus(StrEnum):
     """The status of a refund.
 

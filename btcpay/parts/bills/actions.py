@@ -12,12 +12,12 @@ from btcpay.parts.bills import queries
 from btcpay.parts.bills.calendar import MOST_AT_ONCE, due_ms, reminders_ms, renewal_ms
 from btcpay.parts.bills.kinds import RESOURCE, BillKind
 from btcpay.parts.bills.mail import send_later
-from btcpay.parts.bills.models import Bill
+from btcpay.parts.bills.models import Bill, BillStatus
 from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import PriceUnavailable, Refused
 from btcpay.values.ids import new_id
-from btcpay.values.statuses import BillStatus, InvoiceStatus
+from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.times import date_of, number_of, to_ms, zone_of
 from storage.database import Database, Values
 from storage.queries import merchants

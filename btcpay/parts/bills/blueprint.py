@@ -13,10 +13,9 @@ from btcpay.invoices.orders import Order
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.actions import zone_at
 from btcpay.parts.bills.kinds import RESOURCE
-from btcpay.parts.bills.models import Bill
+from btcpay.parts.bills.models import Bill, BillStatus
 from btcpay.parts.bills.money import due_of
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
-from btcpay.values.statuses import BillStatus
 from btcpay.values.times import to_ms
 from btcpay.web.errors import STATUS
 from btcpay.web.pages.forms import error_message, new_form_id, read_form

@@ -7,9 +7,8 @@ import orjson
 from btcpay import hooks
 from btcpay.notify.kinds import Kind, PartResource, properties_beside
 from btcpay.parts.bills import queries
-from btcpay.parts.bills.models import Bill
+from btcpay.parts.bills.models import Bill, BillStatus
 from btcpay.values.money import round_money, stored_amount
-from btcpay.values.statuses import BillStatus
 
 
 class BillKind(Kind):

@@ -19,7 +19,7 @@ from btcpay.parts.bills import actions, queries
 from btcpay.parts.bills.calendar import EVERY
 from btcpay.parts.bills.kinds import RESOURCE
 from btcpay.parts.bills.mail import text_of
-from btcpay.parts.bills.models import Bill
+from btcpay.parts.bills.models import Bill, BillStatus
 from btcpay.parts.bills.money import due_of
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import (
@@ -30,7 +30,6 @@ from btcpay.values.errors import (
     TooMuch,
 )
 from btcpay.values.money import of_minor, stored_amount
-from btcpay.values.statuses import BillStatus
 from btcpay.values.texts import TextRefused
 from btcpay.values.times import to_ms
 from btcpay.web.pages.forms import AmountRefused, error_message

@@ -1,9 +1,16 @@
 """The database table of bills."""
 
+from enum import StrEnum
+
 from peewee import BigIntegerField, TextField
 
-from btcpay.values.statuses import BillStatus
 from storage.models import Table, word_field
+
+
+class BillStatus(StrEnum):
+    OPEN = "open"
+    PAID = "paid"
+    ENDED = "ended"
 
 
 class Bill(Table):

@@ -14,7 +14,7 @@ from btcpay.notify.publish import publish_resource
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.kinds import RESOURCE, BillKind
 from btcpay.parts.bills.mail import send_later
-from btcpay.parts.bills.models import Bill
+from btcpay.parts.bills.models import Bill, BillStatus
 from btcpay.values.money import (
     asked_of,
     of_minor,
@@ -23,7 +23,7 @@ from btcpay.values.money import (
     stored_amount,
     to_minor,
 )
-from btcpay.values.statuses import BillStatus, InvoiceStatus
+from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.models import Invoice

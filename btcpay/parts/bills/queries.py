@@ -2,8 +2,8 @@
 
 from peewee import Case, Expression, Select, fn
 
-from btcpay.parts.bills.models import Bill
-from btcpay.values.statuses import BillStatus, InvoiceStatus
+from btcpay.parts.bills.models import Bill, BillStatus
+from btcpay.values.statuses import InvoiceStatus
 from storage.models import Event, Invoice, Merchant
 from storage.queries import invoices
 from storage.queries.events import Kind
