@@ -88,7 +88,7 @@ def fill(environ: MutableMapping[str, str]) -> None:
     before = dict(environ)
     for name, value in values_of(environ).items():
         stem = name.removesuffix(OF_A_FILE)
-        is_said = any(before.get(one, "").strip() for one in (stem, stem + OF_A_FILE))
+        is_said = any(before.get(key, "").strip() for key in (stem, stem + OF_A_FILE))
         if not is_said and not (name == EMPTY_SAYS_SOMETHING and name in before):
             environ[name] = value
 

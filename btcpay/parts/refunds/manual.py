@@ -3,7 +3,8 @@
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from btcpay.parts.refunds import actions, blocks, queries
+from btcpay.parts.refunds import actions, queries
+from btcpay.parts.refunds.apply import decide_again
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.parts.refunds.models import Refund, RefundOutput
 from btcpay.settings.settings import Settings
@@ -75,5 +76,5 @@ def confirm_sent(
         columns: Any = {"named_txid": outpoint.txid, "named_vout": outpoint.vout}
         if db.run(queries.NAME_OUTPUT, id=row.id, **columns) != 1:
             raise Refused("changed", "the refund has changed meanwhile")
-        blocks.decide_again(db, settings, [row.script or ""], now)
+        decide_again(db, settings, [row.script or ""], now)
         return RESOURCE.find(db, refund_id)

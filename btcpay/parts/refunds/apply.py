@@ -1,0 +1,157 @@
+"""Stores which refunds the outputs in blocks send, as `decide` decides."""
+
+import json
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+
+from btcpay.invoices.attention import try_update_attention
+from btcpay.parts.refunds import queries
+from btcpay.parts.refunds.actions import SENT, UNDONE, note, step
+from btcpay.parts.refunds.decide import decide
+from btcpay.parts.refunds.models import Refund, RefundOutput
+from btcpay.settings.settings import Settings
+from btcpay.values.money import value_of
+from storage.database import Database, Values
+from storage.queries import merchants
+from storage.queries.events import Kind
+from storage.queries.totals import balances
+
+log = logging.getLogger(__name__)
+
+
+def decide_again(
+    db: Database,
+    settings: Settings,
+    scripts: Collection[str],
+    now: datetime,
+    lost_outputs: Sequence[RefundOutput] = (),
+) -> None:
+    """Stores which refunds the known outputs to these scripts send now.
+
+    `lost_outputs` are outputs that a reorganisation has removed. Call it in the
+    transaction of the change, while `meta.lock` is held.
+    """
+    rows = [
+        row for script in scripts for row in db.rows(queries.OF_SCRIPT, script=script)
+    ]
+    for merchant_id in sorted({row.merchant_id for row in rows}):
+        balances.lock(db, merchant_id)
+    invoice_ids: set[str | None] = set()
+    for script in sorted(scripts):
+        lost_to_script = [output for output in lost_outputs if output.script == script]
+        invoice_ids |= {
+            row.invoice_id for row in _of_script(db, script, lost_to_script, now)
+        }
+    for invoice_id in sorted(filter(None, invoice_ids)):
+        try_update_attention(db, settings, invoice_id, now, [])
+
+
+def _of_script(
+    db: Database, script: str, lost_outputs: Sequence[RefundOutput], now: datetime
+) -> list[Refund]:
+    """Stores which refunds of this script are sent now, and which are no longer sent.
+
+    Returns the refunds that have changed, and those that seem to be sent twice or no
+    longer seem so.
+    """
+    refunds = {row.id: row for row in db.rows(queries.OF_SCRIPT, script=script)}
+    exact_outputs = db.rows(queries.EXACT, script=script)
+    named_outputs = db.rows(queries.NAMED, script=script)
+    outputs = list(dict.fromkeys([*exact_outputs, *named_outputs]))
+    outputs_by_refund, again = decide(list(refunds.values()), outputs)
+    by = {id: (output.txid, output.vout) for id, output in outputs_by_refund.items()}
+    changed_refunds = [
+        row
+        for row in refunds.values()
+        if (row.tx_hash, row.vout) != by.get(row.id, (None, None))
+    ]
+    changed_outputs = [
+        output
+        for output in (*lost_outputs, *outputs)
+        if output.again_of != again.get(output)
+    ]
+    _undo(db, refunds, changed_refunds, changed_outputs, now)
+    for row in changed_refunds:
+        if row.id in outputs_by_refund:
+            _send(db, row, outputs_by_refund[row.id], now)
+    _store_repeats(db, refunds, changed_outputs, again, now)
+    repeated_ids = {
+        id
+        for output in changed_outputs
+        for id in (output.again_of, again.get(output))
+        if id
+    }
+    return changed_refunds + [refunds[id] for id in repeated_ids]
+
+
+def _undo(
+    db: Database,
+    refunds: Mapping[str, Refund],
+    changed_refunds: Iterable[Refund],
+    changed_outputs: Iterable[RefundOutput],
+    now: datetime,
+) -> None:
+    """Takes back what the changed outputs sent, and what they seemed to send twice."""
+    for output in changed_outputs:
+        if output.again_of:
+            place = (output.txid, output.vout)
+            note(db, refunds[output.again_of], Kind.REFUND_UNDONE, now, place)
+    for row in changed_refunds:
+        if row.tx_hash:
+            log.error(
+                "reorganised: refund %s of %s satoshis is ready",
+                row.id,
+                row.amount_sats,
+            )
+            step(db, row, UNDONE, now, by=(row.tx_hash, row.vout))
+
+
+def _store_repeats(
+    db: Database,
+    refunds: Mapping[str, Refund],
+    changed_outputs: Iterable[RefundOutput],
+    again: Mapping[RefundOutput, str],
+    now: datetime,
+) -> None:
+    """Stores for each changed output which refund it seems to send twice, if any.
+
+    `again` has the refund's id for each output that does.
+    """
+    for output in changed_outputs:
+        after = again.get(output)
+        db.run(queries.SET_AGAIN, txid=output.txid, vout=output.vout, again_of=after)
+        if after:
+            log.error("refund %s was sent again, by %s", after, output.txid)
+            note(db, refunds[after], Kind.REFUND_AGAIN, now, (output.txid, output.vout))
+
+
+def _send(db: Database, row: Refund, output: RefundOutput, now: datetime) -> None:
+    """Stores that the output sends the refund, with its worth.
+
+    The prices are those of the time when its block was first read, so the result does
+    not depend on the order of blocks.
+    """
+    currency = db.get(merchants.CURRENCY, id=row.merchant_id).currency
+    prices = json.loads(db.get(queries.PRICES, txid=output.txid).prices)
+    columns: Values = {
+        "tx_hash": output.txid,
+        "vout": output.vout,
+        "sent_height": output.block_height,
+        "sent_ms": output.block_time_ms,
+        "sent_sats": output.amount_sats,
+        "currency": currency,
+        "value_at_sending": _worth(output, prices, currency),
+        "usd_at_sending": _worth(output, prices, "USD"),
+    }
+    step(db, row, SENT, now, columns, (output.txid, output.vout))
+
+
+def _worth(
+    output: RefundOutput, prices: Mapping[str, str], currency: str
+) -> str | None:
+    price = prices.get(currency)
+    if price is None:
+        return None
+    return f"{value_of(output.amount_sats, Decimal(price), currency):f}"
