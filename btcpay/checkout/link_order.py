@@ -11,7 +11,8 @@ from typing import Protocol
 
 from flask import Response, request
 
-from btcpay.checkout.link_page import LinkCookie, LinkRefused
+from btcpay.checkout.link_cookie import LinkCookie
+from btcpay.checkout.link_page import LinkRefused
 from btcpay.invoices import create, orders, quotes
 from btcpay.values.money import asked_of
 from btcpay.values.times import to_ms

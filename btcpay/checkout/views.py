@@ -8,10 +8,10 @@ from flask import Blueprint, Response, request
 
 from btcpay import hooks
 from btcpay.checkout.invoice_page import invoice_values, proofs_of
+from btcpay.checkout.link_cookie import LinkCookie
 from btcpay.checkout.link_order import redirect_to_invoice, still_to_pay
 from btcpay.checkout.link_page import (
     GONE,
-    LinkCookie,
     LinkPage,
     LinkRefused,
     answers,

@@ -7,8 +7,9 @@ from typing import Any
 from flask import Blueprint, Response
 
 from btcpay import hooks
+from btcpay.checkout.link_cookie import LinkCookie
 from btcpay.checkout.link_order import redirect_to_invoice
-from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused
+from btcpay.checkout.link_page import GONE, LinkRefused
 from btcpay.invoices.orders import Order
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.actions import zone_at

@@ -1,0 +1,97 @@
+"""A cookie with the invoice that a browser created last at a link or a bill."""
+
+import hashlib
+import re
+from functools import cached_property
+from urllib.parse import urlsplit
+
+from flask import Response, request
+from itsdangerous import BadData, URLSafeSerializer
+
+from btcpay.settings.settings import Settings
+from btcpay.values.ids import (
+    ID_CHARACTERS,
+    SECRET_CHARACTERS,
+    derived_id,
+    is_id,
+    random_base62,
+)
+from storage.database import Database
+from storage.queries import meta
+
+COOKIE = "invoices"
+_FORM = re.compile(rf"[0-9A-Za-z]{{{ID_CHARACTERS}}}")
+
+
+class LinkCookie:
+    """A signed cookie with the id of the invoice that a browser created last at a link.
+
+    The key is random, created once and stored in the database. The link's id is the
+    salt, so a cookie is valid only at its own link.
+    """
+
+    def __init__(self, db: Database, settings: Settings) -> None:
+        self._db = db
+        self._root = urlsplit(settings.base_url)
+        self._life_s = settings.link_invoice_expiry_min * 60
+
+    @cached_property
+    def _key(self) -> str:
+        return meta.keep(
+            self._db, meta.Key.COOKIE_KEY, random_base62(SECRET_CHARACTERS)
+        )
+
+    def _signer(self, link_id: str) -> URLSafeSerializer:
+        return URLSafeSerializer(
+            self._key, salt=link_id, signer_kwargs={"digest_method": hashlib.sha256}
+        )
+
+    def invoice_id_of_form(self, link_id: str, form: str) -> str | None:
+        """Returns the id of the invoice that this form creates.
+
+        None if `form` is not the id of a form. The invoice's id cannot be computed from
+        it without the key.
+        """
+        if not _FORM.fullmatch(form):
+            return None
+        return derived_id("inv", self._key, f"form {link_id} {form}")
+
+    def next_invoice_id(self, invoice_id: str) -> str:
+        """Returns the id of the one invoice that may follow a paid one.
+
+        The id cannot be computed without the key.
+        """
+        return derived_id("inv", self._key, f"after {invoice_id}")
+
+    def last_invoice_id(self, link_id: str) -> str | None:
+        """Returns the id of the invoice that this browser created last at the link.
+
+        None if there is no cookie, or if its signature is invalid.
+        """
+        cookie = request.cookies.get(COOKIE)
+        # If there is no key, no cookie was signed. Reading a cookie does not create a
+        # key.
+        if not cookie or meta.get(self._db, meta.Key.COOKIE_KEY) is None:
+            return None
+        try:
+            id = self._signer(link_id).loads(cookie)
+        except BadData:
+            return None
+        if isinstance(id, str) and is_id("inv", id):
+            return id
+        return None
+
+    def remember(self, response: Response, link_id: str, invoice_id: str) -> None:
+        """Sets the cookie with this invoice's id.
+
+        It expires when an invoice of a link that is created now expires.
+        """
+        response.set_cookie(
+            COOKIE,
+            str(self._signer(link_id).dumps(invoice_id)),
+            max_age=self._life_s,
+            path=self._root.path + request.path,
+            secure=self._root.scheme == "https",
+            httponly=True,
+            samesite="Lax",
+        )
