@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from btcpay.parts.refunds import actions, manual, sums
+from btcpay.parts.refunds import actions, manual, steps, sums
 from btcpay.parts.refunds.models import Refund
 from btcpay.values.errors import Refused
 from storage.queries import attentions
@@ -59,14 +59,12 @@ class History(World):
             self._same(self.model.give(name, to), ours)
 
     def clear(self) -> None:
-        self._drop(self.model.clear, actions.CLEARED)
+        self._drop(self.model.clear, steps.CLEARED)
 
     def cancel(self) -> None:
-        self._drop(self.model.cancel, actions.CANCELED)
+        self._drop(self.model.cancel, steps.CANCELED)
 
-    def _drop(
-        self, theirs: Callable[[str], Refusal | None], step: actions.Step
-    ) -> None:
+    def _drop(self, theirs: Callable[[str], Refusal | None], step: steps.Step) -> None:
         if self.names:
             name = self.dice.choice(list(self.names))
             now = self.till.clock()

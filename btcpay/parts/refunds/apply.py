@@ -8,9 +8,9 @@ from decimal import Decimal
 
 from btcpay.invoices.attention import try_update_attention
 from btcpay.parts.refunds import queries
-from btcpay.parts.refunds.actions import SENT, UNDONE, note, step
 from btcpay.parts.refunds.decide import decide
 from btcpay.parts.refunds.models import Refund, RefundOutput
+from btcpay.parts.refunds.steps import SENT, UNDONE, note, step
 from btcpay.settings.settings import Settings
 from btcpay.values.money import value_of
 from storage.database import Database, Values

@@ -12,7 +12,7 @@ from btcpay.cli.resource_commands import add_list_and_show
 from btcpay.cli.shell import Shell, with_json_shell
 from btcpay.invoices.quotes import live_price
 from btcpay.invoices.status import find_invoice
-from btcpay.parts.refunds import actions, manual, queries, sums
+from btcpay.parts.refunds import actions, manual, queries, steps, sums
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.prices.price import Prices
 from btcpay.values.errors import CommandError
@@ -92,7 +92,7 @@ def confirm_sent(shell: Shell, refund_id: str, output: str | None) -> None:
 @with_json_shell
 def cancel(shell: Shell, refund_id: str) -> None:
     """Cancel a refund that is not sent; what a wallet has sent already cannot be stopped."""
-    actions.drop(shell.db, refund_id, actions.CANCELED, shell.now)
+    actions.drop(shell.db, refund_id, steps.CANCELED, shell.now)
     say(f"canceled {refund_id}")
 
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from btcpay.parts.refunds import actions, queries
+from btcpay.parts.refunds import queries, steps
 from btcpay.parts.refunds.apply import decide_again
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.parts.refunds.models import Refund, RefundOutput
@@ -61,7 +61,7 @@ def confirm_sent(
     That holds as long as a block has the output. A repeated call changes nothing.
     Raises Refused (`changed`, `output`).
     """
-    with actions.lock_refund(db, refund_id) as row:
+    with steps.lock_refund(db, refund_id) as row:
         if (row.tx_hash, row.vout) == outpoint:
             return row
         if row.status != RefundStatus.READY:

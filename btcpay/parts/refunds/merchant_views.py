@@ -15,7 +15,7 @@ from flask import Response
 from btcpay import hooks
 from btcpay.invoices.quotes import live_price
 from btcpay.languages import formats
-from btcpay.parts.refunds import actions, manual, queries, sums
+from btcpay.parts.refunds import actions, manual, queries, steps, sums
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.settings.settings import Settings
 from btcpay.values.amounts import LONGEST_AMOUNT
@@ -45,12 +45,12 @@ def views(settings: Settings) -> list[tuple[str, str, View]]:
         (
             "POST",
             "/merchant/refunds/<id>/clear",
-            partial(_drop, actions.CLEARED, "cleared"),
+            partial(_drop, steps.CLEARED, "cleared"),
         ),
         (
             "POST",
             "/merchant/refunds/<id>/cancel",
-            partial(_drop, actions.CANCELED, "canceled"),
+            partial(_drop, steps.CANCELED, "canceled"),
         ),
     ]
 
@@ -132,7 +132,7 @@ def confirm_sent(visit: Visit, id: str, output: str) -> Response:
     return visit.redirect("/refunds", done=outcome)
 
 
-def _drop(to: actions.Step, outcome: str, visit: Visit, id: str) -> Response:
+def _drop(to: steps.Step, outcome: str, visit: Visit, id: str) -> Response:
     visit.get_or_404(queries.BY_ID, "rfd", id)
     try:
         actions.drop(visit.service.db, id, to, visit.now)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from btcpay.chain.follow import add_header
-from btcpay.parts.refunds import actions, blocks, manual, queries
+from btcpay.parts.refunds import actions, blocks, manual, queries, steps
 from btcpay.parts.refunds.decide import WATCHED_BLOCKS
 from btcpay.proofs.verify import Branch, Evidence
 from btcpay.sandbox.node.script import script_of
@@ -154,7 +154,7 @@ class History:
     def cancel(self):
         ready = [one for one in self.refunds if found(self.till, one).status == "ready"]
         for one in ready[:1]:
-            actions.drop(self.db, one.id, actions.CANCELED, self.till.clock())
+            actions.drop(self.db, one.id, steps.CANCELED, self.till.clock())
             one.is_canceled = True
             one.named = None
 

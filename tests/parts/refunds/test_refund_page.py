@@ -3,7 +3,7 @@
 import pytest
 
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.parts.refunds import actions
+from btcpay.parts.refunds import actions, steps
 from tests.support.payer import Page
 from tests.support.shop_refunds import address, found, give, made, paid, send, sent
 
@@ -102,7 +102,7 @@ def test_the_receipt_says_what_was_sent_back(till, refund):
 
 
 def test_a_canceled_one_asks_for_nothing_and_another_id_finds_nothing(till, refund):
-    actions.drop(till.shop.service.db, refund.id, actions.CANCELED, till.clock())
+    actions.drop(till.shop.service.db, refund.id, steps.CANCELED, till.clock())
     assert "<form" not in page(till, refund)
     for id in ("rfd_" + "0" * 24, "x", refund.invoice_id):
         assert till.shop.client.get(f"/refund/{id}").status_code == 404

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from btcpay.check.undo import begin_anew
-from btcpay.parts.refunds import actions, manual
+from btcpay.parts.refunds import actions, manual, steps
 from btcpay.parts.refunds.models import RefundOutput
 from btcpay.proofs.document import check_document
 from btcpay.sandbox.payer.wallet import double_spends
@@ -206,7 +206,7 @@ def test_unsaid_it_is_the_excess_and_never_the_price_afterwards(till):
     assert excess.amount_sats == 294
     with pytest.raises(Refused, match="nothing to send back"):
         made(till, invoice)
-    actions.drop(till.shop.service.db, excess.id, actions.CANCELED, till.clock())
+    actions.drop(till.shop.service.db, excess.id, steps.CANCELED, till.clock())
     assert made(till, invoice, 200).amount_sats == 200
     assert made(till, invoice).amount_sats == 94
     made(till, invoice, 2 * came - 294)
@@ -230,7 +230,7 @@ def test_unsaid_it_means_what_it_meant_the_first_time_though_the_excess_leaves_t
     till.confirm(invoice, 5_000)
     excess = made(till, invoice)
     assert excess.amount_sats == 5_000
-    actions.drop(till.shop.service.db, excess.id, actions.CANCELED, till.clock())
+    actions.drop(till.shop.service.db, excess.id, steps.CANCELED, till.clock())
     till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
     till.check()
     with pytest.raises(Refused, match="nothing to send back"):
@@ -280,11 +280,11 @@ def test_only_one_address_is_taken_until_the_merchant_clears_it(till):
     give(till, refund, f"bitcoin:{address(1)}?amount=1")
     with pytest.raises(Refused, match="already"):
         give(till, refund, address(2))
-    actions.drop(db, refund.id, actions.CLEARED, now)
+    actions.drop(db, refund.id, steps.CLEARED, now)
     given = give(till, refund, address(2).upper())
     assert given.address == address(2)
     sent(till, given)
-    for to in (actions.CLEARED, actions.CANCELED):
+    for to in (steps.CLEARED, steps.CANCELED):
         with pytest.raises(Refused, match="sent"):
             actions.drop(db, refund.id, to, now)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from btcpay.parts.refunds import actions
+from btcpay.parts.refunds import actions, steps
 from tests.support.axe import axe_script, look
 from tests.support.browser import DESK, PHONE, SMALL
 from tests.support.merchant_browser import log_in
@@ -22,7 +22,7 @@ def refunds(counter):
     found = {
         name: made(counter.till, invoice, 600) for name in ("requested", "canceled")
     }
-    actions.drop(db, found["canceled"].id, actions.CANCELED, clock())
+    actions.drop(db, found["canceled"].id, steps.CANCELED, clock())
     found["sent"] = made(counter.till, invoice, 5_000, address(1))
     send(counter.till, found["sent"])
     counter.mine()

@@ -1,0 +1,99 @@
+"""The steps of a refund from one status to the next, each recorded and published."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from peewee import Query
+
+from btcpay.invoices.history import record
+from btcpay.notify.publish import publish_resource
+from btcpay.parts.refunds import queries
+from btcpay.parts.refunds.kinds import RESOURCE, RefundKind
+from btcpay.parts.refunds.models import Refund
+from btcpay.values.errors import Refused
+from storage.database import Database, Values
+from storage.queries import meta
+from storage.queries.events import Kind
+from storage.queries.totals import balances
+
+Outpoint = tuple[str | None, int | None]
+
+
+class Step(NamedTuple):
+    """A change of a refund's status.
+
+    `query` is an UPDATE that applies only to the expected statuses. `kind` is recorded
+    in the invoice's history, `event` is published to the merchant's receivers.
+    """
+
+    query: Query
+    kind: Kind
+    event: RefundKind
+
+
+GIVEN = Step(queries.GIVE, Kind.REFUND_READY, RefundKind.READY)
+CLEARED = Step(queries.CLEAR, Kind.REFUND_CLEARED, RefundKind.REQUESTED)
+CANCELED = Step(queries.CANCEL, Kind.REFUND_CANCELED, RefundKind.CANCELED)
+SENT = Step(queries.SEND, Kind.REFUND_SENT, RefundKind.SENT)
+UNDONE = Step(queries.UNDO, Kind.REFUND_UNDONE, RefundKind.UNDONE)
+
+
+@contextmanager
+def lock_refund(db: Database, refund_id: str) -> Iterator[Refund]:
+    """Opens a transaction, takes two locks, and yields the refund.
+
+    The locks are `meta.lock`, which changes of the chain's data take too, and that of
+    the merchant's balance. Raises CommandError if there is no such refund.
+    """
+    with db.write():
+        meta.lock(db)
+        balances.lock(db, RESOURCE.find(db, refund_id).merchant_id)
+        yield RESOURCE.find(db, refund_id)
+
+
+def step(
+    db: Database,
+    row: Refund,
+    to: Step,
+    now: datetime,
+    values: Values | None = None,
+    by: Outpoint | None = None,
+) -> Refund:
+    """Takes the step, records and publishes it, and returns the refund after it.
+
+    `values` are the other parameters of the step's query. `by` is the output that sent
+    the refund. Raises Refused (`changed`) if the refund does not have the status that
+    the step expects.
+    """
+    values = values or {}
+    of_refund: Values = {"id": row.id}
+    if db.run(to.query, **of_refund | values) != 1:
+        raise Refused("changed", f"the refund is {row.status} already")
+    sent_sats = values.get("sent_sats", row.sent_sats)
+    note(db, row, to.kind, now, by, sent_sats)
+    return publish_resource(db, RESOURCE, row.id, to.event, now)
+
+
+def note(
+    db: Database,
+    row: Refund,
+    kind: Kind,
+    now: datetime,
+    by: Outpoint | None = None,
+    sent_sats: int | None = None,
+) -> None:
+    """Adds an event to the history of the refund's invoice, if it has one.
+
+    `by` is the output that sent the refund. `sent_sats` is the sum of that output,
+    which is recorded if it differs from the refund's sum.
+    """
+    if row.invoice_id is None:
+        return
+    detail: dict[str, Any] = {"id": row.id, "amount_sats": row.amount_sats}
+    if by:
+        detail |= {"txid": by[0], "vout": by[1]}
+    if sent_sats not in (None, row.amount_sats):
+        detail["sent_sats"] = sent_sats
+    record(db, row.invoice_id, kind, detail, now)
