@@ -99,7 +99,7 @@ class Follower:
         top = self._top().height
         least = top - MAX_BLOCKS_BEHIND
         near = [height for height in heights.values() if height >= least]
-        self.is_agreed = len(near) >= self._sources.needed
+        self.is_agreed = len(near) >= self._sources.quorum
         self._sources.expect(top, heights)
         return has_news()
 

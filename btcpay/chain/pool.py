@@ -71,7 +71,7 @@ class Pool(Generic[Source]):
         self.clock_skew = ClockSkew()
         self.all = open_all(self.clock_skew)
         # Number of sources that must show a tip near ours before invoices expire.
-        self.needed = min(2, len(self.all))
+        self.quorum = min(2, len(self.all))
         self._ranks = count(1)
         self._entries = [PoolEntry(source) for source in self.all]
         self._on_end = on_end
@@ -128,7 +128,7 @@ class Pool(Generic[Source]):
         left. A source is retried once after a temporary failure, e.g. if a kept
         connection was closed. Raises as `ask` if there is no result.
         """
-        asked: Question[PoolEntry[Source], T] = Question(
+        poll: Question[PoolEntry[Source], T] = Question(
             partial(self._ask, question),
             every_s,
             patience_s,
@@ -136,13 +136,13 @@ class Pool(Generic[Source]):
             self._note_failure,
         )
         try:
-            asked.run(self._in_order(round_robin))
+            poll.run(self._in_order(round_robin))
         finally:
-            for slow in asked.unfinished:
-                asked.errors[slow] = Unreachable("took too long")
+            for slow in poll.unfinished:
+                poll.errors[slow] = Unreachable("took too long")
                 self._move_to_end(slow)
-        answers = {entry.source: answer for entry, answer in asked.answers.items()}
-        errors = {entry.source: error for entry, error in asked.errors.items()}
+        answers = {entry.source: answer for entry, answer in poll.answers.items()}
+        errors = {entry.source: error for entry, error in poll.errors.items()}
         if not answers:
             raise _no_answer(errors)
         return answers, errors

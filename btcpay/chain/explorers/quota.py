@@ -23,14 +23,14 @@ FIRST_REST = timedelta(minutes=1)
 LONGEST_REST = HOUR  # maximum back-off; public explorers limit calls by the hour
 
 
-def sustainable_per_minute(left: int, used: Mapping[int, int]) -> float:
+def sustainable_per_minute(calls_left: int, used: Mapping[int, int]) -> float:
     """Returns the calls that may be made in each of the next sixty minutes.
 
-    `left` is the number of calls that may be made now. `used` maps an age in minutes to
+    `calls_left` is the number of calls that may be made now. `used` maps an age in minutes to
     the number of calls made then. Calls older than an hour may be made again.
     """
     rates = []
-    available = left
+    available = calls_left
     for minute in range(60):
         # These calls are older than an hour by that minute, so they may be made again.
         available += used.get(OUT_AFTER_MIN - minute, 0)
@@ -102,10 +102,10 @@ class Quota:
         for name in names:
             if self.rests_until(name):
                 continue
-            left = max(0, self.per_hour - used[name].total())
-            minutely = sustainable_per_minute(left, used[name])
+            calls_left = max(0, self.per_hour - used[name].total())
+            minutely = sustainable_per_minute(calls_left, used[name])
             best = Allowance(
-                self.per_hour, max(best.left, left), max(best.minutely, minutely)
+                self.per_hour, max(best.left, calls_left), max(best.minutely, minutely)
             )
         return best
 

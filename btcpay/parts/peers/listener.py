@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 # The number of peers that must announce a transaction. One is enough if only one peer
 # is configured.
-NEEDED = 2
+QUORUM = 2
 SILENCE_S = 330.0  # most nodes send a ping every two minutes, some every five
 MAX_ASKED = 5_000  # requested in one message; a mempool may hold 300,000
 # The maximum of bytes held, and of bytes that one call of `take` returns. Parsed
@@ -47,7 +47,7 @@ class PeerListener:
     """Listens to peers, each in its own thread, from the first call of `listen` on.
 
     `choose` returns peers (host:port); it is called again to replace lost ones. At
-    least `needed` peers must send a transaction. It reads at most 20 MB a minute from
+    least `quorum` peers must send a transaction. It reads at most 20 MB a minute from
     each peer, and holds at most 8 MB of transactions.
     """
 
@@ -59,13 +59,13 @@ class PeerListener:
         choose: Callable[[], Sequence[str]],
         now: Callable[[], datetime],
         proxy: str = "",
-        needed: int = 1,
+        quorum: int = 1,
     ) -> None:
         self._network = network
         self._choose = choose
         self._now = now
         self._proxy = proxy
-        self._needed = needed
+        self._quorum = quorum
         self._chooses_at_s = 0.0
         self._is_wanted = False
         self._peers = list[AnnouncingPeer]()
@@ -78,7 +78,7 @@ class PeerListener:
         """Keeps the connections up, and requests transactions while `is_wanted`.
 
         When `is_wanted` becomes true, it requests the ids announced before from
-        `needed` peers. Each further call requests them from as many more peers, for
+        `quorum` peers. Each further call requests them from as many more peers, for
         transactions that the first ones do not send.
         """
         now_s = time.monotonic()
@@ -90,7 +90,7 @@ class PeerListener:
         self._is_wanted = is_wanted
         if not is_wanted:
             return
-        for peer in self._unasked[: self._needed]:
+        for peer in self._unasked[: self._quorum]:
             self._unasked.remove(peer)
             run_in_thread(partial(self._ask_noted, peer))
 
@@ -134,7 +134,7 @@ class PeerListener:
         if not room:
             return
         places = self._choose()
-        self._needed = max(self._needed, min(NEEDED, len(places)))
+        self._quorum = max(self._quorum, min(QUORUM, len(places)))
         known_places = {peer.place for peer in self._peers}
         new_places = [place for place in places if place not in known_places]
         for place in new_places[:room]:
@@ -221,10 +221,10 @@ class PeerListener:
     def _is_wanted_from(self, peer: AnnouncingPeer, txid: bytes) -> bool:
         if peer.has_sent.get(txid):
             return False
-        return self._count_senders(txid) < self._needed
+        return self._count_senders(txid) < self._quorum
 
     def _keep(self, peer: AnnouncingPeer, body: bytes) -> None:
-        """Stores a requested transaction for `take` once `needed` peers have sent it.
+        """Stores a requested transaction for `take` once `quorum` peers have sent it.
 
         Ignores a transaction that was not requested.
         """
@@ -235,7 +235,7 @@ class PeerListener:
             if not was_asked_for:
                 return
             peer.has_sent[txid] = True
-            if self._count_senders(txid) == self._needed:
+            if self._count_senders(txid) == self._quorum:
                 self._held_bytes += size_of(announced)
                 # A copy without the cached parsed contents, which need memory.
                 self._announced.append(replace(announced))

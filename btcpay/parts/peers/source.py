@@ -17,7 +17,7 @@ from btcpay import hooks
 from btcpay.chain.pool import Pool, PoolEntry
 from btcpay.http.clock_skew import ClockSkew
 from btcpay.http.deadline import run_in_thread, run_within
-from btcpay.parts.peers.listener import NEEDED, PeerListener
+from btcpay.parts.peers.listener import QUORUM, PeerListener
 from btcpay.parts.peers.peer import Peer
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import ProofFailed, TimedOut
@@ -171,7 +171,7 @@ class Peers(Pool[Peer]):
 
         super().__init__(open_all, db.close, pause)
         if settings.peers == (AUTO,):
-            self.needed = NEEDED
+            self.quorum = QUORUM
         self.liars: set[Peer] = set()
 
     def _note_failure(self, entry: PoolEntry[Peer], error: Exception) -> bool:
@@ -229,10 +229,10 @@ def open_listener(
         finally:
             db.close()  # closes the database connection of the listener's thread
 
-    needed = 1
+    quorum = 1
     if settings.peers == (AUTO,):
-        needed = NEEDED
-    return PeerListener(settings.network, choose, now, settings.proxy, needed)
+        quorum = QUORUM
+    return PeerListener(settings.network, choose, now, settings.proxy, quorum)
 
 
 HOOK = hooks.Sources(open_pool=open_pool, open_listener=open_listener)
