@@ -13,7 +13,6 @@ SCHEMA = (PROJECT / "storage/schema/0001_first.sql").read_text(encoding="utf-8")
 STORED = {
     "invoice": statuses.InvoiceStatus,
     "payment_link": statuses.LinkStatus,
-    "bill": statuses.BillStatus,
     "refund": statuses.RefundStatus,
 }
 
