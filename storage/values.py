@@ -43,7 +43,7 @@ Values = TypedDict("Values", {  # noqa: UP013
     "named_vout": int | None, "newest_height": int | None,
     "next_ms": int | None, "next_index": int, "not_before": int | None, "now": int,
     "number": int | None, "numbers": str, "offset": int, "operation": str, "order_id": str | None,
-    "owner": str, "paid": str, "password": str,
+    "owner": str, "paid": str, "password": str, "password_scrypt": str | None,
     "paid_ms": int | None, "part": str, "payment_id": str | None, "payment_link_id": str | None,
     "payments": int,
     "permissions": str | None, "place": int | str, "port": int, "position": int | None,

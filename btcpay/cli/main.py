@@ -20,7 +20,8 @@ from peewee import PeeweeException
 from btcpay import __version__, hooks
 from btcpay.cli.output import escape_output, say
 from btcpay.cli.shell import Shell, with_shell
-from btcpay.merchants.sessions import start_url
+from btcpay.merchants.owner_password import owner_password
+from btcpay.merchants.sessions import end_of_other_passwords, start_url
 from btcpay.settings.env_file import VARIABLE
 from btcpay.settings.logs import to_json
 from btcpay.settings.secrets import HIDDEN
@@ -122,6 +123,8 @@ def serve(shell: Shell) -> None:
 
     While there is no merchant, and the merchant's pages are on, it says which page makes one.
     """
+    password = owner_password(shell.settings.owner_password, shell.db)
+    end_of_other_passwords(shell.db, password.scrypt)
     if shell.settings.merchant_pages:
         _show_start(shell)
     # gunicorn would put the current folder first, which may hold another `app.py`: it comes last.
@@ -131,10 +134,20 @@ def serve(shell: Shell) -> None:
 
 
 def _show_start(shell: Shell) -> None:
-    """Prints the URL of the page that creates the first merchant, if there is none yet."""
-    token = shell.settings.setup_token
-    url = start_url(shell.db, shell.settings.base_url, token)
+    """Prints the URL of the page that creates the first merchant, if there is none yet.
+
+    If the owner's password is set, that page asks for it, and all former links end.
+    """
+    base_url = shell.settings.base_url
+    has_password = bool(shell.settings.owner_password)
+    token = ""
+    if not has_password:
+        token = shell.settings.setup_token
+    url = start_url(shell.db, base_url, token)
     if not url:
+        return
+    if has_password:
+        say(f"To begin, open {base_url}/merchant, with BLOCKTILL_OWNER_PASSWORD")
         return
     if token:  # hides the token, since the output may go to a log
         url = f"{url.removesuffix(token)}{HIDDEN} ({HIDDEN}: BLOCKTILL_SETUP_TOKEN)"

@@ -1,9 +1,10 @@
-"""Login to the merchant's pages: single-use links and the sessions that they open.
+"""Login to the merchant's pages: single-use links, the owner's password, and sessions.
 
-There are no passwords. Secrets are random: 142 bits in a link, which is short enough to
-be read aloud, and 256 bits in a session cookie. Only their SHA-256 is stored. Before
-the first merchant exists, a setup link lets a browser create it. BLOCKTILL_SETUP_TOKEN
-can set the token of that link.
+A merchant has no password; the owner of the service may have one (owner_password.py).
+Secrets are random: 142 bits in a link, which is short enough to be read aloud, and 256
+bits in a session cookie. Only their SHA-256 is stored. Before the first merchant
+exists, a setup link lets a browser create it. BLOCKTILL_SETUP_TOKEN can set the token
+of that link.
 """
 
 import re
@@ -94,10 +95,38 @@ def log_in(
         return open_session(db, login.merchant_id, browser, now, login.till_only)
 
 
-def open_session(
-    db: Database, merchant_id: int, browser: str, now: datetime, till_only: int
+def log_in_owner(
+    db: Database,
+    merchant_id: int,
+    password_scrypt: str,
+    former: str,
+    browser: str,
+    now: datetime,
 ) -> str:
-    """Stores a new session, and returns its secret."""
+    """Opens a session for whoever knows the owner's password; returns its secret.
+
+    `password_scrypt`: the password's hash. `former` as in `log_in`.
+    """
+    with db.write():
+        db.run(sessions.END_BY_SECRET, secret_sha256=sha256_of(former))
+        db.run(sessions.END_OLD, used_after=to_ms(now - LIFE))
+        return open_session(
+            db, merchant_id, browser, now, till_only=0, password_scrypt=password_scrypt
+        )
+
+
+def open_session(
+    db: Database,
+    merchant_id: int,
+    browser: str,
+    now: datetime,
+    till_only: int,
+    password_scrypt: str | None = None,
+) -> str:
+    """Stores a new session, and returns its secret.
+
+    `password_scrypt`: the hash of the owner's password, if that opens the session.
+    """
     secret = random_base62(SECRET_CHARACTERS)
     db.run(
         sessions.ADD,
@@ -108,20 +137,35 @@ def open_session(
         created_ms=to_ms(now),
         last_used_ms=to_ms(now),
         till_only=till_only,
+        password_scrypt=password_scrypt,
     )
     return secret
 
 
-def session_of(db: Database, query: Typed[S], secret: str, now: datetime) -> S | None:
+def session_of(
+    db: Database,
+    query: Typed[S],
+    secret: str,
+    now: datetime,
+    password_scrypt: str = "",
+) -> S | None:
     """Returns the session with this secret; None if it is unknown, ended or expired.
 
-    `query` is `sessions.BY_SECRET` or a query derived from it.
+    `query` is `sessions.BY_SECRET` or a query derived from it. `password_scrypt`: the
+    hash of the owner's password, "" if there is none. A session that another password
+    opened has ended.
     """
     return db.get_or_none(
         query,
         secret_sha256=sha256_of(secret),
         used_after=to_ms(now - LIFE),
+        password_scrypt=password_scrypt,
     )
+
+
+def end_of_other_passwords(db: Database, password_scrypt: str) -> None:
+    """Ends all sessions that another password than the owner's present one opened."""
+    db.run(sessions.END_OF_OTHER_PASSWORDS, password_scrypt=password_scrypt)
 
 
 def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[MerchantSession]:
@@ -206,12 +250,14 @@ def make_first(
     fields: Mapping[str, str],
     browser: str,
     now: datetime,
+    password_scrypt: str | None = None,
 ) -> str | None:
     """Creates the first merchant, opens a session, and returns the session's secret.
 
     Returns None if the token is invalid or used. `fields` has the validated `name`,
-    `currency`, `timezone` and `language`. Raises CommandError if the merchant cannot be
-    created; then the token stays valid.
+    `currency`, `timezone` and `language`. `password_scrypt`: the hash of the owner's
+    password, which leads to the setup link if it is set. Raises CommandError if the
+    merchant cannot be created; then the token stays valid.
     """
     with db.write():
         meta.lock(db)  # concurrent requests are serialized
@@ -221,4 +267,11 @@ def make_first(
         set_currency(db, merchant.id, fields["currency"])
         set_timezone(db, merchant.id, fields["timezone"])
         set_mail(db, merchant.id, {"language": fields["language"]}, now)
-        return open_session(db, merchant.id, browser, now, till_only=0)
+        return open_session(
+            db,
+            merchant.id,
+            browser,
+            now,
+            till_only=0,
+            password_scrypt=password_scrypt,
+        )

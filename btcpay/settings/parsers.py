@@ -234,6 +234,13 @@ def setup_token(text: str) -> str:
     return text
 
 
+@accepting("12 to 200 characters, none of them invisible, or nothing")
+def owner_password(text: str) -> str:
+    require(not text or 12 <= len(text) <= 200)
+    require(text.isprintable())
+    return text
+
+
 @accepting("host:port or unix:/path")
 def bind(text: str) -> str:
     if re.fullmatch(r"unix:\S+", text):

@@ -2,9 +2,11 @@
 
 import re
 
-from btcpay.settings.settings import OF_FILES
+from btcpay.settings.settings import OF_FILES, VARIABLES
 
 HIDDEN = "***"
+# Of these nothing is shown: they are no URLs, but may look like one.
+_WHOLLY_SECRET = (VARIABLES["owner_password"], VARIABLES["setup_token"])
 _KEY_IN_PATH = re.compile(
     r"(?<=[^:/]/)(?=[^/?#\s]*[0-9])(?=[^/?#\s]*[A-Za-z])[A-Za-z0-9_-]{16,}(?=[/?#\s]|$)"
 )
@@ -38,6 +40,8 @@ def without_secrets(variable: str, text: str) -> str:
         return mask(text)
     if not text:
         return ""
+    if variable in _WHOLLY_SECRET:
+        return HIDDEN
     scheme, separator, rest = text.partition("://")
     if not separator or scheme not in _SCHEMES:
         return HIDDEN

@@ -97,6 +97,7 @@ class Settings:
     merchant_pages: bool = setting("off", accepts.switch)
     security_contact: str = setting("", accepts.security_contact)
     setup_token: str = setting("", accepts.setup_token, is_secret=True)
+    owner_password: str = setting("", accepts.owner_password, is_secret=True)
     greenfield: bool = setting("off", accepts.switch)
     smtp_url: MailServer | None = setting("", mail_settings.smtp_url, is_secret=True)
     mail_from: Sender | None = setting("", mail_settings.sender)

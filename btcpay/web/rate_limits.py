@@ -65,6 +65,9 @@ WRITES = Bucket("write", 30, period_s=60)
 SHOP_READS = Bucket("shop-read", 600, period_s=60)
 SHOP_WRITES = Bucket("shop-write", 120, period_s=60)
 FAILED_AUTH = Bucket("auth", 20, period_s=60, is_strict=True)
+# Wrong passwords of all visitors together, who may have many addresses. A password that
+# a person has chosen has few enough characters to be guessed.
+FAILED_PASSWORDS = Bucket("password", 60, period_s=60)
 # Ten a second: enough for twenty visitors with one address, whose pages poll every two
 # seconds.
 VISITS = Bucket("visit", 600, period_s=60)

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from btcpay.health.counters import Counters
 from btcpay.health.scrape import FOLDER
+from btcpay.merchants.owner_password import OwnerPassword, owner_password
 from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings
 from btcpay.web.rate_limits import Limiter
@@ -27,6 +28,7 @@ class Service:
     notes: Notes
     counters: Counters
     resources: Resources
+    owner_password: OwnerPassword
     now: Callable[[], datetime]
 
     def close(self) -> None:
@@ -40,6 +42,7 @@ def open_service(settings: Settings, now: Callable[[], datetime]) -> Service:
     Raises DatabaseNotReady.
     """
     db = open_ready(settings.database_url, settings.network.name)
+    password = owner_password(settings.owner_password, db)
     # gunicorn may fork now (--preload). Two workers with one connection would mix up
     # their rows.
     db.close()
@@ -52,5 +55,6 @@ def open_service(settings: Settings, now: Callable[[], datetime]) -> Service:
         notes=Notes(db),
         counters=counters,
         resources=Resources(settings.base_url),
+        owner_password=password,
         now=now,
     )

@@ -193,3 +193,5 @@ class MerchantSession(Table):
     created_ms = BigIntegerField()
     last_used_ms = BigIntegerField()
     till_only = BigIntegerField()
+    # the hash of the owner's password that opened the session; None: a link did
+    password_scrypt = TextField(null=True)

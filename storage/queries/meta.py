@@ -42,6 +42,8 @@ class Key(StrEnum):
     START_SHA256 = "start_sha256"
     # signs the cookies of link pages; generated once, at random
     COOKIE_KEY = "cookie_key"
+    # salts the hash of the owner's password; generated once, at random
+    PASSWORD_SALT = "password_salt"
     RESTORED_MS = "restored_ms"  # when a backup was restored into this database
     BACKED_UP_MS = "backed_up_ms"  # when `blocktill backup` last wrote a complete copy
     # why there is no first block to start from; empty if there is one

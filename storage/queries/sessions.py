@@ -19,7 +19,7 @@ from storage.models import (
     MerchantLogin,
     MerchantSession,
 )
-from storage.statement import eq, param, required_columns, typed
+from storage.statement import all_columns, eq, param, required_columns, typed
 
 LINK_LIFE_MS = 600_000
 ADD_LOGIN = MerchantLogin.insert(required_columns(MerchantLogin))
@@ -54,7 +54,7 @@ USE_LOGIN = typed(
 OLD_LOGINS = MerchantLogin.delete().where(MerchantLogin.expires_ms <= param("now"))
 LOGINS_OF_MERCHANT = MerchantLogin.delete().where(eq(MerchantLogin.merchant_id))
 
-ADD = MerchantSession.insert(required_columns(MerchantSession))
+ADD = MerchantSession.insert(all_columns(MerchantSession))
 
 
 class Session(MerchantSession, Merchant):  # type: ignore[misc]  # `id` is the session's
@@ -80,6 +80,7 @@ BY_SECRET = typed(
         *(
             MerchantSession.last_used_ms,
             MerchantSession.till_only,
+            MerchantSession.password_scrypt,
             Merchant.name.alias("merchant"),
         ),
         fn.COALESCE(Brand.name, Merchant.name).alias("seller"),
@@ -96,6 +97,7 @@ BY_SECRET = typed(
     .where(
         eq(MerchantSession.secret_sha256),
         MerchantSession.last_used_ms > param("used_after"),
+        MerchantSession.password_scrypt.is_null() | eq(MerchantSession.password_scrypt),
     ),
 )
 OF_MERCHANT = (
@@ -121,6 +123,9 @@ END_OTHERS = MerchantSession.delete().where(
     eq(MerchantSession.merchant_id), MerchantSession.id != param("id")
 )
 END_BY_SECRET = MerchantSession.delete().where(eq(MerchantSession.secret_sha256))
+END_OF_OTHER_PASSWORDS = MerchantSession.delete().where(
+    MerchantSession.password_scrypt != param("password_scrypt")
+)
 END_OLD = MerchantSession.delete().where(
     MerchantSession.last_used_ms <= param("used_after")
 )

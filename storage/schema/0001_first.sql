@@ -128,7 +128,8 @@ CREATE INDEX api_key_of_merchant ON api_key (merchant_id, created_ms);
 
 -- A login link is deleted when it is used, a session when it ends: neither can come back. A session
 -- may open what its link says, for as long as it lives. `till_only` has no default: whoever makes a
--- way in has to say what it opens.
+-- way in has to say what it opens. A session that the owner's password opened has that password's
+-- scrypt hash, and ends when the password changes; one that a link opened has none.
 CREATE TABLE merchant_login (
     secret_sha256 TEXT PRIMARY KEY,
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
@@ -143,7 +144,9 @@ CREATE TABLE merchant_session (
     browser TEXT NOT NULL,
     created_ms BIGINT NOT NULL,
     last_used_ms BIGINT NOT NULL,
-    till_only BIGINT NOT NULL CHECK (till_only IN (0, 1))
+    till_only BIGINT NOT NULL CHECK (till_only IN (0, 1)),
+    password_scrypt TEXT,
+    CHECK (password_scrypt IS NULL OR till_only = 0)
 );
 CREATE INDEX merchant_session_of_merchant ON merchant_session (merchant_id, created_ms);
 

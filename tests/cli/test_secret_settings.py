@@ -17,7 +17,10 @@ SECRETS = {
     "BLOCKTILL_RATE_LIMIT_STORE": f"redis://me:{SECRET}@127.0.0.1:1/0",
     "BLOCKTILL_SMTP_URL": f"smtp://me:{SECRET}@127.0.0.1:1",
     "BLOCKTILL_SETUP_TOKEN": SECRET,
+    "BLOCKTILL_OWNER_PASSWORD": SECRET,
 }
+# A blank may be in a password, so that it is wrong for another reason.
+TOO_LONG = {"BLOCKTILL_OWNER_PASSWORD": SECRET * 8}
 MAIL = {"BLOCKTILL_MAIL_FROM": "shop@example.com"}
 UNENDING = {"run", "serve", "listen", "sandbox"}  # `serve` has a test of its own
 
@@ -47,6 +50,10 @@ SHOWN = {
     "what follows the path": ("BLOCKTILL_RATE_LIMIT_STORE", "redis://w/0#q", "redis://***"),
     "a place of IPv6": ("BLOCKTILL_SMTP_URL", "smtp://u:p@[::1]:25", "smtp://***@[::1]:25"),
     "a token that looks like a URL": ("BLOCKTILL_SETUP_TOKEN", "a-token://of-letters", "***"),
+    "a token that looks like a URL of ours": ("BLOCKTILL_SETUP_TOKEN",
+        "smtp://hunter2-hunter2", "***"),
+    "a password that looks like a URL": ("BLOCKTILL_OWNER_PASSWORD",
+        "https://hunter2/hunter2", "***"),
     "a URL without its scheme": ("BLOCKTILL_SMTP_URL", "me:p@w", "***"),
     "a file": ("BLOCKTILL_DATABASE_URL", "sqlite:////var/lib/a.db", "sqlite:////var/lib/a.db"),
     "the path of a secret's file": ("BLOCKTILL_SETUP_TOKEN_FILE", "/run/token", "/run/token"),
@@ -90,12 +97,13 @@ def test_no_command_shows_a_secret(till, tmp_path, database):
 @pytest.mark.parametrize("name", SECRETS)
 def test_a_wrong_secret_is_refused_without_a_word_of_it(till, tmp_path, name):
     file = tmp_path / "secret"
+    more = TOO_LONG.get(name, "")
     file.write_text(
-        f"{SECRET} {SECRET}://{SECRET}\udcff".encode("utf-8", "replace").decode()
+        f"{SECRET} {SECRET}://{SECRET}{more}\udcff".encode("utf-8", "replace").decode()
     )
     for environ in (
-        {name: f"{SECRET} {SECRET}"},
-        {name: f"https://{SECRET}:{SECRET}@{SECRET}:x/{SECRET}"},
+        {name: f"{SECRET} {SECRET}{more}"},
+        {name: f"https://{SECRET}:{SECRET}@{SECRET}:x/{SECRET}{more}"},
         {f"{name}_FILE": str(file)},
         {name: SECRET, f"{name}_FILE": str(file)},
     ):

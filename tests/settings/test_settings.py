@@ -92,6 +92,7 @@ GOOD = {
     "UNDERPAYMENT_TOLERANCE_PERCENT": each("0 | 0.0 | 5 | 5.00 | 0.001"),
     "SECURITY_CONTACT": ["mailto:me@example.com", "https://example.com/report"],
     "SETUP_TOKEN": ["a-token_of-20-letter", "x" * 200],
+    "OWNER_PASSWORD": ["x" * 12, "x" * 200, "Grüße vom Hafen", "smtp://me:secret@h"],
     "SMTP_URL": ["smtp://127.0.0.1:25", "smtps://me:secret@mail.example.com"],
     "MAIL_FROM": ["shop@example.com", "Shop <shop@example.com>"],
     "RATE_LIMIT_STORE": each(
@@ -153,6 +154,12 @@ BAD = {
         "mailto:a@b\nExpires: never",
     ],
     "SETUP_TOKEN": ["a-token_of-19-lette", "x" * 201, "a token with blanks in it"],
+    "OWNER_PASSWORD": [
+        "x" * 11,
+        "x" * 201,
+        "two lines\nof text",
+        "a zero\u200bwidth space",
+    ],
     "SMTP_URL": ["mail.example.com", "smtp://", "smtp://me@h"],
     "MAIL_FROM": ["shop", "a@b, c@d"],
     "RATE_LIMIT_STORE": each(

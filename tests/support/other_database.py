@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app import create_app
-from btcpay.merchants.sessions import log_in
+from btcpay.merchants.sessions import log_in, log_in_owner
 from btcpay.settings import settings
 from storage.queries.sessions import new_login
 from tests.support.builders import Shop
@@ -118,6 +118,7 @@ def lived_in(till: Till, folder: Path) -> None:
     till.shop.sql("INSERT INTO next_address VALUES (1, 2147483000, '0014', 14)")
     till.shop.sql("INSERT INTO file_link VALUES ('fil_1', 1, 'a hash', 1, 2, 3)")
     assert log_in(db, new_login(db, 1, now), "", "Firefox", now)
+    assert log_in_owner(db, 1, "a hash", "", "Firefox", now)
     new_login(db, 1, now)
 
 

@@ -16,6 +16,11 @@ from btcpay.parts.merchant_pages import (
 )
 from btcpay.parts.merchant_pages.lists import downloads, search
 from btcpay.parts.merchant_pages.login import LoginViews
+from btcpay.parts.merchant_pages.password import (
+    PasswordViews,
+    choose_shop,
+    show_shops,
+)
 from btcpay.parts.merchant_pages.settings import programs, shop
 from btcpay.parts.merchant_pages.visit import (
     MAX_UPLOAD_BYTES,
@@ -33,6 +38,7 @@ from btcpay.web.admission import (
     refuse_other_sites,
     visit_windows,
 )
+from btcpay.web.pages.forms import read_form
 from btcpay.web.pages.render import Pages, View
 from btcpay.web.paths import add_pages, add_path, redirect_to_page, refuse_others
 from btcpay.web.rate_limits import READS, WRITES
@@ -106,6 +112,8 @@ SESSION_VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/sessions", programs.add_device),
     ("POST", "/sessions/<id>/end", programs.end_device),
     ("POST", "/sessions/end-others", programs.end_other_devices),
+    ("GET", "/shops", show_shops),
+    ("POST", "/shops", choose_shop),
 ]
 
 
@@ -130,11 +138,13 @@ def _open_pages(service: Service, pages: Pages) -> Blueprint:
     """Returns the blueprint of the pages without a session. Not all are below ROOT."""
     blueprint = Blueprint("open", __name__)
     login = LoginViews(service, pages)
+    password = PasswordViews(service, pages)
     blueprint.before_request(guard(service, lambda _: visit_windows(service)))
     views: list[tuple[str, str, View]] = [
         ("GET", f"{ROOT}/login/<secret>", login.show_login),
         ("POST", f"{ROOT}/login/<secret>", login.log_in),
-        ("POST", f"{ROOT}/login", login.mail_link),
+        ("GET", f"{ROOT}/login", password.show),
+        ("POST", f"{ROOT}/login", partial(_log_in, service, login, password)),
         ("GET", f"{ROOT}/login/mailed", login.show_mailed),
         ("GET", f"{ROOT}/login/logged-out", login.show_logged_out),
         ("GET", f"{ROOT}/start/<token>", login.show_start),
@@ -145,6 +155,15 @@ def _open_pages(service: Service, pages: Pages) -> Blueprint:
     add_path(blueprint, f"{ROOT}/", redirect_to_page, f"GET {ROOT}/")
     refuse_others(blueprint, *{path for _, path, _ in views})
     return blueprint
+
+
+def _log_in(service: Service, login: LoginViews, password: PasswordViews) -> Response:
+    """Answers one of the login page's two forms: the password, or a mailed link."""
+    refuse_other_sites(service)
+    form = read_form()
+    if "address" in form or not service.owner_password.is_set:
+        return login.mail_link(form)
+    return password.log_in(form)
 
 
 def _session_pages(service: Service, pages: Pages) -> Blueprint:
@@ -192,7 +211,9 @@ def _session(service: Service) -> queries.Session:
     now = service.now()
     session = None
     if secret:
-        session = sessions.session_of(service.db, queries.SESSION, secret, now)
+        session = sessions.session_of(
+            service.db, queries.SESSION, secret, now, service.owner_password.scrypt
+        )
     if session:
         service.notes.note(stored.USED, session.id, now)
         return session

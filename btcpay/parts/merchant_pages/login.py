@@ -77,15 +77,14 @@ class LoginViews:
             return self._login_page(None)
         return self._enter(opened, "/till" if login.till_only else "")
 
-    def mail_link(self) -> Response:
-        """Requests a mail with a login link for the typed address.
+    def mail_link(self, form: Typed) -> Response:
+        """Requests a mail with a login link for the address in the form.
 
         The response is the same for each address. It does not wait for the database, so
         that its duration does not reveal whether the address is a merchant's.
         """
-        refuse_other_sites(self._service)
         with suppress(ValueError):
-            to = checked_address(read_form().get("address", "").strip()).lower()
+            to = checked_address(form.get("address", "").strip()).lower()
             self._service.notes.note(ASK_LOGIN, to, self._service.now())
         return Response(status=303, headers={"Location": address("/login/mailed")})
 
@@ -154,7 +153,13 @@ class LoginViews:
                 )
             browser = request.headers.get("User-Agent", "")
             opened = sessions.make_first(
-                service.db, token, account, typed, browser, service.now()
+                service.db,
+                token,
+                account,
+                typed,
+                browser,
+                service.now(),
+                service.owner_password.scrypt or None,
             )
         except (CommandError, ValueError) as error:
             return self._form(typed | {"key": ""}, str(error))

@@ -101,10 +101,12 @@ class Session(sessions.Session):
     """A merchant's session.
 
     `wanting`: the number of invoices, and of rows of parts (optional plug-ins), that
-    need the merchant's attention; at most MOST_IN_INBOX.
+    need the merchant's attention; at most MOST_IN_INBOX. `others`: 1 if the service has
+    another merchant too, else 0.
     """
 
     wanting: int
+    others: int
 
 
 def _inbox() -> Any:
@@ -121,11 +123,15 @@ def _inbox() -> Any:
     return ids
 
 
+_Other = Merchant.alias()
+_OTHERS = _Other.select(_Other.id).where(_Other.id != Merchant.id)
+
 # One statement reads what each page needs, including the counts of all parts.
 SESSION = typed(
     Session,
     sessions.BY_SECRET.select_extend(
-        count_of(_inbox(), MOST_IN_INBOX).alias("wanting")
+        count_of(_inbox(), MOST_IN_INBOX).alias("wanting"),
+        count_of(_OTHERS, 1).alias("others"),
     ),
 )
 

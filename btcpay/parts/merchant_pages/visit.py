@@ -121,6 +121,17 @@ class Visit:
         """The session's merchant, by id. Each query of a view must be limited to it."""
         return self.session.merchant_id
 
+    @property
+    def is_owner(self) -> bool:
+        """True if the session may do what concerns the whole service, such as a backup.
+
+        The owner's password opened it, or the service has no other merchant. A
+        till-only session may never.
+        """
+        if self.session.till_only:
+            return False
+        return bool(self.session.password_scrypt) or not self.session.others
+
     @cached_property
     def zone(self) -> ZoneInfo:
         return zone_of(self.session.timezone)
@@ -264,6 +275,7 @@ class Visit:
                 if part.menu_entry
             ],
             till_only=self.session.till_only,
+            has_shops=self.session.password_scrypt and self.session.others,
             address=address,
             token=self._token,
             press=new_form_id(),

@@ -101,6 +101,7 @@ class Pages:
             styles=styles,
             testing=self._testing,
             has_mail=self.service.settings.has_mail,
+            has_password=self.service.owner_password.is_set,
             language=language,
             direction=formats.direction(language),
             languages=LANGUAGES,

@@ -94,7 +94,7 @@ def test_what_is_not_there_or_asked_wrongly_is_answered_by_a_page_with_a_way_bac
     for method, path in (
         ("GET", "/settings/mail"),
         ("POST", "/month"),
-        ("GET", "/login"),
+        ("GET", "/files"),
         ("PUT", "/till"),
     ):
         answer = browser.client.open(f"/merchant{path}", method=method)

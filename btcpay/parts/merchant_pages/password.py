@@ -1,0 +1,162 @@
+"""The login by the owner's password, which also begins the first run."""
+
+import threading
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from flask import Response, request
+
+from btcpay.merchants import sessions
+from btcpay.parts.merchant_pages.visit import (
+    Visit,
+    address,
+    session_secret,
+    set_session_cookie,
+)
+from btcpay.values.errors import NotFound, RateLimited
+from btcpay.web.admission import (
+    WindowKeys,
+    count_request,
+    failed_auth_windows,
+)
+from btcpay.web.pages.render import Pages, path_to_root
+from btcpay.web.rate_limits import FAILED_PASSWORDS
+from btcpay.web.service import Service
+from storage.queries import merchants
+
+UNAUTHORIZED = 401
+# A path and query longer than this are forgotten by a login.
+MAX_PATH_CHARACTERS = 2_000
+HOME = "/merchant"
+
+
+class PasswordViews:
+    """The login page, and what its form does. They need no session."""
+
+    def __init__(self, service: Service, pages: Pages) -> None:
+        self._service = service
+        self._pages = pages
+        # Without it, requests at the same time could each try a password before the
+        # others are counted.
+        self._one_at_a_time = threading.Lock()
+
+    def show(self) -> Response:
+        """Shows the ways to log in: the password's form, and that of the mailed link."""
+        return self._pages.page("merchant/password.html")
+
+    def log_in(self, form: Mapping[str, str]) -> Response:
+        """Opens a session if the form's password is right, else says that it is wrong.
+
+        While there is no merchant it leads to the first run, and with several of them
+        to the page that chooses one.
+        """
+        service = self._service
+        to = form.get("to", "")
+        if not self._is_right(form.get("password", "")):
+            return self._pages.page(
+                "merchant/password.html", UNAUTHORIZED, is_wrong=True, to=to
+            )
+        rows = service.db.rows(merchants.ALL)
+        if not rows:
+            return self._begin()
+        secret = sessions.log_in_owner(
+            service.db,
+            rows[0].id,
+            service.owner_password.scrypt,
+            session_secret(service),
+            request.headers.get("User-Agent", ""),
+            service.now(),
+        )
+        location = _page_before(to)
+        if len(rows) > 1:
+            location = address("/shops")
+        response = Response(status=303, headers={"Location": location})
+        set_session_cookie(service, response, secret)
+        return response
+
+    def _is_right(self, typed: str) -> bool:
+        """True if the password is right. Counts a wrong one.
+
+        Raises RateLimited if too many were wrong, also for the right one: whoever
+        guesses must not learn that a guess was right.
+        """
+        with self._one_at_a_time:
+            self._refuse_full(_windows())
+            if self._service.owner_password.matches(typed):
+                return True
+            count_request(self._service, _windows())
+            return False
+
+    def _refuse_full(self, windows: WindowKeys) -> None:
+        for bucket, key in windows:
+            window = self._service.limiter.peek(bucket, key)
+            if not window.allowed:
+                now_s = self._service.now().timestamp()
+                raise RateLimited(window.retry_after_s(now_s))
+
+    def _begin(self) -> Response:
+        """Redirects to a new setup link, which creates the first merchant."""
+        url = sessions.start_url(self._service.db, "")
+        if url is None:  # another browser has created the merchant in the meantime
+            return Response(status=303, headers={"Location": address("/login")})
+        path = address(url.removeprefix(HOME))
+        return Response(status=303, headers={"Location": path})
+
+
+def show_shops(visit: Visit) -> Response:
+    """Lists the merchants of this service to the owner, who chooses one of them."""
+    _require_password_session(visit)
+    rows = visit.service.db.rows(merchants.ALL)
+    return visit.page("shops.html", shops=rows, own_id=visit.merchant_id)
+
+
+def choose_shop(visit: Visit) -> Response:
+    """Opens a session of the chosen merchant, and ends this one.
+
+    Forms of other tabs are of the ended session. So they cannot change the chosen
+    merchant.
+    """
+    password_scrypt = _require_password_session(visit)
+    service = visit.service
+    chosen = None
+    for row in service.db.rows(merchants.ALL):
+        if str(row.id) == visit.form.get("shop"):
+            chosen = row
+    if chosen is None:
+        raise NotFound("there is no such merchant")
+    browser = request.headers.get("User-Agent", "")
+    secret = sessions.log_in_owner(
+        service.db, chosen.id, password_scrypt, visit.secret, browser, visit.now
+    )
+    response = visit.redirect()
+    set_session_cookie(service, response, secret)
+    return response
+
+
+def _page_before(to: str) -> str:
+    """Returns the URL of the page that asked for the login, or of the first page.
+
+    It is relative to the root of this service, whatever the form says: so it never
+    leads to another site.
+    """
+    path = to.lstrip("/")
+    if not path or len(path) > MAX_PATH_CHARACTERS:
+        return address()
+    return path_to_root() + quote(path, safe="/?=&%+")
+
+
+def _require_password_session(visit: Visit) -> str:
+    """Returns the hash of the password that opened the session.
+
+    Raises NotFound if a link opened it: a merchant learns of no other one.
+    """
+    password_scrypt = visit.session.password_scrypt
+    if password_scrypt is None:
+        raise NotFound("there is no such page")
+    return password_scrypt
+
+
+def _windows() -> WindowKeys:
+    """Yields the windows of wrong passwords: of the visitor, and of all together."""
+    yield from failed_auth_windows()
+    yield FAILED_PASSWORDS, "all"
