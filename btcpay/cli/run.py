@@ -24,7 +24,8 @@ from storage.versions import STEPS, steps, version
 
 STOP_TIMEOUT_S = 30  # gunicorn's time limit for requests in progress
 ORDER = "-H 'Content-Type: application/json' -d '{\"amount_usd\": 25}'"
-PAGES = "BLOCKTILL_MERCHANT_PAGES"
+# These are on unless the settings say `off`.
+ON_BY_DEFAULT = ("BLOCKTILL_MERCHANT_PAGES", "BLOCKTILL_GREENFIELD")
 
 
 @click.command()
@@ -37,13 +38,15 @@ PAGES = "BLOCKTILL_MERCHANT_PAGES"
 )
 @with_shell
 def run(shell: Shell, every: int) -> None:
-    """The whole shop: what `serve` and `check --watch` do, with the merchant's pages.
+    """The whole shop: what `serve` and `check --watch` do, with the merchant's pages and
+    what plug-ins of shops need.
 
     Makes the database, or brings it to this version. When the service or the check ends, so does
     the other, and this command with the status of the first: whoever started it starts it anew.
     """
-    if not is_said(os.environ, PAGES):
-        os.environ[PAGES] = "on"
+    for name in ON_BY_DEFAULT:
+        if not is_said(os.environ, name):
+            os.environ[name] = "on"
     prepare(shell.settings)
     _show_program_key(shell)
     service = ["btcpay", "serve"]

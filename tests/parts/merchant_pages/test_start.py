@@ -245,6 +245,13 @@ def test_the_pages_are_on_under_run_unless_the_setting_says_off(shop, tmp_path):
             assert ("To begin, open " in live.log()) == (status == 401)
 
 
+def test_plugins_are_answered_under_run_unless_the_setting_says_off(shop, tmp_path):
+    for environ, status in (({}, 401), ({"BLOCKTILL_GREENFIELD": "off"}, 404)):
+        with Live(shop, tmp_path, words=("run",), **environ) as live:
+            url = f"{live.url}/api-keys/authorize"
+            assert requests.get(url, timeout=60).status_code == status
+
+
 def test_a_token_that_was_set_is_in_no_log_and_opens_the_page(shop, tmp_path):
     token = "hunter2-0123456789-hunter2"
     with Live(shop, tmp_path, words=("run",), BLOCKTILL_SETUP_TOKEN=token) as live:
