@@ -187,8 +187,11 @@ class CatchUp(BlockReader):
             report.failed.append(row.invoice_id)
             return False
 
-    def end_by_blocks(self, report: Report) -> None:
+    def end_by_blocks(self, report: Report, has_mempool: bool) -> None:
         """Expires invoices whose deadline has passed and that no block pays.
+
+        If there are explorers (`has_mempool`), it expires only those that no answer
+        about the mempool has ended within HELD_AT_MOST.
 
         A miner can set a block's time ahead. So the deadline must also have passed by
         this machine's clock. If that clock is ahead of the sources' clocks, those count
@@ -201,7 +204,7 @@ class CatchUp(BlockReader):
         ends_at = min(
             report.ends_before - self._ahead(now), from_ms(top.mined_ms) - ENDS_AFTER
         )
-        if not report.is_agreed:
+        if has_mempool or not report.is_agreed:
             ends_at -= HELD_AT_MOST
         rows = self.db.rows(mempool_watch.ENDING, before=to_ms(ends_at))
         ids = [row.id for row in rows]

@@ -68,7 +68,7 @@ class Checker(CatchUp):
         if not is_known:
             return
         if not self.settings.explorers:
-            self.end_by_blocks(report)
+            self.end_by_blocks(report, has_mempool=False)
             return
         if ids is None:
             now = self.now()
@@ -81,6 +81,7 @@ class Checker(CatchUp):
             report.put_off = looks.put_off
             ids = looks.ids
         self._look_for(ids, report)
+        self.end_by_blocks(report, has_mempool=True)
 
     def _hear(self, hear: Callable[[Report], None], report: Report) -> None:
         """Applies announced transactions.

@@ -39,6 +39,11 @@ class Explorer(Table):
     rests_until_ms = BigIntegerField()
 
 
+class ExplorerWithoutMempool(Table):
+    root = TextField()
+    until_ms = BigIntegerField()
+
+
 class ExplorerUse(Table):
     root = TextField()
     minute_ms = BigIntegerField()

@@ -2,7 +2,7 @@
 
 from peewee import EXCLUDED
 
-from storage.models import Explorer, ExplorerUse, Peer
+from storage.models import Explorer, ExplorerUse, ExplorerWithoutMempool, Peer
 from storage.statement import all_columns, eq, param, params
 
 USED = ExplorerUse.select().where(
@@ -26,6 +26,17 @@ REFUSED = Explorer.insert(all_columns(Explorer)).on_conflict(
     },
 )
 ANSWERED = Explorer.delete().where(eq(Explorer.root))
+
+WITHOUT_MEMPOOL = ExplorerWithoutMempool.select().where(eq(ExplorerWithoutMempool.root))
+NOTE_WITHOUT_MEMPOOL = ExplorerWithoutMempool.insert(
+    all_columns(ExplorerWithoutMempool)
+).on_conflict(
+    conflict_target=[ExplorerWithoutMempool.root],
+    update={ExplorerWithoutMempool.until_ms: EXCLUDED.until_ms},
+)
+FORGET_WITHOUT_MEMPOOL = ExplorerWithoutMempool.delete().where(
+    eq(ExplorerWithoutMempool.root)
+)
 
 # Peers; the one that last worked most recently comes first.
 PEERS = Peer.select().order_by(Peer.good_ms.is_null(), Peer.good_ms.desc(), Peer.place)

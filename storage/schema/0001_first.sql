@@ -565,6 +565,13 @@ CREATE TABLE explorer (
     rests_until_ms BIGINT NOT NULL
 );
 
+-- Explorers that lack `/address/:address/txs/mempool`, as mempool on its electrum backend does. Until
+-- `until_ms` their `/address/:address/txs` is asked at once.
+CREATE TABLE explorer_without_mempool (
+    root TEXT PRIMARY KEY,
+    until_ms BIGINT NOT NULL
+);
+
 -- Calls in each minute, counted before they are made: a process that dies has spent them.
 CREATE TABLE explorer_use (
     root TEXT NOT NULL,

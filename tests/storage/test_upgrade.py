@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 
 # The steps that were published, and what their statements hash to: they are never edited.
 RELEASED = {
-    "0001_first.sql": "2dc9942e87b1f6c7d3ab2f767028d7d11b3a74802976427a51e6e7de4d41eedf"
+    "0001_first.sql": "e8b32caf51f0492ea9ebf15b1cd466106dbced2d847616f57bbdfd0a929f63a6"
 }
 STEP = """-- A comment; with a semicolon
 CREATE TABLE note (

@@ -249,6 +249,11 @@ class Liar(FakeEsplora):
         self.honest = honest
         self.lies: dict[str, Callable[[Any], Any]] = {}
 
+    def ask_honest(self, path: str) -> tuple[int, Any]:
+        """The honest explorer's status, and its JSON value or its body."""
+        truth = _serving[self.honest].test_client().get(path)
+        return truth.status_code, truth.json if truth.is_json else truth.data
+
     def _answer(self, target: str) -> Reply:
         truth = _serving[self.honest].test_client().get(target)
         for pattern, lie in self.lies.items():

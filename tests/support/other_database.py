@@ -89,6 +89,7 @@ def lived_in(till: Till, folder: Path) -> None:
     till.clock.at = present
     till.check()
     till.shop.sql("INSERT INTO explorer VALUES ('esplora.example', 2, 14)")
+    till.shop.sql("INSERT INTO explorer_without_mempool VALUES ('mempool.example', 14)")
     till.shop.sql("INSERT INTO peer VALUES ('10.0.0.5:8333', 14, 100, NULL)")
     till.shop.sql(
         "INSERT INTO mail_server VALUES (1, 'mail.example', 465, 1, 'u', 'p', 'a@b.example')"

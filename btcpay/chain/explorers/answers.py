@@ -6,7 +6,7 @@ addition, mempool.space sends `extras` with each block.
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -48,6 +48,17 @@ class ShownHeader(NamedTuple):
     raw: bytes
 
 
+class HistoryPage(NamedTuple):
+    """A page of an address's transactions, confirmed ones too.
+
+    `txids` are those of all its transactions in the explorer's order. `outputs` are the
+    unconfirmed outputs that pay the address.
+    """
+
+    txids: list[str]
+    outputs: list[SeenOutput]
+
+
 def headers_to(height: int | None) -> Response[list[ShownHeader]]:
     """Returns the parser of a page of headers. The last header must be at `height`.
 
@@ -68,10 +79,31 @@ def mempool_page(script: bytes) -> Response[Mempool]:
     return Response(partial(_parse, read), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES)
 
 
-def coins_in(mempool: Mempool) -> int:
+def history_page(script: bytes) -> Response[HistoryPage]:
+    """Returns the parser of a page of an address's transactions.
+
+    `script` is the scriptPubKey of the address.
+    """
+    read = partial(_read_page, script.hex())
+    return Response(partial(_parse, read), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES)
+
+
+def bounded(outputs: list[SeenOutput]) -> list[SeenOutput]:
+    """Returns the unconfirmed outputs to one address.
+
+    Raises FetchError if there are too many, or more satoshis than can exist.
+    """
+    sats = sum(output.amount_sats for output in outputs)
+    _require(sats <= MAX_MONEY_SATS, "more money than can exist")
+    is_small = coins_in(outputs) <= MAX_COINS
+    _require(is_small, f"more than {MAX_COINS} outputs for one address")
+    return outputs
+
+
+def coins_in(outputs: Sequence[SeenOutput]) -> int:
     """Returns the number of outputs plus the number of inputs of their transactions."""
-    inputs_by_txid = {output.txid: len(output.inputs) for output in mempool.outputs}
-    return len(mempool.outputs) + sum(inputs_by_txid.values())
+    inputs_by_txid = {output.txid: len(output.inputs) for output in outputs}
+    return len(outputs) + sum(inputs_by_txid.values())
 
 
 def _require(holds: bool, answered: str) -> None:
@@ -173,16 +205,16 @@ def _read_mempool(script: str, txs: list[Any]) -> Mempool:
     A transaction that is listed twice counts once. Raises FetchError if there are too
     many outputs, or more satoshis than can exist.
     """
+    page = _read_page(script, txs)
+    return Mempool(bounded(page.outputs), is_whole=len(txs) < WHOLE_BELOW)
+
+
+def _read_page(script: str, txs: list[Any]) -> HistoryPage:
     outputs_by_txid = {
         tx["txid"]: _read_outputs(tx, script) for tx in txs if _is_waiting(tx)
     }
     outputs = [output for own in outputs_by_txid.values() for output in own]
-    sats = sum(output.amount_sats for output in outputs)
-    _require(sats <= MAX_MONEY_SATS, "more money than can exist")
-    mempool = Mempool(outputs, is_whole=len(txs) < WHOLE_BELOW)
-    is_small = coins_in(mempool) <= MAX_COINS
-    _require(is_small, f"more than {MAX_COINS} outputs for one address")
-    return mempool
+    return HistoryPage([tx["txid"] for tx in txs], outputs)
 
 
 def _read_outputs(tx: Any, script: str) -> list[SeenOutput]:

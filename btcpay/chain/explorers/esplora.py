@@ -1,4 +1,4 @@
-"""A client of the Esplora API. All paths of the API are in this module.
+"""A client of the Esplora API. All paths of the API are in this module and history.py.
 
 Source: Blockstream/esplora API.md: /blocks[/:height], /blocks/tip/height,
 /blocks/tip/hash, /block-height/:height, /block/:hash/header, /block/:hash/raw,
@@ -14,6 +14,7 @@ from math import ceil
 
 from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import hash256, hash_to_hex
+from btcpay.chain.explorers import history
 from btcpay.chain.explorers.answers import (
     HISTORY,
     ShownHeader,
@@ -188,10 +189,32 @@ class Esplora(Endpoint, Explorer):
         return tip
 
     def mempool(self, address: str, script: bytes) -> Mempool:
-        path = f"/address/{address}/txs/mempool"
-        mempool = self.fetch(path, mempool_page(script), is_look=True)
-        self.count_coins(coins_in(mempool))
+        mempool = self._look_for(address, script)
+        self.count_coins(coins_in(mempool.outputs))
         return mempool._replace(host=self.host)
+
+    def _look_for(self, address: str, script: bytes) -> Mempool:
+        """Returns what waits for the address.
+
+        An explorer that lacks the path of the mempool is asked for the address's
+        transactions. That it lacks the path is never an answer by itself.
+        """
+        if history.lacks_mempool(self._quota, self.name):
+            try:
+                return history.search_history(self, address, script)
+            except FetchError as error:
+                if history.is_missing(error):
+                    history.forget_lack(self._quota, self.name)
+                raise
+        path = f"/address/{address}/txs/mempool"
+        try:
+            return self.fetch(path, mempool_page(script), is_look=True)
+        except FetchError as error:
+            if not history.is_missing(error):
+                raise
+        mempool = history.search_history(self, address, script)
+        history.note_lack(self._quota, self.name)
+        return mempool
 
     def is_used(self, address: str) -> bool:
         self.require_network()

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 from btcpay.chain.explorers.pool import Explorers, open_explorers
 from btcpay.chain.explorers.quota import Quota
-from btcpay.health.doctor.probe import Probe
+from btcpay.health.doctor.probe import NextAddress, Probe
 from btcpay.health.doctor.shop import Shop
 from btcpay.http.clock_skew import CLOCK_OFF
-from btcpay.merchants.account import derive
+from btcpay.merchants.account import at_index, derive
 from btcpay.values.errors import ExplorerError
 from btcpay.values.finding import GREEN, RED, YELLOW, Colour, Finding
 from btcpay.values.times import SET_CLOCK
@@ -21,6 +21,7 @@ CLOCK_NEAR = timedelta(seconds=30)
 # Nodes reject a block whose time is further ahead of their clock.
 BLOCK_AHEAD = timedelta(hours=2)
 EXPLORERS_FIRST = "repair the explorers first, or name others in BLOCKTILL_EXPLORERS"
+KIND_BYTES = 2  # of a script, which tell its kind (BIP141, BIP341)
 AHEAD = 10  # number of next addresses that are looked up
 MOST_MERCHANTS = 20  # so that these look-ups cost at most 200 calls
 
@@ -29,7 +30,8 @@ def findings(probes: Sequence[Probe]) -> Iterator[Finding]:
     """Yields a finding for each explorer, and a yellow one if only one of several is good.
 
     An explorer with trouble is yellow. It is red if all have trouble, since no payment
-    would be found, or if it is on another network.
+    would be found, or if it is on another network. One that shows the chain but no
+    unconfirmed payments is yellow.
     """
     good = [probe.host for probe in probes if not probe.trouble]
     if len(good) == 1 < len(probes):
@@ -41,12 +43,32 @@ def findings(probes: Sequence[Probe]) -> Iterator[Finding]:
     for probe in probes:
         name = f"explorer {probe.host}"
         if not probe.trouble:
-            yield Finding(name, GREEN, f"at block {probe.height}, with whole blocks")
+            yield _well_or_blind(name, probe)
             continue
         colour = YELLOW
         if not probe.is_spent and (all_bad or probe.is_foreign):
             colour = RED
         yield Finding(name, colour, probe.trouble, probe.remedy)
+
+
+def _well_or_blind(name: str, probe: Probe) -> Finding:
+    if probe.blindness:
+        return Finding(name, YELLOW, probe.blindness, probe.remedy)
+    return Finding(name, GREEN, f"at block {probe.height}, with whole blocks")
+
+
+def next_addresses(shop: Shop, db: Database) -> list[NextAddress]:
+    """Returns an address that is handed out next, of each kind that merchants use.
+
+    An explorer may not know every kind.
+    """
+    by_kind: dict[bytes, NextAddress] = {}
+    for merchant in db.rows(merchants.ALL)[:MOST_MERCHANTS]:
+        script, address = at_index(
+            merchant.descriptor, merchant.next_index, shop.settings.network
+        )
+        by_kind.setdefault(script[:KIND_BYTES], NextAddress(address, script))
+    return list(by_kind.values())
 
 
 def clock(shop: Shop, probes: Sequence[Probe]) -> Iterator[Finding]:

@@ -1,10 +1,12 @@
-"""Probes an explorer: its network, its tip, its blocks and its clock."""
+"""Probes an explorer: each path that the check needs, its network and its clock."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
-from btcpay.bitcoin.header import parse_header
+from btcpay.bitcoin.header import Header, parse_header
 from btcpay.bitcoin.wire import DecodeError
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
@@ -31,7 +33,8 @@ REMEDY = (
 class Probe:
     """The result of probing one explorer.
 
-    `trouble` says what is wrong, "" if nothing is. `is_foreign`: the explorer is on
+    `trouble` says what is wrong with its chain, "" if nothing is. `blindness` says why
+    it shows no unconfirmed payments, "" if it does. `is_foreign`: the explorer is on
     another network. `is_spent`: the quota of calls is used up. `height` and `tip_at`
     are those of its tip. `ahead` is our clock minus the explorer's, None if it sent no
     time.
@@ -40,6 +43,7 @@ class Probe:
     url: str
     host: str
     trouble: str = ""
+    blindness: str = ""
     remedy: str = REMEDY
     is_foreign: bool = False
     is_spent: bool = False
@@ -48,15 +52,29 @@ class Probe:
     ahead: timedelta | None = None
 
 
-def probe_all(
-    shop: Shop, quota: Quota | None, known_height: int, first: Known | None
-) -> list[Probe]:
-    """Probes each explorer with at most four calls, which count in `quota`.
+class NextAddress(NamedTuple):
+    """An address that is handed out next, and its scriptPubKey."""
 
+    address: str
+    script: bytes
+
+
+def probe_all(
+    shop: Shop,
+    quota: Quota | None,
+    known_height: int,
+    first: Known | None,
+    addresses: Sequence[NextAddress],
+) -> list[Probe]:
+    """Probes each explorer with a few calls, which count in `quota`.
+
+    These are at most eight, and usually one or two for each of the `addresses`.
     `known_height` is the height of the best block that a check has proven. `first` is
     the lowest block that is kept.
     """
-    probes = [_probe(url, shop, quota, first) for url in shop.settings.explorers]
+    probes = [
+        _probe(url, shop, quota, first, addresses) for url in shop.settings.explorers
+    ]
     best = known_height
     for probe in probes:
         if not probe.is_foreign and probe.height:
@@ -67,7 +85,13 @@ def probe_all(
     return probes
 
 
-def _probe(url: str, shop: Shop, quota: Quota | None, first: Known | None) -> Probe:
+def _probe(
+    url: str,
+    shop: Shop,
+    quota: Quota | None,
+    first: Known | None,
+    addresses: Sequence[NextAddress],
+) -> Probe:
     explorers = open_explorers(shop.settings, quota, urls=[url])
     (explorer,) = explorers.all
     probe = Probe(url, explorer.host)
@@ -75,6 +99,8 @@ def _probe(url: str, shop: Shop, quota: Quota | None, first: Known | None) -> Pr
         probe.remedy = SANDBOX_REMEDY
     try:
         _ask(probe, explorer, first)
+        if not probe.trouble:
+            _look_for(probe, explorer, addresses)
     except (FetchError, ProofFailed, DecodeError) as error:
         probe.is_spent = isinstance(error, BudgetSpent)
         if isinstance(error, WrongNetwork):
@@ -97,6 +123,7 @@ def _ask(probe: Probe, explorer: Explorer, first: Known | None) -> None:
     header = parse_header(raw)
     probe.height = height
     probe.tip_at = from_unix_s(header.time)
+    _ask_as_follower(explorer, height, header)
     try:
         fetch_proven_block(explorer, header.hash)
     except BudgetSpent:
@@ -111,6 +138,41 @@ def _ask(probe: Probe, explorer: Explorer, first: Known | None) -> None:
             "name another one in BLOCKTILL_EXPLORERS;"
             " if all lack it, `blocktill chain begin-anew`"
         )
+
+
+def _ask_as_follower(explorer: Explorer, height: int, header: Header) -> None:
+    """Asks for the tip in all the ways in which a check follows the chain.
+
+    Raises FetchError.
+    """
+    explorer.tip_height()
+    explorer.header_at(height)
+    before_tip = Known(height - 1, header.previous)
+    for _ in explorer.headers_after([before_tip]):
+        pass
+
+
+def _look_for(
+    probe: Probe, explorer: Explorer, addresses: Sequence[NextAddress]
+) -> None:
+    """Asks what waits for each of the addresses, and sets `blindness` if that fails.
+
+    Raises BudgetSpent.
+    """
+    for address, script in addresses:
+        try:
+            explorer.mempool(address, script)
+        except BudgetSpent:
+            raise
+        except FetchError as error:
+            probe.blindness = (
+                "cannot say what waits for an address, so payments are seen in blocks alone:"
+                f" {error}"
+            )
+            probe.remedy = (
+                "name one that shows addresses and their mempool in BLOCKTILL_EXPLORERS"
+            )
+            return
 
 
 def judge_tip(probe: Probe, best: int, network: Network, now: datetime) -> None:

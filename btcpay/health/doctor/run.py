@@ -19,7 +19,7 @@ from btcpay.health.doctor import (
     records,
 )
 from btcpay.health.doctor import settings as variables
-from btcpay.health.doctor.probe import probe_all
+from btcpay.health.doctor.probe import NextAddress, probe_all
 from btcpay.health.doctor.shop import Shop
 from btcpay.settings.settings import Settings
 from btcpay.values.finding import GREEN, RED, Finding
@@ -58,7 +58,7 @@ def examine(
     """Yields every finding; if the database cannot be used, only those that do not need it.
 
     With `integrity` it reads each page of an SQLite file, and each output in a balance.
-    It makes at most 4 calls to each explorer, then 10 for each of at most 20 merchants.
+    It makes some ten calls to each explorer, then 10 for each of at most 20 merchants.
     These count in the hourly quota if the database accepts writes. `now` returns the
     time. `free_bytes` returns the free bytes on a folder's disk.
     """
@@ -104,13 +104,15 @@ def _explorers(shop: Shop, db: Database | None) -> Iterator[Finding]:
     quota = None
     known_height = 0
     first = None
+    next_addresses: list[NextAddress] = []
     if db:
         quota = Quota(db, shop.settings.explorer_calls_per_hour, shop.now)
         known_height = blocks.tip_height(db) or 0
         row = db.get_or_none(blocks.FIRST)
         if row:
             first = Known(row.height, row.hash)
-    probes = probe_all(shop, quota, known_height, first)
+        next_addresses = explorers.next_addresses(shop, db)
+    probes = probe_all(shop, quota, known_height, first, next_addresses)
     yield from explorers.findings(probes)
     yield from explorers.clock(shop, probes)
     if db:

@@ -85,11 +85,11 @@ def test_every_finding_that_is_not_green_has_a_remedy(till):
 def test_the_calls_are_bounded_and_counted_in_the_quota(lied_to, clock):
     till = lied_to(has_begun=False)
     found(till)
-    assert len(till.liar.asked) == 3 + 1 + 10
-    assert till.shop.sql("SELECT sum(calls) FROM explorer_use").fetchone() == (14,)
-    spent = colours(till, BLOCKTILL_EXPLORER_CALLS_PER_HOUR="14")
+    assert len(till.liar.asked) == 7 + 1 + 1 + 10
+    assert till.shop.sql("SELECT sum(calls) FROM explorer_use").fetchone() == (19,)
+    spent = colours(till, BLOCKTILL_EXPLORER_CALLS_PER_HOUR="19")
     assert spent["explorer 127.0.0.1"] == "yellow"  # its hour is over, it is not ill
-    assert len(till.liar.asked) == 14
+    assert len(till.liar.asked) == 19
 
 
 def damaged(path, till):
@@ -339,8 +339,20 @@ def test_one_explorer_down_of_two_is_yellow_and_all_of_them_are_red(till):
         ("/raw$", say("not here", 404), "404"),
         ("/blocks$", say("not here", 404), "404"),
         ("/raw$", b"\x00" * 300, "cannot show its last block"),
+        ("/header$", say("not here", 404), "404"),
+        ("/blocks/[0-9]+$", say("not here", 404), "404"),
+        ("/tip/hash$", say("not here", 404), "404"),
+        ("/tip/height$", say("not here", 404), "404"),
     ],
-    ids=["no block", "no headers", "a false block"],
+    ids=[
+        "no block",
+        "no headers",
+        "a false block",
+        "no header of its tip",
+        "no older headers",
+        "no hash of its tip",
+        "no height of its tip",
+    ],
 )
 def test_an_explorer_that_does_not_show_blocks_is_red(path, answer, sentence, lied_to):
     till = lied_to()
@@ -348,6 +360,37 @@ def test_an_explorer_that_does_not_show_blocks_is_red(path, answer, sentence, li
     till.liar.lies[path] = lambda _: answer
     finding = found(till)["explorer 127.0.0.1"]
     assert finding.colour == "red" and sentence in finding.sentence
+
+
+@pytest.mark.parametrize("status", [400, 404, 405, 413, 500])
+def test_an_explorer_that_shows_blocks_and_no_addresses_is_yellow(status, lied_to):
+    till = lied_to()
+    till.liar.lies["^/address/"] = lambda _: say("no addresses here", status)
+    everything = found(till)
+    finding = everything["explorer 127.0.0.1"]
+    assert finding.colour == "yellow" and str(status) in finding.sentence
+    assert "seen in blocks alone" in finding.sentence
+    assert "BLOCKTILL_EXPLORERS" in finding.remedy
+    assert "second explorer" not in everything
+
+
+def test_an_address_of_each_kind_that_merchants_use_is_asked_about(lied_to):
+    till = lied_to()
+    account = till.shop.sql("SELECT descriptor FROM merchant").fetchone()[0]
+    for name, function in (("twin", "wpkh("), ("other", "pkh(")):
+        till.shop.sql(
+            "INSERT INTO merchant (name, account_key, descriptor, next_index, created_ms)"  # noqa: S608
+            f" SELECT '{name}', '{name}', replace(descriptor, 'wpkh(', '{function}'), 3, 1"
+            " FROM merchant WHERE id = 1"
+        )
+    found(till)
+    asked = [path for path in till.liar.asked if path.endswith("/txs/mempool")]
+    network = till.settings.network
+    other = account.replace("wpkh(", "pkh(")
+    assert asked == [
+        f"/address/{derive(account, 0, network)}/txs/mempool",
+        f"/address/{derive(other, 3, network)}/txs/mempool",
+    ]
 
 
 def test_one_explorer_alone_that_has_the_first_block_is_yellow(lied_to):

@@ -1,0 +1,89 @@
+"""Finds what waits for an address in the list of all its transactions.
+
+Some explorers have no `/address/:address/txs/mempool`, above all mempool on its electrum
+backend. Their `/address/:address/txs` shows unconfirmed transactions too, in pages.
+
+Source: mempool/mempool, backend/src/api/bitcoin/bitcoin.routes.ts and electrum-api.ts.
+"""
+
+import time
+from datetime import timedelta
+
+from btcpay.chain.explorers.answers import bounded, history_page
+from btcpay.chain.explorers.endpoint import REQUEST_TIMEOUT_S, Endpoint
+from btcpay.chain.explorers.quota import Quota
+from btcpay.chain.sources import Mempool
+from btcpay.settlement.values import SeenOutput
+from btcpay.values.errors import BadStatus, FetchError, TimedOut, WebPage
+from btcpay.values.times import from_ms, to_ms
+from storage.queries import sources
+
+# Statuses with which servers and proxies answer a path that they do not have.
+MISSING = (404, 405, 501)
+# mempool shows ten transactions a page. A shorter page is the last one.
+PAGE_TXS = 10
+# As many transactions as electrs shows in its whole list of the mempool.
+MOST_PAGES = 5
+# An explorer may be exchanged for one that has the path.
+REMEMBERED_FOR = timedelta(days=1)
+
+
+def is_missing(error: FetchError) -> bool:
+    """True if the server probably does not have the path that was asked for.
+
+    Some show a web page instead. It says nothing about what waits.
+    """
+    if isinstance(error, BadStatus):
+        return error.status in MISSING
+    return isinstance(error, WebPage)
+
+
+def search_history(explorer: Endpoint, address: str, script: bytes) -> Mempool:
+    """Returns the unconfirmed outputs that pay `script`, the script of `address`.
+
+    All pages are asked for, at most MOST_PAGES, within the time of one answer: mempool
+    puts a transaction that spends unconfirmed coins last. If there may be more, the
+    result is not whole. Raises FetchError if a page fails.
+    """
+    end_s = time.monotonic() + REQUEST_TIMEOUT_S
+    outputs: dict[tuple[str, int], SeenOutput] = {}
+    txids = set[str]()
+    after = ""
+    for _ in range(MOST_PAGES):
+        left_s = end_s - time.monotonic()
+        if left_s <= 0:
+            raise TimedOut(f"took longer than {REQUEST_TIMEOUT_S} s for all pages")
+        path = f"/address/{address}/txs{after}"
+        page = explorer.fetch(path, history_page(script), left_s, is_look=True)
+        outputs.update((output.outpoint, output) for output in page.outputs)
+        all_outputs = bounded(list(outputs.values()))
+        if len(page.txids) < PAGE_TXS:
+            return Mempool(all_outputs, is_whole=True)
+        if txids.issuperset(page.txids):
+            break  # it does not know `after_txid`, and shows the same page again
+        txids.update(page.txids)
+        after = f"?after_txid={page.txids[-1]}"
+    return Mempool(all_outputs, is_whole=False)
+
+
+def lacks_mempool(quota: Quota | None, name: str) -> bool:
+    """True if this explorer was found to lack the path within REMEMBERED_FOR."""
+    if quota is None:
+        return False
+    row = quota.db.get_or_none(sources.WITHOUT_MEMPOOL, root=name)
+    if row is None:
+        return False
+    now = quota.now()
+    # A later end was stored while the clock was ahead.
+    return now < from_ms(row.until_ms) <= now + REMEMBERED_FOR
+
+
+def note_lack(quota: Quota | None, name: str) -> None:
+    if quota:
+        until_ms = to_ms(quota.now() + REMEMBERED_FOR)
+        quota.db.run(sources.NOTE_WITHOUT_MEMPOOL, root=name, until_ms=until_ms)
+
+
+def forget_lack(quota: Quota | None, name: str) -> None:
+    if quota:
+        quota.db.run(sources.FORGET_WITHOUT_MEMPOOL, root=name)
