@@ -215,6 +215,28 @@ def test_the_settings_of_the_compose_file_are_settings(name, part, tmp_path):
     assert set(written) - {"GUNICORN_CMD_ARGS"} <= known
 
 
+@pytest.mark.parametrize("name", COMPOSED)
+def test_every_setting_of_the_document_reaches_the_container(name):
+    """From deploy/.env; the database and what belongs to it are the file's own."""
+    page = (PROJECT / "docs/operators/settings.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^\| `(BLOCKTILL_\w+)`", page, re.M))
+    assert documented == set(VARIABLES.values())
+    for part in COMPOSED[name][0]:
+        service = compose(name)["services"][part]
+        assert service["env_file"] == ".env"
+        fixed = {
+            variable
+            for variable, text in service["environment"].items()
+            if not text.startswith(f"${{{variable}:")
+        }
+        assert fixed <= {
+            "BLOCKTILL_DATABASE_URL",
+            "BLOCKTILL_DATABASE_URL_FILE",
+            "BLOCKTILL_RATE_LIMIT_STORE",
+            "GUNICORN_CMD_ARGS",
+        }
+
+
 # Proxies: tests/nightly/trips/test_proxies.py runs them
 def test_nginx_understands_the_example(tmp_path):
     assert "test is successful" in done([*proxies.nginx(tmp_path, 8000).words, "-t"])
