@@ -391,9 +391,9 @@ def asked(walk: Walk, key: str, path: str, **body: str) -> str:
 
 
 # What views read: `query.get("x")`, `args.getlist("x")`, `day("x")`; parameters of lists. What a
-# shop's program asks with is named `given` or `wanted`.
+# shop's program asks with is named `given`, `wanted` or `filters`.
 READ = re.compile(
-    r'(?:query|args|given|wanted)\.get(?:list)?\("(\w+)"|\.day\("(\w+)"\)'
+    r'(?:query|args|given|wanted|filters)\.get(?:list)?\("(\w+)"|\.day\("(\w+)"\)'
 )
 HEADER = re.compile(r'request\.headers(?:\.get\(|\[)"([\w-]+)"')
 # Those that Flask and werkzeug read for us.
