@@ -9,8 +9,11 @@ of that link.
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TypeVar
+
+from peewee import OperationalError
 
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.merchants.merchants import (
@@ -164,8 +167,13 @@ def session_of(
 
 
 def end_of_other_passwords(db: Database, password_scrypt: str) -> None:
-    """Ends all sessions that another password than the owner's present one opened."""
-    db.run(sessions.END_OF_OTHER_PASSWORDS, password_scrypt=password_scrypt)
+    """Ends all sessions that another password than the owner's present one opened.
+
+    They open nothing before this either: each look-up compares the hash. So a read-only
+    database may keep them, and can still be served.
+    """
+    with suppress(OperationalError):
+        db.run(sessions.END_OF_OTHER_PASSWORDS, password_scrypt=password_scrypt)
 
 
 def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[MerchantSession]:

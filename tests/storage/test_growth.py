@@ -36,6 +36,7 @@ WHOLE = {
     "links.CURRENCIES": "is asked by the doctor alone",
     "idempotency.FREE": "is run by a restore, once",
     "sessions.END_EVERYTHING 1": "is run by a restore, once",
+    "sessions.END_OF_OTHER_PASSWORDS": "is run at a start, of the browsers of thirty days",
     "sessions.END_OLD": "is run at a login, of the browsers of thirty days",
 }
 # Never run by themselves: others are made of them.
@@ -52,6 +53,7 @@ PARTS = {
     *("bills.OVERDUE_OF_OUTER", "bills.DUE_OF_OUTER"),
     *("blocks._COIN", "listings._LISTED", "mempool_watch._WATCHED"),
     *("merchant_pages._INVOICES", "merchant_pages._PAYMENTS", "merchant_pages._SALES"),
+    "merchant_pages._OTHERS",
     *("deliveries._WHOLE", "deliveries._COUNTED", "bills._ENDED", "refunds._SOUGHT"),
 }
 # Indexes that hold little, however long the history is.
