@@ -129,16 +129,3 @@ class MerchantMail(Table):
     receipts = BigIntegerField()
     language = TextField()
     evening = BigIntegerField()
-
-
-class StoredMailServer(Table):
-    id = BigIntegerField()
-    host = TextField()
-    port = BigIntegerField()
-    is_tls = BigIntegerField()
-    username = TextField()
-    password = TextField()
-    sender = TextField()
-
-    class Meta:
-        table_name = "mail_server"

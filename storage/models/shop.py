@@ -42,13 +42,6 @@ class Merchant(Table):
     used_before = BigIntegerField()
 
 
-class NextAddress(Table):
-    merchant_id = BigIntegerField()
-    address_index = BigIntegerField()
-    script = TextField()
-    used_height = BigIntegerField(null=True)
-
-
 class Brand(Table):
     merchant_id = BigIntegerField()
     name = TextField(null=True)

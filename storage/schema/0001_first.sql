@@ -60,19 +60,6 @@ CREATE TABLE merchant (
     used_before BIGINT NOT NULL DEFAULT 0 CHECK (used_before BETWEEN 0 AND 2147483648)
 );
 
--- The next addresses of each account, which nobody should pay before an invoice has them. What a
--- block pays to one is found by its `script`, and noted as `used_height`: somebody else gives out
--- addresses of this account. Rows below `next_index` are deleted.
-CREATE TABLE next_address (
-    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
-    address_index BIGINT NOT NULL,
-    script TEXT NOT NULL,
-    used_height BIGINT,
-    PRIMARY KEY (merchant_id, address_index)
-);
-
-CREATE INDEX next_address_script ON next_address (script);
-
 -- What a merchant's pages show. A logo is stored with what its bytes said that it is, and served
 -- as that alone; its hash is its address, so that browsers may keep it for ever. The ways back to
 -- the shop are web addresses and nothing else, since a page must not show a link that runs code;
@@ -783,19 +770,6 @@ CREATE TABLE merchant_mail (
     receipts BIGINT NOT NULL CHECK (receipts IN (0, 1)),
     language TEXT NOT NULL,
     evening BIGINT NOT NULL CHECK (evening IN (0, 1))
-);
-
--- The mail server that the owner has set in the browser; one row at most. Where the environment
--- names one, that one is used and this row is not read. The password is kept as it is: it must be
--- read to log in. No page shows it again.
-CREATE TABLE mail_server (
-    id BIGINT PRIMARY KEY CHECK (id = 1),
-    host TEXT NOT NULL,
-    port BIGINT NOT NULL CHECK (port BETWEEN 1 AND 65535),
-    is_tls BIGINT NOT NULL CHECK (is_tls IN (0, 1)),
-    username TEXT NOT NULL,
-    password TEXT NOT NULL,
-    sender TEXT NOT NULL
 );
 
 

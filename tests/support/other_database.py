@@ -91,9 +91,6 @@ def lived_in(till: Till, folder: Path) -> None:
     till.shop.sql("INSERT INTO explorer VALUES ('esplora.example', 2, 14)")
     till.shop.sql("INSERT INTO explorer_without_mempool VALUES ('mempool.example', 14)")
     till.shop.sql("INSERT INTO peer VALUES ('10.0.0.5:8333', 14, 100, NULL)")
-    till.shop.sql(
-        "INSERT INTO mail_server VALUES (1, 'mail.example', 465, 1, 'u', 'p', 'a@b.example')"
-    )
     Terminal(till).run("webhook", "add", "shop", "http://127.0.0.1:9/")
     till.shop.invoice()
     Terminal(till).run("check")
@@ -116,7 +113,6 @@ def lived_in(till: Till, folder: Path) -> None:
         " due_ms, number) VALUES ('bil_1', 1, 'open', '5', 'USD', '0', 1, 0, 1, 0)"
     )
     till.shop.sql("INSERT INTO part_work VALUES ('refunds', 'check', 0, '', 0, 2, '')")
-    till.shop.sql("INSERT INTO next_address VALUES (1, 2147483000, '0014', 14)")
     till.shop.sql("INSERT INTO file_link VALUES ('fil_1', 1, 'a hash', 1, 2, 3)")
     assert log_in(db, new_login(db, 1, now), "", "Firefox", now)
     assert log_in_owner(db, 1, "a hash", "", "Firefox", now)
