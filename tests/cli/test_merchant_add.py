@@ -125,8 +125,15 @@ def test_without_an_answer_of_the_chain_no_shop_begins_at_0_unasked(shop):
     assert "blocktill: nothing was added. Try again later, or say --skip N" in said
     assert "bcrt1q" not in said and names(shop) == ["shop"]
     said = add(shop, "second", "--xpub", "-", typed=f"{key}\n7\ny\n", skip=None)
-    assert "the shop begins at 7, as --skip says" in said
+    assert "The shop begins at 7, as --skip says." in said
     assert next_index(shop, "second") == 7
+
+
+def test_what_could_not_be_looked_at_is_not_called_unused(shop):
+    said = add(shop, "second", "--xpub", new_xpub(), "--yes", skip="0")
+    assert "It is not known whether this account was used before: " in said
+    assert "The shop begins at 0, as --skip says." in said
+    assert "No used address was seen" not in said
 
 
 def test_nodes_alone_cannot_be_asked_so_a_number_is_named(shop):

@@ -91,15 +91,18 @@ def _decision(start: AccountStart) -> str:
     if start.used_before == 0 and start.index == 0 and not start.problem:
         return f"None of its first {start.looked_up} addresses was used."
     begins = f"the shop begins at {start.index}"
-    if start.index > start.used_before:
+    if start.problem or start.index > start.used_before:
         begins += ", as --skip says"
     gap_limit = (
         f"A wallet that is restored from its backup shows that address with a gap limit of"
         f" {start.gap_limit} or more; most have 20."
     )
-    if not start.used_before:
+    if start.used_before:
+        last_used = start.used_before - 1
+        return (
+            f"This account was used up to number {last_used}: {begins}."
+            f" {gap_limit} {OPEN_ORDERS}"
+        )
+    if start.looked_up:
         return f"No used address was seen: {begins}. {gap_limit}"
-    return (
-        f"This account was used up to number {start.used_before - 1}: {begins}."
-        f" {gap_limit} {OPEN_ORDERS}"
-    )
+    return f"{begins.capitalize()}. {gap_limit}"
