@@ -39,6 +39,8 @@ _LABELLED = re.compile(
     r"(?i)(?:seed|entropy|(?:private|secret)[ _-]?key)(?:[ _-]?hex)?\W{1,20}[0-9a-f]{32}"
 )
 _LONG_WORD = re.compile(rf"(?<!\w){_BASE58}{{51,112}}(?!\w)")
+_UNICODE_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+_OTHER_ESCAPE = re.compile(r"\\[bfnrt]")
 # The maximum number of long words that are decoded, which bounds the time.
 _MAX_LONG_WORDS = 400
 
@@ -48,11 +50,21 @@ class SecretShown(CommandError):
 
 
 def refuse_secret(text: str) -> None:
-    """Raises SecretShown if the text holds a private key or seed words."""
-    if holds_private_key(text):
-        raise SecretShown(PRIVATE_KEY_SHOWN)
-    if are_seed_words(text) or holds_seed_words(text):
-        raise SecretShown(SEED_WORDS_SHOWN)
+    """Raises SecretShown if the text holds a private key or seed words.
+
+    They may be written with the escapes of JSON.
+    """
+    for form in {text, _unescape(text)}:
+        if holds_private_key(form):
+            raise SecretShown(PRIVATE_KEY_SHOWN)
+        if are_seed_words(form) or holds_seed_words(form):
+            raise SecretShown(SEED_WORDS_SHOWN)
+
+
+def _unescape(text: str) -> str:
+    r"""Returns the text with JSON's escapes resolved, such as `\u0078` and `\n`."""
+    plain = _UNICODE_ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
+    return _OTHER_ESCAPE.sub(" ", plain)
 
 
 def holds_secret(text: str) -> bool:

@@ -356,6 +356,26 @@ REFUSED = {
     "a name that is twice in an object": (f'{{"xpub": "{X84}", "xpub": "{X86}"}}', "is twice"),
     "more than it reads": ("a" * (MAX_CHARS + 1), f"more than {MAX_CHARS} characters"),
     "more keys than it reads": (f"{ZPUB} " * 301, "more than 300 keys"),
+    "a change branch alone": (f"{ZPUB}/1/*", "the change branch"),
+    "a number of HTML without end": (f"{ZPUB} &#{'1' * 5000};", "is not readable here"),
+    "a signer of Caravan that is no object": (
+        json.dumps(CARAVAN | {"extendedPublicKeys": ["a"]}), "of which no keys are"),
+    "a wallet of Electrum for no signers": (
+        json.dumps({"wallet_type": "0of0"}), "no account of its own keys"),
+    "a wallet of Electrum for one signer with a zpub": (
+        json.dumps({"wallet_type": "1of1", "x1/": {"xpub": ZPUB}}), "export an output descriptor"),
+    "objects within objects, too many": (
+        '{"a":' * 31 + json.dumps({"xpub": ZPUB}) + "}" * 31, "within each other"),
+    "BTCPay Server's scheme of one of several keys": (
+        json.dumps({"accountDerivation": ZPUBS[0]}), "one key of several"),
+    "BTCPay Server's scheme that contradicts its key": (
+        json.dumps({"derivationScheme": f"{YPUB}-[legacy]"}), "contradicts itself"),
+    "several signers in an unknown file": (
+        json.dumps({"requiredSignatures": 2, "keys": [{"xpub": X84}, {"xpub": X49}]}),
+        "of several signers"),
+    "Electrum's file whose key was changed afterwards": (
+        json.dumps(ELECTRUM) + ',{"op": "replace", "path": "/keystore/xpub", "value": "x"}',
+        "changes of the wallet's keys"),
     "objects within objects without end": ("[[" * 50_000, "a bracket of it is missing"),
 }  # fmt: skip
 
@@ -435,6 +455,48 @@ def test_what_could_be_lost_unnoticed_is_said():
     assert "the wallet's own change would pay invoices" in account.notes[0]
 
 
+def test_a_scheme_of_btcpay_server_means_what_its_key_says():
+    scheme = json.dumps({"derivationScheme": YPUB})
+    assert list(outcome(scheme).values()) == [P2SH]
+
+
+def test_a_path_beside_one_key_says_nothing_of_another():
+    text = f"[73c5da0a/49'/0'/0']{YPUB}\n{X86}"
+    assumed = [
+        account.is_assumed for account in read_wallet_text(text, MAINNET).accounts
+    ]
+    assert assumed == [False, True]
+
+
+@pytest.mark.parametrize(
+    "text, note",
+    [
+        (f"[73c5da0a/84'/2'/0']{ZPUB}", "another coin than Bitcoin"),
+        (f"[73c5da0a/84'/1'/0']{ZPUB}", "a test network"),
+        (checked(f"wpkh([73c5da0a/84h/2h/0h]{X84}/0/*)"), "another coin than Bitcoin"),
+        (WALLET.at("m/84'/0'/0'/0").xpub(MAIN), "below the account"),
+        (f"[73c5da0a/84'/0']{ZPUB}", "as many steps"),
+    ],
+)
+def test_a_path_that_does_not_fit_is_said(text, note):
+    (account,) = read_wallet_text(text, MAINNET).accounts
+    assert note in " ".join(account.notes)
+
+
+def test_a_setup_files_key_without_a_path_has_not_the_path_of_another():
+    other = SETUP.replace("A1B2C3D4:", "Derivation: unknown\nA1B2C3D4:")
+    (account,) = read_wallet_text(other, MAINNET).accounts
+    assert sorted(key.origin for key in account.descriptor.keys) == [
+        "",
+        "73c5da0a/48'/0'/0'/2'",
+    ]
+
+
+def test_a_key_of_no_signer_in_a_setup_file_is_said():
+    read = read_wallet_text(f"{SETUP}\n{X84}\n", MAINNET)
+    assert read.left_out == ("a key that is no signer's",)
+
+
 SEED = [
     "legal",
     "winner",
@@ -474,6 +536,10 @@ SECRETS = {
     "a share of a seed (BIP93)": "ms10testsxxxxxxxxxxxxxxxxxxxxxxxxxx4nzvca9cmczlw",
     "a seed in hex": json.dumps({"xpub": ZPUB, "seed": "ab" * 32}),
     "a UR of a seed": "ur:crypto-seed/oyadgdaawzwplrbdhdpabgrnvokorolnrtemksayyadmut",
+    "seed words in JSON with escaped line breaks":
+        json.dumps({"xpub": ZPUB, "label": "\n".join(SEED)}),
+    "an extended private key with an escaped letter":
+        json.dumps({"xpub": ZPUB, "label": XPRV}).replace("xprv", "\\u0078prv"),
     "Electrum with its seed": json.dumps(
         ELECTRUM | {"keystore": {"xpub": ZPUB, "seed": " ".join(SEED)}}),
 }  # fmt: skip
@@ -504,6 +570,11 @@ def test_words_that_are_no_seed_are_no_secret():
 
 LONG = 60_000  # characters; a form may have 64 KiB
 HOSTILE = {name: text_of(name, LONG).decode("utf-8", "ignore") for name in TEXTS}
+HOSTILE |= {
+    "an origin with blanks": "[73c5da0a" + "/0     " * 9000 + f"x {ZPUB}",
+    "an end of BSMS that never comes": f"BSMS 1.0\nwpkh({X84}/0/*)" + "\n" * LONG + "!",
+    "names of taproot": json.dumps({f"taproot{n}": 0 for n in range(4000)}),
+}
 HOSTILE |= {
     part: part * (LONG // len(part))
     for part in (

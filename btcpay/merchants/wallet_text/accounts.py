@@ -7,11 +7,19 @@ from btcpay.bitcoin.descriptor import Descriptor, parse
 from btcpay.merchants.account import DESCRIPTORS, derive
 from btcpay.merchants.wallet_text.branches import CHANGE, RECEIVING
 from btcpay.merchants.wallet_text.contents import Candidate
-from btcpay.merchants.wallet_text.keys import script_type_of_path
+from btcpay.merchants.wallet_text.keys import (
+    PURPOSES_WITH_COIN,
+    purpose_of,
+    read_key,
+    script_type_of_path,
+)
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 
 CHANGE_NOTE = "/1/* is for change (BIP44): the wallet's own change would pay invoices."
+# Coin types in paths (SLIP-44).
+BITCOIN = "0'"
+TEST_NETWORKS = "1'"
 MAX_NAME = 40  # characters of an account's name
 
 
@@ -122,6 +130,7 @@ def _notes(candidate: Candidate) -> tuple[str, ...]:
             " how many of the keys must sign."
         )
         notes += _contradictions(descriptor)
+    notes += _unusual_paths(descriptor)
     steps = {key.steps for key in descriptor.keys}
     if any(path[-1:] == (CHANGE,) for path in steps):
         notes.append(CHANGE_NOTE)
@@ -130,6 +139,28 @@ def _notes(candidate: Candidate) -> tuple[str, ...]:
     if descriptor.form[-1] == "multi":
         notes.append("The keys keep their order (multi, not sortedmulti).")
     return tuple(notes)
+
+
+def _unusual_paths(descriptor: Descriptor) -> list[str]:
+    """Returns notes on keys of another coin, or of another depth than an account's."""
+    notes = []
+    for key in descriptor.keys:
+        own = read_key(key.text)
+        path = key.origin.split("/")[1:]
+        has_coin = len(path) > 1 and purpose_of(path[0]) in PURPOSES_WITH_COIN
+        if has_coin and path[1] not in (BITCOIN, TEST_NETWORKS):
+            notes.append("The path of a key is that of another coin than Bitcoin.")
+        if has_coin and path[1] == TEST_NETWORKS and descriptor.is_main:
+            notes.append("The path of a key is that of a test network.")
+        if own.depth > 0 and not own.is_hardened:
+            notes.append(
+                "A key is below the account's: its own number is not hardened."
+            )
+        if key.origin and len(path) != own.depth:
+            notes.append(
+                "The path before a key has not as many steps as the key itself."
+            )
+    return list(dict.fromkeys(notes))
 
 
 def _contradictions(descriptor: Descriptor) -> list[str]:

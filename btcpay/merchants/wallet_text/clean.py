@@ -4,6 +4,8 @@ import html
 import re
 import unicodedata
 
+from btcpay.merchants.wallet_text.contents import TextRefused
+
 # The longest text that is read: a wallet's file with some thousand transactions.
 MAX_CHARS = 400_000
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
@@ -22,7 +24,12 @@ def clean_text(text: str) -> str:
 
     A mark of HTML such as `&quot;` becomes its sign. The lines stay.
     """
-    plain = html.unescape(text)
+    try:
+        plain = html.unescape(text)
+    except ValueError:  # a mark with thousands of digits
+        raise TextRefused(
+            "something in the text is not readable here: give the key or the descriptor alone"
+        ) from None
     plain = _NOT_ASCII.sub(_plain_sign, plain)
     plain = _AFTER_DIGIT.sub("'", plain)
     plain = plain.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")

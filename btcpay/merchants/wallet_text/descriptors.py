@@ -31,7 +31,6 @@ _BRACKET = re.compile(r"[()]")
 _CHECKSUM = re.compile(r"#([^\s\"',;<>]*)")
 _BROKEN_CHECKSUM = re.compile(r"#((?:\s{0,5}[a-z0-9]){8})(?![^\s\"',;<>])")
 _ORIGIN = re.compile(ORIGIN)
-_SLIP132_KEY = re.compile(rf"[yzYZuvUV]pub{BASE58}{{107}}")
 # The end of a descriptor, or most of a key.
 _FRAGMENT = re.compile(rf"/\*\s{{0,5}}\)|{BASE58}{{40}}")
 # The maximum number of functions in a text, which bounds the time.

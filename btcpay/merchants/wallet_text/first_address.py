@@ -1,19 +1,19 @@
 """Compares the first address that a file names with the account's own."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from btcpay.bitcoin.address import script_of
 from btcpay.bitcoin.wire import DecodeError
 from btcpay.merchants.wallet_text.contents import Candidate, TextRefused
 from btcpay.values.networks import Network
 
-# Of Coldcard's generic file, of Electrum's file, and the fourth line of a BSMS file.
+# Of Coldcard's generic file, and of Electrum's file.
 _FIRST = (
     re.compile(r'"first"\s*:\s*"([0-9a-zA-Z]{20,90})"'),
     re.compile(r'"receiving"\s*:\s*\[\s*"([0-9a-zA-Z]{20,90})"'),
-    re.compile(r"(?s)^BSMS 1\.0.*\n\s*([0-9a-zA-Z]{20,90})\s*$"),
 )
+_BSMS = "BSMS 1.0"  # begins BIP129's file, whose last line is the first address
 
 
 def refuse_other_first_address(
@@ -24,12 +24,11 @@ def refuse_other_first_address(
     It says nothing of a text that names no valid address, or not one for each account.
     """
     named = set()
-    for sign in _FIRST:
-        for match in sign.finditer(text):
-            try:
-                named.add(script_of(match.group(1), network))
-            except DecodeError:
-                continue
+    for address in _named_addresses(text):
+        try:
+            named.add(script_of(address, network))
+        except DecodeError:
+            continue
     if len(named) < len(candidates):
         return
     for candidate in candidates:
@@ -38,3 +37,12 @@ def refuse_other_first_address(
                 "the first address in the file is not that of its key: check that all of it was"
                 " copied, and not changed"
             )
+
+
+def _named_addresses(text: str) -> Iterator[str]:
+    """Yields what stands in the text where a first address is expected."""
+    for sign in _FIRST:
+        for match in sign.finditer(text):
+            yield match.group(1)
+    if text.startswith(_BSMS):
+        yield text.rstrip().rpartition("\n")[2].strip()

@@ -73,6 +73,8 @@ _SCRIPT_TYPES_OF_FIELDS = {"extpubkey": "p2wpkh", "taprootextpubkey": "p2tr"}
 # The end of a descriptor whose beginning was lost.
 _ORPHAN = re.compile(r"/\*\s{0,5}\)")
 _POLICY_KEY = re.compile("@[0-9]")
+# The name of a field that says how many of several keys must sign.
+_SIGNERS = re.compile(r"(?i)threshold|required|quorum|^m$")
 
 
 def take_file(contents: Contents, trees: list[Tree]) -> None:
@@ -85,9 +87,16 @@ def take_file(contents: Contents, trees: list[Tree]) -> None:
     for _, node in objects(trees):
         if take_known_form(contents, node):
             return
-    keys = []
+    keys: list[LoneKey] = []
+    says_signers = False
     for place, node in objects({"": trees}):
         keys += list(_keys_of(contents, place, node))
+        says_signers = says_signers or any(map(_SIGNERS.search, node))
+    if says_signers and len({lone.key.xpub for lone in keys}) > 1:
+        raise TextRefused(
+            "this is a file of several signers, in a form that is not read here: export an output"
+            " descriptor"
+        )
     take_keys(contents, keys)
 
 
@@ -157,13 +166,15 @@ def _keys_of(contents: Contents, place: Place, node: Object) -> Iterator[LoneKey
         contents.leave_out(OTHER_COIN)
         return
     fingerprint = field_of(node, FINGERPRINTS)
+    origin_of_key = origin_of(fingerprint, field_of(node, PATHS))
+    origin_of_taproot = origin_of(fingerprint, field_of(node, _PATHS_OF_TAPROOT))
+    origin_of_other = origin_of(fingerprint, "")
     for field, value in node.items():
-        path = ""
+        origin = origin_of_other
         if field.lower() in _KEYS:
-            path = field_of(node, PATHS)
+            origin = origin_of_key
         if field.lower().startswith(_TAPROOT):
-            path = field_of(node, _PATHS_OF_TAPROOT)
-        origin = origin_of(fingerprint, path)
+            origin = origin_of_taproot
         for text in _texts_of(value):
             match = KEY.search(text)
             is_id = field.lower() in ("id", "accountid") and ":" in text

@@ -72,7 +72,7 @@ def _take_quorum(contents: Contents, node: Object) -> bool:
     if not isinstance(threshold, int) or not isinstance(count, int):
         raise TextRefused(_NO_QUORUM)
     keys = {}
-    for signer in signers:
+    for signer in filter(_is_object, signers):
         match = KEY.fullmatch(str(signer.get("xpub", "")).strip())
         if match:
             key = read_key(match["key"])
@@ -84,6 +84,10 @@ def _take_quorum(contents: Contents, node: Object) -> bool:
     name = str(node.get("name") or "")
     take_several(contents, script_type, threshold, list(keys.values()), name)
     return True
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict)
 
 
 _NO_QUORUM = (
@@ -113,7 +117,7 @@ def _take_electrum(contents: Contents, node: Object) -> bool:
         for name, value in store.items():
             if name != "xpub" and KEY.fullmatch(str(value)):
                 contents.leave_out(MASTER_KEY)
-    if several:
+    if several and keys:
         threshold, count = map(int, several.groups())
         refuse_missing_keys(count, keys)
         script_type = keys[0].version.script_type or "p2sh"

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from btcpay.merchants.wallet_text.contents import TextRefused
@@ -9,7 +10,9 @@ from btcpay.merchants.wallet_text.descriptors import Found, find_descriptors
 
 # Electrum appends its changes to its file, each as an object after a comma.
 _ELECTRUM_CHANGES = re.compile(r'\s*,\s*\{"op"')
+_CHANGED_KEYS = re.compile(r'"path"\s*:\s*"\\?/(?:keystore|wallet_type|x[0-9])')
 _JSON_START = re.compile(r"[\[{]\s*[\[{\"]|\[\s*\]|\{\s*\}|[{}]")
+MAX_DEPTH = 30  # of objects and lists within each other; wallets' files have some five
 FRAGMENT = "this is a part of a file: a bracket of it is missing; check that all of it was copied"
 
 
@@ -35,10 +38,35 @@ def split_json(plain: str) -> tuple[list[Any], str]:
             tree, position = decoder.raw_decode(plain, place)
         except (ValueError, RecursionError):
             raise TextRefused(FRAGMENT) from None
+        if _is_deep(tree):
+            raise TextRefused(
+                "the file has too many parts within each other: check that it is a wallet's"
+            )
         trees.append(tree)
         if _ELECTRUM_CHANGES.match(plain, position):
+            if _CHANGED_KEYS.search(plain, position):
+                raise TextRefused(
+                    "the file ends with changes of the wallet's keys, which are not read here:"
+                    " open it in Electrum, and give the master public key (Wallet, Information)"
+                )
             return trees, words
     return trees, words + plain[position:]
+
+
+def _is_deep(tree: Any) -> bool:
+    """True if more than MAX_DEPTH objects and lists are within each other."""
+    level = [tree]
+    for _ in range(MAX_DEPTH):
+        level = [child for value in level for child in _children(value)]
+    return bool(level)
+
+
+def _children(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    if isinstance(value, list):
+        return value
+    return ()
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -15,7 +15,9 @@ KEY_CHARS = 111
 BASE58 = "[1-9A-HJ-NP-Za-km-z]"
 # A line may break anywhere, and the next one be indented. The bound keeps the time linear.
 BREAK = r"\s{0,5}"
-ORIGIN = rf"\[{BREAK}[0-9a-fA-F]{{8}}(?:{BREAK}/{BREAK}[0-9]+{BREAK}['hH]?)*{BREAK}\]"
+ORIGIN = (
+    rf"\[{BREAK}[0-9a-fA-F]{{8}}(?:{BREAK}/{BREAK}[0-9]+(?:{BREAK}['hH])?)*{BREAK}\]"
+)
 # What begins like a key is one, or a broken one. The word "xpub" before a key is none.
 KEY = re.compile(
     rf"(?:(?P<origin>{ORIGIN}){BREAK})?(?<![0-9A-Za-z])"
@@ -26,6 +28,8 @@ PURPOSES = {44: "p2pkh", 49: "p2sh-p2wpkh", 84: "p2wpkh", 86: "p2tr"}
 _TYPES_OF_BIP48 = {"1": "p2sh-p2wsh", "2": "p2wsh"}
 # The first steps of paths for several signers (BIP45, 48, 87).
 PURPOSES_OF_SEVERAL = (45, 48, 87)
+# The first steps of paths whose second step is the coin type (SLIP-44).
+PURPOSES_WITH_COIN = (44, 48, 49, 84, 86, 87)
 _NUMBER_AT = 9  # index of the child number's first byte in the 78 bytes (BIP32)
 BROKEN_KEY = (
     "a key in it is not complete: a character is wrong or missing; check that all of it was"

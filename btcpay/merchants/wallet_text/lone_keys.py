@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from btcpay.bitcoin.descriptor import parse
 from btcpay.merchants.account import DESCRIPTORS, ONE_OF_SEVERAL
+from btcpay.merchants.wallet_text.branches import CHANGE_LEFT_OUT
 from btcpay.merchants.wallet_text.contents import (
     Candidate,
     Contents,
@@ -14,6 +15,7 @@ from btcpay.merchants.wallet_text.contents import (
 )
 from btcpay.merchants.wallet_text.descriptors import CUT
 from btcpay.merchants.wallet_text.keys import (
+    KEY,
     PURPOSES,
     PURPOSES_OF_SEVERAL,
     WalletKey,
@@ -54,13 +56,14 @@ class LoneKey(NamedTuple):
     name: str = ""
 
 
-def keys_in_words(text: str) -> list[LoneKey]:
+def keys_in_words(contents: Contents, text: str) -> list[LoneKey]:
     """Returns the keys in a text that is no file and has no descriptors.
 
-    Raises TextRefused if a key belongs to something larger, which is damaged.
+    Change branches are left out. Raises TextRefused if a key belongs to something
+    larger, which is damaged.
     """
     keys = []
-    hint = _purpose_in_words(text)
+    hint = _purpose_in_words(KEY.sub("", text))
     for match, key in find_keys(text):
         before = text[max(0, match.start() - 80) : match.start()]
         path = ""
@@ -77,6 +80,7 @@ def keys_in_words(text: str) -> list[LoneKey]:
                 " and the keys of all signers; copy the whole file"
             )
         if path == _CHANGE_PATH:
+            contents.leave_out(CHANGE_LEFT_OUT)
             continue
         if path not in _RECEIVING_PATHS:
             raise TextRefused(

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from btcpay.bitcoin.descriptor import Descriptor, parse
 from btcpay.bitcoin.keys import InvalidDescriptor
-from btcpay.merchants.account import DESCRIPTORS
 from btcpay.merchants.wallet_text.contents import (
     Candidate,
     Contents,
@@ -20,9 +19,11 @@ from btcpay.merchants.wallet_text.contents import (
 from btcpay.merchants.wallet_text.keys import (
     KEY,
     WalletKey,
+    find_keys,
     origin_of,
     read_key,
 )
+from btcpay.merchants.wallet_text.lone_keys import LoneKey, take_keys
 
 T = TypeVar("T")
 # The functions around the keys, by the names that files have for the script type.
@@ -39,7 +40,7 @@ _POLICY = re.compile(
 _FORMAT = re.compile(r"(?im)^\W{0,9}(?:format|script type)\s*[:=]\s*([a-z0-9-]{1,20})")
 _NAME = re.compile(r"(?im)^\W{0,9}name\s*[:=]\s*(.{1,60})$")
 _LINE = re.compile(
-    r"(?im)^\s{0,9}(?:derivation\s*[:=]\s*(?P<path>m[/0-9'h]*)\s*$"
+    r"(?im)^\s{0,9}(?:(?P<derivation>derivation)\s*[:=][^\S\n]*(?P<path>[^\n]{0,80})$"
     r"|(?P<fingerprint>[0-9a-f]{8})\s{0,9}:\s{0,9}(?=\[|[a-z]pub))"
 )
 _SCHEME_FLAG = re.compile(r"-\[([a-z0-9]{1,20})\]")
@@ -59,6 +60,11 @@ def take_several(
 ) -> None:
     """Adds the account of several keys. Raises TextRefused if they do not fit."""
     script_type = SCRIPT_TYPES.get(script_type, script_type)
+    if script_type not in FORMS:
+        raise TextRefused(
+            f"the file is of several signers, but its keys mean {script_type}: export an output"
+            " descriptor"
+        )
     for key in keys:
         if key.version.script_type not in (None, script_type):
             raise TextRefused(
@@ -91,6 +97,8 @@ def take_setup_file(contents: Contents, text: str) -> None:
     threshold, count = map(int, policy)
     keys = _keys_of_setup_file(text)
     refuse_missing_keys(count, keys)
+    if {key.xpub for _, key in find_keys(text)} != {key.xpub for key in keys}:
+        contents.leave_out("a key that is no signer's")
     formats = {match.group(1).lower() for match in _FORMAT.finditer(text)}
     if not formats:
         formats = {key.version.script_type or "" for key in keys}
@@ -120,7 +128,7 @@ def _keys_of_setup_file(text: str) -> list[WalletKey]:
     keys: dict[str, WalletKey] = {}
     path = ""
     for line in _LINE.finditer(text):
-        if line["path"]:
+        if line["derivation"]:
             path = line["path"]
             continue
         match = KEY.match(text, line.end())
@@ -185,13 +193,15 @@ _SCHEME_UNKNOWN = (
 def _take_single_scheme(
     contents: Contents, keys: Sequence[WalletKey], flags: set[str]
 ) -> None:
-    script_type = "p2wpkh"
+    if len(keys) != 1 or len(flags) > 1:
+        raise TextRefused(_SCHEME_UNKNOWN)
+    (key,) = keys
+    script_type = key.version.script_type or "p2wpkh"
     for flag in flags:
         script_type = _SCHEME_FORMS.get(flag, "")
-    if len(keys) != 1 or len(flags) > 1 or script_type not in DESCRIPTORS:
+    if not script_type:
         raise TextRefused(_SCHEME_UNKNOWN)
-    text = DESCRIPTORS[script_type].format(keys[0].expression)
-    contents.take(Candidate(_parse(text)))
+    take_keys(contents, [LoneKey(key, script_type)])
 
 
 def fill_policy(template: str, keys: Sequence[str]) -> str:

@@ -98,7 +98,7 @@ def _take_all(contents: Contents, plain: str) -> None:
     if has_scheme(words):
         take_scheme(contents, words)
         return
-    keys = keys_in_words(words)
+    keys = keys_in_words(contents, words)
     take_keys(contents, keys)
     if keys and re.search(r"\w", KEY.sub("", words)):
         contents.leave_out("the words beside the key")

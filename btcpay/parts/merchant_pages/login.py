@@ -174,6 +174,8 @@ class LoginViews:
         network = self._service.settings.network
         choices = []
         for account in wallet_text.accounts:
+            if account.is_assumed:
+                account = account.with_script_type(typed["script"])
             (first,) = account.first_addresses(network, 1)
             choices.append((account, first))
         return self._page("start.html", typed=typed, choices=choices)
