@@ -24,14 +24,14 @@ WALLETS = (
         "in BlueWallet the wallet's settings, Export Coordination Setup, or Show Wallet XPUB"),
     _wallet(r"BSMS 1\.0", "a BSMS file", "a BSMS file whose second line is the descriptor"),
     _wallet(r'"extendedPublicKeys"', "Caravan's file",
-        "in Caravan Export Wallet Details, with all signers' keys, or an output descriptor"),
+        "in Caravan Download Wallet Details, with all signers' keys, or an output descriptor"),
     _wallet(r'(?i)"(?:account)?derivation(?:scheme)?"\s*:\s*"[^"]*pub|"accountKeySettings"',
         "BTCPay Server's wallet settings",
         "in BTCPay Server the wallet's Settings, Derivation Scheme"),
     _wallet(r'"wallet_type"|"seed_version"', "Electrum's file",
         "in Electrum Wallet, Information: the master public key"),
     _wallet(r'(?i)"derivationMode"|"freshAddress|(?:js|libcore):[0-9]:bitcoin',
-        "Ledger Live's data", "in Ledger Live Edit account, Advanced: the xpub"),
+        "Ledger Live's data", "in Ledger Live Edit account, Advanced logs: the xpub"),
     _wallet(r"(?i)sparrow|# Receive and change descriptor", "Sparrow's file",
         "in Sparrow Settings, Export, Output Descriptor"),
     _wallet(r'(?i)specter|"blockheight"', "Specter's file",
@@ -47,7 +47,7 @@ WALLETS = (
     _wallet(r"(?i)nunchuk", "Nunchuk's file",
         "in Nunchuk View wallet config, Export wallet configuration"),
     _wallet(r"(?i)passport", "Passport's file", "on Passport Connect Wallet, as a file on microSD"),
-    _wallet(r"(?i)bitkey", "Bitkey's file", "in Bitkey Settings, Wallet descriptors"),
+    _wallet(r"(?i)bitkey", "Bitkey's file", "in Bitkey Export wallet descriptor"),
 )  # fmt: skip
 _ANY_EXPORT = (
     "export the wallet's output descriptor, or the account's extended public key (xpub, zpub),"
@@ -66,7 +66,7 @@ _UNREADABLE = (
     (re.compile(r"^\s*QklF"),
         "this file of Electrum is encrypted: open the wallet in Electrum, and give the master"
         " public key that Wallet, Information shows; of a multisig wallet the file from File, Save"
-        " copy, without a password"),
+        " backup, without a password"),
     (re.compile(r"^\s*SQLite format 3|^\s*H:2,block"),
         "this is a wallet's own database, which is not readable here: "),
     (re.compile(r"^\s*(?i:(?:bitcoin:)?(?:bc1|tb1|bcrt1)[0-9a-z]{20,80}|[123mn][1-9A-HJ-NP-Za-km-z]{25,34})\s*$"),

@@ -50,7 +50,7 @@ OPTIONS = [
         ["--shop"], metavar="URL", help="Where that shop is: its key is bound to it."
     ),
 ]
-OFF = "plug-ins are answered by the sandbox, and elsewhere only with BLOCKTILL_GREENFIELD=on"
+OFF = "plug-ins are answered by run and by the sandbox; serve wants BLOCKTILL_GREENFIELD=on"
 
 
 def origin_of(url: str) -> str:
