@@ -84,15 +84,11 @@ def test_a_shop_in_two_commands_outlives_upgrade_removal_and_purge(built, tmp_pa
         assert "/etc/blocktill.env run\n" in (system.root / UNIT).read_text()
         lines = [f"{name}={value}\n" for name, value in around.settings.items()]
         (system.root / ENV).write_text("".join(lines))
-        options = [
-            "--network",
-            "regtest",
-            "--base-url",
-            around.url,
-            "--merchant",
-            "My shop",
-        ]
-        said = system.run("blocktill", "setup", *options, "--xpub", new_xpub(), "--yes")
+        options = ["--network", "regtest", "--base-url", around.url, "--yes"]
+        system.run("blocktill", "setup", *options)
+        merchant = ["merchant", "add", "My shop", "--xpub", new_xpub(), "--yes"]
+        system.run("blocktill", *merchant)
+        said = system.run("blocktill", "key", "issue", "My shop", "--scope", "write")
         served = replace(system, user="blocktill:blocktill")
         run = ["blocktill", "--env-file", f"/{ENV}", "run"]
         with served.running(around.url, *run):

@@ -8,10 +8,6 @@ from typing import Any
 
 import click
 
-from btcpay.bitcoin.descriptor import Descriptor
-from btcpay.cli.merchant.account_text import choose_account, show_reading
-from btcpay.cli.merchant.merchant import show_first_addresses
-from btcpay.cli.output import say
 from btcpay.cli.setup.questions import (
     QUESTIONS,
     Answers,
@@ -19,13 +15,9 @@ from btcpay.cli.setup.questions import (
     default_of,
     validate_answer,
 )
-from btcpay.merchants.account import SCRIPT_TYPES
-from btcpay.merchants.merchants import checked_name
-from btcpay.merchants.wallet_text.read import read_wallet_text
 from btcpay.settings.secrets import without_secrets
 from btcpay.settings.settings import OF_FILES
-from btcpay.values.errors import CommandError
-from btcpay.values.networks import NETWORKS, Network
+from btcpay.values.networks import NETWORKS
 
 OWN_ADDRESS = "http://127.0.0.1:8000"
 
@@ -86,10 +78,13 @@ class Interview:
             is_present = bool(present.get(question.variable, "").strip())
             if question.usual is None and not is_given and not is_present:
                 missing.append(question.option)
+        if self.asks or not missing:
+            return
         reason = "there is no terminal to ask"
         if self.options["yes"]:
             reason = "--yes asks nothing"
-        self._require(missing, reason)
+        names = " and ".join(missing)
+        raise click.UsageError(f"{names} must be given, since {reason}")
 
     def _answer(self, question: Question, default: str | None, answers: Answers) -> str:
         text = self.options[question.name]
@@ -106,66 +101,6 @@ class Interview:
         except ValueError as error:
             raise click.UsageError(f"{question.option}: {error}") from None
 
-    def merchant(self, network: Network) -> tuple[str, Descriptor]:
-        """Returns the merchant's name and account, after the user has compared addresses.
-
-        Raises UsageError if an option is missing, and CommandError if a value is
-        invalid or the addresses differ from the wallet's.
-        """
-        options = self.options
-        missing = [f"--{n}" for n in ("merchant", "xpub") if options[n] is None]
-        self._require(missing, "there is no merchant yet")
-        name = options["merchant"]
-        if name is None:
-            name = _ask("Merchant's name (your shop's)", checked_name)
-        else:
-            name = checked_name(name)
-        key = options["xpub"]
-        script = options["script"]
-        if key is None:
-            key = _ask_key(network)
-            if script is None and _is_assumed(key, network):
-                script = _ask_script()
-        text, chosen = choose_account(
-            key, network, script, options["choose"], self.asks
-        )
-        account = chosen.descriptor
-        show_reading(text, chosen)
-        show_first_addresses(account, network)
-        if self.asks and not click.confirm("Does the wallet show the same?", err=True):
-            raise CommandError("nothing was made")
-        return name, account
-
-    def _require(self, missing: list[str], reason: str) -> None:
-        if missing and not self.asks:
-            names = " and ".join(missing)
-            raise click.UsageError(f"{names} must be given, since {reason}")
-
-
-def _ask_key(network: Network) -> str:
-    def validate(text: str) -> str:
-        key = text.strip()
-        read_wallet_text(key, network)
-        return key
-
-    say(
-        "Account key (extended PUBLIC key: xpub, zpub, tpub, vpub ...) or descriptor, in one"
-    )
-    say("line. A wallet's file is read by --xpub - instead.")
-    say("Never private keys or seed words: nothing here has a use for them.")
-    return _ask("Account key", validate)
-
-
-def _is_assumed(key: str, network: Network) -> bool:
-    """True if the key does not say its kind of addresses."""
-    accounts = read_wallet_text(key, network).accounts
-    return any(account.is_assumed for account in accounts)
-
-
-def _ask_script() -> str:
-    kinds = click.Choice(SCRIPT_TYPES)
-    return str(click.prompt("Kind of addresses", "p2wpkh", type=kinds, err=True))
-
 
 def _ask(
     prompt: str, validate: Callable[[str], str], default: str | None = None
@@ -175,7 +110,7 @@ def _ask(
     def value_of(text: str) -> str:
         try:
             return validate(text)
-        except (ValueError, CommandError) as error:
+        except ValueError as error:
             raise click.UsageError(str(error)) from None
 
     answer = click.prompt(

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
 
 from btcpay.values.errors import CommandError
 
@@ -16,15 +15,6 @@ PROGRAM = Path(sys.executable).with_name("blocktill")
 STATE = Path("/var/lib/blocktill")  # systemd creates it too (StateDirectory=)
 OWNER_READS_WRITES = stat.S_IRUSR | stat.S_IWUSR
 BEYOND_GROUP_READING = stat.S_IWGRP | stat.S_IXGRP | stat.S_IRWXO
-
-
-def has_blocks(stream: TextIO) -> bool:
-    """True if the stream is a terminal that can print a QR code's block characters."""
-    try:
-        "\u2580\u2584\u2588".encode(stream.encoding)
-    except UnicodeEncodeError:
-        return False
-    return stream.isatty()
 
 
 def this_user() -> pwd.struct_passwd:

@@ -42,27 +42,34 @@ QUESTIONS = (
     Question("database_url", "Database"),
     Question(
         "proxy",
-        "Proxy for explorers and tickers, such as socks5h://127.0.0.1:9050 for Tor",
+        "Proxy for explorers and tickers, such as socks5h://127.0.0.1:9050 for Tor.",
+        is_asked=False,
     ),
     Question(
-        "trusted_proxies", "How many reverse proxies are in front (nginx, Caddy)", "0"
+        "trusted_proxies",
+        "How many reverse proxies are in front. [1 for https, else 0]",
+        "0",
+        is_asked=False,
     ),
     Question(
         "email_retention_days",
-        "Days until customers' addresses are erased (0: never)",
+        "Days until customers' addresses are erased (0: never).",
         "0",
+        is_asked=False,
     ),
     Question(
         "smtp_url",
-        "Mail server, such as smtps://user:password@mail.example.com (or none)",
+        "Mail server, such as smtps://user:password@mail.example.com.",
+        is_asked=False,
     ),
     Question(
-        "mail_from", "Sender of that mail, such as shop@example.com (none: no mail)"
+        "mail_from", "Sender of that mail, such as shop@example.com.", is_asked=False
     ),
     Question(
         "merchant_pages",
-        "The merchant's pages in a browser (on or off)",
+        "The merchant's pages in a browser: on or off. [on]",
         "on",
+        is_asked=False,
         is_written=True,
     ),
     Question(

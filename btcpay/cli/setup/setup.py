@@ -1,12 +1,13 @@
-"""Command `setup`: collects settings, and creates what a shop needs.
+"""Command `setup`: collects settings, and creates what a shop needs on this machine.
 
-It keeps what exists already.
+It keeps what exists already. The merchant is made in a browser, or by `merchant add`.
 """
 
 import os
 import pwd
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +16,19 @@ import click
 from btcpay.cli.database import run_migrations
 from btcpay.cli.doctor import line_of
 from btcpay.cli.merchant.access import KEY_FILE, write_secret
-from btcpay.cli.merchant.account_text import choose_option, key_of, key_option
 from btcpay.cli.output import say
 from btcpay.cli.setup import machine, units
 from btcpay.cli.setup.interview import Interview
-from btcpay.cli.setup.merchant import make_merchant
 from btcpay.cli.setup.questions import QUESTIONS, worth_writing
 from btcpay.cli.shell import require_text
 from btcpay.health.doctor.run import examine
-from btcpay.merchants.account import SCRIPT_TYPES
 from btcpay.settings.env_file import VARIABLE, changed_text, parse
 from btcpay.settings.settings import PREFIX, Settings, read
 from btcpay.values.finding import GREEN
-from btcpay.values.networks import NETWORKS
 from btcpay.values.times import utc_now
 from storage.database import sqlite_path
+from storage.queries import merchants
+from storage.versions import open_ready
 
 A_PATH = click.Path(readable=False, path_type=Path)
 PROXIES = {"nginx": "nginx.conf", "caddy": "Caddyfile"}
@@ -40,14 +39,7 @@ OPTIONS_OF_QUESTIONS = [
 ]
 
 
-# Extra words may be seed words, so click must not repeat them in an error message.
-@click.command(
-    params=[*OPTIONS_OF_QUESTIONS], context_settings={"allow_extra_args": True}
-)
-@click.option("--merchant", metavar="NAME", help="Who is paid.")
-@key_option(help="The account's key, descriptor or wallet file; - to paste it.")
-@choose_option()
-@click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")
+@click.command(params=[*OPTIONS_OF_QUESTIONS])
 @click.option("--env-file", type=A_PATH, metavar="FILE", help="The settings.")
 @click.option(
     "--user", help="The owner of service and database. [default as root: blocktill]"
@@ -75,19 +67,15 @@ OPTIONS_OF_QUESTIONS = [
 @click.option(
     "--yes", is_flag=True, help="Ask nothing: keep present answers, else use defaults."
 )
-@click.pass_context
-def setup(context: click.Context, /, **options: Any) -> None:
-    """Make a shop, or change one: settings, database, merchant, key, units."""
+def setup(**options: Any) -> None:
+    """Make a shop on this machine, or change one: settings, database, units.
+
+    Its merchant is made in a browser, or by `merchant add`.
+    """
     require_text(options.values())
     if proxy := options.pop("proxy_config"):
         click.echo(units.template(PROXIES[proxy]), nl=False)
         return
-    if options["xpub"] is not None:
-        options["xpub"] = key_of(options["xpub"], context.args)
-    elif context.args:
-        raise click.UsageError(
-            "there are more words than options: quotes may be missing"
-        )
     if options["here"]:
         options |= _options_of_here(options)
     asks = sys.stdin.isatty() and not options["yes"]
@@ -143,10 +131,6 @@ class _SetupRun(Interview):
         answers = self.settings(self.present, self.state)
         database = sqlite_path(answers.get("BLOCKTILL_DATABASE_URL", ""))
         state = database and database.parent
-        is_new = database and not database.exists()
-        merchant = None
-        if options["merchant"] or options["xpub"] or (self.asks and is_new):
-            merchant = self.merchant(NETWORKS[answers["BLOCKTILL_NETWORK"]])
         user = self._make_user(state)
         text = changed_text(self.text, worth_writing(answers, self.present))
         environ = parse(text, str(self.file))
@@ -162,15 +146,16 @@ class _SetupRun(Interview):
             write_secret(
                 state / KEY_FILE
             )  # an empty file, for which `run` issues and prints a key
-        if merchant:
-            name, account = merchant
-            as_user(lambda settings: make_merchant(settings, name, account))
         has_units = kind != units.NONE
         if has_units:
             self._write_units(kind, state, user)
         if not options["here"]:
             as_user(lambda settings: _examine(settings, environ))
-        self._show_commands(has_units, user)
+        command = self._command_of(user)
+        if not has_units:
+            say(f"Start it: {command} run")
+        as_user(lambda settings: _show_first_step(settings, command, has_units))
+        say(f"Examine it again: {command} doctor")
 
     @property
     def _command(self) -> str:
@@ -202,7 +187,10 @@ class _SetupRun(Interview):
     def _write_units(
         self, kind: str, state: Path | None, user: pwd.struct_passwd
     ) -> None:
-        """Writes the systemd units. Starts them with --start, or if the user agrees."""
+        """Writes the systemd units.
+
+        Starts them with --start, with --yes, or if the user agrees.
+        """
         backups = self.options["backups"]
         texts = units.units(
             machine.PROGRAM, self.file, user.pw_name, state, backups, kind
@@ -213,21 +201,24 @@ class _SetupRun(Interview):
             say(f"wrote {', '.join(names)}")
         else:
             say("the units are up to date")
-        is_start_wanted = self.options["start"]
-        if is_start_wanted is None and self.asks:
-            question = "Start the shop, now and at each boot?"
-            is_start_wanted = click.confirm(question, default=True, err=True)
-        if is_start_wanted:
+        if self._is_start_wanted():
             units.start(texts)
 
-    def _show_commands(self, has_units: bool, user: pwd.struct_passwd) -> None:
-        command = self._command
-        if user != self.me:
-            # `cd /`: a user who may not enter this folder, such as root's home, cannot serve in it.
-            command = f"cd / && runuser -u {user.pw_name} -- {command}"
-        if not has_units:
-            say(f"Start it: {command} run")
-        say(f"Examine it again: {command} doctor")
+    def _is_start_wanted(self) -> bool:
+        start = self.options["start"]
+        if start is not None:
+            return bool(start)
+        if self.asks:
+            question = "Start the shop, now and at each boot?"
+            return click.confirm(question, default=True, err=True)
+        return bool(self.options["yes"])
+
+    def _command_of(self, user: pwd.struct_passwd) -> str:
+        """Returns the beginning of this shop's commands, for a shell of this user."""
+        if user == self.me:
+            return self._command
+        # `cd /`: a user who may not enter this folder, such as root's home, cannot serve in it.
+        return f"cd / && runuser -u {user.pw_name} -- {self._command}"
 
 
 def _migrate(settings: Settings) -> None:
@@ -247,3 +238,25 @@ def _examine(settings: Settings, environ: Mapping[str, str]) -> None:
         say("All is well.")
     else:
         say("Repair what is red, then run `blocktill setup` again.")
+
+
+def _show_first_step(settings: Settings, command: str, has_units: bool) -> None:
+    """Prints how the first merchant is made, unless there is one."""
+    with closing(open_ready(settings.database_url, settings.network.name)) as db:
+        if db.rows(merchants.ALL):
+            return
+    if not settings.merchant_pages:
+        say(f"Then add the merchant: {command} merchant add NAME --xpub -")
+    elif settings.owner_password:
+        say(
+            f"Then make the merchant in a browser: {settings.base_url}/merchant asks for"
+            " BLOCKTILL_OWNER_PASSWORD."
+        )
+    else:
+        place = ""
+        if has_units:
+            place = ": journalctl --unit blocktill.service"
+        say(
+            "Then make the merchant in a browser: the shop prints the link when it starts"
+            f"{place}"
+        )

@@ -159,7 +159,7 @@ def machine(tmp_path_factory):
 
 def test_the_commands_run_as_written_and_what_the_document_promises_comes(machine):
     invoice = machine.found["inv_..."]
-    assert "bcrt1q" in machine.outputs["setup"]
+    assert "bcrt1q" in machine.outputs["merchant"]
     assert re.search(rf"{invoice}.*\bpaid\b", machine.outputs["paid"], re.S)
     assert "A first try" in (machine.folder / "labels.jsonl").read_text()
     assert (
