@@ -13,8 +13,6 @@ The same commit gives the same bytes on every machine, at any time.
 """
 
 import gzip
-import hashlib
-import json
 import os
 import re
 import shutil
@@ -22,13 +20,11 @@ import stat
 import subprocess
 import sys
 import tarfile
-import uuid
 import zipfile
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from bill_of_materials import sha256_of, write_bill
 from packaging.metadata import Metadata
 from readme_renderer import markdown
 
@@ -40,17 +36,6 @@ READ_BY_ALL = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
 FILE_MODE = READ_BY_ALL | stat.S_IWUSR
 PROGRAM_MODE = FILE_MODE | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-# The requirements of every shop, then those of the extras.
-LOCKS = (
-    "requirements.txt",
-    "requirements/postgres.txt",
-    "requirements/redis.txt",
-    "requirements/socks.txt",
-)
-# A requirement with its version and hashes, as `make lock` writes them.
-PINNED = re.compile(
-    r"^([\w.-]+)==([^\s;\\]+)[^\n]*((?:\n    --hash=\S+(?: \\)?)+)", re.M
-)
 
 
 def git(*words: str) -> str:
@@ -139,72 +124,6 @@ def pack(folder: Path, time: int) -> Path:
     return target
 
 
-def write_bill(sources: Path, files: Sequence[Path], time: int) -> Path:
-    """Writes the bill of materials as CycloneDX 1.6, and returns its file.
-
-    A requirement has one hash for each of its files that may be installed. The
-    requirements of an extra are optional. See https://cyclonedx.org/docs/1.6/json/.
-    """
-    package = (sources / "btcpay/__init__.py").read_text()
-    version = re.search('__version__ = "(.+)"', package)[1]
-    own = component("blocktill", version, [sha256_of(file) for file in files])
-    needed = requirements(sources)
-    bill = {
-        "bomFormat": "CycloneDX",
-        "specVersion": "1.6",
-        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, own['hashes'][0]['content'])}",
-        "version": 1,
-        "metadata": {
-            "timestamp": datetime.fromtimestamp(time, UTC).isoformat(),
-            "component": own | {"type": "application"},
-        },
-        "components": needed,
-        "dependencies": [
-            {
-                "ref": own["bom-ref"],
-                "dependsOn": [package["bom-ref"] for package in needed],
-            }
-        ],
-    }
-    target = DIST / f"blocktill-{version}.cdx.json"
-    target.write_text(json.dumps(bill, indent=1) + "\n")
-    return target
-
-
-def requirements(sources: Path) -> list[dict[str, Any]]:
-    """Returns each pinned package once, as a component of the bill.
-
-    A package that only extras need has the scope "optional".
-    """
-    packages: dict[str, dict[str, Any]] = {}
-    for lock in LOCKS:
-        text = (sources / lock).read_text()
-        scope = "optional"
-        if lock == LOCKS[0]:
-            scope = "required"
-        for name, version, hashes in PINNED.findall(text):
-            sums = re.findall(r"sha256:(\w+)", hashes)
-            package = component(name, version, sums) | {"scope": scope}
-            packages.setdefault(name, package)
-    return list(packages.values())
-
-
-def component(name: str, version: str, sums: Sequence[str]) -> dict[str, Any]:
-    purl = f"pkg:pypi/{name}@{version}"
-    return {
-        "type": "library",
-        "bom-ref": purl,
-        "name": name,
-        "version": version,
-        "purl": purl,
-        "hashes": [{"alg": "SHA-256", "content": sum} for sum in sums],
-    }
-
-
-def sha256_of(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
 def mistakes(wheel: Path, sources: Path) -> Iterator[str]:
     """Yields each reason why these files must not be released."""
     if git("status", "--porcelain"):
@@ -239,7 +158,7 @@ def main() -> int:
     sources = unpack_sdist(build("--sdist", source, WORK, time), time)
     sdist = pack(sources, time)
     wheel = Path(shutil.copy(build("--wheel", sources, WORK, time), DIST))
-    bill = write_bill(sources, [sdist, wheel], time)
+    bill = write_bill(sources, DIST, [sdist, wheel], time)
     sums = [f"{sha256_of(file)}  {file.name}\n" for file in (sdist, wheel, bill)]
     (DIST / "SHA256SUMS").write_text("".join(sums))
     print("in dist/, and in its SHA256SUMS:\n", *sums, sep="", end="")
