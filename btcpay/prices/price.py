@@ -15,8 +15,8 @@ from btcpay.http import http_client
 from btcpay.http.clock_skew import agreed_time_ahead
 from btcpay.http.deadline import run_in_thread
 from btcpay.prices.tickers import agreed_price, fetch_price
-from btcpay.settings.parsers import PriceSource
 from btcpay.settings.settings import Settings
+from btcpay.settings.ticker_settings import PriceSource
 from btcpay.values.errors import FetchError, PriceUnavailable
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from btcpay.http import http_client
 from btcpay.http.clock_skew import time_sent
-from btcpay.settings.parsers import PriceSource
+from btcpay.settings.ticker_settings import PriceSource
 from btcpay.values.hosts import is_here
 
 SOURCE_TIMEOUT_S = 3

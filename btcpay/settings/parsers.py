@@ -6,7 +6,6 @@ A parser raises ValueError with a message that says what it accepts.
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from decimal import Decimal
 from urllib.parse import quote, urlsplit
 
@@ -29,37 +28,6 @@ def accepting(words: str) -> Iterator[None]:
 def require(is_good: object) -> None:
     if not is_good:
         raise ValueError
-
-
-@dataclass(frozen=True)
-class PriceSource:
-    """A price ticker: its URL, and where in its JSON response the price is.
-
-    `pointer` is a JSON pointer (RFC 6901) to the price of one bitcoin.
-    """
-
-    url: str
-    pointer: str
-
-    def of(self, currency: str) -> "PriceSource":
-        """Returns the source with {CURRENCY} and {currency} replaced by the code."""
-        text = f"{self.url}#{self.pointer}".replace("{CURRENCY}", currency.upper())
-        url, _, pointer = text.replace("{currency}", currency.lower()).partition("#")
-        return PriceSource(url, pointer)
-
-
-@dataclass(frozen=True)
-class Confirmations:
-    """How many confirmations an invoice needs, depending on its amount in dollars.
-
-    `steps` are pairs (from_usd, blocks), in ascending order of from_usd.
-    """
-
-    steps: tuple[tuple[Decimal, int], ...]
-
-    def for_usd(self, amount_usd: Decimal) -> int:
-        """Returns the number of confirmations for an invoice of this amount."""
-        return [blocks for from_usd, blocks in self.steps if amount_usd >= from_usd][-1]
 
 
 def whole(low: int, high: int) -> Callable[[str], int]:
@@ -147,53 +115,13 @@ def proxy(text: str) -> str:
 def explorers(text: str) -> tuple[str, ...]:
     if text == "none":
         return ()
-    return tuple(http_url(root).rstrip("/") for root in _words(text))
+    return tuple(http_url(root).rstrip("/") for root in words(text))
 
 
-def _words(text: str) -> list[str]:
+def words(text: str) -> list[str]:
+    """Returns the words of the text. Raises ValueError if there are none."""
     require(text.split())
     return text.split()
-
-
-_SOURCES = "one or more URL#/json/pointer, separated by spaces"
-
-
-@accepting(_SOURCES)
-def price_sources(text: str) -> tuple[PriceSource, ...]:
-    sources = []
-    for word in _words(text):
-        root, hash_sign, pointer = word.partition("#")
-        require(hash_sign and re.fullmatch(r"(/[^/]*)*", pointer))
-        sources.append(PriceSource(http_url(root), pointer))
-    return tuple(sources)
-
-
-@accepting(
-    f"{_SOURCES}, each with {{CURRENCY}} (for EUR) or {{currency}} (for eur) in it"
-)
-def currency_sources(text: str) -> tuple[PriceSource, ...]:
-    sources = price_sources(text)
-    require(all(source != source.of("EUR") for source in sources))
-    return sources
-
-
-@accepting(
-    "a number of blocks from 1 to 100, or ascending steps by USD such as 1 3@1000 6@10000"
-)
-def confirmations(text: str) -> Confirmations:
-    steps: list[tuple[Decimal, int]] = []
-    for item in text.split():
-        match = re.fullmatch(r"([0-9]{1,3})(?:@([0-9]{1,12}(?:\.[0-9]{1,2})?))?", item)
-        if (
-            not match
-            or (match[2] is None) != (not steps)
-            or not 1 <= int(match[1]) <= 100
-        ):
-            raise ValueError
-        steps.append((Decimal(match[2] or 0), int(match[1])))
-    amounts = [from_usd for from_usd, _ in steps]
-    require(steps and amounts == sorted(set(amounts)))
-    return Confirmations(tuple(steps))
 
 
 # libpq's error message about one of these in a password would contain the password.

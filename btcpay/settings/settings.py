@@ -10,10 +10,17 @@ from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
-from btcpay.settings import env_file, mail_settings
+from btcpay.settings import (
+    confirmation_settings,
+    env_file,
+    mail_settings,
+    ticker_settings,
+)
 from btcpay.settings import parsers as accepts
+from btcpay.settings.confirmation_settings import Confirmations
 from btcpay.settings.mail_settings import MailServer, Sender
-from btcpay.settings.parsers import Confirmations, PriceSource, whole
+from btcpay.settings.parsers import whole
+from btcpay.settings.ticker_settings import PriceSource
 from btcpay.values.errors import SettingsError
 from btcpay.values.hosts import host_and_port, is_near
 from btcpay.values.networks import AUTO, Network
@@ -63,7 +70,7 @@ class Settings:
     explorers: tuple[str, ...] = _of_network("explorers", accepts.explorers)
     peers: tuple[str, ...] = setting("", accepts.peers)
     price_sources: tuple[PriceSource, ...] = _of_network(
-        "price_sources", accepts.price_sources
+        "price_sources", ticker_settings.price_sources
     )
     # More than half, so that a minority of false tickers cannot set the price.
     price_quorum: int = derive(
@@ -73,10 +80,10 @@ class Settings:
         )
     )
     currency_sources: tuple[PriceSource, ...] = _of_network(
-        "currency_sources", accepts.currency_sources
+        "currency_sources", ticker_settings.currency_sources
     )
     price_max_age_s: int = setting("120", whole(1, 3600))
-    confirmations: Confirmations = setting("1", accepts.confirmations)
+    confirmations: Confirmations = setting("1", confirmation_settings.confirmations)
     explorer_calls_per_hour: int = derive(
         lambda above: (str(above.network.calls_per_hour), whole(1, 10_000_000))
     )

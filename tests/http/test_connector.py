@@ -115,7 +115,7 @@ WAYS_OUT = {
     "a price source": """
 from btcpay.http.http_client import Session
 from btcpay.prices.tickers import fetch_price
-from btcpay.settings.parsers import PriceSource
+from btcpay.settings.ticker_settings import PriceSource
 source = PriceSource(f"http://both.example:{port}/price", "/usd")
 print(fetch_price(Session(), source, lambda _at: None))
 """,

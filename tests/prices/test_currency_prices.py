@@ -8,7 +8,7 @@ import pytest
 
 from btcpay.prices.price import Prices
 from btcpay.settings import settings
-from btcpay.settings.parsers import PriceSource, currency_sources
+from btcpay.settings.ticker_settings import PriceSource, currency_sources
 from btcpay.values.errors import CommandError
 from btcpay.values.money import checked_currency, places_of, round_money
 from btcpay.values.networks import NETWORKS

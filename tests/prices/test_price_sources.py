@@ -7,7 +7,7 @@ import pytest
 
 from btcpay.prices import price, tickers
 from btcpay.prices.price import Rate
-from btcpay.settings.parsers import PriceSource
+from btcpay.settings.ticker_settings import PriceSource
 from btcpay.values.errors import PriceUnavailable
 from tests.support.builders import Seconds, at_once
 from tests.support.fake_esplora import FakeEsplora, dropped, say, silent

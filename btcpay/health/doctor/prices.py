@@ -10,8 +10,8 @@ from btcpay.health.doctor.shop import Shop
 from btcpay.http import http_client
 from btcpay.prices.price import Prices
 from btcpay.prices.tickers import MAX_DEVIATION, agreed_price, fetch_price
-from btcpay.settings.parsers import PriceSource
 from btcpay.settings.settings import Settings
+from btcpay.settings.ticker_settings import PriceSource
 from btcpay.values.errors import FetchError
 from btcpay.values.finding import GREEN, RED, YELLOW, Colour, Finding
 from btcpay.values.networks import SANDBOX_URL

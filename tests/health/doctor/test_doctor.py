@@ -20,8 +20,8 @@ from btcpay.health.doctor.settings import findings
 from btcpay.health.doctor.shop import Shop
 from btcpay.merchants.account import derive
 from btcpay.settings import settings
-from btcpay.settings.parsers import price_sources
 from btcpay.settings.secrets import mask
+from btcpay.settings.ticker_settings import price_sources
 from btcpay.values.networks import NETWORKS
 from storage import versions
 from storage.database import Database, open_database

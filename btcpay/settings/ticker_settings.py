@@ -1,0 +1,45 @@
+"""Price tickers, and the parsers of the settings that list them."""
+
+import re
+from dataclasses import dataclass
+
+from btcpay.settings.parsers import accepting, http_url, require, words
+
+
+@dataclass(frozen=True)
+class PriceSource:
+    """A price ticker: its URL, and where in its JSON response the price is.
+
+    `pointer` is a JSON pointer (RFC 6901) to the price of one bitcoin.
+    """
+
+    url: str
+    pointer: str
+
+    def of(self, currency: str) -> "PriceSource":
+        """Returns the source with {CURRENCY} and {currency} replaced by the code."""
+        text = f"{self.url}#{self.pointer}".replace("{CURRENCY}", currency.upper())
+        url, _, pointer = text.replace("{currency}", currency.lower()).partition("#")
+        return PriceSource(url, pointer)
+
+
+_SOURCES = "one or more URL#/json/pointer, separated by spaces"
+
+
+@accepting(_SOURCES)
+def price_sources(text: str) -> tuple[PriceSource, ...]:
+    sources = []
+    for word in words(text):
+        root, hash_sign, pointer = word.partition("#")
+        require(hash_sign and re.fullmatch(r"(/[^/]*)*", pointer))
+        sources.append(PriceSource(http_url(root), pointer))
+    return tuple(sources)
+
+
+@accepting(
+    f"{_SOURCES}, each with {{CURRENCY}} (for EUR) or {{currency}} (for eur) in it"
+)
+def currency_sources(text: str) -> tuple[PriceSource, ...]:
+    sources = price_sources(text)
+    require(all(source != source.of("EUR") for source in sources))
+    return sources
