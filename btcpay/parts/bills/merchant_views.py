@@ -1,10 +1,9 @@
 """The merchant's pages about bills, and the lines about bills on other pages.
 
-The pages list bills, create a bill, show a bill and end it.
+The form for a new bill is in `new_bill.py`.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -12,27 +11,19 @@ from flask import Response
 from peewee import Query
 
 from btcpay import hooks
-from btcpay.invoices.orders import checked_email
 from btcpay.languages import formats
 from btcpay.notify.mail.mailto import mail_link
-from btcpay.parts.bills import actions, queries
-from btcpay.parts.bills.calendar import EVERY
+from btcpay.parts.bills import actions, new_bill, queries
 from btcpay.parts.bills.kinds import RESOURCE
 from btcpay.parts.bills.mail import text_of
 from btcpay.parts.bills.models import Bill, BillStatus
 from btcpay.parts.bills.money import due_of
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import (
-    CommandError,
-    InvalidRequest,
     Refused,
-    TooLittle,
-    TooMuch,
 )
 from btcpay.values.money import of_minor, stored_amount
-from btcpay.values.texts import TextRefused
 from btcpay.values.times import to_ms
-from btcpay.web.pages.forms import AmountRefused, error_message
 from btcpay.web.pages.languages import current_language, gettext
 from btcpay.web.pages.listing import Listing
 from btcpay.web.pages.qr import qr_svg
@@ -54,8 +45,8 @@ def views(settings: Settings) -> list[tuple[str, str, View]]:
     """Returns method, path and view of each page in the merchant's area."""
     return [
         ("GET", "/merchant/bills", show_list),
-        ("POST", "/merchant/bills", make),
-        ("GET", "/merchant/bills/new", show_form),
+        ("POST", "/merchant/bills", new_bill.make),
+        ("GET", "/merchant/bills/new", new_bill.show_form),
         ("GET", "/merchant/bills/<id>", show),
         ("POST", "/merchant/bills/<id>/end", end),
     ]
@@ -77,98 +68,6 @@ def show_list(visit: Visit) -> Response:
     return visit.page(
         "bills.html", shown=page, of_status=status, state_of=state_of, now_ms=now_ms
     )
-
-
-def show_form(
-    visit: Visit,
-    status: int = 200,
-    problem: str = "",
-    wrong: dict[str, str] | None = None,
-) -> Response:
-    """Returns the page with the form for a new bill.
-
-    `wrong` maps the name of a field to the error about it; `problem` is an error about
-    no single field.
-    """
-    values = {"typed": visit.form, "wrong": wrong or {}, "problem": problem}
-    return visit.page("new_bill.html", status, **values, due_days=actions.DUE_DAYS)
-
-
-def make(visit: Visit) -> Response:
-    """Creates a bill and redirects to it (303), or returns the form with the errors.
-
-    A form that is sent twice creates one bill.
-    """
-    form = visit.form
-    wrong = dict[str, str]()
-    service = visit.service
-    amount, terms = _parse_form(visit, wrong)
-    if wrong:
-        return show_form(visit, 400, wrong=wrong)
-    description = form.get("description")
-    order_data = {
-        "amount": amount,
-        "customer_email": form.get("email", "").strip() or None,
-    }
-    order_data["description"] = description and description.replace("\r\n", "\n")
-    try:
-        order = visit.order(order_data, reference=form.get("reference"))
-        actions.refuse_unpayable(service.prices, visit.now, order)
-    except (TooLittle, TooMuch) as error:
-        return show_form(visit, 400, wrong={"amount": error_message(error)})
-    except TextRefused as error:
-        return show_form(visit, 400, wrong={error.what: error_message(error)})
-    except (InvalidRequest, CommandError) as error:
-        return show_form(visit, 400, error_message(error))
-    with visit.create_once("bil", queries.BY_ID) as (id, is_made):
-        if not is_made:
-            actions.make(service.db, order, terms, visit.now, id)
-    return visit.redirect(f"/bills/{id}", done="made")
-
-
-def _parse_form(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, actions.Terms]:
-    """Parses the amount and the terms of the form.
-
-    For each field that is not valid, adds an error to `wrong`, by the field's name.
-    """
-    form = visit.form
-    amount = Decimal(0)
-    try:
-        amount = visit.amount(form.get("amount", ""))
-    except AmountRefused as error:
-        wrong["amount"] = str(error)
-    try:
-        if "email" in form:
-            checked_email(form["email"])
-    except CommandError:
-        wrong["email"] = gettext("Enter an e-mail address such as name@example.com.")
-    days = form.get("due", str(actions.DUE_DAYS))
-    is_number = days.isascii() and days.isdecimal() and len(days) < 5
-    if not is_number or int(days) > actions.MOST_DAYS:
-        wrong["due"] = gettext("Enter a number of days from 0 to 3650.")
-        days = "0"
-    every = None
-    if form.get("every") in EVERY:
-        every = form["every"]
-    until = None
-    if every and "until" in form:
-        until = _parse_last_day(visit, form["until"], wrong)
-    return amount, actions.Terms(int(days), every, until)
-
-
-def _parse_last_day(visit: Visit, text: str, wrong: dict[str, str]) -> date | None:
-    """Parses the last day of a series.
-
-    If it is no date or is in the past, returns None and adds an error to `wrong`.
-    """
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        day = None
-    if day is None or day < visit.now.astimezone(visit.zone).date():
-        wrong["until"] = gettext("Enter a date such as 2036-12-31, today or later.")
-        return None
-    return day
 
 
 def show(visit: Visit, id: str) -> Response:
