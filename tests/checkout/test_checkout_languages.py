@@ -17,8 +17,14 @@ from tests.support.builders import pay
 from tests.support.paths import PROJECT
 from tests.support.payer import Page
 
-PAGES = ("bills", "checkout", "merchant_pages", "refunds", "web/pages")
-ROOMS = (*PAGES, "exports", "greenfield", "notify")
+PAGES = (
+    "checkout",
+    "parts/bills",
+    "parts/merchant_pages",
+    "parts/refunds",
+    "web/pages",
+)
+ROOMS = (*PAGES, "exports", "notify", "parts/greenfield")
 METHODS = [("**.py", "python"), ("templates/**.html", "jinja2")]
 TRIMMED = {"templates/**.html": {"trimmed": "true", "silent": "false"}}
 TRANSLATED = sorted(set(LANGUAGES) - {"en"})
