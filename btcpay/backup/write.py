@@ -3,6 +3,7 @@
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
+from typing import BinaryIO
 
 from peewee import PeeweeException
 
@@ -23,12 +24,7 @@ def write_backup(
     Checks the copy before `file` is replaced. Raises CommandError, and then `file` is
     unchanged.
     """
-    path = sqlite_path(database_url)
-    if path is None:
-        raise CommandError(
-            f"this is a PostgreSQL database: use pg_dump, as {DOCS} says"
-        )
-    versions.refuse_missing(database_url)
+    path = _file_of(database_url)
     refuse_own(path, file)
     if not file.parent.is_dir():
         raise CommandError(f"there is no folder {file.parent}: make it first")
@@ -40,6 +36,31 @@ def write_backup(
         version_and_network = sqlite_file.inspect(part, path)
         sqlite_file.publish(part, file)
     return version_and_network
+
+
+def open_backup(database_url: str) -> BinaryIO:
+    """Makes a backup, and returns it as an open file at its beginning.
+
+    The file lies beside the database, and has no name any more: it is gone once it is
+    closed, also if the process dies. Raises CommandError.
+    """
+    path = _file_of(database_url)
+    sqlite_file.discard_all(path, "download")
+    with sqlite_file.new_file(path, "download") as part:
+        sqlite_file.copy(path, part)
+        sqlite_file.inspect(part, path)
+        return part.open("rb")
+
+
+def _file_of(database_url: str) -> Path:
+    """Returns the SQLite file. Raises CommandError if there is none."""
+    path = sqlite_path(database_url)
+    if path is None:
+        raise CommandError(
+            f"this is a PostgreSQL database: use pg_dump, as {DOCS} says"
+        )
+    versions.refuse_missing(database_url)
+    return path
 
 
 def note_backup(database_url: str, at: datetime) -> str:

@@ -47,11 +47,12 @@ class MerchantBrowser:
         return Page(answer.text)
 
     def post(self, path: str, token: str | None = None, **fields: str) -> TestResponse:
-        """A form with the token that a page shows, or another one."""
+        """A form with the token that a page shows, or another one; read to its end."""
         return self.client.post(
             f"/merchant{path}",
             data={"token": self.token() if token is None else token, **fields},
             headers=FROM_THIS_SITE,
+            buffered=True,
         )
 
     def token(self) -> str:

@@ -21,7 +21,7 @@ from btcpay.parts.merchant_pages.password import (
     choose_shop,
     show_shops,
 )
-from btcpay.parts.merchant_pages.settings import programs, shop
+from btcpay.parts.merchant_pages.settings import backup, programs, shop
 from btcpay.parts.merchant_pages.visit import (
     MAX_UPLOAD_BYTES,
     ROOT,
@@ -112,6 +112,8 @@ SESSION_VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/sessions", programs.add_device),
     ("POST", "/sessions/<id>/end", programs.end_device),
     ("POST", "/sessions/end-others", programs.end_other_devices),
+    ("GET", "/backup", backup.show),
+    ("POST", "/backup", backup.send),
     ("GET", "/shops", show_shops),
     ("POST", "/shops", choose_shop),
 ]

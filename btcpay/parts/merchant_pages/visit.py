@@ -275,6 +275,7 @@ class Visit:
                 if part.menu_entry
             ],
             till_only=self.session.till_only,
+            is_owner=self.is_owner,
             has_shops=self.session.password_scrypt and self.session.others,
             address=address,
             token=self._token,

@@ -225,7 +225,7 @@
   // Forms. A double click makes one invoice; coming back makes the button work again.
   addEventListener("submit", (event) => {
     const form = event.target;
-    if (form.method !== "post") return; // a search, a download: again means again
+    if (form.method !== "post" || form.dataset.again) return; // a search, a download: again means again
     if (form.dataset.sent) event.preventDefault();
     form.dataset.sent = "yes";
   });

@@ -1,0 +1,90 @@
+"""The page of backups: what a backup holds, and its download by the owner."""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import BinaryIO
+
+from flask import Response, request
+
+from btcpay.backup.write import note_backup, open_backup
+from btcpay.parts.merchant_pages.lists.download_slots import DownloadSlot, DownloadSlots
+from btcpay.parts.merchant_pages.visit import Visit
+from btcpay.values.errors import CommandError, NotFound, RateLimited
+from storage.queries import meta
+
+log = logging.getLogger(__name__)
+
+# Downloads at a time in one process: each has a copy of the database on the disk.
+AT_ONCE = 1
+AGAIN_S = 10
+LEAST_PACE = 32_768  # bytes a second; see `DownloadSlots`
+SLOTS = DownloadSlots(AT_ONCE, AGAIN_S, LEAST_PACE)
+CHUNK_BYTES = 65_536
+MEDIA_TYPE = "application/vnd.sqlite3"  # registered with IANA
+UNAVAILABLE = 503
+
+
+def show(visit: Visit, problem: str = "") -> Response:
+    """Shows what a backup holds, and the button that downloads one.
+
+    `problem`: why none could be made, in English. Raises NotFound for a session that is
+    not the owner's.
+    """
+    _require_owner(visit)
+    db = visit.service.db
+    return visit.page(
+        "backup.html",
+        UNAVAILABLE if problem else 200,
+        has_own_backup=not db.is_server,
+        backed_up_ms=meta.count(db, meta.Key.BACKED_UP_MS),
+        problem=problem,
+    )
+
+
+def send(visit: Visit) -> Response:
+    """Makes a backup, as `blocktill backup` does, and streams it.
+
+    Raises NotFound for a session that is not the owner's, and RateLimited while another
+    backup is downloaded.
+    """
+    _require_owner(visit)
+    with ExitStack() as stack:
+        slot = SLOTS.take(request.environ.get("gunicorn.socket"))
+        if slot is None:
+            raise RateLimited(AGAIN_S)
+        stack.callback(slot.release)
+        try:
+            file = open_backup(visit.service.settings.database_url)
+        except CommandError as error:
+            return show(visit, str(error))
+        stack.enter_context(file)
+        size = os.fstat(file.fileno()).st_size
+        pieces = slot.send(_pieces(visit, file, slot))
+        response = Response(pieces, content_type=MEDIA_TYPE)
+        response.content_length = size
+        response.headers["Content-Disposition"] = (
+            f'attachment; filename="blocktill-{visit.now:%Y-%m-%d-%H%M}.db"'
+        )
+        response.call_on_close(stack.pop_all().close)
+        return response
+
+
+def _pieces(visit: Visit, file: BinaryIO, slot: DownloadSlot) -> Iterator[bytes]:
+    """Yields the file, then stores that a backup was made.
+
+    Nothing is stored if the browser breaks off.
+    """
+    while piece := file.read(CHUNK_BYTES):
+        yield piece
+    slot.release()  # the next download need not wait for the note
+    problem = note_backup(visit.service.settings.database_url, visit.now)
+    if problem:
+        log.warning("the time of the backup could not be noted: %s", problem)
+
+
+def _require_owner(visit: Visit) -> None:
+    """Raises NotFound: a merchant learns of nothing that concerns the whole service."""
+    if not visit.is_owner:
+        raise NotFound("there is no such page")
