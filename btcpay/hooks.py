@@ -117,15 +117,22 @@ class ReceiptLines(Protocol):
         """
 
 
+class ReturnedSats(Protocol):
+    def __call__(self, db: Database, invoice_id: str) -> int:
+        """Returns the satoshis that were sent back to the payer of the invoice."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Receipts(Hook):
-    """Receipt lines.
+    """Receipt lines, and what was sent back. Called by `checkout/snapshot.py`.
 
-    Called by `checkout/snapshot.py` for each page of a paid invoice.
+    `receipt_lines` is called for each page of a paid invoice, `returned_sats` for each
+    page that says that an invoice is overpaid.
     """
 
     module = "receipt"
     receipt_lines: ReceiptLines
+    returned_sats: ReturnedSats
 
 
 class ViewsOf(Protocol):

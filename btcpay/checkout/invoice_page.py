@@ -50,6 +50,7 @@ def invoice_values(
     - `uri` and `qr` (SVG): request exactly `due_sats`; None unless `state` is waiting
       or partial. Wallets show the brand's name as the recipient.
     - `overpaid_sats`: satoshis that came late or in excess.
+    - `title`: the title of the payment link; None if the description repeats it.
     - `return_url`: the URL of the shop. `link_id`: the id of a payment link that can
       create another invoice.
     """
@@ -62,7 +63,7 @@ def invoice_values(
     request: dict[str, str | None] = {"uri": None, "qr": None}
     if is_payable:
         request |= _request(snapshot, sums["due_sats"], brand.name)
-    overpaid_sats = _overpaid_sats(snapshot)
+    overpaid_sats = snapshot.overpaid_sats
     link_id = None
     if notices.link_is_active and not overpaid_sats:
         link_id = row.payment_link_id
@@ -83,6 +84,7 @@ def invoice_values(
         "confirmations": min(snapshot.confirmations, snapshot.confirmations_needed),
         "confirmations_left": confirmations_left,
         "usual_minutes": BLOCK_MINUTES * confirmations_left,
+        "title": _title(snapshot, notices),
         "description": row.description or None,
         "address": row.deposit_address,
         "return_url": _return_url(snapshot, brand),
@@ -164,6 +166,16 @@ def _beside(row: Invoice, due: Decimal) -> Money | None:
     return Money(round_money(exact, row.currency), row.currency)
 
 
+def _title(snapshot: Snapshot, notices: Notices) -> str | None:
+    """Returns the title of the invoice's payment link.
+
+    A link without a description gives its invoices its title as their description.
+    """
+    if notices.link_title == snapshot.row.description:
+        return None
+    return notices.link_title
+
+
 def _return_url(snapshot: Snapshot, brand: merchants.Shown) -> str | None:
     url: str | None = snapshot.row.return_url
     column = RETURNS.get(snapshot.state)
@@ -182,25 +194,6 @@ def _request(snapshot: Snapshot, due_sats: int, label: str | None) -> dict[str, 
         "uri": payment_uri(address, due_sats, label, snapshot.row.description),
         "qr": qr_svg(payment_uri(address, due_sats)),
     }
-
-
-def _overpaid_sats(snapshot: Snapshot) -> int:
-    """Returns the satoshis that settle nothing: late, too few in the end, or in excess.
-
-    An excess below the dust limit counts as 0, since nobody could send it back.
-    """
-    if snapshot.state in (
-        CheckoutState.OVERDUE,
-        CheckoutState.EXPIRED,
-        CheckoutState.CANCELED,
-    ):
-        return snapshot.came_sats
-    if snapshot.state not in (CheckoutState.SEEN, CheckoutState.PAID):
-        return 0
-    overpaid_sats = snapshot.came_sats - snapshot.row.amount_sats
-    if overpaid_sats >= snapshot.dust_limit_sats:
-        return overpaid_sats
-    return 0
 
 
 def proofs_of(service: Service, snapshot: Snapshot) -> list[dict[str, Any]]:

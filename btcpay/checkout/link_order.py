@@ -224,7 +224,7 @@ def _refuse_full(
     if window.allowed:
         return
     message = gettext(
-        "Too many invoices were made from your network. Please try again in an hour."
+        "Too many payments were started from your network. Please try again in an hour."
     )
     retry_after_s = window.retry_after_s(service.now().timestamp())
     raise LinkRefused(429, message, retry_after_s=retry_after_s)
@@ -246,6 +246,6 @@ def _refuse_crowded(service: Service, page: Page) -> None:
     if count < service.settings.link_open_invoices:
         return
     leaves_ms = min(first_expiry or 0, (first_look or 0) + LOOKED_AT_MS)
-    message = gettext("This link has too many unpaid invoices. Please try again later.")
+    message = gettext("This link has too many open payments. Please try again later.")
     retry_after_s = max(1, math.ceil((leaves_ms - now_ms) / 1000))
     raise LinkRefused(429, message, retry_after_s=retry_after_s)

@@ -41,6 +41,9 @@ class Notices:
     - `blocks_behind`: the number of blocks that are not read yet; 0 if there are few.
     - `hours_behind`: the estimated time to read them.
     - `receipt_lines`: the receipt lines of parts (optional plug-ins).
+    - `returned_sats`: the satoshis that the seller has sent back; 0 if nothing is
+      overpaid.
+    - `link_title`: the title of the invoice's payment link.
     """
 
     was_undone: bool = False
@@ -49,6 +52,8 @@ class Notices:
     blocks_behind: int = 0
     hours_behind: int = 0
     receipt_lines: Sequence[hooks.ReceiptLine] = ()
+    returned_sats: int = 0
+    link_title: str | None = None
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,25 @@ class Snapshot:
         row = self.row
         unapplied_sats = row.coming_unapplied_sats if self.state in ENDED else 0
         return row.unconfirmed_sats + unapplied_sats
+
+    @property
+    def overpaid_sats(self) -> int:
+        """The satoshis that settle nothing: late, too few in the end, or in excess.
+
+        An excess below the dust limit counts as 0, since nobody could send it back.
+        """
+        if self.state in (
+            CheckoutState.OVERDUE,
+            CheckoutState.EXPIRED,
+            CheckoutState.CANCELED,
+        ):
+            return self.came_sats
+        if self.state not in (CheckoutState.SEEN, CheckoutState.PAID):
+            return 0
+        excess_sats = self.came_sats - self.row.amount_sats
+        if excess_sats >= self.dust_limit_sats:
+            return excess_sats
+        return 0
 
     @property
     def has_vanished(self) -> bool:
@@ -174,19 +198,26 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
     row = snapshot.row
     db = service.db
     state = snapshot.state
+    link = None
+    if row.payment_link_id:
+        link = db.get_or_none(links.ANY_BY_ID, id=row.payment_link_id)
+    always: dict[str, Any] = {"link_title": link and link.title}
+    if snapshot.overpaid_sats:
+        always["returned_sats"] = sum(
+            part.returned_sats(db, row.id) for part in hooks.of(hooks.Receipts)
+        )
     if state == CheckoutState.PAID:
         lines = [
             line
             for part in hooks.of(hooks.Receipts)
             for line in part.receipt_lines(db, row.id)
         ]
-        return Notices(receipt_lines=lines)
+        return Notices(receipt_lines=lines, **always)
     if state == CheckoutState.CANCELED:
-        return Notices()
+        return Notices(**always)
     attention = db.get_or_none(attentions.OF_INVOICE, invoice_id=row.id)
-    link = None
-    if row.payment_link_id and state in (CheckoutState.OVERDUE, CheckoutState.EXPIRED):
-        link = db.get_or_none(links.ANY_BY_ID, id=row.payment_link_id)
+    has_expired = state in (CheckoutState.OVERDUE, CheckoutState.EXPIRED)
+    is_active = link is not None and link.status == LinkStatus.ACTIVE
     progress = progress_of(db, snapshot.now)
     behind = 0
     if progress and progress.behind > FEW_BLOCKS:
@@ -194,9 +225,10 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
     return Notices(
         was_undone=bool(attention and attention.reason == "reorganised"),
         has_vanished=snapshot.has_vanished,
-        link_is_active=bool(link and link.status == LinkStatus.ACTIVE),
+        link_is_active=has_expired and is_active,
         blocks_behind=behind,
         hours_behind=hours_to_read(behind, service.settings.explorer_calls_per_hour),
+        **always,
     )
 
 

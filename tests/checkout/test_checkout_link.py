@@ -223,7 +223,7 @@ def test_too_many_invoices_of_a_visitor_or_of_a_link_are_refused_with_the_reason
     response = press(shop.client, link, environ_base=elsewhere)
     assert (
         response.status_code == 429
-        and "unpaid invoices" in Page(response.text).texts["problem"]
+        and "open payments" in Page(response.text).texts["problem"]
     )
     assert count(shop) == 3
 

@@ -413,8 +413,7 @@ class Tab:
         return len(re.findall(rb"/Type\s*/Page\b", self.paper(size)))
 
     def qr(self) -> zxingcpp.Barcode:
-        """The code on the screen; a folded one is unfolded first."""
-        self.ask("document.getElementById('other-device')?.setAttribute('open', '')")
+        """The code on the screen."""
         (code,) = zxingcpp.read_barcodes(self.picture().convert("L"))
         return code
 

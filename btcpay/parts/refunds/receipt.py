@@ -1,4 +1,4 @@
-"""The lines of an invoice's receipt about its refunds."""
+"""What an invoice's page says about its refunds."""
 
 from markupsafe import Markup
 
@@ -20,4 +20,10 @@ def receipt_lines(db: Database, invoice_id: str) -> list[hooks.ReceiptLine]:
     return lines
 
 
-HOOK = hooks.Receipts(receipt_lines=receipt_lines)
+def returned_sats(db: Database, invoice_id: str) -> int:
+    """Returns the satoshis of the invoice's refunds that a block has."""
+    rows = db.rows(sent_queries.SENT_OF_INVOICE, invoice_id=invoice_id)
+    return sum(row.sent_sats or 0 for row in rows)
+
+
+HOOK = hooks.Receipts(receipt_lines=receipt_lines, returned_sats=returned_sats)

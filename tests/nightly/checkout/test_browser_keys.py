@@ -7,7 +7,9 @@ from tests.support.builders import finish
 from tests.support.hosted import show
 
 PICKER = ["languages"]  # closed; its links are stops when it is open
-BUTTONS = ["unit", "open-wallet", "copy-link", "unfold", "copy-amount", "copy-address"]
+BUTTONS = ["open-wallet", "copy-amount", "unfold"]
+FOLDED = ["copy-address", "copy-link", "unit"]
+UNFOLD = "document.getElementById('fold').open = true"
 # The focused element's outline: its width, style and colour, and whether it stands in the window.
 OUTLINE = """(() => {
     const it = document.activeElement, box = it.getBoundingClientRect();
@@ -49,6 +51,9 @@ def test_tab_leads_through_the_page_in_order_and_shows_where_it_is(
         )
         places.append(place)
     assert places == BUTTONS + PICKER
+    tab = show(open_tab, counter, counter.invoice(), theme=theme)
+    tab.ask(UNFOLD)
+    assert list(walk(tab)) == BUTTONS + FOLDED + PICKER
     # nothing else to stop at
     finish(counter.shop, invoice := counter.invoice(), "canceled")
     assert list(walk(show(open_tab, counter, invoice, theme=theme))) == [
@@ -76,6 +81,7 @@ def test_amount_address_and_link_are_copied_by_key(open_tab, counter, key, host)
         ),
     }
     assert expected["copy-link"].endswith("&message=Tea%20%26%20cake")
+    tab.ask(UNFOLD)
     for place in walk(tab):
         if place in expected:
             label = tab.ask(
@@ -104,7 +110,7 @@ def test_a_link_is_paid_by_keyboard(open_tab, counter):
 def test_a_change_leaves_the_keyboard_where_it_was_or_at_the_heading(open_tab, counter):
     invoice = counter.invoice()
     tab = show(open_tab, counter, invoice)
-    tab.press(*["Tab"] * len(BUTTONS))
+    tab.press(*["Tab"] * len(BUTTONS), "Enter", "Tab")
     counter.pay(invoice, 1_000)
     tab.pass_time(3)
     assert (tab.text("amount-total"), tab.focus()) == (

@@ -291,15 +291,21 @@ def test_the_smallest_phone_suffices_in_every_language(open_tab, hosted):
             assert misfits(tab, SMALL[0]) == [], (language, tab.ask("location.href"))
 
 
-NEEDED = (
-    "amount-btc",
-    "pay-by",
-    "qr",
-    "open-wallet",
-    "copy-link",
-    "copy-amount",
-    "copy-address",
-)
+NEEDED = ("amount", "pay-by", "open-wallet", "qr", "send", "copy-amount")
+FOLDED = ("address", "copy-address", "copy-link")
+BOTTOM = "document.getElementById('{}').getBoundingClientRect().bottom"
+
+
+@pytest.mark.parametrize("size", [(375, 667), PHONE])
+def test_all_that_is_needed_to_pay_is_in_one_glance_at_a_phone(open_tab, hosted, size):
+    """Also under a brand with a logo; what few need is folded below."""
+    invoice = branded(hosted)
+    tab = open_tab(hosted.root, size=size)
+    for language in LANGUAGES:
+        tab.go(f"{hosted.page(invoice)}?lang={language}")
+        for id in NEEDED:
+            assert 0 < tab.ask(BOTTOM.format(id)) <= size[1], (language, id)
+        assert not any(map(tab.is_shown, FOLDED))
 
 
 def test_all_that_is_needed_to_pay_is_on_one_screen_of_a_desk(open_tab, hosted):
@@ -308,9 +314,8 @@ def test_all_that_is_needed_to_pay_is_on_one_screen_of_a_desk(open_tab, hosted):
     tab = open_tab(hosted.root, size=DESK)
     for language in LANGUAGES:
         tab.go(f"{hosted.page(invoice)}?lang={language}")
-        bottoms = "document.getElementById('{}').getBoundingClientRect().bottom"
-        for id in (*NEEDED, "address"):
-            assert 0 < tab.ask(bottoms.format(id)) <= DESK[1], (language, id)
+        for id in (*NEEDED, *FOLDED):
+            assert 0 < tab.ask(BOTTOM.format(id)) <= DESK[1], (language, id)
 
 
 def test_nothing_moves_after_the_first_view(open_tab, hosted):

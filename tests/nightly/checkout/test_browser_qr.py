@@ -86,7 +86,6 @@ def test_a_press_on_the_code_copies_its_link(open_tab, counter):
     wallet = open_tab("data:")
     tab = show(open_tab, counter, counter.invoice())
     wallet.go("data:text/html,<!doctype html><textarea name=to autofocus></textarea>")
-    tab.click("#unfold")
     tab.click("#qr")
     tab.until("document.getElementById('qr').dataset.said === 'Copied'")
     assert tab.text("announce") == "QR code of the payment: Copied"

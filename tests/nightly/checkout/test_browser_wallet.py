@@ -37,54 +37,17 @@ def test_where_a_wallet_took_the_screen_nothing_is_said(open_tab, counter):
     tab.click("#open-wallet")
     tab.ask("window.dispatchEvent(new Event('blur'))")
     tab.pass_time(3)
-    assert not tab.is_shown("no-wallet") and not tab.is_shown("qr")
+    assert not tab.is_shown("no-wallet")
     unheard(tab)
 
 
-SHOWN = "document.getElementById('qr')?.checkVisibility({ visibilityProperty: true })"
-
-
-def awaiting_script(open_tab, counter):
-    """A phone's page whose script was asked for and has no answer yet, as soon as it is seen."""
-    tab = open_tab(counter.root)
-    tab.call("Fetch.enable", patterns=[{"urlPattern": "*/assets/pages*.js"}])
-    tab.call("Page.navigate", url=counter.page(counter.invoice(left_s=3000)))
-    tab.until_seen(
-        "document.getAnimations().length && document.timeline.currentTime > 0"
-    )
-    return tab
-
-
-def test_while_the_script_hangs_the_code_is_shown_whatever_is_touched(
-    open_tab, counter
-):
-    tab = awaiting_script(open_tab, counter)
-    tab.click("#unfold")  # before the code is shown: it must not be put away unseen
-    tab.until_seen(SHOWN)
-    tab.click("#unfold")
-    assert not tab.ask(SHOWN)
-    tab.click("#unfold")
-    assert tab.ask(SHOWN), "it waits for the script once, and not again"
-    assert "js" not in tab.ask("document.documentElement.className")
-
-
-def test_a_script_that_comes_late_takes_the_code_from_nobody(open_tab, counter):
-    tab = awaiting_script(open_tab, counter)
-    tab.until_seen(SHOWN)
-    tab.call("Fetch.disable")  # which answers what was held
-    tab.until("document.documentElement.className === 'js'")
-    assert tab.ask(SHOWN)
-    tab.click("#unfold")
-    assert not tab.ask(SHOWN)
-
-
-def test_the_code_is_shown_where_the_script_never_arrives(open_tab, counter):
+def test_all_is_in_reach_where_the_script_never_arrives(open_tab, counter):
     tab = open_tab(counter.root)
     tab.call("Network.setBlockedURLs", urls=["*/assets/pages*.js"])
     tab.go(counter.page(counter.invoice(left_s=3000)))
-    tab.until(
-        "document.getElementById('qr')?.checkVisibility({ visibilityProperty: true })"
-    )
+    assert tab.is_shown("qr")
+    tab.click("#unfold")
+    tab.until("document.getElementById('address').checkVisibility()")
     tab.until(
         "document.getElementById('pay-by').checkVisibility({ visibilityProperty: true })"
     )

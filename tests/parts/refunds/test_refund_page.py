@@ -4,6 +4,7 @@ import pytest
 
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.parts.refunds import actions, steps
+from tests.support.builders import finish
 from tests.support.payer import Page
 from tests.support.shop_refunds import address, found, give, made, paid, send, sent
 
@@ -112,3 +113,36 @@ def test_a_canceled_one_asks_for_nothing_and_another_id_finds_nothing(till, refu
 def test_its_address_is_a_secret_that_no_other_site_is_told(till, refund):
     answer = till.shop.client.get(f"/refund/{refund.id}")
     assert answer.headers["Referrer-Policy"] == "strict-origin"
+
+
+BEYOND = {
+    "in excess": (None, "more arrived than was asked for, worth $5.00."),
+    "after its deadline": (
+        "expired",
+        "arrived, worth $5.00 at this payment\u2019s price.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BEYOND)
+def test_a_page_asks_nobody_to_ask_for_what_was_sent_back(till, case):
+    end, sentence = BEYOND[case]
+    invoice = till.shop.invoice(expires_in_hours=1)
+    if end:
+        till.clock.move(hours=2)
+        finish(till.shop, invoice, end)
+    till.confirm(invoice, 8_333 if end else invoice["amount_sats"] + 8_333)
+
+    def beyond():
+        receipt = Page(till.shop.client.get(f"/pay/{invoice['id']}").text)
+        return " ".join(receipt.texts["beyond"].split())
+
+    assert sentence in beyond() and "ask the seller" in beyond()
+    part = give(till, made(till, invoice, 3_333), address(1))
+    assert "has sent" not in beyond()
+    sent(till, part)
+    assert "The seller has sent 0.00003333 BTC back." in beyond()
+    assert "If you expect more, please ask the seller." in beyond()
+    sent(till, give(till, made(till, invoice, 5_000), address(2)))
+    assert "The seller has sent 0.00008333 BTC back." in beyond()
+    assert "ask the seller" not in beyond()

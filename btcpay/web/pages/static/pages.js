@@ -5,7 +5,7 @@
   const every = (selector, act) => document.querySelectorAll(selector).forEach(act);
   const announce = (text) => { find("announce").textContent = text; };
   const text = (id) => (find(id)?.textContent || "").replace(/\s+/g, " ").trim();
-  const summary = () => `${text("state")}. ${text("words")} ${text("story")}`.trim();
+  const summary = () => `${text("state")}. ${text("words")} ${text("send")} ${text("story")}`.replace(/ +/g, " ").trim();
   const SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
 
   // The server's clock: its `now` when it answered, and what has passed here since.
@@ -78,14 +78,11 @@
     }
   };
 
-  // The code is for another device: folded on a phone until somebody asks for it. A script that
-  // comes so late that the code was shown without it takes it away from nobody.
-  const wide = matchMedia("(min-width: 48rem)");
-  const isLate = performance.now() > 3 * SECOND;
-  let unfolded = isLate && Boolean(find("qr")?.checkVisibility());
+  // The details: open at a desk, which has room for them, and as the payer left them in new content.
+  let unfolded = matchMedia("(min-width: 56rem)").matches;
   const fold = () => {
-    const it = find("other-device");
-    if (it) it.open = unfolded || wide.matches;
+    const it = find("fold");
+    if (it) it.open = unfolded;
   };
 
   // Nothing says whether a wallet opened: one that did has taken the screen, or the focus.
@@ -97,8 +94,6 @@
       const it = find("no-wallet");
       if (isLeft || document.hidden || !it) return;
       it.hidden = false;
-      unfolded = true;
-      fold();
       it.scrollIntoView();
       announce(it.querySelector("p").textContent);
     }, 1.5 * SECOND);
@@ -217,7 +212,7 @@
   if (navigator.share) every("[data-share]", (it) => { it.hidden = false; });
   addEventListener("click", (event) => {
     if (event.target.closest("#open-wallet")) missWallet();
-    if (event.target.closest("#unfold")) unfolded = !find("other-device").open;
+    if (event.target.closest("#unfold")) unfolded = !find("fold").open;
     const it = event.target.closest("button, [data-copy-href]");
     if (it) press(it).catch(() => {});
   });
@@ -240,7 +235,6 @@
   if (!find("main").dataset.status) return;
   read();
   fold();
-  wide.addEventListener("change", fold);
   showTimes();
   show();
   tellShop();
