@@ -142,9 +142,29 @@ class ViewsOf(Protocol):
         """Returns the method, path and view function of each of the part's pages."""
 
 
-class MenuEntry(Protocol):
-    def __call__(self) -> dict[str, Any]:
-        """Returns a menu entry: `path`, `name`, and its icon's SVG path (`drawn`)."""
+@dataclass(frozen=True)
+class MenuItem:
+    """An item of the merchant's menu.
+
+    - `path`: its page, below /merchant, such as "/bills". `name`: its translated name.
+    - `drawn`: the `d` attribute of its icon's SVG path.
+    - `is_tab`: True if it is a tab on a phone. Other items are on the page *More*.
+    - `new_path`, `new_name`: the page that creates one, if there is such a page.
+    - `waiting`: how many of its things need the merchant's attention.
+    """
+
+    path: str
+    name: str
+    drawn: str
+    is_tab: bool = False
+    new_path: str = ""
+    new_name: str = ""
+    waiting: int = 0
+
+
+class MenuItemOf(Protocol):
+    def __call__(self) -> MenuItem:
+        """Returns the part's menu item in the language of the request."""
 
 
 class TodayLines(Protocol):
@@ -168,6 +188,11 @@ class MonthLines(Protocol):
         """
 
 
+class SaleNote(Protocol):
+    def __call__(self, state: str) -> str:
+        """Returns a few words about a sale in this state, such as "Sent back"."""
+
+
 class InvoiceCard(Protocol):
     def __call__(
         self, visit: Visit, row: InvoiceWith, came_sats: int
@@ -184,10 +209,14 @@ class MerchantViews(Hook):
 
     `views` is called when the service starts. `inbox` and `today_counts` are embedded
     in SQL statements of `merchant_pages` when that part is imported. They filter by the
-    `Merchant` of the outer query.
+    `Merchant` of the outer query; so is `sale_state`, by its `Invoice`.
+
+    `sale_state` selects one word about the `Invoice` of the outer query, or nothing;
+    `sale_note` says it in the list of sales.
 
     `inbox` selects the ids of items that need the merchant's attention, on every page.
-    For an item about an invoice, the id is the invoice's id.
+    For an item about an invoice, the id is the invoice's id. Their number is also
+    shown on the part's menu item.
 
     `today_counts` are queries that select one number each, by name. A name must be
     unique among all parts. Their parameters `now` and `until` are the current time and
@@ -196,13 +225,15 @@ class MerchantViews(Hook):
 
     module = "merchant_views"
     views: ViewsOf
-    menu_entry: MenuEntry | None = None
+    menu_item: MenuItemOf | None = None
     inbox: Select | None = None
     inbox_lines: InboxLines | None = None
     today_counts: Mapping[str, Select] = field(default_factory=dict)
     today_lines: TodayLines | None = None
     month_lines: MonthLines | None = None
     invoice_card: InvoiceCard | None = None
+    sale_state: Select | None = None
+    sale_note: SaleNote | None = None
 
 
 class PlugInShop(Protocol):

@@ -5,7 +5,6 @@ The form for a new bill is in `new_bill.py`.
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
 
 from flask import Response
 from peewee import Query
@@ -119,17 +118,15 @@ def end(visit: Visit, id: str) -> Response:
     return visit.redirect(f"/bills/{id}", done=outcome)
 
 
-def menu_entry() -> dict[str, Any]:
-    """Returns the entry in the merchant's menu.
-
-    `drawn` is the path of its SVG icon; `new` links to the form for a new bill.
-    """
-    return {
-        "path": "/bills",
-        "name": gettext("Bills"),
-        "drawn": "M5 3h10l4 4v14H5zM15 3v4h4M8 12h8M8 16h5",
-        "new": {"path": "/bills/new", "name": gettext("New bill")},
-    }
+def menu_item() -> hooks.MenuItem:
+    return hooks.MenuItem(
+        path="/bills",
+        name=gettext("Bills"),
+        drawn="M5 3h10l4 4v14H5zM15 3v4h4M8 12h8M8 16h5",
+        is_tab=True,
+        new_path="/bills/new",
+        new_name=gettext("New bill"),
+    )
 
 
 def today_lines(counts: Mapping[str, int]) -> list[Line]:
@@ -185,7 +182,7 @@ def _sums(bills: Sequence[Bill]) -> str:
 
 HOOK = hooks.MerchantViews(
     views=views,
-    menu_entry=menu_entry,
+    menu_item=menu_item,
     today_counts={
         "bills_overdue": queries.OVERDUE_OF_OUTER,
         "bills_due": queries.DUE_OF_OUTER,

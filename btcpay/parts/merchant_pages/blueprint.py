@@ -77,6 +77,7 @@ SESSION_VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/invoices/<id>/set-aside", invoice.set_aside),
     ("POST", "/invoices/<id>/cancel", invoice.cancel),
     ("GET", "/month", sales_report.show_month),
+    ("GET", "/more", home.show_more),
     ("GET", "/payments", search.show_payments),
     ("GET", "/downloads", downloads.show),
     ("GET", "/downloads/payments", downloads.send_payments),

@@ -102,6 +102,11 @@ def show(visit: Visit) -> Response:
     )
 
 
+def show_more(visit: Visit) -> Response:
+    """Shows the items of the menu that have no tab on a phone."""
+    return visit.page("more.html")
+
+
 def to_do(
     shop: today.Shop,
     session: Session,

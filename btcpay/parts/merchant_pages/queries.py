@@ -2,7 +2,7 @@
 
 from typing import Any, TypeVar
 
-from peewee import JOIN, ColumnBase, Expression, Select, fn
+from peewee import JOIN, SQL, ColumnBase, Expression, Select, fn
 
 from btcpay import hooks
 from btcpay.values.statuses import InvoiceStatus
@@ -20,6 +20,16 @@ class ListedInvoice(InvoiceWith):
     value: str | None  # the amount that a search matches, in the currency `value_in`
     value_in: str
     came_sats: int  # includes late payments; only for invoices that need attention
+
+
+class ListedSale(ListedInvoice):
+    """An invoice and what became of it.
+
+    `payments`: how many outputs pay to it, confirmed or not. For each part with a
+    `sale_state` there is a further column, `sale_column`.
+    """
+
+    payments: int
 
 
 class ListedPayment(PaymentWith):
@@ -51,6 +61,26 @@ _INVOICES = _invoices(
     *(Invoice.amount.alias("value"), Invoice.currency.alias("value_in")),
     *(Invoice.reference, *Invoice.PERSONAL),
 )
+
+
+def sale_column(part: str) -> str:
+    """Returns the name of the column with what this part says of a sale."""
+    return f"{part}_state"
+
+
+# What the list of sales has beside each invoice.
+_PAYMENTS_OF_SALE = Output.select(fn.COUNT(SQL("*"))).where(
+    Output.invoice_id == Invoice.id, Output.vanished_ms.is_null()
+)
+_STATES_OF_SALE = [
+    part.sale_state.alias(sale_column(name))
+    for name, part in hooks.by_part(hooks.MerchantViews).items()
+    if part.sale_state is not None
+]
+_LISTED_SALES = typed(
+    ListedSale,
+    _INVOICES.select_extend(_PAYMENTS_OF_SALE.alias("payments"), *_STATES_OF_SALE),
+)
 _PAYMENTS = typed(
     ListedPayment,
     Payment.select(
@@ -68,7 +98,7 @@ _OWN_INVOICE = eq(Invoice.merchant_id)
 _OWN_PAYMENT = eq(Payment.merchant_id)
 _OWN_ATTENTION = eq(Attention.merchant_id)
 
-INVOICES = keyset.older(_INVOICES.where(_OWN_INVOICE), Invoice)
+INVOICES = keyset.older(_LISTED_SALES.where(_OWN_INVOICE), Invoice)
 INVOICES_BY_STATUS = INVOICES.where(eq(Invoice.status))
 _SALES = (
     _invoices(Invoice.confirmations, Invoice.tolerance_percent)
@@ -102,7 +132,8 @@ class Session(sessions.Session):
 
     `wanting`: the number of invoices, and of rows of parts (optional plug-ins), that
     need the merchant's attention; at most MOST_IN_INBOX. `others`: 1 if the service has
-    another merchant too, else 0.
+    another merchant too, else 0. For each part with an inbox there is a further column,
+    `inbox_column`.
     """
 
     wanting: int
@@ -123,6 +154,23 @@ def _inbox() -> Any:
     return ids
 
 
+def _in_part_inboxes() -> list[Select]:
+    """Returns a column for each part with an inbox: the number of its ids.
+
+    Its name is that of `inbox_column`.
+    """
+    return [
+        count_of(part.inbox, MOST_IN_INBOX).alias(inbox_column(name))
+        for name, part in hooks.by_part(hooks.MerchantViews).items()
+        if part.inbox is not None
+    ]
+
+
+def inbox_column(part: str) -> str:
+    """Returns the name of the column with the number of ids in this part's inbox."""
+    return f"{part}_waiting"
+
+
 _Other = Merchant.alias()
 _OTHERS = _Other.select(_Other.id).where(_Other.id != Merchant.id)
 
@@ -132,6 +180,7 @@ SESSION = typed(
     sessions.BY_SECRET.select_extend(
         count_of(_inbox(), MOST_IN_INBOX).alias("wanting"),
         count_of(_OTHERS, 1).alias("others"),
+        *_in_part_inboxes(),
     ),
 )
 
@@ -194,7 +243,7 @@ def _searches(query: Q, model: type[Invoice] | type[Payment]) -> dict[str, Q]:
     return {name: newest.where(condition) for name, condition in conditions.items()}
 
 
-FOUND_INVOICES = _searches(_INVOICES, Invoice)
+FOUND_INVOICES = _searches(_LISTED_SALES, Invoice)
 FOUND_PAYMENTS = _searches(_PAYMENTS, Payment)
 
 

@@ -14,11 +14,11 @@ from zoneinfo import ZoneInfo
 
 from flask import Response, request
 
-from btcpay import hooks
 from btcpay.invoices.links import greatest_amount
 from btcpay.invoices.orders import Order, order_of
 from btcpay.merchants.account import dust_limit_of_account
 from btcpay.merchants.sessions import LIFE
+from btcpay.parts.merchant_pages.menu import menu_of
 from btcpay.parts.merchant_pages.queries import Session
 from btcpay.values.errors import InvalidRequest, NotFound
 from btcpay.values.ids import derived_base62, derived_id, is_id
@@ -269,14 +269,9 @@ class Visit:
             merchant=self.session.merchant,
             seller=self.session.seller,
             in_inbox=self.session.wanting,
-            menu=[
-                part.menu_entry()
-                for part in hooks.of(hooks.MerchantViews)
-                if part.menu_entry
-            ],
+            menu=menu_of(self.session),
             till_only=self.session.till_only,
             is_owner=self.is_owner,
-            has_shops=self.session.password_scrypt and self.session.others,
             address=address,
             token=self._token,
             press=new_form_id(),

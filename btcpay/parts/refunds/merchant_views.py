@@ -141,10 +141,9 @@ def _drop(to: steps.Step, outcome: str, visit: Visit, id: str) -> Response:
     return visit.redirect("/refunds", done=outcome)
 
 
-def menu_entry() -> dict[str, Any]:
-    """Returns the entry in the merchant's menu. `drawn` is the path of its SVG icon."""
+def menu_item() -> hooks.MenuItem:
     drawn = "M9 14l-5-5 5-5M4 9h10a6 6 0 0 1 0 12h-3"
-    return {"path": "/refunds", "name": gettext("Refunds"), "drawn": drawn}
+    return hooks.MenuItem("/refunds", gettext("Refunds"), drawn)
 
 
 def today_lines(counts: Mapping[str, int]) -> list[Line]:
@@ -212,6 +211,16 @@ def invoice_card(
     return "merchant/refund_card.html", values | {"wrong": _sentence(visit)}
 
 
+def sale_note(state: str) -> str:
+    """Returns what the list of sales says of a refund with this status."""
+    texts = {
+        RefundStatus.REQUESTED: gettext("Refund: address awaited"),
+        RefundStatus.READY: gettext("Refund: to be sent"),
+        RefundStatus.SENT: gettext("Refunded"),
+    }
+    return texts[RefundStatus(state)]
+
+
 def _sentence(visit: Visit) -> str:
     """Returns the error about the typed amount or reason; "" if there is none.
 
@@ -232,11 +241,13 @@ def _sentence(visit: Visit) -> str:
 
 HOOK = hooks.MerchantViews(
     views=views,
-    menu_entry=menu_entry,
+    menu_item=menu_item,
     inbox=queries.TO_SEND,
     inbox_lines=inbox_lines,
     today_counts={"refunds_to_send": queries.TO_SEND_OF_OUTER},
     today_lines=today_lines,
     month_lines=month_lines,
+    sale_state=queries.OF_SALE,
+    sale_note=sale_note,
     invoice_card=invoice_card,
 )

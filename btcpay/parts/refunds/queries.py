@@ -54,6 +54,15 @@ TO_SEND_COUNT = typed(
 _OF_OUTER = (Refund.merchant_id == Merchant.id) & _READY
 TO_SEND = Refund.select(fn.COALESCE(Refund.invoice_id, Refund.id)).where(_OF_OUTER)
 TO_SEND_OF_OUTER = count_of(Refund.select(Refund.id).where(_OF_OUTER), MOST_COUNTED)
+# The status of the newest refund of an outer query's invoice, but for canceled ones.
+OF_SALE = (
+    Refund.select(Refund.status)
+    .where(
+        Refund.invoice_id == Invoice.id, Refund.status != RefundStatus.CANCELED.value
+    )
+    .order_by(Refund.seq.desc())
+    .limit(1)
+)
 WAITS = Refund.select(Refund.id).where(_READY).limit(1)
 FIRST_MADE = typed(tuple[int | None], Refund.select(fn.MIN(Refund.created_ms)))
 NEWEST = Refund.select().order_by(Refund.seq.desc()).limit(param("limit"))

@@ -195,6 +195,25 @@ def test_an_invoice_with_a_refund_to_send_counts_once(till, browser):
     assert inbox(browser) == "1"
 
 
+def badges(page):
+    """The numbers in the menu, and beside the same items on a page."""
+    return re.findall(r'class="waiting">.*?</span>(\d+)</strong>', page.source)
+
+
+def test_a_refund_to_be_sent_is_counted_in_the_menu_and_told_of_its_sale(till, browser):
+    assert badges(browser.page("/more")) == []
+    refund = made(till, paid(till))
+    assert "Refund: address awaited" in browser.page("/invoices").source
+    assert badges(browser.page("/more")) == []
+    refund = give(till, refund, address(1))
+    assert "Refund: to be sent" in browser.page("/invoices").source
+    # The tab More, the item in a desk's line, and the item on the page.
+    assert badges(browser.page("/more")) == ["1", "1", "1"]
+    sent(till, refund)
+    sales = browser.page("/invoices")
+    assert "1 payment · Refunded" in sales.source and badges(sales) == []
+
+
 def test_today_says_what_is_to_be_sent_and_the_month_what_was(till, browser):
     refund = made(till, paid(till), 10_000, address(1))
     assert "Refunds to be sent: 1" in browser.page("").source

@@ -8,6 +8,7 @@ from typing import cast
 
 from flask import Response
 
+from btcpay import hooks
 from btcpay.bitcoin.bitcoin_uri import strip_scheme, strip_unseen
 from btcpay.languages.formats import symbol
 from btcpay.parts.merchant_pages import queries
@@ -187,8 +188,22 @@ def show_invoices(visit: Visit) -> Response:
     if page.has_names and len(page.rows) == 1:
         return visit.redirect(f"/invoices/{page.rows[0].id}")
     return visit.page(
-        "invoices.html", of_status=own.get("status", ""), q=query, shown=page
+        "invoices.html",
+        of_status=own.get("status", ""),
+        q=query,
+        shown=page,
+        notes_of=_notes_of,
     )
+
+
+def _notes_of(row: queries.ListedSale) -> list[str]:
+    """Returns what parts (optional plug-ins) say of a sale, such as its refund."""
+    notes = []
+    for name, part in hooks.by_part(hooks.MerchantViews).items():
+        state = getattr(row, queries.sale_column(name), None)
+        if part.sale_note and state:
+            notes.append(part.sale_note(state))
+    return notes
 
 
 def show_payments(visit: Visit) -> Response:
