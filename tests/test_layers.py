@@ -22,8 +22,8 @@ wsgi: app settings
 app: api checkout health invoices schemas settings storage values web
 greenfield: api health http invoices merchants notify schemas settings settlement storage values
     web
-merchant_pages: backup bitcoin check checkout exports health invoices languages merchants notify
-    schemas settings storage values web
+merchant_pages: backup bitcoin chain check checkout exports health invoices languages merchants
+    notify schemas settings storage values web
 refunds: bitcoin cli exports invoices languages notify prices proofs schemas settings storage
     values web
 bills: checkout cli invoices languages merchants notify prices settings storage values web

@@ -4,6 +4,7 @@ An account that a wallet or another shop has used must not give out the same add
 again: its old payments and its late customers would pay new invoices.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +13,7 @@ from btcpay.bitcoin.address import address_of
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
-from btcpay.chain.used_addresses import LOOK_AHEAD, AddressSearch
+from btcpay.chain.used_addresses import GROUP, LOOK_AHEAD, AddressSearch
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import ExplorerError
 from storage.database import Database
@@ -23,6 +24,10 @@ MOST_SKIPPED = 1_000_000
 # A command shows its progress, a browser waits for an answer.
 COMMAND_S = 300.0
 PAGE_S = 25.0
+# A public explorer is asked about so many addresses a second. One of the owner's own, which
+# has a large budget, is asked at once.
+PER_SECOND = 15
+OWN_EXPLORER_CALLS = 10_000  # an hour
 NO_EXPLORER = "no explorer is set, and nodes cannot be asked about an address"
 
 
@@ -97,16 +102,38 @@ def _search(
     explorers = open_explorers(settings, quota)
     explorers.end_within(seconds)
 
+    pace = _Pace(settings.explorer_calls_per_hour)
+
+    def after_group(search: AddressSearch) -> None:
+        on_progress(search)
+        if not search.is_complete:
+            pace.wait()
+
     def is_used(index: int) -> bool:
         address = address_of(account.script(index), settings.network)
         return explorers.is_used(address)
 
     try:
         explorers.require_chain(blocks.tip_height(db) or 0)
-        search.find(is_used, on_progress)
+        search.find(is_used, after_group)
     except ExplorerError as error:
         return str(error)
     finally:
         explorers.close()
         explorers.note(db, settings, now())
     return ""
+
+
+class _Pace:
+    """Spreads the groups of a search over time, so that a public explorer serves it."""
+
+    def __init__(self, calls_per_hour: int) -> None:
+        self._group_s = GROUP / PER_SECOND
+        if calls_per_hour >= OWN_EXPLORER_CALLS:
+            self._group_s = 0
+        self._next_s = time.monotonic() + self._group_s
+
+    def wait(self) -> None:
+        """Waits until the next group may be asked about."""
+        time.sleep(max(0, self._next_s - time.monotonic()))
+        self._next_s = time.monotonic() + self._group_s

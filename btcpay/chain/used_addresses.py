@@ -46,6 +46,11 @@ class AddressSearch:
             return self.used[-1] + 1
         return self.start
 
+    @property
+    def is_complete(self) -> bool:
+        """True if enough addresses in a row are unused."""
+        return self.position >= self.first_unused + self.run
+
     def find(
         self,
         is_used: Callable[[int], bool],
@@ -57,7 +62,7 @@ class AddressSearch:
         before, and can be continued.
         """
         with ThreadPoolExecutor(AT_ONCE) as threads:
-            while self.position < self.first_unused + self.run:
+            while not self.is_complete:
                 end = min(self.position + GROUP, self.first_unused + self.run)
                 group = range(self.position, end)
                 for index, index_is_used in zip(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from peewee import OperationalError
 
@@ -39,6 +39,15 @@ from storage.statement import Typed
 
 S = TypeVar("S", bound=sessions.Session)
 
+
+class Beginning(NamedTuple):
+    """Where a shop begins in its account: the parameters of `add_merchant`."""
+
+    next_index: int
+    used_before: int
+
+
+AT_THE_FIRST = Beginning(0, 0)
 LINK_LIFE = timedelta(milliseconds=sessions.LINK_LIFE_MS)
 # A session expires this long after its last use.
 LIFE = timedelta(days=30)
@@ -259,19 +268,21 @@ def make_first(
     browser: str,
     now: datetime,
     password_scrypt: str | None = None,
+    beginning: Beginning = AT_THE_FIRST,
 ) -> str | None:
     """Creates the first merchant, opens a session, and returns the session's secret.
 
     Returns None if the token is invalid or used. `fields` has the validated `name`,
     `currency`, `timezone` and `language`. `password_scrypt`: the hash of the owner's
-    password, which leads to the setup link if it is set. Raises CommandError if the
-    merchant cannot be created; then the token stays valid.
+    password, which leads to the setup link if it is set. `beginning`: where the shop
+    begins in its account. Raises CommandError if the merchant cannot be created; then
+    the token stays valid.
     """
     with db.write():
         meta.lock(db)  # concurrent requests are serialized
         if not is_open(db, token):
             return None
-        merchant = add_merchant(db, fields["name"].strip(), account, now)
+        merchant = add_merchant(db, fields["name"].strip(), account, now, *beginning)
         set_currency(db, merchant.id, fields["currency"])
         set_timezone(db, merchant.id, fields["timezone"])
         set_mail(db, merchant.id, {"language": fields["language"]}, now)

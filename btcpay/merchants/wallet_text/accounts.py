@@ -52,9 +52,13 @@ class WalletAccount(NamedTuple):
         )
         return self._replace(descriptor=descriptor, description=description, notes=())
 
-    def first_addresses(self, network: Network, count: int) -> list[str]:
+    def first_addresses(
+        self, network: Network, count: int, start: int = 0
+    ) -> list[str]:
+        """Returns the addresses from the index `start` on."""
         text = str(self.descriptor)
-        return [derive(text, index, network) for index in range(count)]
+        indexes = range(start, start + count)
+        return [derive(text, index, network) for index in indexes]
 
 
 class WalletText(NamedTuple):

@@ -22,6 +22,7 @@ from btcpay.parts.merchant_pages.password import (
     show_shops,
 )
 from btcpay.parts.merchant_pages.settings import backup, programs, shop
+from btcpay.parts.merchant_pages.start import StartViews
 from btcpay.parts.merchant_pages.visit import (
     MAX_UPLOAD_BYTES,
     ROOT,
@@ -142,6 +143,7 @@ def _open_pages(service: Service, pages: Pages) -> Blueprint:
     blueprint = Blueprint("open", __name__)
     login = LoginViews(service, pages)
     password = PasswordViews(service, pages)
+    start = StartViews(service, pages)
     blueprint.before_request(guard(service, lambda _: visit_windows(service)))
     views: list[tuple[str, str, View]] = [
         ("GET", f"{ROOT}/login/<secret>", login.show_login),
@@ -150,8 +152,8 @@ def _open_pages(service: Service, pages: Pages) -> Blueprint:
         ("POST", f"{ROOT}/login", partial(_log_in, service, login, password)),
         ("GET", f"{ROOT}/login/mailed", login.show_mailed),
         ("GET", f"{ROOT}/login/logged-out", login.show_logged_out),
-        ("GET", f"{ROOT}/start/<token>", login.show_start),
-        ("POST", f"{ROOT}/start/<token>", login.start),
+        ("GET", f"{ROOT}/start/<token>", start.show),
+        ("POST", f"{ROOT}/start/<token>", start.press),
         ("GET", "/file/<secret>", partial(downloads.send_linked, service)),
     ]
     add_pages(blueprint, views)

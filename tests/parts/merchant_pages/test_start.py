@@ -2,28 +2,32 @@
 
 import json
 import re
+from contextlib import ExitStack
 
 import pytest
 import requests
 
 from btcpay.languages.catalogs import LANGUAGES
+from btcpay.merchants.account import derive
 from btcpay.merchants.sessions import start_url
 from btcpay.values.networks import NETWORKS
 from btcpay.web import rate_limits
 from storage.queries import blocks, merchants, receivers
 from tests.support.accounts import descriptor_of
 from tests.support.builders import Live, at_once, new_xpub, open_shop
-from tests.support.fake_esplora import serving_sandbox
+from tests.support.fake_esplora import OWN_EXPLORER, Till, serving_sandbox
 from tests.support.hd_wallet import HdWallet
 from tests.support.merchant_browser import FROM_THIS_SITE, ON
 from tests.support.payer import Page
+from tests.support.used_account import use
 
 pytestmark = pytest.mark.both_databases
 KEY = new_xpub()
 PRIVATE = HdWallet.from_seed(bytes(32)).xprv()
 SEED = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 TYPED = {"name": "Harbour Roasters", "currency": "EUR", "timezone": "Europe/Berlin",
-    "language": "de", "key": KEY}  # fmt: skip
+    "language": "de", "key": KEY, "skip": "0"}  # fmt: skip
+COMPARED = {"next_index": "0", "used_before": "0"}
 
 
 @pytest.fixture
@@ -39,9 +43,11 @@ def path_of(shop, token=""):
 
 
 def press(shop, path, client=None, **more):
-    return (client or shop.client).post(
-        path, data={**TYPED, **more}, headers=FROM_THIS_SITE
-    )
+    """The form with its button, or with `same` that of the three addresses."""
+    data = {**TYPED, **more}
+    if "same" in more:
+        data = COMPARED | data
+    return (client or shop.client).post(path, data=data, headers=FROM_THIS_SITE)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -59,12 +65,8 @@ def test_a_form_then_three_addresses_then_a_shop_that_this_browser_is_logged_in_
     assert len(addresses) == 3 and not shop.service.db.rows(merchants.ALL)
     again = press(shop, path, client, differ="1")
     assert Page(again.text).values["name"] == TYPED["name"]
-    kept = {
-        name: value
-        for name, value in Page(compared.text).values.items()
-        if name in TYPED
-    }
-    assert kept == TYPED
+    kept = Page(compared.text).values
+    assert kept.items() >= (TYPED | COMPARED).items()
     made = client.post(path, data={**kept, "same": "1"}, headers=FROM_THIS_SITE)
     assert (made.status_code, made.headers["Location"]) == (
         303,
@@ -72,6 +74,7 @@ def test_a_form_then_three_addresses_then_a_shop_that_this_browser_is_logged_in_
     )
     (row,) = shop.service.db.rows(merchants.ALL)
     assert (row.name, row.currency, row.timezone) == tuple(TYPED.values())[:3]
+    assert (row.next_index, row.used_before) == (0, 0)
     assert shop.service.db.get(receivers.MAIL_OF, merchant_id=row.id).language == "de"
     shop.merchant_id = row.id
     assert shop.invoice()["deposit_address"] == addresses[0]
@@ -88,6 +91,119 @@ def test_the_chain_is_begun_before_the_first_invoice_can_be_made(
         with open_shop(tmp_path, ticker.url, clock, empty=True, **environ) as shop:
             assert press(shop, path_of(shop), same="1").status_code == 303
             assert blocks.tip_height(shop.service.db) == sandbox.chain.ledger.height
+
+
+@pytest.fixture
+def open_till(tmp_path, ticker, clock):
+    """Opens a shop without a merchant, whose explorer knows a chain."""
+    with ExitStack() as stack:
+
+        def open_till(**environ):
+            chain = serving_sandbox(tmp_path / "chain", clock)
+            sandbox, root = stack.enter_context(chain)
+            environ = {**ON, "BLOCKTILL_EXPLORERS": root, **environ}
+            shop = open_shop(tmp_path, ticker.url, clock, empty=True, **environ)
+            return Till(stack.enter_context(shop), sandbox, clock)
+
+        yield open_till
+
+
+@pytest.fixture
+def till(open_till):
+    return open_till(**OWN_EXPLORER)
+
+
+@pytest.mark.parametrize("form", ["p2wpkh", "p2wsh"])
+def test_the_first_run_begins_behind_the_used_addresses_of_the_account(till, form):
+    shop = till.shop
+    descriptor = descriptor_of(form)
+    use(till, descriptor)
+    compared = press(shop, path_of(shop), key=descriptor, skip="")
+    page = Page(compared.text)
+    said = " ".join(page.texts["beginning"].split())
+    assert "was used up to number 312: the shop begins at 313." in said
+    assert "with a gap limit of 20 or more" in said
+    assert "the receiving addresses 313 to 315, counted from 0" in compared.text
+    assert "Does another shop still wait for payments" in compared.text
+    network = till.settings.network
+    addresses = [derive(descriptor, index, network) for index in range(313, 316)]
+    assert re.findall(r">(bcrt1\w+)<", compared.text) == addresses
+    assert page.attributes["addresses"]["start"] == "313"
+    press(shop, path_of(shop), **page.values | {"same": "1"})
+    (row,) = shop.service.db.rows(merchants.ALL)
+    assert (row.next_index, row.used_before) == (313, 313)
+    shop.merchant_id = row.id
+    assert shop.invoice()["deposit_address"] == addresses[0]
+
+
+def test_a_number_that_was_typed_is_moved_behind_the_used_addresses(till):
+    descriptor = descriptor_of("p2wpkh")
+    use(till, descriptor, [0, 40])
+    for typed, index, used_before in (("30", 41, 41), ("90", 90, 41)):
+        answer = press(till.shop, path_of(till.shop), key=descriptor, skip=typed)
+        values = Page(answer.text).values
+        assert (values["next_index"], values["used_before"]) == (
+            str(index),
+            str(used_before),
+        )
+        assert ("begins at number 90, as you said" in answer.text) == (index == 90)
+
+
+def test_an_unused_account_begins_at_the_first_address(till):
+    compared = press(till.shop, path_of(till.shop), skip="")
+    said = Page(compared.text).texts["beginning"]
+    assert said.strip() == (
+        "None of the first 100 addresses of this account was used before."
+    )
+
+
+def test_where_no_explorer_answers_nothing_is_called_unused_and_a_number_is_asked_for(
+    shop,
+):
+    path = path_of(shop)
+    asked = press(shop, path, skip="")
+    page = Page(asked.text)
+    assert asked.status_code == 400 and "bcrt1" not in asked.text
+    assert "not known whether this account was used" in page.texts["undecided"]
+    assert page.texts["key"].strip() == KEY and page.values["name"] == TYPED["name"]
+    compared = press(shop, path, skip="7")
+    said = Page(compared.text).texts["beginning"]
+    assert "The shop begins at number 7, as you said." in said
+    assert "Not all of its addresses could be looked at:" in said
+    assert "None of the first" not in said and "was used" not in said
+    assert not shop.service.db.rows(merchants.ALL)
+
+
+def test_a_search_that_is_cut_short_says_how_far_it_came_and_goes_on(
+    open_till,
+):
+    till = open_till(BLOCKTILL_EXPLORER_CALLS_PER_HOUR="50")
+    shop = till.shop
+    descriptor = descriptor_of("p2wpkh")
+    use(till, descriptor, [0, 19, 39])
+    answer = press(shop, path_of(shop), key=descriptor, skip="")
+    said = " ".join(Page(answer.text).texts["undecided"].split())
+    assert re.match("Only 4[0-9] addresses of this account could be looked at.", said)
+    assert "up to number 39 at least; with 40 below, the search goes on" in said
+
+
+def test_nodes_alone_cannot_be_asked_and_the_form_says_so(open_till):
+    nodes = {"BLOCKTILL_EXPLORERS": "none", "BLOCKTILL_PEERS": "127.0.0.1:9"}
+    shop = open_till(**nodes).shop
+    path = path_of(shop)
+    hint = Page(shop.client.get(path).text).texts["skip-hint"]
+    assert "The chain cannot be asked here" in hint
+    asked = press(shop, path, skip="")
+    assert "no explorer is set" in Page(asked.text).texts["undecided"]
+    assert "begins at number 300" in press(shop, path, skip="300").text
+
+
+def test_no_merchant_is_made_of_addresses_that_were_not_compared(shop):
+    path = path_of(shop)
+    for number in ("", "x", "-1", "12345678901"):
+        answer = press(shop, path, same="1", next_index=number)
+        assert answer.status_code == 200 and "addresses" in Page(answer.text).attributes
+    assert not shop.service.db.rows(merchants.ALL)
 
 
 PROPOSED = {
@@ -129,6 +245,8 @@ REFUSED = {
     "a zone that is none": ({"timezone": "Europe/Atlantis"}, ""),
     "a language that is none": ({"language": "tlh"}, "no such language"),
     "a kind that is none": ({"script": "p2x"}, ""),
+    "a number that is none": ({"skip": "-1"}, "a whole number from 0 to 1000000"),
+    "a number that is too high": ({"skip": "1000001"}, "a whole number from 0 to 1000000"),
 }  # fmt: skip
 
 
@@ -172,7 +290,7 @@ def test_of_several_accounts_one_is_chosen_by_a_button_and_what_was_typed_is_kep
     page = Page(compared.text)
     assert page.texts["reading"] == "one key, P2WPKH, from Coldcard's file"
     assert page.values["choose"] == "bip84"
-    made = press(shop, path, **page.values, same="1")
+    made = press(shop, path, **page.values | {"same": "1"})
     assert made.status_code == 303
     (row,) = shop.service.db.rows(merchants.ALL)
     shop.merchant_id = row.id
