@@ -33,25 +33,24 @@ class AnyCase(Body):
         values = super().drop_nulls(data)
         if not isinstance(values, dict):
             return values
-        names = {str(name).lower(): str(name) for name in self.fields}
+        names_by_lower = {str(name).lower(): str(name) for name in self.fields}
         by_name: dict[str, Any] = {}
         for spelling, value in values.items():
-            name = names.get(spelling.lower()) or str(spelling)
-            if name == spelling or name not in by_name:
+            name = names_by_lower.get(spelling.lower()) or str(spelling)
+            is_exact = name == spelling
+            if is_exact or name not in by_name:
                 by_name[name] = value
-        return {
-            name: value
-            for name, value in by_name.items()
-            if not self._is_absent(name, value)
-        }
+        given: dict[str, Any] = {}
+        for name, value in by_name.items():
+            if not self._is_absent(name, value):
+                given[name] = value
+        return given
 
     def _is_absent(self, name: str, value: Any) -> bool:
         field = self.fields.get(name)
-        if (
-            field is None
-            or field.required
-            or isinstance(field, fields.Nested | fields.Mapping)
-        ):
+        if field is None or field.required:
+            return False
+        if isinstance(field, fields.Nested | fields.Mapping):
             return False
         return isinstance(value, str) and not value.strip()
 
@@ -61,7 +60,8 @@ class Word(fields.String):
 
     def __init__(self, words: Iterable[str], **kwargs: Any) -> None:
         self.words = {word.lower(): word for word in words}
-        super().__init__(validate=validate.OneOf(list(self.words.values())), **kwargs)
+        is_one_of_them = validate.OneOf(list(self.words.values()))
+        super().__init__(validate=is_one_of_them, **kwargs)
 
     def _deserialize(self, value: Any, *more: Any, **kwargs: Any) -> Any:
         text = super()._deserialize(value, *more, **kwargs)
@@ -82,7 +82,10 @@ class Words(fields.List[Any]):
     """A list of words in any case. Empty texts in it are dropped."""
 
     def __init__(self, words: Iterable[str] | None = None, **kwargs: Any) -> None:
-        super().__init__(fields.String() if words is None else Word(words), **kwargs)
+        item = fields.String()
+        if words is not None:
+            item = Word(words)
+        super().__init__(item, **kwargs)
 
     def _deserialize(self, value: Any, *more: Any, **kwargs: Any) -> Any:
         if isinstance(value, list):
@@ -97,9 +100,10 @@ def value_of(data: dict[str, Any], name: str) -> Any:
     """
     if name in data:
         return data[name]
-    return next(
-        (value for key, value in data.items() if key.lower() == name.lower()), None
-    )
+    for spelling, value in data.items():
+        if spelling.lower() == name.lower():
+            return value
+    return None
 
 
 def parameters(
@@ -109,11 +113,8 @@ def parameters(
 
     Drops all other names.
     """
-    return {
-        name: values
-        for name, values in _values_by_name(names, query).items()
-        if name in names
-    }
+    groups = _values_by_name(names, query)
+    return {name: groups[name] for name in groups if name in names}
 
 
 def load_filters(schema: Schema, query: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -130,10 +131,11 @@ def load_filters(schema: Schema, query: Iterable[tuple[str, str]]) -> dict[str, 
             raise ValidationError(f"is no filter here: {all_names}", name[:MAX_SHOWN])
         if isinstance(field, fields.List):
             filters[name] = values
-        elif len(set(values)) > 1:
+            continue
+        is_ambiguous = len(set(values)) > 1
+        if is_ambiguous:
             raise ValidationError("must be given once", name)
-        else:
-            filters[name] = values[0]
+        filters[name] = values[0]
     loaded: dict[str, Any] = schema.load(filters)
     return loaded
 
@@ -149,10 +151,9 @@ def _values_by_name(
     groups: dict[str, list[str]] = {}
     for spelling, value in query:
         parameter = _PARAMETER.fullmatch(spelling)
-        name = (
-            names_by_lower.get(parameter[1].lower(), spelling)
-            if parameter
-            else spelling
-        )
+        name = spelling
+        if parameter:
+            lower = parameter[1].lower()
+            name = names_by_lower.get(lower, spelling)
         groups.setdefault(name, []).append(value)
     return groups

@@ -241,12 +241,16 @@ def load_query(schema: Schema, parameters: Mapping[str, list[str]]) -> dict[str,
     for name in schema.fields:
         if len(parameters.get(name, ())) > 1:
             raise InvalidRequest(f"{name} must be given once")
-    return load(schema, {name: values[0] for name, values in parameters.items()})
+    first_values = {name: values[0] for name, values in parameters.items()}
+    return load(schema, first_values)
 
 
 def _sentence(messages: Any) -> str:
     """Returns marshmallow's messages as one line: `field reason; field reason`."""
-    return "; ".join(
-        reasons[0] if name == "_schema" else f"{name} {reasons[0]}"
-        for name, reasons in sorted(messages.items())
-    )
+    parts = []
+    for name, reasons in sorted(messages.items()):
+        reason = reasons[0]
+        if name != "_schema":
+            reason = f"{name} {reason}"
+        parts.append(reason)
+    return "; ".join(parts)

@@ -22,22 +22,25 @@ class _OfMany(Statement):
 
     def __init__(self, connection: Any, query: Query) -> None:
         super().__init__(connection, query)
-        self.names = list(
-            dict.fromkeys(p for p in self.parameters if isinstance(p, Slot))
-        )
+        slots = [each for each in self.parameters if isinstance(each, Slot)]
+        self.names = list(dict.fromkeys(slots))
         context = connection.get_sql_context(each=True)
         sql, self.parameters = context.sql(_from_given(query)).query()
         if isinstance(query, Delete):  # peewee cannot write USING
             sql = sql.replace(" WHERE ", " USING given WHERE ", 1)
         columns = ", ".join(f'"{name}"' for name in self.names)
         arrays = ", ".join(f"%s::{_type_of(name)}[]" for name in self.names)
-        self.sql = f"WITH given ({columns}) AS (SELECT * FROM unnest({arrays})) {sql}"  # noqa: S608
+        table = f"WITH given ({columns}) AS (SELECT * FROM unnest({arrays}))"  # noqa: S608
+        self.sql = f"{table} {sql}"
 
     def arguments(self, values_list: Any) -> list[Any]:
         """Returns one list for each column of `values_list`, then the other parameters."""
-        return [[row[name] for row in values_list] for name in self.names] + list(
-            self.parameters
-        )
+        arguments: list[Any] = []
+        for name in self.names:
+            column = [values[name] for values in values_list]
+            arguments.append(column)
+        arguments += self.parameters
+        return arguments
 
 
 def rows(db: Database, query: Typed[T], values_list: Iterable[Values]) -> list[T]:
@@ -48,7 +51,10 @@ def rows(db: Database, query: Typed[T], values_list: Iterable[Values]) -> list[T
     """
     many = list(values_list)
     if _is_one_by_one(db, many):
-        return [row for values in many for row in db.rows(query, **values)]
+        all_rows: list[T] = []
+        for values in many:
+            all_rows += db.rows(query, **values)
+        return all_rows
     with db.borrow_connection(), as_peewee_errors:
         statement, cursor = db.execute(query, many, _OfMany)
         return statement.rows_of(cursor)
@@ -61,9 +67,13 @@ def run(db: Database, query: Query, values_list: Iterable[Values]) -> int:
     """
     many = list(values_list)
     if _is_one_by_one(db, many):
-        return sum(db.run(query, **values) for values in many)
+        changed = 0
+        for values in many:
+            changed += db.run(query, **values)
+        return changed
     with db.borrow_connection(), as_peewee_errors:
-        return int(db.execute(query, many, _OfMany)[1].rowcount)
+        _, cursor = db.execute(query, many, _OfMany)
+        return int(cursor.rowcount)
 
 
 def _is_one_by_one(db: Database, values_list: Sequence[Values]) -> bool:
@@ -74,10 +84,12 @@ def _from_given(query: Any) -> Any:
     if isinstance(query, Delete):
         return query
     if not isinstance(query, Insert):
-        return query.from_(*(getattr(query, "_from_list", None) or ()), SQL("given"))
+        tables = getattr(query, "_from_list", None) or ()
+        return query.from_(*tables, SQL("given"))
     insert: Any = query.clone()
-    insert._columns, values = zip(*insert._insert.items(), strict=True)
-    insert._insert = Select([SQL("given")], values)
+    columns = insert._insert
+    insert._columns = tuple(columns)
+    insert._insert = Select([SQL("given")], tuple(columns.values()))
     return insert
 
 
@@ -85,4 +97,8 @@ def _type_of(name: str) -> str:
     """Returns the slot's PostgreSQL type; TEXT if the slot takes texts and numbers."""
     hint = Values.__annotations__[name]
     types = get_args(hint) or (hint,)
-    return "TEXT" if str in types else "BIGINT" if int in types else "BYTEA"
+    if str in types:
+        return "TEXT"
+    if int in types:
+        return "BIGINT"
+    return "BYTEA"

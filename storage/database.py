@@ -85,9 +85,9 @@ class Database:
         """
         columns, packing = self._packings.get(id(query)) or self._pack(query)
         with self.borrow_connection(), as_peewee_errors:
-            return columns, [
-                text for (text,) in self.execute(packing, values)[1].fetchall()
-            ]
+            _, cursor = self.execute(packing, values)
+            texts = [text for (text,) in cursor.fetchall()]
+        return columns, texts
 
     def get_or_none(self, query: Typed[T], **values: Unpack[Values]) -> T | None:
         # all rows are fetched: SQLite finishes an UPDATE ... RETURNING only then
@@ -116,7 +116,8 @@ class Database:
     def run(self, query: Query, **values: Unpack[Values]) -> int:
         """Runs the statement, and returns the number of rows changed."""
         with self.borrow_connection(), as_peewee_errors:
-            return int(self.execute(query, values)[1].rowcount)
+            _, cursor = self.execute(query, values)
+            return int(cursor.rowcount)
 
     @contextmanager
     def write(self) -> Iterator[None]:
@@ -201,9 +202,8 @@ class Database:
         fields = query.selected_columns
         array = fn.json_build_array if self.is_server else fn.json_array
         packing = query.select(array(*fields).cast("TEXT"))
-        return self._packings.setdefault(
-            id(query), (tuple(each.name for each in fields), packing)
-        )
+        names = tuple(field.name for field in fields)
+        return self._packings.setdefault(id(query), (names, packing))
 
 
 def sqlite_path(url: str) -> Path | None:

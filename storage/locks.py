@@ -62,9 +62,10 @@ def _lock_file(path: Path, name: str) -> int:
     except FileExistsError:
         return os.open(lock, os.O_WRONLY | os.O_NOFOLLOW)
     if os.geteuid() == 0:
-        owner = (
-            path if path.exists() else path.parent
-        ).stat()  # during a restore the database does not exist yet
+        owned = path
+        if not path.exists():  # during a restore
+            owned = path.parent
+        owner = owned.stat()
         os.fchown(descriptor, owner.st_uid, owner.st_gid)
     return descriptor
 

@@ -63,11 +63,8 @@ def statements(step: Path, is_server: bool) -> list[str]:
     if not is_server:
         text = text.partition(_ONLY_SERVERS)[0]
     text = re.sub(r"\s*--.*", "", text)
-    parts = [
-        part.strip()
-        for part in re.split(r";$", text, flags=re.MULTILINE)
-        if part.strip()
-    ]
+    texts = re.split(r";$", text, flags=re.MULTILINE)
+    parts = list(filter(None, map(str.strip, texts)))
     if is_server:
         return parts
     for word, sqlites in _FOR_SQLITE.items():
@@ -87,7 +84,8 @@ def hash_of(step: Path) -> str:
 @cache
 def hash_of_steps(folder: Path, number: int) -> str:
     """Returns the SHA-256 of the hashes of the first `number` files, one on a line."""
-    lines = "\n".join(hash_of(step) for step in steps(folder)[:number])
+    first_steps = steps(folder)[:number]
+    lines = "\n".join(map(hash_of, first_steps))
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
@@ -108,9 +106,11 @@ def migrate(url: str, network: str, folder: Path = STEPS) -> list[str]:
         if current is not None:
             refuse_foreign(current, len(all_steps), place_of(url))
             claim_network(db, network)
-        missing = all_steps[current or 0 :]
-        for number, step in enumerate(missing, (current or 0) + 1):
-            _run(db, step, number, hash_of_steps(folder, number))
+        steps_run = current or 0
+        missing = all_steps[steps_run:]
+        for number, step in enumerate(missing, steps_run + 1):
+            sha256 = hash_of_steps(folder, number)
+            _run(db, step, number, sha256)
         claim_network(db, network)
     db.close()
     return [step.stem for step in missing]
@@ -119,16 +119,22 @@ def migrate(url: str, network: str, folder: Path = STEPS) -> list[str]:
 def _run(db: Database, step: Path, number: int, sha256: str) -> None:
     """Runs a step and stores the new version, in one transaction."""
     with db.write():
-        if db.is_server and (tables := db.connection.get_tables()):
-            # A running service must not write to a table while it is copied.
-            names = ", ".join(f'"{name}"' for name in tables)
-            db.connection.execute_sql(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
+        if db.is_server:
+            _lock_tables(db)
         for statement in statements(step, db.is_server):
             db.connection.execute_sql(statement)
         db.connection.execute_sql("DELETE FROM schema_step")
         db.connection.execute_sql(
             f"INSERT INTO schema_step VALUES ({number:d}, '{sha256}')"  # noqa: S608
         )
+
+
+def _lock_tables(db: Database) -> None:
+    """Locks all tables: a running service must not write to one while it is copied."""
+    tables = db.connection.get_tables()
+    if tables:
+        names = ", ".join(f'"{name}"' for name in tables)
+        db.connection.execute_sql(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
 
 
 def version(db: Database, folder: Path = STEPS) -> int | None:

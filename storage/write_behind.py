@@ -43,7 +43,8 @@ class Notes:
         """
         key = (id(query), subject)
         at_ms = to_ms(now)
-        if abs(at_ms - self._noted_ms.get(key, at_ms - EVERY_MS)) < EVERY_MS:
+        noted_ms = self._noted_ms.get(key)
+        if noted_ms is not None and abs(at_ms - noted_ms) < EVERY_MS:
             return
         with self._lock:
             if len(self._noted_ms) >= REMEMBERED:

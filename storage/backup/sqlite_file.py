@@ -133,24 +133,30 @@ def inspect(path: Path, name: Path) -> tuple[int, str | None]:
             version = version_in(db.execute(MARK).fetchone())
             if version == OLDER:
                 raise CommandError(older(name))
-            faults = [
-                row[0] for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"
-            ]
-            faults += [
-                f"a row of {row[0]}" for row in db.execute("PRAGMA foreign_key_check")
-            ]
+            faults = _faults_of(db)
             network = db.execute(NETWORK).fetchone()
     except sqlite3.Error as error:
         raise CommandError(f"{name} is damaged: {error}") from None
-    if faults or version == UNKNOWN:
-        raise CommandError(
-            f"{name} is damaged: {'; '.join(faults[:3]) or 'it has no version'}"
-        )
+    if version == UNKNOWN:
+        faults.append("it has no version")
+    if faults:
+        raise CommandError(f"{name} is damaged: {'; '.join(faults[:3])}")
     return version, network and network[0]
 
 
 def older(name: Path) -> str:
     return f"{name} is of an older version of this program: {OLDER_REMEDY}"
+
+
+def _faults_of(db: sqlite3.Connection) -> list[str]:
+    """Returns what SQLite's own checks of the file and of its foreign keys report."""
+    faults = []
+    for (message,) in db.execute("PRAGMA integrity_check"):
+        if message != "ok":
+            faults.append(message)
+    for table, *_ in db.execute("PRAGMA foreign_key_check"):
+        faults.append(f"a row of {table}")
+    return faults
 
 
 def _has_our_mark(objects: list[SchemaObject]) -> bool:
@@ -245,8 +251,9 @@ def foreign_objects(objects: list[SchemaObject]) -> list[str]:
     that version that are missing. Returns an empty list if all objects match.
     """
     doubles = [entry for entry in set(objects) if objects.count(entry) > 1]
-    strange = min(
-        ([*(set(objects) ^ set(ours)), *doubles] for ours in objects_by_version()),
-        key=len,
-    )
+    differences_by_version = []
+    for ours in objects_by_version():
+        differences = set(objects) ^ set(ours)
+        differences_by_version.append([*differences, *doubles])
+    strange = min(differences_by_version, key=len)
     return sorted({f"{kind} {name}" for kind, name, _, _ in strange})

@@ -47,9 +47,8 @@ def carry_over(source: Path, db: Database) -> None:
             our_tables = set(db.connection.get_tables()) - {"schema_step"}
             tables = [name for (name,) in old.execute(_TABLES) if name in our_tables]
             # Prevents others from reading a partial copy or adding a merchant.
-            db.connection.execute_sql(
-                f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE"
-            )
+            lock = f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE"
+            db.connection.execute_sql(lock)
             require_empty(db)
             for table in tables:
                 _carry_table(old, db, table)

@@ -105,9 +105,11 @@ GIVE_ADDRESS = Invoice.update({Invoice.customer_email: param("customer_email")})
 _EVER_CAME = Output.select(Output.txid).where(Output.invoice_id == Invoice.id)
 _CAME = _EVER_CAME.where(Output.vanished_ms.is_null())
 # All outputs to the address, confirmed or not, in time or late. For display, not for settlement.
-CAME_SATS = Output.select(
-    fn.COALESCE(fn.SUM(Output.amount_sats).cast("BIGINT"), 0)
-).where(Output.invoice_id == Invoice.id, Output.vanished_ms.is_null())
+_SUM_SATS = fn.SUM(Output.amount_sats).cast("BIGINT")
+CAME_SATS = Output.select(fn.COALESCE(_SUM_SATS, 0)).where(
+    Output.invoice_id == Invoice.id,
+    Output.vanished_ms.is_null(),
+)
 _LAST_LOOK = Case(
     None,
     [(Invoice.asked_ms > Invoice.created_ms, Invoice.asked_ms)],

@@ -113,5 +113,6 @@ def try_to_write(db: Database, size: int = ORDER_BYTES) -> None:
     not write an unchanged row.
     """
     with db.write():
-        db.run(_SET, name=Key.TRIAL.value, value=os.urandom(size // 2).hex())
+        value = os.urandom(size // 2).hex()
+        db.run(_SET, name=Key.TRIAL.value, value=value)
         db.run(_FORGET, name=Key.TRIAL.value)

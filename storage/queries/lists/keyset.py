@@ -78,5 +78,7 @@ def order(model: Any, newest_first: bool = True) -> list[ColumnBase]:
 
 
 def place_of(model: Any) -> Shaped[Place]:
-    columns = (model.created_ms.alias("at"), model.seq.alias("place"))
-    return typed(Place, model.select(*columns).where(eq(model.id)))
+    at = model.created_ms.alias("at")
+    place = model.seq.alias("place")
+    query = model.select(at, place).where(eq(model.id))
+    return typed(Place, query)

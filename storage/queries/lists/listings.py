@@ -66,8 +66,7 @@ def newest(
     """
     rows: list[P] = []
     for merchant in db.rows(merchants.ALL):
-        rows += db.rows(
-            of_merchant, **values | {"merchant_id": merchant.id, "limit": limit}
-        )
+        slots: Values = {"merchant_id": merchant.id, "limit": limit}
+        rows += db.rows(of_merchant, **values | slots)
         rows = nlargest(limit, rows, key=lambda row: (row.created_ms, row.seq))
     return rows

@@ -1,7 +1,7 @@
 """Each merchant's balance, updated in the transaction that changes its outputs."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -53,6 +53,10 @@ class _Sums(NamedTuple):
     settled_sats: int
 
 
+# confirmed, total and settled satoshis
+_Totals = tuple[int, int, int]
+
+
 def _unspent(sats: Any) -> Any:
     return _sum(Case(None, [(Output.spent_height.is_null(False), 0)], sats))
 
@@ -99,7 +103,8 @@ _CHANGE_BOUNDED = _CHANGE.where(
 
 def lock(db: Database, *merchant_ids: int) -> None:
     """Locks the balances of these merchants until the transaction ends."""
-    at_once.rows(db, _LOCK, [{"merchant_id": id} for id in sorted(set(merchant_ids))])
+    in_order = sorted(set(merchant_ids))
+    at_once.rows(db, _LOCK, [{"merchant_id": id} for id in in_order])
 
 
 @contextmanager
@@ -117,30 +122,40 @@ def update_balances(
     before = _sums(db, ids)
     yield
     after = _sums(db, ids)
-    changes = (_change(id, before[id], after[id]) for id in sorted({*before, *after}))
-    changed = [change for change in changes if any(tuple(change.values())[1:])]
-    query = _CHANGE_BOUNDED if bounded else _CHANGE
-    if at_once.run(db, query, changed) != len(changed):
+    merchant_ids = sorted({*before, *after})
+    changes = []
+    for id in merchant_ids:
+        if before[id] != after[id]:
+            changes.append(_change(id, before[id], after[id]))
+    query = _CHANGE
+    if bounded:
+        query = _CHANGE_BOUNDED
+    if at_once.run(db, query, changes) != len(changes):
         raise BeyondMoney(
             "the merchant would have more than the 21 million bitcoin there can be"
         )
 
 
-def _change(merchant_id: int, before: Sequence[int], after: Sequence[int]) -> Values:
-    confirmed, total, settled = (
-        new - old for new, old in zip(after, before, strict=True)
-    )
-    change: Values = {"merchant_id": merchant_id, "confirmed_sats": confirmed}
-    return change | {"total_sats": total, "settled_sats": settled}
+def _change(merchant_id: int, before: _Totals, after: _Totals) -> Values:
+    confirmed_before, total_before, settled_before = before
+    confirmed, total, settled = after
+    return {
+        "merchant_id": merchant_id,
+        "confirmed_sats": confirmed - confirmed_before,
+        "total_sats": total - total_before,
+        "settled_sats": settled - settled_before,
+    }
 
 
-def _sums(db: Database, invoice_ids: Iterable[str]) -> dict[int, Sequence[int]]:
+def _sums(db: Database, invoice_ids: Iterable[str]) -> dict[int, _Totals]:
     """Returns confirmed, total and settled satoshis by merchant; zeros by default."""
-    sums_by_merchant: dict[int, Sequence[int]] = defaultdict(lambda: (0, 0, 0))
-    for id, *sums in at_once.rows(
-        db, _OF_INVOICE, [{"invoice_id": invoice_id} for invoice_id in invoice_ids]
-    ):
-        sums_by_merchant[id] = [
-            old + new for old, new in zip(sums_by_merchant[id], sums, strict=True)
-        ]
+    sums_by_merchant: dict[int, _Totals] = defaultdict(lambda: (0, 0, 0))
+    ids: list[Values] = [{"invoice_id": invoice_id} for invoice_id in invoice_ids]
+    for row in at_once.rows(db, _OF_INVOICE, ids):
+        confirmed, total, settled = sums_by_merchant[row.merchant_id]
+        sums_by_merchant[row.merchant_id] = (
+            confirmed + row.confirmed_sats,
+            total + row.total_sats,
+            settled + row.settled_sats,
+        )
     return sums_by_merchant

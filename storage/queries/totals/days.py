@@ -11,7 +11,7 @@ from peewee import EXCLUDED, SQL, fn
 
 from btcpay.values.times import day_of, stretches, zone_of
 from storage import at_once
-from storage.database import Database, Values
+from storage.database import Database, Values, group_by
 from storage.models import Merchant, MerchantDay, Payment
 from storage.statement import all_columns, eq, param, typed
 
@@ -71,7 +71,8 @@ def add(db: Database, payments: Iterable[Payment], zones: Mapping[int, str]) -> 
     """Adds new payments to their days. `zones` has the merchants' time zones by id."""
     days: dict[tuple[int, int, str], Values] = {}
     for payment in payments:
-        day = day_of(payment.created_ms, zone_of(zones[payment.merchant_id]))
+        zone = zone_of(zones[payment.merchant_id])
+        day = day_of(payment.created_ms, zone)
         value = payment.value_at_receipt
         key: Values = {
             "merchant_id": payment.merchant_id,
@@ -88,7 +89,8 @@ def add(db: Database, payments: Iterable[Payment], zones: Mapping[int, str]) -> 
         row["payments"] += 1
         row["unpriced"] += value is None
         row["received_sats"] += payment.amount_sats
-        row["value_minor"] += int((value or "0").replace(".", ""))
+        digits = (value or "0").replace(".", "")
+        row["value_minor"] += int(digits)
     at_once.run(db, _ADD, days.values())
 
 
@@ -97,24 +99,25 @@ def take(db: Database, payments: Iterable[Payment]) -> None:
 
     Deletes the row of an empty day.
     """
-    times: dict[int, list[int]] = {}
-    for payment in payments:
-        times.setdefault(payment.merchant_id, []).append(payment.created_ms)
-    for merchant_id, at_ms in times.items():
-        zone = db.get(_ZONE, merchant_id=merchant_id).timezone
-        for day in {day_of(each, zone_of(zone)) for each in at_ms}:
+    payments_by_merchant = group_by(payments, lambda payment: payment.merchant_id)
+    for merchant_id, removed in payments_by_merchant.items():
+        timezone = db.get(_ZONE, merchant_id=merchant_id).timezone
+        zone = zone_of(timezone)
+        days = {day_of(payment.created_ms, zone) for payment in removed}
+        for day in days:
             db.run(_FORGET_DAY, merchant_id=merchant_id, day=day)
-            _count(db, merchant_id, zone, day, day)
+            _count(db, merchant_id, timezone, day, day)
 
 
 def recount(db: Database, merchant_id: int, timezone: str) -> None:
     db.run(_FORGET, merchant_id=merchant_id)
     first_ms, last_ms = db.get(_SPAN, merchant_id=merchant_id)
-    if first_ms is not None and last_ms is not None:
-        first, last = (
-            day_of(at_ms, zone_of(timezone)) for at_ms in (first_ms, last_ms)
-        )
-        _count(db, merchant_id, timezone, first, last)
+    if first_ms is None or last_ms is None:
+        return
+    zone = zone_of(timezone)
+    first_day = day_of(first_ms, zone)
+    last_day = day_of(last_ms, zone)
+    _count(db, merchant_id, timezone, first_day, last_day)
 
 
 def _count(

@@ -3,7 +3,7 @@
 A wallet that scans with a gap limit misses payments beyond a wider gap.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from peewee import Select, fn
 
@@ -12,6 +12,8 @@ from storage.database import Database, Values
 from storage.models import Invoice, Merchant, Output
 from storage.statement import eq, param, typed
 
+# a merchant's id and the index of one of their addresses
+_Place = tuple[int, int]
 _PAID = eq(Invoice.merchant_id) & Invoice.gap_before.is_null(False)
 _PAID_INDEX = Invoice.select(Invoice.address_index).where(_PAID)
 _BEFORE = _PAID_INDEX.where(param("address_index") > Invoice.address_index)
@@ -62,31 +64,37 @@ def note(db: Database, invoices: Collection[Invoice]) -> None:
     """
     ids: list[Values] = [{"invoice_id": invoice.id} for invoice in invoices]
     came = {row.invoice_id for row in at_once.rows(db, _CAME, ids)}
-    changed_invoices = [
-        invoice
-        for invoice in invoices
-        if (invoice.id in came) != (invoice.gap_before is not None)
-    ]
-    paid = {
-        (invoice.merchant_id, invoice.address_index): invoice.id in came
-        for invoice in changed_invoices
-    }
+    paid: dict[_Place, bool] = {}
+    for invoice in invoices:
+        was_paid = invoice.gap_before is not None
+        is_paid = invoice.id in came
+        if is_paid != was_paid:
+            paid[invoice.merchant_id, invoice.address_index] = is_paid
     # All are marked as paid or unpaid before any gap is measured, because they may be neighbours.
-    at_once.run(
-        db,
-        _SET,
-        [_gap(*place, int(is_paid) or None) for place, is_paid in paid.items()],
-    )
-    steps: dict[tuple[int, int], int] = {}
-    around = at_once.rows(db, _AROUND, [_gap(*place) for place in paid])
-    for merchant_id, index, before, behind, used_before in around:
-        start = used_before - 1 if before is None else before
-        is_paid = paid[merchant_id, index]
-        if is_paid:
-            steps[merchant_id, index] = index - start
+    marks = [_gap(*place, int(is_paid) or None) for place, is_paid in paid.items()]
+    at_once.run(db, _SET, marks)
+    gaps = [_gap(*place, step) for place, step in _steps_around(db, paid).items()]
+    at_once.run(db, _SET, gaps)
+
+
+def _steps_around(db: Database, paid: Mapping[_Place, bool]) -> dict[_Place, int]:
+    """Returns the new step to each address of `paid` that is paid, and behind each.
+
+    A step is the difference to the address index of the nearest paid address before.
+    """
+    steps: dict[_Place, int] = {}
+    neighbours = at_once.rows(db, _AROUND, [_gap(*place) for place in paid])
+    for merchant_id, index, before, behind, used_before in neighbours:
+        nearest_before = before
+        if nearest_before is None:
+            nearest_before = used_before - 1
+        last = nearest_before
+        if paid[merchant_id, index]:
+            steps[merchant_id, index] = index - nearest_before
+            last = index
         if behind is not None:
-            steps[merchant_id, behind] = behind - (index if is_paid else start)
-    at_once.run(db, _SET, [_gap(*place, step) for place, step in steps.items()])
+            steps[merchant_id, behind] = behind - last
+    return steps
 
 
 def _gap(merchant_id: int, index: int, step: int | None = None) -> Values:
