@@ -130,22 +130,20 @@ class Announcements:
         each such replacement. All other unconfirmed outputs are kept, since peers do
         not announce a transaction twice.
         """
-        waiting = [
-            SeenOutput(row.txid, row.vout, row.amount_sats, inputs=inputs_of(row))
-            for row in self.db.rows(mempool_watch.WAITING, invoice_id=invoice_id)
-        ]
+        waiting = self._waiting_outputs(invoice_id)
         for announced_tx in self._announced:
             tx = announced_tx.contents
             paid = _outputs_to(script, tx)
             txid = hash_to_hex(tx.txids[0])
-            others = [output for output in waiting if output.txid != txid]
-            remaining = [
-                output
-                for output in others
-                if not is_any_spent(output.inputs, tx.spent_outpoints)
-            ]
-            lost_txids = {output.txid for output in others}
-            lost_txids -= {output.txid for output in remaining}
+            remaining: list[SeenOutput] = []
+            lost_txids: set[str] = set()
+            for output in waiting:
+                if output.txid == txid:
+                    continue
+                if is_any_spent(output.inputs, tx.spent_outpoints):
+                    lost_txids.add(output.txid)
+                else:
+                    remaining.append(output)
             if not paid and not lost_txids:
                 continue
             if not self._takes_back(tx.txids[0], lost_txids):
@@ -164,6 +162,16 @@ class Announcements:
             # This counts as a look at the mempool: the next request to an explorer is
             # due as late as if an explorer had shown the transaction.
             self.db.run(mempool_watch.LOOKED, id=invoice_id, at=to_ms(announced_tx.at))
+
+    def _waiting_outputs(self, invoice_id: str) -> list[SeenOutput]:
+        """Returns the invoice's stored unconfirmed outputs."""
+        outputs = []
+        for row in self.db.rows(mempool_watch.WAITING, invoice_id=invoice_id):
+            inputs = inputs_of(row)
+            outputs.append(
+                SeenOutput(row.txid, row.vout, row.amount_sats, inputs=inputs)
+            )
+        return outputs
 
     def _takes_back(self, txid: bytes, lost_txids: Iterable[str]) -> bool:
         """True if the listener confirms that `txid` replaces all of `lost_txids`."""
@@ -193,10 +201,9 @@ def _matches(db: Database, announced: Sequence[AnnouncedTx]) -> dict[str, bytes]
     scripts: set[str] = set()
     spent: set[bytes] = set()
     for announcement in announced:
-        scripts.update(
-            script.hex() for script in announcement.contents.outputs_by_script
-        )
-        spent |= announcement.contents.spent_outpoints
+        contents = announcement.contents
+        scripts.update(script.hex() for script in contents.outputs_by_script)
+        spent |= contents.spent_outpoints
     rows = db.rows(blocks.OF_SCRIPTS, texts=blocks.json_keys(scripts))
     matches = {row.id: bytes.fromhex(row.script) for row in rows}
     for output in conflicting_outputs(db, spent, ()):
@@ -215,14 +222,13 @@ def _outputs_to(script: bytes, tx: BlockContents) -> list[SeenOutput]:
         return []
     inputs: tuple[str, ...] = ()
     if len(tx.spent_outpoints) <= MAX_INPUTS:
-        inputs = tuple(
-            _outpoint_text(outpoint) for outpoint in sorted(tx.spent_outpoints)
-        )
+        inputs = tuple(map(_outpoint_text, sorted(tx.spent_outpoints)))
     txid = hash_to_hex(tx.txids[0])
-    return [
-        SeenOutput(txid, vout, amount_sats, inputs=inputs)
-        for _, vout, amount_sats in paid
-    ]
+    outputs = []
+    for _, vout, amount_sats in paid:
+        output = SeenOutput(txid, vout, amount_sats, inputs=inputs)
+        outputs.append(output)
+    return outputs
 
 
 def _outpoint_text(outpoint: bytes) -> str:

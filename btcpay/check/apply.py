@@ -4,7 +4,7 @@ A scan is what blocks or a mempool show about one address.
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from btcpay.check.report import Report
@@ -68,7 +68,9 @@ def _report_failure(invoice_id: str, error: Exception, report: Report) -> None:
 def _halves(scans: Mapping[str, Scan]) -> Iterator[dict[str, Scan]]:
     ids = list(scans)
     middle = len(ids) // 2
-    for half in (ids[:middle], ids[middle:]):
+    first_half = ids[:middle]
+    second_half = ids[middle:]
+    for half in (first_half, second_half):
         yield {id: scans[id] for id in half}
 
 
@@ -94,25 +96,35 @@ def apply(
         for settlement in settlements:
             entries += history_of(settlement, payments[settlement.row.id], now)
         at_once.run(db, events.RECORD, entries)
-        changed_rows = [
-            settlement.row for settlement in settlements if settlement.outcome.changes
-        ]
-        gaps.note(db, changed_rows)
-        covered: list[Values] = [
-            {"id": settlement.row.id, "at": to_ms(now)}
-            for settlement in settlements
-            if settlement.is_covered
-        ]
-        at_once.run(db, invoices.COVER, covered)
+        _note_gaps(db, settlements)
+        _note_covered(db, settlements, now)
         ends = [_end(settlement) for settlement in settlements if settlement.has_ended]
         finish(db, ends, now)
-        news = {
-            settlement.row.id: news_of(settlement, payments[settlement.row.id])
-            for settlement in settlements
-            if settlement.has_changed
-        }
+        news = {}
+        for settlement in settlements:
+            if settlement.has_changed:
+                id = settlement.row.id
+                news[id] = news_of(settlement, payments[id])
         update_attentions(db, settings, news, now)
     return settlements
+
+
+def _note_gaps(db: Database, settlements: Sequence[Settlement]) -> None:
+    changed_rows = []
+    for settlement in settlements:
+        if settlement.outcome.changes:
+            changed_rows.append(settlement.row)
+    gaps.note(db, changed_rows)
+
+
+def _note_covered(
+    db: Database, settlements: Sequence[Settlement], now: datetime
+) -> None:
+    covered: list[Values] = []
+    for settlement in settlements:
+        if settlement.is_covered:
+            covered.append({"id": settlement.row.id, "at": to_ms(now)})
+    at_once.run(db, invoices.COVER, covered)
 
 
 def _end(settlement: Settlement) -> End:

@@ -92,12 +92,15 @@ class BlockReader:
         try:
             while passed.in_a_row < MOST_PASSED:
                 rows = self._due(order, passed.hashes, ahead)
-                if not rows or time.monotonic() > end_s or not self._may_read(rows[0]):
+                if not rows or time.monotonic() > end_s:
+                    break
+                row = rows[0]
+                if not self._may_read(row):
                     break
                 fetches = self._fetch_ahead(rows, fetches, round_robin=ahead > 1)
-                fetch = fetches.pop(rows[0].hash)
+                fetch = fetches.pop(row.hash)
                 try:
-                    self._read_or_pass(rows[0], fetch, passed, report)
+                    self._read_or_pass(row, fetch, passed, report)
                 except OutOfQuota as error:
                     log.warning("not every block is read: %s", error)
                     break
@@ -140,8 +143,10 @@ class BlockReader:
         self, order: Typed[Block], passed: Collection[str], most: int
     ) -> list[Block]:
         """Returns the first `most` due blocks that this run has not skipped."""
-        rows = self.db.rows(order, now=to_ms(self.now()), limit=len(passed) + most)
-        return [row for row in rows if row.hash not in passed][:most]
+        limit = len(passed) + most
+        rows = self.db.rows(order, now=to_ms(self.now()), limit=limit)
+        due = [row for row in rows if row.hash not in passed]
+        return due[:most]
 
     def _fetch_ahead(
         self,
@@ -177,9 +182,11 @@ class BlockReader:
         Until it is read, payments in it are not found, and no run counts as complete.
         """
         now = self.now()
-        note_failure(self.db, Work(part_work.CORE, "block", row.height), error, now)
+        work = Work(part_work.CORE, "block", row.height)
+        note_failure(self.db, work, error, now)
         report.set_aside.append(row.height)
-        self.db.run(blocks.PASS_OVER, hash=row.hash, until=to_ms(now + FIRST_PAUSE))
+        until_ms = to_ms(now + FIRST_PAUSE)
+        self.db.run(blocks.PASS_OVER, hash=row.hash, until=until_ms)
 
     def work_off(self) -> None:
         """Fetches blocks again for which a part's work is due, and retries that work.
@@ -187,7 +194,8 @@ class BlockReader:
         Work that fails again is retried in a later run.
         """
         end_s = time.monotonic() + MOST_S
-        for height, works in blocks_due(self.db, self.now(), MOST_WORKED_OFF).items():
+        works_by_height = blocks_due(self.db, self.now(), MOST_WORKED_OFF)
+        for height, works in works_by_height.items():
             row = self.db.get_or_none(blocks.AT, height=height)
             if row is None or time.monotonic() > end_s or not self._may_read(row):
                 return
@@ -212,7 +220,10 @@ class BlockReader:
 
         Also empty if `are_needed` is False.
         """
-        if is_late(from_ms(row.mined_ms), self.now()) or not are_needed:
+        if not are_needed:
+            return {}
+        mined_at = from_ms(row.mined_ms)
+        if is_late(mined_at, self.now()):
             return {}
         return receipt_prices(self.db, self.prices)
 
@@ -224,7 +235,10 @@ class BlockReader:
         """
         allowance = self.sources.allowance()
         is_newest = row.height == blocks.tip_height(self.db)
-        return is_newest or allowance.minutely > allowance.per_hour / 60 / KEPT_PART
+        if is_newest:
+            return True
+        full_rate = allowance.per_hour / 60
+        return allowance.minutely > full_rate / KEPT_PART
 
     def _read(
         self, row: Block, report: Report, fetch: Future[FetchedBlock] | None = None

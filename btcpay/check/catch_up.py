@@ -138,7 +138,8 @@ class CatchUp(BlockReader):
         """Returns why the stored chain is probably incomplete; empty if it is not."""
         top = self.db.get(blocks.TOP)
         now = self.now()
-        quiet = max(now - from_ms(top.mined_ms), self._silence(top.hash))
+        age = now - from_ms(top.mined_ms)
+        quiet = max(age, self._silence(top.hash))
         claim = follower.unread_blocks_elsewhere(quiet > QUIET)
         if claim:
             return claim
@@ -201,14 +202,15 @@ class CatchUp(BlockReader):
             return
         top = self.db.get(blocks.TOP)
         now = self.now()
-        ends_at = min(
-            report.ends_before - self._ahead(now), from_ms(top.mined_ms) - ENDS_AFTER
-        )
+        by_clock = report.ends_before - self._ahead(now)
+        by_block = from_ms(top.mined_ms) - ENDS_AFTER
+        ends_at = min(by_clock, by_block)
         if has_mempool or not report.is_agreed:
             ends_at -= HELD_AT_MOST
         rows = self.db.rows(mempool_watch.ENDING, before=to_ms(ends_at))
         ids = [row.id for row in rows]
         scan = Scan(asked_at=now, tip_height=top.height, ends_at=ends_at)
         for start in range(0, len(ids), ENDED_AT_ONCE):
-            scans = dict.fromkeys(ids[start : start + ENDED_AT_ONCE], scan)
+            some_ids = ids[start : start + ENDED_AT_ONCE]
+            scans = dict.fromkeys(some_ids, scan)
             try_apply(self.db, self.settings, scans, now, report)

@@ -45,17 +45,29 @@ def facts_of(
     """
     scans: dict[str, Scan] = defaultdict(new)
     place = Block(height, block.hash, block.mined_at)
+    spent = block.contents.spent_outpoints
     for row in paid_invoices(db, block):
-        _add_paid(scans[row.id], bytes.fromhex(row.script), place, block, network)
-    txids = {outpoint[:32] for outpoint in block.contents.spent_outpoints}
-    for coin in db.rows(blocks.COINS, texts=json_keys(map(hash_to_hex, txids))):
-        if Outpoint(coin.txid, coin.vout).raw in block.contents.spent_outpoints:
-            scans[coin.invoice_id].spent[coin.txid, coin.vout] = height
-    for output in conflicting_outputs(
-        db, block.contents.spent_outpoints, block.contents.txids
-    ):
-        scans[output.invoice_id].replaced[output.txid] = height
+        script = bytes.fromhex(row.script)
+        _add_paid(scans[row.id], script, place, block, network)
+    for coin in _spent_coins(db, spent):
+        scan = scans[coin.invoice_id]
+        scan.spent[coin.txid, coin.vout] = height
+    for output in conflicting_outputs(db, spent, block.contents.txids):
+        scan = scans[output.invoice_id]
+        scan.replaced[output.txid] = height
     return scans
+
+
+def _spent_coins(db: Database, spent: Set[bytes]) -> list[Output]:
+    """Returns the stored outputs whose outpoints (36 bytes each) are in `spent`."""
+    hashes = {outpoint[:32] for outpoint in spent}
+    txids = map(hash_to_hex, hashes)
+    coins = []
+    for coin in db.rows(blocks.COINS, texts=json_keys(txids)):
+        outpoint = Outpoint(coin.txid, coin.vout)
+        if outpoint.raw in spent:
+            coins.append(coin)
+    return coins
 
 
 def paid_invoices(db: Database, block: ProvenBlock) -> list[Invoice]:
@@ -76,18 +88,23 @@ def _add_paid(
             inputs[position] = _inputs_at(block, position)
         output = SeenOutput(txid, vout, amount_sats, place, position, inputs[position])
         scan.confirmed.append(output)
-        if Outpoint(txid, vout).raw in block.contents.spent_outpoints:
+        outpoint = Outpoint(txid, vout)
+        if outpoint.raw in block.contents.spent_outpoints:
             scan.spent[txid, vout] = place.height
         if txid not in scan.proofs:
-            document = to_document(block.evidence(position), txid, script, network, 1)
+            evidence = block.evidence(position)
+            document = to_document(evidence, txid, script, network, 1)
             scan.proofs[txid] = json.dumps(document)
 
 
 def _inputs_at(block: ProvenBlock, position: int) -> tuple[str, ...]:
     """Returns the inputs of the transaction at this position, each as "txid:vout"."""
-    tx = parse_tx(block.contents.tx_without_witness(position))
-    outpoints = [tx_in.outpoint for tx_in in tx.inputs]
-    return tuple(f"{outpoint.txid}:{outpoint.vout}" for outpoint in outpoints)
+    raw = block.contents.tx_without_witness(position)
+    texts = []
+    for tx_in in parse_tx(raw).inputs:
+        outpoint = tx_in.outpoint
+        texts.append(f"{outpoint.txid}:{outpoint.vout}")
+    return tuple(texts)
 
 
 def conflicting_outputs(
@@ -101,7 +118,8 @@ def conflicting_outputs(
     conflicting: list[Output] = []
     for invoice in db.rows(mempool_watch.WITH_INPUTS):
         for row in db.rows(mempool_watch.INPUTS, invoice_id=invoice.invoice_id):
-            if _has_spent_input(row, spent) and hash_from_hex(row.txid) not in txids:
+            is_spender = hash_from_hex(row.txid) in txids
+            if not is_spender and _has_spent_input(row, spent):
                 conflicting.append(row)
     return conflicting
 
@@ -145,10 +163,13 @@ def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
 
     They were read before the block with the coin, so the spend was not recognised.
     """
-    keys = [
-        hash_from_hex(coin.txid)[:KEY_BYTES] + ser_uint32(coin.vout) for coin in coins
-    ]
-    heights = [coin.block.height for coin in coins if coin.block]
+    keys = []
+    heights = []
+    for coin in coins:
+        txid_start = hash_from_hex(coin.txid)[:KEY_BYTES]
+        keys.append(txid_start + ser_uint32(coin.vout))
+        if coin.block:
+            heights.append(coin.block.height)
     if not heights:
         return
     for row in db.rows(blocks.SPENDS, height=max(heights)):

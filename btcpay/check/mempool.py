@@ -52,15 +52,22 @@ def watched_invoices(
     If `rows` are given, returns only these invoices.
     """
     if rows is None:
-        rows = db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))
-        rows += db.rows(mempool_watch.ENDING, before=to_ms(now + BEFORE_DEADLINE))
+        opened_after_ms = to_ms(now - CLOSED_LATELY)
+        ends_before_ms = to_ms(now + BEFORE_DEADLINE)
+        rows = db.rows(mempool_watch.ASKED, after=opened_after_ms)
+        rows += db.rows(mempool_watch.ENDING, before=ends_before_ms)
         rows += db.rows(mempool_watch.EXPECTING)
     by_id = {row.id: row for row in rows}
-    vanished_after = to_ms(now - 2 * settings.network.gone_after) - 1
+    vanished_since = now - 2 * settings.network.gone_after
+    vanished_after = to_ms(vanished_since) - 1
     keys: list[Values] = [{"id": id, "vanished_after": vanished_after} for id in by_id]
     outputs = at_once.rows(db, mempool_watch.UNSETTLED, keys)
     unsettled = group_by(outputs, lambda output: output.invoice_id)
-    return [_watched_invoice(row, unsettled[id], now) for id, row in by_id.items()]
+    watched = []
+    for id, row in by_id.items():
+        invoice = _watched_invoice(row, unsettled[id], now)
+        watched.append(invoice)
+    return watched
 
 
 def _watched_invoice(
@@ -126,5 +133,9 @@ def missing_outputs(db: Database, look: Look) -> list[Output]:
     Each is either in a new block, or was dropped or replaced.
     """
     shown_outpoints = {output.outpoint for output in look.mempool.outputs}
-    waiting = db.rows(mempool_watch.WAITING, invoice_id=look.invoice_id)
-    return [row for row in waiting if (row.txid, row.vout) not in shown_outpoints]
+    missing = []
+    for row in db.rows(mempool_watch.WAITING, invoice_id=look.invoice_id):
+        outpoint = (row.txid, row.vout)
+        if outpoint not in shown_outpoints:
+            missing.append(row)
+    return missing

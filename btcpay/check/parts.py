@@ -138,14 +138,13 @@ def blocks_due(db: Database, now: datetime, most: int) -> dict[int, list[Work]]:
     """
     rows = db.rows(part_work.DUE, kind="block", now=to_ms(now), limit=MOST_AT_ONCE)
     parts = set(hooks.by_part(hooks.Blocks))
-    undoing = {
-        part
-        for part in parts
-        if db.get_or_none(part_work.OF_KIND, part=part, kind="undo")
-    }
+    for part in list(parts):
+        must_undo = db.get_or_none(part_work.OF_KIND, part=part, kind="undo")
+        if must_undo:
+            parts.remove(part)
     due: dict[int, list[Work]] = {}
     for row in rows:
-        if row.part not in parts - undoing:
+        if row.part not in parts:
             continue
         if row.height in due or len(due) < most:
             due.setdefault(row.height, []).append(work_of(row))

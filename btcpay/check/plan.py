@@ -87,17 +87,17 @@ def plan(
     others.sort(
         key=lambda look: (look.invoice.failures, look.at, look.reason is Reason.MONEY)
     )
-    for_pages, for_others = shares(
-        allowance, invoices, bool(others_wait or others), now
-    )
-    unreached = [
-        look.invoice.id
-        for look in pages[for_pages:]
-        if is_waiting(look.invoice, now) and now - look.at > SEEN_WITHIN
-    ]
+    are_others_due = bool(others_wait or others)
+    for_pages, for_others = shares(allowance, invoices, are_others_due, now)
+    unreached = []
+    for look in pages[for_pages:]:
+        is_late = now - look.at > SEEN_WITHIN
+        if is_late and is_waiting(look.invoice, now):
+            unreached.append(look.invoice.id)
     looks = pages[:for_pages] + others[:for_others]
     ids = [look.invoice.id for look in looks]
-    return Plan(ids, unreached, put_off=len(others[for_others:]))
+    put_off = others[for_others:]
+    return Plan(ids, unreached, len(put_off))
 
 
 def _sort_pages(pages: list[DueLook], now: datetime) -> list[DueLook]:
@@ -142,9 +142,10 @@ def shares(
     look for a page, for at most five minutes.
     """
     reserved = min(RESERVED_CALLS, allowance.per_hour // RESERVED_PART)
-    available = max(0, allowance.left - reserved // RESERVED_NOW)
-    minutely = min(allowance.minutely, allowance.per_hour / 60) - reserved / 60
-    minutely = max(0.0, minutely)
+    reserved_now = reserved // RESERVED_NOW
+    available = max(0, allowance.left - reserved_now)
+    minutely = min(allowance.minutely, allowance.per_hour / 60)
+    minutely = max(0.0, minutely - reserved / 60)
     for_pages = minutely
     if others_wait:
         for_pages = minutely * PAGES_PART
@@ -165,6 +166,8 @@ def _calls_between(since: datetime, now: datetime, minutely: float) -> int:
 
     Counts from the epoch, so that fractions of a call are not lost between looks.
     """
-    before = int(since.timestamp() / 60 * minutely)
-    after = int(now.timestamp() / 60 * minutely)
+    since_min = since.timestamp() / 60
+    now_min = now.timestamp() / 60
+    before = int(since_min * minutely)
+    after = int(now_min * minutely)
     return max(0, after - before)

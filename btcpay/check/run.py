@@ -101,7 +101,8 @@ class Checker(CatchUp):
         if not report.answered or not self.settings.explorers:
             return False
         now = self.now()
-        rows = self.db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))
+        opened_after_ms = to_ms(now - CLOSED_LATELY)
+        rows = self.db.rows(mempool_watch.ASKED, after=opened_after_ms)
         candidates = watched_invoices(self.db, self.settings, now, rows)
         gone_after = self.settings.network.gone_after
         allowance = self.explorers.allowance()
@@ -128,9 +129,12 @@ class Checker(CatchUp):
             for pool in pools:
                 pool.close()
                 pool.note(self.db, self.settings, self.now())
-        sources = [source for pool in pools for source in pool.all]
-        report.calls = sum(source.calls for source in sources)
-        report.read_bytes = sum(source.bytes_read for source in sources)
+        report.calls = 0
+        report.read_bytes = 0
+        for pool in pools:
+            for source in pool.all:
+                report.calls += source.calls
+                report.read_bytes += source.bytes_read
 
     def _look_for(self, ids: Sequence[str], report: Report) -> None:
         """Queries the mempool for these invoices, and applies the responses."""
@@ -239,4 +243,5 @@ class Checker(CatchUp):
         now = self.now()
         note_run(self.db, report, self.hear is not None, now)
         renew_and_erase(self.db, self.settings, report, self.mark(), now)
-        report.parts_behind = self.db.get(part_work.FAILED_COUNT)[0]
+        (failed_count,) = self.db.get(part_work.FAILED_COUNT)
+        report.parts_behind = failed_count

@@ -66,18 +66,19 @@ def settle_scans(
 
     Loads the rows after the caller has locked them.
     """
-    rows = at_once.rows(db, invoices.WHOLE, [{"id": id} for id in scans])
+    ids: list[Values] = [{"id": id} for id in scans]
+    invoice_ids: list[Values] = [{"invoice_id": id} for id in scans]
+    rows = at_once.rows(db, invoices.WHOLE, ids)
     outputs = known_outputs(db, scans)
-    lengths = dict(
-        at_once.rows(db, events.LENGTH, [{"invoice_id": id} for id in scans])
-    )
+    lengths = dict(at_once.rows(db, events.LENGTH, invoice_ids))
     settlements = []
     for row in rows:
         scan = scans[row.id]
         rules = rules_for(settings, row)
         outcome = settle(invoice_of(row), outputs[row.id], scan, rules, now)
         changes = outcome.changes
-        if lengths.get(row.id, 0) >= LONG_HISTORY:
+        has_long_history = lengths.get(row.id, 0) >= LONG_HISTORY
+        if has_long_history:
             changes = [change for change in changes if change.after.block]
         settlements.append(Settlement(row, scan, rules, outcome, changes))
     return settlements

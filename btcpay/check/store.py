@@ -75,11 +75,13 @@ def add_payments(
 
     Also marks earlier payments that settle their invoice only now.
     """
-    receipts = [
-        (settlement, receipt)
-        for settlement in settlements
-        for receipt in settlement.outcome.payments
-    ]
+    receipts: list[tuple[Settlement, Receipt]] = []
+    settling: list[Values] = []
+    for settlement in settlements:
+        for receipt in settlement.outcome.payments:
+            receipts.append((settlement, receipt))
+        for txid in settlement.outcome.settling:
+            settling.append({"invoice_id": settlement.row.id, "tx_hash": txid})
     merchant_ids = {settlement.row.merchant_id for settlement, _ in receipts}
     keys: list[Values] = [{"merchant_id": id} for id in merchant_ids]
     owners = {row.id: row for row in at_once.rows(db, merchants.COUNTING, keys)}
@@ -88,7 +90,8 @@ def add_payments(
         currency = owners[settlement.row.merchant_id].currency
         new.append(_payment_columns(settlement, receipt, currency, now))
     new_payments = at_once.rows(db, payments.ADD, new)
-    days.add(db, new_payments, {id: row.timezone for id, row in owners.items()})
+    timezones = {id: row.timezone for id, row in owners.items()}
+    days.add(db, new_payments, timezones)
     _extend_proofs(db, receipts)
     credited: list[Values] = [
         {
@@ -99,11 +102,6 @@ def add_payments(
         for row in new_payments
     ]
     at_once.run(db, payments.CREDIT_OUTPUTS, credited)
-    settling: list[Values] = [
-        {"invoice_id": settlement.row.id, "tx_hash": txid}
-        for settlement in settlements
-        for txid in settlement.outcome.settling
-    ]
     at_once.run(db, payments.SETTLE, settling)
     return new_payments
 
@@ -165,14 +163,17 @@ def _extend_proofs(
     for height, limit in set(following.values()):
         rows = db.rows(blocks.FOLLOWING, height=height, limit=limit)
         headers[height, limit] = [bytes(row.header) for row in rows]
-    keys: list[Values] = [
-        {"invoice_id": invoice_id, "txid": txid} for invoice_id, txid in following
-    ]
+    keys: list[Values] = []
+    for invoice_id, txid in following:
+        keys.append({"invoice_id": invoice_id, "txid": txid})
     longer: list[Values] = []
     for row in at_once.rows(db, payments.PROOF, keys):
         later = headers[following[row.invoice_id, row.txid]]
-        document = json.dumps(extend_document(json.loads(row.document), later))
-        longer.append(
-            {"invoice_id": row.invoice_id, "txid": row.txid, "document": document}
-        )
+        document = extend_document(json.loads(row.document), later)
+        proof: Values = {
+            "invoice_id": row.invoice_id,
+            "txid": row.txid,
+            "document": json.dumps(document),
+        }
+        longer.append(proof)
     at_once.run(db, payments.EXTEND_PROOF, longer)

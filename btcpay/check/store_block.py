@@ -12,7 +12,7 @@ from btcpay.check.report import Report
 from btcpay.invoices.part_work import Work
 from btcpay.proofs.block import ProvenBlock
 from btcpay.settings.settings import Settings
-from btcpay.settlement.values import Scan
+from btcpay.settlement.values import Scan, SeenOutput
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.models import Block
@@ -59,15 +59,14 @@ def store_block(
 
         scans = facts_of(db, settings.network.name, row.height, block, new_scan)
         failed = try_apply(db, settings, scans, now, report)
-        coins = [
-            coin
-            for invoice_id, scan in scans.items()
-            if invoice_id not in failed
-            for coin in scan.confirmed
-        ]
+        coins: list[SeenOutput] = []
+        for invoice_id, scan in scans.items():
+            if invoice_id not in failed:
+                coins += scan.confirmed
         read_spends_again(db, coins)
         plan_block(db, part_matches, row.height, now)
-        db.run(part_work.DONE, **Work(part_work.CORE, "block", row.height).key)
+        work = Work(part_work.CORE, "block", row.height)
+        db.run(part_work.DONE, **work.key)
         if failed:
             db.run(blocks.READ_AGAIN, height=row.height)
         if lowest_unread == row.height:

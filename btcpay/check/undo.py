@@ -60,7 +60,8 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     spent = db.rows(blocks.SPENT_ABOVE, height=height)
     by_payment = {output.payment_id: output for output in outputs if output.payment_id}
     undone = [db.get(payments.OF_ID, payment_id=id) for id in by_payment]
-    changed_ids = {output.invoice_id for output in (*outputs, *spent)}
+    changed_outputs = [*outputs, *spent]
+    changed_ids = {output.invoice_id for output in changed_outputs}
     reopened: set[str] = set()
     with balances.update_balances(db, changed_ids, bounded=False):
         db.run(blocks.UNSPEND, height=height)
@@ -71,11 +72,11 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
             if _undo(db, payment, by_payment[payment.id], now):
                 reopened.add(payment.address_invoice_id)
     by_invoice = group_by(undone, lambda payment: payment.address_invoice_id)
-    for invoice_id in dict.fromkeys(output.invoice_id for output in outputs):
-        news = [
-            payment_news(EventKind.PAYMENT_UNDONE, payment)
-            for payment in by_invoice[invoice_id]
-        ]
+    paid_ids = dict.fromkeys(output.invoice_id for output in outputs)
+    for invoice_id in paid_ids:
+        news = []
+        for payment in by_invoice[invoice_id]:
+            news.append(payment_news(EventKind.PAYMENT_UNDONE, payment))
         if invoice_id in reopened:
             news.append(News(EventKind.INVOICE_REOPENED))
         try_update_attention(db, settings, invoice_id, now, news)
