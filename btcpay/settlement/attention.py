@@ -70,23 +70,30 @@ def reason_for(
         return "refunded_twice"
     if invoice.status == InvoiceStatus.PAID:
         return _reason_if_paid(invoice, verdict, since, dust_limit_sats)
-    since = events_since(since, SENT_BACK)
-    kinds = {happening.kind for happening in since}
+    since_refund = events_since(since, SENT_BACK)
+    kinds = {happening.kind for happening in since_refund}
     if invoice.status == InvoiceStatus.CANCELED:
         if "payment" in kinds:
             return "after_cancellation"
         return None
-    was_covered = _was_covered(invoice, history)
-    is_open_at_till = invoice.at_till and invoice.status == InvoiceStatus.OPEN
-    if was_covered and is_open_at_till and verdict.missing_sats:
+    has_news = bool(kinds & {"payment", "expired"})
+    if _was_covered(invoice, history) and _is_unpaid_now(invoice, verdict, has_news):
         return "vanished"
-    if not kinds & {"payment", "expired"}:
-        return None
-    if not verdict.receipts:
-        if invoice.status == InvoiceStatus.EXPIRED and was_covered:
-            return "vanished"
+    if not verdict.receipts or not has_news:
         return None
     return _reason_if_unpaid(invoice, verdict, dust_limit_sats)
+
+
+def _is_unpaid_now(invoice: Invoice, verdict: Verdict, has_news: bool) -> bool:
+    """True if an invoice that was once covered is without the money, and counts as over.
+
+    An open one is over at the till. An expired one is if a payment or the expiry
+    (`has_news`) followed the last human decision and the last refund.
+    """
+    if invoice.status == InvoiceStatus.OPEN:
+        return invoice.at_till and verdict.missing_sats > 0
+    is_expired = invoice.status == InvoiceStatus.EXPIRED
+    return is_expired and has_news and not verdict.receipts
 
 
 def _reason_if_paid(

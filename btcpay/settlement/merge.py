@@ -46,17 +46,17 @@ def merge(known_outputs: Sequence[Output], scan: Scan, now: datetime) -> list[Ou
         old = outputs.get(sighting.outpoint)
         outputs[sighting.outpoint] = _merge_confirmed(old, sighting, scan)
     replaced_times = _replaced_times(known_outputs, scan)
-    return [
-        replace(
+    merged = []
+    for outpoint, output in outputs.items():
+        replaced_at = replaced_times.get(output.txid, now)
+        dated = replace(
             output,
-            first_seen_at=min(
-                output.first_seen_at, replaced_times.get(output.txid, now), now
-            ),
+            first_seen_at=min(output.first_seen_at, replaced_at, now),
             vanished_at=output.vanished_at and min(output.vanished_at, now),
             spent_height=scan.spent.get(outpoint, output.spent_height),
         )
-        for outpoint, output in outputs.items()
-    ]
+        merged.append(dated)
+    return merged
 
 
 def _missing(known_outputs: Sequence[Output], scan: Scan) -> set[tuple[str, int]]:
@@ -133,11 +133,11 @@ def _replaced_times(known_outputs: Sequence[Output], scan: Scan) -> dict[str, da
         for coin in inputs:
             replaced |= spenders.get(coin, set())
         replaced.discard(txid)
-        times = [
-            first_seen[old_txid]
-            for old_txid in replaced
-            if old_sats[old_txid] <= new_sats[txid]
-        ]
+        times = []
+        for old_txid in replaced:
+            pays_as_much = new_sats[txid] >= old_sats[old_txid]
+            if pays_as_much:
+                times.append(first_seen[old_txid])
         if times:
             replaced_times[txid] = min(times)
     return replaced_times

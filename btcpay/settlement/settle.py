@@ -92,11 +92,11 @@ def settle(
     new_payments = [
         receipt for receipt in verdict.receipts if receipt.txid not in settles
     ]
-    now_settling = [
-        receipt.txid
-        for receipt in verdict.receipts
-        if receipt.settles and not settles.get(receipt.txid, True)
-    ]
+    now_settling = []
+    for receipt in verdict.receipts:
+        settled_before = settles.get(receipt.txid, True)
+        if receipt.settles and not settled_before:
+            now_settling.append(receipt.txid)
     return Outcome(
         verdict=verdict,
         changes=_changes(known_outputs, merged, kept_outpoints),
@@ -125,11 +125,11 @@ def _changes(
     New outputs whose outpoint is not in `kept_outpoints` are left out.
     """
     before = {output.outpoint: output for output in known_outputs}
-    changes = [
-        Change(before.get(output.outpoint), output)
-        for output in merged
-        if output.outpoint in kept_outpoints or output.outpoint in before
-    ]
+    changes = []
+    for output in merged:
+        old = before.get(output.outpoint)
+        if old or output.outpoint in kept_outpoints:
+            changes.append(Change(old, output))
     return [change for change in changes if change.after != change.before]
 
 
