@@ -134,6 +134,8 @@ def _parameters(query: str) -> list[tuple[str, str]]:
     parameters = []
     for pair in query.split("&"):
         if pair:
-            name, _, value = pair.partition("=")
-            parameters.append((unquote(name).strip().lower(), unquote(value).strip()))
+            raw_name, _, raw_value = pair.partition("=")
+            name = unquote(raw_name).strip().lower()
+            value = unquote(raw_value).strip()
+            parameters.append((name, value))
     return parameters

@@ -32,11 +32,11 @@ def holds_seed_words(text: str) -> bool:
     if len(words) < MIN_WORDS:
         return False
     known = _known_words()
-    labels = {
-        word
-        for word, count in Counter(words).items()
-        if count >= MIN_WORDS - 1 and word not in known
-    }
+    labels = set()
+    for word, count in Counter(words).items():
+        is_repeated = count >= MIN_WORDS - 1
+        if is_repeated and word not in known:
+            labels.add(word)
     return _has_run([word in known for word in words if word not in labels])
 
 
@@ -71,7 +71,8 @@ def _known_words() -> frozenset[str]:
     """Returns the words of all lists, and the prefixes of the English ones."""
     words: set[str] = set()
     for file in _LISTS.glob("*.txt"):
-        words.update(_fold(file.read_text(encoding="utf-8")).split())
+        text = file.read_text(encoding="utf-8")
+        words.update(_fold(text).split())
     english = (_LISTS / "english.txt").read_text(encoding="utf-8").split()
     words.update(word[:PREFIX_LETTERS] for word in english)
     return frozenset(words)

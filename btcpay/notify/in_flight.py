@@ -60,11 +60,12 @@ class InFlight:
 
         A line is a sequence of deliveries that are sent in order.
         """
-        return {
-            (attempt.receiver.id, attempt.row.line)
-            for attempt in self._attempts.values()
-            if attempt.queue is queue and attempt.row.line is not None
-        }
+        lines = set()
+        for attempt in self._attempts.values():
+            line = attempt.row.line
+            if attempt.queue is queue and line is not None:
+                lines.add((attempt.receiver.id, line))
+        return lines
 
     def await_answers(self) -> Iterable[Future[Answer]]:
         """Waits until an attempt has ended or has timed out.

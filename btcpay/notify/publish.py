@@ -87,13 +87,11 @@ def _deliveries_to(
     if transport is None:
         return []
     state = new_event.whole_state
-    return [
-        delivery_columns(receiver, event, new_delivery, now)
-        for new_delivery in transport.deliveries_for(
-            receiver, event, new_event.row, state
-        )
-        if wants(receiver, new_delivery.name)
-    ]
+    columns = []
+    for delivery in transport.deliveries_for(receiver, event, new_event.row, state):
+        if wants(receiver, delivery.name):
+            columns.append(delivery_columns(receiver, event, delivery, now))
+    return columns
 
 
 def publish_resource(

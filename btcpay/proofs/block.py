@@ -92,11 +92,9 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
     require(is_root, "the block's transactions do not lead to the header's root")
     require(not is_mutated(rows), "the block's last transactions are duplicated")
     _check_coinbase(contents)
-    amounts_sats = [
-        sats
-        for outputs in contents.outputs_by_script.values()
-        for _, _, sats in outputs
-    ]
+    amounts_sats = []
+    for outputs in contents.outputs_by_script.values():
+        amounts_sats += [sats for _, _, sats in outputs]
     is_possible = max(amounts_sats, default=0) <= MAX_MONEY_SATS
     require(is_possible, "the block pays more than there is")
     return ProvenBlock(hash, from_unix_s(header.time), contents, rows)

@@ -178,7 +178,8 @@ def bind(text: str) -> str:
 
 @accepting("host:port of nodes of the Bitcoin network, separated by commas, or auto")
 def peers(text: str) -> tuple[str, ...]:
-    places = tuple(dict.fromkeys(text.replace(",", " ").split()))
+    texts = text.replace(",", " ").split()
+    places = tuple(dict.fromkeys(texts))
     if places == (AUTO,):
         return places
     normalized = tuple(map(_place, places))

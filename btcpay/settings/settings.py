@@ -147,12 +147,10 @@ def is_said(environ: Mapping[str, str], variable: str) -> bool:
 def strange_names(environ: Mapping[str, str]) -> list[str]:
     """Returns the BLOCKTILL_ variables that are set but that no setting reads."""
     our_names = {*VARIABLES.values(), *OF_FILES.values(), env_file.VARIABLE}
-    set_names = {
-        name
-        for name, text in environ.items()
-        if name.startswith(PREFIX) and text.strip()
-    }
-    return sorted(set_names - our_names)
+    names = environ.keys() - our_names
+    return sorted(
+        name for name in names if name.startswith(PREFIX) and environ[name].strip()
+    )
 
 
 def read(environ: Mapping[str, str]) -> Settings:

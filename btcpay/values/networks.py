@@ -60,11 +60,16 @@ def _read(name: str, value: Any) -> Any:
     return value
 
 
-_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_FILE = Path(__file__).with_suffix(".toml")
+_TABLES = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 _USUAL = _TABLES.pop("usual")
-NETWORKS = {
-    name: Network(
-        name, **{key: _read(key, value) for key, value in (_USUAL | own).items()}
-    )
-    for name, own in _TABLES.items()
-}
+
+
+def _network(name: str, own: dict[str, Any]) -> Network:
+    values = {}
+    for key, value in (_USUAL | own).items():
+        values[key] = _read(key, value)
+    return Network(name, **values)
+
+
+NETWORKS = {name: _network(name, own) for name, own in _TABLES.items()}

@@ -115,9 +115,13 @@ def one_line(value: Any, most: int) -> str | None:
 
 def shown_line(text: str) -> str:
     """Returns the text as one line, with each refused character replaced by a space."""
-    return "".join(
-        " " if is_blank(sign) or is_refused(sign) else sign for sign in text
-    ).strip()
+    signs = []
+    for sign in text:
+        if is_blank(sign) or is_refused(sign):
+            signs.append(" ")
+        else:
+            signs.append(sign)
+    return "".join(signs).strip()
 
 
 def is_unseen(sign: str) -> bool:

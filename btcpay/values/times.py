@@ -157,11 +157,13 @@ def in_zone(at: datetime, zone: ZoneInfo) -> datetime:
 
 
 def start_of(day: int, zone: ZoneInfo) -> int:
-    return to_ms(in_zone(datetime.combine(date_of(day), datetime.min.time()), zone))
+    midnight = datetime.combine(date_of(day), datetime.min.time())
+    return to_ms(in_zone(midnight, zone))
 
 
 def day_of(at_ms: int, zone: ZoneInfo) -> int:
-    day = number_of(from_ms(at_ms).astimezone(zone).date())
+    local = from_ms(at_ms).astimezone(zone)
+    day = number_of(local.date())
     # Clocks that go back just after midnight show the previous date again.
     return day + (start_of(day + 1, zone) <= at_ms)
 

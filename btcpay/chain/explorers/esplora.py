@@ -151,7 +151,8 @@ class Esplora(Endpoint, Explorer):
         def page(number: int) -> list[ShownHeader]:
             """Returns up to PAGE headers, from height number * PAGE on."""
             first_height = number * PAGE
-            headers = self.headers(min(first_height + PAGE - 1, tip_height))
+            last_height = first_height + PAGE - 1
+            headers = self.headers(min(last_height, tip_height))
             return [header for header in headers if header.height >= first_height]
 
         def is_younger(shown: ShownHeader) -> bool:
@@ -166,7 +167,9 @@ class Esplora(Endpoint, Explorer):
         pages_below = ceil(below / PAGE)
         start = max(0, first_younger - 1 - pages_below)
         end = max(1, first_younger)
-        headers = [header for number in range(start, end) for header in page(number)]
+        headers: list[ShownHeader] = []
+        for number in range(start, end):
+            headers += page(number)
         while len(headers) > 1 and is_younger(headers[-1]):
             headers.pop()
         last_height = headers[-1].height

@@ -96,18 +96,21 @@ class Quota:
         used: dict[str, Counter[int]] = defaultdict(Counter)
         for row in self._recent_calls(now_ms):
             # If the clock was ahead, calls may be recorded for future minutes.
-            minutes_ago = max(0, now_ms - row.minute_ms) // MINUTE_MS
+            age_ms = max(0, now_ms - row.minute_ms)
+            minutes_ago = age_ms // MINUTE_MS
             used[row.root][minutes_ago] += row.calls
-        best = Allowance(per_hour=0, left=0, minutely=0.0)
+        per_hour = 0
+        most_left = 0
+        most_minutely = 0.0
         for name in names:
             if self.rests_until(name):
                 continue
             calls_left = max(0, self.per_hour - used[name].total())
             minutely = sustainable_per_minute(calls_left, used[name])
-            best = Allowance(
-                self.per_hour, max(best.left, calls_left), max(best.minutely, minutely)
-            )
-        return best
+            most_left = max(most_left, calls_left)
+            most_minutely = max(most_minutely, minutely)
+            per_hour = self.per_hour
+        return Allowance(per_hour, most_left, most_minutely)
 
     def rests_until(self, name: str) -> datetime | None:
         """Returns the end of an explorer's back-off after it refused calls.
@@ -139,8 +142,8 @@ class Quota:
         # Jitter prevents that shops which were refused together retry together.
         rest = rest * random.uniform(0.8, 1.2)
         rest = max(rest, timedelta(seconds=retry_after_s))
-        until = self.now() + min(LONGEST_REST, rest)
-        self.db.run(sources.REFUSED, root=name, refusals=1, rests_until_ms=to_ms(until))
+        until_ms = to_ms(self.now() + min(LONGEST_REST, rest))
+        self.db.run(sources.REFUSED, root=name, refusals=1, rests_until_ms=until_ms)
 
     def _recent_calls(self, now_ms: int) -> list[ExplorerUse]:
         """Returns the calls of the past hour by minute and explorer.

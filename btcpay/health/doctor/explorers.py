@@ -76,7 +76,10 @@ def clock(shop: Shop, probes: Sequence[Probe]) -> Iterator[Finding]:
 
     It is red if the tip of the chain is more than BLOCK_AHEAD in the future.
     """
-    tips = [probe.tip_at for probe in probes if probe.tip_at and not probe.is_foreign]
+    tips = []
+    for probe in probes:
+        if probe.tip_at and not probe.is_foreign:
+            tips.append(probe.tip_at)
     if any(tip_at - shop.now() > BLOCK_AHEAD for tip_at in tips):
         sentence = "the chain's last block is hours ahead of it"
         yield Finding("clock", RED, sentence, SET_CLOCK)

@@ -62,7 +62,8 @@ def reminders_ms(made_ms: int, due_ms: int, zone: ZoneInfo) -> dict[str, int]:
     days = {"soon": due_day - SOON_DAYS, "overdue": due_day + 1}
     reminders: dict[str, int] = {}
     for name, day in days.items():
-        ms = to_ms(in_zone(datetime.combine(date_of(day), NINE), zone))
+        local = datetime.combine(date_of(day), NINE)
+        ms = to_ms(in_zone(local, zone))
         if ms > made_ms:
             reminders[name] = ms
     return reminders

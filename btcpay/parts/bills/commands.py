@@ -83,10 +83,9 @@ def create(
     dust_limit_sats = dust_limit_of_account(owner.descriptor)
     order = order_of(owner.id, order_data, code, greatest_amount(code), dust_limit_sats)
     actions.refuse_unpayable(Prices(shell.settings), now, order)
+    terms = actions.Terms(due_days, every, until and until.date())
     with shell.db.write():
-        row = actions.make(
-            shell.db, order, actions.Terms(due_days, every, until and until.date()), now
-        )
+        row = actions.make(shell.db, order, terms, now)
     facts = facts_of(RESOURCE, shell.settings.base_url, owner.name, row)
     shell.answer(facts, f"{facts['id']}\n{facts['bill_url']}")
 
@@ -156,8 +155,11 @@ def undo(shell: Shell, since: datetime, series: str | None, yes: bool) -> None:
     results = [
         undoing.undo(shell.db, shell.settings, id, since, shell.now) for id in counts
     ]
-    ids = [id for result in results for id in result.ids]
-    kept_ids = [id for result in results for id in result.kept_ids]
+    ids: list[str] = []
+    kept_ids: list[str] = []
+    for result in results:
+        ids += result.ids
+        kept_ids += result.kept_ids
     lines = [f"{len(ids)} bills are undone"]
     lines += [f"{id} stays: something has come to it" for id in kept_ids]
     shell.answer({"undone": ids, "kept": kept_ids}, "\n".join(lines))

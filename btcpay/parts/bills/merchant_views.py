@@ -3,6 +3,7 @@
 The form for a new bill is in `new_bill.py`.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
@@ -169,15 +170,15 @@ def _line(kind: str, number: int, sums: str = "") -> Line:
 
 def _sums(bills: Sequence[Bill]) -> str:
     """Returns the missing sums of these bills as text, one for each currency."""
-    missing = {
-        code: sum(
-            (Decimal(bill.amount) - Decimal(bill.paid) for bill in of), Decimal(0)
-        )
-        for code, of in group_by(bills, lambda bill: bill.currency).items()
-    }
-    return ", ".join(
-        formats.money(sum, code, current_language()) for code, sum in missing.items()
-    )
+    missing_by_currency = defaultdict[str, Decimal](Decimal)
+    for bill in bills:
+        missing = Decimal(bill.amount) - Decimal(bill.paid)
+        missing_by_currency[bill.currency] += missing
+    language = current_language()
+    texts = []
+    for currency, amount in missing_by_currency.items():
+        texts.append(formats.money(amount, currency, language))
+    return ", ".join(texts)
 
 
 HOOK = hooks.MerchantViews(

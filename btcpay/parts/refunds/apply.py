@@ -33,17 +33,17 @@ def decide_again(
     `lost_outputs` are outputs that a reorganisation has removed. Call it in the
     transaction of the change, while `meta.lock` is held.
     """
-    rows = [
-        row for script in scripts for row in db.rows(queries.OF_SCRIPT, script=script)
-    ]
-    for merchant_id in sorted({row.merchant_id for row in rows}):
+    merchant_ids: set[int] = set()
+    for script in scripts:
+        refunds = db.rows(queries.OF_SCRIPT, script=script)
+        merchant_ids.update(refund.merchant_id for refund in refunds)
+    for merchant_id in sorted(merchant_ids):
         balances.lock(db, merchant_id)
     invoice_ids: set[str | None] = set()
     for script in sorted(scripts):
         lost_to_script = [output for output in lost_outputs if output.script == script]
-        invoice_ids |= {
-            row.invoice_id for row in _of_script(db, script, lost_to_script, now)
-        }
+        changed_refunds = _of_script(db, script, lost_to_script, now)
+        invoice_ids.update(refund.invoice_id for refund in changed_refunds)
     for invoice_id in sorted(filter(None, invoice_ids)):
         try_update_attention(db, settings, invoice_id, now, [])
 
@@ -61,29 +61,35 @@ def _of_script(
     named_outputs = db.rows(queries.NAMED, script=script)
     outputs = list(dict.fromkeys([*exact_outputs, *named_outputs]))
     outputs_by_refund, again = decide(list(refunds.values()), outputs)
-    by = {id: (output.txid, output.vout) for id, output in outputs_by_refund.items()}
-    changed_refunds = [
-        row
-        for row in refunds.values()
-        if (row.tx_hash, row.vout) != by.get(row.id, (None, None))
-    ]
-    changed_outputs = [
-        output
-        for output in (*lost_outputs, *outputs)
-        if output.again_of != again.get(output)
-    ]
+    changed_refunds = []
+    for row in refunds.values():
+        place_now = None
+        if row.id in outputs_by_refund:
+            output = outputs_by_refund[row.id]
+            place_now = (output.txid, output.vout)
+        if place_now != _place_of(row):
+            changed_refunds.append(row)
+    changed_outputs = []
+    repeated_ids: set[str] = set()
+    for output in (*lost_outputs, *outputs):
+        again_before = output.again_of
+        again_now = again.get(output)
+        if again_before != again_now:
+            changed_outputs.append(output)
+            repeated_ids.update(filter(None, (again_before, again_now)))
     _undo(db, refunds, changed_refunds, changed_outputs, now)
     for row in changed_refunds:
         if row.id in outputs_by_refund:
             _send(db, row, outputs_by_refund[row.id], now)
     _store_repeats(db, refunds, changed_outputs, again, now)
-    repeated_ids = {
-        id
-        for output in changed_outputs
-        for id in (output.again_of, again.get(output))
-        if id
-    }
     return changed_refunds + [refunds[id] for id in repeated_ids]
+
+
+def _place_of(refund: Refund) -> tuple[str, int | None] | None:
+    """Returns txid and vout of the output that sends the refund; None if none does."""
+    if refund.tx_hash is None:
+        return None
+    return refund.tx_hash, refund.vout
 
 
 def _undo(

@@ -58,15 +58,28 @@ def connect_block(
     Also stores one proof for each transaction. `prices` is the price of a bitcoin by
     currency.
     """
-    price_texts = json.dumps(
-        {currency: str(price) for currency, price in prices.items()}
-    )
-    positions = {position for outputs in matches.values() for position, _, _ in outputs}
+    texts_by_currency = {code: str(price) for code, price in prices.items()}
+    price_texts = json.dumps(texts_by_currency)
+    new: list[Values] = []
+    positions: set[int] = set()
+    for script, outputs in matches.items():
+        for position, vout, amount_sats in outputs:
+            positions.add(position)
+            row: Values = {
+                "txid": block.txid(position),
+                "vout": vout,
+                "script": script,
+                "amount_sats": amount_sats,
+                "block_height": height,
+                "block_time_ms": to_ms(block.mined_at),
+                "position": position,
+                "again_of": None,
+            }
+            new.append(row)
     for position in sorted(positions):
         txid = block.txid(position)
-        proof = to_document(
-            block.evidence(position), txid, b"", settings.network.name, 1
-        )
+        evidence = block.evidence(position)
+        proof = to_document(evidence, txid, b"", settings.network.name, 1)
         document = json.dumps(proof)
         columns: Values = {
             "txid": txid,
@@ -75,20 +88,6 @@ def connect_block(
             "prices": price_texts,
         }
         db.run(queries.ADD_TRANSACTION, **columns)
-    new: list[Values] = [
-        {
-            "txid": block.txid(position),
-            "vout": vout,
-            "script": script,
-            "amount_sats": amount_sats,
-            "block_height": height,
-            "block_time_ms": to_ms(block.mined_at),
-            "position": position,
-            "again_of": None,
-        }
-        for script, outputs in matches.items()
-        for position, vout, amount_sats in outputs
-    ]
     at_once.run(db, queries.ADD_OUTPUT, new)
     at_once.run(db, queries.MOVE, new)
     decide_again(db, settings, matches, now)

@@ -114,12 +114,12 @@ def _outputs_named(
 
 def _refunds_of_sum(refunds: Sequence[Refund], paid: RefundOutput) -> list[Refund]:
     """Returns the refunds of exactly this sum whose address is older than the block."""
-    return [
-        refund
-        for refund in refunds
-        if refund.amount_sats == paid.amount_sats
-        and (refund.above_height or 0) < paid.block_height
-    ]
+    matching = []
+    for refund in refunds:
+        is_older = (refund.above_height or 0) < paid.block_height
+        if is_older and refund.amount_sats == paid.amount_sats:
+            matching.append(refund)
+    return matching
 
 
 def _id_of_sent_before(

@@ -176,19 +176,20 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
         "before": before_ms,
     }
     for row in visit.service.db.rows(queries.SENT_BETWEEN, **span):
-        code = row.currency if row.currency and row.value_at_sending else "BTC"
-        sums_by_currency[code] += Decimal(
-            row.value_at_sending or btc_shown(row.sent_sats or 0)
-        )
-    texts = ", ".join(
-        f"{value} BTC"
-        if code == "BTC"
-        else formats.money(value, code, current_language())
-        for code, value in sums_by_currency.items()
-    )
-    if texts:
-        return [(gettext("Sent back: %(sums)s", sums=texts), "/refunds", {})]
-    return []
+        if row.currency and row.value_at_sending:
+            sums_by_currency[row.currency] += Decimal(row.value_at_sending)
+        else:
+            sums_by_currency["BTC"] += Decimal(btc_shown(row.sent_sats or 0))
+    texts = []
+    for currency, amount in sums_by_currency.items():
+        if currency == "BTC":
+            texts.append(f"{amount} BTC")
+        else:
+            texts.append(formats.money(amount, currency, current_language()))
+    if not texts:
+        return []
+    sums = ", ".join(texts)
+    return [(gettext("Sent back: %(sums)s", sums=sums), "/refunds", {})]
 
 
 def invoice_card(
