@@ -40,11 +40,11 @@ class AnyCase(Body):
             is_exact = name == spelling
             if is_exact or name not in by_name:
                 by_name[name] = value
-        given: dict[str, Any] = {}
+        present: dict[str, Any] = {}
         for name, value in by_name.items():
             if not self._is_absent(name, value):
-                given[name] = value
-        return given
+                present[name] = value
+        return present
 
     def _is_absent(self, name: str, value: Any) -> bool:
         field = self.fields.get(name)

@@ -67,10 +67,10 @@ def run(db: Database, query: Query, values_list: Iterable[Values]) -> int:
     """
     many = list(values_list)
     if _is_one_by_one(db, many):
-        changed = 0
+        row_count = 0
         for values in many:
-            changed += db.run(query, **values)
-        return changed
+            row_count += db.run(query, **values)
+        return row_count
     with db.borrow_connection(), as_peewee_errors:
         _, cursor = db.execute(query, many, _OfMany)
         return int(cursor.rowcount)

@@ -133,11 +133,11 @@ def news_of(settlement: Settlement, payments: Sequence[Payment]) -> list[News]:
 
     A transaction that becomes a payment at once gets no "payment seen" event.
     """
-    counted = {payment.tx_hash for payment in payments}
+    payment_txids = {payment.tx_hash for payment in payments}
     on_its_way = [
         change
         for change in settlement.history_changes
-        if change.after.txid not in counted
+        if change.after.txid not in payment_txids
     ]
     news = _of_transactions(EventKind.INVOICE_PAYMENT_SEEN, on_its_way, _SEEN)
     news += _of_transactions(

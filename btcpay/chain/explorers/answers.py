@@ -106,9 +106,9 @@ def coins_in(outputs: Sequence[SeenOutput]) -> int:
     return len(outputs) + sum(inputs_by_txid.values())
 
 
-def _require(holds: bool, answered: str) -> None:
+def _require(holds: bool, answer: str) -> None:
     if not holds:
-        raise FetchError(f"answered {answered}")
+        raise FetchError(f"answered {answer}")
 
 
 def _parse(read: Callable[[list[Any]], T], body: bytes) -> T:

@@ -155,9 +155,9 @@ class Esplora(Endpoint, Explorer):
             headers = self.headers(min(last_height, tip_height))
             return [header for header in headers if header.height >= first_height]
 
-        def is_younger(shown: ShownHeader) -> bool:
-            header = check_header(shown.raw, self.network.max_target_bits)
-            return from_unix_s(header.time) > at
+        def is_younger(header: ShownHeader) -> bool:
+            checked = check_header(header.raw, self.network.max_target_bits)
+            return from_unix_s(checked.time) > at
 
         def begins_younger(number: int) -> bool:
             return is_younger(page(number)[0])

@@ -89,12 +89,12 @@ class Explorers(Pool[Explorer]):
         """
         super().close()
         if self._quota:
-            answered = [
+            responding = [
                 explorer.name
                 for explorer in self.all
                 if explorer.calls and not explorer.exclusion_reason
             ]
-            self._quota.forget(answered)
+            self._quota.forget(responding)
 
 
 def open_explorers(

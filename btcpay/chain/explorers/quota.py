@@ -74,14 +74,14 @@ class Quota:
                 )
             self.db.run(sources.SPEND, root=name, minute_ms=minute_ms, calls=1)
 
-    def forget(self, answered: Iterable[str] = ()) -> None:
-        """Deletes old counts of calls, and refusals of the explorers in `answered`.
+    def forget(self, responding: Iterable[str] = ()) -> None:
+        """Deletes old counts of calls, and refusals of the explorers in `responding`.
 
         These are explorers that have responded in this run.
         """
         now = self.now()
         with self.db.write():
-            for name in answered:
+            for name in responding:
                 self.db.run(sources.ANSWERED, root=name)
             self.db.run(
                 sources.FORGET, before=to_ms(now - KEPT_FOR), now=to_ms(now + HOUR)

@@ -19,15 +19,15 @@ def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Findin
     A series is suspended after a year of its bills was created at once, or after some
     of its bills were undone.
     """
-    held = db.rows(queries.HELD)
-    for first in held[:MOST]:
+    suspended = db.rows(queries.HELD)
+    for first in suspended[:MOST]:
         sentence = (
             f"the series {first.id} has missed the periods since {iso_ms(first.renews_ms or 0)},"
             " and makes no bill until you say so"
         )
         yield Finding("bills", RED, sentence, _remedy(first.id))
-    if len(held) > MOST:
-        more = f"so do {len(held) - MOST} more series"
+    if len(suspended) > MOST:
+        more = f"so do {len(suspended) - MOST} more series"
         yield Finding("bills", RED, more, _remedy("ID"))
 
 
