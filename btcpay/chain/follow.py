@@ -104,10 +104,12 @@ class Follower:
         return has_news()
 
     def unread_blocks_elsewhere(self, is_quiet: bool) -> str:
-        """Returns a message about a failed source that may have more blocks, or "".
+        """Returns a message about a source that failed and may have more blocks than we.
 
-        1. No source that succeeded has a tip as high as the stored one. So the failed
-           source has shown higher headers before its error.
+        Returns "" if there is none. A failed source may have more in two cases:
+
+        1. No other source has a tip as high as the stored one. So the failed source
+           showed higher headers before its error.
         2. No block has come for a long time (`is_quiet`), and the failed source claims
            a tip more than MAX_BLOCKS_BEHIND above the stored one.
         """

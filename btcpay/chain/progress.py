@@ -41,10 +41,10 @@ class KnownBlocks(Protocol):
 
 
 def progress_of(db: Database, now: datetime) -> Progress | None:
-    """Returns the progress.
+    """Returns how far the best chain is read.
 
-    Returns None if no first header is stored yet. That happens when a merchant is
-    added, or at the next check.
+    Returns None if no header is stored yet. The first one is stored when a merchant is
+    added, or by the next check.
     """
     row = db.get_or_none(blocks.PROGRESS, finished_after=to_ms(now - LATELY))
     if row is None:
@@ -53,9 +53,9 @@ def progress_of(db: Database, now: datetime) -> Progress | None:
 
 
 def progress_from_row(db: Database, row: KnownBlocks) -> Progress | None:
-    """Returns the progress from a row of a query.
+    """Returns how far the best chain is read, from a row that was read already.
 
-    Returns None if no first header is stored yet.
+    Returns None if no header is stored yet.
     """
     if row.height is None or row.mined_ms is None:
         return None

@@ -60,7 +60,7 @@ def part_matches_of(
 def plan_block(
     db: Database, part_matches: Sequence[PartMatch], height: int, now: datetime
 ) -> None:
-    """Stores the parts' work on a block as planned.
+    """Notes which parts have work on the block, for `work_on_block`.
 
     Called in the transaction that marks the block as read.
     """
@@ -69,9 +69,10 @@ def plan_block(
 
 
 def plan_undo(db: Database, height: int, now: datetime) -> None:
-    """Stores the parts' undo work as planned.
+    """Notes that each part must undo what blocks above `height` made it do.
 
-    Called in the transaction that removes the blocks above `height` from the chain.
+    Called in the transaction that removes these blocks from the chain. `undo_planned`
+    then makes the parts do it.
     """
     db.run(part_work.CUT, height=height)
     for part in hooks.by_part(hooks.Blocks):
@@ -87,7 +88,7 @@ def work_on_block(
     prices: Mapping[str, Decimal],
     now: datetime,
 ) -> None:
-    """Does the planned work on a block. Skips a part that must undo something first."""
+    """Has each part do its work on a block, unless it must undo something first."""
     by_part = hooks.by_part(hooks.Blocks)
     for part, matches in part_matches:
         must_undo = db.get_or_none(part_work.OF_KIND, part=part, kind="undo")

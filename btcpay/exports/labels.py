@@ -49,7 +49,7 @@ def _labels_of(row: Invoice, outputs: list[Output]) -> Iterator[Row]:
 
 
 def label_of(kind: str, ref: str, text: str) -> Row:
-    """Returns a label.
+    """Returns a label as BIP329 writes it.
 
     `kind` is "addr", "tx", "input" or "output". `ref` is the address, the txid, or the
     input or output as "txid:index".

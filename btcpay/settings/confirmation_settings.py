@@ -1,4 +1,4 @@
-"""How many confirmations invoices need, and the parser of that setting."""
+"""The number of confirmations that invoices need, and the parser of that setting."""
 
 import re
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from btcpay.settings.parsers import accepting, require
 
 @dataclass(frozen=True)
 class Confirmations:
-    """How many confirmations an invoice needs, depending on its amount in dollars.
+    """The number of confirmations that an invoice of an amount in dollars needs.
 
     `steps` are pairs (from_usd, blocks), in ascending order of from_usd.
     """

@@ -20,7 +20,7 @@ Paid = tuple[int, int, int]
 
 
 class Decision(NamedTuple):
-    """Which outputs send which refunds.
+    """The outputs that send each refund.
 
     `sent` has, by the refund's id, the output that sends it. `again` has, by the
     output, the id of the refund that it seems to have sent a second time.

@@ -120,7 +120,10 @@ def make(visit: Visit, id: str) -> Response:
 
 
 def confirm_sent(visit: Visit, id: str, output: str) -> Response:
-    """Stores that an output of another sum was the refund. Redirects to the list."""
+    """Stores the merchant's word that `output`, of another sum, was the refund.
+
+    `output` is "txid:vout". Redirects to the list of refunds (303).
+    """
     visit.get_or_404(queries.BY_ID, "rfd", id)
     service = visit.service
     outcome = "sent"

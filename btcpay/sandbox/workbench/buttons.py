@@ -44,7 +44,10 @@ def mine(sandbox: Sandbox) -> Json:
 
 
 def replace(sandbox: Sandbox) -> Json:
-    """Replaces a payment: that with `txid`, of `invoice`, or by default the newest.
+    """Replaces an unconfirmed payment by one with a higher fee.
+
+    It is the payment whose id is the field `txid`, else the one to the field `invoice`,
+    else the newest.
 
     With the field `away` the replacement pays the wallet itself.
     """
