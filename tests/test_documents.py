@@ -151,7 +151,7 @@ def tables_without_a_heading(document, written):
     "wrong", [torn, leading_nowhere, paths_of_nothing, tables_without_a_heading]
 )
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)
-def test_a_document_has_nothing_that_is(wrong, document):
+def test_a_document_names_nothing_that_is_missing(wrong, document):
     assert wrong(document, document.read_text(encoding="utf-8")) == []
 
 

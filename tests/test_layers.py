@@ -256,7 +256,7 @@ def test_no_two_files_of_tests_share_a_name():
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-def test_no_file_offends(rule):
+def test_no_file_breaks_a_rule(rule):
     assert offences(rule) == []
 
 

@@ -193,7 +193,7 @@ def test_a_bucket_holds_its_limit_and_refuses_the_next(shop, clock, ask, limit, 
 
 
 @pytest.mark.parametrize(("ask", "limit", "status"), BUCKETS)
-def test_the_window_rolls(shop, clock, ask, limit, status):
+def test_a_rate_limits_window_rolls(shop, clock, ask, limit, status):
     """A fixed window would let the whole limit in again after the first 60 seconds."""
     for _ in range(limit // 2):
         ask(shop)

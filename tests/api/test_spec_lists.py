@@ -118,7 +118,7 @@ def test_a_filter_by_an_unknown_invoice_is_an_empty_list(shop, unknown):
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_there_is_no_cursor(shop, path):
+def test_a_list_has_no_cursor(shop, path):
     ids = fill(shop, path, 2)
     answer = shop.get(
         f"{path}?limit=1&cursor={ids[1]}&starting_after={ids[1]}&page=2"

@@ -74,7 +74,7 @@ def test_a_backup_with_more_in_it_is_refused_before_more_than_its_list_is_read(
 
 
 @pytest.mark.parametrize("database", ["SQLite", "PostgreSQL"])
-def test_nothing_of_it_gets_into_the_database(database, till, tmp_path):
+def test_nothing_of_a_planted_backup_gets_into_the_database(database, till, tmp_path):
     file = backed_up(till, tmp_path / "kept.db")
     url = f"sqlite:///{tmp_path}/place.db"
     change(file, PLANTED["table merchant"])

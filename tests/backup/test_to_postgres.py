@@ -129,7 +129,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_file_is_refused_that_is(name, till, target, tmp_path):
+def test_carrying_over_refuses_a_file_that_is(name, till, target, tmp_path):
     spoilt, said = REFUSED[name]
     file = backed_up(till, tmp_path / "kept.db")
     spoilt(file)

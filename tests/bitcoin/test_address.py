@@ -56,7 +56,7 @@ BASE58_TEXTS = [
 
 
 @pytest.mark.parametrize(("payload", "text"), BASE58_TEXTS)
-def test_a_published_text_of_base58check(payload, text):
+def test_a_published_payload_has_its_published_base58check_text(payload, text):
     assert b58check_encode(bytes.fromhex(payload)) == text
     assert b58check_decode(text).hex() == payload
 

@@ -66,7 +66,7 @@ def test_what_is_not_sorted_depends_on_the_order_of_the_keys():
     assert one.script(0) != other.script(0)
 
 
-def test_the_key_path_of_bip341():
+def test_a_taproot_output_key_is_that_of_bip341s_vectors():
     """wallet-test-vectors.json, scriptPubKey, the one without a script tree."""
     internal = "d6889cb081036e0faefa3a35157ad71086b123b2b144b649798b494c300a961d"
     output = "53a1f6e454df1aa2776a2814a721372d6258050de330b3c6d10ee8f4e0dda343"
@@ -91,7 +91,7 @@ def test_whoever_has_the_wallet_has_the_key_of_its_taproot_output():
 
 
 @pytest.mark.parametrize(("text", "is_right"), PUBLISHED["checksums"])
-def test_a_published_checksum(text, is_right):
+def test_a_published_checksum_is_found_valid_or_not(text, is_right):
     assert has_valid_checksum(text) == is_right
 
 

@@ -69,7 +69,7 @@ def test_without_an_invoice_it_is_the_last_block_two_hours_before_now(till):
     assert first_of(till) == true_first(till)
 
 
-def test_it_is_the_last_block_two_hours_before_the_first_invoice(till):
+def test_the_first_header_is_the_last_one_two_hours_before_the_first_invoice(till):
     till.shop.invoice()
     till.clock.move(hours=3)
     till.shop.invoice()
@@ -93,7 +93,7 @@ def test_a_chain_that_is_younger_begins_at_its_first_block(till):
 
 @pytest.mark.parametrize("count", [1, 9, 10, 100, 1700])
 @pytest.mark.parametrize("part", [0.0, 0.01, 0.5, 0.99, 1.0])
-def test_it_is_found_among_thousands_by_few_calls(till, count, part):
+def test_the_first_header_is_found_among_thousands_by_few_calls(till, count, part):
     rival = long_chain(till, count)
     at = till.now - int(part * count * 600)
     since(till, from_unix_s(at + 7200))
@@ -268,7 +268,7 @@ def test_when_nobody_answers_the_reason_is_kept_until_reading_begins(till, open_
     assert till.check().complete and meta.get(db, Key.NOT_BEGUN) == ""
 
 
-def test_only_one_of_two_runs_at_once_keeps_it(till):
+def test_only_one_of_two_runs_at_once_stores_the_first_header(till):
     """The other has begun meanwhile: what it keeps stands."""
     till.shop.invoice()
     db = till.shop.service.db

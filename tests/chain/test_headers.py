@@ -210,7 +210,7 @@ def test_the_first_header_of_the_period_is_fetched_at_a_retarget_alone(till, tip
     assert top(till) == tip and till.liar.count("^/blocks/2016$") == (tip >= 4_032)
 
 
-def test_it_is_not_asked_for_where_it_is_kept(till):
+def test_a_stored_first_header_of_the_period_is_not_fetched(till):
     begin_at(till, 2_016)
     till.liar.instead = RealHeaders(4_040)
     follow(till, till.liar.root)

@@ -31,7 +31,7 @@ def shallow(monkeypatch):
     monkeypatch.setattr(checkpoint, "DEPTH", 20)
 
 
-def test_it_is_so_far_below_the_lowest_tip(till):
+def test_the_checkpoint_is_a_fixed_depth_below_the_lowest_tip(till):
     ledger = till.sandbox.chain.ledger
     till.liar.lies = {"^/blocks$": lambda page: page[2:]}
     expected = Known(ledger.height - 22, ledger.hashes[ledger.height - 22])

@@ -70,7 +70,7 @@ GAPS = {  # where it started, what is used, the next index: the gap limit
 
 
 @pytest.mark.parametrize("case", GAPS)
-def test_the_gap_limit_that_finds_all_of_it(case):
+def test_the_reported_gap_limit_finds_all_used_addresses(case):
     start, used, next_index, expected = GAPS[case]
     search = AddressSearch(start, used=used)
     assert search.gap_limit_for(next_index) == expected

@@ -76,7 +76,7 @@ def test_what_the_new_chain_has_too_is_found_in_it_and_counted_once(till):
     assert till.balance()[0] == paid["amount_sats"] + shallow["amount_sats"]
 
 
-def test_it_asks_and_who_declines_keeps_the_chain(till):
+def test_beginning_anew_asks_first_and_a_no_keeps_the_chain(till):
     paid_and_shallow(till)
     top = till.shop.service.db.get(blocks.TOP)
     _, said = Terminal(till).run("chain", "begin-anew", status=1)

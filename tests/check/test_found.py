@@ -31,7 +31,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize("case", RUNS)
-def test_a_run_has_found_all_payments_unless(case):
+def test_a_run_is_complete_unless(case):
     facts, is_found = RUNS[case]
     assert Report(**facts).complete is is_found
 

@@ -249,7 +249,7 @@ PLANS = {
 
 
 @pytest.mark.parametrize(("given", "expected"), PLANS.values(), ids=PLANS)
-def test_who_is_asked_for(given, expected):
+def test_an_invoice_is_looked_for_or_left_alone(given, expected):
     assert planned(*given) == expected
 
 
@@ -271,7 +271,7 @@ def test_more_than_ten_pages_that_were_opened_in_one_minute_share_a_turn(crowd, 
     assert ids[0].startswith(first) and len(ids) == 8
 
 
-def test_the_order_of_pages():
+def test_looks_for_pages_are_made_in_the_order_of_their_need():
     """Whose time to pay ends, the longest wait, who only opened it, what is open for hours."""
     watched = [page("day", opened=1_440, looked=200), page("kept", opened=4, looked=2)]
     watched += [page("fresh", opened=0.5, looked=None, asked_at=ago(minutes=0.5))]
@@ -302,7 +302,7 @@ HOURS = {
 
 
 @pytest.mark.parametrize(("hours", "mean_s", "late"), HOURS.values(), ids=HOURS)
-def test_how_soon_payers_are_seen_in_a_simulated_shop(hours, mean_s, late):
+def test_payers_of_a_simulated_shop_are_seen_soon(hours, mean_s, late):
     """On average, and how many after more than five minutes; what is mined counts in a minute."""
     outcome = Simulation(hours)
     assert len(outcome.seen_s) >= 14 and outcome.calls <= 600

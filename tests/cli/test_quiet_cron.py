@@ -113,7 +113,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_mail_comes_when(name, cron):
+def test_cron_mails_the_operator_if(name, cron):
     spoil, said = WRONG[name]
     spoil(cron)
     assert said in cron.mail()

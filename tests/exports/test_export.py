@@ -206,7 +206,7 @@ def test_dates_that_are_none_are_wrong_use(blocktill, words, says):
     assert says in blocktill.run("export", "payments", *words, status=2)[1]
 
 
-def test_one_merchants_payments_alone(shop, blocktill):
+def test_an_export_has_the_payments_of_its_merchant_alone(shop, blocktill):
     other = shop.add_merchant("=other")
     pay(shop, shop.invoice(10))
     response = shop.post("/invoices", {"amount_usd": 10}, shop.issue("write", other))

@@ -68,7 +68,7 @@ def test_the_currency_where_a_browsers_language_is_spoken(tag, currency):
 
 @in_each_language
 @given(number=st.integers(0, 21_000_000 * 10**8))
-def test_a_whole_number(language, number):
+def test_a_whole_number_is_grouped_as_its_language_does(language, number):
     assert formats.whole(number, language) == decimal(number, "#,##0", language)
 
 

@@ -236,7 +236,9 @@ REFUSALS = {
 @pytest.mark.parametrize(
     ("answers", "message", "is_final"), REFUSALS.values(), ids=REFUSALS
 )
-def test_what_a_server_refuses(answers, message, is_final, offices, caplog):
+def test_a_mail_that_its_server_refuses_is_tried_again_or_given_up(
+    answers, message, is_final, offices, caplog
+):
     office = offices()
     office.want(address=None)
     office.server.answers = dict(answers)

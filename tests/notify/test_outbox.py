@@ -379,7 +379,7 @@ URLS = {
 
 
 @pytest.mark.parametrize("case", URLS)
-def test_urls_that_are_told(case):
+def test_a_webhook_url_is_taken_or_refused_by_its_network(case):
     url, name, is_taken = URLS[case]
     with nullcontext() if is_taken else pytest.raises(CommandError):
         receivers.webhook_url(url, NETWORKS[name])

@@ -135,6 +135,6 @@ def test_codes_of_iso_4217_are_taken_in_any_case(code):
 
 
 @pytest.mark.parametrize("code", ["EUX", "BTC", "", "EU", "EUR GBP", "\u20ac"])
-def test_anything_else_is_refused(code):
+def test_codes_outside_iso_4217_are_refused(code):
     with pytest.raises(CommandError, match="EUR"):
         checked_currency(code)

@@ -114,7 +114,7 @@ NO_PRICES = {
 }
 
 
-def test_everything_else_is_no_price():
+def test_values_of_other_kinds_are_no_price():
     for name, body in NO_PRICES.items():
         with pytest.raises(ValueError, match="there"):
             pytest.fail(f"{name}: {parse_price(http_client.parse_json(body))}")

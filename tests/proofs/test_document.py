@@ -95,7 +95,7 @@ def test_a_proof_fails_after_any_edit(change):
 
 
 @pytest.mark.parametrize("change", WRONG_KINDS.values(), ids=WRONG_KINDS)
-def test_what_is_no_such_document_is_not_read(change):
+def test_a_document_of_other_kinds_is_not_read(change):
     edited = copy.deepcopy(ALONE)
     change(edited)
     with pytest.raises(CommandError):

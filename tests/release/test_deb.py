@@ -51,7 +51,7 @@ def newer(package, folder):
     return made
 
 
-def test_it_is_what_debian_expects(built):
+def test_dpkg_and_lintian_take_the_package(built):
     _, package, _, python = built
     assert re.fullmatch(
         rf"blocktill_{__version__}\+debian1\d_[a-z0-9]+\.deb", package.name

@@ -70,7 +70,7 @@ def shop(image, tmp_path):
         yield System(system.root, environ, system.user, system.volume), words, around
 
 
-def test_it_is_this_version(image):
+def test_the_images_command_prints_this_version(image):
     system, config = image
     assert f"blocktill, version {__version__}\n" in system.run(
         *config["Entrypoint"], "--version"

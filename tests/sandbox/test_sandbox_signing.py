@@ -23,7 +23,7 @@ PUBLISHED: dict[str, Any] = json.loads(
 # RFC 6979 has no vectors of secp256k1. These are those that trezor-crypto, python-ecdsa and
 # bitcoinjs share, with a nonce by HMAC-SHA256 over SHA-256: secret, message, r and lower s.
 @pytest.mark.parametrize(("secret", "message", "numbers"), PUBLISHED["rfc6979"])
-def test_a_published_signature(secret, message, numbers):
+def test_a_digest_is_signed_as_other_libraries_sign_it(secret, message, numbers):
     signature = sign_digest(int(secret, 16), hashlib.sha256(message.encode()).digest())
     assert b"".join(n.to_bytes(32, "big") for n in der(signature)).hex() == numbers
 

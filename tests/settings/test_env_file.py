@@ -84,13 +84,13 @@ DOLLAR = {"a dollar in single quotes": ("A='$HOME`x`'", "$HOME`x`")}
 
 
 @pytest.mark.parametrize("name", GOOD | DOLLAR)
-def test_we_and_sh_read_alike(name, tmp_path):
+def test_a_file_is_read_as_the_shell_reads_it(name, tmp_path):
     text, value = (GOOD | DOLLAR)[name]
     assert parse(text, "f") == {"A": value} == by_sh(tmp_path, text)
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_systemd_reads_it_so_too(name, tmp_path):
+def test_a_file_is_read_as_systemd_reads_it(name, tmp_path):
     text, value = GOOD[name]
     assert by_systemd(tmp_path, text) == {"A": value}
 

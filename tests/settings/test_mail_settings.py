@@ -30,7 +30,7 @@ SERVERS = {
 
 
 @pytest.mark.parametrize(("text", "expected"), SERVERS.values(), ids=SERVERS)
-def test_a_mail_server(text, expected):
+def test_an_smtp_url_is_read_as_this_mail_server(text, expected):
     found = smtp_url(text)
     assert found == expected
     assert "secret" not in repr(found) and "d%" not in repr(found)
@@ -49,7 +49,7 @@ WRONG_SERVERS = {
 
 
 @pytest.mark.parametrize("text", WRONG_SERVERS.values(), ids=WRONG_SERVERS)
-def test_no_mail_server(text):
+def test_an_invalid_smtp_url_is_refused_without_its_password(text):
     with pytest.raises(ValueError, match=r"smtps://user:password@host:port") as raised:
         smtp_url(text)
     assert "100%" not in str(raised.value)

@@ -240,7 +240,7 @@ def row(sentence, wanted, *args, stake=None, **kwargs):
             "payment:aa paid sent:ff=5000 again:ee=5000 undone:aa", stake=ASKED),
     ],
 )  # fmt: skip
-def test_an_invoice_wants_attention_and_so_much_hangs_on_it(wanted, stake, case):
+def test_an_invoice_needs_attention_for_this_reason_and_sum(wanted, stake, case):
     assert wanted is None or wanted in REASONS
     invoice, verdict, happened = case
     assert reason_for(*case, LEAST) == wanted

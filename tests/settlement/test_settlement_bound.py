@@ -54,7 +54,7 @@ LIES = {
 
 @pytest.mark.parametrize("sats", LIES.values(), ids=LIES)
 @pytest.mark.parametrize("place", [0, 1, 74, 147, 148])
-def test_of_148_the_payers_is_kept_wherever_it_stands(sats, place):
+def test_the_payers_output_among_148_is_kept_wherever_it_stands(sats, place):
     shown = invented(148, sats)
     shown.insert(place, OURS)
     kept = waiting(looked(shown))

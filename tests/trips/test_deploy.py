@@ -60,7 +60,7 @@ def test_systemd_finds_the_units_hardly_exposed(installed):
         assert "OK" in said.splitlines()[-1], name
 
 
-def test_systemd_understands_when():
+def test_systemd_reads_when_each_timer_elapses():
     for name in TIMERS:
         words = [tool("systemd-analyze"), "calendar", settings_of(name)["OnCalendar"]]
         assert "Next elapse" in done(words)

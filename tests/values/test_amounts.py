@@ -147,12 +147,12 @@ def table(cases):
 
 
 @pytest.mark.parametrize(("code", "typed"), table(READ))
-def test_what_means_one_amount_is_read(code, typed):
+def test_a_text_that_means_one_amount_is_read(code, typed):
     assert str(parse_amount(typed, code)) == READ[code][typed]
 
 
 @pytest.mark.parametrize(("code", "typed"), table(REFUSED))
-def test_what_means_none_is_refused(code, typed):
+def test_a_text_that_means_no_amount_is_refused(code, typed):
     with pytest.raises(NotAnAmount) as refused:
         parse_amount(typed, code)
     assert not refused.value.readings and not refused.value.foreign
@@ -166,7 +166,7 @@ def test_another_currencys_sign_is_refused_by_name_and_never_dropped(code, typed
 
 
 @pytest.mark.parametrize(("code", "typed"), table(AMBIGUOUS))
-def test_what_means_two_amounts_is_refused_with_both(code, typed):
+def test_a_text_that_may_mean_two_amounts_is_refused_with_both(code, typed):
     with pytest.raises(NotAnAmount) as refused:
         parse_amount(typed, code)
     assert list(refused.value.readings) == [

@@ -45,7 +45,7 @@ def test_the_satoshis_are_the_exact_quotient_rounded_up(amount_usd, price_usd):
         pytest.param("21.00000001", "0.000001", None, id="a trifle more cannot be"),
     ],
 )
-def test_satoshis_for_dollars(amount, price, expected):
+def test_an_amount_of_dollars_is_so_many_satoshis(amount, price, expected):
     assert sats_for(Decimal(amount), Decimal(price)) == expected
 
 

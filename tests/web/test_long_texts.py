@@ -38,7 +38,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_64_kb_of_anything_cost_next_to_nothing_as(reader):
+def test_reading_64_kb_costs_next_to_nothing_as(reader):
     for name in TEXTS:
         text = text_of(name, 65_000).decode()
         before_s = time.thread_time()

@@ -82,7 +82,7 @@ def test_who_asks_may_refuse_an_answer_and_the_next_explorer_is_asked(first, sec
         client(first).ask(question)
 
 
-def test_who_answered_is_named(first, second):
+def test_the_explorer_that_answered_is_named(first, second):
     root = first.root.replace("127.0.0.1", "localhost")
     explorers = Explorers(REGTEST, [root, second.root], http_client.Session())
     assert explorers.mempool(ADDRESS, SCRIPT).host == "localhost"
@@ -90,7 +90,7 @@ def test_who_answered_is_named(first, second):
     assert explorers.mempool(ADDRESS, SCRIPT).host == "127.0.0.1"
 
 
-def test_when_all_fail_the_error_says_why_of_each(first, second):
+def test_if_all_explorers_fail_the_error_says_why_each_did(first, second):
     first.instead = lambda _: say("oops", 500)
     second.instead = lambda _: say("<!doctype html>")
     with pytest.raises(ExplorerError, match="something else.*HTTP 500"):

@@ -104,7 +104,7 @@ def test_what_lasts_is_that_of_the_explorer_with_the_most(make, clock):
     assert make().allowance([NAME]).minutely == 100 / 60
 
 
-def test_old_minutes_are_forgotten(shop, make, clock):
+def test_counts_of_calls_of_past_days_are_deleted(shop, make, clock):
     spend(make(), 1)
     clock.move(days=2)
     spend(make(), 1)
@@ -137,7 +137,9 @@ def test_a_question_that_meets_the_end_of_the_quota_is_not_answered_in_part(
 
 
 @pytest.mark.parametrize("status", endpoint.REFUSALS)
-def test_who_says_too_many_is_asked_no_more_in_this_run(make, first, second, status):
+def test_an_explorer_that_answers_429_gets_no_more_calls_in_this_run(
+    make, first, second, status
+):
     first.instead = lambda _: say("slow down", status)
     explorers = client(make(), first, second)
     for _ in range(3):
@@ -175,7 +177,9 @@ REFUSALS: dict[str, tuple[int, list[float], int, int]] = {
 @pytest.mark.parametrize(
     ("said_s", "minutes", "least", "most"), REFUSALS.values(), ids=REFUSALS
 )
-def test_who_refuses_is_left_alone(make, first, clock, said_s, minutes, least, most):
+def test_an_explorer_that_refuses_gets_no_calls_for_a_while(
+    make, first, clock, said_s, minutes, least, most
+):
     first.instead = lambda _: say("slow down", 429, **{"Retry-After": str(said_s)})
     assert least <= refusals(make, first, clock, minutes) <= most
 

@@ -113,7 +113,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("refunds", "outputs", "sent", "again"), CASES)
-def test_what_is_sent(refunds, outputs, sent, again):
+def test_an_output_sends_the_refund_that_it_fits(refunds, outputs, sent, again):
     decision = decide(refunds, outputs)
     assert decision.sent == {id: outputs[index] for id, index in sent.items()}
     assert set(decision.again) == {outputs[index] for index in again}

@@ -32,7 +32,7 @@ def inbox(browser):
     )[2]
 
 
-def test_it_is_made_on_an_invoices_page_and_sent_from_the_list(till, browser):
+def test_a_refund_is_made_on_an_invoices_page_and_sent_from_the_list(till, browser):
     invoice = too_much(till)
     form = {"press": "a", "currency": "USD", "reason": "too much"}
     for _ in range(2):
@@ -108,7 +108,7 @@ def test_other_money_to_the_address_is_asked_about_and_counts_at_a_press(till, b
     )
 
 
-def test_what_is_no_output_of_it_changes_nothing(till, browser):
+def test_a_text_that_is_no_output_of_the_refund_changes_nothing(till, browser):
     refund = made(till, paid(till), 10_000, address(1))
     for output in ("x", "0" * 64 + ":0", "%00", "0" * 3_000):
         answer = browser.post(f"/refunds/{refund.id}/sent/{output}")
@@ -244,7 +244,7 @@ def test_a_mail_with_its_page_is_prepared(till, browser):
     assert f"{till.settings.base_url}/refund/rfd_" in unquote(href)
 
 
-def test_another_merchants_are_not_found(till, browser):
+def test_refunds_of_another_merchant_are_not_found(till, browser):
     refund = made(till, paid(till), to=address(1))
     browser.log_in(till.shop.add_merchant("other"))
     for act in ("clear", "cancel", f"sent/{'0' * 64}:0"):

@@ -28,7 +28,7 @@ def pay_dust(till, refund):
 @pytest.mark.parametrize(
     "sats", [294, 10_000], ids=["of exactly its sum", "of another sum"]
 )
-def test_it_is_one_proof_and_a_few_rows(till, sats):
+def test_much_money_to_one_script_is_one_proof_and_a_few_rows(till, sats):
     refund = made(till, paid(till), sats, address(1))
     txid = pay_dust(till, refund)
     theirs = till.shop.invoice()
@@ -44,7 +44,7 @@ def test_it_is_one_proof_and_a_few_rows(till, sats):
 
 
 @about_sqlite
-def test_the_number_of_statements_does_not_grow_with_it(till):
+def test_the_number_of_statements_does_not_grow_with_the_outputs(till):
     refund = made(till, paid(till), 294, address(1))
     till.mine()
     with statements(till.shop) as quiet:
