@@ -107,7 +107,8 @@ def value_of(data: dict[str, Any], name: str) -> Any:
 
 
 def parameters(
-    names: Iterable[str], query: Iterable[tuple[str, str]]
+    names: Iterable[str],
+    query: Iterable[tuple[str, str]],
 ) -> dict[str, list[str]]:
     """Returns the query string's values for these names, in order.
 
@@ -141,7 +142,8 @@ def load_filters(schema: Schema, query: Iterable[tuple[str, str]]) -> dict[str, 
 
 
 def _values_by_name(
-    names: Iterable[str], query: Iterable[tuple[str, str]]
+    names: Iterable[str],
+    query: Iterable[tuple[str, str]],
 ) -> dict[str, list[str]]:
     """Groups the query string's values by name, in any case.
 

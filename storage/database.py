@@ -76,7 +76,9 @@ class Database:
             return statement.rows_of(cursor)
 
     def json_rows(
-        self, query: Select, **values: Unpack[Values]
+        self,
+        query: Select,
+        **values: Unpack[Values],
     ) -> tuple[tuple[str, ...], list[str]]:
         """Returns the names of the columns, and each row as the text of a JSON array.
 
@@ -182,7 +184,10 @@ class Database:
             self.connection.close_idle()
 
     def execute(
-        self, query: Any, values: Any, kind: type[Statement] = Statement
+        self,
+        query: Any,
+        values: Any,
+        kind: type[Statement] = Statement,
     ) -> tuple[Statement, Any]:
         """Runs the query, and returns its compiled statement and the cursor.
 

@@ -64,7 +64,10 @@ class WriteQueue:
             raise OperationalError("the database was locked a moment ago")
 
     def __exit__(
-        self, _kind: object, error: BaseException | None, _trace: object
+        self,
+        _kind: object,
+        error: BaseException | None,
+        _trace: object,
     ) -> None:
         if is_locked(error):
             self._failed_s = time.monotonic()

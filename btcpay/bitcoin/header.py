@@ -95,7 +95,12 @@ def bits_of(target: int) -> int:
 
 
 def build_header(
-    version: int, previous: str, merkle_root: str, time: int, bits: int, nonce: int
+    version: int,
+    previous: str,
+    merkle_root: str,
+    time: int,
+    bits: int,
+    nonce: int,
 ) -> bytes:
     """Serializes a header (80 bytes).
 
@@ -211,7 +216,9 @@ def is_mutated(rows: Sequence[Sequence[bytes]]) -> bool:
 
 
 def merkle_root_from_branch(
-    leaf: bytes, branch: Sequence[bytes], position: int
+    leaf: bytes,
+    branch: Sequence[bytes],
+    position: int,
 ) -> bytes:
     """Returns the Merkle root that follows from a leaf and its branch.
 

@@ -19,7 +19,11 @@ Note = Mapping[str, int | str | None]
 
 
 def judge_clock(
-    db: Database, network: Network, now: datetime, mark: str, is_agreed: bool
+    db: Database,
+    network: Network,
+    now: datetime,
+    mark: str,
+    is_agreed: bool,
 ) -> str:
     """Decides whether the system clock is believed, and stores the result.
 

@@ -63,7 +63,11 @@ class Follower:
     """
 
     def __init__(
-        self, db: Database, network: Network, sources: Pool[BlockSource], undo: Undo
+        self,
+        db: Database,
+        network: Network,
+        sources: Pool[BlockSource],
+        undo: Undo,
     ) -> None:
         self._db = db
         self._network = network
@@ -206,7 +210,10 @@ class Follower:
         return work_of(parse_header(raw) for raw in branch) > our_work
 
     def _check(
-        self, source: BlockSource, below: Block, branch: Sequence[bytes]
+        self,
+        source: BlockSource,
+        below: Block,
+        branch: Sequence[bytes],
     ) -> None:
         """Raises ProofFailed if a header of the branch is invalid by consensus.
 

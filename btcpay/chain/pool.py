@@ -242,7 +242,9 @@ def _no_answer(errors: Mapping[Source, Exception]) -> ExplorerError:
 
 
 def open_sources(
-    settings: Settings, db: Database, now: Callable[[], datetime]
+    settings: Settings,
+    db: Database,
+    now: Callable[[], datetime],
 ) -> Pool[sources.BlockSource] | None:
     """Opens the pool of a part (an optional plug-in), the first that offers one.
 

@@ -26,7 +26,11 @@ Clock = Callable[[], datetime]
 
 
 def scripts_paid_since(
-    db: Database, settings: Settings, now: Clock, scripts: Set[bytes], is_copy: bool
+    db: Database,
+    settings: Settings,
+    now: Clock,
+    scripts: Set[bytes],
+    is_copy: bool,
 ) -> set[bytes]:
     """Returns which of `scripts` are paid in blocks newer than the restored database.
 
@@ -42,7 +46,11 @@ def scripts_paid_since(
     read_count = 0
     while read_count < len(hashes):
         scripts_by_block = _paid_in_blocks(
-            db, settings, now, hashes[read_count:], scripts
+            db,
+            settings,
+            now,
+            hashes[read_count:],
+            scripts,
         )
         for scripts_of_block in scripts_by_block:
             paid |= scripts_of_block
@@ -85,7 +93,9 @@ def _paid_in_blocks(
 
 @contextmanager
 def _open_pool(
-    db: Database, settings: Settings, now: Clock
+    db: Database,
+    settings: Settings,
+    now: Clock,
 ) -> Iterator[Pool[BlockSource]]:
     sources = open_sources(settings, db, now)
     if sources is None:

@@ -179,7 +179,9 @@ class Announcements:
 
 
 def open_announcements(
-    settings: Settings, db: Database, now: Callable[[], datetime]
+    settings: Settings,
+    db: Database,
+    now: Callable[[], datetime],
 ) -> Announcements | None:
     """Opens the first listener that a part provides.
 

@@ -75,7 +75,10 @@ def _halves(scans: Mapping[str, Scan]) -> Iterator[dict[str, Scan]]:
 
 
 def apply(
-    db: Database, settings: Settings, scans: Mapping[str, Scan], now: datetime
+    db: Database,
+    settings: Settings,
+    scans: Mapping[str, Scan],
+    now: datetime,
 ) -> list[Settlement]:
     """Stores all consequences of the scans in one transaction, and returns them.
 
@@ -118,7 +121,9 @@ def _note_gaps(db: Database, settlements: Sequence[Settlement]) -> None:
 
 
 def _note_covered(
-    db: Database, settlements: Sequence[Settlement], now: datetime
+    db: Database,
+    settlements: Sequence[Settlement],
+    now: datetime,
 ) -> None:
     covered: list[Values] = []
     for settlement in settlements:

@@ -140,7 +140,10 @@ class BlockReader:
                 passed.hashes.add(row.hash)
 
     def _due(
-        self, order: Typed[Block], passed: Collection[str], most: int
+        self,
+        order: Typed[Block],
+        passed: Collection[str],
+        most: int,
     ) -> list[Block]:
         """Returns the first `most` due blocks that this run has not skipped."""
         limit = len(passed) + most
@@ -211,7 +214,13 @@ class BlockReader:
             part_matches = part_matches_of(self.db, height, block, now)
             prices = self._prices(row, are_needed=bool(part_matches))
             work_on_block(
-                self.db, self.settings, part_matches, height, block, prices, now
+                self.db,
+                self.settings,
+                part_matches,
+                height,
+                block,
+                prices,
+                now,
             )
             forget_others(self.db, works, part_matches)
 
@@ -241,7 +250,10 @@ class BlockReader:
         return allowance.minutely > full_rate / KEPT_PART
 
     def _read(
-        self, row: Block, report: Report, fetch: Future[FetchedBlock] | None = None
+        self,
+        row: Block,
+        report: Report,
+        fetch: Future[FetchedBlock] | None = None,
     ) -> bool:
         """Reads one block; False if it has to be read again.
 
@@ -256,12 +268,25 @@ class BlockReader:
         is_paying = bool(part_matches or paid_invoices(self.db, block))
         prices = self._prices(row, are_needed=is_paying)
         failed = store_block(
-            self.db, self.settings, row, fetched, part_matches, prices, now, report
+            self.db,
+            self.settings,
+            row,
+            fetched,
+            part_matches,
+            prices,
+            now,
+            report,
         )
         if failed is None:
             return True
         report.blocks_read += 1
         work_on_block(
-            self.db, self.settings, part_matches, row.height, block, prices, now
+            self.db,
+            self.settings,
+            part_matches,
+            row.height,
+            block,
+            prices,
+            now,
         )
         return not failed

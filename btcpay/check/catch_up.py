@@ -65,12 +65,18 @@ class CatchUp(BlockReader):
         report.stuck = ""
         try:
             if not keep_first_header(
-                self.db, self.settings.network, self.sources, self._now
+                self.db,
+                self.settings.network,
+                self.sources,
+                self._now,
             ):
                 return False
             asked_at = self.now()
             follower = Follower(
-                self.db, self.settings.network, self.sources, self._undo
+                self.db,
+                self.settings.network,
+                self.sources,
+                self._undo,
             )
             has_changed = follower.follow()
             report.answered = True
@@ -179,7 +185,10 @@ class CatchUp(BlockReader):
         try_apply(self.db, self.settings, scans, now, report)
 
     def _is_ready(
-        self, row: payments.OutputWith, tip_height: int, report: Report
+        self,
+        row: payments.OutputWith,
+        tip_height: int,
+        report: Report,
     ) -> bool:
         try:
             return is_deep(output_of(row), tip_height, rules_for(self.settings, row))

@@ -78,7 +78,10 @@ class DueLook(NamedTuple):
 
 
 def due_look(
-    invoice: WatchedInvoice, gone_after: timedelta, per_hour: int, now: datetime
+    invoice: WatchedInvoice,
+    gone_after: timedelta,
+    per_hour: int,
+    now: datetime,
 ) -> DueLook | None:
     """Returns the look that is due for this invoice; None if none is due.
 
@@ -116,7 +119,9 @@ def is_waiting(invoice: WatchedInvoice, now: datetime) -> bool:
 
 
 def _look_for_deadline(
-    invoice: WatchedInvoice, gone_after: timedelta, now: datetime
+    invoice: WatchedInvoice,
+    gone_after: timedelta,
+    now: datetime,
 ) -> DueLook | None:
     """Returns the look that the deadline requires; None if none is required now.
 
@@ -139,7 +144,9 @@ def _look_for_deadline(
 
 
 def _look_for_page(
-    invoice: WatchedInvoice, is_own: bool, now: datetime
+    invoice: WatchedInvoice,
+    is_own: bool,
+    now: datetime,
 ) -> DueLook | None:
     """Returns a look while the page is open, and one after it was closed; else None."""
     if (
@@ -161,7 +168,9 @@ def _look_for_page(
 
 
 def _look_for_money(
-    invoice: WatchedInvoice, is_own: bool, now: datetime
+    invoice: WatchedInvoice,
+    is_own: bool,
+    now: datetime,
 ) -> DueLook | None:
     """Returns a look if an output is unconfirmed; None otherwise.
 

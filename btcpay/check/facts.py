@@ -35,7 +35,11 @@ KEY_BYTES = 8
 
 
 def facts_of(
-    db: Database, network: str, height: int, block: ProvenBlock, new: Callable[[], Scan]
+    db: Database,
+    network: str,
+    height: int,
+    block: ProvenBlock,
+    new: Callable[[], Scan],
 ) -> dict[str, Scan]:
     """Returns, by invoice id, a scan with the block's effects on that invoice.
 
@@ -77,7 +81,11 @@ def paid_invoices(db: Database, block: ProvenBlock) -> list[Invoice]:
 
 
 def _add_paid(
-    scan: Scan, script: bytes, place: Block, block: ProvenBlock, network: str
+    scan: Scan,
+    script: bytes,
+    place: Block,
+    block: ProvenBlock,
+    network: str,
 ) -> None:
     """Adds the block's outputs to this script to the scan, with proofs of inclusion."""
     # A transaction is parsed only once, even if several of its outputs pay the script.
@@ -108,7 +116,9 @@ def _inputs_at(block: ProvenBlock, position: int) -> tuple[str, ...]:
 
 
 def conflicting_outputs(
-    db: Database, spent: Set[bytes], txids: Collection[bytes]
+    db: Database,
+    spent: Set[bytes],
+    txids: Collection[bytes],
 ) -> list[Output]:
     """Returns unconfirmed outputs whose transaction lost an input to another one.
 

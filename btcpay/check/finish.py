@@ -43,7 +43,11 @@ def note_run(db: Database, report: Report, is_listening: bool, now: datetime) ->
 
 
 def renew_and_erase(
-    db: Database, settings: Settings, report: Report, mark: str, now: datetime
+    db: Database,
+    settings: Settings,
+    report: Report,
+    mark: str,
+    now: datetime,
 ) -> None:
     """Runs the parts' scheduled work and deletes old rows, if the clock is right.
 

@@ -71,7 +71,9 @@ def watched_invoices(
 
 
 def _watched_invoice(
-    row: Invoice, outputs: Sequence[Output], now: datetime
+    row: Invoice,
+    outputs: Sequence[Output],
+    now: datetime,
 ) -> WatchedInvoice:
     present = [output for output in outputs if output.vanished_ms is None]
     present_sats = sum(output.amount_sats for output in present)

@@ -38,7 +38,10 @@ class PartMatch(NamedTuple):
 
 
 def part_matches_of(
-    db: Database, height: int, block: ProvenBlock, now: datetime
+    db: Database,
+    height: int,
+    block: ProvenBlock,
+    now: datetime,
 ) -> list[PartMatch]:
     """Returns the parts that need data in this block, with that data.
 
@@ -58,7 +61,10 @@ def part_matches_of(
 
 
 def plan_block(
-    db: Database, part_matches: Sequence[PartMatch], height: int, now: datetime
+    db: Database,
+    part_matches: Sequence[PartMatch],
+    height: int,
+    now: datetime,
 ) -> None:
     """Notes which parts have work on the block, for `work_on_block`.
 
@@ -153,7 +159,9 @@ def blocks_due(db: Database, now: datetime, most: int) -> dict[int, list[Work]]:
 
 
 def forget_others(
-    db: Database, works: Sequence[Work], part_matches: Sequence[PartMatch]
+    db: Database,
+    works: Sequence[Work],
+    part_matches: Sequence[PartMatch],
 ) -> None:
     """Deletes planned work of parts that no longer need data in the block."""
     parts = {part_match.part for part_match in part_matches}

@@ -60,7 +60,10 @@ class Settlement(NamedTuple):
 
 
 def settle_scans(
-    db: Database, settings: Settings, scans: Mapping[str, Scan], now: datetime
+    db: Database,
+    settings: Settings,
+    scans: Mapping[str, Scan],
+    now: datetime,
 ) -> list[Settlement]:
     """Returns the consequences of each scan. Raises BadRow.
 
@@ -85,7 +88,9 @@ def settle_scans(
 
 
 def history_of(
-    settlement: Settlement, payments: Sequence[Payment], now: datetime
+    settlement: Settlement,
+    payments: Sequence[Payment],
+    now: datetime,
 ) -> Iterator[Values]:
     """Yields the history entries of a scan: first its outputs, then its `payments`."""
     invoice_id = settlement.row.id
@@ -162,7 +167,9 @@ def news_of(settlement: Settlement, payments: Sequence[Payment]) -> list[News]:
 
 
 def _of_transactions(
-    kind: EventKind, changes: Iterable[Change], change_kinds: Sequence[str]
+    kind: EventKind,
+    changes: Iterable[Change],
+    change_kinds: Sequence[str],
 ) -> list[News]:
     """Returns one event per transaction, with the sum of its outputs to the address.
 

@@ -69,7 +69,9 @@ def _output_columns(output: Output, row: Invoice) -> Values:
 
 
 def add_payments(
-    db: Database, settlements: Sequence[Settlement], now: datetime
+    db: Database,
+    settlements: Sequence[Settlement],
+    now: datetime,
 ) -> list[Payment]:
     """Stores the payments, completes their proofs, and returns the payments' rows.
 
@@ -107,7 +109,10 @@ def add_payments(
 
 
 def _payment_columns(
-    settlement: Settlement, receipt: Receipt, currency: str, now: datetime
+    settlement: Settlement,
+    receipt: Receipt,
+    currency: str,
+    now: datetime,
 ) -> Values:
     """Returns the columns of a payment.
 
@@ -132,7 +137,10 @@ def _payment_columns(
 
 
 def _values_at_receipt(
-    settlement: Settlement, receipt: Receipt, currencies: set[str], now: datetime
+    settlement: Settlement,
+    receipt: Receipt,
+    currencies: set[str],
+    now: datetime,
 ) -> Mapping[str, str]:
     """Returns the payment's value by currency; empty if the block is too old."""
     if is_late(receipt.block.mined_at, now):
@@ -146,7 +154,8 @@ def _values_at_receipt(
 
 
 def _extend_proofs(
-    db: Database, receipts: Sequence[tuple[Settlement, Receipt]]
+    db: Database,
+    receipts: Sequence[tuple[Settlement, Receipt]],
 ) -> None:
     """Appends the headers of later confirmations to the proofs.
 

@@ -75,7 +75,11 @@ def record_of(merchant: Merchant, row: Moved, amount_sats: int) -> Row:
 
 
 def _payments(
-    db: Database, merchant: Merchant, from_ms: int, before_ms: int, page: int
+    db: Database,
+    merchant: Merchant,
+    from_ms: int,
+    before_ms: int,
+    page: int,
 ) -> Iterator[Row]:
     span: Values = {"merchant_id": merchant.id, "before": before_ms}
     for rows in keyset.pages(db, exports.PAYMENTS, page, from_ms, **span):
@@ -90,7 +94,10 @@ def _payments(
 
 
 def _record(
-    merchant: Merchant, row: PaymentWith, outputs: list[Output], recorded_ms: int | None
+    merchant: Merchant,
+    row: PaymentWith,
+    outputs: list[Output],
+    recorded_ms: int | None,
 ) -> Row:
     record = record_of(merchant, row, row.amount_sats) | {
         "recorded_ms": None,

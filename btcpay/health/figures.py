@@ -127,7 +127,10 @@ def _invoices(db: Database) -> Iterator[Metric]:
     # Every reason is exported, even at 0: an alert may use a reason that has never occurred.
     by_reason = {reason: counts.get(reason, 0) for reason in REASONS}
     yield gauges(
-        "invoices_attention", "Invoices that need attention.", "reason", by_reason
+        "invoices_attention",
+        "Invoices that need attention.",
+        "reason",
+        by_reason,
     )
     (settled_sats,) = db.get(tallies.SETTLED)
     text = "All payments; falls after a reorganisation."
@@ -210,7 +213,11 @@ def _tallies(db: Database) -> Iterator[Metric]:
 
 
 def _counters(
-    totals: Totals, name: str, text: str, label: str, label_values: Sequence[str]
+    totals: Totals,
+    name: str,
+    text: str,
+    label: str,
+    label_values: Sequence[str],
 ) -> Metric:
     family = CounterMetricFamily(f"blocktill_{name}", text, labels=[label])
     for label_value in label_values:

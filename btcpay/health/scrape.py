@@ -88,7 +88,9 @@ class MetricsServer(HTTPServer):
     """
 
     def __init__(
-        self, collectors: Iterable[Collector], listener: socket.socket
+        self,
+        collectors: Iterable[Collector],
+        listener: socket.socket,
     ) -> None:
         registry = CollectorRegistry()
         for collector in collectors:

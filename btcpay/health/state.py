@@ -72,7 +72,10 @@ class RowOfFacts(KnownBlocks, Protocol):
 
 
 def state_in_row(
-    db: Database, row: RowOfFacts, settings: Settings, now: datetime
+    db: Database,
+    row: RowOfFacts,
+    settings: Settings,
+    now: datetime,
 ) -> State:
     """Returns the state, by the facts in a row that was read before."""
     return state_of(

@@ -15,7 +15,9 @@ _LONG_RUN = re.compile(rb"(?<!%b)(%b{%d})%b+" % (_PLAIN, _PLAIN, _LONGEST_RUN, _
 
 
 def read_pieces(
-    answer: requests.Response, max_bytes: int, on_piece: Callable[[int], None]
+    answer: requests.Response,
+    max_bytes: int,
+    on_piece: Callable[[int], None],
 ) -> Iterator[bytes]:
     """Yields the pieces of a response body.
 

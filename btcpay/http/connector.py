@@ -19,7 +19,10 @@ Options = Sequence[tuple[int, int, int | bytes]]
 
 
 def connect(
-    host: str, port: int, timeout_s: float, options: Options = ()
+    host: str,
+    port: int,
+    timeout_s: float,
+    options: Options = (),
 ) -> socket.socket:
     """Connects to a host within `timeout_s`, not counting the DNS look-up.
 
@@ -33,7 +36,9 @@ def connect(
 
 
 def connect_first(
-    addresses: Sequence[Address], timeout_s: float, options: Options = ()
+    addresses: Sequence[Address],
+    timeout_s: float,
+    options: Options = (),
 ) -> socket.socket:
     """Connects to the addresses in turn, and returns the first that succeeds.
 
@@ -61,7 +66,10 @@ class _Race:
     """A race of connection attempts. The first success wins; the others are closed."""
 
     def __init__(
-        self, addresses: Sequence[Address], timeout_s: float, options: Options
+        self,
+        addresses: Sequence[Address],
+        timeout_s: float,
+        options: Options,
     ) -> None:
         self._addresses = deque(addresses)
         self._options = options

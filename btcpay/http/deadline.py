@@ -115,7 +115,10 @@ def _new_connection(connection: Any) -> socket.socket:
     timeout_s = connection.timeout
     try:
         return connect(
-            host, connection.port, timeout_s, connection.socket_options or ()
+            host,
+            connection.port,
+            timeout_s,
+            connection.socket_options or (),
         )
     except socket.gaierror as error:
         raise NameResolutionError(connection.host, connection, error) from error

@@ -12,7 +12,11 @@ FORMAT = "btcpay payment proof 1"
 
 
 def to_document(
-    evidence: Evidence, txid: str, script: bytes, network: str, confirmations: int
+    evidence: Evidence,
+    txid: str,
+    script: bytes,
+    network: str,
+    confirmations: int,
 ) -> dict[str, Any]:
     """Returns the JSON document of a proof, with the facts that it proves.
 
@@ -31,7 +35,8 @@ def to_document(
 
 
 def extend_document(
-    document: dict[str, Any], following: Sequence[bytes]
+    document: dict[str, Any],
+    following: Sequence[bytes],
 ) -> dict[str, Any]:
     """Returns the document with other headers above that of its block.
 

@@ -64,7 +64,10 @@ class Shop:
         return _json(answer)
 
     def create(
-        self, usd: Decimal, description: str, expires_in_s: int | None = None
+        self,
+        usd: Decimal,
+        description: str,
+        expires_in_s: int | None = None,
     ) -> Json:
         """Creates an invoice over `usd` dollars and returns it.
 
@@ -135,7 +138,10 @@ class Shop:
         return list(_json(answer)["data"])
 
     def _ask(
-        self, method: str, url: str, data: bytes | Json | None = None
+        self,
+        method: str,
+        url: str,
+        data: bytes | Json | None = None,
     ) -> requests.Response:
         headers = {}
         if url.startswith(self._api):
@@ -145,7 +151,11 @@ class Shop:
             }
         try:
             return requests.request(
-                method, url, headers=headers, timeout=TIMEOUT_S, data=data
+                method,
+                url,
+                headers=headers,
+                timeout=TIMEOUT_S,
+                data=data,
             )
         except requests.RequestException:
             raise ShopAway("the shop does not answer; the log says more") from None

@@ -136,7 +136,9 @@ class Sandbox:
 
 
 def open_sandbox(
-    state_dir: Path, clock: Callable[[], int], shop: Shop | None = None
+    state_dir: Path,
+    clock: Callable[[], int],
+    shop: Shop | None = None,
 ) -> Sandbox:
     """Opens the chain in `state_dir`, or creates one with 200 blocks, and locks it.
 

@@ -111,7 +111,9 @@ def _reason_if_paid(
 
 
 def _reason_if_unpaid(
-    invoice: Invoice, verdict: Verdict, dust_limit_sats: int
+    invoice: Invoice,
+    verdict: Verdict,
+    dust_limit_sats: int,
 ) -> str | None:
     """Returns the reason for payments to an open or expired invoice; None if none.
 
@@ -142,7 +144,10 @@ def _was_covered(invoice: Invoice, history: Sequence[Happening]) -> bool:
 
 
 def stake_sats(
-    reason: str, invoice: Invoice, verdict: Verdict, history: Sequence[Happening]
+    reason: str,
+    invoice: Invoice,
+    verdict: Verdict,
+    history: Sequence[Happening],
 ) -> int:
     """Returns the satoshis that the human must decide about, by `reason`.
 
@@ -168,7 +173,8 @@ def stake_sats(
 
 
 def _without_older(
-    verdict: Verdict, history: Sequence[Happening]
+    verdict: Verdict,
+    history: Sequence[Happening],
 ) -> tuple[Verdict, Sequence[Happening]]:
     """Returns both without outputs that are older than the invoice.
 
@@ -203,7 +209,9 @@ def _older_receipts(verdict: Verdict, since: Sequence[Happening]) -> list[Receip
 
 
 def _overpaid_sats(
-    invoice: Invoice, verdict: Verdict, since: Sequence[Happening]
+    invoice: Invoice,
+    verdict: Verdict,
+    since: Sequence[Happening],
 ) -> int:
     """Returns the satoshis beyond the amount that came since the last human decision.
 

@@ -93,18 +93,29 @@ def decide(
         received_sats=received_sats,
         unconfirmed_sats=received_sats - confirmed_sats,
         missing_sats=missing_sats(
-            status, invoice.amount_sats, received_sats, rules.tolerance_percent
+            status,
+            invoice.amount_sats,
+            received_sats,
+            rules.tolerance_percent,
         ),
         confirmations=_fewest_confirmations(counting, tip_height),
         reason=describe_status(
-            status, counting, outputs, confirmed_sats, needed_sats, rules
+            status,
+            counting,
+            outputs,
+            confirmed_sats,
+            needed_sats,
+            rules,
         ),
         coming_unapplied_sats=_coming_unapplied_sats(invoice, present, counting, deep),
     )
 
 
 def _payments(
-    present: Sequence[Output], tip_height: int, rules: Rules, credited_only: bool
+    present: Sequence[Output],
+    tip_height: int,
+    rules: Rules,
+    credited_only: bool,
 ) -> list[Output]:
     """Returns the outputs that are payments already or have enough confirmations.
 

@@ -80,7 +80,10 @@ def _vanish(output: Output, scan: Scan) -> Output:
 
 def _new(sighting: SeenOutput, scan: Scan) -> Output:
     return Output(
-        sighting.txid, sighting.vout, sighting.amount_sats, first_seen_at=scan.asked_at
+        sighting.txid,
+        sighting.vout,
+        sighting.amount_sats,
+        first_seen_at=scan.asked_at,
     )
 
 
@@ -93,7 +96,10 @@ def _merge_waiting(old: Output | None, sighting: SeenOutput, scan: Scan) -> Outp
     if old.block or old.replaced_height is not None:
         return old
     return replace(
-        old, amount_sats=sighting.amount_sats, inputs=sighting.inputs, vanished_at=None
+        old,
+        amount_sats=sighting.amount_sats,
+        inputs=sighting.inputs,
+        vanished_at=None,
     )
 
 

@@ -9,7 +9,9 @@ from btcpay.values.statuses import InvoiceStatus
 
 
 def settling_outputs(
-    invoice: Invoice, confirmed: Sequence[Output], needed_sats: int
+    invoice: Invoice,
+    confirmed: Sequence[Output],
+    needed_sats: int,
 ) -> list[Output]:
     """Returns the outputs that pay the invoice, in the order of the chain.
 
@@ -30,7 +32,10 @@ def settling_outputs(
 
 
 def make_receipts(
-    invoice: Invoice, deep: Sequence[Output], settling: Sequence[Output], now: datetime
+    invoice: Invoice,
+    deep: Sequence[Output],
+    settling: Sequence[Output],
+    now: datetime,
 ) -> tuple[Receipt, ...]:
     """Returns a receipt for each transaction, in the order of the chain."""
     settling_txids = {output.txid for output in settling}

@@ -134,7 +134,10 @@ def _changes(
 
 
 def _is_held(
-    invoice: Invoice, outputs: Sequence[Output], scan: Scan, rules: Rules
+    invoice: Invoice,
+    outputs: Sequence[Output],
+    scan: Scan,
+    rules: Rules,
 ) -> bool:
     """True if the outputs that came in time reach the amount.
 

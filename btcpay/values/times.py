@@ -181,5 +181,8 @@ def stretches(first: int, last: int, zone: ZoneInfo) -> Iterator[Stretch]:
         days = list(group)
         if length:
             yield Stretch(
-                start_of(days[0], zone), start_of(days[-1] + 1, zone), days[0], length
+                start_of(days[0], zone),
+                start_of(days[-1] + 1, zone),
+                days[0],
+                length,
             )

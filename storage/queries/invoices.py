@@ -25,7 +25,10 @@ BY_ID = Invoice.select(*Invoice.PUBLIC).where(eq(Invoice.id), _OWN)
 # Events and mails also use the reference, and the name and note that a payment link asks the payer
 # for.
 ANY_BY_ID = Invoice.select(
-    *Invoice.PUBLIC, Invoice.reference, Invoice.customer_name, Invoice.customer_note
+    *Invoice.PUBLIC,
+    Invoice.reference,
+    Invoice.customer_name,
+    Invoice.customer_note,
 ).where(eq(Invoice.id))
 LIST = (
     Invoice.select(*Invoice.PUBLIC).where(_OWN).order_by(*_NEWEST).limit(param("limit"))

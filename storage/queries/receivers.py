@@ -113,7 +113,10 @@ class Wanted(MerchantMail, Merchant):
 WANT_MAIL = typed(
     Wanted,
     MerchantMail.select(
-        MerchantMail, Merchant.name, Merchant.created_ms, Merchant.timezone
+        MerchantMail,
+        Merchant.name,
+        Merchant.created_ms,
+        Merchant.timezone,
     )
     .join(Merchant, on=(Merchant.id == MerchantMail.merchant_id))
     .order_by(MerchantMail.merchant_id),
@@ -164,7 +167,12 @@ def put_mail(db: Database, row: MerchantMail, at_ms: int) -> None:
     for transport, setting in ((MAIL, row.address), (RECEIPT, row.receipts)):
         if setting:
             add_mailbox(
-                db, transport, transport, row.merchant_id, kinds[transport], at_ms
+                db,
+                transport,
+                transport,
+                row.merchant_id,
+                kinds[transport],
+                at_ms,
             )
         else:
             db.run(REMOVE, id=mail_id(transport, row.merchant_id))

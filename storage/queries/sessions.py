@@ -150,7 +150,10 @@ END_EVERYTHING = (MerchantLogin.delete(), MerchantSession.delete(), FileLink.del
 
 
 def new_login(
-    db: Database, merchant_id: int, now: datetime, till_only: bool = False
+    db: Database,
+    merchant_id: int,
+    now: datetime,
+    till_only: bool = False,
 ) -> str:
     """Stores a new login link, and returns its secret.
 

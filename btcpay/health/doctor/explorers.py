@@ -102,7 +102,10 @@ def clock(shop: Shop, probes: Sequence[Probe]) -> Iterator[Finding]:
 
 
 def addresses_ahead(
-    shop: Shop, db: Database, probes: Sequence[Probe], quota: Quota | None
+    shop: Shop,
+    db: Database,
+    probes: Sequence[Probe],
+    quota: Quota | None,
 ) -> Iterator[Finding]:
     """Yields a finding for each merchant: red if one of the next addresses is used already.
 

@@ -54,7 +54,10 @@ def findings(shop: Shop) -> Iterator[Finding]:
 
 
 def _of_source(
-    source: PriceSource, answer: Answer, prices: list[Decimal], bad: Colour
+    source: PriceSource,
+    answer: Answer,
+    prices: list[Decimal],
+    bad: Colour,
 ) -> Finding:
     """Returns the finding for one source.
 

@@ -153,7 +153,9 @@ def _ask_as_follower(explorer: Explorer, height: int, header: Header) -> None:
 
 
 def _look_for(
-    probe: Probe, explorer: Explorer, addresses: Sequence[NextAddress]
+    probe: Probe,
+    explorer: Explorer,
+    addresses: Sequence[NextAddress],
 ) -> None:
     """Asks what waits for each of the addresses, and sets `blindness` if that fails.
 

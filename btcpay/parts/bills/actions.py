@@ -205,7 +205,12 @@ def end(db: Database, settings: Settings, bill_id: str, now: datetime) -> None:
             for row in db.rows(queries.INVOICES, id=bill.id):
                 if row.status == InvoiceStatus.OPEN:
                     manual.cancel(
-                        db, settings, row.id, now, force=True, where="with its bill"
+                        db,
+                        settings,
+                        row.id,
+                        now,
+                        force=True,
+                        where="with its bill",
                     )
         elif not had_series:
             raise Refused(

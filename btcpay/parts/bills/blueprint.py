@@ -37,7 +37,10 @@ class OfBill:
     is_for_one = True
 
     def order(
-        self, service: Service, _text: str, query: Typed[Bill] = queries.BY_ID
+        self,
+        service: Service,
+        _text: str,
+        query: Typed[Bill] = queries.BY_ID,
     ) -> Order:
         bill = service.db.get(query, id=self.id)
         if bill.status != BillStatus.OPEN:
@@ -110,7 +113,11 @@ class Views(Pages):
         return Response(status=303, headers={"Location": f"stop{language_query()}"})
 
     def _bill_page(
-        self, template: str, bill: Bill, status: int = 200, **values: Any
+        self,
+        template: str,
+        bill: Bill,
+        status: int = 200,
+        **values: Any,
     ) -> Response:
         values |= {"bill": bill, "zone": zone_at(self.service.db, bill.merchant_id)}
         return self.page(

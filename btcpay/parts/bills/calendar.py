@@ -30,7 +30,11 @@ def local_time(first: datetime, every: str, number: int) -> datetime:
 
 
 def renewal_ms(
-    first: datetime, every: str, number: int, until: date | None, zone: ZoneInfo
+    first: datetime,
+    every: str,
+    number: int,
+    until: date | None,
+    zone: ZoneInfo,
 ) -> int | None:
     """Returns when bill `number` is created, in Unix ms; None if after day `until`.
 

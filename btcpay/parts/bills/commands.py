@@ -41,7 +41,10 @@ bill = click.Group("bill", help="Bills, which are priced when they are paid.")
 )
 @click.option("--currency", metavar="EUR", help="[default: the merchant's]")
 @click.option(
-    "--email", "customer_email", metavar="E", help="The customer's address, for mail."
+    "--email",
+    "customer_email",
+    metavar="E",
+    help="The customer's address, for mail.",
 )
 @click.option("--reference", metavar="R", help="Your own number; the customer sees it.")
 @click.option(

@@ -48,7 +48,13 @@ def _sums(row: Bill) -> dict[str, orjson.Fragment]:
 PROPERTIES = properties_beside(__file__)
 STATE = ("status", "paid", "paid_ms")
 RESOURCE = PartResource(
-    "bill", "bil", BillKind, queries.BY_ID, STATE, PROPERTIES, _sums
+    "bill",
+    "bil",
+    BillKind,
+    queries.BY_ID,
+    STATE,
+    PROPERTIES,
+    _sums,
 )
 
 

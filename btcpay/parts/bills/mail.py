@@ -54,7 +54,12 @@ def is_news(name: str, bill: Bill, first: Bill, now_ms: int) -> bool:
 
 
 def compose(
-    db: Database, base_url: str, about: str, language: str, zone: tzinfo, now: datetime
+    db: Database,
+    base_url: str,
+    about: str,
+    language: str,
+    zone: tzinfo,
+    now: datetime,
 ) -> tuple[str, MailText] | None:
     """Returns the recipient and the text of a mail; None if it must not be sent.
 
@@ -70,7 +75,12 @@ def compose(
 
 
 def text_of(
-    name: str, bill: Bill, seller: str, base_url: str, language: str, zone: tzinfo
+    name: str,
+    bill: Bill,
+    seller: str,
+    base_url: str,
+    language: str,
+    zone: tzinfo,
 ) -> MailText:
     gettext = catalog(language).gettext
     page = RESOURCE.url_of(base_url, bill.id)

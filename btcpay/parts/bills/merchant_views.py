@@ -66,7 +66,11 @@ def show_list(visit: Visit) -> Response:
     listing = Listing("bil", LISTS.get(status, queries.LIST), queries.PLACE, of)
     page = listing.page(visit.service.db, visit.query)
     return visit.page(
-        "bills.html", shown=page, of_status=status, state_of=state_of, now_ms=now_ms
+        "bills.html",
+        shown=page,
+        of_status=status,
+        state_of=state_of,
+        now_ms=now_ms,
     )
 
 

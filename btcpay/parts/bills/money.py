@@ -81,7 +81,10 @@ def worth_of(share: Share, currency: str) -> Decimal:
 
 
 def totals_of(
-    amount: Decimal, currency: str, shares: Sequence[Share], dust_limit_sats: int
+    amount: Decimal,
+    currency: str,
+    shares: Sequence[Share],
+    dust_limit_sats: int,
 ) -> Totals:
     """Returns the sums of a bill from its shares, which are sorted oldest first. Pure.
 
@@ -102,7 +105,9 @@ def totals_of(
 
 
 def _overpaid_sats(
-    excess: Decimal, shares: Sequence[Share], worths: Sequence[Decimal]
+    excess: Decimal,
+    shares: Sequence[Share],
+    worths: Sequence[Decimal],
 ) -> list[int]:
     """Returns the satoshis of each share that are excess, in the order of `shares`.
 
@@ -147,7 +152,10 @@ def recount(db: Database, row: Invoice, now: datetime) -> int:
         return 0
     shares = [_share_of(invoice) for invoice in rows]
     totals = totals_of(
-        stored_amount(bill.amount), bill.currency, shares, dust_limit_of(row.script)
+        stored_amount(bill.amount),
+        bill.currency,
+        shares,
+        dust_limit_of(row.script),
     )
     _store(db, bill, totals, now)
     ids = [invoice.id for invoice in rows]

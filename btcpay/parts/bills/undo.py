@@ -65,7 +65,11 @@ def count_made_since(db: Database, since: datetime) -> dict[str, int]:
 
 
 def undo(
-    db: Database, settings: Settings, series_id: str, since: datetime, now: datetime
+    db: Database,
+    settings: Settings,
+    series_id: str,
+    since: datetime,
+    now: datetime,
 ) -> Undone:
     """Ends the unpaid bills that a series has created since then, in one transaction.
 

@@ -95,7 +95,9 @@ def order_of(
 
 
 def _return_url(
-    store: queries.OfMerchant, checkout: dict[str, Any], order_id: str | None
+    store: queries.OfMerchant,
+    checkout: dict[str, Any],
+    order_id: str | None,
 ) -> str | None:
     """Returns the URL back to the shop, with its placeholders replaced.
 

@@ -38,7 +38,11 @@ def create_order(service: Service, store: queries.OfMerchant) -> Json:
     usual_min = settings.link_invoice_expiry_min
     order = new_order.order_of(store, fields, metadata, usual_min)
     quote = bodies.check_field(
-        "amount", quotes.quote, service.prices, service.now(), order
+        "amount",
+        quotes.quote,
+        service.prices,
+        service.now(),
+        order,
     )
     with db.write():
         invoice = create.new_invoice(db, settings.network, service.now(), quote)
@@ -177,7 +181,9 @@ def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> J
 
 
 def order_methods(
-    service: Service, store: queries.OfMerchant, order: Invoice
+    service: Service,
+    store: queries.OfMerchant,
+    order: Invoice,
 ) -> list[Json]:
     """Returns the order's only payment method, with its address, sums and payments."""
     percent = rules_for(service.settings, order).tolerance_percent

@@ -155,7 +155,9 @@ def remove_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) 
 
 
 def _store_webhook(
-    service: Service, store: queries.OfMerchant, hook: Receiver | None
+    service: Service,
+    store: queries.OfMerchant,
+    hook: Receiver | None,
 ) -> Receiver:
     """Stores the webhook of the request and returns its row.
 
@@ -164,7 +166,10 @@ def _store_webhook(
     """
     fields, _ = bodies.read_fields(bodies.NewWebhook())
     url = bodies.check_field(
-        "url", webhook_url, fields["url"], service.settings.network
+        "url",
+        webhook_url,
+        fields["url"],
+        service.settings.network,
     )
     bodies.check_field("url", own_url, url, store.shop_url)
     now_ms = to_ms(service.now())

@@ -44,7 +44,11 @@ class Greenfield(Transport):
     drops_overtaken = True
 
     def deliveries_for(
-        self, receiver: Receiver, event: PublicEvent, about: EventSubject, state: Row
+        self,
+        receiver: Receiver,
+        event: PublicEvent,
+        about: EventSubject,
+        state: Row,
     ) -> Iterator[NewDelivery]:
         # Greenfield has no name for the events of parts, for example of refunds.
         if event.invoice_id and getattr(about, "store_id", None) == receiver.store_id:
@@ -97,7 +101,9 @@ class Greenfield(Transport):
 
 
 def webhooks_of(
-    kind: Kind, state: Mapping[str, Any], invoice: Invoice | None
+    kind: Kind,
+    state: Mapping[str, Any],
+    invoice: Invoice | None,
 ) -> Webhooks:
     """Returns the webhooks to send for an event, in order, each with its own fields.
 

@@ -20,7 +20,9 @@ LONGEST_REST_S = 600.0
 
 
 def is_outnumbered(
-    announcements: Sequence[Mapping[bytes, float]], old: bytes, new: bytes
+    announcements: Sequence[Mapping[bytes, float]],
+    old: bytes,
+    new: bytes,
 ) -> bool:
     """True if more peers announce the transaction `new` than its rival `old`. Pure.
 

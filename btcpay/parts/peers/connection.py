@@ -64,7 +64,10 @@ class Connection:
             raise
 
     def send(
-        self, command: str, body: bytes = b"", timeout_s: float = SEND_TIMEOUT_S
+        self,
+        command: str,
+        body: bytes = b"",
+        timeout_s: float = SEND_TIMEOUT_S,
     ) -> None:
         raw = messages.message(self._magic, command, body)
         try:

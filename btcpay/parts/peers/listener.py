@@ -157,7 +157,11 @@ class PeerListener:
             began_s = time.monotonic()
             try:
                 connection = Connection(
-                    self._network, peer.place, peer.count_bytes, True, self._proxy
+                    self._network,
+                    peer.place,
+                    peer.count_bytes,
+                    True,
+                    self._proxy,
                 )
                 with closing(connection):
                     peer.connection = connection

@@ -173,14 +173,20 @@ class Peer(BlockSource):
         raise FetchError("shows more headers than there can be")
 
     def _headers(
-        self, locator: Sequence[str], stop: str = messages.NO_HASH
+        self,
+        locator: Sequence[str],
+        stop: str = messages.NO_HASH,
     ) -> list[bytes]:
         question = messages.getheaders_body(locator, stop)
         _, body = self._ask("getheaders", question, ("headers",), ANSWER_TIMEOUT_S)
         return decode(messages.parse_headers, body)
 
     def _ask(
-        self, command: str, body: bytes, replies: Sequence[str], timeout_s: float
+        self,
+        command: str,
+        body: bytes,
+        replies: Sequence[str],
+        timeout_s: float,
     ) -> tuple[str, bytes]:
         began_s = time.monotonic()
         if not self._question_lock.acquire(timeout=timeout_s):
@@ -208,7 +214,10 @@ class Peer(BlockSource):
     def _open_connection(self) -> Connection:
         if self._connection is None:
             self._connection = Connection(
-                self.network, self.host, self._count_bytes, proxy=self._proxy
+                self.network,
+                self.host,
+                self._count_bytes,
+                proxy=self._proxy,
             )
             self._on_time(self._connection.greeting.time)
         return self._connection

@@ -63,7 +63,10 @@ def _join_port(host: str, port: int) -> str:
 
 
 def choose_peers(
-    db: Database, settings: Settings, now: datetime, look_up: LookUp = resolve_seed
+    db: Database,
+    settings: Settings,
+    now: datetime,
+    look_up: LookUp = resolve_seed,
 ) -> list[str]:
     """Returns the peers (host:port) of a run: the configured ones, or 8 with `auto`.
 
@@ -210,7 +213,9 @@ class Peers(Pool[Peer]):
 
 
 def open_pool(
-    settings: Settings, db: Database, now: Callable[[], datetime]
+    settings: Settings,
+    db: Database,
+    now: Callable[[], datetime],
 ) -> Peers | None:
     if settings.peers:
         return Peers(settings, db, now)
@@ -218,7 +223,9 @@ def open_pool(
 
 
 def open_listener(
-    settings: Settings, db: Database, now: Callable[[], datetime]
+    settings: Settings,
+    db: Database,
+    now: Callable[[], datetime],
 ) -> PeerListener | None:
     if not settings.peers:
         return None

@@ -60,7 +60,10 @@ class RefundRequest(NamedTuple):
 
 
 def make(
-    db: Database, settings: Settings, order: RefundRequest, now: datetime
+    db: Database,
+    settings: Settings,
+    order: RefundRequest,
+    now: datetime,
 ) -> Refund:
     """Stores a refund and publishes it. Returns an existing refund with the same `id`.
 
@@ -149,7 +152,11 @@ def _sum_of_invoice(db: Database, order: RefundRequest, invoice_id: str) -> _Sum
 
 
 def give_address(
-    db: Database, settings: Settings, refund_id: str, text: str, now: datetime
+    db: Database,
+    settings: Settings,
+    refund_id: str,
+    text: str,
+    now: datetime,
 ) -> Refund:
     """Stores the payer's address, after which the refund is ready to be sent.
 
@@ -161,7 +168,11 @@ def give_address(
 
 
 def _give_address(
-    db: Database, settings: Settings, row: Refund, text: str, now: datetime
+    db: Database,
+    settings: Settings,
+    row: Refund,
+    text: str,
+    now: datetime,
 ) -> Refund:
     """Stores the address. The caller holds the lock `meta.lock`.
 

@@ -49,7 +49,10 @@ def decide_again(
 
 
 def _of_script(
-    db: Database, script: str, lost_outputs: Sequence[RefundOutput], now: datetime
+    db: Database,
+    script: str,
+    lost_outputs: Sequence[RefundOutput],
+    now: datetime,
 ) -> list[Refund]:
     """Stores which refunds of this script are sent now, and which are no longer sent.
 
@@ -155,7 +158,9 @@ def _send(db: Database, row: Refund, output: RefundOutput, now: datetime) -> Non
 
 
 def _worth(
-    output: RefundOutput, prices: Mapping[str, str], currency: str
+    output: RefundOutput,
+    prices: Mapping[str, str],
+    currency: str,
 ) -> str | None:
     price = prices.get(currency)
     if price is None:

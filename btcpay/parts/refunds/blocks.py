@@ -94,7 +94,10 @@ def connect_block(
 
 
 def disconnect_blocks(
-    db: Database, settings: Settings, height: int, now: datetime
+    db: Database,
+    settings: Settings,
+    height: int,
+    now: datetime,
 ) -> None:
     """Deletes the outputs of blocks above `height`, which left the best chain.
 

@@ -65,13 +65,19 @@ class RefundPage(Pages):
             to = destination.parse(db, settings.network, text, row.amount_sats)
         except Refused as refusal:
             return self._refund_page(
-                RESOURCE.get_or_404(db, id), 400, wrong=refusal.code, typed=text[:100]
+                RESOURCE.get_or_404(db, id),
+                400,
+                wrong=refusal.code,
+                typed=text[:100],
             )
         query = urlencode({"address": to.address} | languages.language_parameter())
         return Response(status=303, headers={"Location": f"{id}?{query}"})
 
     def _refund_page(
-        self, row: Refund, status: int = 200, **values: object
+        self,
+        row: Refund,
+        status: int = 200,
+        **values: object,
     ) -> Response:
         brand = self.brand(row.merchant_id)
         network = self.service.settings.network.name

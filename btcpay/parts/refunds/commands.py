@@ -60,7 +60,11 @@ def create(
         price = live_price(Prices(shell.settings), shell.now, code).in_currency
         amount_sats = sums.sats_at(exact_amount, price)
     order = actions.RefundRequest(
-        invoice.merchant_id, invoice.id, amount_sats, reason, address
+        invoice.merchant_id,
+        invoice.id,
+        amount_sats,
+        reason,
+        address,
     )
     row = actions.make(shell.db, shell.settings, order, shell.now)
     facts = RESOURCE.serialize(shell.settings.base_url, row)

@@ -93,7 +93,8 @@ def decide(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> Decisi
 
 
 def _outputs_named(
-    refunds: Sequence[Refund], outputs: Iterable[RefundOutput]
+    refunds: Sequence[Refund],
+    outputs: Iterable[RefundOutput],
 ) -> dict[str, RefundOutput]:
     """Returns the outputs that the merchant has named, by the refund's id.
 

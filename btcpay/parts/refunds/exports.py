@@ -19,7 +19,11 @@ from storage.queries.lists import keyset
 
 
 def records(
-    db: Database, merchant: Merchant, from_ms: int, before_ms: int, page: int
+    db: Database,
+    merchant: Merchant,
+    from_ms: int,
+    before_ms: int,
+    page: int,
 ) -> Iterator[Row]:
     """Returns the records of the refunds sent in this time, with negative sums.
 

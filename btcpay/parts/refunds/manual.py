@@ -54,7 +54,11 @@ def candidates(db: Database, refund: Refund) -> list[RefundOutput]:
 
 
 def confirm_sent(
-    db: Database, settings: Settings, refund_id: str, outpoint: Outpoint, now: datetime
+    db: Database,
+    settings: Settings,
+    refund_id: str,
+    outpoint: Outpoint,
+    now: datetime,
 ) -> Refund:
     """Stores that this output sent the refund, and returns the refund.
 

@@ -196,7 +196,9 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
 
 
 def invoice_card(
-    visit: Visit, row: InvoiceWith, came_sats: int
+    visit: Visit,
+    row: InvoiceWith,
+    came_sats: int,
 ) -> tuple[str, dict[str, Any]] | None:
     """Returns the template and its values for the refunds on an invoice's page.
 

@@ -102,7 +102,9 @@ IS_OURS = Invoice.select(Invoice.id).where(Invoice.script == param("script"))
 
 
 def _step(
-    before: Sequence[RefundStatus], after: RefundStatus, changes: Mapping[Field, Any]
+    before: Sequence[RefundStatus],
+    after: RefundStatus,
+    changes: Mapping[Field, Any],
 ) -> Query:
     """Returns the UPDATE to status `after` for a refund with a status of `before`.
 

@@ -94,7 +94,10 @@ def refund_order(service: Service, store: hooks.PlugInShop, order: Invoice) -> J
 
 
 def _sats_of_variant(
-    service: Service, order: Invoice, body: Json, came_sats: int
+    service: Service,
+    order: Invoice,
+    body: Json,
+    came_sats: int,
 ) -> int:
     match body["refundVariant"]:
         case "RateThen":

@@ -52,7 +52,10 @@ TRIES_EVERY_S = 0.05
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 def sandbox(
-    port: int | None, state: Path | None, once: bool, words: tuple[str, ...]
+    port: int | None,
+    state: Path | None,
+    once: bool,
+    words: tuple[str, ...],
 ) -> None:
     """Start a regtest playground: chain, price, service, and a check every two seconds.
 
@@ -105,7 +108,9 @@ def _make_database(config: SandboxConfig) -> None:
 
 @contextlib.contextmanager
 def _start_shop(
-    config: SandboxConfig, db: Database, stop: Stop
+    config: SandboxConfig,
+    db: Database,
+    stop: Stop,
 ) -> Iterator[tuple[str, Children]]:
     """Starts chain, service and check. Yields a write key and these child processes.
 

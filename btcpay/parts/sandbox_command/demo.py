@@ -85,7 +85,11 @@ def _is_usable(row: Json, status: str, body: Json) -> bool:
 def _request(method: str, url: str, secret: str, body: Json | None = None) -> Json:
     headers = {"Authorization": f"Bearer {secret}"}
     response = requests.request(
-        method, url, json=body, headers=headers, timeout=TIMEOUT_S
+        method,
+        url,
+        json=body,
+        headers=headers,
+        timeout=TIMEOUT_S,
     )
     response.raise_for_status()
     return dict(response.json())

@@ -110,7 +110,10 @@ def _stop_at_the_end_of_input(stop: Stop) -> None:
 
 
 def _run_command(
-    words: Sequence[str], environ: Mapping[str, str], children: Children, stop: Stop
+    words: Sequence[str],
+    environ: Mapping[str, str],
+    children: Children,
+    stop: Stop,
 ) -> int:
     command = subprocess.Popen(words, env=environ)
     try:

@@ -89,7 +89,11 @@ def parse_block(raw: bytes) -> Block:
 
 
 def build_block(
-    previous: str, time: int, coinbase: Tx, txs: Sequence[Tx], bits: int = BITS
+    previous: str,
+    time: int,
+    coinbase: Tx,
+    txs: Sequence[Tx],
+    bits: int = BITS,
 ) -> Block:
     """Returns a block on top of `previous`, with proof of work.
 

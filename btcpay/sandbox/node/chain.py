@@ -38,7 +38,10 @@ class Journal:
     def __init__(self, path: Path):
         path.touch(mode=stat.S_IRUSR | stat.S_IWUSR)
         self._db = sqlite3.connect(
-            path, 0, isolation_level=None, check_same_thread=False
+            path,
+            0,
+            isolation_level=None,
+            check_same_thread=False,
         )
         try:
             # A change survives a killed process, but not a loss of power.
@@ -119,7 +122,10 @@ class Chain:
             return self.ledger.hashes[-count:]
 
     def reorganise(
-        self, depth: int, now: int, instead: Sequence[bytes] = ()
+        self,
+        depth: int,
+        now: int,
+        instead: Sequence[bytes] = (),
     ) -> list[str]:
         """Replaces the last `depth` blocks by one more, and returns the new hashes.
 
@@ -178,7 +184,10 @@ class Chain:
             txs.append(entry.tx)
             fees_sats += entry.fee_sats
         coinbase = build_coinbase(
-            ledger.height + 1, fees_sats, self._reward_script, txs
+            ledger.height + 1,
+            fees_sats,
+            self._reward_script,
+            txs,
         )
         return build_block(ledger.tip.hash, time, coinbase, txs)
 

@@ -105,7 +105,10 @@ class Wallet:
         return all(prevout.script == self.script for prevout in prevouts)
 
     def build(
-        self, coins: Sequence[Spendable], outputs: Sequence[TxOut], fee_sats: int
+        self,
+        coins: Sequence[Spendable],
+        outputs: Sequence[TxOut],
+        fee_sats: int,
     ) -> bytes:
         """Returns the signed raw transaction, with change unless that would be dust.
 

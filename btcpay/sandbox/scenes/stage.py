@@ -42,7 +42,11 @@ class Stage:
         return self._view or None
 
     def start(
-        self, name: str, title: str, story: Iterator[str], quick: bool = False
+        self,
+        name: str,
+        title: str,
+        story: Iterator[str],
+        quick: bool = False,
     ) -> None:
         """Starts a scene, and stops the one that is running.
 

@@ -135,7 +135,10 @@ class Actors:
 
     def refund(self) -> None:
         self.owed_refund = self.shop.refund(
-            "create", self.invoice["id"], "--reason", "too much"
+            "create",
+            self.invoice["id"],
+            "--reason",
+            "too much",
         )
         self.stage.show(
             {"id": self.invoice["id"], "pay_url": self.owed_refund["refund_url"]}

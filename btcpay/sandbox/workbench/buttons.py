@@ -178,7 +178,10 @@ def create_workbench() -> Blueprint:
     blueprint = create_page()
     for name in BUTTONS:
         blueprint.add_url_rule(
-            f"/sandbox/{name}", name, partial(_press, name), methods=["POST"]
+            f"/sandbox/{name}",
+            name,
+            partial(_press, name),
+            methods=["POST"],
         )
     for kind, status in ((BadRequest, 400), (ShopAway, 502)):
         blueprint.register_error_handler(kind, partial(_problem, status))

@@ -58,7 +58,11 @@ def newest_invoices(db: Database, status: str | None, limit: int) -> list[Invoic
 
 
 def newest(
-    db: Database, of_merchant: Typed[P], limit: int, /, **values: Unpack[Values]
+    db: Database,
+    of_merchant: Typed[P],
+    limit: int,
+    /,
+    **values: Unpack[Values],
 ) -> list[P]:
     """Returns the newest rows of all merchants.
 

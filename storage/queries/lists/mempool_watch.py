@@ -52,7 +52,11 @@ DEEPENING = typed(
 )
 # An invoice's outputs in the mempool.
 WAITING = Output.select(
-    Output.txid, Output.vout, Output.amount_sats, Output.inputs, Output.first_seen_ms
+    Output.txid,
+    Output.vout,
+    Output.amount_sats,
+    Output.inputs,
+    Output.first_seen_ms,
 ).where(eq(Output.invoice_id), _COMES, Output.block_height.is_null())
 # Outputs in the mempool, with the inputs of their transactions. They are read one invoice at a
 # time, because all together may need too much memory.
@@ -64,5 +68,8 @@ _SPENDS = (
 )
 WITH_INPUTS = Output.select(Output.invoice_id).where(_SPENDS).distinct()
 INPUTS = Output.select(
-    Output.invoice_id, Output.merchant_id, Output.txid, Output.inputs
+    Output.invoice_id,
+    Output.merchant_id,
+    Output.txid,
+    Output.inputs,
 ).where(_SPENDS, eq(Output.invoice_id))

@@ -109,7 +109,9 @@ def lock(db: Database, *merchant_ids: int) -> None:
 
 @contextmanager
 def update_balances(
-    db: Database, invoice_ids: Iterable[str], bounded: bool = True
+    db: Database,
+    invoice_ids: Iterable[str],
+    bounded: bool = True,
 ) -> Iterator[None]:
     """Adds the changes that the block makes to these invoices' outputs to the balances.
 

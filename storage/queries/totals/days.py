@@ -121,7 +121,11 @@ def recount(db: Database, merchant_id: int, timezone: str) -> None:
 
 
 def _count(
-    db: Database, merchant_id: int, timezone: str, first: int, last: int
+    db: Database,
+    merchant_id: int,
+    timezone: str,
+    first: int,
+    last: int,
 ) -> None:
     for stretch in stretches(first, last, zone_of(timezone)):
         db.run(_COUNT, merchant_id=merchant_id, **stretch._asdict())
