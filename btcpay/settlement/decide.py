@@ -62,9 +62,8 @@ def decide(
 ) -> Verdict:
     """Returns the invoice's status, payments and sums, by the rules above.
 
-    `tip_height` is the height of the best chain. `ends_at` is the latest deadline that
-    can be decided; None if no deadline can. With `credited_only`, no new payments are
-    made: only outputs that belong to a payment already count as confirmed.
+    `tip_height` is the best chain's. `ends_at` is the latest deadline that can be
+    decided, or None. If `credited_only`, only outputs of existing payments are confirmed.
     """
     needed_sats = required_sats(invoice.amount_sats, rules.tolerance_percent)
     present = [output for output in outputs if not output.vanished_at]
@@ -77,14 +76,19 @@ def decide(
     confirmed_sats = _sum(confirmed)
     status = _status(invoice, received_sats, confirmed_sats, needed_sats, ends_at)
     settling: list[Output] = []
-    if status == InvoiceStatus.PAID:
-        settling = settling_outputs(invoice, confirmed, needed_sats)
     tx_hash = invoice.tx_hash
     paid_at = invoice.paid_at
+    if status == InvoiceStatus.PAID:
+        settling = settling_outputs(invoice, confirmed, needed_sats)
     if status == InvoiceStatus.PAID and invoice.status == InvoiceStatus.OPEN:
         completing = settling[-1]
         tx_hash = completing.txid
         paid_at = receipt_time(completing, invoice, now)
+    tolerance = rules.tolerance_percent
+    to_send_sats = missing_sats(status, invoice.amount_sats, received_sats, tolerance)
+    reason = describe_status(
+        status, counting, outputs, confirmed_sats, needed_sats, rules
+    )
     return Verdict(
         status=status,
         tx_hash=tx_hash,
@@ -92,21 +96,9 @@ def decide(
         receipts=make_receipts(invoice, deep, settling, now),
         received_sats=received_sats,
         unconfirmed_sats=received_sats - confirmed_sats,
-        missing_sats=missing_sats(
-            status,
-            invoice.amount_sats,
-            received_sats,
-            rules.tolerance_percent,
-        ),
+        missing_sats=to_send_sats,
         confirmations=_fewest_confirmations(counting, tip_height),
-        reason=describe_status(
-            status,
-            counting,
-            outputs,
-            confirmed_sats,
-            needed_sats,
-            rules,
-        ),
+        reason=reason,
         coming_unapplied_sats=_coming_unapplied_sats(invoice, present, counting, deep),
     )
 

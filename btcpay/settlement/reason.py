@@ -14,9 +14,9 @@ def describe_status(
     needed_sats: int,
     rules: Rules,
 ) -> str:
-    """Returns the sentence.
+    """Returns one sentence for the merchant, such as "open: ...".
 
-    `counting` are the outputs that count towards the amount.
+    `counting` are those of the `outputs` that count towards the amount.
     """
     received_sats = sum(output.amount_sats for output in counting)
     if status == InvoiceStatus.PAID:

@@ -96,35 +96,39 @@ def text_of(
         "overdue": gettext("This bill was due on %(day)s, and it is not paid yet."),
         "paid": gettext("Thank you. This bill is paid."),
     }
-    amount = stored_amount(bill.amount)
-    paid = stored_amount(bill.paid)
-    facts = [
-        (
-            gettext("Amount"),
-            formats.format_money(Money(amount, bill.currency), language),
-        )
-    ]
-    if 0 < paid < amount and bill.status == BillStatus.OPEN:
-        remainder = Money(amount - paid, bill.currency)
-        facts.append(
-            (gettext("Still to pay"), formats.format_money(remainder, language))
-        )
-    texts = ((gettext("Reference"), bill.reference), (gettext("For"), bill.description))
-    facts += [(label, text) for label, text in texts if text]
     subject = subjects[name] % {"name": seller}
     if bill.reference:
         subject = f"{subject} · {bill.reference}"
     stop = None
     if bill.series_id:
         stop = (gettext("End these bills"), f"{page}/stop")
+    due_day = formats.date_of(bill.due_ms, language, zone)
     return MailText(
         language,
         subject,
-        [sentences[name] % {"day": formats.date_of(bill.due_ms, language, zone)}],
-        facts,
+        [sentences[name] % {"day": due_day}],
+        _facts(bill, language),
         (gettext("Open the bill"), page),
         stop,
     )
+
+
+def _facts(bill: Bill, language: str) -> list[tuple[str, str]]:
+    """Returns label and text of each fact that a mail about the bill lists."""
+    gettext = catalog(language).gettext
+    amount = Money(stored_amount(bill.amount), bill.currency)
+    paid = stored_amount(bill.paid)
+    facts = [(gettext("Amount"), formats.format_money(amount, language))]
+    if 0 < paid < amount.amount and bill.status == BillStatus.OPEN:
+        remainder = Money(amount.amount - paid, bill.currency)
+        facts.append(
+            (gettext("Still to pay"), formats.format_money(remainder, language))
+        )
+    if bill.reference:
+        facts.append((gettext("Reference"), bill.reference))
+    if bill.description:
+        facts.append((gettext("For"), bill.description))
+    return facts
 
 
 HOOK = hooks.Mails(name=NAME, compose=compose, of_clock=True)

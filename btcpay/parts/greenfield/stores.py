@@ -165,12 +165,8 @@ def _store_webhook(
     Raises ValidationError.
     """
     fields, _ = bodies.read_fields(bodies.NewWebhook())
-    url = bodies.check_field(
-        "url",
-        webhook_url,
-        fields["url"],
-        service.settings.network,
-    )
+    network = service.settings.network
+    url = bodies.check_field("url", webhook_url, fields["url"], network)
     bodies.check_field("url", own_url, url, store.shop_url)
     now_ms = to_ms(service.now())
     disabled_ms = None
