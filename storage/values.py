@@ -93,10 +93,12 @@ class Values(TypedDict, total=False):
     height: int | None
     held_ms: int | None
     held_until: int | None
+    host: str
     id: int | str
     idempotency_key: str
     inputs: str | None
     invoice_id: str | None
+    is_tls: int
     kind: str
     kinds: str | None
     label: str
@@ -141,12 +143,14 @@ class Values(TypedDict, total=False):
     paid: str
     paid_ms: int | None
     part: str
+    password: str
     password_scrypt: str | None
     payment_id: str | None
     payment_link_id: str | None
     payments: int
     permissions: str | None
     place: int | str
+    port: int
     position: int | None
     price: str
     price_usd: str
@@ -173,6 +177,8 @@ class Values(TypedDict, total=False):
     secret: str | None
     secret_sha256: str
     seen_waiting: int
+    sender_address: str
+    sender_name: str
     sent_height: int | None
     sent_ms: int | None
     sent_sats: int | None
@@ -215,6 +221,7 @@ class Values(TypedDict, total=False):
     usd_at_sending: str | None
     used_after: int
     used_before: int
+    user_name: str
     value: str
     value_at_receipt: str | None
     value_at_sending: str | None

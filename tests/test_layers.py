@@ -34,7 +34,7 @@ checkout: chain invoices merchants settings settlement storage values web
 cli: backup bitcoin chain check exports health http invoices languages merchants notify prices
     proofs schemas settings storage values
 check: bitcoin chain http invoices notify prices proofs settings settlement storage values
-web: health languages merchants prices schemas settings storage values
+web: health languages merchants notify prices schemas settings storage values
 backup: bitcoin chain merchants settings storage values
 health: bitcoin chain http merchants notify prices settings settlement storage values
 invoices: merchants notify prices schemas settings settlement storage values

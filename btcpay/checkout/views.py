@@ -106,7 +106,9 @@ class Checkout:
             for part in hooks.of(hooks.InvoiceFrame)
         )
         frame = next(filter(None, frames), None)
-        asks = emails.may_ask(self.service.settings, snapshot.row, snapshot.now)
+        asks = emails.may_ask(
+            self.service.db, self.service.settings, snapshot.row, snapshot.now
+        )
         outcome = request.args.get("done")
         values = {
             "page": page,
@@ -138,7 +140,9 @@ class Checkout:
             address = checked_address(text.strip())
         except ValueError:
             return self.show_invoice(id, wrong=text)
-        if emails.may_ask(self.service.settings, snapshot.row, snapshot.now):
+        if emails.may_ask(
+            self.service.db, self.service.settings, snapshot.row, snapshot.now
+        ):
             emails.store_address(self.service.db, snapshot.row, address, snapshot.now)
         to = urlencode({"done": "mailed"} | languages.language_parameter())
         return Response(status=303, headers={"Location": f"../{id}?{to}"})

@@ -3,6 +3,7 @@
 import re
 from datetime import datetime, timedelta
 
+from btcpay.notify.mail.server import has_mail
 from btcpay.settings.settings import Settings
 from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.times import from_ms, to_ms
@@ -19,21 +20,18 @@ BATCH = 400
 _EMAIL = re.compile(r'"customer_email":"(?:[^"\\]|\\.)*"')
 
 
-def may_ask(settings: Settings, row: Invoice, now: datetime) -> bool:
+def may_ask(db: Database, settings: Settings, row: Invoice, now: datetime) -> bool:
     """True if the invoice's page may request an e-mail address for the receipt.
 
     This requires that mail is set up, that the invoice is paid and has no address yet,
     and that an address would not be erased at once.
     """
-    if (
-        row.status != InvoiceStatus.PAID
-        or row.customer_email is not None
-        or not settings.has_mail
-    ):
+    if row.status != InvoiceStatus.PAID or row.customer_email is not None:
         return False
     retention = timedelta(days=settings.email_retention_days)
-    is_kept_for_ever = not retention
-    return is_kept_for_ever or now < from_ms(row.finished_ms or 0) + retention
+    if retention and now >= from_ms(row.finished_ms or 0) + retention:
+        return False
+    return has_mail(settings, db)
 
 
 def store_address(db: Database, row: Invoice, address: str, now: datetime) -> None:

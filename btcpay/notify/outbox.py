@@ -20,6 +20,7 @@ from btcpay.notify.events import Event, event_of
 from btcpay.notify.in_flight import Attempt, InFlight
 from btcpay.notify.mail.compose import CLOCK_MAILS
 from btcpay.notify.mail.replies import USUAL, Times
+from btcpay.notify.mail.server import mail_account
 from btcpay.notify.mail.timed import STALE, add_timed
 from btcpay.notify.mail.transport import Mail
 from btcpay.notify.outcome import ATTEMPT_S, Answer, hold, note
@@ -119,11 +120,11 @@ class Outbox:
         return self._counts
 
     def _new_mail(self) -> Mail | None:
-        server = self._settings.smtp_url
-        sender = self._settings.mail_from
-        if not (server and sender):
+        account = mail_account(self._settings, self._db)
+        if account is None:
             return None
-        return Mail(self._db, self._settings.base_url, server, sender, self._mail_times)
+        root = self._settings.base_url
+        return Mail(self._db, root, account.server, account.sender, self._mail_times)
 
     def _update_mails(self) -> None:
         """Gives up mails that are too old, and adds those that the clock triggers."""

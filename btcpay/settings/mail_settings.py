@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from btcpay.settings.parsers import accepting, require
+from btcpay.settings.parsers import accepting, require, whole
 from btcpay.values.hosts import ascii_host
 from btcpay.values.texts import is_refused
 
@@ -21,8 +21,10 @@ _SERVER = re.compile(
     r"(?P<scheme>smtps?)://(?:(?P<user>[^/:\s]+):(?P<password>[^/\s]*)@)?"
     r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:@\[\]\s]+)(?::(?P<port>[0-9]{1,5}))?/?"
 )
-# Default ports (RFC 8314): TLS from the first byte, and STARTTLS.
-_PORTS = {"smtps": 465, "smtp": 587}
+# The usual ports (RFC 8314), by `is_tls`: TLS from the first byte, and STARTTLS.
+USUAL_PORTS = {True: 465, False: 587}
+MAX_PORT = 65_535
+MAX_LOGIN = 1000  # maximum characters of a user name, and of a password
 _BROKEN = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
@@ -62,16 +64,32 @@ def smtp_url(text: str) -> MailServer | None:
     match = _SERVER.fullmatch(text)
     if not match or _BROKEN.search(text):
         raise ValueError
-    user = unquote(match["user"] or "")
-    password = unquote(match["password"] or "")
-    port = int(match["port"] or _PORTS[match["scheme"]])
-    require(
-        (user + password).isascii()
-        and (user + password).isprintable()
-        and 0 < port <= 65535
-    )
-    host = ascii_host(match["host"].strip("[]"))
-    return MailServer(host, port, match["scheme"] == "smtps", user, password)
+    is_tls = match["scheme"] == "smtps"
+    user = checked_login(unquote(match["user"] or ""))
+    password = checked_login(unquote(match["password"] or ""))
+    port = checked_port(match["port"] or "", is_tls)
+    return MailServer(checked_host(match["host"]), port, is_tls, user, password)
+
+
+def checked_host(text: str) -> str:
+    """Returns the host in ASCII, an IPv6 address without brackets. Raises ValueError."""
+    return ascii_host(text.strip("[]"))
+
+
+def checked_port(text: str, is_tls: bool) -> int:
+    """Returns the port; for an empty text, the usual one. Raises ValueError."""
+    if not text:
+        return USUAL_PORTS[is_tls]
+    return whole(1, MAX_PORT)(text)
+
+
+def checked_login(text: str) -> str:
+    """Returns a user name or password, which must be printable ASCII.
+
+    Raises ValueError.
+    """
+    require(text.isascii() and text.isprintable() and len(text) <= MAX_LOGIN)
+    return text
 
 
 @accepting("an address such as shop@example.com, or Name <address>")

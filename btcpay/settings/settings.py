@@ -118,11 +118,6 @@ class Settings:
         "127.0.0.1:9464", accepts.metrics_bind, may_be_empty=True
     )
 
-    @property
-    def has_mail(self) -> bool:
-        """True if the settings allow sending mail."""
-        return bool(self.smtp_url and self.mail_from)
-
 
 # At least one of these settings must name a source of blocks.
 OF_BLOCKS = ("explorers", "peers")

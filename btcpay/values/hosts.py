@@ -14,6 +14,9 @@ _NAME = re.compile(r"([a-z0-9-]{1,63}\.)+[a-z][a-z0-9-]{0,62}|localhost")
 _ASCII_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 # as the last label of a name: an IPv4 address
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+# Names that are reserved for examples (RFC 2606), and for tests and this machine (RFC 6761).
+_OF_EXAMPLES = re.compile(r"(^|\.)(example(\.com|\.net|\.org)?|invalid)$")
+_WITHOUT_MAIL = re.compile(r"(^|\.)(test|localhost)$")
 _ACE_PREFIX = "xn--"
 _CAPITAL_SHARP_S = "\u1e9e"
 
@@ -114,6 +117,21 @@ def web_url(text: str) -> str:
     url = text if text.isascii() else with_ascii_host(text)
     web_parts(url)
     return url
+
+
+def is_of_examples(host: str) -> bool:
+    """True if the name is reserved for examples, so that nobody can own it."""
+    return bool(_OF_EXAMPLES.search(host))
+
+
+def is_without_mail(domain: str) -> bool:
+    """True if no mail from the Internet arrives at the domain.
+
+    It has no dot, or is reserved.
+    """
+    if "." not in domain or is_of_examples(domain):
+        return True
+    return bool(_WITHOUT_MAIL.search(domain))
 
 
 def is_here(host: str | None) -> bool:

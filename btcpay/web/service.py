@@ -8,6 +8,7 @@ from datetime import datetime
 from btcpay.health.counters import Counters
 from btcpay.health.scrape import FOLDER
 from btcpay.merchants.owner_password import OwnerPassword, owner_password
+from btcpay.notify.mail.server import has_mail
 from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings
 from btcpay.web.rate_limits import Limiter
@@ -30,6 +31,10 @@ class Service:
     resources: Resources
     owner_password: OwnerPassword
     now: Callable[[], datetime]
+
+    def has_mail(self) -> bool:
+        """True if mail can be sent. The owner can change this while the service runs."""
+        return has_mail(self.settings, self.db)
 
     def close(self) -> None:
         """Stops the background threads. No request may be running any more."""

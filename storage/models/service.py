@@ -129,3 +129,17 @@ class MerchantMail(Table):
     receipts = BigIntegerField()
     language = TextField()
     evening = BigIntegerField()
+
+
+class StoredMailServer(Table):
+    id = BigIntegerField()
+    host = TextField()
+    port = BigIntegerField()
+    is_tls = BigIntegerField()
+    user_name = TextField()
+    password = TextField()
+    sender_name = TextField()
+    sender_address = TextField()
+
+    class Meta:
+        table_name = "mail_server"

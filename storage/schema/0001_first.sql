@@ -772,6 +772,21 @@ CREATE TABLE merchant_mail (
     evening BIGINT NOT NULL CHECK (evening IN (0, 1))
 );
 
+-- The mail server that the owner has set in the browser: one row at most. It counts while the
+-- service has one merchant and the environment names no server: of several merchants, one could
+-- read the others' login links. `password` is in clear, since it has to be sent.
+CREATE TABLE mail_server (
+    id BIGINT PRIMARY KEY CHECK (id = 1),
+    host TEXT NOT NULL,
+    port BIGINT NOT NULL CHECK (port BETWEEN 1 AND 65535),
+    is_tls BIGINT NOT NULL CHECK (is_tls IN (0, 1)),
+    user_name TEXT NOT NULL,
+    password TEXT NOT NULL,
+    sender_name TEXT NOT NULL,
+    sender_address TEXT NOT NULL,
+    CHECK (user_name <> '' OR password = '')
+);
+
 
 -- PostgreSQL alone
 

@@ -4,6 +4,7 @@ import pytest
 
 from btcpay.health.doctor.receivers import mail_server
 from btcpay.health.doctor.shop import Shop
+from btcpay.notify.mail.server import HOW_TO_SET
 from btcpay.settings import settings
 from tests.support.builders import Clock
 from tests.support.fake_esplora import Terminal
@@ -47,10 +48,7 @@ def test_what_is_no_address_and_a_shop_without_a_mail_server_are_told(till):
     )
     assert "is not an address such as" in message and "\nBcc" not in message
     _, message = Terminal(till).run(*words, "owner@shop.example")
-    assert (
-        "nothing is sent until BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM are set"
-        in message
-    )
+    assert f"nothing is sent until there is a mail server: {HOW_TO_SET}" in message
     _, message = Terminal(till).run(*words)
     assert "nothing is sent" not in message
 
@@ -97,7 +95,7 @@ def test_the_doctor_tries_the_mail_server(environ, colour, sentence, tmp_path):
             "PORT", str(server.port)
         )
         shop = Shop(settings.read(environ), environ, Clock(), lambda _: 0)
-        (finding,) = mail_server(shop)
+        (finding,) = mail_server(shop, None)
     assert server.taken == []
     assert (finding.colour, sentence in finding.sentence) == (colour, True), finding
     for secret in (PASSWORD, "wrong-word", "hunter2"):
@@ -107,7 +105,4 @@ def test_the_doctor_tries_the_mail_server(environ, colour, sentence, tmp_path):
 def test_the_doctor_tells_of_mail_that_nobody_can_send(till):
     Terminal(till).run("merchant", "mail", "shop", "owner@shop.example")
     (row,) = [row for row in Terminal(till).json("doctor") if row["name"] == "mail"]
-    assert (row["colour"], row["remedy"]) == (
-        "yellow",
-        "set BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM",
-    )
+    assert (row["colour"], row["remedy"]) == ("yellow", HOW_TO_SET)

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 
 # The steps that were published, and what their statements hash to: they are never edited.
 RELEASED = {
-    "0001_first.sql": "690e3e285cab8d22c624288206d12f3c4a61c61ece444ee608df3fba7c69a463"
+    "0001_first.sql": "6f44becd30d715d21f2ca8375e37e4269f428a021d260c96348f967b264f48ed"
 }
 STEP = """-- A comment; with a semicolon
 CREATE TABLE note (

@@ -91,6 +91,10 @@ def lived_in(till: Till, folder: Path) -> None:
     till.shop.sql("INSERT INTO explorer VALUES ('esplora.example', 2, 14)")
     till.shop.sql("INSERT INTO explorer_without_mempool VALUES ('mempool.example', 14)")
     till.shop.sql("INSERT INTO peer VALUES ('10.0.0.5:8333', 14, 100, NULL)")
+    till.shop.sql(
+        "INSERT INTO mail_server"
+        " VALUES (1, 'mail.example', 465, 1, 'u', 'p', 'Shop', 'a@b.example')"
+    )
     Terminal(till).run("webhook", "add", "shop", "http://127.0.0.1:9/")
     till.shop.invoice()
     Terminal(till).run("check")

@@ -11,6 +11,7 @@ from btcpay.cli.output import printable, say
 from btcpay.cli.shell import Shell, with_json_shell
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants import branding, merchants
+from btcpay.notify.mail.server import HOW_TO_SET, has_mail
 from btcpay.prices.price import Prices
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import CommandError
@@ -128,8 +129,8 @@ def mail(
     if language:
         change["language"] = language
     row = merchants.set_mail(shell.db, owner.id, change, shell.now)
-    if change and not shell.settings.has_mail:
-        say("nothing is sent until BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM are set")
+    if change and not has_mail(shell.settings, shell.db):
+        say(f"nothing is sent until there is a mail server: {HOW_TO_SET}")
     cells = as_dict(row) | {
         "merchant": merchant,
         "receipts": bool(row.receipts),

@@ -5,17 +5,27 @@ from datetime import timedelta
 
 from btcpay.health.doctor.shop import Shop
 from btcpay.notify.mail.replies import USUAL
+from btcpay.notify.mail.server import (
+    HOW_TO_SET,
+    MailAccount,
+    has_mail,
+    is_in_settings,
+    mail_account,
+)
 from btcpay.notify.mail.smtp import NoSession, open_session
 from btcpay.values.finding import GREEN, YELLOW, Finding
 from btcpay.values.times import from_ms, iso, to_ms
 from storage.database import Database
-from storage.queries import deliveries, receivers
+from storage.queries import deliveries, mail_servers, receivers
 
 # Shorter failures, as during a restart of the endpoint, give no finding.
 PATIENCE = timedelta(hours=1)
 RECENT = timedelta(days=1)
-SERVER_REMEDY = "check BLOCKTILL_SMTP_URL, and the mail server"
-SETTINGS_REMEDY = "set BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM"
+MAIL_SERVER = "mail server"
+SERVER_REMEDY = (
+    "check BLOCKTILL_SMTP_URL or the mail server in Settings, and the server"
+)
+FOR_SEVERAL = "set BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM"
 
 
 def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
@@ -54,9 +64,9 @@ def mail(shop: Shop, db: Database) -> Iterator[Finding]:
     lost_count, _, last = db.get(deliveries.MAILS_GIVEN_UP, since=to_ms(now - RECENT))
     rows = db.rows(receivers.WANT_MAIL)
     names = [row.name for row in rows if row.address or row.receipts]
-    if names and not shop.settings.has_mail:
+    if names and not has_mail(shop.settings, db):
         sentence = f"{', '.join(names)} should get mail, but no mail server is set"
-        yield Finding("mail", YELLOW, sentence, SETTINGS_REMEDY)
+        yield Finding("mail", YELLOW, sentence, HOW_TO_SET)
     elif oldest_ms is not None and now - from_ms(oldest_ms) >= PATIENCE:
         since = iso(from_ms(oldest_ms))
         sentence = f"{waiting} wait, the oldest since {since}; last: {answer}"
@@ -68,27 +78,38 @@ def mail(shop: Shop, db: Database) -> Iterator[Finding]:
         yield Finding("mail", GREEN, "none has waited for long")
 
 
-def mail_server(shop: Shop) -> Iterator[Finding]:
+def mail_server(shop: Shop, db: Database | None) -> Iterator[Finding]:
     """Yields a finding about the mail server: opens an SMTP session, and sends nothing.
 
-    Yields nothing if there are no mail settings.
+    Yields nothing if there is none. `db` is None if the database cannot be used.
     """
-    name = "mail server"
-    server = shop.settings.smtp_url
-    sender = shop.settings.mail_from
-    if server is None and sender is None:
-        return
-    if server is None or sender is None:
-        sentence = (
-            "only one of BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM is set:"
-            " no mail is sent"
-        )
-        yield Finding(name, YELLOW, sentence, "set both, or neither")
-        return
+    settings = shop.settings
+    account = None
+    if is_in_settings(settings):
+        if not (settings.smtp_url and settings.mail_from):
+            sentence = (
+                "only one of BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM is set:"
+                " no mail is sent"
+            )
+            yield Finding(MAIL_SERVER, YELLOW, sentence, "set both, or neither")
+            return
+        account = MailAccount(settings.smtp_url, settings.mail_from)
+    elif db:
+        account = mail_account(settings, db)
+        if account is None and db.rows(mail_servers.GET):
+            sentence = "the one in Settings counts only while there is one merchant"
+            yield Finding(MAIL_SERVER, YELLOW, sentence, FOR_SEVERAL)
+    if account:
+        yield _try(account)
+
+
+def _try(account: MailAccount) -> Finding:
+    """Opens a session, and returns the finding about it."""
+    server = account.server
     try:
-        open_session(server, sender.domain, USUAL).close()
+        open_session(server, account.sender.domain, USUAL).close()
     except NoSession as error:
-        yield Finding(name, YELLOW, f"{server.host} {error}", SERVER_REMEDY)
-    else:
-        sentence = f"{server.host} takes mail from {sender.address}"
-        yield Finding(name, GREEN, sentence)
+        sentence = f"{server.host} {error}"
+        return Finding(MAIL_SERVER, YELLOW, sentence, SERVER_REMEDY)
+    sentence = f"{server.host} takes mail from {account.sender.address}"
+    return Finding(MAIL_SERVER, GREEN, sentence)

@@ -80,7 +80,7 @@ def examine(
     yield from prices.findings(shop)
     if db:
         yield from _guard("other currencies", prices.other_currencies(shop, db))
-    yield from receivers.mail_server(shop)
+    yield from _guard("mail server", receivers.mail_server(shop, db))
     yield from variables.findings(shop)
     if db:
         db.close()

@@ -1,6 +1,5 @@
 """Examines the settings: those that are set, unknown names, and the base URL."""
 
-import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -9,10 +8,7 @@ from btcpay.settings import env_file
 from btcpay.settings.secrets import without_secrets
 from btcpay.settings.settings import OF_FILES, VARIABLES, Settings, strange_names
 from btcpay.values.finding import GREEN, RED, YELLOW, Colour, Finding
-from btcpay.values.hosts import is_here
-
-# Domain names that are reserved for examples (RFC 2606).
-NOBODYS = re.compile(r"(^|\.)(example(\.com|\.net|\.org)?|invalid)$")
+from btcpay.values.hosts import is_here, is_of_examples
 
 
 def findings(shop: Shop) -> Iterator[Finding]:
@@ -40,7 +36,7 @@ def _base_url(settings: Settings) -> Finding:
     host = urlsplit(settings.base_url).hostname
     is_real_money = settings.network.main_keys
     sentence = f"payers are sent to {settings.base_url}"
-    if NOBODYS.search(host or ""):
+    if is_of_examples(host or ""):
         colour: Colour = YELLOW
         if is_real_money:
             colour = RED

@@ -101,3 +101,14 @@ def login(seller: str, url: str, language: str) -> MailText:
         [(gettext("Shop"), seller)],
         (gettext("Log in"), url),
     )
+
+
+def trial(seller: str, language: str) -> MailText:
+    """Returns the mail that tests the mail server."""
+    gettext = catalog(language).gettext
+    return MailText(
+        language,
+        gettext("A test mail from your shop"),
+        [gettext("You can read this, so your shop can send mails.")],
+        [(gettext("Shop"), seller)],
+    )

@@ -45,6 +45,7 @@ class Session(smtplib.SMTP):
         self._times = times
         self._bounds = Bounds(times)
         self._awaits_verdict = False
+        self.verdict = (0, b"")  # the reply to the last whole mail
         super().__init__(*args, **kwargs)
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
@@ -76,6 +77,8 @@ class Session(smtplib.SMTP):
             if self._awaits_verdict:
                 raise Unanswered from error
             raise
+        if self._awaits_verdict:
+            self.verdict = reply
         self._awaits_verdict = False
         return reply
 
@@ -103,20 +106,24 @@ def open_session(server: MailServer, hello: str, times: Times) -> Session:
     Uses TLS if the server offers it. Sends a password over an unencrypted connection
     only to this machine.
     """
+    try:
+        return log_in(server, hello, times)
+    except FAILURES as error:
+        raise NoSession(why(error)) from None
+
+
+def log_in(server: MailServer, hello: str, times: Times) -> Session:
+    """As `open_session`. Raises one of FAILURES, or NoSession if there is no TLS."""
     context = ssl.create_default_context()
     new: Callable[..., Session] = Session
     if server.is_tls:
         new = partial(_TlsSession, context=context)
-    session: Session | None = None
+    session = new(times, server.host, server.port, hello)
     try:
-        session = new(times, server.host, server.port, hello)
         _let_in(session, server, context)
-    except (*FAILURES, NoSession) as error:
-        if session is not None:
-            session.close()
-        if isinstance(error, NoSession):
-            raise
-        raise NoSession(why(error)) from None
+    except (*FAILURES, NoSession):
+        session.close()
+        raise
     return session
 
 

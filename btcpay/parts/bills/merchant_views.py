@@ -104,7 +104,7 @@ def show(visit: Visit, id: str) -> Response:
         ),
         state_of=state_of,
         now_ms=to_ms(visit.now),
-        is_mailed=bool(bill.customer_email and settings.has_mail),
+        is_mailed=bool(bill.customer_email and visit.service.has_mail()),
         url=url,
         qr=qr_svg(url),
         mailto=mail_link(

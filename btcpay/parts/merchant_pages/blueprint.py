@@ -21,7 +21,7 @@ from btcpay.parts.merchant_pages.password import (
     choose_shop,
     show_shops,
 )
-from btcpay.parts.merchant_pages.settings import backup, programs, shop
+from btcpay.parts.merchant_pages.settings import backup, mail_server, programs, shop
 from btcpay.parts.merchant_pages.start import StartViews
 from btcpay.parts.merchant_pages.visit import (
     MAX_UPLOAD_BYTES,
@@ -102,6 +102,10 @@ SESSION_VIEWS: list[tuple[str, str, View]] = [
     ("POST", "/links/<id>/deactivate", partial(links.switch, active=False)),
     ("GET", "/settings", shop.show),
     ("POST", "/settings/<part>", shop.save),
+    ("GET", mail_server.PATH, mail_server.show),
+    ("POST", mail_server.PATH, mail_server.save),
+    ("POST", f"{mail_server.PATH}/test", mail_server.test),
+    ("POST", f"{mail_server.PATH}/remove", mail_server.remove),
     ("GET", "/keys", programs.show_keys),
     ("POST", "/keys", programs.issue_key),
     ("POST", "/keys/<id>/revoke", programs.revoke_key),

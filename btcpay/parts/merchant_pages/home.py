@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 
 from flask import Response
@@ -10,6 +10,7 @@ from flask import Response
 from btcpay import hooks
 from btcpay.health.state import state_in_row
 from btcpay.merchants.merchants import MARGIN, USUAL_GAP_LIMIT, gap_of
+from btcpay.notify.mail.server import is_in_settings
 from btcpay.parts.merchant_pages import today
 from btcpay.parts.merchant_pages.queries import WANTING
 from btcpay.parts.merchant_pages.sales_report import amounts, sales_reports
@@ -20,7 +21,6 @@ from btcpay.web.pages.visit import Line
 from storage.database import Values
 from storage.queries import payments
 from storage.queries.invoices import LATELY
-from storage.queries.sessions import Session
 from storage.queries.totals import days
 from storage.statement import as_dict, typed
 
@@ -79,7 +79,7 @@ def show(visit: Visit) -> Response:
     return visit.page(
         "home.html",
         lines=_lines(shop),
-        to_do=to_do(shop, visit.session, settings.has_mail, not db.is_server, now),
+        to_do=to_do(shop, visit, not db.is_server),
         today_took=amounts(reports, lambda report: report.by_day[today_number]),
         yesterday_took=amounts(reports, lambda report: report.by_day[today_number - 1]),
         thirty_days_took=amounts(reports, lambda report: report.whole),
@@ -107,21 +107,22 @@ def show_more(visit: Visit) -> Response:
     return visit.page("more.html")
 
 
-def to_do(
-    shop: today.Shop,
-    session: Session,
-    has_mail: bool,
-    has_own_backup: bool,
-    now: datetime,
-) -> list[str]:
+def to_do(shop: today.Shop, visit: Visit, has_own_backup: bool) -> list[str]:
     """Returns the open tasks for the owner of a new shop, in the recommended order.
 
     The list is empty if the shop is not new.
     """
-    if now - from_ms(shop.created_ms) > NEW:
+    if visit.now - from_ms(shop.created_ms) > NEW:
         return []
+    session = visit.session
+    settings = visit.service.settings
+    has_mail = bool(settings.smtp_url and settings.mail_from)
+    may_set_server = visit.is_only_owner and not is_in_settings(settings)
+    if not is_in_settings(settings):
+        has_mail = shop.has_mail_server
     is_left = {
         "counting": (session.currency, session.timezone) == ("USD", "UTC"),
+        "mail_server": may_set_server and not has_mail,
         "mail": has_mail and shop.mail_address is None,
         "payment": shop.last_paid is None,
         "gap": shop.wallet_gap_limit <= USUAL_GAP_LIMIT,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from peewee import JOIN, Select, fn
 
 from storage.models import Balance, Fact, Invoice, Merchant, MerchantMail, Output
-from storage.queries import blocks
+from storage.queries import blocks, mail_servers
 from storage.queries.meta import Key
 from storage.queries.payments import OutputWith
 from storage.queries.totals import gaps
@@ -34,6 +34,7 @@ class Shop(NamedTuple):
     mined_ms: int | None
     behind: int
     is_at_stake: bool
+    has_mail_server: bool
 
 
 SHOP = typed(
@@ -47,6 +48,7 @@ SHOP = typed(
         _fact(Key.PREVIEWS_LATE),
         _fact(Key.BACKED_UP_MS),
         *blocks.KNOWN,
+        mail_servers.IS_IN_USE.alias("has_mail_server"),
     )
     .join(Balance, on=(Balance.merchant_id == Merchant.id))
     .join(MerchantMail, JOIN.LEFT_OUTER, on=(MerchantMail.merchant_id == Merchant.id))

@@ -132,6 +132,11 @@ class Visit:
             return False
         return bool(self.session.password_scrypt) or not self.session.others
 
+    @property
+    def is_only_owner(self) -> bool:
+        """True for the owner of a service with one merchant."""
+        return self.is_owner and not self.session.others
+
     @cached_property
     def zone(self) -> ZoneInfo:
         return zone_of(self.session.timezone)

@@ -100,7 +100,7 @@ class Pages:
             asset=lambda file: up + asset_path(file),
             styles=styles,
             testing=self._testing,
-            has_mail=self.service.settings.has_mail,
+            has_mail=functools.cache(self.service.has_mail),
             has_password=self.service.owner_password.is_set,
             language=language,
             direction=formats.direction(language),

@@ -29,7 +29,7 @@ WRONG = {
     "mail": ("/settings/mail", {"address": "nobody", "language": "de"}, "address"),
     "its language": (
         "/settings/mail",
-        {"address": "me@example.com", "language": "x"},
+        {"address": "me@harbour-roasters.com", "language": "x"},
         "language",
     ),
     "the way back": ("/settings/return", {"return_unpaid": "x"}, "return_unpaid"),

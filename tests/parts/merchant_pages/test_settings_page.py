@@ -20,7 +20,7 @@ STORED = {
     "counting": {"currency": "EUR", "timezone": "Europe/Berlin"},
     "wallet": {"wallet_gap_limit": "120"},
     "mail": {
-        "address": "me@example.com",
+        "address": "me@harbour-roasters.com",
         "receipts": "1",
         "evening": "1",
         "language": "de",
@@ -65,7 +65,12 @@ def test_each_form_stores_its_fields_and_the_page_shows_them(browser):
         assert {name: str(stored[name] or "") for name in fields} == fields
     shown = browser.get("/settings?done=saved").text
     assert "Saved." in shown and "accent/c0397f.css" in shown
-    for text in ("Café Ünder", "+49 30 1234567", "me@example.com", "{invoice}"):
+    for text in (
+        "Café Ünder",
+        "+49 30 1234567",
+        "me@harbour-roasters.com",
+        "{invoice}",
+    ):
         assert text in shown
     empty = dict.fromkeys(LOOK, "")
     browser.post("/settings/look", **empty)

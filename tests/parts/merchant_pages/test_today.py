@@ -153,7 +153,7 @@ def test_a_new_shop_is_told_what_is_left_to_do_until_it_is_done(open_shops):
             "/settings/counting", currency="USD", timezone="America/New_York"
         ),
         "Say where your mails go": lambda: browser.post(
-            "/settings/mail", address="me@example.com", language="en"
+            "/settings/mail", address="me@harbour-roasters.com", language="en"
         ),
         "gap limit": lambda: browser.post("/settings/wallet", wallet_gap_limit="100"),
         "first payment": lambda: pay(shop, shop.invoice()),

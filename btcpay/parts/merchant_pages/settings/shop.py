@@ -11,6 +11,7 @@ from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants import branding
 from btcpay.merchants.account import MOST_IN_RANGE
 from btcpay.merchants.merchants import set_brand, set_currency, set_mail, set_timezone
+from btcpay.parts.merchant_pages.settings.doubts import doubt
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import CommandError, NotFound
@@ -72,6 +73,7 @@ def show(
         currencies=sorted(CODES),
         places=sorted({*places(), visit.session.timezone}),
         is_preview=preview is not None,
+        is_only_owner=visit.is_only_owner,
     )
 
 
@@ -95,6 +97,8 @@ def save(visit: Visit, part: str) -> Response:
         and not visit.form.get("return_paid")
     ):
         wrong["return_paid"] = gettext("This one is required if the other one is set.")
+    if question := doubt(visit.form, "address", checked.get("address") or ""):
+        wrong["address"] = question
     is_shown = part == "look" and "show" in visit.form and not wrong
     if part == "look" and not is_shown:
         _check_logo(visit, checked, wrong)

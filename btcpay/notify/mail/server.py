@@ -1,0 +1,53 @@
+"""The mail server in use: the settings' one, else the one that the owner has stored."""
+
+from typing import NamedTuple
+
+from btcpay.settings.mail_settings import MailServer, Sender
+from btcpay.settings.settings import Settings
+from storage.database import Database
+from storage.models import StoredMailServer
+from storage.queries import mail_servers
+
+HOW_TO_SET = (
+    "set BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM, or, with one merchant, the mail"
+    " server in Settings"
+)
+
+
+class MailAccount(NamedTuple):
+    """What is needed to send mail: the server, and the sender."""
+
+    server: MailServer
+    sender: Sender
+
+
+def is_in_settings(settings: Settings) -> bool:
+    """True if the settings name a mail server or a sender: then no stored one counts."""
+    return bool(settings.smtp_url or settings.mail_from)
+
+
+def mail_account(settings: Settings, db: Database) -> MailAccount | None:
+    """Returns the mail server in use; None if no mail can be sent.
+
+    A stored server counts only while the service has one merchant.
+    """
+    if is_in_settings(settings):
+        if settings.smtp_url and settings.mail_from:
+            return MailAccount(settings.smtp_url, settings.mail_from)
+        return None
+    row = db.get_or_none(mail_servers.IN_USE)
+    if row is None:
+        return None
+    return account_of(row)
+
+
+def has_mail(settings: Settings, db: Database) -> bool:
+    """True if mail can be sent."""
+    return mail_account(settings, db) is not None
+
+
+def account_of(row: StoredMailServer) -> MailAccount:
+    return MailAccount(
+        MailServer(row.host, row.port, bool(row.is_tls), row.user_name, row.password),
+        Sender(row.sender_name, row.sender_address),
+    )

@@ -1,0 +1,26 @@
+"""Questions an e-mail address at which no mail can arrive, such as owner@example."""
+
+from collections.abc import Mapping
+
+from btcpay.values.hosts import is_without_mail
+from btcpay.web.pages.languages import gettext
+
+SURE = "sure"  # the hidden field with the text that was questioned
+
+
+def doubt(form: Mapping[str, str], field: str, address: str) -> str:
+    """Returns the question about the address that was typed into the field.
+
+    Returns "" if there is none, or if the same text was questioned before: sending the
+    form once more confirms it.
+    """
+    if not address or form.get(SURE) == form.get(field):
+        return ""
+    domain = address.rpartition("@")[2]
+    if not is_without_mail(domain):
+        return ""
+    return gettext(
+        "No mail arrives at %(domain)s. Correct the address, or save once more to use it"
+        " all the same.",
+        domain=domain,
+    )

@@ -1,0 +1,135 @@
+"""The mail server of a shop that is alone on its service: set, tested and removed."""
+
+from typing import Any
+
+from flask import Response
+
+from btcpay.notify.mail.message import message_of
+from btcpay.notify.mail.server import is_in_settings, mail_account
+from btcpay.notify.mail.shop_texts import trial
+from btcpay.notify.mail.trial import Outcome, send_test
+from btcpay.parts.merchant_pages.settings.mail_server_form import (
+    SHOWN,
+    Fields,
+    check,
+    store,
+    stored_fields,
+)
+from btcpay.parts.merchant_pages.visit import Visit
+from btcpay.settings.mail_settings import MAX_LOGIN, checked_address
+from btcpay.values.errors import NotFound
+from btcpay.values.ids import ID_CHARACTERS, random_base62
+from btcpay.values.times import to_ms
+from btcpay.web.pages.languages import current_language, gettext
+from storage.queries import mail_servers, receivers
+
+PATH = "/settings/mail-server"
+CONFLICT = 409
+
+
+def show(visit: Visit, status: int = 200, **values: Any) -> Response:
+    """Shows the mail server in use, the test, and the form if nothing overrides it.
+
+    `values`: more values for the template, such as the outcome of a test, or what was
+    typed and what is wrong with it.
+    """
+    _require_owner(visit)
+    service = visit.service
+    own = visit.merchant_id
+    row = service.db.get_or_none(mail_servers.GET)
+    mail = service.db.get_or_none(receivers.MAIL_OF, merchant_id=own)
+    account = mail_account(service.settings, service.db)
+    to = ""
+    if account:
+        to = (mail and mail.address) or account.sender.address
+    return visit.page(
+        "mail_server.html",
+        status,
+        account=account,
+        settings=service.settings,
+        is_fixed=is_in_settings(service.settings),
+        keeps_password=bool(row and row.password),
+        most_login=MAX_LOGIN,
+        **{"to": to, "typed": stored_fields(row), "wrong": {}} | values,
+    )
+
+
+def save(visit: Visit) -> Response:
+    """Stores the form and redirects; for a mistake, shows the form again.
+
+    A password is never shown again, so it has to be typed again then.
+    """
+    _require_owner(visit)
+    if is_in_settings(visit.service.settings):
+        return show(visit, CONFLICT)
+    form = visit.form
+    wrong: Fields = {}
+    typed = check(form, wrong)
+    if typed:
+        store(visit, typed, wrong)
+    if not wrong:
+        return visit.redirect(PATH, done="saved")
+    if form.get("password"):
+        wrong.setdefault("password", gettext("Please type the password again."))
+    shown = {name: form.get(name, "") for name in SHOWN}
+    return show(visit, 400, typed=shown, wrong=wrong)
+
+
+def remove(visit: Visit) -> Response:
+    _require_owner(visit)
+    visit.service.db.run(mail_servers.REMOVE)
+    return visit.redirect(PATH, done="removed")
+
+
+def test(visit: Visit) -> Response:
+    """Sends a test mail to the typed address, and shows what the server answered."""
+    _require_owner(visit)
+    service = visit.service
+    account = mail_account(service.settings, service.db)
+    if account is None:
+        raise NotFound("there is no mail server")
+    text = visit.form.get("to", "").strip()
+    try:
+        to = checked_address(text)
+    except ValueError:
+        wrong = {"to": gettext("This is not an e-mail address.")}
+        return show(visit, 400, to=text, wrong=wrong)
+    mail = trial(visit.session.seller, current_language())
+    id = f"test.{random_base62(ID_CHARACTERS)}.{to_ms(visit.now)}"
+    message = message_of(mail, account.sender, to, id, visit.now)
+    outcome = send_test(account, message, to)
+    return show(visit, to=to, outcome=outcome, message=_sentence(outcome, to))
+
+
+def _require_owner(visit: Visit) -> None:
+    """Raises NotFound unless the visitor owns a service with one merchant."""
+    if not visit.is_only_owner:
+        raise NotFound("there is no such page")
+
+
+def _sentence(outcome: Outcome, to: str) -> str:
+    if outcome.fault is None:
+        return gettext("The mail server has accepted the test mail to %(to)s.", to=to)
+    return {
+        "busy": gettext("A test mail is just being sent. Try again in half a minute."),
+        "unreachable": gettext(
+            "The mail server cannot be reached. Check host, port and encryption."
+        ),
+        "slow": gettext(
+            "The mail server did not answer in time. Check host, port and encryption."
+        ),
+        "certificate": gettext(
+            "The mail server's certificate is not valid for this host."
+        ),
+        "tls": gettext(
+            "No encrypted connection could be made. Try the other kind of encryption."
+        ),
+        "no_tls": gettext(
+            "The mail server offers no encryption, so the password was not sent."
+        ),
+        "login": gettext("The mail server does not accept this user and password."),
+        "refused": gettext("The mail server has refused the mail."),
+        "in_doubt": gettext(
+            "The mail server did not answer to the whole mail. It may arrive all the same."
+        ),
+    }[outcome.fault]
