@@ -12,9 +12,18 @@ from btcpay.checkout.snapshot import Notices, is_taken_back, snapshot_of
 from btcpay.invoices import create, orders, quotes
 from btcpay.merchants import branding
 from btcpay.parts.merchant_pages import queries
+from btcpay.parts.merchant_pages.till_sale import (
+    LONGEST_SUM,
+    GratuityRefused,
+    Sale,
+    gratuity_of,
+    gratuity_percents,
+    read_gratuity,
+    read_sale,
+)
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
-from btcpay.values.money import asked_of, places_of, round_money
+from btcpay.values.money import asked_of, places_of, round_money, value_of
 from btcpay.values.statuses import CheckoutState, InvoiceStatus
 from btcpay.values.texts import TextRefused
 from btcpay.values.times import to_ms
@@ -40,60 +49,45 @@ def press(visit: Visit) -> Response:
     is shown again. A form that is sent twice creates one invoice.
     """
     service = visit.service
-    form = visit.form
     try:
-        amount, note = _read_sale(visit)
-        quote = quotes.quote(service.prices, visit.now, _order(visit, amount, note))
+        sale = read_sale(visit)
     except AmountRefused as refusal:
         return show_form(
             visit, 400, wrong=error_message(refusal), readings=refusal.readings
         )
+    try:
+        quote = quotes.quote(service.prices, visit.now, _order(visit, sale))
+    except GratuityRefused as refusal:
+        return _ask_gratuity(visit, sale, 400, wrong=error_message(refusal))
     except InvalidRequest as refusal:
         return show_form(visit, 400, wrong=error_message(refusal))
     except TextRefused as refusal:
         return show_form(visit, 400, problem=error_message(refusal))
     except PriceUnavailable as error:
         return show_form(visit, 503, problem=error_message(error))
-    if _percents(visit) and not visit.session.gratuity_by_cashier and "tip" not in form:
+    is_asked = gratuity_percents(visit) and not visit.session.gratuity_by_cashier
+    if is_asked and "tip" not in visit.form:
         return visit.redirect(
-            "/till/tip", amount=amount, note=note, press=form.get("press")
+            "/till/tip",
+            amount=sale.amount,
+            note=sale.note,
+            press=visit.form.get("press"),
         )
     return visit.redirect(f"/till/{_invoice_of_press(visit, quote)}")
 
 
-def _read_sale(visit: Visit) -> tuple[Decimal, str]:
-    """Returns the amount and the note, as typed or from a suggestion's button.
+def _order(visit: Visit, sale: Sale) -> orders.Order:
+    """Returns the order for amount and gratuity.
 
-    Raises AmountRefused.
+    Raises GratuityRefused, and what `Visit.order` raises.
     """
-    form = visit.form
-    amount, _, note = form.get("suggested", "").partition(" ")
-    typed_amount = amount or form.get("amount", "")
-    typed_note = note or form.get("note", "")
-    return visit.amount(typed_amount), typed_note
-
-
-def _order(visit: Visit, amount: Decimal, note: str) -> orders.Order:
-    """Returns the order for amount and gratuity. Raises what `Visit.order` raises."""
-    gratuity = _gratuity(visit, amount, visit.form.get("tip", ""))
+    gratuity = read_gratuity(visit, sale.amount)
     order_data = {
-        "amount": amount + gratuity,
-        "description": note,
+        "amount": sale.amount + gratuity,
+        "description": sale.note,
         "expires_in_hours": LIFE_HOURS,
     }
     return visit.order(order_data, gratuity=str(gratuity))
-
-
-def _percents(visit: Visit) -> list[str]:
-    return (visit.session.gratuity_percents or "").split()
-
-
-def _gratuity(visit: Visit, amount: Decimal, percent: str) -> Decimal:
-    """Returns the gratuity of this percentage; 0 if the percentage is not offered."""
-    number = 0
-    if percent in _percents(visit):
-        number = int(percent)
-    return round_money(amount * number / 100, visit.currency)
 
 
 def ask_gratuity(visit: Visit) -> Response:
@@ -102,18 +96,26 @@ def ask_gratuity(visit: Visit) -> Response:
     The buttons of the page create the invoice.
     """
     amount = visit.amount(visit.query.get("amount", ""))
+    return _ask_gratuity(visit, Sale(amount, visit.query.get("note", "")))
+
+
+def _ask_gratuity(
+    visit: Visit, sale: Sale, status: int = 200, wrong: str = ""
+) -> Response:
+    """`wrong`: the message about the gratuity that was typed."""
     gratuities = [
-        (int(percent), _gratuity(visit, amount, percent))
-        for percent in _percents(visit)
+        (int(percent), gratuity_of(visit, sale.amount, percent))
+        for percent in gratuity_percents(visit)
     ]
-    brand = visit.pages.brand(visit.merchant_id)
-    query = visit.query
     return visit.page(
         "till_gratuity.html",
-        amount=amount,
+        status,
+        sale=sale,
         gratuities=gratuities,
-        brand=brand,
-        asked_with=query,
+        brand=visit.pages.brand(visit.merchant_id),
+        press_before=visit.query.get("press") or visit.form.get("press"),
+        typed=visit.form if wrong else {},
+        wrong=wrong,
     )
 
 
@@ -160,12 +162,14 @@ def show_invoice(visit: Visit, id: str) -> Response:
     )
     brand = visit.pages.brand(visit.merchant_id)
     page = invoice_values(snapshot, brand, Notices(has_vanished=is_gone))
+    beyond_sats = page["overpaid_sats"] or page["received_sats"]
     receipt_url = f"{visit.service.settings.base_url}/pay/{id}"
     return visit.page(
         "till_invoice.html",
         page=page,
         brand=brand,
         gratuity=Decimal(snapshot.row.gratuity),
+        beyond=value_of(beyond_sats, page["price"], page["currency"]),
         receipt_qr=qr_svg(receipt_url)
         if page["state"] in (CheckoutState.SEEN, CheckoutState.PAID)
         else None,
@@ -183,7 +187,8 @@ def show_form(visit: Visit, status: int = 200, **values: Any) -> Response:
         "till.html",
         status,
         typed=visit.form if status != 200 else {},
-        percents=[int(percent) for percent in _percents(visit)],
+        percents=[int(percent) for percent in gratuity_percents(visit)],
+        longest_sum=LONGEST_SUM,
         gratuity_by_cashier=visit.session.gratuity_by_cashier,
         places=places_of(visit.currency),
         sales=last_sales(visit, visit.query.get("shown", "")),

@@ -31,9 +31,9 @@ def test_a_phone_has_five_tabs_and_the_others_are_below_more(browser):
 
 def test_the_tab_of_a_page_below_more_is_more(browser):
     for path in ("/links", "/month", "/settings"):
-        assert browser.page(path).attributes["more"]["aria-current"] == "true", path
-    assert browser.page("/more").attributes["more"]["aria-current"] == "page"
-    assert "aria-current" not in browser.page("/invoices").attributes["more"]
+        assert browser.page(path).attributes["more-tab"]["aria-current"] == "true", path
+    assert browser.page("/more").attributes["more-tab"]["aria-current"] == "page"
+    assert "aria-current" not in browser.page("/invoices").attributes["more-tab"]
 
 
 def test_a_sale_says_how_many_payments_it_has(browser):

@@ -169,7 +169,7 @@ def expired_and_paid_late(shop, found):
 
 STANDS = {
     "a part asks for the rest": (partial(pay, amount_sats=20_000, confirmed=False), True,
-        "0.00020000 of 0.00041667"),
+        "$12.00 of $25.00"),
     "a payment that waits for its block": (partial(pay, confirmed=False), False, "on its way"),
     "a payment in a block": (pay, False, "is confirmed"),
     "the time is over": (overdue, False, "Nobody should pay"),

@@ -6,17 +6,43 @@
   const find = (id) => document.getElementById(id);
   const SECOND = 1000, SOON = 5 * SECOND, SELDOM = 60 * SECOND;
 
+  // The button says what it charges: the sum of what is typed, if each part is a plain number.
+  const amount = find("amount"), keypad = find("keypad"), show = find("show");
+  const { charge, zero, places, signs } = show?.dataset ?? {};
+  const plainLabel = show?.textContent;
+  const unitsOf = (text) => {
+    const digits = [...text.trim()].map((sign) => {
+      const place = signs.indexOf(sign);
+      return place < 0 ? sign : place === 10 ? "." : String(place);
+    }).join("");
+    const [, whole, part = ""] = digits.match(/^(\d{1,9})(?:\.(\d*))?$/) ?? [];
+    if (whole === undefined || part.length > Number(places)) return NaN;
+    return Number(whole + part.padEnd(Number(places), "0"));
+  };
+  const sayCharge = () => {
+    const units = amount.value.split("+").map(unitsOf).reduce((sum, each) => sum + each, 0);
+    const number = String(units).padStart(Number(places) + 1, "0");
+    const end = number.length - Number(places);
+    const text = Number(places) ? `${number.slice(0, end)}.${number.slice(end)}` : number;
+    const own = [...text].map((sign) => signs[sign === "." ? 10 : Number(sign)]).join("");
+    show.textContent = units ? charge.replace(zero, own) : plainLabel;
+  };
+  if (show) {
+    amount.addEventListener("input", sayCharge);
+    addEventListener("pageshow", sayCharge);
+  }
+
   // The keypad. On a touch screen it stands in for the system's own.
-  const amount = find("amount"), keypad = find("keypad");
   if (keypad && matchMedia("(pointer: coarse)").matches) amount.inputMode = "none";
   keypad?.addEventListener("click", (event) => {
     const key = event.target.closest("button")?.dataset.key;
-    if (key === undefined) return;
+    if (key === undefined || (key === "+" && !/[^+]$/.test(amount.value))) return;
     const { value, selectionStart, selectionEnd } = amount;
     const isMarked = selectionEnd > selectionStart;
     const begin = isMarked || !key ? value.slice(0, isMarked ? selectionStart : -1) : value;
     amount.value = begin + key + (isMarked ? value.slice(selectionEnd) : "");
     amount.setSelectionRange(amount.value.length, amount.value.length);
+    sayCharge();
   });
 
   // Sounds, where somebody has switched them on: hertz, one after another.

@@ -70,7 +70,7 @@ def test_the_search_of_a_phone_unfolds_without_a_script(open_tab, counter, busy)
 def test_last_month_is_four_taps_from_the_accountant(open_tab, counter, busy, script):
     """The last is the mail, or the share sheet where the browser has one."""
     tab = log_in(open_tab(counter.root, size=(375, 553), script=script), counter)
-    tab.click("#more")
+    tab.click("#more-tab")
     tab.until("document.getElementById('more-sections')")
     tab.click("#more-sections a[href$=month]")
     tab.until("document.getElementById('send')")

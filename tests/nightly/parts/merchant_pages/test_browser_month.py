@@ -71,6 +71,7 @@ def test_a_day_of_a_shop_by_one_link_and_a_phone(new_counter, open_tab, tmp_path
     walk = Walk(open_tab(new_counter.root, size=VISIBLE, script=False), new_counter)
     set_up(walk, tmp_path / "logo.png", script=False)
     sold = sell_three(walk)
+    walk.tap("#for-cashier summary", "#details")
     walk.tap("#details", "#sections")
     print_a_card(walk)
     assert sorted(download(walk, tmp_path / "downloads")) == sorted(

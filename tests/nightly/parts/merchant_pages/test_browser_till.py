@@ -100,6 +100,7 @@ def test_the_keys_type_and_the_next_sale_tells_the_cashier_alone_of_the_one_befo
     for place in (7, 11, 12, 10, 5):  # 7, 0, delete, the point, 5
         tab.click(f"#keypad > :nth-child({place})")
     assert tab.ask("document.getElementById('amount').value") == "7.5"
+    assert tab.text("show") == "Charge $7.50"
     tab.click("#show")
     tab.until("document.getElementById('qr')")
     tab.ask("window.stayed = true")
@@ -126,7 +127,7 @@ FIT = """(() => {
         const { top, height } = it.getBoundingClientRect();
         return top + height / 2;
     });
-    return [box('.alarm').top >= 0 && box('#amount').top >= 0, free - box('#show').bottom,
+    return [box('.alarm').top >= 0 && box('#amount').top >= 0, free - box('#note-fold').bottom,
         Math.max(...tops) - Math.min(...tops), box('#keypad button').height, scrollY];
 })()"""
 
@@ -163,6 +164,54 @@ def test_amount_keys_and_button_are_in_sight_whatever_else_the_till_shows(
         is_whole, below, lines, key, scrolled = tab.ask(FIT)
         assert is_whole and scrolled == 0 and lines < 8, (size, lines)
         assert 0 <= below <= 40 and key >= 32, (size, below, key)
+        assert misfits(tab, size[0]) == [], size
+
+
+# What is typed at the keypad, and what the button says.
+CHARGES = {
+    "en": (("4", ".", "2", "+", "3"), "Charge $7.20"),
+    "de": (("4", ",", "2", "+", "3"), "7,20\xa0$ kassieren"),
+    "fa": (("۴", "+", "+", "۳"), "دریافت \u2068\u200e$\xa0۷٫۰۰\u2069"),
+}
+
+
+@pytest.mark.parametrize("language", CHARGES)
+def test_the_button_says_what_it_charges(open_tab, counter, language):
+    keys, says = CHARGES[language]
+    tab = log_in(open_tab(counter.root, size=PHONES[0]), counter)
+    tab.go(f"{counter.root}/merchant/till?lang={language}")
+    tab.until("document.documentElement.classList.contains('js')")
+    without_amount = tab.text("show")
+    for key in keys:
+        tab.click(f"#keypad [data-key='{key}']")
+    assert tab.text("show").split() == says.split()
+    tab.click("#keypad [data-key='']")
+    tab.click("#keypad [data-key='']")
+    assert tab.text("show") != says
+    tab.click("#amount")
+    tab.type("tea")
+    assert tab.text("show") == without_amount
+
+
+BUTTON = """(() => {
+    const bar = document.querySelector('#sections');
+    const isBelow = getComputedStyle(bar).position === 'fixed';
+    const free = isBelow ? bar.getBoundingClientRect().top : innerHeight;
+    return free - document.querySelector('#show').getBoundingClientRect().bottom;
+})()"""
+
+
+@pytest.mark.parametrize("typed", ["tea", "1,500"])
+def test_after_a_refused_amount_the_button_is_in_sight(open_tab, counter, typed):
+    for size in ((390, 844), (375, 667), (320, 568), (1280, 800)):
+        tab = log_in(open_tab(counter.root, size=size), counter)
+        tab.go(f"{counter.root}/merchant/till")
+        tab.until("document.activeElement.id === 'amount'")
+        tab.type(typed)
+        tab.press("Enter")
+        tab.until("document.getElementById('amount-problem')")
+        assert not tab.ask("!!document.getElementById('refused')")
+        assert tab.ask(BUTTON) >= 0 and tab.ask("scrollY") == 0, size
         assert misfits(tab, size[0]) == [], size
 
 

@@ -1,0 +1,91 @@
+"""What is typed at the till: an amount or a sum of amounts, a note, a gratuity."""
+
+from decimal import Decimal
+from typing import NamedTuple
+
+from btcpay.languages import formats
+from btcpay.parts.merchant_pages.visit import Visit
+from btcpay.values.money import round_money
+from btcpay.web.pages.forms import AmountRefused
+from btcpay.web.pages.languages import current_language
+
+LONGEST_SUM = 120  # characters: a dozen amounts
+MAX_NOTE_CHARACTERS = 200
+# The value of the field `tip` if the customer has typed an amount in `tip_amount`.
+OTHER_GRATUITY = "other"
+
+
+class Sale(NamedTuple):
+    """The price of a sale without a gratuity, and its note."""
+
+    amount: Decimal
+    note: str
+
+
+class GratuityRefused(AmountRefused):
+    """The typed gratuity is invalid. The message is in the request's language."""
+
+
+def read_sale(visit: Visit) -> Sale:
+    """Returns what the form charges. Raises AmountRefused.
+
+    The amount is that of a suggestion's button, one that was typed, or a sum such as
+    `4.20+3`. The amounts of a sum are the note if none was typed.
+    """
+    form = visit.form
+    suggestion, _, suggested_note = form.get("suggested", "").partition(" ")
+    note = suggested_note or form.get("note", "")
+    if suggestion:
+        return Sale(visit.amount(suggestion), note)
+    amounts = _read_sum(visit, form.get("amount", ""))
+    if len(amounts) > 1 and not note:
+        note = _note_of(amounts, visit.currency)
+    return Sale(sum(amounts, Decimal(0)), note)
+
+
+def _read_sum(visit: Visit, text: str) -> list[Decimal]:
+    """Returns the amounts that are separated by `+`. Raises AmountRefused."""
+    parts = text.split("+")
+    if len(parts) == 1 or len(text) > LONGEST_SUM:
+        return [visit.amount(text)]
+    try:
+        return [visit.amount(part) for part in parts]
+    except AmountRefused as refusal:
+        # The two readings of one part must not become buttons for the whole sum.
+        raise AmountRefused(str(refusal)) from None
+
+
+def _note_of(amounts: list[Decimal], currency: str) -> str:
+    """Returns the amounts of a sum as a note; "" if they are too many for one."""
+    language = current_language()
+    note = " + ".join(formats.plain(amount, currency, language) for amount in amounts)
+    if len(note) > MAX_NOTE_CHARACTERS:
+        return ""
+    return note
+
+
+def gratuity_percents(visit: Visit) -> list[str]:
+    """Returns the percentages that the shop offers, such as ["5", "10"]."""
+    return (visit.session.gratuity_percents or "").split()
+
+
+def read_gratuity(visit: Visit, amount: Decimal) -> Decimal:
+    """Returns the gratuity that the form chooses; 0 if it is not offered.
+
+    Raises GratuityRefused for a typed one that is no amount.
+    """
+    choice = visit.form.get("tip", "")
+    if choice == OTHER_GRATUITY and gratuity_percents(visit):
+        try:
+            return visit.amount(visit.form.get("tip_amount", ""))
+        except AmountRefused as refusal:
+            raise GratuityRefused(str(refusal)) from None
+    return gratuity_of(visit, amount, choice)
+
+
+def gratuity_of(visit: Visit, amount: Decimal, percent: str) -> Decimal:
+    """Returns the gratuity of this percentage; 0 if the percentage is not offered."""
+    number = 0
+    if percent in gratuity_percents(visit):
+        number = int(percent)
+    return round_money(amount * number / 100, visit.currency)
