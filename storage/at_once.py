@@ -76,6 +76,15 @@ def run(db: Database, query: Query, values_list: Iterable[Values]) -> int:
         return int(cursor.rowcount)
 
 
+def queue(db: Database, query: Query, values_list: Iterable[Values]) -> None:
+    """Runs the query for each of the values, as `Database.queue` does for one of them."""
+    many = list(values_list)
+    if len(many) == 1:
+        db.queue(query, **many[0])
+    else:
+        run(db, query, many)
+
+
 def _is_one_by_one(db: Database, values_list: Sequence[Values]) -> bool:
     return not db.is_server or len(values_list) < 2
 

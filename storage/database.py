@@ -121,6 +121,38 @@ class Database:
             _, cursor = self.execute(query, values)
             return int(cursor.rowcount)
 
+    def queue(self, query: Query, **values: Unpack[Values]) -> None:
+        """Runs the statement, whose result is not needed.
+
+        In a transaction of PostgreSQL it is sent with the next one, at the latest with
+        COMMIT, in one network round trip. That one raises its error.
+        """
+        if not self._may_queue():
+            self.run(query, **values)
+            return
+        with as_peewee_errors:
+            statement = self._compiled(query)
+            self.connection.queue(statement.sql, statement.arguments(values))
+
+    def rows_of_both(
+        self, first: Typed[T], second: Typed[K], /, **values: Unpack[Values]
+    ) -> tuple[list[T], list[K]]:
+        """Returns the rows of two queries, the first of which is run first.
+
+        In a transaction of PostgreSQL they are sent in one network round trip.
+        """
+        if not self._may_queue():
+            return self.rows(first, **values), self.rows(second, **values)
+        with as_peewee_errors:
+            statement = self._compiled(first)
+            cursor = self.connection.queue(statement.sql, statement.arguments(values))
+        rows = self.rows(second, **values)
+        with as_peewee_errors:
+            return statement.rows_of(cursor), rows
+
+    def _may_queue(self) -> bool:
+        return self.is_server and bool(self.connection.in_transaction())
+
     @contextmanager
     def write(self) -> Iterator[None]:
         """Runs the block in one transaction, or in a savepoint if one is already open.
@@ -193,15 +225,18 @@ class Database:
 
         It bypasses peewee's own `execute`, which costs time for logging.
         """
-        key = (kind, id(query))
-        if (statement := self._statements.get(key)) is None:
-            with _COMPILING:
-                statement = self._statements.setdefault(
-                    key, kind(self.connection, query)
-                )
-        cursor = self.connection.cursor()
-        cursor.execute(statement.sql, statement.arguments(values))
+        statement = self._compiled(query, kind)
+        cursor = self.connection.run(statement.sql, statement.arguments(values))
         return statement, cursor
+
+    def _compiled(self, query: Any, kind: type[Statement] = Statement) -> Statement:
+        key = (kind, id(query))
+        statement = self._statements.get(key)
+        if statement is None:
+            with _COMPILING:
+                new_statement = kind(self.connection, query)
+                statement = self._statements.setdefault(key, new_statement)
+        return statement
 
     def _pack(self, query: Select) -> tuple[tuple[str, ...], Select]:
         fields = query.selected_columns

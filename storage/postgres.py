@@ -1,9 +1,11 @@
 """PostgreSQL through psycopg 3, with a pool that checks connections before use."""
 
+import logging
 import math
 import select
 import threading
 import time
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
@@ -12,10 +14,12 @@ from peewee import OperationalError
 from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
 
 from btcpay.values.errors import DatabaseNotReady
+from storage.faults import as_peewee_errors
 
 # Enough for the sixteen threads of a check. Of a service's 64 threads some wait. PostgreSQL's
 # default limit is 100.
 CONNECTIONS = 20
+BEGIN = "BEGIN"
 CONNECT_S = WAIT_S = (
     10  # time-outs in seconds: for connecting, and for a free connection
 )
@@ -36,8 +40,19 @@ NETWORK = {
 }
 
 
+class _Queue(threading.local):
+    """This thread's statements that were not sent yet: cursor, SQL and parameters."""
+
+    def __init__(self) -> None:
+        self.statements: list[tuple[Any, str, Sequence[Any]]] = []
+
+
 class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
     """A pool of connections, each borrowed for one statement or one transaction.
+
+    A statement whose result nobody waits for, such as BEGIN, is queued, and sent with
+    the next one in one network round trip (psycopg's pipeline mode). If it fails, the
+    server skips the rest, and the next one raises its error.
 
     `is_pooled` is True if an external pooler in transaction mode (such as PgBouncer) is
     between this program and the server.
@@ -49,6 +64,69 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
         super().__init__(*args, **kwargs)
         self._asked = threading.local()  # the time when each thread called `connect`
         self._failed_s = -math.inf
+        self._queue = _Queue()
+
+    def queue(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
+        """Returns a cursor that has the result after the thread's next `run`.
+
+        Call it in a transaction only: its COMMIT runs what is still queued.
+        """
+        cursor = self.connection().cursor()
+        self._queue.statements.append((cursor, sql, parameters))
+        return cursor
+
+    def run(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
+        """Runs what is queued, then this statement. Returns its cursor."""
+        cursor = self.connection().cursor()
+        if self._queue.statements:
+            self._queue.statements.append((cursor, sql, parameters))
+            self._run_queue()
+        else:
+            cursor.execute(sql, parameters)
+        return cursor
+
+    def _run_queue(self) -> None:
+        statements = self._queue.statements
+        self._queue.statements = []
+        with self.connection().pipeline():
+            for cursor, sql, parameters in statements:
+                cursor.execute(sql, parameters)
+
+    def cursor(self, named_cursor: str | None = None) -> Any:
+        if self._queue.statements:
+            self._run_queue()
+        return super().cursor(named_cursor)
+
+    def execute_sql(self, sql: str, params: Sequence[Any] | None = None) -> Any:
+        """Runs a statement of peewee, such as one about a savepoint."""
+        if sql.startswith("ROLLBACK"):
+            # What was queued since BEGIN or SAVEPOINT, which are sent before, is dropped.
+            self._queue.statements = []
+        with as_peewee_errors:
+            return self.run(sql, params or ())
+
+    def begin(self, isolation_level: str | None = None) -> None:
+        statement = BEGIN
+        if isolation_level:
+            statement += f" ISOLATION LEVEL {isolation_level}"
+        self.queue(statement)
+
+    def commit(self) -> None:
+        """Commits. Sends nothing if nothing was run."""
+        if self._has_begun() or len(self._queue.statements) > 1:
+            self.execute_sql("COMMIT")
+        self._queue.statements = []
+
+    def rollback(self) -> None:
+        """Rolls back. Sends nothing if nothing was sent."""
+        if self._has_begun():
+            self.execute_sql("ROLLBACK")
+        self._queue.statements = []
+
+    def _has_begun(self) -> bool:
+        """True if the transaction's BEGIN was sent."""
+        queued = self._queue.statements
+        return not queued or not queued[0][1].startswith(BEGIN)
 
     def connect(self, reuse_if_open: bool = False) -> bool:
         """Borrows a connection, and waits if all are in use.
@@ -111,6 +189,8 @@ def open_pool(url: str) -> Pool:
             "PostgreSQL needs a driver: pip install --require-hashes -r requirements/postgres.txt,"
             " in a clone of the sources"
         )
+    # Its warnings only say that a statement after a failed one was skipped.
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
     place, _, parameters = url.partition("?")
     # in this URL a plus sign is not a space
     url_parameters = dict(parse_qsl(parameters.replace("+", "%2B")))

@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,11 @@ class Sqlite(SqliteDatabase):
     # PostgreSQL's operators for byte-wise text comparison, which can use its text_pattern_ops
     # indexes; SQLite compares byte by byte anyway.
     operations = SqliteDatabase.operations | {"~>=~": ">=", "~<~": "<"}
+
+    def run(self, sql: str, parameters: Sequence[Any]) -> sqlite3.Cursor:
+        """Runs the statement, and returns its cursor."""
+        cursor: sqlite3.Cursor = self.cursor()  # type: ignore[no-untyped-call]
+        return cursor.execute(sql, parameters)
 
     def rollback(self) -> None:
         """Rolls back, unless SQLite has done so itself, as on a full disk."""

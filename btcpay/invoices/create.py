@@ -19,19 +19,26 @@ from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.models import Invoice
-from storage.queries import invoices, merchants
+from storage.queries import invoices, merchants, receivers
+from storage.statement import as_dict, replace
 
 
 def new_invoice(
     db: Database, network: Network, now: datetime, quote: Quote, id: str | None = None
 ) -> Invoice:
-    """Stores an invoice, publishes its event, and returns its public row.
+    """Stores an invoice, publishes its event, and returns its row.
 
-    Call it inside `db.write()`: the address index is taken in the transaction that
-    stores the invoice. A form may determine the `id`; otherwise it is random.
+    The row lacks `seq` and `above_height`, which only the database knows. Call it
+    inside `db.write()`: the address index is taken in the transaction that stores the
+    invoice. A form may determine the `id`; otherwise it is random.
     """
     order = quote.order
-    merchant = db.get(merchants.TAKE_INDEX, id=order.merchant_id)
+    (merchant,), of_merchant = db.rows_of_both(
+        merchants.TAKE_INDEX,
+        receivers.OF_MERCHANT,
+        id=order.merchant_id,
+        merchant_id=order.merchant_id,
+    )
     index = merchant.next_index - 1
     script, address = account.at_index(merchant.descriptor, index, network)
     expires_at_ms = None
@@ -49,8 +56,9 @@ def new_invoice(
         "expires_ms": expires_at_ms,
         "created_ms": to_ms(now),
     }
-    row = db.get(invoices.ADD, **invoices.BLANK | columns)
-    publish(db, [NewEvent(row, News(EventKind.INVOICE_CREATED))], now)
+    row = replace(invoices.NEW, **columns)
+    db.queue(invoices.ADD, **as_dict(row))
+    publish(db, [NewEvent(row, News(EventKind.INVOICE_CREATED))], now, of_merchant)
     return row
 
 

@@ -56,24 +56,38 @@ class NewEvent(NamedTuple):
         return {**(self.state or {}), **self.news.detail}
 
 
-def publish(db: Database, new_events: Sequence[NewEvent], now: datetime) -> None:
+def publish(
+    db: Database,
+    new_events: Sequence[NewEvent],
+    now: datetime,
+    of_merchants: Sequence[Receiver] | None = None,
+) -> None:
     """Stores events in this order, with their deliveries.
 
-    Call it within `db.write()`.
+    Call it within `db.write()`. `of_merchants` are the receivers of their merchants, if
+    they were read in this transaction already.
     """
     new_rows = [_columns(new_event, now) for new_event in new_events]
+    if of_merchants is None:
+        of_merchants = _receivers_of(db, new_events)
+    if not of_merchants:
+        at_once.queue(db, events.ADD, new_rows)
+        return
     events_by_id = {row.id: row for row in at_once.rows(db, events.ADD, new_rows)}
-    merchant_ids = sorted({new_event.row.merchant_id for new_event in new_events})
-    of_merchants: list[Values] = [{"merchant_id": id} for id in merchant_ids]
-    rows = at_once.rows(db, receivers.OF_MERCHANT, of_merchants)
-    by_merchant = group_by(rows, lambda row: row.merchant_id)
+    by_merchant = group_by(of_merchants, lambda row: row.merchant_id)
     new_deliveries: list[Values] = []
     for new_event, columns in zip(new_events, new_rows, strict=True):
         event = events_by_id[str(columns["id"])]
         for receiver in by_merchant[new_event.row.merchant_id]:
             new_deliveries += _deliveries_to(receiver, event, new_event, now)
-    if new_deliveries:
-        at_once.run(db, deliveries.ADD, new_deliveries)
+    at_once.queue(db, deliveries.ADD, new_deliveries)
+
+
+def _receivers_of(db: Database, new_events: Sequence[NewEvent]) -> list[Receiver]:
+    merchant_ids = sorted({new_event.row.merchant_id for new_event in new_events})
+    return at_once.rows(
+        db, receivers.OF_MERCHANT, [Values(merchant_id=id) for id in merchant_ids]
+    )
 
 
 def _deliveries_to(

@@ -9,12 +9,10 @@ from storage.models import Attention, Block, Fact, Invoice, Output
 from storage.queries.meta import Key
 from storage.statement import (
     all_columns,
-    as_dict,
     blank,
     eq,
     param,
     params,
-    replace,
     typed,
 )
 
@@ -54,15 +52,16 @@ _CAME_COUNTED = (
     *(Invoice.received_sats, Invoice.unconfirmed_sats),
     *(Invoice.unapplied_sats, Invoice.coming_unapplied_sats),
 )
-_NEW = blank(Invoice, failures=0, received_sats=0, unconfirmed_sats=0)
-BLANK = as_dict(replace(_NEW, unapplied_sats=0, coming_unapplied_sats=0))
-_TIP = Block.select(fn.MAX(Block.height))
-ADD = typed(
+NEW = blank(
     Invoice,
-    Invoice.insert(all_columns(Invoice) | {Invoice.above_height: _TIP}).returning(
-        *Invoice.PUBLIC, Invoice.merchant_id, Invoice.store_id
-    ),
+    failures=0,
+    received_sats=0,
+    unconfirmed_sats=0,
+    unapplied_sats=0,
+    coming_unapplied_sats=0,
 )
+_TIP = Block.select(fn.MAX(Block.height))
+ADD = Invoice.insert(all_columns(Invoice) | {Invoice.above_height: _TIP})
 
 # The height of the best chain, and the time up to which it was read; NULL before the first block.
 CHAIN = (

@@ -1,5 +1,6 @@
 """The statements that run: as SQLite itself reports them, or as they are sent to a server."""
 
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,3 +35,18 @@ def sent(patch: pytest.MonkeyPatch) -> list[Any]:
 
     patch.setattr(psycopg.Cursor, "execute", noted)
     return found
+
+
+@contextmanager
+def round_trips(shop: Shop) -> Iterator[list[str]]:
+    """What this shop's only connection to the server waits for meanwhile, one line for each."""
+    ((_, _, connection),) = shop.service.db.connection._connections
+    found: list[str] = []
+    with tempfile.TemporaryFile("w+") as log:
+        connection.pgconn.trace(log.fileno())
+        yield found
+        connection.pgconn.untrace()
+        log.seek(0)
+        # PQtrace's lines: time, F for what the client sends, length, message
+        found += [line for line in log if line.split("\t")[1:2] == ["F"]]
+    found[:] = [line for line in found if line.split("\t")[3].strip() == "Sync"]
