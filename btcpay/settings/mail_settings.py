@@ -98,8 +98,13 @@ def sender(text: str) -> Sender | None:
         return None
     match = re.fullmatch(r"([^<>\"]*?)\s*<([^<>]*)>", text)
     name, address = match.groups() if match else ("", text)
-    require(len(name) <= MAX_NAME and not any(map(is_refused, name)))
-    return Sender(name, checked_address(address))
+    return Sender(checked_sender_name(name), checked_address(address))
+
+
+def checked_sender_name(text: str) -> str:
+    """Returns a sender's name, which may be empty. Raises ValueError."""
+    require(len(text) <= MAX_NAME and not any(map(is_refused, text)))
+    return text
 
 
 def checked_address(text: str) -> str:

@@ -91,6 +91,7 @@ def test_a_catalog_translates_every_text_of_the_pages_and_no_other_with_its_valu
         for text in translated:
             assert places(text) <= asked, text
             assert "%" not in re.sub(r"%\(\w+\)s|%%", "", text), text
+            assert "<" not in text, "a template would show it as a tag"
 
 
 @pytest.mark.parametrize("language", TRANSLATED)

@@ -27,7 +27,8 @@ FIELDS = {
     "port": "2525",
     "user": "shop",
     "password": "s3cret words",
-    "sender": "Tea & Co <tea@seller.de>",
+    "sender": "tea@seller.de",
+    "sender_name": "Tea & Co",
 }
 ROW = (
     1,
@@ -84,7 +85,8 @@ def test_it_is_stored_shown_without_its_password_and_removed(browser):
         ("host", "mail.seller.de"),
         ("port", "2525"),
         ("user", "shop"),
-        ("sender", "Tea & Co <tea@seller.de>"),
+        ("sender", "tea@seller.de"),
+        ("sender_name", "Tea & Co"),
     ):
         assert page.values[name] == text
     assert "value" not in page.attributes["password"]
@@ -121,6 +123,11 @@ WRONG = {
     "a password outside ASCII": ({"password": "Grüße"}, "password"),
     "no sender": ({"sender": ""}, "sender"),
     "a sender who is no address": ({"sender": "Tea & Co"}, "sender"),
+    "a sender's name in two lines": (
+        {"sender_name": "Tea\r\nBcc: x@y.net"},
+        "sender_name",
+    ),
+    "a sender's name that is too long": ({"sender_name": "T" * 201}, "sender_name"),
     "a password without its user": ({"user": ""}, "user"),
     "a user without a password": ({"password": ""}, "password"),
 }

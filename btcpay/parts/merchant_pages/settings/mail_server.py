@@ -16,7 +16,7 @@ from btcpay.parts.merchant_pages.settings.mail_server_form import (
     stored_fields,
 )
 from btcpay.parts.merchant_pages.visit import Visit
-from btcpay.settings.mail_settings import MAX_LOGIN, checked_address
+from btcpay.settings.mail_settings import MAX_LOGIN, MAX_NAME, checked_address
 from btcpay.values.errors import NotFound
 from btcpay.values.ids import ID_CHARACTERS, random_base62
 from btcpay.values.times import to_ms
@@ -50,6 +50,7 @@ def show(visit: Visit, status: int = 200, **values: Any) -> Response:
         is_fixed=is_in_settings(service.settings),
         keeps_password=bool(row and row.password),
         most_login=MAX_LOGIN,
+        most_name=MAX_NAME,
         **{"to": to, "typed": stored_fields(row), "wrong": {}} | values,
     )
 

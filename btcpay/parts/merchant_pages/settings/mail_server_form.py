@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 from btcpay.parts.merchant_pages.settings.doubts import doubt
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.settings.mail_settings import (
-    Sender,
+    checked_address,
     checked_host,
     checked_login,
     checked_port,
-    sender,
+    checked_sender_name,
 )
 from btcpay.web.pages.languages import gettext
 from storage.models import StoredMailServer
@@ -18,7 +18,7 @@ from storage.queries import mail_servers, merchants
 from storage.statement import as_dict, blank
 
 # The fields that are shown again as they were typed.
-SHOWN = ("host", "encryption", "port", "user", "sender")
+SHOWN = ("host", "encryption", "port", "user", "sender", "sender_name")
 Fields = dict[str, str]
 
 
@@ -47,14 +47,13 @@ def stored_fields(row: StoredMailServer | None) -> Fields:
     """Returns the fields of the form as they are stored, without the password."""
     if row is None:
         return dict.fromkeys(SHOWN, "") | {"encryption": "tls"}
-    name = row.sender_name
-    address = row.sender_address
     return {
         "host": row.host,
         "encryption": "tls" if row.is_tls else "starttls",
         "port": str(row.port),
         "user": row.user_name,
-        "sender": f"{name} <{address}>" if name else address,
+        "sender": row.sender_address,
+        "sender_name": row.sender_name,
     }
 
 
@@ -69,7 +68,8 @@ def check(form: Fields, wrong: Fields) -> Typed | None:
         "port": lambda text: checked_port(text, is_tls),
         "user": checked_login,
         "password": checked_login,
-        "sender": _checked_sender,
+        "sender": checked_address,
+        "sender_name": checked_sender_name,
     }
     values: dict[str, Any] = {}
     for name, parse in checks.items():
@@ -82,8 +82,7 @@ def check(form: Fields, wrong: Fields) -> Typed | None:
             wrong[name] = _advice()[name]
     if wrong:
         return None
-    by = values["sender"]
-    if question := doubt(form, "sender", by.address):
+    if question := doubt(form, "sender", values["sender"]):
         wrong["sender"] = question
     if values["password"] and not values["user"]:
         wrong["user"] = gettext("A password needs a user.")
@@ -95,17 +94,9 @@ def check(form: Fields, wrong: Fields) -> Typed | None:
         int(is_tls),
         values["user"],
         values["password"],
-        by.name,
-        by.address,
+        values["sender_name"],
+        values["sender"],
     )
-
-
-def _checked_sender(text: str) -> Sender:
-    """Returns the sender. Raises ValueError, also for an empty text."""
-    by = sender(text)
-    if by is None:
-        raise ValueError
-    return by
 
 
 def _advice() -> Mapping[str, str]:
@@ -117,7 +108,8 @@ def _advice() -> Mapping[str, str]:
         "port": gettext("A whole number from 1 to 65535."),
         "user": login,
         "password": login,
-        "sender": gettext("An address such as shop@example.com, or Name <address>."),
+        "sender": gettext("This is not an e-mail address."),
+        "sender_name": gettext("One line of at most 200 characters."),
     }
 
 
