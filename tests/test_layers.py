@@ -35,7 +35,7 @@ cli: backup bitcoin chain check exports health http invoices languages merchants
     proofs schemas settings storage values
 check: bitcoin chain http invoices notify prices proofs settings settlement storage values
 web: health languages merchants notify prices schemas settings storage values
-backup: bitcoin chain merchants settings storage values
+backup: bitcoin chain http merchants settings storage values
 health: bitcoin chain http merchants notify prices settings settlement storage values
 invoices: merchants notify prices schemas settings settlement storage values
 chain: bitcoin http proofs settings settlement storage values

@@ -15,7 +15,8 @@ from btcpay.bitcoin.keys import InvalidChild
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.rescan import scripts_paid_since
-from btcpay.chain.used_addresses import LOOK_AHEAD, AddressSearch
+from btcpay.chain.used_addresses import AT_ONCE, LOOK_AHEAD, AddressSearch
+from btcpay.http.http_client import Session
 from btcpay.merchants.account import derive, parse_account, stored_account
 from btcpay.merchants.merchants import gap_of_merchant
 from btcpay.settings.settings import Settings
@@ -29,6 +30,10 @@ from storage.statement import replace
 # The number of first addresses shown for each merchant. With these the owner can
 # recognise an account key that somebody has replaced.
 SHOWN = 3
+# The usual number of addresses to leave out behind the last used one: they were given out
+# after the backup, and never paid.
+SKIP = 100
+MOST_SKIP = 10_000
 # Blocks are searched once, for this many times the number of unused addresses of each
 # merchant that ends the search (the greater of --skip and LOOK_AHEAD).
 MATCHED = 20
@@ -74,7 +79,8 @@ def plan(
     nothing. Raises CommandError, also if the chain could not be searched.
     """
     # The calls are counted but not limited, since the shop is closed during a restore.
-    explorers = open_explorers(settings, Quota(db, sys.maxsize, clock))
+    session = Session(AT_ONCE, settings.proxy)
+    explorers = open_explorers(settings, Quota(db, sys.maxsize, clock), session)
     moves = []
     run = max(skip, LOOK_AHEAD)
     try:

@@ -19,7 +19,7 @@ from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 from storage import locks, versions
-from storage.backup import old_database, sqlite_file, to_postgres
+from storage.backup import into_empty, old_database, sqlite_file
 from storage.backup.old_database import Place
 from storage.database import Database, open_database
 from storage.models import Invoice, Merchant
@@ -66,7 +66,7 @@ def restore(
         _alone(settings, path) as present,
         sqlite_file.new_file(path, "restoring") as new,
     ):
-        restored = _prepare(settings, file, new, skip, agree, clock, present)
+        restored = prepare(settings, file, new, skip, agree, clock, present)
         with sqlite_file.alone(path) as place:
             old_database.keep_newer(place, new)
             now_text = f"{clock():%Y%m%dT%H%M%S.%fZ}"
@@ -83,15 +83,15 @@ def carry_over(
     Works like `restore`, on a temporary copy in the folder of the backup.
     """
     _require(file)
-    if not to_postgres.is_sqlite(file):
+    if not into_empty.is_sqlite(file):
         raise CommandError(
             f"{file} is not an SQLite backup: use pg_restore, as {DOCS} says"
         )
-    to_postgres.require_empty(db)
+    into_empty.require_empty(db)
     sqlite_file.discard_all(file, "carrying")  # temporary copies of killed processes
     with sqlite_file.new_file(file, "carrying") as new:
-        restored = _prepare(settings, file, new, skip, agree, clock, Place())
-        to_postgres.carry_over(new, db)
+        restored = prepare(settings, file, new, skip, agree, clock, Place())
+        into_empty.carry_over(new, db, finish=lambda: None)
     return restored
 
 
@@ -109,7 +109,7 @@ def move_counters(
     return moves
 
 
-def _prepare(
+def prepare(
     settings: Settings,
     file: Path,
     new: Path,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from btcpay.backup.address_counters import Agree, Move
+from btcpay.backup.address_counters import MOST_SKIP, SKIP, Agree, Move
 from btcpay.backup.restore import carry_over, move_counters
 from btcpay.backup.restore import restore as put_back
 from btcpay.backup.write import DOCS, note_backup, write_backup
@@ -68,8 +68,7 @@ def backup(shell: Shell, file: Path, force: bool, quiet: bool) -> None:
         )
 
 
-SKIP = 100  # skips addresses that were given out after the backup and never paid
-A_SKIP = click.IntRange(0, 10_000)
+A_SKIP = click.IntRange(0, MOST_SKIP)
 UNKNOWN = (
     "Invoices made after the backup are unknown: what is paid to them reaches the wallet and is"
     f" not shown here ({DOCS}). Payments of known invoices come back with the next"

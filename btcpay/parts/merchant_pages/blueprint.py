@@ -5,6 +5,7 @@ from functools import partial
 from flask import Blueprint, Response, g, request
 
 from btcpay import hooks
+from btcpay.backup.pending import discard_idle
 from btcpay.merchants import sessions
 from btcpay.parts.merchant_pages import (
     home,
@@ -21,6 +22,7 @@ from btcpay.parts.merchant_pages.password import (
     choose_shop,
     show_shops,
 )
+from btcpay.parts.merchant_pages.restore import RestoreViews
 from btcpay.parts.merchant_pages.settings import backup, mail_server, programs, shop
 from btcpay.parts.merchant_pages.start import StartViews
 from btcpay.parts.merchant_pages.visit import (
@@ -128,10 +130,12 @@ SESSION_VIEWS: list[tuple[str, str, View]] = [
 def blueprint(service: Service) -> Blueprint | None:
     """Returns the blueprint of the merchant's pages; None if the settings disable them.
 
-    Any other request to these paths, or below ROOT, gets an error page.
+    Any other request to these paths, or below ROOT, gets an error page. Backups that a
+    former process was to restore are removed.
     """
     if not service.settings.merchant_pages:
         return None
+    discard_idle(service.settings)
     pages = Pages(service, (), "merchant/message.html", "merchant.css")
     part = Blueprint("merchant", __name__, template_folder="templates")
     part.register_error_handler(Exception, pages.error_page)
@@ -159,6 +163,7 @@ def _open_pages(service: Service, pages: Pages) -> Blueprint:
         ("GET", f"{ROOT}/start/<token>", start.show),
         ("POST", f"{ROOT}/start/<token>", start.press),
         ("GET", "/file/<secret>", partial(downloads.send_linked, service)),
+        *RestoreViews(service, pages).views(),
     ]
     add_pages(blueprint, views)
     add_path(blueprint, f"{ROOT}/", redirect_to_page, f"GET {ROOT}/")

@@ -23,6 +23,7 @@ from btcpay.merchants.sessions import Beginning
 from btcpay.merchants.wallet_text.accounts import WalletAccount, WalletText
 from btcpay.merchants.wallet_text.read import read_wallet_text
 from btcpay.parts.merchant_pages.login import enter, page_of_secret
+from btcpay.parts.merchant_pages.visit import address
 from btcpay.values.errors import CommandError, NotFound
 from btcpay.values.money import CODES, checked_currency
 from btcpay.values.times import checked_zone, places
@@ -56,7 +57,7 @@ class StartViews:
 
     def show(self, token: str) -> Response:
         """Shows the form for a new merchant. Raises NotFound for a wrong token."""
-        self._require(token)
+        require_setup_token(self._service, token)
         return self._form(_defaults())
 
     def press(self, token: str) -> Response:
@@ -67,7 +68,7 @@ class StartViews:
         NotFound for a wrong token.
         """
         refuse_other_sites(self._service)
-        self._require(token)
+        require_setup_token(self._service, token)
         typed = _defaults() | read_form(long_field="key")
         if "differ" in typed:
             return self._form(typed)
@@ -160,12 +161,6 @@ class StartViews:
         begin_chain(service.db, service.settings, service.now)
         return enter(service, opened)
 
-    def _require(self, token: str) -> None:
-        """Raises NotFound if the token is wrong or used, and counts a failed login."""
-        if not sessions.is_open(self._service.db, token):
-            count_request(self._service, failed_auth_windows())
-            raise NotFound("there is no such page")
-
     def _form(
         self, typed: Typed, problem: str = "", start: AccountStart | None = None
     ) -> Response:
@@ -183,10 +178,18 @@ class StartViews:
             scripts=SCRIPT_TYPES,
             currencies=sorted(CODES),
             places=sorted(places()),
+            restore=address(f"/start/{(request.view_args or {})['token']}/restore"),
         )
 
     def _page(self, status: int = 200, **values: Any) -> Response:
         return page_of_secret(self._pages, "start.html", status, **values)
+
+
+def require_setup_token(service: Service, token: str) -> None:
+    """Raises NotFound if the token is wrong or used, and counts a failed login."""
+    if not sessions.is_open(service.db, token):
+        count_request(service, failed_auth_windows())
+        raise NotFound("there is no such page")
 
 
 def _defaults() -> Typed:

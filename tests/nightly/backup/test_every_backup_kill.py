@@ -9,6 +9,8 @@ import os
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
@@ -17,10 +19,13 @@ import psycopg
 import pytest
 
 from storage import versions
+from storage.database import open_database
+from storage.queries import merchants
 from tests.support import postgres
 from tests.support.fake_esplora import Terminal
 from tests.support.forge import Forge, fork_for_each_order, program
 from tests.support.other_database import backed_up, change, content, lived_in, rows_of
+from tests.support.paths import PROJECT
 
 
 def kill(what):
@@ -139,6 +144,70 @@ def test_a_servers_database_stays_empty_or_has_all_of_it(till, tmp_path, restore
     restore(file, target)
     assert rows_of(target)["invoice"] == after
     assert not list(tmp_path.glob(".kept*"))  # nor what the killed ones left
+
+
+FILL = """
+import itertools, os, signal, sqlite3, sys
+from pathlib import Path
+from peewee import sqlite3 as driver
+source, url, moment = sys.argv[1:]
+numbers = itertools.count(1)
+
+def count(sql):
+    if next(numbers) == int(moment):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def connect(*args, **kwargs):
+    connection = opened(*args, **kwargs)
+    connection.set_trace_callback(count)
+    return connection
+
+opened = driver.connect
+driver.connect = connect
+from storage.backup.into_empty import carry_over
+from storage.database import open_database
+carry_over(Path(source), open_database(url), lambda: None)
+print(next(numbers) - 1)
+"""
+
+
+def fill(file, url, moment=0):
+    """Fills an empty SQLite file in a process that may die; the statements, if it lives."""
+    ended = subprocess.run(
+        [sys.executable, "-c", FILL, str(file), url, str(moment)],
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)},
+        stdout=subprocess.PIPE,
+        timeout=60,
+    )
+    if moment:
+        assert ended.returncode == -signal.SIGKILL
+        return 0
+    assert ended.returncode == 0
+    return int(ended.stdout)
+
+
+def test_an_empty_shop_in_use_stays_empty_or_has_all_of_it(till, tmp_path):
+    """As a browser restores it: another connection has the file open all the time."""
+    lived_in(till, tmp_path)
+    file = backed_up(till, tmp_path / "kept.db")
+    urls = [f"sqlite:///{tmp_path}/{name}.db" for name in ("whole", "target")]
+    for url in urls:
+        versions.migrate(url, "regtest")
+    whole, target = urls
+    last = fill(file, whole)
+    assert last > 60
+    after = rows_of(whole)
+    assert after["invoice"] == rows_of(f"sqlite:///{file}")["invoice"]
+    with closing(open_database(target)) as service:
+        assert not service.rows(merchants.ALL)
+        before = rows_of(target)
+        for moment in (*range(last // 4, last, last // 8), last - 1, last):
+            fill(file, target, moment)
+            assert rows_of(target) == before, moment
+            assert not service.rows(merchants.ALL)
+        fill(file, target)
+        assert len(service.rows(merchants.ALL)) == 1
+        assert rows_of(target) == after
 
 
 if __name__ == "__main__":

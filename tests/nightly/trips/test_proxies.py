@@ -75,6 +75,13 @@ def test_the_visitors_address_is_believed_and_a_forged_one_is_not(proxy):
     assert fails("127.0.0.2") == 18
 
 
+def test_only_a_backup_to_restore_may_be_larger_than_the_services_limit(proxy):
+    body = b"x" * 3_000_000
+    assert proxy.ask("POST", "/merchant/start/x/restore", body=body)[0] == 404
+    refused = proxy.ask("POST", "/merchant/start/x", body=body)[0]
+    assert refused in (413, 502)  # Caddy says the latter
+
+
 # Ways to write the same path, which a proxy and the service might not understand alike.
 INSIDE = {"/merchant": 401, "/merchant/sessions": 401, "/merchant/login/x": 410}
 INSIDE |= {"/api-keys/authorize": 401, "/api-keys/authorize/?redirect=x": 401}

@@ -1,0 +1,168 @@
+"""A restore in a browser: the uploaded backup, from its upload to the owner's answer.
+
+It lies in a folder of its own beside the database, whose lock a process holds while it
+receives and examines the backup. So any process of the service can tell how it stands.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TextIO
+from urllib.parse import urlsplit
+
+from btcpay.backup.address_counters import Move
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import CommandError
+from btcpay.values.ids import ID_CHARACTERS, random_base62
+from storage.database import sqlite_path
+
+_IS_ID = re.compile(f"[0-9A-Za-z]{{{ID_CHARACTERS}}}").fullmatch
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the examination found.
+
+    `problem`: why the backup is refused; "" if it is not. `programs`: the commands that
+    received events, which are not restored. `newest_invoice_ms`: 0 if there is no
+    invoice.
+    """
+
+    examined_ms: int
+    problem: str = ""
+    moves: tuple[Move, ...] = ()
+    programs: tuple[str, ...] = ()
+    newest_invoice_ms: int = 0
+
+
+class PendingRestore:
+    """The folder of one uploaded backup.
+
+    `upload`: the path of the file that the browser sends. `copy`: the path of the
+    examined copy. `id`: 24 characters that nobody can guess.
+    """
+
+    def __init__(self, folder: Path, id: str) -> None:
+        self.id = id
+        self.upload = folder / "upload.db"
+        self.copy = folder / "copy.db"
+        self._folder = folder
+        self._report = folder / "report.json"
+        self._lock = folder / "lock"
+        self._held: TextIO | None = None
+
+    def exists(self) -> bool:
+        return self._folder.is_dir()
+
+    def hold(self) -> None:
+        """Locks the folder until `release`, or until this process ends.
+
+        Raises BlockingIOError if it is locked already.
+        """
+        lock = self._lock.open("a", encoding="ascii")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            raise
+        self._held = lock
+
+    def release(self) -> None:
+        if self._held:
+            self._held.close()
+
+    def is_held(self) -> bool:
+        """True while a process receives or examines the backup."""
+        other = PendingRestore(self._folder, self.id)
+        try:
+            other.hold()
+        except BlockingIOError:
+            return True
+        except OSError:  # it is gone, or another user's
+            return False
+        other.release()
+        return False
+
+    def report(self) -> Report | None:
+        """Returns what the examination found; None if it has not ended."""
+        try:
+            text = self._report.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        fields: dict[str, Any] = json.loads(text)
+        moves = tuple(_move_of(move) for move in fields["moves"])
+        programs = tuple(fields["programs"])
+        return Report(**fields | {"moves": moves, "programs": programs})
+
+    def write_report(self, report: Report) -> None:
+        part = self._report.with_suffix(".part")
+        part.write_text(json.dumps(asdict(report)), encoding="utf-8")
+        os.replace(part, self._report)
+
+    def discard(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _move_of(fields: dict[str, Any]) -> Move:
+    used = tuple(fields["used"])
+    addresses = tuple(fields["addresses"])
+    return Move(**fields | {"used": used, "addresses": addresses})
+
+
+def begin(settings: Settings) -> PendingRestore:
+    """Makes the folder of a new restore, and holds its lock.
+
+    Former ones are removed. Raises CommandError while another one is received or
+    examined.
+    """
+    if discard_idle(settings):
+        raise CommandError("another backup is being received or examined: wait for it")
+    parent, beginning = _place(settings)
+    id = random_base62(ID_CHARACTERS)
+    folder = parent / f"{beginning}{id}"
+    folder.mkdir(mode=0o700)
+    pending = PendingRestore(folder, id)
+    pending.hold()
+    return pending
+
+
+def find(settings: Settings, id: str) -> PendingRestore | None:
+    """Returns the restore with this id; None if there is none."""
+    if not _IS_ID(id):
+        return None
+    parent, beginning = _place(settings)
+    pending = PendingRestore(parent / f"{beginning}{id}", id)
+    if pending.exists():
+        return pending
+    return None
+
+
+def discard_idle(settings: Settings) -> list[PendingRestore]:
+    """Removes each uploaded backup that no process works on; returns the others."""
+    parent, beginning = _place(settings)
+    held = []
+    for folder in parent.glob(f"{beginning}*"):
+        pending = PendingRestore(folder, folder.name.removeprefix(beginning))
+        if pending.is_held():
+            held.append(pending)
+        else:
+            pending.discard()
+    return held
+
+
+def _place(settings: Settings) -> tuple[Path, str]:
+    """Returns the folder of all pending restores, and how their names begin."""
+    url = settings.database_url
+    path = sqlite_path(url)
+    if path:
+        return path.parent, f".{path.name}.restore-"
+    parts = urlsplit(url)  # without the password, which a digest would help to guess
+    where = f"{parts.hostname} {parts.port} {parts.path}"
+    digest = hashlib.sha256(where.encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()), f".blocktill-{digest}.restore-"

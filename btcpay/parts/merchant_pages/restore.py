@@ -1,0 +1,169 @@
+"""Restores a backup in place of making the first merchant, in a browser."""
+
+import threading
+from typing import Any
+
+from flask import Response, request
+
+from btcpay.backup.address_counters import MOST_SKIP, SKIP
+from btcpay.backup.from_browser import examine, put_in
+from btcpay.backup.pending import PendingRestore, begin, find
+from btcpay.merchants import sessions
+from btcpay.parts.merchant_pages.login import enter, page_of_secret
+from btcpay.parts.merchant_pages.start import require_setup_token
+from btcpay.parts.merchant_pages.upload import receive_backup
+from btcpay.parts.merchant_pages.visit import ROOT, address
+from btcpay.values.errors import CommandError, NotFound
+from btcpay.web.admission import refuse_other_sites
+from btcpay.web.pages.forms import read_form
+from btcpay.web.pages.render import Pages, View
+from btcpay.web.service import Service
+from storage.queries import merchants
+
+LOOKS_AGAIN_S = 3  # while a backup is examined
+REFUSED = 400
+
+
+class RestoreViews:
+    """The pages from the upload to the restored shop. The set-up link opens them."""
+
+    def __init__(self, service: Service, pages: Pages) -> None:
+        self._service = service
+        self._pages = pages
+
+    def views(self) -> list[tuple[str, str, View]]:
+        """Returns the method, path and view of each page."""
+        start = f"{ROOT}/start/<token>/restore"
+        return [
+            ("GET", start, self.show_upload),
+            ("POST", start, self.upload),
+            ("GET", f"{start}/<id>", self.show),
+            ("POST", f"{start}/<id>", self.answer),
+        ]
+
+    def show_upload(self, token: str) -> Response:
+        """Shows the form for a backup. Raises NotFound for a wrong token."""
+        require_setup_token(self._service, token)
+        return self._upload_page(token)
+
+    def upload(self, token: str) -> Response:
+        """Receives a backup, and has a thread examine it.
+
+        Raises NotFound for a wrong token.
+        """
+        refuse_other_sites(self._service)
+        require_setup_token(self._service, token)
+        settings = self._service.settings
+        try:
+            pending = begin(settings)
+        except CommandError as error:
+            return self._upload_page(token, str(error))
+        try:
+            fields = receive_backup(pending.upload)
+            skip = _skip_of(fields.get("skip", ""))
+        except (CommandError, OSError) as error:
+            pending.discard()
+            pending.release()
+            return self._upload_page(token, str(error))
+        thread = threading.Thread(
+            target=self._examine, args=(pending, skip), daemon=True
+        )
+        thread.start()
+        return _redirect(token, f"/restore/{pending.id}")
+
+    def _examine(self, pending: PendingRestore, skip: int) -> None:
+        """Examines the backup, and frees its lock. It runs in a thread."""
+        try:
+            examine(pending, self._service.settings, skip, self._service.now)
+        finally:
+            pending.release()
+
+    def show(self, token: str, id: str) -> Response:
+        """Shows how the examination stands, or what a restore would do, and asks."""
+        require_setup_token(self._service, token)
+        pending = self._find(id)
+        report = pending.report()
+        if report is None and pending.is_held():
+            page = self._page("restore_waiting.html")
+            page.headers["Refresh"] = str(LOOKS_AGAIN_S)
+            return page
+        if report is None:  # the process has ended
+            pending.discard()
+            return self._upload_page(token, "the examination was interrupted")
+        if report.problem:
+            return self._upload_page(token, report.problem)
+        return self._page("restore_question.html", report=report)
+
+    def answer(self, token: str, id: str) -> Response:
+        """Restores the backup and logs in, or removes it, as the owner has answered."""
+        refuse_other_sites(self._service)
+        require_setup_token(self._service, token)
+        pending = self._find(id)
+        if "agree" not in read_form():
+            pending.discard()
+            return _redirect(token, "/restore")
+        service = self._service
+        browser = request.headers.get("User-Agent", "")
+        try:
+            secret = put_in(
+                service.db,
+                service.settings,
+                pending,
+                service.now(),
+                lambda: self._open_session(browser),
+            )
+        except CommandError as error:
+            return self._upload_page(token, str(error))
+        rows = service.db.rows(merchants.ALL)
+        path = "/shops" if len(rows) > 1 and service.owner_password.is_set else ""
+        return enter(service, secret, path)
+
+    def _open_session(self, browser: str) -> str:
+        """Opens a session of the first restored merchant; returns its secret."""
+        service = self._service
+        first = service.db.rows(merchants.ALL)[0]
+        return sessions.open_session(
+            service.db,
+            first.id,
+            browser,
+            service.now(),
+            till_only=0,
+            password_scrypt=service.owner_password.scrypt or None,
+        )
+
+    def _find(self, id: str) -> PendingRestore:
+        pending = find(self._service.settings, id)
+        if pending is None:
+            raise NotFound("there is no such backup any more: upload it again")
+        return pending
+
+    def _page(self, template: str, status: int = 200, **values: Any) -> Response:
+        return page_of_secret(self._pages, template, status, **values)
+
+    def _upload_page(self, token: str, problem: str = "") -> Response:
+        return self._page(
+            "restore.html",
+            REFUSED if problem else 200,
+            problem=problem,
+            skip=SKIP,
+            action=address(f"/start/{token}/restore"),
+            back=address(f"/start/{token}"),
+        )
+
+
+def _redirect(token: str, path: str) -> Response:
+    location = address(f"/start/{token}{path}")
+    return Response(status=303, headers={"Location": location})
+
+
+def _skip_of(text: str) -> int:
+    """Returns the number of addresses to leave out. Raises CommandError."""
+    if not text.strip():
+        return SKIP
+    digits = text.strip()
+    if not digits.isdecimal() or len(digits) > len(str(MOST_SKIP)):
+        raise CommandError(f"leave out 0 to {MOST_SKIP} addresses")
+    skip = int(digits)
+    if skip > MOST_SKIP:
+        raise CommandError(f"leave out 0 to {MOST_SKIP} addresses")
+    return skip

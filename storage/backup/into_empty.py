@@ -1,0 +1,113 @@
+"""Copies all rows of a SQLite file into a database without merchants, in one transaction.
+
+The database may be SQLite or PostgreSQL, and may be in use.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TypeVar
+
+from btcpay.values.errors import CommandError
+from storage.backup.sqlite_file import read_only
+from storage.database import Database
+from storage.faults import as_peewee_errors
+from storage.queries import merchants
+
+T = TypeVar("T")
+
+SQLITE_MAGIC = b"SQLite format 3\0"  # sqlite.org/fileformat.html, section 1.3
+# In order of creation, because rows of later tables refer to those of earlier ones.
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
+# AUTOINCREMENT keeps the highest number ever given, even if its row was deleted.
+_SERIALS = """SELECT name, seq, (SELECT name FROM pragma_table_info(made.name) WHERE pk = 1)
+    FROM sqlite_sequence AS made WHERE seq > 0"""
+# Both databases have their own rows of these.
+_NOT_COPIED = {"schema_step", "sqlite_sequence"}
+
+
+def is_sqlite(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
+
+
+def require_empty(db: Database) -> None:
+    """Raises CommandError if the database has a merchant.
+
+    All other rows belong to a merchant, so this shows that it is empty.
+    """
+    if rows := db.rows(merchants.ALL):
+        raise CommandError(
+            f"the database already has the merchant {rows[0].name!r}: make a new one"
+            " (createdb), set BLOCKTILL_DATABASE_URL to it, and run `blocktill migrate`"
+        )
+
+
+def carry_over(source: Path, db: Database, finish: Callable[[], T]) -> T:
+    """Copies all rows of the SQLite file `source`, and returns what `finish` returns.
+
+    `finish` is called at the end of the transaction. The database must have no
+    merchants, and both must have this program's version. Rows are streamed, so any
+    number of them fits. If the process dies, nothing is copied. Raises CommandError.
+    """
+    try:
+        with closing(read_only(source)) as old, db.write():
+            our_tables = set(db.connection.get_tables()) - _NOT_COPIED
+            tables = [name for (name,) in old.execute(_TABLES) if name in our_tables]
+            if db.is_server:
+                # Prevents others from reading a partial copy or adding a merchant.
+                db.connection.execute_sql(
+                    f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE"
+                )
+            else:
+                # A row may refer to a later row of its own table.
+                db.connection.execute_sql("PRAGMA defer_foreign_keys = ON")
+            require_empty(db)
+            for table in tables:
+                _carry_table(old, db, table)
+            for table, last, column in old.execute(_SERIALS).fetchall():
+                if table in our_tables:
+                    _set_serial(db, table, last, column)
+            return finish()
+    except sqlite3.Error as error:
+        raise CommandError(f"nothing was carried over: {error}") from None
+
+
+def _carry_table(old: sqlite3.Connection, db: Database, table: str) -> None:
+    # Rows of the new database, such as its network, are replaced by those of the old one.
+    db.connection.execute_sql(f"DELETE FROM {table}")  # noqa: S608 - a name that both have
+    rows = old.execute(f"SELECT * FROM {table}")  # noqa: S608 - as above
+    names = [column[0] for column in rows.description]
+    columns = ", ".join(names)
+    if not db.is_server:
+        places = ", ".join("?" * len(names))
+        # Its errors stay sqlite3's: a constraint that refuses a row has no place in
+        # the program, and its message is for whoever restores.
+        db.connection.cursor().executemany(
+            f"INSERT INTO {table} ({columns}) VALUES ({places})",  # noqa: S608
+            rows,
+        )
+        return
+    # COPY also fills columns that are GENERATED ALWAYS AS IDENTITY.
+    into = f"COPY {table} ({columns}) FROM STDIN"
+    with as_peewee_errors, db.connection.cursor() as cursor, cursor.copy(into) as copy:
+        for row in rows:
+            copy.write_row(row)
+
+
+def _set_serial(db: Database, table: str, last: int, column: str) -> None:
+    """Sets the highest number that `column` of the table has ever had."""
+    if db.is_server:
+        # setval is not rolled back, which does no harm
+        set_next = "SELECT setval(pg_get_serial_sequence(%s, %s), %s)"
+        db.connection.execute_sql(set_next, (table, column, last))
+        return
+    of_table = (last, table)
+    changed = db.connection.execute_sql(
+        "UPDATE sqlite_sequence SET seq = ? WHERE name = ?", of_table
+    )
+    if not changed.rowcount:
+        db.connection.execute_sql(
+            "INSERT INTO sqlite_sequence (seq, name) VALUES (?, ?)", of_table
+        )
