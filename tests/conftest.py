@@ -14,7 +14,6 @@ import pytest
 from flask import Flask
 from hypothesis import HealthCheck, settings
 from jinja2 import FileSystemBytecodeCache
-from werkzeug.routing import Rule
 
 from tests.support import postgres
 from tests.support.browser import Browser, Tab
@@ -25,6 +24,7 @@ from tests.support.hosted import Counter, open_counter
 from tests.support.paths import GONE, TESTS
 from tests.support.playground import Playground, start_playground
 from tests.support.receiver import Receiver
+from tests.support.routes import MapCompiledOnce
 
 # The tests of a part that was deleted have nothing to test.
 collect_ignore = [
@@ -96,23 +96,6 @@ def pytest_collection_modifyitems(
     items[:] = [item for item in items if item in chosen]
 
 
-class RuleCompiledOnce(Rule):
-    """A route that takes what was compiled of the same route of an earlier service."""
-
-    _compiled: dict[str, dict[str, Any]] = {}
-
-    def compile(self) -> None:
-        route = repr(self._without_map())
-        if route in self._compiled:
-            vars(self).update(self._compiled[route])
-            return
-        super().compile()
-        self._compiled[route] = self._without_map()
-
-    def _without_map(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "map"}
-
-
 @pytest.fixture(autouse=True, scope="session")
 def templates_and_routes_are_compiled_once(
     tmp_path_factory: pytest.TempPathFactory,
@@ -120,7 +103,7 @@ def templates_and_routes_are_compiled_once(
     """Not by each of a thousand services, of which half the time would go into routes."""
     compiled = FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates")))
     Flask.jinja_options = {"bytecode_cache": compiled}
-    Flask.url_rule_class = RuleCompiledOnce
+    Flask.url_map_class = MapCompiledOnce
 
 
 def pytest_collection_finish() -> None:
