@@ -1,8 +1,6 @@
 """`blocktill merchant add`: keys by standard input, and seed words that are never repeated."""
 
 import json
-import subprocess
-import sys
 from io import StringIO
 
 import pytest
@@ -18,7 +16,7 @@ from storage.queries import blocks
 from tests.support.accounts import descriptor_of
 from tests.support.builders import clean_environ, new_xpub
 from tests.support.fake_esplora import Terminal
-from tests.support.paths import PROJECT
+from tests.support.forge import forge
 
 # The first of BIP39's test vectors with 12 and with 24 words.
 TWELVE = "legal winner thank year wave sausage worth useful legal winner thank yellow"
@@ -36,17 +34,10 @@ def add(shop, *words, typed="", status=0, skip="0"):
     """
     if skip is not None:
         words += ("--skip", skip)
-    ended = subprocess.run(
-        [sys.executable, "-m", "btcpay", "merchant", "add", *words],
-        input=typed,
-        env=clean_environ(**shop.environ),
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert ended.returncode == status, ended.stderr
-    return ended.stdout + ended.stderr
+    environ = clean_environ(**shop.environ)
+    ended = forge().run(environ, ["merchant", "add", *words], typed)
+    assert ended.status == status, ended.errors
+    return ended.output + ended.errors
 
 
 def names(shop):

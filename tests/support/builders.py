@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -109,9 +110,18 @@ class TickerServer(Serving):
 
 
 def new_xpub(network: Network = REGTEST) -> str:
-    """The BIP84 account key of a wallet that nobody has."""
-    version, coin = (XPUB, 0) if network.name == "mainnet" else (TPUB, 1)
-    return HdWallet.from_seed(os.urandom(32)).at(f"m/84'/{coin}'/0'").xpub(version)
+    """The BIP84 account key of a wallet that nobody has.
+
+    The point is always the same, and the chain code makes each another key.
+    """
+    version, account = _account(network.name == "mainnet")
+    return replace(account, chain_code=os.urandom(32)).xpub(version)
+
+
+@cache
+def _account(is_mainnet: bool) -> tuple[bytes, HdWallet]:
+    version, coin = (XPUB, 0) if is_mainnet else (TPUB, 1)
+    return version, HdWallet.from_seed(os.urandom(32)).at(f"m/84'/{coin}'/0'")
 
 
 @dataclass

@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -142,9 +143,12 @@ class Forge:
         words: list[str],
         output: int,
         errors: int,
+        *typed: int,
         **more: Any,
     ) -> socket.socket:
         """Has a process made that writes to these files; what is told of it comes from the socket.
+
+        It reads from the file that is `typed`, or nothing.
 
         `more` may name a `folder` to start in, `program` "gunicorn", another `name` of the command,
         and what is for a script of one's own.
@@ -155,19 +159,26 @@ class Forge:
         )
         with theirs:
             socket.send_fds(
-                self._orders, [text.encode()], [theirs.fileno(), output, errors]
+                self._orders, [text.encode()], [theirs.fileno(), output, errors, *typed]
             )
         return ours
 
-    def start(self, environ: dict[str, str], words: list[str], **more: Any) -> Process:
-        """Its output and errors are to be read as text."""
+    def start(
+        self, environ: dict[str, str], words: list[str], typed: str = "", **more: Any
+    ) -> Process:
+        """Its output and errors are to be read as text; `typed` is its standard input."""
         (output, to_output) = os.pipe()
         (errors, to_errors) = os.pipe()
-        try:
-            channel = self.order(environ, words, to_output, to_errors, **more)
-        finally:
-            os.close(to_output)
-            os.close(to_errors)
+        with tempfile.TemporaryFile() as file:
+            file.write(typed.encode())
+            file.seek(0)
+            try:
+                channel = self.order(
+                    environ, words, to_output, to_errors, file.fileno(), **more
+                )
+            finally:
+                os.close(to_output)
+                os.close(to_errors)
         return Process(
             channel, *(open(end, errors="replace") for end in (output, errors))
         )
@@ -181,9 +192,11 @@ class Forge:
             self.order(environ, GUNICORN, output, errors, **more), None, None
         )
 
-    def run(self, environ: dict[str, str], words: list[str], **more: Any) -> Ended:
+    def run(
+        self, environ: dict[str, str], words: list[str], typed: str = "", **more: Any
+    ) -> Ended:
         """Waits for its end."""
-        with self.start(environ, words, **more) as process:
+        with self.start(environ, words, typed, **more) as process:
             output, errors = process.communicate()
             return Ended(process.wait(), output, errors)
 
@@ -206,7 +219,7 @@ def fork_for_each_order(act: Callable[[dict[str, Any]], None]) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a keeper
     orders = socket.socket(fileno=0)
     while True:
-        text, files, _, _ = socket.recv_fds(orders, LONGEST, 3)
+        text, files, _, _ = socket.recv_fds(orders, LONGEST, 4)
         if not text:
             return
         if os.fork() == 0:
@@ -215,7 +228,10 @@ def fork_for_each_order(act: Callable[[dict[str, Any]], None]) -> None:
             os.close(file)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     orders.close()
-    assert os.open(os.devnull, os.O_RDONLY) == 0  # the first that is free
+    if len(files) < 4:
+        files.append(os.open(os.devnull, os.O_RDONLY))
+    os.dup2(files[3], 0)
+    os.close(files.pop())
     channel = socket.socket(fileno=files[0])
     order = json.loads(text)
     pid = os.fork()
