@@ -6,11 +6,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Hundreds of processes start in the tests: each would compile the program anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Two more than there are processors, since many tests wait.
-JOBS ?= $(shell expr $$(nproc) + 2)
+# More than there are processors, since many tests wait.
+JOBS ?= $(shell expr 2 \* $$(nproc) + 2)
 LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
   --custom-compile-command "make lock"
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+PYTEST := $(BIN)/python -m pytest --dist worksteal
 
 .PHONY: run install test test-all test-sqlite test-postgres check format formats screenshots bench scale lock checkpoint wheel deb site release image-test deb-test clean
 
@@ -21,16 +21,18 @@ run: $(VENV)/.installed  ## sandbox, service and check on this machine
 install: $(VENV)/.installed  ## leaves .venv/bin/blocktill
 	@$(BIN)/python -m compileall -q app.py wsgi.py btcpay schemas storage
 
-test: $(VENV)/.installed-dev  ## what needs no browser, no other server and no simulation
-	$(PYTEST) -m "not slow"
+test: $(VENV)/.compiled  ## what needs no browser, no other server and no simulation
+	$(PYTEST) -n $(JOBS) -m "not slow"
 
-test-all: test-sqlite test-postgres  ## everything but tests/release
+# Beside each other, so that one works while the other waits.
+test-all: $(VENV)/.compiled  ## everything but tests/release
+	@$(MAKE) --jobs=2 --output-sync=line test-sqlite test-postgres
 
-test-sqlite: $(VENV)/.installed-dev  ## everything once, with walks, kills, looks, registries, proxies
-	$(PYTEST) -o norecursedirs=".* node_modules release"
+test-sqlite: $(VENV)/.compiled  ## everything once, with walks, kills, looks, registries, proxies
+	$(PYTEST) -n $(JOBS) -o norecursedirs=".* node_modules release"
 
-test-postgres: $(VENV)/.installed-dev  ## what meets a database, on a PostgreSQL of the tests' own
-	TESTS_ON=postgresql $(PYTEST)
+test-postgres: $(VENV)/.compiled  ## what meets a database, on a PostgreSQL of the tests' own
+	TESTS_ON=postgresql $(PYTEST) -n $(shell expr $(JOBS) / 2)
 
 check: $(VENV)/.installed-dev  ## format, lint, types, hooks
 	$(BIN)/ruff format --check .
@@ -116,4 +118,9 @@ $(VENV)/.installed-dev: requirements/dev.txt requirements/postgres.txt requireme
 	@echo "installing what the tests need into $(VENV), about a minute..."
 	@$(PIP) install --require-hashes -r requirements/dev.txt
 	@$(PIP) install --require-hashes -r requirements/postgres.txt -r requirements/redis.txt -r requirements/socks.txt
+	@touch $@
+
+# Of a fresh checkout each worker would compile all tests itself.
+$(VENV)/.compiled: $(VENV)/.installed-dev
+	@$(BIN)/python -m pytest --collect-only -qq tests tests/nightly >/dev/null || true
 	@touch $@

@@ -7,6 +7,8 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +61,23 @@ SLOW_FIXTURES = {
     "lied_to",
 }
 SLOW_FOLDERS = ("nightly", "node", "sandbox", "storage/server", "trips")
+# Each test of theirs takes half a minute or more.
+LONGEST_MODULES = ("test_parts.py",)
+
+
+def is_nightly(path: Path) -> bool:
+    return path.is_relative_to(TESTS / "nightly")
+
+
+@cache
+def is_of_slow_folder(path: Path) -> bool:
+    folder = path.parent.relative_to(TESTS)
+    return any(folder.is_relative_to(slow) for slow in SLOW_FOLDERS)
 
 
 def is_slow(item: pytest.Item) -> bool:
     """By what it starts, or where it lies; a module may say so of itself too."""
-    folder = item.path.parent.relative_to(TESTS)
-    if any(folder.is_relative_to(slow) for slow in SLOW_FOLDERS):
+    if is_of_slow_folder(item.path):
         return True
     fixtures = item.fixturenames if isinstance(item, pytest.Function) else ()
     return not SLOW_FIXTURES.isdisjoint(fixtures)
@@ -75,34 +88,57 @@ def pytest_collection_modifyitems(
 ) -> None:
     """Marks the slow tests; on PostgreSQL chooses those marked `both_databases`.
 
-    A shop without a part takes a minute: each worker's share begins with some of those.
+    It puts long tests first, so that at the end no worker is left alone with one.
     """
     for item in items:
         if is_slow(item):
             item.add_marker("slow")
+    if ON_POSTGRES:
+        others = [
+            item for item in items if not item.get_closest_marker("both_databases")
+        ]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item.get_closest_marker("both_databases")]
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
-    long = [item for item in items if item.path.name == "test_parts.py"]
-    others = [item for item in items if item not in long]
-    share = len(others) // workers + 1
-    items[:] = [
-        item
-        for at in range(workers)
-        for item in long[at::workers] + others[at * share : (at + 1) * share]
-    ]
-    if not ON_POSTGRES:
-        return
-    chosen = {item for item in items if item.get_closest_marker("both_databases")}
-    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-    items[:] = [item for item in items if item in chosen]
+    items[:] = in_order_of_length(items, workers)
+
+
+def in_order_of_length(items: list[pytest.Item], workers: int) -> Iterator[pytest.Item]:
+    """Each worker's share begins with long tests: xdist gives each as many that follow one another.
+
+    The tests of a module stay together, since they share what the module has started.
+    """
+    longest = [item for item in items if item.path.name in LONGEST_MODULES]
+    modules: dict[Path, list[pytest.Item]] = {}
+    others = []
+    for item in items:
+        if item.path.name in LONGEST_MODULES:
+            continue
+        if item.get_closest_marker("slow"):
+            modules.setdefault(item.path, []).append(item)
+        else:
+            others.append(item)
+    slow = sorted(modules.values(), key=lambda tests: not is_nightly(tests[0].path))
+    rest = iter(others)
+    for worker in range(workers):
+        first = longest[worker::workers] + list(chain(*slow[worker::workers]))
+        yield from first
+        size = len(items) // workers + (worker < len(items) % workers)
+        yield from islice(rest, max(0, size - len(first)))
+    yield from rest
 
 
 @pytest.fixture(autouse=True, scope="session")
 def templates_and_routes_are_compiled_once(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """Not by each of a thousand services, of which half the time would go into routes."""
-    compiled = FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates")))
-    Flask.jinja_options = {"bytecode_cache": compiled}
+    """Not by each of a thousand services, of which half the time would go into routes.
+
+    Templates lie where every worker finds what another has compiled.
+    """
+    folder = tmp_path_factory.getbasetemp().parent / "templates"
+    folder.mkdir(exist_ok=True)
+    Flask.jinja_options = {"bytecode_cache": FileSystemBytecodeCache(str(folder))}
     Flask.url_map_class = MapCompiledOnce
 
 

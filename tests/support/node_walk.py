@@ -232,8 +232,9 @@ class Walk:
     def kill(self) -> None:
         """A check dies before one of its commits."""
         moment = self.dice.randint(1, 20)
-        order = {"moment": moment, "at": self.now.isoformat()}
-        ended = self.forge.run(self.till.shop.environ, self._ids(), **order)
+        ended = self.forge.run(
+            self.till.shop.environ, self._ids(), moment=moment, at=self.now.isoformat()
+        )
         assert ended.status in (0, -signal.SIGKILL), ended.errors
         self.did["killed" if ended.status else "survived"] += 1
 
