@@ -116,6 +116,7 @@ class Values(TypedDict, total=False):
     logo: bytes | None
     logo_sha256: str | None
     logo_type: str | None
+    look_ahead_ms: int
     max_amount: str | None
     max_amount_usd: str | None
     merchant_id: int
@@ -220,6 +221,7 @@ class Values(TypedDict, total=False):
     url: str | None
     usd_at_sending: str | None
     used_after: int
+    used_ahead: int | None
     used_before: int
     user_name: str
     value: str

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.look_ahead import look_ahead_if_due
 from btcpay.chain.pool import Pool
 from btcpay.chain.sources import BlockSource
 from btcpay.check.apply import try_apply
@@ -70,6 +71,7 @@ class Checker(CatchUp):
         if not self.settings.explorers:
             self.end_by_blocks(report, has_mempool=False)
             return
+        is_whole_run = ids is None
         if ids is None:
             now = self.now()
             gone_after = self.settings.network.gone_after
@@ -82,6 +84,9 @@ class Checker(CatchUp):
             ids = looks.ids
         self._look_for(ids, report)
         self.end_by_blocks(report, has_mempool=True)
+        if is_whole_run:
+            network = self.settings.network
+            look_ahead_if_due(self.db, self.explorers, network, self.now())
 
     def _hear(self, hear: Callable[[Report], None], report: Report) -> None:
         """Applies announced transactions.

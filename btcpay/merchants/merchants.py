@@ -97,6 +97,7 @@ def add_merchant(
                 next_index=next_index,
                 used_before=used_before,
                 created_ms=to_ms(now),
+                look_ahead_ms=to_ms(now) + merchants.LOOK_AHEAD_EVERY_MS,
             )
             row = db.get(merchants.BY_NAME, name=name)
             db.run(balances.OPEN, merchant_id=row.id)

@@ -40,6 +40,8 @@ class Merchant(Table):
     gratuity_percents = TextField(null=True)
     gratuity_by_cashier = BigIntegerField()
     used_before = BigIntegerField()
+    used_ahead = BigIntegerField(null=True)
+    look_ahead_ms = BigIntegerField()
 
 
 class Brand(Table):

@@ -8,6 +8,9 @@ from storage.models import Brand, Merchant
 from storage.statement import all_columns, blank, eq, param, params, typed
 from storage.values import Values
 
+# So often the explorers are asked whether somebody else uses a merchant's next addresses: a day.
+LOOK_AHEAD_EVERY_MS = 86_400_000
+
 ALL = Merchant.select().order_by(Merchant.id)
 BY_NAME = Merchant.select().where(eq(Merchant.name))
 BY_ACCOUNT_KEY = Merchant.select().where(eq(Merchant.account_key))
@@ -25,6 +28,7 @@ ADD = Merchant.insert(
         Merchant.next_index,
         Merchant.created_ms,
         Merchant.used_before,
+        Merchant.look_ahead_ms,
     )
 )
 
@@ -40,6 +44,24 @@ TAKE_INDEX = typed(
 # The next address index only increases, even if another process has increased it.
 FORWARD = Merchant.update(params(Merchant.next_index)).where(
     eq(Merchant.id), Merchant.next_index < param("next_index")
+)
+
+# The merchant whose next addresses are due for a look, the longest first. A time after `until`
+# was stored while the clock was ahead.
+DUE_LOOK_AHEAD = (
+    Merchant.select()
+    .where(
+        (Merchant.look_ahead_ms <= param("now"))
+        | (Merchant.look_ahead_ms > param("until"))
+    )
+    .order_by(Merchant.look_ahead_ms, Merchant.id)
+    .limit(1)
+)
+LOOKED_AHEAD = Merchant.update(
+    params(Merchant.used_ahead, Merchant.look_ahead_ms)
+).where(eq(Merchant.id))
+PUT_OFF_LOOK_AHEAD = Merchant.update(params(Merchant.look_ahead_ms)).where(
+    eq(Merchant.id)
 )
 
 SET_CURRENCY = Merchant.update(params(Merchant.currency)).where(eq(Merchant.id))

@@ -44,6 +44,9 @@ CREATE TABLE tally (
 -- cashier chooses one, on the keypad's page; else the customer does, before the code is shown.
 -- `used_before`: how many of the account's first addresses the chain showed as used when the
 -- merchant was made, counted up to the last used one. They are no gap of this shop's.
+-- `used_ahead`: the highest of the next addresses that an explorer showed as used, so by somebody
+-- else; it tells nothing once `next_index` is beyond it. `look_ahead_ms`: when they are asked about
+-- again.
 CREATE TABLE merchant (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -57,7 +60,9 @@ CREATE TABLE merchant (
     timezone TEXT NOT NULL DEFAULT 'UTC',
     gratuity_percents TEXT,
     gratuity_by_cashier BIGINT NOT NULL DEFAULT 0 CHECK (gratuity_by_cashier IN (0, 1)),
-    used_before BIGINT NOT NULL DEFAULT 0 CHECK (used_before BETWEEN 0 AND 2147483648)
+    used_before BIGINT NOT NULL DEFAULT 0 CHECK (used_before BETWEEN 0 AND 2147483648),
+    used_ahead BIGINT CHECK (used_ahead BETWEEN 0 AND 2147483648),
+    look_ahead_ms BIGINT NOT NULL DEFAULT 0
 );
 
 -- What a merchant's pages show. A logo is stored with what its bytes said that it is, and served

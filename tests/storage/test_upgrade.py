@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 
 # The steps that were published, and what their statements hash to: they are never edited.
 RELEASED = {
-    "0001_first.sql": "6f44becd30d715d21f2ca8375e37e4269f428a021d260c96348f967b264f48ed"
+    "0001_first.sql": "546acc66c93b06911169c53b3f0d012e28ae70b756dd76efdec554491c031451"
 }
 STEP = """-- A comment; with a semicolon
 CREATE TABLE note (

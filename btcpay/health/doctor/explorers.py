@@ -5,10 +5,11 @@ from datetime import timedelta
 
 from btcpay.chain.explorers.pool import Explorers, open_explorers
 from btcpay.chain.explorers.quota import Quota
+from btcpay.chain.look_ahead import AHEAD, note_used_ahead, used_ahead
 from btcpay.health.doctor.probe import NextAddress, Probe
 from btcpay.health.doctor.shop import Shop
 from btcpay.http.clock_skew import CLOCK_OFF
-from btcpay.merchants.account import at_index, derive
+from btcpay.merchants.account import at_index
 from btcpay.values.errors import ExplorerError
 from btcpay.values.finding import GREEN, RED, YELLOW, Colour, Finding
 from btcpay.values.times import SET_CLOCK
@@ -22,7 +23,6 @@ CLOCK_NEAR = timedelta(seconds=30)
 BLOCK_AHEAD = timedelta(hours=2)
 EXPLORERS_FIRST = "repair the explorers first, or name others in BLOCKTILL_EXPLORERS"
 KIND_BYTES = 2  # of a script, which tell its kind (BIP141, BIP341)
-AHEAD = 10  # number of next addresses that are looked up
 MOST_MERCHANTS = 20  # so that these look-ups cost at most 200 calls
 
 
@@ -110,50 +110,57 @@ def addresses_ahead(
     """Yields a finding for each merchant: red if one of the next addresses is used already.
 
     Only the service may give out addresses of its accounts. At most MOST_MERCHANTS
-    merchants are examined.
+    merchants are examined. It stores the results if the calls count (`quota`). If no
+    explorer answers, the stored result of an earlier look counts.
     """
     good = [probe.url for probe in probes if not probe.trouble]
     rows = db.rows(merchants.ALL)
     if not good:
         sentence = "no explorer could be asked whether somebody else hands them out"
         yield Finding("addresses", YELLOW, sentence, EXPLORERS_FIRST)
+        yield from map(_shared_account, filter(_is_known_shared, rows))
         return
     explorers = open_explorers(shop.settings, quota, urls=good)
     for merchant in rows[:MOST_MERCHANTS]:
-        yield _addresses_of(merchant, explorers, shop)
+        yield _addresses_of(merchant, explorers, shop, quota)
     if rows[MOST_MERCHANTS:]:
         sentence = f"{len(rows) - MOST_MERCHANTS} more merchants were not asked about"
         yield Finding("addresses", GREEN, sentence)
 
 
-def _addresses_of(merchant: Merchant, explorers: Explorers, shop: Shop) -> Finding:
+def _addresses_of(
+    merchant: Merchant, explorers: Explorers, shop: Shop, quota: Quota | None
+) -> Finding:
     name = f"addresses of {merchant.name}"
-    start = merchant.next_index
     try:
-        used = _used_indexes(merchant, explorers, shop)
+        used = used_ahead(explorers, merchant, shop.settings.network)
     except ExplorerError as error:
+        if _is_known_shared(merchant):
+            return _shared_account(merchant)
         sentence = f"could not be asked about: {error}"
         return Finding(name, YELLOW, sentence, "try again later")
-    if not used:
-        return Finding(name, GREEN, f"the next {AHEAD}, from {start} on, are unused")
-    numbers = ", ".join(map(str, used))
+    if quota:
+        note_used_ahead(quota.db, merchant, used, shop.now())
+    if used:
+        return _shared_account(merchant, used)
+    start = merchant.next_index
+    return Finding(name, GREEN, f"the next {AHEAD}, from {start} on, are unused")
+
+
+def _is_known_shared(merchant: Merchant) -> bool:
+    """True if an earlier look showed one of the next addresses as used."""
+    known = merchant.used_ahead
+    return known is not None and known >= merchant.next_index
+
+
+def _shared_account(merchant: Merchant, used: Sequence[int | None] = ()) -> Finding:
+    """Returns the finding about used addresses: those given, or the stored one."""
+    numbers = ", ".join(map(str, used or [merchant.used_ahead]))
+    start = merchant.next_index
     return Finding(
-        name,
+        f"addresses of {merchant.name}",
         RED,
         f"number {numbers} is used on the chain, but the next one is {start}",
         "this is an old copy of the database, or another program uses the same account: give the"
         " service an account of its own, and run `blocktill restore --in-place`",
     )
-
-
-def _used_indexes(merchant: Merchant, explorers: Explorers, shop: Shop) -> list[int]:
-    """Returns those indexes of the next AHEAD addresses that are used on the chain.
-
-    Raises ExplorerError.
-    """
-    used = []
-    for index in range(merchant.next_index, merchant.next_index + AHEAD):
-        address = derive(merchant.descriptor, index, shop.settings.network)
-        if explorers.is_used(address):
-            used.append(index)
-    return used

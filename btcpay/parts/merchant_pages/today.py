@@ -21,6 +21,7 @@ def _fact(key: Key) -> Select:
 class Shop(NamedTuple):
     next_index: int
     used_before: int
+    used_ahead: int | None
     created_ms: int
     wallet_gap_limit: int
     mail_address: str | None
@@ -40,7 +41,8 @@ class Shop(NamedTuple):
 SHOP = typed(
     Shop,
     Merchant.select(
-        *(Merchant.next_index, Merchant.used_before, Merchant.created_ms),
+        *(Merchant.next_index, Merchant.used_before, Merchant.used_ahead),
+        Merchant.created_ms,
         Merchant.wallet_gap_limit,
         *(MerchantMail.address.alias("mail_address"), Balance.confirmed_sats),
         *(gaps.LAST_PAID.alias("last_paid"), gaps.WIDEST.alias("widest")),

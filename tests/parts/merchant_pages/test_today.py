@@ -3,7 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 from btcpay.backup.write import note_backup
-from storage.queries import meta
+from btcpay.chain.look_ahead import note_used_ahead
+from storage.queries import merchants, meta
 from storage.sqlite import create_file
 from tests.support.builders import pay
 from tests.support.forge import forge
@@ -41,6 +42,22 @@ def test_what_came_in_today_and_in_thirty_days(shop, browser):
         int(bar["y"]) == 1000 - height
         for bar, height in zip(bars, heights, strict=True)
     )
+
+
+def test_an_account_that_somebody_else_uses_is_warned_of_until_its_address_is_behind(
+    shop, browser
+):
+    (row,) = shop.service.db.rows(merchants.ALL)
+    start = row.next_index
+    note_used_ahead(shop.service.db, row, [start, start + 1], shop.clock())
+    shop.invoice()
+    warning = words(browser.page().texts["shared-account"])
+    assert "Somebody else uses this shop's account" in warning
+    assert f"number {start + 1} has been used already" in warning
+    shop.invoice()
+    assert "shared-account" not in browser.page().texts
+    note_used_ahead(shop.service.db, row, [], shop.clock())
+    assert "shared-account" not in browser.page().texts
 
 
 def test_what_comes_is_one_line_for_each_invoice_at_its_own_price(shop, browser):

@@ -1,0 +1,86 @@
+"""Asks whether somebody else uses the next addresses of a merchant's account.
+
+A payment to such an address is meant for somebody else, and could pay an invoice here.
+What an explorer says only warns: if it moved the counter, a false answer could move it
+beyond what the merchant's wallet looks at.
+"""
+
+import logging
+from datetime import datetime, timedelta
+
+from btcpay.bitcoin.address import address_of
+from btcpay.bitcoin.descriptor import parse
+from btcpay.chain.explorers.pool import Explorers
+from btcpay.values.errors import ExplorerError
+from btcpay.values.networks import Network
+from btcpay.values.times import to_ms
+from storage.database import Database
+from storage.models import Merchant
+from storage.queries import merchants
+
+log = logging.getLogger(__name__)
+
+AHEAD = 10  # number of next addresses that are looked up
+AGAIN_AFTER_FAILURE = timedelta(hours=1)
+# A look is made only while more than this part of the hour's calls is left.
+SPARED_PART = 2
+
+
+def used_ahead(explorers: Explorers, merchant: Merchant, network: Network) -> list[int]:
+    """Returns those indexes of the next AHEAD addresses that are used on the chain.
+
+    Raises ExplorerError.
+    """
+    account = parse(merchant.descriptor)
+    used = []
+    for index in range(merchant.next_index, merchant.next_index + AHEAD):
+        if explorers.is_used(address_of(account.script(index), network)):
+            used.append(index)
+    return used
+
+
+def note_used_ahead(
+    db: Database, merchant: Merchant, used: list[int], now: datetime
+) -> None:
+    """Stores what a look showed, for the pages. The next look is due in a day."""
+    due_ms = to_ms(now) + merchants.LOOK_AHEAD_EVERY_MS
+    highest = max(used, default=None)
+    db.run(
+        merchants.LOOKED_AHEAD, id=merchant.id, used_ahead=highest, look_ahead_ms=due_ms
+    )
+
+
+def look_ahead_if_due(
+    db: Database, explorers: Explorers, network: Network, now: datetime
+) -> None:
+    """Looks ahead of one merchant's counter, if a look is due and calls can be spared.
+
+    A look that fails changes nothing that is known, and is made again in an hour.
+    """
+    allowance = explorers.allowance()
+    if allowance.left * SPARED_PART <= allowance.per_hour:
+        return
+    now_ms = to_ms(now)
+    merchant = db.get_or_none(
+        merchants.DUE_LOOK_AHEAD,
+        now=now_ms,
+        until=now_ms + merchants.LOOK_AHEAD_EVERY_MS,
+    )
+    if merchant is None:
+        return
+    try:
+        used = used_ahead(explorers, merchant, network)
+    except ExplorerError as error:
+        log.warning("the next addresses could not be asked about: %s", error)
+        due_ms = to_ms(now + AGAIN_AFTER_FAILURE)
+        db.run(merchants.PUT_OFF_LOOK_AHEAD, id=merchant.id, look_ahead_ms=due_ms)
+        return
+    note_used_ahead(db, merchant, used, now)
+    if used:
+        log.warning(
+            "somebody else uses the account of merchant %s: number %d is used, and the next"
+            " one here is %d",
+            merchant.name,
+            used[-1],
+            merchant.next_index,
+        )
