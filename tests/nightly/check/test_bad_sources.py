@@ -1,6 +1,6 @@
 """One bad explorer of every kind beside an honest one: seconds from a block to its payment, memory.
 
-The real `blocktill check`, begun when the block is mined. The table is in docs/operators/budget.md.
+The real `blocktill check`, begun when the block is mined. docs/operators/budget.md has the times.
 """
 
 import threading
