@@ -1,17 +1,13 @@
 """Converts addresses to scriptPubKeys and back.
 
-Encodings: Base58Check, Bech32 (BIP173) and Bech32m (BIP350).
+Encodings: Base58Check (base58.py), Bech32 (BIP173) and Bech32m (BIP350).
 """
 
 from collections.abc import Sequence
 from typing import Protocol
 
-from btcpay.bitcoin.wire import DecodeError, hash256
-
-BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-CHECKSUM_BYTES = 4
-# Extended keys are the longest texts to decode: they have 111 characters.
-MAX_BASE58_CHARS = 120
+from btcpay.bitcoin.base58 import b58check_decode, b58check_encode
+from btcpay.bitcoin.wire import DecodeError
 
 BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 CHECKSUM_CHARS = 6
@@ -104,46 +100,6 @@ def witness_script(version: int, program: bytes) -> bytes:
     if version > 0:
         opcode = OP_1 + version - 1
     return bytes([opcode, len(program)]) + program
-
-
-def b58check_encode(payload: bytes) -> str:
-    """Returns the payload in Base58Check.
-
-    The checksum is the first 4 bytes of the payload's double SHA-256.
-    """
-    data = payload + hash256(payload)[:CHECKSUM_BYTES]
-    number = int.from_bytes(data, "big")
-    text = ""
-    while number:
-        number, digit = divmod(number, 58)
-        text = BASE58[digit] + text
-    zeros = len(data) - len(data.lstrip(b"\x00"))
-    return BASE58[0] * zeros + text
-
-
-def b58check_decode(text: str) -> bytes:
-    """Returns the payload of a Base58Check text, without the checksum.
-
-    Raises DecodeError if the text is too long, has an invalid character or a wrong
-    checksum.
-    """
-    # Limits the time, which grows with the square of the length.
-    if len(text) > MAX_BASE58_CHARS:
-        raise DecodeError("more characters than an extended key has")
-    number = 0
-    for char in text:
-        digit = BASE58.find(char)
-        if digit < 0:
-            raise DecodeError("a character that Base58 lacks")
-        number = number * 58 + digit
-    zeros = len(text) - len(text.lstrip(BASE58[0]))
-    size = (number.bit_length() + 7) // 8
-    data = bytes(zeros) + number.to_bytes(size, "big")
-    payload = data[:-CHECKSUM_BYTES]
-    checksum = data[-CHECKSUM_BYTES:]
-    if hash256(payload)[:CHECKSUM_BYTES] != checksum:
-        raise DecodeError("a wrong checksum")
-    return payload
 
 
 def segwit_encode(hrp: str, version: int, program: bytes) -> str:

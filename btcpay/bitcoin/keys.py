@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-from btcpay.bitcoin.address import b58check_decode
+from btcpay.bitcoin.base58 import b58check_decode
 from btcpay.bitcoin.secp256k1 import Point
 from btcpay.bitcoin.wire import DecodeError
 

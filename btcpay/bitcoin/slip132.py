@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from btcpay.bitcoin.address import b58check_encode
+from btcpay.bitcoin.base58 import b58check_encode
 
 
 class KeyVersion(NamedTuple):

@@ -6,11 +6,8 @@ descriptors.md.
 
 import functools
 
-from btcpay.bitcoin.address import (
-    DUST_LIMITS_SATS,
-    address_of,
-    b58check_decode,
-)
+from btcpay.bitcoin.address import DUST_LIMITS_SATS, address_of
+from btcpay.bitcoin.base58 import b58check_decode
 from btcpay.bitcoin.descriptor import Descriptor, parse
 from btcpay.bitcoin.descriptor_checksum import checksum
 from btcpay.bitcoin.keys import (

@@ -8,13 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.bitcoin.block import NULL_OUTPOINT, BlockContents, scan_block
-from btcpay.bitcoin.header import (
-    HEADER_BYTES,
-    is_mutated,
-    merkle_branch,
-    merkle_rows,
-    parse_header,
-)
+from btcpay.bitcoin.header import HEADER_BYTES, parse_header
+from btcpay.bitcoin.merkle import is_mutated, merkle_branch, merkle_rows
 from btcpay.bitcoin.wire import DecodeError, hash256, hash_to_hex
 from btcpay.proofs.verify import NODE_BYTES, Branch, Evidence, require
 from btcpay.values.errors import ProofFailed

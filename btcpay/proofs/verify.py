@@ -10,12 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
-from btcpay.bitcoin.header import (
-    Header,
-    merkle_root_from_branch,
-    parse_header,
-    target_of,
-)
+from btcpay.bitcoin.header import Header, parse_header, target_of
+from btcpay.bitcoin.merkle import merkle_root_from_branch
 from btcpay.bitcoin.tx import Tx, parse_tx
 from btcpay.bitcoin.wire import DecodeError, hash_from_hex, hash_to_hex
 from btcpay.values.errors import ProofFailed

@@ -8,16 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from btcpay.bitcoin.address import (
-    BASE58,
     BECH32,
     address_of,
-    b58check_decode,
-    b58check_encode,
     script_of,
     segwit_decode,
     segwit_encode,
     witness_script,
 )
+from btcpay.bitcoin.base58 import BASE58, b58check_decode, b58check_encode
 from btcpay.bitcoin.wire import DecodeError
 from btcpay.values.networks import NETWORKS as ALL
 from tests.support.paths import VECTORS

@@ -7,12 +7,8 @@ from operator import itemgetter
 
 import pytest
 
-from btcpay.bitcoin.address import (
-    b58check_decode,
-    b58check_encode,
-    p2sh,
-    witness_script,
-)
+from btcpay.bitcoin.address import p2sh, witness_script
+from btcpay.bitcoin.base58 import b58check_decode, b58check_encode
 from btcpay.bitcoin.descriptor import (
     parse,
     taproot_output_key,

@@ -11,14 +11,16 @@ from btcpay.bitcoin.header import (
     Header,
     bits_of,
     build_header,
+    parse_header,
+    required_bits,
+    target_of,
+)
+from btcpay.bitcoin.merkle import (
     is_mutated,
     merkle_branch,
     merkle_root,
     merkle_root_from_branch,
     merkle_rows,
-    parse_header,
-    required_bits,
-    target_of,
 )
 from btcpay.bitcoin.wire import DecodeError, hash256
 from tests.support.blocks import real_headers

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from btcpay.bitcoin.address import b58check_decode, b58check_encode
+from btcpay.bitcoin.base58 import b58check_decode, b58check_encode
 from btcpay.bitcoin.descriptor_checksum import has_valid_checksum
 from btcpay.merchants.account import (
     derive,

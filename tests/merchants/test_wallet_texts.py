@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from btcpay.bitcoin.address import b58check_decode, b58check_encode
+from btcpay.bitcoin.base58 import b58check_decode, b58check_encode
 from btcpay.bitcoin.descriptor_checksum import checksum
 from btcpay.merchants.secret import SecretShown, holds_secret
 from btcpay.merchants.wallet_text.clean import MAX_CHARS

@@ -32,7 +32,8 @@ from btcpay.bitcoin.address import (
     p2sh,
     witness_script,
 )
-from btcpay.bitcoin.header import merkle_root, merkle_root_from_branch, parse_header
+from btcpay.bitcoin.header import parse_header
+from btcpay.bitcoin.merkle import merkle_root, merkle_root_from_branch
 from btcpay.bitcoin.tx import NULL_TXID, NULL_VOUT, Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.bitcoin.wire import hash256, hash_from_hex, hash_to_hex, ser_uint32
 from btcpay.proofs.block import prove_block

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from btcpay.bitcoin.header import merkle_root, merkle_rows
+from btcpay.bitcoin.merkle import merkle_root, merkle_rows
 from btcpay.bitcoin.tx import NULL_TXID, NULL_VOUT, Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.bitcoin.wire import hash256, hash_from_hex, ser_compact_size
 from btcpay.proofs.block import prove_block

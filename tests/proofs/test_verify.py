@@ -7,14 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from btcpay.bitcoin.header import (
-    build_header,
-    merkle_branch,
-    merkle_root,
-    merkle_rows,
-    parse_header,
-    target_of,
-)
+from btcpay.bitcoin.header import build_header, parse_header, target_of
+from btcpay.bitcoin.merkle import merkle_branch, merkle_root, merkle_rows
 from btcpay.bitcoin.tx import (
     NULL_TXID,
     NULL_VOUT,

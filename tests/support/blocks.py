@@ -4,7 +4,8 @@ import gzip
 from collections.abc import Iterable, Sequence
 from itertools import count
 
-from btcpay.bitcoin.header import build_header, merkle_root, parse_header
+from btcpay.bitcoin.header import build_header, parse_header
+from btcpay.bitcoin.merkle import merkle_root
 from btcpay.bitcoin.tx import (
     NULL_TXID,
     NULL_VOUT,

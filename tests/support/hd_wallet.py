@@ -4,7 +4,7 @@ import hmac
 from dataclasses import dataclass
 from typing import Self
 
-from btcpay.bitcoin.address import b58check_encode
+from btcpay.bitcoin.base58 import b58check_encode
 from btcpay.bitcoin.keys import HARDENED, ExtendedKey
 from btcpay.bitcoin.secp256k1 import ORDER
 from btcpay.bitcoin.wire import hash160

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from btcpay.bitcoin.address import b58check_decode
+from btcpay.bitcoin.base58 import b58check_decode
 from btcpay.bitcoin.wire import DecodeError
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants.secret import holds_secret

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from btcpay.bitcoin.header import build_header, merkle_root, target_of
+from btcpay.bitcoin.header import build_header, target_of
+from btcpay.bitcoin.merkle import merkle_root
 from btcpay.bitcoin.tx import NULL_TXID, NULL_VOUT, Outpoint, Tx, TxIn, TxOut, read_tx
 from btcpay.bitcoin.wire import (
     ByteReader,
