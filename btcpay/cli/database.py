@@ -18,7 +18,7 @@ from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from storage import locks
 from storage.database import Row, place_of, sqlite_path
-from storage.versions import STEPS, steps
+from storage.steps import STEPS, steps
 from storage.versions import migrate as run_steps
 
 

@@ -20,7 +20,8 @@ from btcpay.settings.settings import Settings, is_said
 from storage.backup.sqlite_file import copy
 from storage.database import open_database, sqlite_path
 from storage.queries import merchants
-from storage.versions import STEPS, steps, version
+from storage.steps import STEPS, steps
+from storage.versions import version
 
 STOP_TIMEOUT_S = 30  # gunicorn's time limit for requests in progress
 ORDER = "-H 'Content-Type: application/json' -d '{\"amount_usd\": 25}'"

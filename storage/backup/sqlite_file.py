@@ -10,11 +10,16 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
 from btcpay.values.errors import CommandError
+from storage.backup.schema_objects import (
+    SchemaObject,
+    foreign_objects,
+    objects_by_version,
+    objects_in,
+)
 from storage.queries.meta import Key
 from storage.sqlite import create_file, refuse_old_library
 from storage.versions import (
@@ -23,8 +28,6 @@ from storage.versions import (
     OLDER_REMEDY,
     UNKNOWN,
     is_older,
-    statements,
-    steps,
     version_in,
 )
 
@@ -33,11 +36,6 @@ BUSY_S = 2
 MOVE_AWAY = "move it, {0}-wal and {0}-shm to another folder first"
 MOST_NAMED = 5
 NETWORK = f"SELECT value FROM meta WHERE name = '{Key.NETWORK.value}'"  # noqa: S608 - no user input
-# A schema object as SQLite stores it: type, name, table, and its CREATE statement. A view, a
-# trigger, a default, a CHECK or an indexed expression is code, so an attacker could plant one in a
-# backup. Until all objects of a file are known, only their list is read.
-SchemaObject = tuple[str, str, str, str | None]
-_ALL = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 _OURS = {"meta", "merchant", "invoice", "output", "schema_step"}
 
 
@@ -224,36 +222,3 @@ def replace(place: sqlite3.Connection, new: Path) -> None:
             source.backup(place)
     except sqlite3.Error as error:
         raise CommandError(f"nothing was replaced: {error}") from None
-
-
-def objects_in(db: sqlite3.Connection) -> list[SchemaObject]:
-    """Returns all schema objects of a database, sorted. This runs no code in them."""
-    db.execute("PRAGMA trusted_schema = OFF")
-    return sorted(db.execute(_ALL).fetchall(), key=repr)
-
-
-@cache
-def objects_by_version() -> list[list[SchemaObject]]:
-    """Returns the schema objects of each version's database, from version 1 on."""
-    versions = []
-    with closing(sqlite3.connect(":memory:")) as db:
-        for step in steps():
-            for statement in statements(step, is_server=False):
-                db.execute(statement)
-            versions.append(objects_in(db))
-    return versions
-
-
-def foreign_objects(objects: list[SchemaObject]) -> list[str]:
-    """Returns descriptions of the schema objects that no version of this program has.
-
-    Compares with the version that has the fewest differences, and includes objects of
-    that version that are missing. Returns an empty list if all objects match.
-    """
-    doubles = [entry for entry in set(objects) if objects.count(entry) > 1]
-    differences_by_version = []
-    for ours in objects_by_version():
-        differences = set(objects) ^ set(ours)
-        differences_by_version.append([*differences, *doubles])
-    strange = min(differences_by_version, key=len)
-    return sorted({f"{kind} {name}" for kind, name, _, _ in strange})

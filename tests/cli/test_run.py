@@ -15,6 +15,7 @@ from btcpay.cli.children import Children
 from btcpay.cli.run import prepare
 from storage import versions
 from storage.database import sqlite_path
+from storage.steps import STEPS
 from tests.support.builders import Live, clean_environ, until
 from tests.support.playground import children_of, is_alive
 
@@ -101,7 +102,7 @@ def test_the_database_is_made_once(shop, tmp_path):
 def test_a_file_of_an_older_version_is_copied_before_it_is_brought_to_this_one(
     shop, tmp_path, monkeypatch, capsys
 ):
-    steps = shutil.copytree(versions.STEPS, tmp_path / "steps")
+    steps = shutil.copytree(STEPS, tmp_path / "steps")
     (steps / "9999_next.sql").write_text(
         "ALTER TABLE merchant ADD COLUMN favourite TEXT;"
     )

@@ -13,6 +13,7 @@ import pytest
 from btcpay.values.errors import DatabaseNotReady
 from storage import versions
 from storage.models.shop import Table
+from storage.steps import STEPS, hash_of, hash_of_steps, statements
 from storage.versions import migrate
 from tests.support import postgres
 from tests.support.builders import at_once, until
@@ -69,7 +70,7 @@ def url(tmp_path):
 def later(tmp_path):
     """The steps of a program that has one more."""
     folder = tmp_path / "steps"
-    shutil.copytree(versions.STEPS, folder)
+    shutil.copytree(STEPS, folder)
     (folder / "9000_note.sql").write_text(STEP)
     return folder
 
@@ -86,7 +87,7 @@ def version(url):
 
 def test_the_published_steps_are_as_they_were():
     for name, sha256 in RELEASED.items():
-        assert versions.hash_of(versions.STEPS / name) == sha256, name
+        assert hash_of(STEPS / name) == sha256, name
 
 
 # A later program
@@ -238,12 +239,12 @@ def test_a_program_refuses_the_database_of_an_earlier_one(url):
 def edited(tmp_path):
     """The first step as a checkout had it, with another rule."""
     folder = tmp_path / "edited"
-    shutil.copytree(versions.STEPS, folder)
+    shutil.copytree(STEPS, folder)
     first = folder / "0001_first.sql"
     first.write_text(
         first.read_text().replace("CHECK (total >= 0)", "CHECK (total > -1)")
     )
-    assert versions.hash_of(first) not in RELEASED.values()
+    assert hash_of(first) not in RELEASED.values()
     return folder
 
 
@@ -265,7 +266,7 @@ def test_a_database_that_the_same_step_made_before_it_was_edited_is_refused(
 
 def test_both_databases_keep_the_same_hash_of_a_step(url):
     (row,) = content(url)["schema_step"]
-    assert row["sha256"] == versions.hash_of_steps(versions.STEPS, versions.VERSION)
+    assert row["sha256"] == hash_of_steps(STEPS, versions.VERSION)
 
 
 # The words of the two databases
@@ -273,9 +274,7 @@ def test_both_databases_keep_the_same_hash_of_a_step(url):
 
 def test_a_step_is_one_text_in_the_words_of_both_databases(later):
     step = later / "9000_note.sql"
-    server, sqlite = (
-        versions.statements(step, is_server) for is_server in (True, False)
-    )
+    server, sqlite = (statements(step, is_server) for is_server in (True, False))
     assert len(server) == 4 and len(sqlite) == 3
     assert server[0].startswith(
         "CREATE TABLE note (\n    seq BIGINT GENERATED ALWAYS AS IDENTITY"

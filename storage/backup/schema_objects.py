@@ -1,0 +1,46 @@
+"""Compares the schema objects of a SQLite file with those that this program makes."""
+
+import sqlite3
+from contextlib import closing
+from functools import cache
+
+from storage.steps import statements, steps
+
+# A schema object as SQLite stores it: type, name, table, and its CREATE statement. A view, a
+# trigger, a default, a CHECK or an indexed expression is code, so an attacker could plant one in a
+# backup. Until all objects of a file are known, only their list is read.
+SchemaObject = tuple[str, str, str, str | None]
+_ALL = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+
+
+def objects_in(db: sqlite3.Connection) -> list[SchemaObject]:
+    """Returns all schema objects of a database, sorted. This runs no code in them."""
+    db.execute("PRAGMA trusted_schema = OFF")
+    return sorted(db.execute(_ALL).fetchall(), key=repr)
+
+
+@cache
+def objects_by_version() -> list[list[SchemaObject]]:
+    """Returns the schema objects of each version's database, from version 1 on."""
+    versions = []
+    with closing(sqlite3.connect(":memory:")) as db:
+        for step in steps():
+            for statement in statements(step, is_server=False):
+                db.execute(statement)
+            versions.append(objects_in(db))
+    return versions
+
+
+def foreign_objects(objects: list[SchemaObject]) -> list[str]:
+    """Returns descriptions of the schema objects that no version of this program has.
+
+    Compares with the version that has the fewest differences, and includes objects of
+    that version that are missing. Returns an empty list if all objects match.
+    """
+    doubles = [entry for entry in set(objects) if objects.count(entry) > 1]
+    differences_by_version = []
+    for ours in objects_by_version():
+        differences = set(objects) ^ set(ours)
+        differences_by_version.append([*differences, *doubles])
+    strange = min(differences_by_version, key=len)
+    return sorted({f"{kind} {name}" for kind, name, _, _ in strange})
