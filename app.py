@@ -24,6 +24,7 @@ from btcpay.web import readyz, request_log
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.paths import json_response, normalize_http
 from btcpay.web.service import Service, open_service
+from schemas import queries
 from schemas import requests as accepts
 from schemas import resources as shows
 from storage.database import sqlite_path
@@ -63,7 +64,7 @@ def create_invoice(call: Call) -> Response:
 
 def list_invoices(call: Call) -> Response:
     """The newest invoices, all or those of one status."""
-    query = call.query(accepts.INVOICE_QUERY)
+    query = call.query(queries.INVOICE_QUERY)
     statement = invoices.LIST
     if "status" in query:
         statement = invoices.LIST_BY_STATUS
@@ -93,7 +94,7 @@ def create_payment_link(call: Call) -> Response:
 
 def list_payment_links(call: Call) -> Response:
     """The newest payment links."""
-    query = call.query(accepts.LIST_QUERY)
+    query = call.query(queries.LIST_QUERY)
     return call.list_rows(call.resources.payment_link, links.LIST, **query)
 
 
@@ -105,7 +106,7 @@ def get_payment_link(call: Call, id: str) -> Response:
 
 def list_payments(call: Call) -> Response:
     """The newest confirmed payments, all or those that settled one invoice."""
-    query = call.query(accepts.PAYMENT_QUERY)
+    query = call.query(queries.PAYMENT_QUERY)
     resource = call.resources.payment
     invoice_id = query.get("invoice_id")
     if invoice_id is None:
@@ -123,19 +124,19 @@ OPERATIONS = {
         "POST", "/invoices", "write", create_invoice, shows.Invoice, accepts.NewInvoice,
         body_required=True, priced=True),
     "list-invoices": Operation(
-        "GET", "/invoices", "read", list_invoices, shows.Invoice, accepts.InvoiceQuery, lists=True),
+        "GET", "/invoices", "read", list_invoices, shows.Invoice, queries.InvoiceQuery, lists=True),
     "get-invoice": Operation(
         "GET", "/invoices/<id>", "read", get_invoice, shows.Invoice),
     "create-payment-link": Operation(
         "POST", "/payment-links", "write", create_payment_link, shows.PaymentLink,
         accepts.NewPaymentLink),
     "list-payment-links": Operation(
-        "GET", "/payment-links", "read", list_payment_links, shows.PaymentLink, accepts.Query,
+        "GET", "/payment-links", "read", list_payment_links, shows.PaymentLink, queries.Query,
         lists=True),
     "get-payment-link": Operation(
         "GET", "/payment-links/<id>", "read", get_payment_link, shows.PaymentLink),
     "list-payments": Operation(
-        "GET", "/payments", "read", list_payments, shows.Payment, accepts.PaymentQuery, lists=True),
+        "GET", "/payments", "read", list_payments, shows.Payment, queries.PaymentQuery, lists=True),
 }
 # fmt: on
 # Makers of all blueprints: the operations, the checkout pages, the health checks, and those of the

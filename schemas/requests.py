@@ -1,6 +1,5 @@
-"""The bodies and query strings of API requests."""
+"""The bodies of API requests."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -8,7 +7,6 @@ from marshmallow import (
     EXCLUDE,
     Schema,
     ValidationError,
-    fields,
     post_load,
     pre_load,
     validate,
@@ -16,7 +14,6 @@ from marshmallow import (
 )
 
 from btcpay.values.errors import InvalidRequest
-from btcpay.values.statuses import InvoiceStatus
 from schemas.fields import Number, Text, maybe, says
 
 MAX_USD = 1_000_000
@@ -24,7 +21,6 @@ MAX_AMOUNT = (
     10**11
 )  # in any currency; the cheapest has about 100,000 units for a dollar
 MAX_HOURS = 8_760
-STATUSES = [status.value for status in InvoiceStatus]
 
 
 class Body(Schema):
@@ -167,58 +163,11 @@ class NewPricedLink(NewPaymentLink):
     amount_usd, min_amount_usd, max_amount_usd = (Number(MAX_AMOUNT) for _ in range(3))
 
 
-class Limit(fields.Field[int]):
-    """The query parameter `limit`: a whole number from 1 to 100 in plain digits."""
-
-    def __init__(self) -> None:
-        metadata = {"minimum": 1, "maximum": 100, "default": 50}
-        description = "How many of the newest items to return."
-        super().__init__(
-            load_default=50, metadata=metadata | {"description": description}
-        )
-
-    def _deserialize(self, value: Any, *_: Any, **__: Any) -> int:
-        if not re.fullmatch("[0-9]{1,20}", value) or not 1 <= int(value) <= 100:
-            raise ValidationError("must be a whole number from 1 to 100")
-        return int(value)
-
-
-class Query(Schema):
-    """The query string of a list operation. Unknown parameters are ignored."""
-
-    class Meta:
-        unknown = EXCLUDE
-
-    limit = Limit()
-
-
-class InvoiceQuery(Query):
-    """The query string of list-invoices."""
-
-    status = fields.String(
-        validate=validate.OneOf(
-            STATUSES, error="must be one of " + ", ".join(STATUSES)
-        ),
-        metadata={"description": "Only invoices of this status."},
-    )
-
-
-class PaymentQuery(Query):
-    """The query string of list-payments."""
-
-    invoice_id = fields.String(
-        metadata={"description": "Only payments that settled this invoice."}
-    )
-
-
 # Created once: creating an instance takes ten times as long as loading a body.
 NEW_INVOICE = NewInvoice()
 NEW_PRICED_INVOICE = NewPricedInvoice()
 NEW_PAYMENT_LINK = NewPaymentLink()
 NEW_PRICED_LINK = NewPricedLink()
-LIST_QUERY = Query()
-INVOICE_QUERY = InvoiceQuery()
-PAYMENT_QUERY = PaymentQuery()
 
 
 def load(schema: Schema, data: Any) -> dict[str, Any]:
@@ -231,18 +180,6 @@ def load(schema: Schema, data: Any) -> dict[str, Any]:
     except ValidationError as error:
         raise InvalidRequest(_sentence(error.messages)) from None
     return loaded
-
-
-def load_query(schema: Schema, parameters: Mapping[str, list[str]]) -> dict[str, Any]:
-    """Returns the validated parameters of a query string.
-
-    Raises InvalidRequest if one is invalid, or if a known one is given more than once.
-    """
-    for name in schema.fields:
-        if len(parameters.get(name, ())) > 1:
-            raise InvalidRequest(f"{name} must be given once")
-    first_values = {name: values[0] for name, values in parameters.items()}
-    return load(schema, first_values)
 
 
 def _sentence(messages: Any) -> str:

@@ -9,7 +9,7 @@ from marshmallow import Schema, fields, validate
 
 from btcpay.values.statuses import LinkStatus
 from schemas.fields import HostedUrl, Number, Text, Timestamp, maybe, says
-from schemas.requests import STATUSES
+from schemas.queries import STATUSES
 
 
 def _constant(value: str) -> fields.Field[Any]:

@@ -19,6 +19,7 @@ from btcpay.web.paths import JSON, JsonResponse, json_response
 from btcpay.web.service import Service
 from schemas import requests as accepts
 from schemas import resources as shows
+from schemas.queries import load_query
 from schemas.resources import Resource, Resources
 from storage.queries import keys
 from storage.queries.keys import Caller
@@ -67,7 +68,7 @@ class Call(NamedTuple):
         return json_response(resource.envelope(columns, rows))
 
     def query(self, schema: Schema) -> dict[str, Any]:
-        return accepts.load_query(schema, request.args.to_dict(flat=False))
+        return load_query(schema, request.args.to_dict(flat=False))
 
     def body(self, schema: Schema, empty: bytes | None = None) -> dict[str, Any]:
         """Returns the validated JSON body.

@@ -10,7 +10,8 @@ from btcpay.api.call import IGNORED_HEADER, ROOT, Operation
 from btcpay.api.openapi_events import component, event_schemas, text, webhooks, whole
 from btcpay.web.errors import STATUS
 from schemas.fields import Number, Timestamp
-from schemas.requests import Body, Limit
+from schemas.queries import Limit
+from schemas.requests import Body
 from schemas.resources import CheckoutStatus
 
 VERSION = "1.0.0"

@@ -23,7 +23,8 @@ from btcpay.merchants.account import dust_limit_of_account
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import Prices
 from btcpay.values.errors import CommandError
-from schemas.requests import NEW_INVOICE, STATUSES
+from schemas.queries import STATUSES
+from schemas.requests import NEW_INVOICE
 from schemas.resources import Resources
 from storage.models import Payment
 from storage.queries import merchants, payments

@@ -18,7 +18,7 @@ from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.texts import is_refused
 from btcpay.values.times import number_of, start_of
 from btcpay.web.pages.listing import MORE, SIZE, Listing, ListPage
-from schemas.requests import STATUSES
+from schemas.queries import STATUSES
 from storage.database import Database
 from storage.queries.lists.keyset import FIRST
 from storage.statement import Typed
