@@ -42,7 +42,8 @@ def _labels_of(row: Invoice, outputs: list[Output]) -> Iterator[Row]:
     words = f"{row.reference or ''} {row.description or ''}".split()
     text = " ".join(words) or row.id
     yield label_of("addr", row.deposit_address, text)
-    for txid in dict.fromkeys(output.txid for output in outputs):
+    txids = dict.fromkeys(output.txid for output in outputs)
+    for txid in txids:
         yield label_of("tx", txid, text)
     for output in outputs:
         yield label_of("output", f"{output.txid}:{output.vout}", text)

@@ -124,19 +124,24 @@ def parse_amount(text: str, currency: str) -> Decimal:
     Accepts texts such as `25`, `€19.90`, `19,90 EUR`, `1,500.00`, `1,00,000` (in
     rupees) and `۱۹٫۹۰`. Refuses the sign or code of another currency.
     """
-    match = _TYPED.fullmatch(_plain(text)) if len(text) <= LONGEST_AMOUNT else None
+    if len(text) > LONGEST_AMOUNT:
+        raise NotAnAmount
+    match = _TYPED.fullmatch(_plain(text))
     if match is None or _hides_digits(text) or _may_be_a_decimal_point(match):
         raise NotAnAmount
     for sign in (match[1], match[3]):
         _refuse_other_sign(sign.strip(), currency)
     number = match[2]
-    read = _with_decimals if places_of(currency) else _whole_of
-    amount = read(number, currency)
+    if places_of(currency):
+        amount = _with_decimals(number, currency)
+    else:
+        amount = _whole_of(number, currency)
     if amount is None and currency in _INDIAN:
         amount = _read(_OF_INDIA.fullmatch(number), places_of(currency))
-    if amount is None or (
-        currency != "USD" and amount != round_money(amount, currency)
-    ):
+    if amount is None:
+        raise NotAnAmount
+    is_whole_units = amount == round_money(amount, currency)
+    if currency != "USD" and not is_whole_units:
         raise NotAnAmount
     return amount
 

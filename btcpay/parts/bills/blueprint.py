@@ -73,7 +73,9 @@ class Views(Pages):
         """
         bill = RESOURCE.get_or_404(self.service.db, id)
         due = due_of(self.service.db, bill, self.service.now())
-        status = refusal.status if refusal else 200
+        status = 200
+        if refusal:
+            status = refusal.status
         page = self._bill_page("bill.html", bill, status, due=due, refused=refusal)
         if refusal and refusal.retry_after_s:
             page.headers["Retry-After"] = str(refusal.retry_after_s)

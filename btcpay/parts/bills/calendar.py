@@ -18,15 +18,17 @@ SOON_DAYS = 3  # the reminder is sent this many days before the bill is due
 def local_time(first: datetime, every: str, number: int) -> datetime:
     """Returns the local time of bill `number` of a series; number 0 is the first.
 
-    It has the day of the month and the time of day of `first`. If the month is shorter,
-    it is the last day of the month.
+    It has the day of the month and the time of day of `first`; in a month that is
+    shorter, it is the last day.
     """
     if every == "week":
         return first + timedelta(weeks=number)
-    years, month = divmod(first.month - 1 + MONTHS[every] * number, 12)
+    months = first.month - 1 + MONTHS[every] * number
+    years, month_index = divmod(months, 12)
     year = first.year + years
-    month = month + 1
-    return first.replace(year, month, min(first.day, monthrange(year, month)[1]))
+    month = month_index + 1
+    _, month_length = monthrange(year, month)
+    return first.replace(year, month, min(first.day, month_length))
 
 
 def renewal_ms(

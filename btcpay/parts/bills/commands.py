@@ -112,7 +112,9 @@ def resume(shell: Shell, bill_id: str, skip: bool) -> None:
     The next check makes the bills that it has missed, a year of them at most.
     """
     first = undoing.resume(shell.db, bill_id, shell.now, skip)
-    next_at = "none" if first.renews_ms is None else iso_ms(first.renews_ms)
+    next_at = "none"
+    if first.renews_ms is not None:
+        next_at = iso_ms(first.renews_ms)
     say(f"the series {first.id} goes on; its next bill is of {next_at}")
 
 
@@ -148,19 +150,15 @@ def undo(shell: Shell, since: datetime, series: str | None, yes: bool) -> None:
     if series is not None:
         id = RESOURCE.find(shell.db, series).series_id
         counts = {of: count for of, count in counts.items() if of == id}
-    say(
-        f"unpaid bills that series have made since {iso(since)}: {sum(counts.values())}"
-    )
+    total = sum(counts.values())
+    say(f"unpaid bills that series have made since {iso(since)}: {total}")
     if counts and not yes:
-        click.confirm(
-            f"End them, and put {len(counts)} series back?", abort=True, err=True
-        )
-    results = [
-        undoing.undo(shell.db, shell.settings, id, since, shell.now) for id in counts
-    ]
+        question = f"End them, and put {len(counts)} series back?"
+        click.confirm(question, abort=True, err=True)
     ids: list[str] = []
     kept_ids: list[str] = []
-    for result in results:
+    for id in counts:
+        result = undoing.undo(shell.db, shell.settings, id, since, shell.now)
         ids += result.ids
         kept_ids += result.kept_ids
     lines = [f"{len(ids)} bills are undone"]

@@ -81,9 +81,11 @@ def store_of(db: Database, merchant_id: int, shop_url: str, now: datetime) -> st
     Raises CommandError if `shop_url` is not valid.
     """
     shop: Values = {"merchant_id": merchant_id, "shop_url": origin_of(shop_url)}
+    new: Values = {"id": new_id("store"), "created_ms": to_ms(now)}
     with db.write():
-        db.run(queries.ADD, **shop | {"id": new_id("store"), "created_ms": to_ms(now)})
-        return str(db.get(queries.OF_SHOP, **shop).id)
+        db.run(queries.ADD, **shop | new)
+        store = db.get(queries.OF_SHOP, **shop)
+    return str(store.id)
 
 
 def issue(
