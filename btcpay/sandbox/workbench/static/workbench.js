@@ -19,12 +19,12 @@
   };
 
   // A page that somebody has chosen stays until the scene or the newest invoice is another one.
-  let shown = find("customer")?.dataset.page;
+  let currentPage = find("customer")?.dataset.page;
   let lines = document.querySelectorAll("#story li").length;
   const follow = () => {
     const page = find("customer")?.dataset.page;
-    if (page && page !== shown) frame.src = page;
-    shown = page;
+    if (page && page !== currentPage) frame.src = page;
+    currentPage = page;
     const steps = document.querySelectorAll("#story li");
     if (steps.length > lines) find("announce").textContent = steps[steps.length - 1].textContent;
     lines = steps.length;

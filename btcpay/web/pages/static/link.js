@@ -11,13 +11,13 @@
   const digit = (it) => it.charCodeAt(0) - (it < "\u06f0" ? 0x660 : 0x6f0);
   // Signs, groups and what may be thousands are the service's to read: nothing is said about them.
   const isPlain = (text) => {
-    const found = /^\d{1,11}(?:([.,])(\d+))?$/.exec(text);
-    if (!found) return false;
-    const [, mark, decimals = ""] = found;
+    const match = /^\d{1,11}(?:([.,])(\d+))?$/.exec(text);
+    if (!match) return false;
+    const [, mark, decimals = ""] = match;
     const isThousand = mark === "," && decimals.length === 3;
     return decimals.length <= worth.dataset.places && !isThousand;
   };
-  const typed = () => {
+  const readAmount = () => {
     if (!field) return Number(worth.dataset.amount);
     const text = field.value.normalize("NFKC").trim().replace("\u066b", ".");
     const plain = text.replace(/[\u0660-\u0669\u06f0-\u06f9]/g, digit);
@@ -26,11 +26,11 @@
   const write = (btc) => {
     const [whole, rest] = btc.toFixed(8).split(".");
     const text = `${whole.replace(/\B(?=(\d{3})+$)/g, ",")}.${rest}`;
-    const shown = text.replace(/./g, (it) => worth.dataset.signs["0123456789.,".indexOf(it)]);
-    return `\u2248\u00a0${shown}\u00a0BTC`;
+    const localized = text.replace(/./g, (it) => worth.dataset.signs["0123456789.,".indexOf(it)]);
+    return `\u2248\u00a0${localized}\u00a0BTC`;
   };
   const show = () => {
-    const amount = Date.now() < until ? typed() : 0; // that clock goes on while the machine sleeps
+    const amount = Date.now() < until ? readAmount() : 0; // that clock goes on while the machine sleeps
     const part = document.createElement("bdi"); // a number and its unit, whatever the direction
     if (amount) part.textContent = write(Math.ceil(amount / rate.price * 1e8) / 1e8);
     worth.replaceChildren(...amount ? [part] : []);

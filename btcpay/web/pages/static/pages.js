@@ -10,7 +10,7 @@
 
   // The server's clock: its `now` when it answered, and what has passed here since.
   let status, signature, serverNow, answeredAt, changedAt = performance.now();
-  const answered = (body) => {
+  const takeStatus = (body) => {
     status = body;
     serverNow = Date.parse(body.now);
     answeredAt = performance.now();
@@ -18,7 +18,7 @@
   const now = () => serverNow + performance.now() - answeredAt;
   const sign = ({ now, checked_at, ...rest }) => JSON.stringify([Object.entries(rest).sort(), !checked_at]);
   const read = () => {
-    answered(JSON.parse(find("main").dataset.status));
+    takeStatus(JSON.parse(find("main").dataset.status));
     signature = sign(status);
   };
 
@@ -30,8 +30,8 @@
   // Amounts in the unit that the reader chose: each has its other text beside it.
   const showUnit = () => every("[data-sats]", (it) => {
     it.dataset.btc ??= it.textContent;
-    const shown = it.dataset[document.body.dataset.unit || "btc"];
-    if (it.textContent !== shown) it.textContent = shown;
+    const inUnit = it.dataset[document.body.dataset.unit || "btc"];
+    if (it.textContent !== inUnit) it.textContent = inUnit;
   });
   const isInSats = () => document.body.dataset.unit === "sats";
 
@@ -122,15 +122,15 @@
   // sees it become paid is led back, where the shop has asked so.
   const WORDS = { waiting: "new", partial: "new", overdue: "new", seen: "paid", paid: "complete",
     expired: "expired", canceled: "invalid" };
-  let said;
+  let lastState;
   const tellShop = () => {
     const { state, shop, id, leadsBack } = find("main").dataset;
-    if (!shop || said === state) return;
+    if (!shop || lastState === state) return;
     if (parent !== window) {
-      if (!said) parent.postMessage("loaded", shop);
+      if (!lastState) parent.postMessage("loaded", shop);
       parent.postMessage({ invoiceId: id, status: WORDS[state] }, shop);
-    } else if (said && state === "paid" && leadsBack === "true") find("return")?.click();
-    said = state;
+    } else if (lastState && state === "paid" && leadsBack === "true") find("return")?.click();
+    lastState = state;
   };
 
   // Every 2 s while something may happen, slower when nothing has for long; slower on errors. Once
@@ -144,7 +144,7 @@
   const ask = async () => {
     const answer = await fetch(find("main").dataset.poll || location.pathname + "/status", { cache: "no-store" });
     if (!answer.ok) throw answer;
-    answered(await answer.json());
+    takeStatus(await answer.json());
     if (sign(status) !== signature || (isOver() && mayStillBePaid())) await renew();
   };
   const poll = async () => {
@@ -157,8 +157,8 @@
       wait = pause();
     } catch (problem) {
       failures += 1;
-      const asked = problem instanceof Response ? SECOND * (problem.headers.get("Retry-After") || 0) : 0;
-      wait = Math.max(asked, Math.min(MINUTE, SECOND * 2 ** failures));
+      const retryAfterMs = problem instanceof Response ? SECOND * (problem.headers.get("Retry-After") || 0) : 0;
+      wait = Math.max(retryAfterMs, Math.min(MINUTE, SECOND * 2 ** failures));
     }
     asking = false;
     const offline = find("offline");

@@ -17,7 +17,7 @@ const bytesOf = (hex) => {
 const joined = (...parts) => Uint8Array.from(parts.flatMap((part) => [...part]));
 const sha256 = async (bytes) => new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
 const hash256 = async (bytes) => sha256(await sha256(bytes));
-const shown = (hash) => hexOf(hash.slice().reverse()); // hashes are written backwards
+const reversedHex = (hash) => hexOf(hash.slice().reverse()); // hashes are written backwards
 
 // The output script that an address stands for: bech32 (BIP173, BIP350), else base58 with a checksum.
 export const scriptOf = (address) => {
@@ -47,14 +47,14 @@ const readTx = async (hex) => {
   const compact = () => {
     const first = number(1);
     if (first < 0xfd) return first;
-    const size = 2 ** (first - 0xfc), found = number(size);
-    need(found >= (size === 2 ? 0xfd : 2 ** (4 * size)), "unreadable"); // its shortest form
-    return found;
+    const size = 2 ** (first - 0xfc), value = number(size);
+    need(value >= (size === 2 ? 0xfd : 2 ** (4 * size)), "unreadable"); // its shortest form
+    return value;
   };
   const list = (read) => {
-    const found = [];
-    for (let left = compact(); left > 0; left -= 1) found.push(read());
-    return found;
+    const items = [];
+    for (let left = compact(); left > 0; left -= 1) items.push(read());
+    return items;
   };
   const version = take(4), hasWitness = raw[at] === 0 && raw[at + 1] === 1;
   if (hasWitness) take(2);
@@ -79,8 +79,8 @@ const readHeader = async (hex) => {
   const raw = bytesOf(hex);
   need(raw.length === HEADER_BYTES, "unreadable");
   const target = targetOf(new DataView(raw.buffer).getUint32(72, true));
-  const previous = shown(raw.subarray(4, 36)), root = shown(raw.subarray(36, 68));
-  return { hash: shown(await hash256(raw)), previous, root, target };
+  const previous = reversedHex(raw.subarray(4, 36)), root = reversedHex(raw.subarray(36, 68));
+  return { hash: reversedHex(await hash256(raw)), previous, root, target };
 };
 
 // From a transaction to the root in the header: its siblings in the tree, from the leaves up.
@@ -93,7 +93,7 @@ const climb = async ({ position, merkle }, tx, root, flaw) => {
     need(other.length === 32, "unreadable");
     node = await hash256((position >> level) & 1 ? joined(other, node) : joined(node, other));
   }
-  need(shown(node) === root, flaw);
+  need(reversedHex(node) === root, flaw);
 };
 
 const read = (text) => {
@@ -113,7 +113,7 @@ export const prove = async (text, { network, floor, address, txid, block, sats }
   need(hexOf(bytesOf(it.script)) === script, "another");
   const [payment, coinbase] = [await readTx(it.payment.raw_tx), await readTx(it.coinbase.raw_tx)];
   const headers = await Promise.all(it.headers.map(readHeader));
-  need(shown(payment.id) === txid, "id");
+  need(reversedHex(payment.id) === txid, "id");
   need(headers[0]?.hash === block, "block");
   const easiest = targetOf(Number(floor));
   need(headers.every(({ hash, target }) => target <= easiest && BigInt(`0x${hash}`) <= target), "work");
@@ -139,12 +139,12 @@ const judge = async (it) => {
   });
   const textContent = find(flaw ? `flaw-${flaw}` : "holds").textContent;
   Object.assign(verdict, { textContent, className: `verdict ${flaw ? "problem" : "holds"}`, hidden: false });
-  return { flaw, said: textContent };
+  return { flaw, sentence: textContent };
 };
 find("check").addEventListener("click", async () => {
-  const found = await Promise.all([...document.querySelectorAll("[data-txid]")].map(judge));
-  find("checks").classList.toggle("done", found.every(({ flaw }) => !flaw));
-  find("announce").textContent = found.map(({ said }) => said).join(" ");
+  const verdicts = await Promise.all([...document.querySelectorAll("[data-txid]")].map(judge));
+  find("checks").classList.toggle("done", verdicts.every(({ flaw }) => !flaw));
+  find("announce").textContent = verdicts.map(({ sentence }) => sentence).join(" ");
 });
 // Browsers have it behind https and on localhost.
 find(globalThis.crypto?.subtle ? "check" : "insecure").hidden = false;
