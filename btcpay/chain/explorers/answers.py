@@ -4,32 +4,29 @@ Raises FetchError for JSON of another structure. Source: Blockstream/esplora API
 addition, mempool.space sends `extras` with each block.
 """
 
-import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from btcpay.bitcoin.header import build_header, parse_header
 from btcpay.bitcoin.tx import NULL_TXID
+from btcpay.chain.explorers.bounded_json import (
+    as_list,
+    as_number,
+    as_text,
+    parse_list,
+    require,
+)
 from btcpay.chain.sources import MAX_INPUTS, Mempool
 from btcpay.http.http_client import Response
 from btcpay.settlement.values import SeenOutput
-from btcpay.values.errors import FetchError
 from btcpay.values.money import MAX_MONEY_SATS
 
-T = TypeVar("T")
 _HASH = re.compile("[0-9a-f]{64}")
 _HEX = re.compile("[0-9a-f]*")
 MAX_HEIGHT = 100_000_000
 MAX_VOUT = 0xFFFFFFFF
-# Maximum estimated memory of a page's values in bytes. An array of empty arrays takes thirty times
-# the length of its JSON.
-MAX_PAGE_WEIGHT = 32_000_000
-# Maximum memory in bytes of the value that begins with each sign.
-_SIGN_WEIGHTS = {b"{": 256, b"[": 112, b",": 112, b":": 128}
-# Python stores each character of a string in 4 bytes if one of them needs more than 16 bits.
-_BYTE_WEIGHT = 4
 # electrs shows ten blocks in 4 kB, mempool.space fifteen with `extras` in 100 kB.
 MAX_HEADERS_BYTES = 1_000_000
 # 75 transactions of usual size have about 200 kB, half of which is truncated while it arrives. A
@@ -66,7 +63,7 @@ def headers_to(height: int | None) -> Response[list[ShownHeader]]:
     ascending order and linked; each matches its hash.
     """
     read = partial(_read_headers, height)
-    return Response(partial(_parse, read), MAX_HEADERS_BYTES)
+    return Response(partial(parse_list, read), MAX_HEADERS_BYTES)
 
 
 def mempool_page(script: bytes) -> Response[Mempool]:
@@ -76,7 +73,7 @@ def mempool_page(script: bytes) -> Response[Mempool]:
     address.
     """
     read = partial(_read_mempool, script.hex())
-    return Response(partial(_parse, read), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES)
+    return Response(partial(parse_list, read), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES)
 
 
 def history_page(script: bytes) -> Response[HistoryPage]:
@@ -85,7 +82,7 @@ def history_page(script: bytes) -> Response[HistoryPage]:
     `script` is the scriptPubKey of the address.
     """
     read = partial(_read_page, script.hex())
-    return Response(partial(_parse, read), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES)
+    return Response(partial(parse_list, read), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES)
 
 
 def bounded(outputs: list[SeenOutput]) -> list[SeenOutput]:
@@ -94,9 +91,9 @@ def bounded(outputs: list[SeenOutput]) -> list[SeenOutput]:
     Raises FetchError if there are too many, or more satoshis than can exist.
     """
     sats = sum(output.amount_sats for output in outputs)
-    _require(sats <= MAX_MONEY_SATS, "more money than can exist")
+    require(sats <= MAX_MONEY_SATS, "more money than can exist")
     is_small = coins_in(outputs) <= MAX_COINS
-    _require(is_small, f"more than {MAX_COINS} outputs for one address")
+    require(is_small, f"more than {MAX_COINS} outputs for one address")
     return outputs
 
 
@@ -106,54 +103,8 @@ def coins_in(outputs: Sequence[SeenOutput]) -> int:
     return len(outputs) + sum(inputs_by_txid.values())
 
 
-def _require(holds: bool, answer: str) -> None:
-    if not holds:
-        raise FetchError(f"answered {answer}")
-
-
-def _parse(read: Callable[[list[Any]], T], body: bytes) -> T:
-    """Parses a JSON list, and returns the result of `read` for it.
-
-    Raises FetchError if the values would take too much memory, or if `read` fails.
-    """
-    weight = _BYTE_WEIGHT * len(body)
-    for sign, sign_weight in _SIGN_WEIGHTS.items():
-        weight += body.count(sign) * sign_weight
-    _require(weight <= MAX_PAGE_WEIGHT, "more values than one page can hold")
-    try:
-        # Only ASCII values are used. Latin-1 keeps every character of a string at one byte.
-        values = _list(json.loads(body.decode("latin-1")))
-        return read(values)
-    except (
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        RecursionError,
-    ) as error:
-        raise FetchError("answered something else than an Esplora does") from error
-
-
-def _list(value: Any) -> list[Any]:
-    if type(value) is not list:
-        raise TypeError("no list")
-    return value
-
-
-def _text(value: Any, pattern: re.Pattern[str]) -> str:
-    if not pattern.fullmatch(value):
-        raise ValueError("another text")
-    return str(value)
-
-
-def _number(value: Any, most: int) -> int:
-    if type(value) is not int or not 0 <= value <= most:
-        raise ValueError("no such number")
-    return value
-
-
 def _height(block: Any) -> int:
-    return _number(block["height"], MAX_HEIGHT)
+    return as_number(block["height"], MAX_HEIGHT)
 
 
 def _read_headers(height: int | None, blocks: list[Any]) -> list[ShownHeader]:
@@ -175,15 +126,15 @@ def _read_headers(height: int | None, blocks: list[Any]) -> list[ShownHeader]:
             block["nonce"],
         )
         header = parse_header(raw)
-        _require(header.hash == block["id"], "a header that is not its hash's")
+        require(header.hash == block["id"], "a header that is not its hash's")
         if headers:
             is_next = block["height"] == headers[-1].height + 1
             is_linked = header.previous == last_hash
-            _require(is_next and is_linked, "headers that are no chain")
+            require(is_next and is_linked, "headers that are no chain")
         headers.append(ShownHeader(block["height"], raw))
         last_hash = header.hash
     ends_right = bool(headers) and height in (None, headers[-1].height)
-    _require(ends_right, "other headers than were asked for")
+    require(ends_right, "other headers than were asked for")
     return headers
 
 
@@ -192,7 +143,7 @@ def _is_waiting(tx: Any) -> bool:
 
     Raises an error if it has no valid txid or status.
     """
-    _text(tx["txid"], _HASH)
+    as_text(tx["txid"], _HASH)
     is_confirmed = tx["status"]["confirmed"]
     if type(is_confirmed) is not bool:
         raise TypeError("no status")
@@ -222,13 +173,13 @@ def _read_outputs(tx: Any, script: str) -> list[SeenOutput]:
     inputs = _read_inputs(tx)
     outputs: list[SeenOutput] = []
     total_sats = 0
-    for vout, output in enumerate(_list(tx["vout"])):
-        output_script = _text(output["scriptpubkey"], _HEX)
-        sats = _number(output["value"], MAX_MONEY_SATS)
+    for vout, output in enumerate(as_list(tx["vout"])):
+        output_script = as_text(output["scriptpubkey"], _HEX)
+        sats = as_number(output["value"], MAX_MONEY_SATS)
         total_sats += sats
         if output_script == script and sats:
             outputs.append(SeenOutput(tx["txid"], vout, sats, inputs=inputs))
-    _require(total_sats <= MAX_MONEY_SATS, "outputs of more than can exist")
+    require(total_sats <= MAX_MONEY_SATS, "outputs of more than can exist")
     return outputs
 
 
@@ -238,9 +189,9 @@ def _read_inputs(tx: Any) -> tuple[str, ...]:
     Returns an empty tuple if there are more than MAX_INPUTS.
     """
     coins: list[str] = []
-    for tx_in in _list(tx["vin"]):
-        txid = _text(tx_in["txid"], _HASH)
-        vout = _number(tx_in["vout"], MAX_VOUT)
+    for tx_in in as_list(tx["vin"]):
+        txid = as_text(tx_in["txid"], _HASH)
+        vout = as_number(tx_in["vout"], MAX_VOUT)
         coins.append(f"{txid}:{vout}")
     if len(coins) > MAX_INPUTS:
         return ()
@@ -252,4 +203,6 @@ def _read_history(txs: list[Any]) -> list[bool]:
 
 
 # The parser of a page of an address's transactions: True for each that is unconfirmed.
-HISTORY = Response(partial(_parse, _read_history), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES)
+HISTORY = Response(
+    partial(parse_list, _read_history), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES
+)
