@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from btcpay.parts.peers import source
+from btcpay.parts.peers import choice
 from btcpay.parts.peers.connection import Connection
 from btcpay.parts.peers.findings import findings
 from btcpay.parts.peers.source import Peers
@@ -33,12 +33,12 @@ DAY = timedelta(days=1)
     ],
 )
 def test_a_peer_is_of_a_network(place, network):
-    assert source.network_of(place) == network
+    assert choice.network_of(place) == network
 
 
 def test_eight_of_different_networks_are_chosen():
     places = [f"10.{number}.0.{host}:8333" for number in range(12) for host in (1, 2)]
-    assert source.one_per_network(places) == [
+    assert choice.one_per_network(places) == [
         f"10.{number}.0.1:8333" for number in range(8)
     ]
 
@@ -53,7 +53,7 @@ def auto(till):
         changed = replace(settings, **changes)
         now = till.clock() + later
         asked = look_up or (lambda name, _: named.get(name, []))
-        return source.choose_peers(till.shop.service.db, changed, now, asked)
+        return choice.choose_peers(till.shop.service.db, changed, now, asked)
 
     return till, named, chosen
 
@@ -80,18 +80,18 @@ def test_two_of_eight_are_strangers_or_all_when_no_block_comes_and_liars_are_lef
     named[seeds[5]] = [f"10.{number}.0.2:8333" for number in range(4, 9)]
     assert len(chosen()) == 8
     for place in good:
-        source.note_good_peer(db, place, 100, now)
+        choice.note_good_peer(db, place, 100, now)
     for minutes, kept in [(0, 6), (29, 6), (31, 0)]:  # since the tip
         assert len(good.intersection(chosen(timedelta(minutes=minutes)))) == kept
     assert any(chosen() != chosen() for _ in range(9))  # nobody has a place of his own
     named.clear()
     assert good == set(chosen()) == set(chosen(DAY))  # who else is there?
-    source.ban_peer(db, "11.6.0.1:8333", now)
+    choice.ban_peer(db, "11.6.0.1:8333", now)
     assert "11.6.0.1:8333" not in chosen() + chosen(DAY - timedelta(seconds=1))
     assert "11.6.0.1:8333" in chosen(DAY)
-    source.note_good_peer(db, "11.9.0.1:8333", 101, now + timedelta(minutes=1))
-    source.note_good_peer(db, "11.8.0.1:8333", 101, now + timedelta(minutes=2))
-    source.ban_peer(db, "12.0.0.1:8333", now)
+    choice.note_good_peer(db, "11.9.0.1:8333", 101, now + timedelta(minutes=1))
+    choice.note_good_peer(db, "11.8.0.1:8333", 101, now + timedelta(minutes=2))
+    choice.ban_peer(db, "12.0.0.1:8333", now)
     db.run(sources.FORGET_PEERS, now=to_ms(now))
     kept = {row.place for row in db.rows(sources.PEERS)}
     assert {"11.6.0.1:8333", "11.8.0.1:8333", "11.9.0.1:8333", "12.0.0.1:8333"} < kept
@@ -112,8 +112,8 @@ def test_all_seeds_are_asked_at_once(auto):
 
 def test_the_check_forgets_all_peers_when_it_is_told_to(auto, blocktill):
     db = begun(auto[0])
-    source.ban_peer(db, "12.0.0.1:8333", auto[0].clock())
-    source.note_good_peer(db, "11.0.0.1:8333", 100, auto[0].clock())
+    choice.ban_peer(db, "12.0.0.1:8333", auto[0].clock())
+    choice.note_good_peer(db, "11.0.0.1:8333", 100, auto[0].clock())
     assert len(json.loads(blocktill.run("check", "--json")[0])["peers"]) == 2
     assert json.loads(blocktill.run("check", "--json", "--new-peers")[0])["peers"] == []
 
@@ -121,15 +121,15 @@ def test_the_check_forgets_all_peers_when_it_is_told_to(auto, blocktill):
 def test_a_seed_that_no_name_server_answers_for_is_passed_over(
     monkeypatch, caplog, released
 ):
-    monkeypatch.setattr(source, "LOOKUP_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(choice, "LOOKUP_TIMEOUT_S", 0.1)
     monkeypatch.setattr(
-        source.socket, "getaddrinfo", lambda *_, **__: released.wait(30)
+        choice.socket, "getaddrinfo", lambda *_, **__: released.wait(30)
     )
-    assert source.resolve_seed("seed.example", 8333) == []
+    assert choice.resolve_seed("seed.example", 8333) == []
     assert "DNS seed seed.example: took longer than 0.1 s" in caplog.text
     monkeypatch.undo()
-    assert source.resolve_seed("a" * 64, 8333) == []
-    assert source.resolve_seed("127.0.0.1", 8333) == ["127.0.0.1:8333"]
+    assert choice.resolve_seed("a" * 64, 8333) == []
+    assert choice.resolve_seed("127.0.0.1", 8333) == ["127.0.0.1:8333"]
 
 
 def test_behind_a_proxy_the_seeds_themselves_are_peers_and_no_name_is_looked_up(auto):
@@ -142,7 +142,7 @@ def test_behind_a_proxy_the_seeds_themselves_are_peers_and_no_name_is_looked_up(
 def test_a_peer_that_is_set_is_left_only_beside_another(auto):
     till, _, chosen = auto
     places = ("10.0.0.5:8333", "10.0.0.6:8333")
-    source.ban_peer(till.shop.service.db, places[0], till.clock())
+    choice.ban_peer(till.shop.service.db, places[0], till.clock())
     assert chosen(peers=places) == [places[1]]
     assert chosen(peers=places[:1]) == [places[0]]
 
@@ -196,8 +196,8 @@ def test_doctor_says_how_far_each_is_and_that_nothing_is_paid_when_none_answers(
     silent = (GREEN, "the last check did not listen")
     assert said() == [*[(YELLOW, "has not answered any check")] * 2, silent]
     assert said(AUTO) == [(YELLOW, "none was found yet"), silent]
-    source.note_good_peer(db, places[0], 120, till.clock())
-    source.ban_peer(db, places[1], till.clock())
+    choice.note_good_peer(db, places[0], 120, till.clock())
+    choice.ban_peer(db, places[1], till.clock())
     first, second, _ = said()
     assert first == (GREEN, "at block 120, 0 s ago") == said(AUTO)[0]
     assert second[0] == YELLOW and "not asked until" in second[1]

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from btcpay.cli.check.summary import summary_lines
-from btcpay.parts.peers import source
+from btcpay.parts.peers import choice
 from btcpay.parts.peers.findings import findings
 from btcpay.parts.peers.source import Peers
 from btcpay.proofs.document import check_document
@@ -319,7 +319,7 @@ def found(shop):
     places = [f"{name}:{port}" for name, port in zip(NAMES, ports, strict=True)]
     till.shop.sql("DELETE FROM peer")
     for place in places:
-        source.note_good_peer(db, place, 0, till.clock())
+        choice.note_good_peer(db, place, 0, till.clock())
     return till, places
 
 
@@ -338,7 +338,7 @@ def test_whoever_nobody_waited_for_is_not_left_and_one_alone_is_no_agreement(fou
         True,
     ]
     till.shop.sql("DELETE FROM peer")
-    source.note_good_peer(till.shop.service.db, good, 0, till.clock())
+    choice.note_good_peer(till.shop.service.db, good, 0, till.clock())
     report = check(till, places=(AUTO,))
     assert report.complete and not report.is_agreed
 

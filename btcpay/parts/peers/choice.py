@@ -1,0 +1,141 @@
+"""Chooses the peers of a run, and stores which have responded and which are banned.
+
+A ban lasts a day.
+"""
+
+import ipaddress
+import logging
+import random
+import socket
+from collections.abc import Callable, Iterable, Sequence, Set
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from btcpay.http.deadline import run_in_thread, run_within
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import TimedOut
+from btcpay.values.hosts import host_and_port
+from btcpay.values.networks import AUTO, Network
+from btcpay.values.times import to_ms
+from storage.database import Database
+from storage.queries import blocks, sources
+
+log = logging.getLogger(__name__)
+
+MAX_PEERS = 8  # with `auto`; Bitcoin Core has as many full-relay connections
+# The number of peers that come from DNS seeds. Otherwise peers that were good once
+# could fill the list for ever.
+STRANGERS = 2
+QUIET = timedelta(minutes=30)  # without a block; then all peers are from DNS seeds
+BAN_TIME = timedelta(days=1)
+LOOKUP_TIMEOUT_S = 5.0
+MAX_OF_SEED = 40  # per seed, so that a seed with more addresses has no more weight
+LookUp = Callable[[str, int], Sequence[str]]
+
+
+def resolve_seed(name: str, port: int) -> list[str]:
+    """Returns the peers (host:port) that a DNS seed names; [] if it does not reply."""
+
+    def look_up() -> list[Any]:
+        return socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+
+    try:
+        addresses = run_within(LOOKUP_TIMEOUT_S, look_up)
+    except (OSError, UnicodeError, TimedOut) as error:
+        log.warning("DNS seed %s: %s", name, error)
+        return []
+    hosts = {str(address[0]) for *_, address in addresses}
+    return [_join_port(host, port) for host in hosts]
+
+
+def _join_port(host: str, port: int) -> str:
+    is_ipv6 = ":" in host
+    if is_ipv6:
+        return f"[{host}]:{port}"
+    return f"{host}:{port}"
+
+
+def choose_peers(
+    db: Database,
+    settings: Settings,
+    now: datetime,
+    look_up: LookUp = resolve_seed,
+) -> list[str]:
+    """Returns the peers (host:port) of a run: the configured ones, or 8 with `auto`.
+
+    With `auto` they are in different networks. Two come from DNS seeds, or all if no
+    block has come for half an hour. Banned peers are excluded. If all configured peers
+    or all DNS seeds are banned, they are used all the same.
+    """
+    rows = db.rows(sources.PEERS)
+    banned_places = {row.place for row in rows if (row.left_until or 0) > to_ms(now)}
+    network = settings.network
+    if settings.peers != (AUTO,):
+        return _exclude(banned_places, settings.peers) or list(settings.peers)
+    if settings.proxy:
+        # The proxy resolves the names; each leads to a node that the seed chooses.
+        seeds = [f"{name}:{network.port}" for name in network.seeds]
+        return _exclude(banned_places, seeds) or seeds
+    top = db.get_or_none(blocks.TOP)
+    is_quiet = not top or to_ms(now - QUIET) > top.mined_ms
+    good = _exclude(banned_places, [row.place for row in rows if row.good_ms])
+    strangers = _exclude(banned_places, _ask_seeds(network, look_up))
+    random.shuffle(good)
+    random.shuffle(strangers)
+    good_ones: list[str] = []
+    if not is_quiet:
+        good_ones = one_per_network(good)[: MAX_PEERS - STRANGERS]
+    return one_per_network([*good_ones, *strangers, *good])
+
+
+def _exclude(banned_places: Set[str], places: Iterable[str]) -> list[str]:
+    return [place for place in places if place not in banned_places]
+
+
+def _ask_seeds(network: Network, look_up: LookUp) -> list[str]:
+    """Returns the peers that the network's DNS seeds name.
+
+    Queries all seeds at once.
+    """
+    futures = [
+        run_in_thread(partial(look_up, name, network.port)) for name in network.seeds
+    ]
+    places: list[str] = []
+    for future in futures:
+        places += future.result()[:MAX_OF_SEED]
+    return places
+
+
+def one_per_network(places: Iterable[str]) -> list[str]:
+    """Returns the first peer of each network, at most MAX_PEERS.
+
+    So an owner of many addresses does not get many peers.
+    """
+    place_by_network: dict[str, str] = {}
+    for place in places:
+        place_by_network.setdefault(network_of(place), place)
+    return list(place_by_network.values())[:MAX_PEERS]
+
+
+def network_of(place: str) -> str:
+    """Returns the /16 of an IPv4 address, the /32 of an IPv6 one, or a host name."""
+    host, _ = host_and_port(place)
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    address = getattr(address, "ipv4_mapped", None) or address
+    prefix_bits = 32
+    if address.version == 4:
+        prefix_bits = 16
+    return str(ipaddress.ip_network((address, prefix_bits), strict=False))
+
+
+def note_good_peer(db: Database, place: str, height: int | None, now: datetime) -> None:
+    db.run(sources.PEER_GOOD, place=place, height=height, good_ms=to_ms(now))
+
+
+def ban_peer(db: Database, place: str, now: datetime) -> None:
+    """Stores that the peer must not be used for a day."""
+    db.run(sources.LEAVE_PEER, place=place, left_until=to_ms(now + BAN_TIME))
