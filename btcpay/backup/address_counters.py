@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.bitcoin.address import address_of
-from btcpay.bitcoin.keys import InvalidChild
+from btcpay.bitcoin.extended_key import InvalidChild
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.rescan import scripts_paid_since

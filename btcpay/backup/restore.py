@@ -13,7 +13,7 @@ from pathlib import Path
 from btcpay.backup.address_counters import Agree, Clock, Move, apply_moves, plan
 from btcpay.backup.write import DOCS, refuse_own
 from btcpay.bitcoin.address import address_of
-from btcpay.bitcoin.keys import InvalidChild
+from btcpay.bitcoin.extended_key import InvalidChild
 from btcpay.merchants.account import stored_account
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError

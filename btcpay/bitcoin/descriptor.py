@@ -12,13 +12,8 @@ from dataclasses import dataclass
 
 from btcpay.bitcoin.address import p2pkh, p2sh, witness_script
 from btcpay.bitcoin.descriptor_checksum import has_valid_checksum
-from btcpay.bitcoin.keys import (
-    ExtendedKey,
-    InvalidChild,
-    InvalidDescriptor,
-    KeyExpression,
-    parse_key,
-)
+from btcpay.bitcoin.extended_key import ExtendedKey, InvalidChild
+from btcpay.bitcoin.keys import InvalidDescriptor, KeyExpression, parse_key
 from btcpay.bitcoin.secp256k1 import Point
 from btcpay.bitcoin.wire import hash160
 

@@ -10,12 +10,8 @@ from btcpay.bitcoin.address import DUST_LIMITS_SATS, address_of
 from btcpay.bitcoin.base58 import b58check_decode
 from btcpay.bitcoin.descriptor import Descriptor, parse
 from btcpay.bitcoin.descriptor_checksum import checksum
-from btcpay.bitcoin.keys import (
-    SERIALIZED_SIZE,
-    ExtendedKey,
-    InvalidDescriptor,
-    is_private,
-)
+from btcpay.bitcoin.extended_key import SERIALIZED_SIZE, ExtendedKey
+from btcpay.bitcoin.keys import InvalidDescriptor, is_private
 from btcpay.bitcoin.slip132 import VERSIONS, as_xpub
 from btcpay.bitcoin.wire import DecodeError
 from btcpay.merchants.secret import (

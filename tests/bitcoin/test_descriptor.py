@@ -14,7 +14,8 @@ from btcpay.bitcoin.descriptor import (
     taproot_output_key,
 )
 from btcpay.bitcoin.descriptor_checksum import checksum, has_valid_checksum
-from btcpay.bitcoin.keys import HARDENED, InvalidDescriptor
+from btcpay.bitcoin.extended_key import HARDENED
+from btcpay.bitcoin.keys import InvalidDescriptor
 from btcpay.bitcoin.secp256k1 import ORDER, Point
 from btcpay.bitcoin.wire import hash160
 from btcpay.merchants.account import derive, parse_account

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from btcpay.bitcoin.base58 import b58check_decode
-from btcpay.bitcoin.keys import HARDENED, ExtendedKey, InvalidChild
+from btcpay.bitcoin.extended_key import HARDENED, ExtendedKey, InvalidChild
 from btcpay.bitcoin.secp256k1 import ORDER, G
 from btcpay.bitcoin.wire import DecodeError
 from tests.support.hd_wallet import XPUB, HdWallet

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from btcpay.bitcoin.base58 import b58check_encode
-from btcpay.bitcoin.keys import HARDENED, ExtendedKey
+from btcpay.bitcoin.extended_key import HARDENED, ExtendedKey
 from btcpay.bitcoin.secp256k1 import ORDER
 from btcpay.bitcoin.wire import hash160
 from btcpay.sandbox.payer.key import public_point

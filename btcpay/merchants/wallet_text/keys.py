@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from btcpay.bitcoin.base58 import b58check_decode
-from btcpay.bitcoin.keys import SERIALIZED_SIZE, ExtendedKey
+from btcpay.bitcoin.extended_key import SERIALIZED_SIZE, ExtendedKey
 from btcpay.bitcoin.slip132 import VERSIONS, KeyVersion, as_xpub
 from btcpay.bitcoin.wire import DecodeError
 from btcpay.merchants.wallet_text.contents import TextRefused
