@@ -85,9 +85,7 @@ def test_a_false_date_makes_no_late_payment_one_in_time(lied_to, clock, early_h)
     assert status(till, invoice) == "expired"
 
 
-def test_it_settles_what_is_paid_and_ends_what_is_over_by_the_explorers_too(
-    till, clock
-):
+def test_a_check_with_a_fast_clock_settles_and_ends_by_the_explorers_too(till, clock):
     paid = till.shop.invoice()
     invoice = five_minutes_before_its_end(till)
     till.pay(paid)

@@ -122,7 +122,7 @@ def test_only_the_merchants_own_pages_have_a_link_and_their_policy_stays(
     assert "return" not in page_of(shop, theirs).attributes
 
 
-def test_it_is_shown_changed_and_taken_away(blocktill):
+def test_the_return_link_is_shown_changed_and_taken_away(blocktill):
     def row(*words):
         (shown,) = blocktill.json("merchant", "return", "shop", *words)
         return [shown["return_paid"], shown["return_unpaid"]]
@@ -195,7 +195,7 @@ REFUSED = {
 }
 
 
-def test_an_address_is_refused(blocktill):
+def test_an_address_for_the_return_link_is_refused(blocktill):
     for case, address in REFUSED.items():
         with pytest.raises(CommandError) as refused:
             branding.checked_url(address)

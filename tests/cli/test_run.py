@@ -68,14 +68,14 @@ def test_when_one_is_killed_the_other_ends_and_its_status_is_the_commands(
     until(lambda: not any(map(is_alive, family)), "all to end")
 
 
-def test_when_it_is_killed_itself_both_end(shop, tmp_path):
+def test_when_run_is_killed_itself_service_and_check_end(shop, tmp_path):
     with Live(shop, tmp_path, words=RUN) as live:
         family = children_of(live.pid)
         os.kill(live.pid, signal.SIGKILL)
         until(lambda: not any(map(is_alive, family)), "both to end")
 
 
-def test_a_port_that_is_taken_ends_it(shop, tmp_path):
+def test_a_port_that_is_taken_ends_run(shop, tmp_path):
     (tmp_path / "second").mkdir()
     with (
         Live(shop, tmp_path) as first,

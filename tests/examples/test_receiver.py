@@ -81,7 +81,7 @@ def receiver(till, tmp_path):
     live.kill()
 
 
-def test_it_has_at_most_thirty_lines():
+def test_the_example_receiver_has_at_most_thirty_lines():
     assert sum(bool(line.strip()) for line in program().splitlines()) <= 30
 
 
@@ -90,9 +90,7 @@ def test_the_receiver_accepts_a_test_event_and_delivers_nothing(till, receiver):
     assert receiver.said == []
 
 
-def test_it_delivers_what_get_invoice_calls_paid_once_whatever_an_event_says(
-    till, receiver
-):
+def test_the_example_receiver_delivers_what_get_invoice_calls_paid_once(till, receiver):
     invoice = till.shop.invoice()
     assert receiver.hear(invoice["id"]) == 204  # it says paid, and is not
     assert receiver.said == []
@@ -104,7 +102,7 @@ def test_it_delivers_what_get_invoice_calls_paid_once_whatever_an_event_says(
     assert receiver.said == [f"deliver {invoice['id']}"]
 
 
-def test_it_refuses_what_is_not_genuine(till, receiver):
+def test_the_example_receiver_refuses_what_is_not_genuine(till, receiver):
     invoice = till.shop.invoice()
     till.confirm(invoice)
     forged = {

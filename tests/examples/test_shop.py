@@ -101,7 +101,7 @@ def example(request, till, live, tmp_path):
     shop.process.wait()
 
 
-def test_it_has_less_than_a_hundred_lines():
+def test_the_example_shop_has_less_than_a_hundred_lines():
     assert len(PROGRAM.read_text().splitlines()) < 100
 
 

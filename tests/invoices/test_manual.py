@@ -34,7 +34,7 @@ def story(till, invoice):
 @pytest.mark.parametrize(
     ("way", "reason"), list(zip(WAYS, NAMES, strict=True)), ids=NAMES
 )
-def test_it_is_listed_counted_and_yellow_until_it_is_dismissed(
+def test_what_needs_attention_is_listed_counted_and_yellow_until_dismissed(
     till, blocktill, way, reason
 ):
     invoice = way(till)

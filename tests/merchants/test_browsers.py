@@ -42,7 +42,7 @@ ODD = {
 }
 
 
-def test_it_is_called_what_a_person_calls_it():
+def test_a_browser_is_called_what_a_person_calls_it():
     assert [" on ".join(browser_and_system(text)) for text in NAMES.values()] == list(
         NAMES
     )

@@ -586,7 +586,7 @@ HOSTILE |= {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_no_text_costs_much(name):
+def test_reading_a_wallets_text_never_costs_much(name):
     before_s = time.thread_time()
     outcome(HOSTILE[name])
     assert time.thread_time() - before_s < 2

@@ -75,7 +75,7 @@ def test_lines_are_utf_8_whatever_the_terminal_has(till, encoding):
     listening.end()
 
 
-def test_it_can_begin_earlier_and_leave_out_other_merchants(till):
+def test_listen_can_begin_earlier_and_leave_out_other_merchants(till):
     till.shop.add_merchant("other")
     till.shop.link()
     pay(till)

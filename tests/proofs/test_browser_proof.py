@@ -140,7 +140,7 @@ REFUSED = {
 }
 
 
-def test_it_says_the_same_as_the_command_line_of_what_holds_and_of_each_forgery(tab):
+def test_the_browser_says_the_same_as_the_command_line_of_each_forgery(tab):
     page = told(ALONE, SATS)
     texts = HELD | REFUSED
     found = browser_says(tab, *((text, page) for text in texts.values()))

@@ -41,7 +41,7 @@ def test_each_header_that_follows_is_one_confirmation_more(count):
     ) == check_document(ALONE)
 
 
-def test_extended_anew_it_has_the_new_headers_alone_and_stays_as_it_is():
+def test_a_document_that_is_extended_anew_has_the_new_headers_alone():
     before = json.dumps(ALONE)
     assert extend_document(
         extend_document(ALONE, FOLLOWING), FOLLOWING[:1]
@@ -143,7 +143,7 @@ def kept(shop, invoice):
     return json.loads(row.document)
 
 
-def test_it_has_as_many_headers_as_were_asked_for_also_when_its_block_is_read_again(
+def test_a_document_has_as_many_headers_as_asked_for_when_its_block_is_read_again(
     shop,
 ):
     invoice = shop.invoice()

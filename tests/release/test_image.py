@@ -77,7 +77,7 @@ def test_the_images_command_prints_this_version(image):
     )
 
 
-def test_its_user_can_write_nothing_but_the_volume_and_tmp(image):
+def test_the_images_user_can_write_nothing_but_the_volume_and_tmp(image):
     system, _ = image
     assert system.user == "10001:10001"
     for place in ("/var/lib/blocktill", "/tmp"):

@@ -155,7 +155,7 @@ def test_what_another_site_presses_is_refused(page, headers):
     assert page.get("/blocks/tip/height").text == before
 
 
-def test_its_own_page_presses_and_nobody_shows_it_in_a_frame_or_by_another_name(page):
+def test_the_workbenchs_own_page_presses_and_nobody_shows_it_in_a_frame(page):
     own = {"Origin": page.root, "Sec-Fetch-Site": "same-origin"}
     assert page.session.post(f"{page.root}/sandbox/mine", headers=own, timeout=60).ok
     assert "frame-ancestors 'none'" in page.get("/").headers["Content-Security-Policy"]
@@ -248,7 +248,7 @@ def root(tmp_path):
         yield root
 
 
-def test_it_says_what_went_wrong_and_keeps_what_was_typed_and_says_what_was_done(
+def test_the_workbench_says_what_went_wrong_or_was_done_and_keeps_what_was_typed(
     root, open_tab
 ):
     tab = open_tab(root, size=SMALL)

@@ -219,7 +219,7 @@ def test_a_library_that_is_too_old_is_named_before_a_file_is_touched(
 
 
 @about_sqlite
-def test_the_file_is_its_owners_alone(url):
+def test_the_database_file_is_its_owners_alone(url):
     versions.migrate(url, "regtest")
     path = Path(url.removeprefix("sqlite:///"))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -419,7 +419,7 @@ def test_a_tip_below_what_the_last_check_saw_is_red(till):
     assert colours(till)["explorer 127.0.0.1"] == "red"
 
 
-def test_how_far_the_chain_is_read(lied_to):
+def test_the_doctor_says_how_far_the_chain_is_read(lied_to):
     till = lied_to(has_begun=False)
     assert "no block is known" in found(till)["chain"].sentence
     till.shop.invoice()

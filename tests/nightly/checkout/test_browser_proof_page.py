@@ -23,7 +23,7 @@ def prove(tab):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_it_looks_right_and_reads_right_to_those_who_listen(
+def test_the_proof_page_looks_right_and_reads_right_to_those_who_listen(
     open_tab, counter, invoice, theme
 ):
     tab = open_tab(counter.root)

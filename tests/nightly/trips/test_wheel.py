@@ -130,7 +130,7 @@ def test_what_is_installed_fits_together(installed):
     )
 
 
-def test_it_needs_no_driver_of_a_database_server(installed, tmp_path):
+def test_the_wheel_needs_no_driver_of_a_database_server(installed, tmp_path):
     said = done([installed / "blocktill", "--version"], cwd=tmp_path)
     assert f"blocktill, version {__version__}\n" in said
     driver = subprocess.run(

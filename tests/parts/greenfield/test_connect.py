@@ -48,7 +48,7 @@ def brought(given):
     return [(each["name"], each["value"]) for each in tags if each["name"] != "token"]
 
 
-def test_the_merchant_allows_it_and_the_key_goes_to_the_shop_alone(browser, shop):
+def test_the_merchant_allows_a_key_and_it_goes_to_the_shop_alone(browser, shop):
     before = len(shop.service.db.rows(keys.ALL))
     for language in LANGUAGES:
         page = browser.client.get(path(lang=language))
@@ -130,7 +130,7 @@ def test_a_permission_that_nothing_honours_is_said_to_be_none(browser):
     )
 
 
-def test_nobody_else_and_no_other_site_allows_it(browser, shop):
+def test_nobody_else_and_no_other_site_allows_a_shops_key(browser, shop):
     before = len(shop.service.db.rows(keys.ALL))
     stranger = MerchantBrowser(shop)
     asked = stranger.client.get(path())

@@ -86,7 +86,7 @@ def test_what_cannot_be_is_refused_with_its_field(greenfield, paid, fields, path
     "variant", ["OverpaidAmount", "RateThen", "CurrentRate", "Fiat"]
 )
 @pytest.mark.parametrize("percent", [0, 10])
-def test_it_goes_back_once_however_often_it_is_asked_for(
+def test_money_goes_back_once_however_often_it_is_asked_for(
     greenfield, paid, variant, percent
 ):
     """As by a shop whose request ran out of time, and which asks again."""
@@ -186,7 +186,7 @@ def test_a_shop_with_a_webhook_is_told_of_its_orders_alone(greenfield, paid):
     assert greenfield.shop.sql("SELECT about FROM delivery").fetchall()
 
 
-def test_it_is_the_shops_own_and_needs_the_permission(greenfield, paid):
+def test_a_refund_is_of_the_shops_own_order_and_needs_the_permission(greenfield, paid):
     made = ask(greenfield, paid, refundVariant="OverpaidAmount").json
     other = GreenfieldShop(greenfield.shop, url="https://other.example")
     assert other.ask("GET", f"/pull-payments/{made['id']}").status_code == 404

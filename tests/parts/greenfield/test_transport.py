@@ -154,7 +154,7 @@ def test_after_a_dead_hour_all_comes_in_order_with_the_same_ids(till, store, rec
 
 
 @pytest.mark.both_databases
-def test_one_that_is_refused_holds_its_own_order_alone(till, store, receiver):
+def test_a_webhook_that_is_refused_holds_its_own_order_alone(till, store, receiver):
     """On hold would come after paid: the order would wait for ever."""
     listen(store, receiver.url)
     one = order(till, store)

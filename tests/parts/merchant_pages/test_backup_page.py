@@ -34,7 +34,7 @@ def backed_up_ms(shop):
 
 
 @about_sqlite
-def test_it_is_a_whole_backup_and_the_page_says_when_it_was_made(
+def test_the_download_is_a_whole_backup_and_the_page_says_when_it_was_made(
     shop, browser, tmp_path
 ):
     shop.invoice(customer_email="a@example.com")
@@ -54,7 +54,7 @@ def test_it_is_a_whole_backup_and_the_page_says_when_it_was_made(
     assert leftovers(shop) == []
 
 
-def test_it_says_what_is_in_it(browser):
+def test_the_backup_page_says_what_is_in_a_backup(browser):
     text = browser.page("/backup").source
     for words in ("names, e-mail addresses", "webhooks", "mail server", "hashes"):
         assert words in text

@@ -241,7 +241,7 @@ def test_a_links_page_works_out_bitcoin_by_its_own_currency_and_no_page_asks_a_t
     assert price.pop("good_for_ms") > 110_000 and price == {"price": "55200.00"}
 
 
-def test_the_command_sets_it_and_shows_it(shop, ticker):
+def test_the_command_sets_the_currency_and_shows_it(shop, ticker):
     blocktill = Terminal(shop)
     ticker.price("60000.00", eur="55200.00")
     dollars = {"merchant": "shop", "currency": "USD", "price": 60000}

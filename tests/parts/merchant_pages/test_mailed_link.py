@@ -107,7 +107,7 @@ def test_the_answer_waits_for_nothing_of_the_database(shop):
         assert run == [], address
 
 
-def test_it_is_sent_once_in_ten_minutes_and_again_after_them(shop, server):
+def test_a_login_link_is_mailed_once_in_ten_minutes_and_again_after_them(shop, server):
     first = to_ms(shop.clock())
     ask(shop)
     until(lambda: asked(shop) == [first], "the first wish to be noted")
@@ -160,7 +160,7 @@ def test_a_link_that_could_not_be_sent_for_an_hour_is_not_sent_any_more(shop, se
     assert server.taken == [] and asked(shop) == []
 
 
-def test_it_counts_in_the_window_of_its_visitor_and_no_other_site_asks(shop):
+def test_a_mailed_link_counts_in_the_window_of_its_visitor_and_no_other_site_asks(shop):
     assert ask(shop, **{"Sec-Fetch-Site": "cross-site"}).status_code == 403
     shop.clock.move(seconds=61)
     limit = rate_limits.VISITS.limit
@@ -168,7 +168,7 @@ def test_it_counts_in_the_window_of_its_visitor_and_no_other_site_asks(shop):
     assert found == [303] * limit + [429]
 
 
-def test_it_is_offered_where_mail_is_set_up_and_somebody_is_logged_out(
+def test_a_mailed_link_is_offered_where_mail_is_set_up_and_nobody_is_logged_in(
     shop, open_shops
 ):
     assert "mail-link" in Page(shop.client.get("/merchant/login/x").text).attributes

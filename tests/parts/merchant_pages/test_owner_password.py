@@ -64,7 +64,9 @@ def reopened(shop, open_shops, **environ):
 @pytest.mark.parametrize(
     "path", ["", "/login", "/login/x", "/login/logged-out", "/sessions"]
 )
-def test_whoever_is_not_logged_in_is_asked_for_it(shop, open_shops, path):
+def test_whoever_is_not_logged_in_is_asked_for_the_owners_password(
+    shop, open_shops, path
+):
     page = Page(shop.client.get(f"/merchant{path}").text)
     field = page.attributes["password"]
     assert (field["type"], field["autocomplete"], field["name"]) == (
@@ -81,7 +83,7 @@ def test_whoever_is_not_logged_in_is_asked_for_it(shop, open_shops, path):
     assert "blocktill merchant login" in shown
 
 
-def test_it_opens_what_a_login_link_opens(shop):
+def test_the_owners_password_opens_what_a_login_link_opens(shop):
     client = shop.client
     answer = enter(shop, client=client)
     assert (answer.status_code, answer.headers["Location"]) == (303, "../merchant")
@@ -120,7 +122,7 @@ def test_the_same_password_is_taken(shop, case):
 
 
 @pytest.mark.parametrize("case", OTHERS)
-def test_another_text_is_refused_in_plain_words(shop, case):
+def test_a_wrong_owners_password_is_refused_in_plain_words(shop, case):
     answer = enter(shop, OTHERS[case])
     page = Page(answer.text)
     assert answer.status_code == 401 and "Set-Cookie" not in answer.headers
@@ -129,7 +131,7 @@ def test_another_text_is_refused_in_plain_words(shop, case):
     assert "value" not in page.attributes["password"]
 
 
-def test_no_other_site_sends_it(shop):
+def test_no_other_site_sends_the_owners_password(shop):
     for headers in (
         {"Sec-Fetch-Site": "cross-site"},
         {"Origin": "https://evil.example"},
@@ -324,7 +326,7 @@ def empty(tmp_path, ticker, clock):
         yield shop
 
 
-def test_it_takes_the_place_of_the_set_up_token(empty):
+def test_the_owners_password_takes_the_place_of_the_set_up_token(empty):
     db = empty.service.db
     client = empty.client
     assert "password" in Page(client.get("/merchant/start").text).attributes
@@ -361,7 +363,7 @@ def test_links_that_were_printed_before_end_where_it_is_set(empty, tmp_path):
         assert "/merchant/start/" not in live.log().partition("Starting")[0]
 
 
-def test_it_is_in_no_log_and_in_no_list_of_processes(shop, tmp_path):
+def test_the_owners_password_is_in_no_log_and_in_no_list_of_processes(shop, tmp_path):
     password = "hunter2 and hunter2 again"
     file = tmp_path / "password"
     file.write_text(f"{password}\n", encoding="utf-8")

@@ -81,7 +81,7 @@ def test_what_is_no_line_of_print_is_refused(shop):
     assert shop.sql("SELECT MAX(next_index) FROM merchant").fetchone()[0] == 0
 
 
-def test_it_comes_back_as_it_was_wherever_it_is_shown(shop, browser):
+def test_a_reference_comes_back_as_it_was_wherever_it_is_shown(shop, browser):
     db = shop.service.db
     made = {}
     for text in REFERENCES.values():

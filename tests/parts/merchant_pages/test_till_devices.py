@@ -84,7 +84,7 @@ def sessions(shop):
     return sessions_of(shop.service.db, shop.merchant_id, shop.clock())
 
 
-def test_its_pages_lead_nowhere_else_whatever_has_happened(shop, counter):
+def test_a_tills_pages_lead_nowhere_else_whatever_has_happened(shop, counter):
     taken_back = lost(counter)["id"]
     sold = invoice(counter, amount="30")
     waiting = invoice(counter, amount="31")
@@ -108,7 +108,7 @@ def test_its_pages_lead_nowhere_else_whatever_has_happened(shop, counter):
     assert "taken back" in counter.page("/till").texts["alarms"]
 
 
-def test_it_sells_and_shows_its_sales_and_no_other_invoice(shop, counter):
+def test_a_till_device_sells_and_shows_its_sales_and_no_other_invoice(shop, counter):
     id = made(press(counter))
     pay(shop, shop.get(f"/invoices/{id}").json)
     page = counter.page(f"/till/{id}")
@@ -119,7 +119,7 @@ def test_it_sells_and_shows_its_sales_and_no_other_invoice(shop, counter):
         assert browser.get(f"/till/{shop.invoice()['id']}").status_code == 404
 
 
-def test_it_logs_itself_out_and_no_other(shop, counter):
+def test_a_till_device_logs_itself_out_and_no_other(shop, counter):
     other = MerchantBrowser(shop).log_in()
     answer = counter.post("/till/log-out")
     assert answer.status_code == 303 and answer.headers["Clear-Site-Data"] == '"cache"'

@@ -110,7 +110,7 @@ def test_a_canceled_one_asks_for_nothing_and_another_id_finds_nothing(till, refu
         assert till.shop.client.post(f"/refund/{id}").status_code == 404
 
 
-def test_its_address_is_a_secret_that_no_other_site_is_told(till, refund):
+def test_a_refund_pages_address_is_a_secret_that_no_other_site_is_told(till, refund):
     answer = till.shop.client.get(f"/refund/{refund.id}")
     assert answer.headers["Referrer-Policy"] == "strict-origin"
 

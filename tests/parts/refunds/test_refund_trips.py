@@ -101,7 +101,7 @@ def test_other_money_to_the_address_sends_nothing_and_is_asked_about(till):
     assert terminal.json("refund", "sent", refund.id) == []
 
 
-def test_another_sum_sends_it_once_the_merchant_says_so(till):
+def test_an_output_of_another_sum_sends_the_refund_once_the_merchant_says_so(till):
     terminal = Terminal(till)
     invoice = paid(till)
     refund = made(till, invoice, 10_000, address(1))

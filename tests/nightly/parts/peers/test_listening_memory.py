@@ -59,7 +59,9 @@ FLOODS = {"ids": ids, "scripts": made_by(wide), "coins": made_by(long)}
 
 
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
-def test_less_than_200_mb_and_a_payment_is_seen_beside_it(till, tmp_path, flood):
+def test_listening_takes_less_than_200_mb_and_a_payment_is_seen_meanwhile(
+    till, tmp_path, flood
+):
     log = tmp_path / "log"
 
     def floods(peer, sock, command, body):
