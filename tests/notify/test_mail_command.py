@@ -49,8 +49,13 @@ def test_what_is_no_address_and_a_shop_without_a_mail_server_are_told(till):
     assert "is not an address such as" in message and "\nBcc" not in message
     _, message = Terminal(till).run(*words, "owner@shop.example")
     assert f"nothing is sent until there is a mail server: {HOW_TO_SET}" in message
+    assert (
+        "is the address right? No mail from outside arrives at shop.example" in message
+    )
     _, message = Terminal(till).run(*words)
     assert "nothing is sent" not in message
+    _, message = Terminal(till).run(*words, "owner@harbour-roasters.com")
+    assert "is the address right" not in message
 
 
 def test_a_check_sends_and_a_dead_mail_server_changes_nothing_for_it(till, server):

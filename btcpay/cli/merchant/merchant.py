@@ -27,6 +27,7 @@ from btcpay.merchants.merchants import (
     gap_of_merchant,
     refuse_taken,
 )
+from btcpay.notify.mail.server import has_mail
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 from btcpay.values.times import utc_now
@@ -38,6 +39,10 @@ LIST_COLUMNS = f"{MERCHANT_COLUMNS} highest_paid gap_limit wallet_gap_limit"
 KEY_SHOWN = 8  # number of last characters of a key; the first ones encode its place in the key tree
 CHANGE = (1,)  # the last derivation step of change addresses (BIP44)
 FIRST_ADDRESSES = 3  # number of addresses shown, for comparison with the wallet
+NO_MAIL_NOW = (
+    "No mail is sent from now on: the mail server in Settings counts only while there is"
+    " one merchant. Set BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM."
+)
 
 
 merchant = click.Group(
@@ -80,9 +85,12 @@ def merchant_add(
     addresses = show_first_addresses(account, network, start.index)
     if not yes and not click.confirm("Does the wallet show the same?", err=True):
         raise CommandError("nothing was added")
+    had_mail = has_mail(shell.settings, shell.db)
     row = add_merchant(
         shell.db, name, account, shell.now, start.index, start.used_before
     )
+    if had_mail and not has_mail(shell.settings, shell.db):
+        say(NO_MAIL_NOW)
     begin_chain(shell.db, shell.settings, utc_now)
     cells = as_dict(row) | {"script_type": account.script_type}
     answer = json_object(cells, MERCHANT_COLUMNS) | {"addresses": addresses}

@@ -15,6 +15,7 @@ from btcpay.notify.mail.server import HOW_TO_SET, has_mail
 from btcpay.prices.price import Prices
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import CommandError
+from btcpay.values.hosts import is_without_mail
 from btcpay.values.money import checked_currency
 from btcpay.values.times import checked_zone
 from storage.statement import as_dict
@@ -121,7 +122,11 @@ def mail(
     if address == "off":
         change |= NO_MAIL
     elif address is not None:
-        change["address"] = _mail_address(address)
+        checked = _mail_address(address)
+        change["address"] = checked
+        domain = checked.rpartition("@")[2]
+        if is_without_mail(domain):
+            say(f"is the address right? No mail from outside arrives at {domain}")
     if receipts is not None:
         change["receipts"] = int(receipts)
     if evening is not None:

@@ -9,7 +9,7 @@ from btcpay.merchants.merchants import set_mail
 from btcpay.notify.outbox import Outbox, new_send
 from btcpay.settings.settings import read
 from storage.queries import mail_servers, meta
-from tests.support.builders import pay, until
+from tests.support.builders import new_xpub, pay, until
 from tests.support.fake_esplora import Terminal
 from tests.support.mail_server import PASSWORD, USER, MailServer
 from tests.support.merchant_browser import ON, MerchantBrowser
@@ -396,7 +396,10 @@ def test_a_check_and_the_doctor_use_it_and_never_show_its_password(open_tills, s
     assert row()["sentence"] == "127.0.0.1 takes mail from tea@seller.de"
     till.shop.sql("UPDATE mail_server SET password = 'other'")
     assert "does not let us in: 535" in row()["sentence"]
-    till.shop.add_merchant("other")
+    words = ("merchant", "add", "other", "--yes", "--skip", "0", "--xpub", new_xpub())
+    assert "No mail is sent from now on" in Terminal(till).run(*words)[1]
+    words = ("merchant", "add", "third", *words[3:-1], new_xpub())
+    assert "No mail is sent" not in Terminal(till).run(*words)[1]
     assert "only while there is one merchant" in row()["sentence"]
     Terminal(till).run("check")
     assert len(server.taken) == 1
