@@ -140,6 +140,13 @@ class Rate:
         _, came_s = cached
         return max(0, came_s + self.max_age_s - self.monotonic())
 
+    def is_unavailable(self) -> bool:
+        """True if the last refresh failed, and no price from before it is still valid.
+
+        False as long as no refresh has ended.
+        """
+        return self._failed_s is not None and not self.valid_for_s()
+
     def time_ahead(self, now: datetime) -> timedelta:
         """Returns how far `now` is ahead of the sources' time.
 

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
+from typing import NamedTuple
 
 from flask import Response
 
@@ -28,6 +29,7 @@ SOON = timedelta(days=7)  # parts count what is due within this time
 DAYS = 30  # the days in the chart; they are compared with as many days before
 LISTED = 5  # invoices of each kind on this page; the full lists show all of them
 NEW = timedelta(days=30)  # a shop counts as new for this time, and shows its open tasks
+PRICE_PATIENCE_S = 0.5  # a price that comes later is for the next time
 MOST_COMING = 100  # the maximum of invoices whose pending payments are added up
 
 # One statement reads the shop's row and the counts of all parts.
@@ -97,6 +99,7 @@ def show(visit: Visit) -> Response:
         gap=gap,
         advised_gap_limit=gap.limit + MARGIN,
         has_own_backup=not db.is_server,
+        is_without_price=_is_without_price(visit),
         date_of=date_of,
         now_ms=to_ms(now),
     )
@@ -107,10 +110,15 @@ def show_more(visit: Visit) -> Response:
     return visit.page("more.html")
 
 
-def to_do(shop: today.Shop, visit: Visit, has_own_backup: bool) -> list[str]:
-    """Returns the open tasks for the owner of a new shop, in the recommended order.
+class Task(NamedTuple):
+    name: str
+    is_done: bool
 
-    The list is empty if the shop is not new.
+
+def to_do(shop: today.Shop, visit: Visit, has_own_backup: bool) -> list[Task]:
+    """Returns the tasks for the owner of a new shop, in the recommended order.
+
+    The list is empty if the shop is not new, or if all are done.
     """
     if visit.now - from_ms(shop.created_ms) > NEW:
         return []
@@ -120,15 +128,31 @@ def to_do(shop: today.Shop, visit: Visit, has_own_backup: bool) -> list[str]:
     may_set_server = visit.is_only_owner and not is_in_settings(settings)
     if not is_in_settings(settings):
         has_mail = shop.has_mail_server
-    is_left = {
-        "counting": (session.currency, session.timezone) == ("USD", "UTC"),
-        "mail_server": may_set_server and not has_mail,
-        "mail": has_mail and shop.mail_address is None,
-        "payment": shop.last_paid is None,
-        "gap": shop.wallet_gap_limit <= USUAL_GAP_LIMIT,
-        "backup": has_own_backup and shop.backed_up_ms is None,
-    }
-    return [task for task, is_open in is_left.items() if is_open]
+    is_counting_set = (session.currency, session.timezone) != ("USD", "UTC")
+    tasks = [Task("counting", is_counting_set)]
+    if may_set_server:
+        tasks.append(Task("mail_server", has_mail))
+    if has_mail:
+        tasks.append(Task("mail", shop.mail_address is not None))
+    tasks.append(Task("payment", shop.last_paid is not None))
+    tasks.append(Task("gap", shop.wallet_gap_limit > USUAL_GAP_LIMIT))
+    if has_own_backup:
+        tasks.append(Task("backup", shop.backed_up_ms is not None))
+    if all(task.is_done for task in tasks):
+        return []
+    return tasks
+
+
+def _is_without_price(visit: Visit) -> bool:
+    """True if nothing can be sold in the shop's currency now, as far as it is known.
+
+    It starts a request of the sources if the price is not fresh, and waits for it for
+    PRICE_PATIENCE_S at most.
+    """
+    rate = visit.service.prices.rate_for(visit.session.currency)
+    rate.start_refresh()
+    rate.cached_price(PRICE_PATIENCE_S)
+    return rate.is_unavailable()
 
 
 def _sums(coming: Sequence[payments.OutputWith], currency: str) -> dict[str, Decimal]:

@@ -130,9 +130,16 @@ def show_month(visit: Visit) -> Response:
         before=before if before >= EARLIEST else None,
         after=after if after <= today else None,
         sent=download_days,
+        has_sales_to_send=_has_sales(rows, *download_days),
         today=number_of(today),
         date_of=date_of,
     )
+
+
+def _has_sales(rows: Sequence[MerchantDay], first: date, last: date) -> bool:
+    """True if any payment came on the days `first` to `last`."""
+    days_to_send = range(number_of(first), number_of(last) + 1)
+    return any(row.payments for row in rows if row.day in days_to_send)
 
 
 def _first_of(month: str, today: date) -> date:

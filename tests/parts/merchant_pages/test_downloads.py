@@ -108,6 +108,8 @@ def link_in(source):
 def test_a_link_opens_the_file_without_a_session_for_a_week_or_until_it_is_revoked(
     shop, browser, clock
 ):
+    clock.at = datetime(2026, 10, 15, tzinfo=UTC)
+    pay(shop, shop.invoice(description="Coffee"))
     clock.at = datetime(2026, 11, 15, tzinfo=UTC)
     browser.log_in()
     pay(shop, invoice := shop.invoice(description="Tea"))

@@ -195,3 +195,47 @@ def test_a_new_shop_is_told_what_is_left_to_do_until_it_is_done(open_shops):
     assert "Download a backup" not in left()
     shop.clock.move(days=2)
     assert left() == ""
+
+
+def test_what_is_done_is_ticked(shop, browser):
+    assert "ticks" not in browser.page().texts
+    pay(shop, shop.invoice())
+    page = browser.page()
+    assert "Take a first payment" in page.texts["ticks"]
+    assert "Take a first payment" not in page.texts["to-do"]
+    assert words(page.texts["tasks"]).startswith("Still to do: ")
+
+
+def test_a_shop_without_a_price_is_told_so(browser, ticker):
+    ticker.status = 500
+    page = browser.page()
+    assert "the till cannot sell" in page.texts["no-price"]
+    assert "open" in page.attributes["service"]
+    assert "Please look at it" in page.texts["service"]
+
+
+def test_the_service_is_one_line_while_all_is_well(shop, browser):
+    assert "open" in browser.page().attributes["service"]  # nothing was checked yet
+    meta.put_time(shop.service.db, meta.Key.CHECKED_MS, shop.clock())
+    meta.put_time(shop.service.db, meta.Key.BACKED_UP_MS, shop.clock())
+    shop.sql("UPDATE merchant SET wallet_gap_limit = 100")
+    page = browser.page()
+    assert "open" not in page.attributes["service"], page.texts["service"]
+    assert words(page.texts["service"]).startswith("The service: All is well")
+
+
+def test_a_price_that_is_late_is_not_said_to_be_missing(browser, ticker):
+    with ticker.silent():
+        assert "no-price" not in browser.page().texts
+
+
+def test_a_month_without_payments_cannot_be_sent(shop, browser):
+    assert "send" not in browser.page("/month").attributes
+    pay(shop, shop.invoice())
+    # While a month runs, the one before is sent.
+    assert "send" not in browser.page("/month").attributes
+    this_month = shop.clock().strftime("%Y-%m")
+    shop.clock.move(days=31)
+    browser.log_in()
+    assert "send" in browser.page("/month").attributes
+    assert "send" in browser.page(f"/month?month={this_month}").attributes
