@@ -135,7 +135,11 @@ class Database:
             self.connection.queue(statement.sql, statement.arguments(values))
 
     def rows_of_both(
-        self, first: Typed[T], second: Typed[K], /, **values: Unpack[Values]
+        self,
+        first: Typed[T],
+        second: Typed[K],
+        /,
+        **values: Unpack[Values],
     ) -> tuple[list[T], list[K]]:
         """Returns the rows of two queries, the first of which is run first.
 

@@ -81,7 +81,9 @@ class Call(NamedTuple):
         return accepts.load(schema, g.body)
 
     def create_once(
-        self, prepare: Callable[[], Any], make: Callable[[Any], dict[str, Any]]
+        self,
+        prepare: Callable[[], Any],
+        make: Callable[[Any], dict[str, Any]],
     ) -> Response:
         """Returns a 201 response with the resource that `make` stores and returns.
 
@@ -145,7 +147,9 @@ def key_of(service: Service, schemes: Sequence[str] = ("bearer",)) -> Caller:
 
 
 def unknown(
-    names: Iterable[str], known_names: Container[str], before: Iterable[str] = ()
+    names: Iterable[str],
+    known_names: Container[str],
+    before: Iterable[str] = (),
 ) -> list[str]:
     """Returns `before` and the names that are not `known_names`, at most MOST_NAMES.
 

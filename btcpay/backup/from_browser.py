@@ -30,7 +30,10 @@ _KEPT = (meta.Key.PASSWORD_SALT, meta.Key.COOKIE_KEY)
 
 
 def examine(
-    pending: PendingRestore, settings: Settings, skip: int, clock: Clock
+    pending: PendingRestore,
+    settings: Settings,
+    skip: int,
+    clock: Clock,
 ) -> None:
     """Examines the uploaded backup as `blocktill restore` does, and writes the report.
 
@@ -48,7 +51,10 @@ def examine(
 
 
 def _examine(
-    pending: PendingRestore, settings: Settings, skip: int, clock: Clock
+    pending: PendingRestore,
+    settings: Settings,
+    skip: int,
+    clock: Clock,
 ) -> Report:
     """Returns what a restore would do. Raises CommandError."""
 
@@ -57,7 +63,13 @@ def _examine(
             raise CommandError("nothing was changed: the file has no merchant")
 
     restored = prepare(
-        settings, pending.upload, pending.copy, skip, agree, clock, Place()
+        settings,
+        pending.upload,
+        pending.copy,
+        skip,
+        agree,
+        clock,
+        Place(),
     )
     programs = []
     with closing(open_database(f"sqlite:///{pending.copy}")) as copy, copy.write():

@@ -46,7 +46,12 @@ class Restored:
 
 
 def restore(
-    path: Path, settings: Settings, file: Path, skip: int, agree: Agree, clock: Clock
+    path: Path,
+    settings: Settings,
+    file: Path,
+    skip: int,
+    agree: Agree,
+    clock: Clock,
 ) -> Restored:
     """Replaces the contents of the SQLite database at `path` by the backup.
 
@@ -76,7 +81,12 @@ def restore(
 
 
 def carry_over(
-    db: Database, settings: Settings, file: Path, skip: int, agree: Agree, clock: Clock
+    db: Database,
+    settings: Settings,
+    file: Path,
+    skip: int,
+    agree: Agree,
+    clock: Clock,
 ) -> Restored:
     """Copies a SQLite backup into an empty PostgreSQL database. Raises CommandError.
 
@@ -96,7 +106,11 @@ def carry_over(
 
 
 def move_counters(
-    db: Database, settings: Settings, skip: int, agree: Agree, clock: Clock
+    db: Database,
+    settings: Settings,
+    skip: int,
+    agree: Agree,
+    clock: Clock,
 ) -> list[Move]:
     """Advances the counters of the current database, for use after pg_restore.
 

@@ -17,7 +17,9 @@ DOCS = "docs/operators/backup.md"
 
 
 def write_backup(
-    database_url: str, file: Path, overwrite: bool = False
+    database_url: str,
+    file: Path,
+    overwrite: bool = False,
 ) -> tuple[int, str | None]:
     """Writes a backup to `file`, and returns the copy's schema version and network.
 

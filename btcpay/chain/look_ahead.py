@@ -40,18 +40,27 @@ def used_ahead(explorers: Explorers, merchant: Merchant, network: Network) -> li
 
 
 def note_used_ahead(
-    db: Database, merchant: Merchant, used: list[int], now: datetime
+    db: Database,
+    merchant: Merchant,
+    used: list[int],
+    now: datetime,
 ) -> None:
     """Stores what a look showed, for the pages. The next look is due in a day."""
     due_ms = to_ms(now) + merchants.LOOK_AHEAD_EVERY_MS
     highest = max(used, default=None)
     db.run(
-        merchants.LOOKED_AHEAD, id=merchant.id, used_ahead=highest, look_ahead_ms=due_ms
+        merchants.LOOKED_AHEAD,
+        id=merchant.id,
+        used_ahead=highest,
+        look_ahead_ms=due_ms,
     )
 
 
 def look_ahead_if_due(
-    db: Database, explorers: Explorers, network: Network, now: datetime
+    db: Database,
+    explorers: Explorers,
+    network: Network,
+    now: datetime,
 ) -> None:
     """Looks ahead of one merchant's counter, if a look is due and calls can be spared.
 

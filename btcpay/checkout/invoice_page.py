@@ -40,7 +40,9 @@ PROOF = "format network txid script confirmations payment coinbase headers"
 
 
 def invoice_values(
-    snapshot: Snapshot, brand: merchants.Shown, notices: Notices
+    snapshot: Snapshot,
+    brand: merchants.Shown,
+    notices: Notices,
 ) -> dict[str, Any]:
     """Returns the values for the template. Times are in ms since 1970, durations in ms.
 

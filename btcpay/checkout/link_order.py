@@ -73,7 +73,10 @@ class Visitor:
 
 
 def redirect_to_invoice(
-    service: Service, cookie: LinkCookie, page: Page, fields: Mapping[str, str]
+    service: Service,
+    cookie: LinkCookie,
+    page: Page,
+    fields: Mapping[str, str],
 ) -> Response:
     """Redirects (303) to the invoice for these form fields, and sets the cookie.
 
@@ -141,7 +144,11 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
         if not exists or promised_id != visitor.next_id:
             network = service.settings.network
             invoice = create.new_invoice(
-                service.db, network, service.now(), quote, new_id
+                service.db,
+                network,
+                service.now(),
+                quote,
+                new_id,
             )
             return invoice.id
     # Another request has created the invoice after the paid one, so this one is
@@ -164,7 +171,10 @@ def _exists(service: Service, invoice_id: str | None) -> bool:
 
 
 def _unpaid_id(
-    service: Service, page: Page, order: orders.Order, visitor: Visitor
+    service: Service,
+    page: Page,
+    order: orders.Order,
+    visitor: Visitor,
 ) -> str | None:
     """Returns the id of an unpaid invoice that this visitor created for the same order.
 
@@ -210,7 +220,10 @@ def _mark(order: orders.Order, visitor: Visitor) -> str:
 
 
 def _refuse_full(
-    service: Service, address: str | None, mark: str, is_counted: bool = True
+    service: Service,
+    address: str | None,
+    mark: str,
+    is_counted: bool = True,
 ) -> None:
     """Raises LinkRefused if this visitor has created too many invoices.
 

@@ -189,7 +189,10 @@ def is_taken_back(settings: Settings, row: Invoice) -> bool:
 
 def _missing_sats(row: Invoice, rules: Rules) -> int:
     return missing_sats(
-        row.status, row.amount_sats, row.received_sats, rules.tolerance_percent
+        row.status,
+        row.amount_sats,
+        row.received_sats,
+        rules.tolerance_percent,
     )
 
 

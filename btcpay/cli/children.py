@@ -31,7 +31,10 @@ class Children(contextlib.AbstractContextManager["Children"]):
     """
 
     def __init__(
-        self, environ: Mapping[str, str], stop_timeout_s: float, log: Path | None = None
+        self,
+        environ: Mapping[str, str],
+        stop_timeout_s: float,
+        log: Path | None = None,
     ):
         self._environ = environ
         self._log = log
@@ -74,7 +77,9 @@ class Children(contextlib.AbstractContextManager["Children"]):
             self._keeper.stdin.write(b"%d\n" % child.pid)
 
     def _spawn(
-        self, words: tuple[str, ...], log: IO[bytes] | None
+        self,
+        words: tuple[str, ...],
+        log: IO[bytes] | None,
     ) -> subprocess.Popen[bytes]:
         # -P keeps this folder off sys.path: it may hold another module of the same name.
         return subprocess.Popen(

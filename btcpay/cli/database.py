@@ -88,7 +88,10 @@ NEVER_AGAIN = (
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option(
-    "--skip", type=A_SKIP, default=SKIP, help=f"Addresses beyond all seen [{SKIP}]."
+    "--skip",
+    type=A_SKIP,
+    default=SKIP,
+    help=f"Addresses beyond all seen [{SKIP}].",
 )
 @click.option(
     "--in-place",
@@ -97,7 +100,11 @@ NEVER_AGAIN = (
 )
 @with_json_shell
 def restore(
-    shell: Shell, file: Path | None, yes: bool, skip: int, in_place: bool
+    shell: Shell,
+    file: Path | None,
+    yes: bool,
+    skip: int,
+    in_place: bool,
 ) -> None:
     """Replace the database with a backup, and move address counters past what the chain has seen.
 
@@ -114,11 +121,18 @@ def restore(
         shell.answer(_counters(moves), "moved the counters")
     elif path is None:
         _carry_over(
-            shell, file, skip, partial(agree, f"Carry {file} over to PostgreSQL?")
+            shell,
+            file,
+            skip,
+            partial(agree, f"Carry {file} over to PostgreSQL?"),
         )
     else:
         _replace(
-            shell, path, file, skip, partial(agree, f"Replace {path} with {file}?")
+            shell,
+            path,
+            file,
+            skip,
+            partial(agree, f"Replace {path} with {file}?"),
         )
 
 

@@ -32,10 +32,18 @@ export = click.Group(
 
 @export.command("payments")
 @click.option(
-    "--from", "from_at", metavar="DATE", type=MOMENT, help="Received then or later."
+    "--from",
+    "from_at",
+    metavar="DATE",
+    type=MOMENT,
+    help="Received then or later.",
 )
 @click.option(
-    "--to", "to_at", metavar="DATE", type=MOMENT, help="Received before that."
+    "--to",
+    "to_at",
+    metavar="DATE",
+    type=MOMENT,
+    help="Received before that.",
 )
 @click.option(
     "--format",
@@ -77,7 +85,9 @@ def _json_records(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]
 
 
 def _span(
-    owner: Merchant, from_at: datetime | None, to_at: datetime | None
+    owner: Merchant,
+    from_at: datetime | None,
+    to_at: datetime | None,
 ) -> tuple[int, int]:
     """Returns the first millisecond of the period, and the first one after it (Unix time).
 

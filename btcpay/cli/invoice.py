@@ -88,7 +88,10 @@ invoice = click.Group("invoice", help="Invoices of all merchants.")
 )
 @with_json_shell
 def invoice_create(
-    shell: Shell, merchant: str, currency: str | None, **options: Any
+    shell: Shell,
+    merchant: str,
+    currency: str | None,
+    **options: Any,
 ) -> None:
     """Make an invoice, as create-invoice does; prints its id and its page."""
     owner = find_merchant(shell.db, merchant)

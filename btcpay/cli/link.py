@@ -75,7 +75,10 @@ def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
     "--description", metavar="TEXT", help="Shown on the page and on its invoices."
 )
 @click.option(
-    "--suggest", metavar="5,10,20", callback=_amounts, help="Amounts shown as buttons."
+    "--suggest",
+    metavar="5,10,20",
+    callback=_amounts,
+    help="Amounts shown as buttons.",
 )
 @with_json_shell
 def link_create(

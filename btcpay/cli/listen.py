@@ -29,11 +29,17 @@ Forward = Callable[[Event], None]
     "--since", type=click.IntRange(0), help="Begin after this event; 0: with the first."
 )
 @click.option(
-    "--forward-to", "url", metavar="URL", help="Also send each there, once, signed."
+    "--forward-to",
+    "url",
+    metavar="URL",
+    help="Also send each there, once, signed.",
 )
 @with_json_shell
 def listen(
-    shell: Shell, merchant: str | None, since: int | None, url: str | None
+    shell: Shell,
+    merchant: str | None,
+    since: int | None,
+    url: str | None,
 ) -> None:
     """Print events as they come until Ctrl-C: a readable line each, JSON into a pipe."""
     owner_id = None

@@ -48,7 +48,9 @@ def validate(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_amount_option(
-    currency: str, amount: Decimal | str | None, option: str = "--amount"
+    currency: str,
+    amount: Decimal | str | None,
+    option: str = "--amount",
 ) -> Decimal | None:
     """Parses an amount in `currency`, with an optional sign, currency code or digit groups.
 
@@ -93,7 +95,9 @@ def order_fields(currency: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def currency_of(
-    merchant: Merchant, currency: str | None, fields: Mapping[str, Any]
+    merchant: Merchant,
+    currency: str | None,
+    fields: Mapping[str, Any],
 ) -> str | None:
     """Returns the currency code of --amount, or None if --usd is given.
 

@@ -19,7 +19,10 @@ def merchant_names(db: Database) -> dict[int, str]:
 
 
 def facts_of(
-    resource: PartResource[Any], base_url: str, merchant: str, row: Any
+    resource: PartResource[Any],
+    base_url: str,
+    merchant: str,
+    row: Any,
 ) -> dict[str, Any]:
     """Returns the resource's fields as events contain them, and the merchant's name.
 

@@ -21,7 +21,10 @@ NOTABLE_DEFAULTS = ("BLOCKTILL_NETWORK", "BLOCKTILL_DATABASE_URL")
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 limit_option = click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    show_default=True,
 )
 
 

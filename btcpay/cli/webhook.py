@@ -39,7 +39,11 @@ webhook = click.Group(
     help="A program that reads the event's body.",
 )
 @click.option(
-    "--kinds", multiple=True, type=KIND, metavar="KIND", help="Only this, or these."
+    "--kinds",
+    multiple=True,
+    type=KIND,
+    metavar="KIND",
+    help="Only this, or these.",
 )
 @with_json_shell
 def webhook_add(
@@ -126,11 +130,17 @@ def webhook_deliveries(shell: Shell, webhook_id: str, limit: int) -> None:
 @click.argument("webhook_id", metavar="ID")
 @click.option("--failed", is_flag=True, help="All that were given up.")
 @click.option(
-    "--since", type=click.IntRange(0), metavar="NUMBER", help="All after this number."
+    "--since",
+    type=click.IntRange(0),
+    metavar="NUMBER",
+    help="All after this number.",
 )
 @with_shell
 def webhook_resend(
-    shell: Shell, webhook_id: str, failed: bool, since: int | None
+    shell: Shell,
+    webhook_id: str,
+    failed: bool,
+    since: int | None,
 ) -> None:
     """Have the next check send events again, with the same ids; enables a disabled endpoint."""
     if failed == (since is not None):

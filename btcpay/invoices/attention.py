@@ -72,7 +72,10 @@ def try_update_attention(
 
 
 def update_attentions(
-    db: Database, settings: Settings, news: Mapping[str, Sequence[News]], now: datetime
+    db: Database,
+    settings: Settings,
+    news: Mapping[str, Sequence[News]],
+    now: datetime,
 ) -> Reasons:
     """Decides whether invoices need attention, and publishes their news.
 
@@ -148,7 +151,10 @@ def _read_cases(
 
 
 def _decide(
-    db: Database, case: _Case, now: datetime, is_alone: bool
+    db: Database,
+    case: _Case,
+    now: datetime,
+    is_alone: bool,
 ) -> tuple[str | None, int]:
     """Returns the reason for attention (or None) and the satoshis at stake.
 

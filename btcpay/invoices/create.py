@@ -24,7 +24,11 @@ from storage.statement import as_dict, replace
 
 
 def new_invoice(
-    db: Database, network: Network, now: datetime, quote: Quote, id: str | None = None
+    db: Database,
+    network: Network,
+    now: datetime,
+    quote: Quote,
+    id: str | None = None,
 ) -> Invoice:
     """Stores an invoice, publishes its event, and returns its row.
 

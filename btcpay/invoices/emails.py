@@ -42,7 +42,12 @@ def store_address(db: Database, row: Invoice, address: str, now: datetime) -> No
             # The receipt gets a separate receiver, since the merchant's receiver of receipts for
             # every payment may be switched off.
             own = receivers.add_mailbox(
-                db, "asked", receivers.RECEIPT, row.merchant_id, (), at
+                db,
+                "asked",
+                receivers.RECEIPT,
+                row.merchant_id,
+                (),
+                at,
             )
             db.run(deliveries.ADD_MAIL, receiver_id=own, about=row.id, created_ms=at)
 

@@ -60,7 +60,10 @@ def _change_of(end: End, now: datetime) -> Values:
 
 
 def history_entry(
-    invoice_id: str, kind: Kind, detail: dict[str, Any], now: datetime
+    invoice_id: str,
+    kind: Kind,
+    detail: dict[str, Any],
+    now: datetime,
 ) -> Values:
     """Returns the columns for `events.RECORD`.
 
@@ -75,7 +78,11 @@ def history_entry(
 
 
 def record(
-    db: Database, invoice_id: str, kind: Kind, detail: dict[str, Any], now: datetime
+    db: Database,
+    invoice_id: str,
+    kind: Kind,
+    detail: dict[str, Any],
+    now: datetime,
 ) -> None:
     """Adds an entry to the invoice's history. Raises ValueError for an unknown kind."""
     db.run(events.RECORD, **history_entry(invoice_id, kind, detail, now))

@@ -114,7 +114,9 @@ def sum_raised(db: Database, link: PaymentLink) -> Decimal:
 
 
 def _amounts(
-    fields: Mapping[str, Any], price: Price | None, dust_limit_sats: int
+    fields: Mapping[str, Any],
+    price: Price | None,
+    dust_limit_sats: int,
 ) -> Any:
     """Returns the amounts as columns, each also in dollars.
 

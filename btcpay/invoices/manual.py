@@ -54,7 +54,11 @@ def cancel(
 
 
 def settle(
-    db: Database, settings: Settings, invoice_id: str, reason: str, now: datetime
+    db: Database,
+    settings: Settings,
+    invoice_id: str,
+    reason: str,
+    now: datetime,
 ) -> None:
     """Accepts the confirmed payments, late or short, as full payment of the invoice.
 

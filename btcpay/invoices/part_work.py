@@ -81,7 +81,11 @@ def attempt(db: Database, work: Work, now: datetime, do: Callable[[], None]) -> 
 
 
 def isolate(
-    db: Database, work: Work, now: datetime, do: Callable[[], T], otherwise: T
+    db: Database,
+    work: Work,
+    now: datetime,
+    do: Callable[[], T],
+    otherwise: T,
 ) -> T:
     """Does a part's work within a transaction, and returns its result.
 
@@ -117,7 +121,11 @@ def pause_after(failures: int) -> timedelta:
 
 
 def _count(
-    db: Database, work: Work, reason: str, now: datetime, pause: timedelta | None = None
+    db: Database,
+    work: Work,
+    reason: str,
+    now: datetime,
+    pause: timedelta | None = None,
 ) -> None:
     """Counts one more failure.
 

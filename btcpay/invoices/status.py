@@ -162,7 +162,13 @@ def verdict_on(
     values = [output_of(output) for output in outputs]
     rules = rules_for(settings, row)
     return decide(
-        invoice, values, tip_height or 0, None, rules, now, credited_only=True
+        invoice,
+        values,
+        tip_height or 0,
+        None,
+        rules,
+        now,
+        credited_only=True,
     )
 
 
@@ -216,7 +222,10 @@ class Story:
 
 
 def find_story(
-    db: Database, settings: Settings, invoice_id: str, now: datetime
+    db: Database,
+    settings: Settings,
+    invoice_id: str,
+    now: datetime,
 ) -> Story:
     """Returns the story of the invoice.
 
@@ -227,7 +236,10 @@ def find_story(
 
 
 def story_of(
-    db: Database, settings: Settings, row: invoices.InvoiceWith, now: datetime
+    db: Database,
+    settings: Settings,
+    row: invoices.InvoiceWith,
+    now: datetime,
 ) -> Story:
     """Returns the story of a row of `attentions.INVOICE`; runs two statements."""
     outputs = db.rows(payments.OUTPUTS, invoice_id=row.id)

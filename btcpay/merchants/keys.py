@@ -79,7 +79,11 @@ def revoke(db: Database, key_id: str, now: datetime) -> None:
 
 
 def rotate(
-    db: Database, network: Network, key_id: str, grace: timedelta, now: datetime
+    db: Database,
+    network: Network,
+    key_id: str,
+    grace: timedelta,
+    now: datetime,
 ) -> IssuedKey:
     """Issues a new key that replaces an old one.
 

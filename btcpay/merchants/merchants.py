@@ -109,7 +109,10 @@ def add_merchant(
 
 
 def set_brand(
-    db: Database, merchant_id: int, change: Values, clear: bool = False
+    db: Database,
+    merchant_id: int,
+    change: Values,
+    clear: bool = False,
 ) -> Brand:
     """Changes columns of a merchant's brand, and returns the full row.
 
@@ -146,7 +149,10 @@ def set_timezone(db: Database, merchant_id: int, timezone: str) -> None:
 
 
 def set_mail(
-    db: Database, merchant_id: int, change: Values, now: datetime
+    db: Database,
+    merchant_id: int,
+    change: Values,
+    now: datetime,
 ) -> MerchantMail:
     """Changes a merchant's mail settings, and returns the full row.
 

@@ -48,7 +48,11 @@ def owner_password(text: str, db: Database) -> OwnerPassword:
     salt = meta.keep(db, meta.Key.PASSWORD_SALT, random_base62(SECRET_CHARACTERS))
     sha256 = _sha256_of(text)
     scrypt = hashlib.scrypt(
-        sha256, salt=salt.encode(), n=SCRYPT_COST, r=SCRYPT_BLOCK_SIZE, p=1
+        sha256,
+        salt=salt.encode(),
+        n=SCRYPT_COST,
+        r=SCRYPT_BLOCK_SIZE,
+        p=1,
     )
     return OwnerPassword(sha256, scrypt.hex())
 

@@ -89,7 +89,11 @@ def login_url(
 
 
 def log_in(
-    db: Database, secret: str, former: str, browser: str, now: datetime
+    db: Database,
+    secret: str,
+    former: str,
+    browser: str,
+    now: datetime,
 ) -> str | None:
     """Uses up a login link, opens a session, and returns the session's secret.
 
@@ -123,7 +127,12 @@ def log_in_owner(
         db.run(sessions.END_BY_SECRET, secret_sha256=sha256_of(former))
         db.run(sessions.END_OLD, used_after=to_ms(now - LIFE))
         return open_session(
-            db, merchant_id, browser, now, till_only=0, password_scrypt=password_scrypt
+            db,
+            merchant_id,
+            browser,
+            now,
+            till_only=0,
+            password_scrypt=password_scrypt,
         )
 
 

@@ -92,7 +92,8 @@ class DeliveryQueue:
         self.may_have_more = True
 
     def take_next(
-        self, in_flight: Set[tuple[str, str]]
+        self,
+        in_flight: Set[tuple[str, str]],
     ) -> tuple[Receiver, deliveries.Due] | None:
         """Removes and returns the next delivery; None if none may be sent now.
 
@@ -111,7 +112,11 @@ class DeliveryQueue:
         return None
 
     def learn(
-        self, receiver: Receiver, row: deliveries.Due, answer: Answer, is_disabled: bool
+        self,
+        receiver: Receiver,
+        row: deliveries.Due,
+        answer: Answer,
+        is_disabled: bool,
     ) -> None:
         if row.line is not None:
             self.may_have_more = True  # the next delivery of its line is due now
@@ -133,7 +138,10 @@ class DeliveryQueue:
             self.may_have_more = may_be_alone
 
     def _may_be_alone(
-        self, receiver: Receiver, row: deliveries.Due, answer: Answer
+        self,
+        receiver: Receiver,
+        row: deliveries.Due,
+        answer: Answer,
     ) -> bool:
         """True if the oldest delivery may be the only one that the receiver refuses.
 

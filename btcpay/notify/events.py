@@ -76,7 +76,10 @@ class Event:
 
 
 def events_after(
-    db: Database, resources: Resources, number: int, limit: int = PAGE
+    db: Database,
+    resources: Resources,
+    number: int,
+    limit: int = PAGE,
 ) -> list[Event]:
     """Returns up to `limit` events after that number, in order and without a gap.
 
@@ -110,7 +113,10 @@ def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
 
 
 def _data_of(
-    db: Database, resources: Resources, row: PublicEvent, kind: Kind
+    db: Database,
+    resources: Resources,
+    row: PublicEvent,
+    kind: Kind,
 ) -> dict[str, Any]:
     """Returns the event's resource as it was at the event. Raises BadRow."""
     part = PART_RESOURCES.get(kind.resource)
@@ -134,7 +140,9 @@ def _data_of(
 
 
 def invoice_data(
-    resources: Resources, invoice: Invoice, state: dict[str, Any] | None
+    resources: Resources,
+    invoice: Invoice,
+    state: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """Returns the data of an event about an invoice, as it was at the event.
 

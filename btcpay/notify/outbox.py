@@ -43,7 +43,10 @@ MOST_OF_ONE = 4
 # The time for a mail's DNS look-up and connection, in addition to that for the server's replies.
 AROUND_MAIL_S = 20
 NO_ANSWER = Answer(
-    False, None, "there was no answer when the run ended", may_go_on=True
+    False,
+    None,
+    "there was no answer when the run ended",
+    may_go_on=True,
 )
 
 # Makes one attempt to send an event to a receiver. The datetime is the time of the attempt.
@@ -56,7 +59,11 @@ def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
 
     def send(receiver: Receiver, event: Event, at: datetime) -> Answer:
         return TRANSPORTS[receiver.transport].send(
-            session, receiver, event, at, timeout_s
+            session,
+            receiver,
+            event,
+            at,
+            timeout_s,
         )
 
     return send
@@ -206,7 +213,10 @@ class Outbox:
         return True
 
     def _attempt(
-        self, queue: DeliveryQueue, receiver: Receiver, row: deliveries.Due
+        self,
+        queue: DeliveryQueue,
+        receiver: Receiver,
+        row: deliveries.Due,
     ) -> None:
         queue.tried.add((receiver.id, row.about))
         try:
@@ -226,7 +236,9 @@ class Outbox:
             queue.stop_line(receiver, row)
 
     def _prepare(
-        self, receiver: Receiver, row: deliveries.Due
+        self,
+        receiver: Receiver,
+        row: deliveries.Due,
     ) -> Callable[[], Answer] | None:
         """Returns a function that makes the attempt. Raises BadRow.
 

@@ -69,7 +69,9 @@ class Answer(NamedTuple):
 
 
 def next_try(
-    first_at: datetime, now: datetime, permille: int | None = None
+    first_at: datetime,
+    now: datetime,
+    permille: int | None = None,
 ) -> datetime | None:
     """Returns the time of the next attempt; None if the delivery is given up.
 
@@ -86,7 +88,9 @@ def next_try(
 
 
 def why_disabled(
-    status: int | None, failing_since: datetime, now: datetime
+    status: int | None,
+    failing_since: datetime,
+    now: datetime,
 ) -> str | None:
     """Returns the reason to disable a receiver that has failed; None to go on.
 
@@ -146,13 +150,20 @@ def note(
             db.run(receivers.WORKS, id=receiver.id)
         elif not (answer.is_up or answer.is_final):
             is_disabled = _note_failure(
-                db, receiver.id, answer, now, may_disable=not is_mail
+                db,
+                receiver.id,
+                answer,
+                now,
+                may_disable=not is_mail,
             )
     return _label_of(answer, next_at, is_mail), is_disabled
 
 
 def _next_attempt_at(
-    receiver: Receiver, row: deliveries.Due, answer: Answer, now: datetime
+    receiver: Receiver,
+    row: deliveries.Due,
+    answer: Answer,
+    now: datetime,
 ) -> datetime | None:
     """Returns the time of the next attempt; None if there is none."""
     first_at = now
@@ -174,7 +185,10 @@ def _next_attempt_at(
 
 
 def _columns(
-    row: deliveries.Due, answer: Answer, next_at: datetime | None, now: datetime
+    row: deliveries.Due,
+    answer: Answer,
+    next_at: datetime | None,
+    now: datetime,
 ) -> Values:
     now_ms = to_ms(now)
     columns: Values = {
@@ -212,7 +226,11 @@ def _label_of(answer: Answer, next_at: datetime | None, is_mail: bool) -> str:
 
 
 def _note_failure(
-    db: Database, id: str, answer: Answer, now: datetime, may_disable: bool
+    db: Database,
+    id: str,
+    answer: Answer,
+    now: datetime,
+    may_disable: bool,
 ) -> bool:
     """Stores a failure of the receiver, and disables the receiver if there is a reason.
 

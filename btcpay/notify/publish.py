@@ -91,7 +91,10 @@ def _receivers_of(db: Database, new_events: Sequence[NewEvent]) -> list[Receiver
 
 
 def _deliveries_to(
-    receiver: Receiver, event: PublicEvent, new_event: NewEvent, now: datetime
+    receiver: Receiver,
+    event: PublicEvent,
+    new_event: NewEvent,
+    now: datetime,
 ) -> list[Values]:
     """Returns the columns of each delivery of an event that this receiver wants.
 
@@ -109,7 +112,11 @@ def _deliveries_to(
 
 
 def publish_resource(
-    db: Database, of: PartResource[R], id: str, kind: Kind, now: datetime
+    db: Database,
+    of: PartResource[R],
+    id: str,
+    kind: Kind,
+    now: datetime,
 ) -> R:
     """Publishes an event about a part's resource as it is now, and returns its row."""
     row = db.get(of.by_id, id=id)
@@ -149,7 +156,10 @@ def wants(receiver: Receiver, name: str) -> bool:
 
 
 def delivery_columns(
-    receiver: Receiver, event: PublicEvent, new_delivery: NewDelivery, now: datetime
+    receiver: Receiver,
+    event: PublicEvent,
+    new_delivery: NewDelivery,
+    now: datetime,
 ) -> Values:
     """Returns the columns of a new delivery that is due now."""
     return {

@@ -199,10 +199,16 @@ def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> 
 
 
 def _send_again(
-    db: Database, receiver: Receiver, event: PublicEvent, now: datetime
+    db: Database,
+    receiver: Receiver,
+    event: PublicEvent,
+    now: datetime,
 ) -> None:
     is_known = db.run(
-        deliveries.AGAIN, receiver_id=receiver.id, about=event.id, at=to_ms(now)
+        deliveries.AGAIN,
+        receiver_id=receiver.id,
+        about=event.id,
+        at=to_ms(now),
     )
     if not is_known:
         new = delivery_columns(receiver, event, delivery_of(event), now)

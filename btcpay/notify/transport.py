@@ -50,7 +50,11 @@ class Transport:
     drops_overtaken = False
 
     def deliveries_for(
-        self, receiver: Receiver, event: PublicEvent, about: EventSubject, state: Row
+        self,
+        receiver: Receiver,
+        event: PublicEvent,
+        about: EventSubject,
+        state: Row,
     ) -> Iterable[NewDelivery]:
         """Returns the deliveries of an event to this receiver, in order.
 

@@ -131,7 +131,11 @@ class Receipt(Transport):
     """
 
     def deliveries_for(
-        self, receiver: Receiver, event: PublicEvent, about: EventSubject, state: Row
+        self,
+        receiver: Receiver,
+        event: PublicEvent,
+        about: EventSubject,
+        state: Row,
     ) -> list[NewDelivery]:
         if getattr(about, "bill_id", None):
             return []

@@ -34,7 +34,10 @@ def fill(db: Database, queue: DeliveryQueue, now: datetime) -> None:
 def _fill_due(db: Database, queue: DeliveryQueue, now: datetime) -> None:
     for receiver in queue.receivers:
         page = db.rows(
-            deliveries.DUE, receiver_id=receiver.id, until=to_ms(now), limit=PAGE
+            deliveries.DUE,
+            receiver_id=receiver.id,
+            until=to_ms(now),
+            limit=PAGE,
         )
         queue.rows.extend(_without_tried(queue, receiver, page))
         queue.may_have_more |= len(page) == PAGE
@@ -107,7 +110,10 @@ def _is_time(db: Database, queue: DeliveryQueue, now: datetime) -> bool:
 
 
 def _least_tried(
-    db: Database, queue: DeliveryQueue, now: datetime, oldest: tuple[str, str]
+    db: Database,
+    queue: DeliveryQueue,
+    now: datetime,
+    oldest: tuple[str, str],
 ) -> list[Waiting]:
     """Returns the waiting delivery with the fewest attempts except `oldest`, or []."""
     oldest_receiver_id, oldest_about = oldest
@@ -152,7 +158,9 @@ def _oldest(
 
 
 def _without_tried(
-    queue: DeliveryQueue, receiver: Receiver, rows: Iterable[deliveries.Due]
+    queue: DeliveryQueue,
+    receiver: Receiver,
+    rows: Iterable[deliveries.Due],
 ) -> list[Waiting]:
     return [
         (receiver, row) for row in rows if (receiver.id, row.about) not in queue.tried

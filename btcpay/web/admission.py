@@ -54,7 +54,9 @@ def guard(
 
 
 def caller_windows(
-    reads: Bucket, writes: Bucket, write_methods: Collection[str] = ("POST",)
+    reads: Bucket,
+    writes: Bucket,
+    write_methods: Collection[str] = ("POST",),
 ) -> Callable[[Any], WindowKeys]:
     """Returns a function that gives the window of the request's caller.
 

@@ -157,7 +157,9 @@ def _unblock_stops() -> None:
 
 
 def check_before_start(
-    settings: Settings, processes: int, addresses: Sequence[Any]
+    settings: Settings,
+    processes: int,
+    addresses: Sequence[Any],
 ) -> None:
     """Exits with status 2 if a setting is wrong, with 1 if the database is not usable.
 

@@ -41,12 +41,17 @@ def add_path(
     Other methods are refused, also OPTIONS.
     """
     blueprint.add_url_rule(
-        path, name, view, methods=[method], provide_automatic_options=False
+        path,
+        name,
+        view,
+        methods=[method],
+        provide_automatic_options=False,
     )
 
 
 def add_pages(
-    blueprint: Blueprint, views: Iterable[tuple[str, str, Callable[..., Any]]]
+    blueprint: Blueprint,
+    views: Iterable[tuple[str, str, Callable[..., Any]]],
 ) -> None:
     """Registers each (method, path, view).
 

@@ -198,7 +198,11 @@ class Limiter:
             self._shared = shared_windows(store, monotonic_s)
 
     def hit(
-        self, bucket: Bucket, key: str, is_counted: bool = True, mark: str = ""
+        self,
+        bucket: Bucket,
+        key: str,
+        is_counted: bool = True,
+        mark: str = "",
     ) -> Window:
         """Counts a request, and returns the key's window.
 
@@ -207,7 +211,12 @@ class Limiter:
         """
         if self._shared is not None:
             answer = self._shared.hit(
-                bucket.name, bucket.limit, bucket.period_s, key, is_counted, mark
+                bucket.name,
+                bucket.limit,
+                bucket.period_s,
+                key,
+                is_counted,
+                mark,
             )
             if answer is not None:
                 return Window(*answer)

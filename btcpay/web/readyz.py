@@ -40,7 +40,9 @@ class Trial:
     """
 
     def __init__(
-        self, db: Database, monotonic_s: Callable[[], float] = time.monotonic
+        self,
+        db: Database,
+        monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._db = db
         self._monotonic_s = monotonic_s

@@ -19,7 +19,8 @@ METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 def trace_requests(
-    served: Callable[..., Any], counters: Counters
+    served: Callable[..., Any],
+    counters: Counters,
 ) -> Callable[..., Any]:
     """Wraps the WSGI application: each request gets an id, a log line and a count.
 
@@ -34,7 +35,9 @@ def trace_requests(
         REQUEST_ID.set(request_id)
 
         def begin_answer(
-            status_line: str, headers: list[tuple[str, str]], *error: Any
+            status_line: str,
+            headers: list[tuple[str, str]],
+            *error: Any,
         ) -> Any:
             headers.append(("X-Request-Id", request_id))
             took_s = (time.perf_counter_ns() - began_ns) / 1_000_000_000

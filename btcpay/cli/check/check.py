@@ -53,7 +53,10 @@ log = logging.getLogger(__name__)
 )
 @click.option("--once", is_flag=True, help="Do not stay for payers who wait: one look.")
 @click.option(
-    "--invoice", "invoice_id", metavar="ID", help="Look only for this invoice."
+    "--invoice",
+    "invoice_id",
+    metavar="ID",
+    help="Look only for this invoice.",
 )
 @click.option(
     "--quiet", is_flag=True, help="Print nothing while all is well, for cron."
@@ -160,7 +163,9 @@ def _watch(shell: Shell, reporter: Reporter, every_s: int) -> None:
 
 
 def _checker_factory(
-    shell: Shell, per_hour: int = 0, hear: Callable[[Report], None] | None = None
+    shell: Shell,
+    per_hour: int = 0,
+    hear: Callable[[Report], None] | None = None,
 ) -> Callable[[], Checker]:
     """Returns a function that creates the Checker of a run.
 

@@ -40,7 +40,11 @@ key = click.Group("key", help="API keys: issued once, stored as a hash.")
 @click.option("--name", default="", help="A text to tell keys apart.")
 @with_json_shell
 def key_issue(
-    shell: Shell, merchant: str, scope: str | None, name: str, **options: Any
+    shell: Shell,
+    merchant: str,
+    scope: str | None,
+    name: str,
+    **options: Any,
 ) -> None:
     """Issue a key; its secret is shown once."""
     owner = find_merchant(shell.db, merchant)
@@ -57,7 +61,10 @@ def key_issue(
 
 
 def _issue_by_parts(
-    shell: Shell, owner_id: int, scope: str | None, options: Mapping[str, Any]
+    shell: Shell,
+    owner_id: int,
+    scope: str | None,
+    options: Mapping[str, Any],
 ) -> bool:
     """Prints a key that a part (an optional plug-in) issued; False if none issued one.
 
@@ -65,7 +72,12 @@ def _issue_by_parts(
     """
     for part in OTHER_KINDS:
         answer = part.issue(
-            shell.db, shell.settings, owner_id, shell.now, scope, options
+            shell.db,
+            shell.settings,
+            owner_id,
+            shell.now,
+            scope,
+            options,
         )
         if answer is not None:
             issued, facts, hints = answer
@@ -124,7 +136,11 @@ def key_revoke(shell: Shell, key_id: str) -> None:
 @key.command("rotate")
 @click.argument("key_id", metavar="ID")
 @click.option(
-    "--grace", metavar="HOURS", type=click.IntRange(0, 8760), default=24, help="[24]"
+    "--grace",
+    metavar="HOURS",
+    type=click.IntRange(0, 8760),
+    default=24,
+    help="[24]",
 )
 @with_json_shell
 def key_rotate(shell: Shell, key_id: str, grace: int) -> None:

@@ -53,7 +53,13 @@ def choose_account_start(
     say("Asking which addresses of this account were used before ...")
     while True:
         start = find_account_start(
-            db, settings, account, skip, utc_now, COMMAND_S, _say_progress
+            db,
+            settings,
+            account,
+            skip,
+            utc_now,
+            COMMAND_S,
+            _say_progress,
         )
         if start.problem:
             say(_failure(start))

@@ -27,7 +27,10 @@ wallet = click.Group("wallet", help="The facts that a merchant's wallet needs.")
 )
 @with_json_shell
 def wallet_export(
-    shell: Shell, merchant: str, count: int | None, as_addresses: bool
+    shell: Shell,
+    merchant: str,
+    count: int | None,
+    as_addresses: bool,
 ) -> None:
     """Write the descriptor for Bitcoin Core's importdescriptors, with its range.
 

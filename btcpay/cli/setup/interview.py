@@ -70,7 +70,9 @@ class Interview:
         return questions
 
     def _require_settings(
-        self, questions: Sequence[Question], present: Mapping[str, str]
+        self,
+        questions: Sequence[Question],
+        present: Mapping[str, str],
     ) -> None:
         missing = []
         for question in questions:
@@ -103,7 +105,9 @@ class Interview:
 
 
 def _ask(
-    prompt: str, validate: Callable[[str], str], default: str | None = None
+    prompt: str,
+    validate: Callable[[str], str],
+    default: str | None = None,
 ) -> str:
     """Prompts until `validate` accepts the text, and returns the value that it returns."""
 
@@ -114,6 +118,10 @@ def _ask(
             raise click.UsageError(str(error)) from None
 
     answer = click.prompt(
-        prompt, default, value_proc=value_of, show_default=False, err=True
+        prompt,
+        default,
+        value_proc=value_of,
+        show_default=False,
+        err=True,
     )
     return str(answer)

@@ -42,7 +42,11 @@ def make_user(name: str) -> pwd.struct_passwd:
     command += ["--shell", "/usr/sbin/nologin", name]
     try:
         subprocess.run(
-            command, capture_output=True, encoding="utf-8", errors="replace", check=True
+            command,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=True,
         )
     except (OSError, subprocess.CalledProcessError) as error:
         reason = getattr(error, "stderr", "").strip() or error

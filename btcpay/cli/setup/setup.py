@@ -53,7 +53,10 @@ OPTIONS_OF_QUESTIONS = [
 )
 @click.option("--units-folder", type=A_PATH, default=units.OWN)
 @click.option(
-    "--backups", type=A_PATH, default=units.BACKUPS, help="For nightly backups."
+    "--backups",
+    type=A_PATH,
+    default=units.BACKUPS,
+    help="For nightly backups.",
 )
 @click.option(
     "--start/--no-start", default=None, help="Start the shop, now and at each boot."
@@ -185,7 +188,10 @@ class _SetupRun(Interview):
         return user
 
     def _write_units(
-        self, kind: str, state: Path | None, user: pwd.struct_passwd
+        self,
+        kind: str,
+        state: Path | None,
+        user: pwd.struct_passwd,
     ) -> None:
         """Writes the systemd units.
 
@@ -193,7 +199,12 @@ class _SetupRun(Interview):
         """
         backups = self.options["backups"]
         texts = units.units(
-            machine.PROGRAM, self.file, user.pw_name, state, backups, kind
+            machine.PROGRAM,
+            self.file,
+            user.pw_name,
+            state,
+            backups,
+            kind,
         )
         machine.make_folder(backups, user)
         names = units.install(self.options["units_folder"], texts)

@@ -126,7 +126,9 @@ def install(folder: Path, texts: Mapping[str, str]) -> list[str]:
 
 
 def write(
-    folder: Path, texts: Mapping[str, str], packaged: Path | None = None
+    folder: Path,
+    texts: Mapping[str, str],
+    packaged: Path | None = None,
 ) -> list[str]:
     """Writes the units that differ from these texts; returns the names of those written.
 
@@ -158,7 +160,10 @@ def start(texts: Mapping[str, str]) -> None:
 def systemctl(*words: str) -> None:
     """Runs systemctl. Raises CommandError, with its error output, if it fails."""
     result = subprocess.run(
-        [SYSTEMCTL, *words], capture_output=True, encoding="utf-8", errors="replace"
+        [SYSTEMCTL, *words],
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
     )
     if result.returncode:
         raise CommandError(f"systemctl {' '.join(words)}: {result.stderr.strip()}")

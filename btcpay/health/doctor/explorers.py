@@ -129,7 +129,10 @@ def addresses_ahead(
 
 
 def _addresses_of(
-    merchant: Merchant, explorers: Explorers, shop: Shop, quota: Quota | None
+    merchant: Merchant,
+    explorers: Explorers,
+    shop: Shop,
+    quota: Quota | None,
 ) -> Finding:
     name = f"addresses of {merchant.name}"
     try:

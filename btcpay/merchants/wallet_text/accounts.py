@@ -53,7 +53,10 @@ class WalletAccount(NamedTuple):
         return self._replace(descriptor=descriptor, description=description, notes=())
 
     def first_addresses(
-        self, network: Network, count: int, start: int = 0
+        self,
+        network: Network,
+        count: int,
+        start: int = 0,
     ) -> list[str]:
         """Returns the addresses from the index `start` on."""
         text = str(self.descriptor)
@@ -116,7 +119,11 @@ def _account(candidate: Candidate, name: str, source: str) -> WalletAccount:
         signers = f"{descriptor.threshold} of {len(descriptor.keys)}"
     description = f"{signers}, {descriptor.script_type.upper()}, {source}"
     return WalletAccount(
-        name, descriptor, description, candidate.is_assumed, _notes(candidate)
+        name,
+        descriptor,
+        description,
+        candidate.is_assumed,
+        _notes(candidate),
     )
 
 

@@ -17,7 +17,9 @@ _BSMS = "BSMS 1.0"  # begins BIP129's file, whose last line is the first address
 
 
 def refuse_other_first_address(
-    candidates: Sequence[Candidate], text: str, network: Network
+    candidates: Sequence[Candidate],
+    text: str,
+    network: Network,
 ) -> None:
     """Raises TextRefused if an account's first address is none of those in the text.
 

@@ -35,7 +35,11 @@ CLOCK_MAILS = {part.name for part in hooks.of(hooks.Mails) if part.of_clock}
 
 
 def compose(
-    db: Database, base_url: str, receiver: Receiver, row: deliveries.Due, now: datetime
+    db: Database,
+    base_url: str,
+    receiver: Receiver,
+    row: deliveries.Due,
+    now: datetime,
 ) -> tuple[str, MailText] | None:
     """Returns the address and the text of a delivery's mail; None if it is out of date.
 
@@ -61,7 +65,11 @@ def compose(
 
 
 def _receipt(
-    db: Database, base_url: str, row: deliveries.Due, zone: tzinfo, language: str
+    db: Database,
+    base_url: str,
+    row: deliveries.Due,
+    zone: tzinfo,
+    language: str,
 ) -> tuple[str, MailText] | None:
     about = _invoice_news(db, base_url, row, zone)
     invoice = about.invoice
@@ -102,7 +110,10 @@ def _to_merchant(
 
 
 def _invoice_news(
-    db: Database, base_url: str, row: deliveries.Due, zone: tzinfo
+    db: Database,
+    base_url: str,
+    row: deliveries.Due,
+    zone: tzinfo,
 ) -> InvoiceNews:
     """Returns the invoice with its state at the event.
 

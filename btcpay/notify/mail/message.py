@@ -77,7 +77,11 @@ def one_line(text: str) -> str:
 
 
 def message_of(
-    mail: MailText, sender: Sender, to: str, id: str, at: datetime
+    mail: MailText,
+    sender: Sender,
+    to: str,
+    id: str,
+    at: datetime,
 ) -> EmailMessage:
     """Returns the message to `to`, an address that `checked_address` has returned.
 

@@ -23,7 +23,10 @@ _ENHANCED = re.compile(rb"[245]\.[0-9]{1,3}\.[0-9]{1,3}(?=\s|$)")  # RFC 3463
 
 
 IN_DOUBT = Answer(
-    False, None, "did not answer to the whole mail: it may be sent", is_in_doubt=True
+    False,
+    None,
+    "did not answer to the whole mail: it may be sent",
+    is_in_doubt=True,
 )
 
 

@@ -70,12 +70,18 @@ def attention(about: InvoiceNews, language: str) -> MailText:
     subject = gettext("An invoice needs your attention: %(amount)s")
     command = {"command": f"blocktill invoice show {about.invoice.id}"}
     return _mail(
-        about, language, subject, [reasons[about.state["attention"]], show % command]
+        about,
+        language,
+        subject,
+        [reasons[about.state["attention"]], show % command],
     )
 
 
 def _mail(
-    about: InvoiceNews, language: str, subject: str, sentences: list[str]
+    about: InvoiceNews,
+    language: str,
+    subject: str,
+    sentences: list[str],
 ) -> MailText:
     """Returns the mail about an invoice; `subject` contains `%(amount)s`."""
     link = (catalog(language).gettext("Invoice"), about.page_url)

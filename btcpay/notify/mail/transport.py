@@ -43,7 +43,10 @@ class Mail:
         self._session: smtp.Session | None = None
 
     def prepare(
-        self, receiver: Receiver, row: deliveries.Due, now: datetime
+        self,
+        receiver: Receiver,
+        row: deliveries.Due,
+        now: datetime,
     ) -> Callable[[], Answer] | None:
         """Returns a function that sends the mail; None if it is out of date.
 

@@ -46,7 +46,10 @@ class Outcome(NamedTuple):
 
 
 def send_test(
-    account: MailAccount, message: EmailMessage, to: str, times: Times = TIMES
+    account: MailAccount,
+    message: EmailMessage,
+    to: str,
+    times: Times = TIMES,
 ) -> Outcome:
     """Sends the message in a session of its own.
 
@@ -61,7 +64,10 @@ def send_test(
 
 
 def _send(
-    account: MailAccount, message: EmailMessage, to: str, times: Times
+    account: MailAccount,
+    message: EmailMessage,
+    to: str,
+    times: Times,
 ) -> Outcome:
     sender = account.sender
     try:

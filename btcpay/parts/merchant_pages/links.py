@@ -55,7 +55,10 @@ def show_link(visit: Visit, id: str) -> Response:
     db = visit.service.db
     of_link: Values = {"payment_link_id": id}
     listing = Listing(
-        "inv", queries.INVOICES_OF_LINK, queries.INVOICE_OF_LINK_PLACE, of_link
+        "inv",
+        queries.INVOICES_OF_LINK,
+        queries.INVOICE_OF_LINK_PLACE,
+        of_link,
     )
     page = listing.page(db, visit.query)
     raised = None
@@ -83,7 +86,10 @@ def _url(visit: Visit, id: str) -> str:
 
 
 def show_form(
-    visit: Visit, status: int = 200, link: PaymentLink | None = None, **values: Any
+    visit: Visit,
+    status: int = 200,
+    link: PaymentLink | None = None,
+    **values: Any,
 ) -> Response:
     """Shows the form for a new link, or for `link`, with the typed values.
 
@@ -173,7 +179,9 @@ def _texts(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _amounts(
-    visit: Visit, link: PaymentLink | None, texts: Mapping[str, str]
+    visit: Visit,
+    link: PaymentLink | None,
+    texts: Mapping[str, str],
 ) -> tuple[dict[str, Decimal], dict[str, str]]:
     """Returns the valid amounts, and a message for each invalid field."""
     form = visit.form
@@ -209,7 +217,9 @@ def _amounts(
 
 
 def _read_body(
-    form: Mapping[str, str], texts: Mapping[str, str], amounts: Mapping[str, Decimal]
+    form: Mapping[str, str],
+    texts: Mapping[str, str],
+    amounts: Mapping[str, Decimal],
 ) -> dict[str, Any]:
     """Returns the loaded body of the API's create-payment-link.
 

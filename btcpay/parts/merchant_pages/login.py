@@ -101,7 +101,10 @@ class LoginViews:
 
 
 def page_of_secret(
-    pages: Pages, template: str, status: int = 200, **values: Any
+    pages: Pages,
+    template: str,
+    status: int = 200,
+    **values: Any,
 ) -> Response:
     """Returns a page whose URL contains a secret.
 

@@ -54,7 +54,10 @@ class PasswordViews:
         to = form.get("to", "")
         if not self._is_right(form.get("password", "")):
             return self._pages.page(
-                "merchant/password.html", UNAUTHORIZED, is_wrong=True, to=to
+                "merchant/password.html",
+                UNAUTHORIZED,
+                is_wrong=True,
+                to=to,
             )
         rows = service.db.rows(merchants.ALL)
         if not rows:
@@ -126,7 +129,12 @@ def choose_shop(visit: Visit) -> Response:
         raise NotFound("there is no such merchant")
     browser = request.headers.get("User-Agent", "")
     secret = sessions.log_in_owner(
-        service.db, chosen.id, password_scrypt, visit.secret, browser, visit.now
+        service.db,
+        chosen.id,
+        password_scrypt,
+        visit.secret,
+        browser,
+        visit.now,
     )
     response = visit.redirect()
     set_session_cookie(service, response, secret)

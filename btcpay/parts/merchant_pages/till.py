@@ -53,7 +53,10 @@ def press(visit: Visit) -> Response:
         sale = read_sale(visit)
     except AmountRefused as refusal:
         return show_form(
-            visit, 400, wrong=error_message(refusal), readings=refusal.readings
+            visit,
+            400,
+            wrong=error_message(refusal),
+            readings=refusal.readings,
         )
     try:
         quote = quotes.quote(service.prices, visit.now, _order(visit, sale))
@@ -100,7 +103,10 @@ def ask_gratuity(visit: Visit) -> Response:
 
 
 def _ask_gratuity(
-    visit: Visit, sale: Sale, status: int = 200, wrong: str = ""
+    visit: Visit,
+    sale: Sale,
+    status: int = 200,
+    wrong: str = "",
 ) -> Response:
     """`wrong`: the message about the gratuity that was typed."""
     gratuities = [
@@ -253,7 +259,8 @@ def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
 
 
 def often_sold(
-    rows: Sequence[invoices.InvoiceWith], currency: str
+    rows: Sequence[invoices.InvoiceWith],
+    currency: str,
 ) -> list[tuple[Decimal, str]]:
     """Returns the most frequent amounts with their notes, the smallest amount first.
 

@@ -78,7 +78,10 @@ def session_secret(service: Service) -> str:
 
 
 def set_session_cookie(
-    service: Service, response: Response, secret: str, life: timedelta = LIFE
+    service: Service,
+    response: Response,
+    secret: str,
+    life: timedelta = LIFE,
 ) -> None:
     """Sets the session cookie, which expires after `life`.
 
@@ -170,7 +173,10 @@ class Visit:
     def amount(self, text: str) -> Decimal:
         """Returns the typed amount in the form's currency. Raises AmountRefused."""
         return read_amount(
-            text, self.currency, Decimal(0), greatest_amount(self.currency)
+            text,
+            self.currency,
+            Decimal(0),
+            greatest_amount(self.currency),
         )
 
     def order(self, fields: Mapping[str, Any], **more: str | None) -> Order:

@@ -42,7 +42,9 @@ class Asset:
 
 
 def cached_file(
-    content: bytes | str, media_type: str, for_ever: bool = True
+    content: bytes | str,
+    media_type: str,
+    for_ever: bool = True,
 ) -> Response:
     """Returns a response that browsers cache for ever, or not at all.
 

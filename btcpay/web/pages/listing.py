@@ -37,7 +37,10 @@ class Listing:
     values: Values
 
     def page(
-        self, db: Database, query: Mapping[str, str], before_ms: int | None = None
+        self,
+        db: Database,
+        query: Mapping[str, str],
+        before_ms: int | None = None,
     ) -> "ListPage":
         """Returns the page of the list that the request's query parameters name.
 

@@ -34,7 +34,10 @@ def qr_svg(text: str) -> str:
 
 
 def payment_uri(
-    address: str, amount_sats: int, label: str | None = None, message: str | None = None
+    address: str,
+    amount_sats: int,
+    label: str | None = None,
+    message: str | None = None,
 ) -> str:
     """Returns the URI of a payment request (BIP21).
 

@@ -120,7 +120,9 @@ class Pages:
         return response
 
     def error_page(
-        self, error: Exception, brand: merchants.Shown | None = None
+        self,
+        error: Exception,
+        brand: merchants.Shown | None = None,
     ) -> Response:
         """Returns the error as a page, or as JSON if the pages' script needs it."""
         api_error = as_api_error(error)

@@ -20,7 +20,9 @@ class DownloadSlot:
     """The slot of one download, until it is released or taken away."""
 
     def __init__(
-        self, slots: "DownloadSlots", connection: socket.socket | None
+        self,
+        slots: "DownloadSlots",
+        connection: socket.socket | None,
     ) -> None:
         self._slots = slots
         self._connection = connection
@@ -68,7 +70,11 @@ class DownloadSlots:
     """
 
     def __init__(
-        self, most: int, slow_s: float, least_pace: float, clock: Clock = time.monotonic
+        self,
+        most: int,
+        slow_s: float,
+        least_pace: float,
+        clock: Clock = time.monotonic,
     ) -> None:
         self.clock = clock
         self.least_pace = least_pace

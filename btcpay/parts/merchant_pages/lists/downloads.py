@@ -42,7 +42,12 @@ def show(visit: Visit, link: FileLink | None = None, url: str = "") -> Response:
     links = db.rows(sessions.FILES, merchant_id=visit.merchant_id, now=now_ms)
     days = today.replace(month=1, day=1), today
     return visit.page(
-        "downloads.html", days=days, links=links, link=link, url=url, date_of=date_of
+        "downloads.html",
+        days=days,
+        links=links,
+        link=link,
+        url=url,
+        date_of=date_of,
     )
 
 
@@ -118,7 +123,11 @@ def send_payments(visit: Visit) -> Response:
 
 
 def _payments(
-    db: Database, merchant_id: int, form: str, first: date | None, last: date | None
+    db: Database,
+    merchant_id: int,
+    form: str,
+    first: date | None,
+    last: date | None,
 ) -> Response:
     """Returns a response that streams the payments of these days.
 

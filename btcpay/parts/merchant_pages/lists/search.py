@@ -48,7 +48,11 @@ Names = Mapping[str, Typed[Listed]]
 
 
 def search(
-    db: Database, listing: Listing, names: Names, query: str, behind: str
+    db: Database,
+    listing: Listing,
+    names: Names,
+    query: str,
+    behind: str,
 ) -> ListPage:
     """Returns a page of the rows with this id, address, txid or reference.
 
@@ -216,7 +220,11 @@ def show_payments(visit: Visit) -> Response:
     listing = Listing("pay", older, queries.PAYMENT_PLACE, own)
     query, page = _page(visit, listing, queries.FOUND_PAYMENTS)
     return visit.page(
-        "payments.html", kind=kind, loose_kind=loose_kind, q=query, shown=page
+        "payments.html",
+        kind=kind,
+        loose_kind=loose_kind,
+        q=query,
+        shown=page,
     )
 
 

@@ -53,7 +53,13 @@ def issue_key(visit: Visit) -> Response:
         network = service.settings.network
         owner_id = visit.merchant_id
         issued = keys.issue(
-            service.db, network, owner_id, scope, name, visit.now, id=id
+            service.db,
+            network,
+            owner_id,
+            scope,
+            name,
+            visit.now,
+            id=id,
         )
     return show_keys(visit, issued=issued)
 
@@ -92,7 +98,13 @@ def add_webhook(visit: Visit) -> Response:
             if is_made:
                 return visit.redirect("/webhooks", done="added")
             webhook = receivers.add(
-                service.db, visit.merchant_id, url, None, [], visit.now, id
+                service.db,
+                visit.merchant_id,
+                url,
+                None,
+                [],
+                visit.now,
+                id,
             )
     except receivers.NoRoom:
         wrong = gettext("There are already 20 webhooks. Remove one first.")
@@ -147,7 +159,9 @@ def add_device(visit: Visit) -> Response:
 
 
 def show_devices(
-    visit: Visit, link: str | None = None, till_only: bool = False
+    visit: Visit,
+    link: str | None = None,
+    till_only: bool = False,
 ) -> Response:
     """Shows the sessions: this browser's first, then the others, the newest first."""
     rows = sessions.sessions_of(visit.service.db, visit.merchant_id, visit.now)

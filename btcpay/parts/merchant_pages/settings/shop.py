@@ -192,7 +192,10 @@ PARTS = {
             "language": _language,
         },
         lambda visit, mail: set_mail(
-            visit.service.db, visit.merchant_id, mail, visit.now
+            visit.service.db,
+            visit.merchant_id,
+            mail,
+            visit.now,
         ),
     ),
     "return": Part(
