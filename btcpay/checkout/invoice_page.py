@@ -69,12 +69,12 @@ def invoice_values(
     link_id = None
     if notices.link_is_active and not overpaid_sats:
         link_id = row.payment_link_id
-    confirmations_left = max(0, snapshot.confirmations_needed - snapshot.confirmations)
     return {
         **{name: getattr(row, name) for name in FROM_ROW.split()},
         **_times(snapshot, is_payable),
         **sums,
         **request,
+        **_confirmations(snapshot),
         "state": state,
         "status": status_of(snapshot),
         "notices": notices,
@@ -83,14 +83,22 @@ def invoice_values(
         "price": price,
         "overpaid_sats": overpaid_sats,
         "overpaid": value_of(overpaid_sats, price, currency),
-        "confirmations": min(snapshot.confirmations, snapshot.confirmations_needed),
-        "confirmations_left": confirmations_left,
-        "usual_minutes": BLOCK_MINUTES * confirmations_left,
         "title": _title(snapshot, notices),
         "description": row.description or None,
         "address": row.deposit_address,
         "return_url": _return_url(snapshot, brand),
         "link_id": link_id,
+    }
+
+
+def _confirmations(snapshot: Snapshot) -> dict[str, int]:
+    """Returns the confirmations so far, those still needed, and how long they take."""
+    needed = snapshot.confirmations_needed
+    confirmations_left = max(0, needed - snapshot.confirmations)
+    return {
+        "confirmations": min(snapshot.confirmations, needed),
+        "confirmations_left": confirmations_left,
+        "usual_minutes": BLOCK_MINUTES * confirmations_left,
     }
 
 

@@ -142,18 +142,17 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
         if exists:
             new_id = None
         if not exists or promised_id != visitor.next_id:
-            network = service.settings.network
-            invoice = create.new_invoice(
-                service.db,
-                network,
-                service.now(),
-                quote,
-                new_id,
-            )
-            return invoice.id
+            return _create(service, quote, new_id)
     # Another request has created the invoice after the paid one, so this one is
     # counted.
     return pay(service, page, visitor)
+
+
+def _create(service: Service, quote: quotes.Quote, id: str | None) -> str:
+    """Creates the invoice, and returns its id; with `id` None it gets a new one."""
+    network = service.settings.network
+    invoice = create.new_invoice(service.db, network, service.now(), quote, id)
+    return invoice.id
 
 
 def _has_paid(service: Service, page: Page, visitor: Visitor) -> bool:
