@@ -26,6 +26,8 @@ class Values(TypedDict, total=False):
     ask_email: str
     ask_name: str
     ask_note: str
+    asked_amount: str | None
+    asked_currency: str | None
     asked_ms: int | None
     asked_since: int | None
     at: int

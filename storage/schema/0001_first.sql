@@ -595,6 +595,7 @@ CREATE TABLE peer (
 -- dollars; null when no price was known. `named_txid` and `named_vout`: the output of which the
 -- merchant has said that it was this refund. It sends it while a block has it. `basis`: what the
 -- sum was reckoned from when nobody said it; the first of an invoice holds for all that follow.
+-- `asked_amount`: the money that was said, of which the sum is the worth at that time.
 CREATE TABLE refund (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -604,6 +605,8 @@ CREATE TABLE refund (
     status TEXT NOT NULL CHECK (status IN ('requested', 'ready', 'sent', 'canceled')),
     amount_sats BIGINT NOT NULL CHECK (amount_sats BETWEEN 1 AND 2100000000000000),
     basis TEXT CHECK (basis IN ('excess', 'all')),
+    asked_amount TEXT,
+    asked_currency TEXT CHECK (length(asked_currency) = 3),
     reason TEXT,
     shop_texts TEXT,
     address TEXT,
@@ -624,6 +627,7 @@ CREATE TABLE refund (
     UNIQUE (named_txid, named_vout),
     CHECK (invoice_id IS NOT NULL OR store_id IS NOT NULL),
     CHECK (basis IS NULL OR invoice_id IS NOT NULL),
+    CHECK ((asked_amount IS NULL) = (asked_currency IS NULL)),
     CHECK (shop_texts IS NULL OR store_id IS NOT NULL),
     CHECK (status <> 'requested' OR address IS NULL),
     CHECK (script IS NULL OR address IS NOT NULL),

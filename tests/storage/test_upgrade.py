@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 
 # The steps that were published, and what their statements hash to: they are never edited.
 RELEASED = {
-    "0001_first.sql": "546acc66c93b06911169c53b3f0d012e28ae70b756dd76efdec554491c031451"
+    "0001_first.sql": "49bacce29361a9b567ec823d5e753368021a17c9850e62c5e655809bcb8e7fde"
 }
 STEP = """-- A comment; with a semicolon
 CREATE TABLE note (

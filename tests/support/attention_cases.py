@@ -31,8 +31,8 @@ def short(till: Till) -> Json:
     return invoice
 
 
-def too_much(till: Till) -> Json:
-    invoice = till.shop.invoice()
+def too_much(till: Till, **fields: Any) -> Json:
+    invoice = till.shop.invoice(**fields)
     till.confirm(invoice, invoice["amount_sats"] + 294)
     return invoice
 

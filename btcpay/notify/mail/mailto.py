@@ -38,6 +38,10 @@ def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str)
             "Your payment was seen but never arrived: it was replaced, or dropped by the network."
             " Please pay again."
         ),
+        "refunded_twice": gettext(
+            "By mistake, your refund was sent to you twice."
+            " Please send one of the two back, to the address on this page:"
+        ),
     }
     amount = formats.format_money(asked_of(row), language)
     about = gettext("About your payment of %(amount)s") % {"amount": amount}

@@ -1,7 +1,7 @@
 """The views of an invoice, of invoices that need attention, and of decisions."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
@@ -69,6 +69,7 @@ def show(visit: Visit, id: str) -> Response:
         can_accept=story.row.status != InvoiceStatus.PAID and bool(receipts),
         payer_url=payer_url,
         qr=qr_svg(payer_url),
+        mailto=_mailtos(visit, [row]).get(id) if row.attention else None,
         happenings=events,
         most_shown=MOST_SHOWN,
         loose_kind=loose_kind,
@@ -143,18 +144,6 @@ def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
     own = visit.merchant_id
     db = visit.service.db
     rows = db.rows(queries.WANTING, merchant_id=own, limit=NEEDING + 1)
-    mail = None
-    if rows:
-        mail = db.get_or_none(receivers.MAIL_OF, merchant_id=own)
-    language = "en"
-    if mail:
-        language = mail.language
-    pages = visit.service.settings.base_url
-    mailtos = {
-        row.id: mailto(row, f"{pages}/pay/{row.id}", visit.session.seller, language)
-        for row in rows
-        if row.customer_email
-    }
     most_shown = None
     if len(rows) > NEEDING:
         most_shown = NEEDING
@@ -168,7 +157,7 @@ def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
         most_shown=most_shown,
         of_minor=of_minor,
         difference_of=_difference,
-        mailtos=mailtos,
+        mailtos=_mailtos(visit, rows),
         only_set_aside=ONLY_SET_ASIDE,
         owes_nothing=OWES_NOTHING,
         lines=[
@@ -183,6 +172,26 @@ def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
         number=visit.query.get("number", ""),
         wrong_sign=_wrong_sign(visit),
     )
+
+
+def _mailtos(visit: Visit, rows: Sequence[invoices.InvoiceWith]) -> dict[str, str]:
+    """Returns, by invoice id, links that open a mail to the invoice's customer.
+
+    Invoices without a customer's address are left out.
+    """
+    mail = None
+    if rows:
+        db = visit.service.db
+        mail = db.get_or_none(receivers.MAIL_OF, merchant_id=visit.merchant_id)
+    language = "en"
+    if mail:
+        language = mail.language
+    pages = visit.service.settings.base_url
+    return {
+        row.id: mailto(row, f"{pages}/pay/{row.id}", visit.session.seller, language)
+        for row in rows
+        if row.customer_email
+    }
 
 
 def _difference(row: queries.ListedInvoice) -> Decimal:

@@ -14,7 +14,7 @@ from btcpay.parts.refunds.steps import GIVEN, Step, lock_refund, note, step
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import Refused
 from btcpay.values.ids import new_id
-from btcpay.values.money import MAX_MONEY_SATS
+from btcpay.values.money import MAX_MONEY_SATS, Money
 from btcpay.values.statuses import RefundStatus
 from btcpay.values.texts import checked_line
 from btcpay.values.times import to_ms
@@ -34,7 +34,8 @@ class RefundRequest(NamedTuple):
     send back of the invoice. `id` is given if it is derived from a form, so that a form
     that is sent twice creates one refund. `left_sats` is the sum left to send back that
     the form showed. `made_sats` is the sum of earlier refunds, if they were subtracted
-    from `amount_sats`. If either sum has changed since, no refund is created.
+    from `amount_sats`. If either sum has changed since, no refund is created. `asked`
+    is the money of which `amount_sats` is the worth, if the request states money.
     `store_id` is the plug-in's shop. `shop_texts` are the plug-in's name and
     description of the refund, as JSON.
     """
@@ -49,6 +50,7 @@ class RefundRequest(NamedTuple):
     left_sats: str | None = None
     shop_texts: str | None = None
     made_sats: int | None = None
+    asked: Money | None = None
 
     @property
     def has_fixed_sum(self) -> bool:
@@ -83,6 +85,11 @@ def make(
         reason = None
         if order.reason:
             reason = checked_line("reason", order.reason)
+        asked_amount = None
+        asked_currency = None
+        if order.asked:
+            asked_amount = f"{order.asked.amount:f}"
+            asked_currency = order.asked.currency
         row = db.get(
             queries.ADD,
             id=order.id or new_id("rfd"),
@@ -91,6 +98,8 @@ def make(
             status=RefundStatus.REQUESTED,
             amount_sats=total.sats,
             basis=total.basis,
+            asked_amount=asked_amount,
+            asked_currency=asked_currency,
             reason=reason,
             store_id=order.store_id,
             shop_texts=order.shop_texts,

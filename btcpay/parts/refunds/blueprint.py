@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response, request
 
 from btcpay import hooks
-from btcpay.parts.refunds import actions, destination
+from btcpay.parts.refunds import actions, destination, queries, sums
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.parts.refunds.models import Refund
 from btcpay.values.errors import Refused
@@ -80,9 +80,11 @@ class RefundPage(Pages):
         **values: object,
     ) -> Response:
         brand = self.brand(row.merchant_id)
+        shown = self.service.db.get(queries.SHOWN, id=row.id)
         network = self.service.settings.network.name
         template_values = {
             "row": row,
+            "worth": sums.worth_of(shown),
             "network": network,
             "to": None,
             "wrong": "",

@@ -16,7 +16,7 @@ from btcpay.parts.refunds import actions, manual, queries, steps, sums
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.prices.price import Prices
 from btcpay.values.errors import CommandError
-from btcpay.values.money import btc_shown, checked_currency
+from btcpay.values.money import Money, btc_shown, checked_currency
 
 LIST_COLUMNS = "id merchant status invoice_id amount_sats address tx_hash reason created_at sent_at"
 _SATS = "[default: what was paid too much, else all that came, less other refunds]"
@@ -52,6 +52,7 @@ def create(
     invoice = find_invoice(shell.db, invoice_id)
     if amount is None and currency:
         raise click.UsageError("--currency goes with --amount")
+    asked = None
     if amount is not None:
         if amount_sats is not None:
             raise click.UsageError("say --sats or --amount")
@@ -59,12 +60,14 @@ def create(
         exact_amount = order_fields(code, {"amount": amount})["amount"]
         price = live_price(Prices(shell.settings), shell.now, code).in_currency
         amount_sats = sums.sats_at(exact_amount, price)
+        asked = Money(exact_amount, code)
     order = actions.RefundRequest(
         invoice.merchant_id,
         invoice.id,
         amount_sats,
         reason,
         address,
+        asked=asked,
     )
     row = actions.make(shell.db, shell.settings, order, shell.now)
     facts = RESOURCE.serialize(shell.settings.base_url, row)

@@ -21,7 +21,7 @@ from btcpay.settings.settings import Settings
 from btcpay.values.amounts import LONGEST_AMOUNT
 from btcpay.values.errors import PriceUnavailable, Refused
 from btcpay.values.ids import ID_CHARACTERS
-from btcpay.values.money import btc_shown
+from btcpay.values.money import Money, asked_of, btc_shown, price_of, value_of
 from btcpay.values.statuses import RefundStatus
 from btcpay.values.texts import TextRefused
 from btcpay.web.pages.forms import AmountRefused, invisible_character_message_of
@@ -77,6 +77,7 @@ def show(visit: Visit) -> Response:
         codes={id: qr_svg(text) for id, text in (uris | urls).items()},
         asked_for=asked_for,
         ended=[row for row in others if row.status != RefundStatus.REQUESTED],
+        worth_of=sums.worth_of,
     )
 
 
@@ -100,9 +101,15 @@ def make(visit: Visit, id: str) -> Response:
         left_sats=form.get("left"),
     )
     try:
-        if text := form.get("amount", "").strip():
+        text = form.get("amount", "").strip()
+        # The amount that the form offers stands for exactly what is left.
+        if text and text != form.get("offered"):
             price = live_price(service.prices, visit.now, visit.currency).in_currency
-            order = order._replace(amount_sats=sums.sats_at(visit.amount(text), price))
+            amount = visit.amount(text)
+            order = order._replace(
+                amount_sats=sums.sats_at(amount, price),
+                asked=Money(amount, visit.currency),
+            )
         actions.make(service.db, service.settings, order, visit.now)
     except AmountRefused as error:
         typed_amount = text[:LONGEST_AMOUNT]
@@ -208,13 +215,20 @@ def invoice_card(
         return None
     refunds = sums.refunds_of(visit.service.db, row.id)
     left_sats = sums.default_of(row, came_sats, refunds).left_sats
-    is_twice = row.attention == sums.SENT_TWICE
+    offered = ""
+    if left_sats:
+        left = value_of(left_sats, price_of(row), asked_of(row).currency)
+        offered = f"{left:f}"
     values: dict[str, Any] = {
         "made": refunds,
+        "worth_of": sums.worth_of,
         "left_sats": left_sats,
-        "twice": is_twice,
+        "offered": offered,
+        "twice": row.attention == sums.SENT_TWICE,
+        "is_open": "refund" in visit.query,
+        "wrong": _sentence(visit),
     }
-    return "merchant/refund_card.html", values | {"wrong": _sentence(visit)}
+    return "merchant/refund_card.html", values
 
 
 def sale_note(state: str) -> str:

@@ -15,6 +15,8 @@ class Refund(Table):
     status = word_field(RefundStatus)
     amount_sats = BigIntegerField()
     basis = TextField(null=True)
+    asked_amount = TextField(null=True)
+    asked_currency = TextField(null=True)
     reason = TextField(null=True)
     shop_texts = TextField(null=True)
     address = TextField(null=True)

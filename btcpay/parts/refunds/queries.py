@@ -25,22 +25,40 @@ _OWN = eq(Refund.merchant_id)
 
 
 class RefundWith(Refund):
-    """A refund with columns of its invoice."""
+    """A refund with columns of its invoice; they are None if it has none.
+
+    `invoice_amount`, `invoice_currency`: the columns `amount` and `currency`.
+    """
 
     customer_email: str | None
     reference: str | None
+    price_usd: str | None
+    price: str | None
+    invoice_amount: str | None
+    invoice_currency: str | None
 
 
 BY_ID = Refund.select().where(_THIS)
+_WITH_INVOICE = typed(
+    RefundWith,
+    Refund.select(
+        Refund,
+        Invoice.customer_email,
+        Invoice.reference,
+        Invoice.price_usd,
+        Invoice.price,
+        Invoice.amount.alias("invoice_amount"),
+        Invoice.currency.alias("invoice_currency"),
+    ).join(Invoice, JOIN.LEFT_OUTER, on=(Invoice.id == Refund.invoice_id)),
+)
+SHOWN = _WITH_INVOICE.where(_THIS)
 OF_STORE = Refund.select().where(_THIS & eq(Refund.store_id))
-OF_INVOICE = Refund.select().where(eq(Refund.invoice_id)).order_by(_OLDEST)
+OF_INVOICE = _WITH_INVOICE.where(eq(Refund.invoice_id)).order_by(_OLDEST)
 READY_OF_MERCHANT = (
-    Refund.select().where(_OWN & _READY).order_by(_OLDEST).limit(param("limit"))
+    _WITH_INVOICE.where(_OWN & _READY).order_by(_OLDEST).limit(param("limit"))
 )
 OTHERS_OF_MERCHANT = (
-    typed(RefundWith, Refund.select(Refund, Invoice.customer_email, Invoice.reference))
-    .join(Invoice, JOIN.LEFT_OUTER, on=(Invoice.id == Refund.invoice_id))
-    .where(_OWN & ~_READY)
+    _WITH_INVOICE.where(_OWN & ~_READY)
     .order_by(Refund.seq.desc())
     .limit(param("limit"))
 )
@@ -69,6 +87,8 @@ NEWEST = Refund.select().order_by(Refund.seq.desc()).limit(param("limit"))
 _GIVEN = (
     Refund.invoice_id,
     Refund.basis,
+    Refund.asked_amount,
+    Refund.asked_currency,
     Refund.reason,
     Refund.store_id,
     Refund.shop_texts,

@@ -7,7 +7,14 @@ from typing import Literal, NamedTuple, cast
 from btcpay.parts.refunds import queries
 from btcpay.parts.refunds.models import Refund
 from btcpay.values.errors import Refused
-from btcpay.values.money import MAX_MONEY_SATS, SATS_PER_BTC
+from btcpay.values.money import (
+    MAX_MONEY_SATS,
+    SATS_PER_BTC,
+    Money,
+    round_money,
+    stored_amount,
+    value_of,
+)
 from btcpay.values.statuses import InvoiceStatus, RefundStatus
 from storage.database import Database
 from storage.models import Invoice
@@ -54,7 +61,7 @@ def came_sats_of(db: Database, invoice_id: str) -> int:
     return db.get(queries.CAME, invoice_id=invoice_id)[0]
 
 
-def refunds_of(db: Database, invoice_id: str) -> list[Refund]:
+def refunds_of(db: Database, invoice_id: str) -> list[queries.RefundWith]:
     """Returns the refunds of an invoice, oldest first."""
     return db.rows(queries.OF_INVOICE, invoice_id=invoice_id)
 
@@ -70,6 +77,27 @@ def is_sent_twice(db: Database, invoice_id: str) -> bool:
     """True if the invoice needs attention because a refund of it was sent twice."""
     attention = db.get_or_none(attentions.OF_INVOICE, invoice_id=invoice_id)
     return attention is not None and attention.reason == SENT_TWICE
+
+
+def worth_of(row: queries.RefundWith) -> Money | None:
+    """Returns the money that a refund stands for, for people to read.
+
+    It is what the request stated, else the worth at the invoice's price. None if the
+    refund has neither. If another sum was sent, its worth is in proportion.
+    """
+    sats = row.sent_sats or row.amount_sats
+    if row.asked_amount is not None:
+        currency = row.asked_currency or ""
+        exact = stored_amount(row.asked_amount) * sats / row.amount_sats
+        return Money(round_money(exact, currency), currency)
+    currency = row.invoice_currency or ""
+    price = row.price
+    if row.invoice_amount is None:
+        currency = "USD"
+        price = row.price_usd
+    if price is None:
+        return None
+    return Money(value_of(sats, stored_amount(price), currency), currency)
 
 
 def sats_at(amount: Decimal, price: Decimal) -> int:

@@ -6,8 +6,10 @@ from urllib.parse import unquote
 import pytest
 
 from btcpay.parts.refunds import queries
+from btcpay.values.money import btc_shown
 from tests.support.attention_cases import too_much
 from tests.support.merchant_browser import ON, MerchantBrowser
+from tests.support.payer import Page
 from tests.support.shop_refunds import address, found, give, made, paid, send, sent
 
 
@@ -60,6 +62,60 @@ def test_an_amount_of_money_goes_at_todays_price_rounded_down(till, browser):
     browser.post(f"/invoices/{invoice['id']}/refund", **form)
     (refund,) = refunds(till, invoice)
     assert (refund.status, refund.amount_sats) == ("ready", 16_666)
+
+
+def double_the_price_of(till, invoice):
+    """As if a bitcoin had cost twice as much when the invoice was made."""
+    till.shop.sql(
+        f"UPDATE invoice SET price_usd = '120000', price = '120000' WHERE id = '{invoice['id']}'"  # noqa: S608
+    )
+
+
+def test_the_amount_that_is_filled_in_sends_back_exactly_what_is_left(till, browser):
+    """Also when the price has changed; another amount is converted at the new one."""
+    invoice = till.shop.invoice()
+    till.confirm(invoice, invoice["amount_sats"] + 8_333)
+    double_the_price_of(till, invoice)
+    path = f"/invoices/{invoice['id']}"
+    page = browser.page(f"{path}?refund=open")
+    red_card = page.source.partition('id="attention"')[2].partition("</section>")[0]
+    assert '<details class="decision" open>' in red_card
+    assert page.values["amount"] == page.values["offered"] == "10.00"
+    assert "exactly 0.00008333 BTC" in page.texts["refund-left"]
+    form = {name: page.values[name] for name in ("amount", "offered", "left")}
+    browser.post(f"{path}/refund", press="a", currency="USD", **form)
+    form |= {"amount": "3.00", "left": "0"}
+    browser.post(f"{path}/refund", press="b", currency="USD", **form)
+    assert [row.amount_sats for row in refunds(till, invoice)] == [8_333, 5_000]
+
+
+def test_every_page_of_a_refund_has_its_money_before_its_bitcoin(till, browser, ticker):
+    """As it was typed, else at the invoice's price, whatever a bitcoin costs now."""
+    invoice = paid(till)
+    path = f"/invoices/{invoice['id']}"
+    double_the_price_of(till, invoice)
+    form = {"press": "b", "currency": "USD", "amount": "10.00"}
+    browser.post(f"{path}/refund", **form)
+    rest = made(till, invoice, 5_000)
+    (typed, _) = refunds(till, invoice)
+    assert (typed.amount_sats, typed.asked_amount) == (16_666, "10.00")
+    for row, money in ((typed, "$10.00"), (rest, "$6.00")):
+        page = Page(till.shop.client.get(f"/refund/{row.id}").text)
+        assert f'<p class="amount">{money}</p>' in page.source
+        bitcoin = f"{btc_shown(row.amount_sats)} BTC"
+        assert page.texts["bitcoin"] == bitcoin
+        both = f"{money} · <bdi>{bitcoin}</bdi>"
+        for address_of_page in ("/refunds", path):
+            assert both in browser.page(address_of_page).source
+    send_all(till, refunds(till, invoice))
+    sent_rows = browser.page("/refunds").source
+    assert "$10.00<br>" in sent_rows and "$6.00<br>" in sent_rows
+
+
+def send_all(till, rows):
+    for number, row in enumerate(rows):
+        send(till, give(till, row, address(number + 1)))
+    till.mine_and_check()
 
 
 def test_a_page_that_is_out_of_date_makes_no_refund_of_what_it_did_not_show(
@@ -117,15 +173,23 @@ def test_a_text_that_is_no_output_of_the_refund_changes_nothing(till, browser):
 
 
 def test_nothing_more_goes_back_while_a_refund_was_sent_twice(till, browser):
-    invoice = too_much(till)
+    invoice = too_much(till, customer_email="ann@example.com")
     path = f"/invoices/{invoice['id']}"
     refund = made(till, invoice, to=address(1))
-    assert f"{path}#refund" in browser.page("/attention").source
+    assert f"{path}?refund=open#refund" in browser.page("/attention").source
     sent(till, refund)
     sent(till, refund)
     wanted = browser.page("/attention").source
-    assert "the same amount once more" in wanted and f"{path}#refund" not in wanted
-    assert 'name="left"' not in browser.page(path).source
+    assert (
+        "the same amount once more" in wanted
+        and f"{path}?refund=open#refund" not in wanted
+    )
+    page = browser.page(path).source
+    assert 'name="left"' not in page and "Ask for it back" in page
+    assert "Ask for it back" in wanted
+    (href,) = re.findall(r'href="(mailto:[^"]*)">Ask for it back', page)
+    assert href.startswith("mailto:ann@example.com?subject=")
+    assert "sent to you twice" in unquote(href)
     answer = browser.post(f"{path}/refund", press="a", currency="USD", amount="1.00")
     assert answer.headers["Location"].endswith(f"{path}?done=refund_changed")
     assert len(refunds(till, invoice)) == 1
@@ -190,7 +254,10 @@ def test_an_invoice_with_a_refund_to_send_counts_once(till, browser):
     made(till, paid(till), 600, address(2))
     assert inbox(browser) == "2"
     attention = browser.page("/attention").source
-    assert f"/invoices/{invoice['id']}#refund" in attention and "/refunds" in attention
+    assert (
+        f"/invoices/{invoice['id']}?refund=open#refund" in attention
+        and "/refunds" in attention
+    )
     sent(till, refund)
     assert inbox(browser) == "1"
 

@@ -3,6 +3,7 @@
 import pytest
 
 from btcpay.parts.refunds import actions, steps
+from btcpay.values.money import btc_shown
 from tests.support.axe import axe_script, look
 from tests.support.browser import DESK, PHONE, SMALL
 from tests.support.merchant_browser import log_in
@@ -28,6 +29,9 @@ def refunds(counter):
     counter.mine()
     found["ready"] = made(counter.till, invoice, 7_000, address(2, version=1))
     found["invoice"] = invoice
+    found["overpaid"] = counter.shop.invoice(customer_email="ann@example.com")
+    counter.pay(found["overpaid"], found["overpaid"]["amount_sats"] + 8_333)
+    counter.mine()
     return found
 
 
@@ -43,10 +47,47 @@ def test_every_state_fits_in_both_themes_and_axe_finds_nothing(
         assert tab.go(url) == 200
         found += [(state, fault) for fault in look(tab, axe, (DESK, SMALL))]
     log_in(tab, counter)
-    for path in ("/refunds", f"/invoices/{refunds['invoice']['id']}", "/attention"):
+    invoices = [refunds[name]["id"] for name in ("invoice", "overpaid")]
+    for path in ("/refunds", *(f"/invoices/{id}" for id in invoices), "/attention"):
         assert tab.go(f"{counter.root}/merchant{path}?lang={language}") == 200
         found += [(path, fault) for fault in look(tab, axe, (DESK, SMALL))]
     assert found == []
+
+
+@pytest.mark.parametrize(
+    ("script", "excess_sats"),
+    [(True, 50_000), (False, 100_000)],
+    ids=["with scripts", "without"],
+)
+def test_from_needs_attention_a_refund_is_made_with_two_taps(
+    open_tab, counter, script, excess_sats
+):
+    """The one with the most at stake is unfolded."""
+    invoice = counter.shop.invoice()
+    counter.pay(invoice, invoice["amount_sats"] + excess_sats)
+    counter.mine()
+    tab = open_tab(counter.root, size=PHONE)
+    log_in(tab, counter)
+    tab.emulate(PHONE, script=script)
+    tab.go(f"{counter.root}/merchant/attention")
+    tab.click(f"#about-{invoice['id']} .button")
+    tab.until("document.getElementById('refund-amount')")
+    amount = f"{excess_sats * 6 // 10_000}.00"
+    assert tab.ask("document.getElementById('refund-amount').value") == amount
+    tab.click("#refund form .button")
+    tab.until("location.pathname.endsWith('/refunds')")
+    both = f"${amount} · {btc_shown(excess_sats)} BTC"
+    assert both in tab.ask("document.body.innerText")
+
+
+def test_the_red_card_has_the_button_for_money_back_on_a_phones_first_screen(
+    open_tab, counter, refunds
+):
+    tab = open_tab(counter.root, size=PHONE)
+    log_in(tab, counter)
+    tab.go(f"{counter.root}/merchant/invoices/{refunds['overpaid']['id']}")
+    button = "document.querySelector('#attention #refund summary.button:not(.second)')"
+    assert tab.ask(f"{button}.getBoundingClientRect().bottom") < 664
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["with scripts", "without"])
