@@ -82,9 +82,12 @@ def show(visit: Visit, id: str) -> Response:
     first = None
     series: list[Bill] = []
     if bill.series_id:
-        first = db.get(queries.BY_ID, id=bill.series_id)
         own: Values = {"merchant_id": visit.merchant_id, "series_id": bill.series_id}
         series = db.rows(queries.OF_SERIES, **own | {"limit": OF_SERIES})
+        # The oldest is missing in a series of more bills than are shown.
+        first = series[-1]
+        if first.id != bill.series_id:
+            first = db.get(queries.BY_ID, id=bill.series_id)
     mail = text_of(
         "new",
         bill,
