@@ -26,7 +26,7 @@ from btcpay.parts.sandbox_command.once import (
     run_once,
     temporary_config,
 )
-from btcpay.settings.settings import read_or_exit
+from btcpay.settings.settings import read, read_or_exit
 from btcpay.values.errors import CommandError, DatabaseNotReady
 from btcpay.values.times import utc_now
 from storage.database import Database, place_of
@@ -129,7 +129,7 @@ def _start_shop(
     with Children(config.programs_environ, STOP_TIMEOUT_S, config.log) as children:
         children.start("chain", "btcpay.sandbox", *chain)
         _wait_for(f"{config.chain_url}/sandbox/state", children, stop)
-        begin_chain(db, config.settings, utc_now)
+        begin_chain(db, read(config.environ), utc_now)
         children.start("service", "btcpay", "serve")
         _wait_for(f"{config.service_url}/healthz", children, stop)
         children.start("check", "btcpay", "check", "--watch", "2")

@@ -42,9 +42,10 @@ def started(*words, **how):
 
 def test_a_command_finds_a_shop_of_its_own_and_its_status_is_ours(tmp_path):
     words = ("--", sys.executable, "-c", A_SHOPS_TESTS, "--once")
-    process = started(*words, folder=tmp_path, cwd=tmp_path, stdout=subprocess.PIPE)
-    said, _ = process.communicate(timeout=120)
-    assert (process.returncode, said) == (7, "paid True 2\n")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = started(*words, folder=tmp_path, cwd=tmp_path, **pipes)
+    said, errors = process.communicate(timeout=120)
+    assert (process.returncode, said, errors) == (7, "paid True 2\n", "")
     assert list(tmp_path.iterdir()) == []
 
 
