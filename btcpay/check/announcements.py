@@ -120,7 +120,7 @@ class Announcements:
                 log.exception(
                     "the waiting outputs of invoice %s are damaged", invoice_id
                 )
-        report.changed |= own_report.changed
+        report.new_statuses |= own_report.new_statuses
 
     def _apply(self, invoice_id: str, script: bytes, report: Report) -> None:
         """Applies the announced transactions to one invoice, in order. Raises BadRow.

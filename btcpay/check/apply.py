@@ -53,7 +53,7 @@ def try_apply(
         return failed
     for settlement in settlements:
         if settlement.has_ended:
-            report.changed[settlement.row.id] = settlement.outcome.verdict.status
+            report.new_statuses[settlement.row.id] = settlement.outcome.verdict.status
     return set()
 
 

@@ -61,8 +61,8 @@ class CatchUp(BlockReader):
 
         Writes the results and failures to the report.
         """
-        stuck_before = report.stuck
-        report.stuck = ""
+        stuck_before = report.stuck_reason
+        report.stuck_reason = ""
         try:
             if not keep_first_header(
                 self.db,
@@ -79,23 +79,24 @@ class CatchUp(BlockReader):
                 self._undo,
             )
             has_changed = follower.follow()
-            report.answered = True
+            report.has_tip = True
             report.tip_asked_at = asked_at
             report.is_agreed = follower.is_agreed
             undo_planned(self.db, self.settings, self.now())
-            report.stuck = self._why_stuck(follower)
-            if not report.stuck and not has_changed:
+            report.stuck_reason = self._why_stuck(follower)
+            if not report.stuck_reason and not has_changed:
                 # The explorer that showed more blocks earlier in this run may be in its
                 # back-off by now.
-                report.stuck = stuck_before
+                report.stuck_reason = stuck_before
             self._catch_up(report)
         except ExplorerError as error:
             log.error("the check could not follow the chain: %s", error)
             report.chain_failed = True
-            return report.answered
-        if report.stuck:
+            return report.has_tip
+        if report.stuck_reason:
             log.error(
-                "the chain may not be whole, and nothing expires: %s", report.stuck
+                "the chain may not be whole, and nothing expires: %s",
+                report.stuck_reason,
             )
         elif not report.blocks_behind:
             meta.put_time(self.db, Key.READ_MS, asked_at)

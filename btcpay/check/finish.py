@@ -31,7 +31,7 @@ def note_run(db: Database, report: Report, is_listening: bool, now: datetime) ->
     if is_listening:
         listens = "yes"
     with db.write():
-        if report.answered:
+        if report.has_tip:
             meta.put(db, Key.PREVIEWS_LATE, str(len(report.unreached)))
         meta.put(db, Key.LISTENS, listens)
         meta.put_time(db, Key.RAN_MS, report.began_at or now)
@@ -55,7 +55,7 @@ def renew_and_erase(
     a network. So the block sources must confirm the clock. `mark` is a reading of the
     monotonic clock.
     """
-    if not report.answered or report.clock_ahead_s or report.stuck:
+    if not report.has_tip or report.clock_ahead_s or report.stuck_reason:
         return
     report.doubt = judge_clock(db, settings.network, now, mark, report.is_agreed)
     if report.doubt:

@@ -25,13 +25,13 @@ class Report:
     # The number of other looks that are postponed to the next run.
     put_off: int = 0
     # The new status of each invoice whose status changed, by invoice id.
-    changed: dict[str, str] = field(default_factory=dict)
+    new_statuses: dict[str, str] = field(default_factory=dict)
     # Why the stored chain is probably behind the best chain; empty if it is not.
-    stuck: str = ""
+    stuck_reason: str = ""
     chain_failed: bool = False
     # Whether a source returned the tip, and when the request was made, by this machine's
     # clock.
-    answered: bool = False
+    has_tip: bool = False
     tip_asked_at: datetime | None = None
     # True if two sources (or the only one that is configured) returned a recent tip.
     is_agreed: bool = False
@@ -48,7 +48,7 @@ class Report:
     @property
     def is_caught_up(self) -> bool:
         """True if every block is read, up to a tip that is trusted."""
-        return not (self.blocks_behind or self.stuck or self.chain_failed)
+        return not (self.blocks_behind or self.stuck_reason or self.chain_failed)
 
     @property
     def ends_before(self) -> datetime | None:

@@ -103,7 +103,7 @@ class Checker(CatchUp):
 
         True while somebody waits at a page.
         """
-        if not report.answered or not self.settings.explorers:
+        if not report.has_tip or not self.settings.explorers:
             return False
         now = self.now()
         opened_after_ms = to_ms(now - CLOSED_LATELY)

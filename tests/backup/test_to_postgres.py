@@ -104,7 +104,7 @@ def test_the_next_row_of_every_table_has_a_number_of_its_own(till, target, tmp_p
         again.shop.link(amount_usd=5)
         again.pay(fresh := again.shop.invoice())
         again.mine()
-        assert again.check().changed[fresh["id"]] == "paid"
+        assert again.check().new_statuses[fresh["id"]] == "paid"
         for table in ("invoice", "payment", "payment_link"):
             (count, last) = again.shop.sql(
                 f"SELECT count(*), max(seq) FROM {table}"  # noqa: S608

@@ -65,7 +65,7 @@ def test_without_an_invoice_it_is_the_last_block_two_hours_before_now(till):
     till.clock.move(hours=5)
     till.mine()
     report = till.check()
-    assert report.complete and report.answered and report.blocks_read == 0
+    assert report.complete and report.has_tip and report.blocks_read == 0
     assert first_of(till) == true_first(till)
 
 
@@ -190,7 +190,7 @@ def test_beside_an_honest_one_no_liar_says_where_to_begin(till, open_liar, kind,
     expected = true_first(till)
     liar.instead = LIARS[kind](till)
     report = till.check(till.liar.root, second.root)
-    assert first_of(till) == expected and report.changed == {invoice["id"]: "paid"}
+    assert first_of(till) == expected and report.new_statuses == {invoice["id"]: "paid"}
 
 
 def test_pages_of_two_chains_begin_nothing(till):
@@ -315,7 +315,7 @@ def test_an_idle_shop_goes_on_at_the_tip_when_an_invoice_comes(till):
     invoice = till.pay_in_block()
     till.clock.move(hours=1)
     report = till.check()
-    assert report.changed == {invoice["id"]: "paid"} and report.complete
+    assert report.new_statuses == {invoice["id"]: "paid"} and report.complete
     assert (
         report.blocks_read == 3
     )  # the invoice's, and two that are not two hours older
@@ -338,4 +338,4 @@ def test_where_no_block_came_for_long_a_reorganisation_is_followed_all_the_same(
     invoice = till.shop.invoice()
     assert till.check().complete
     till.sandbox.chain.reorganise(depth, till.now)
-    assert till.confirm(invoice).changed == {invoice["id"]: "paid"}
+    assert till.confirm(invoice).new_statuses == {invoice["id"]: "paid"}

@@ -114,12 +114,12 @@ def test_a_reorganisation_of_any_depth_is_followed_and_a_double_spend_undone(
     pay_with(till, first, paid)
     pay_with(till, second, kept)
     till.mine(depth)
-    assert till.check().changed == {paid["id"]: "paid", kept["id"]: "paid"}
+    assert till.check().new_statuses == {paid["id"]: "paid", kept["id"]: "paid"}
     taken_back = double_spends(till.sandbox.wallet, depth)[:1]
     till.sandbox.chain.reorganise(depth, till.now, taken_back)
     assert till.check().complete and is_whole(till)
     assert {till.look(one)["status"] for one in (paid, kept)} == {"open"}
-    assert till.mine_and_check().changed == {kept["id"]: "paid"}
+    assert till.mine_and_check().new_statuses == {kept["id"]: "paid"}
     assert is_whole(till) and till.look(paid)["status"] == "open"
     assert till.balance() == (kept["amount_sats"],) * 2
 

@@ -43,7 +43,7 @@ def test_the_newest_block_is_read_first_and_then_the_oldest(till):
     top = till.sandbox.chain.ledger.height
     till.liar.asked.clear()
     report = till.check()
-    assert report.complete and report.changed == {invoice["id"]: "paid"}
+    assert report.complete and report.new_statuses == {invoice["id"]: "paid"}
     assert raws(till) == [top, *range(top - 30, top)]
 
 
@@ -55,7 +55,7 @@ def test_a_newest_block_that_nobody_has_keeps_no_other_from_being_read(till):
     till.liar.lies = {f"/block/{newest}/raw": lambda _: say("later", 404)}
     report = till.check()
     assert (report.blocks_read, report.blocks_behind, report.complete) == (19, 1, False)
-    assert report.changed == {invoice["id"]: "paid"}
+    assert report.new_statuses == {invoice["id"]: "paid"}
 
 
 def gone(till, *heights):
@@ -74,7 +74,7 @@ def test_blocks_that_nobody_has_keep_no_later_ones_from_being_read(till, count):
     till.mine(30)
     gone(till, *range(first, first + count))
     till.clock.move(hours=2)
-    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.check().new_statuses == {invoice["id"]: "paid"}
     assert unread(till) == count
     till.clock.move(minutes=5)
     while till.check().chain_failed:
@@ -106,7 +106,7 @@ def test_a_block_is_passed_over_for_as_long_as_it_is_old_but_not_a_new_one(
         till.clock.move(minutes=waits, seconds=-30)
         assert till.check().blocks_behind == 1
         till.clock.move(seconds=31)
-    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.check().new_statuses == {invoice["id"]: "paid"}
 
 
 def swept_in_gap(till, sweeper, before, between, after):
@@ -128,7 +128,7 @@ def test_a_spend_is_found_whose_block_was_read_before_the_coin_was_known(till, b
     spent_in = paid_in + 1 + between
     till.liar.asked.clear()
     report = till.check()
-    assert report.complete and report.changed[invoice["id"]] == "paid"
+    assert report.complete and report.new_statuses[invoice["id"]] == "paid"
     assert raws(till)[0] == spent_in and raws(till).count(spent_in) == 2
     assert till.balance() == (0, 0)
     kept = till.shop.sql(
@@ -223,7 +223,9 @@ def test_a_block_that_leaves_the_chain_while_it_is_read_is_not_kept(till):
 
     report = Report()
     reader_of(till, reorganise)._read(row, report)
-    assert report.blocks_read == 0 and report.changed == {} and till.payments() == []
+    assert (
+        report.blocks_read == 0 and report.new_statuses == {} and till.payments() == []
+    )
     assert till.look(invoice)["status"] == "open" and till.balance() == (0, 0)
 
 
@@ -264,8 +266,12 @@ def test_nothing_expires_while_blocks_are_unread(till, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(block_reader, "MOST_S", -1)
         report = till.check()
-    assert report.blocks_behind == 3 and report.looked_at == 0 and report.changed == {}
-    assert till.check().changed == {invoice["id"]: "expired"}
+    assert (
+        report.blocks_behind == 3
+        and report.looked_at == 0
+        and report.new_statuses == {}
+    )
+    assert till.check().new_statuses == {invoice["id"]: "expired"}
 
 
 def test_the_hours_calls_end_a_run_and_the_next_hour_goes_on(lied_to):

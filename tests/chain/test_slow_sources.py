@@ -43,10 +43,10 @@ def test_one_bad_explorer_keeps_no_payment_back(
     till.pay_in_block(invoice)
     roots = [till.liar.root, honest.root]
     report, took_s = check(till, *(roots if is_first else reversed(roots)))
-    assert report.changed == {invoice["id"]: "paid"} and not report.stuck
+    assert report.new_statuses == {invoice["id"]: "paid"} and not report.stuck_reason
     assert took_s < SOON_S
     waits, took_s = check(till, *(roots if is_first else reversed(roots)))
-    assert waits.answered and not waits.stuck and took_s < SOON_S
+    assert waits.has_tip and not waits.stuck_reason and took_s < SOON_S
 
 
 def test_an_honest_explorer_that_is_slow_is_waited_for_beside_a_frozen_one(
@@ -60,4 +60,4 @@ def test_an_honest_explorer_that_is_slow_is_waited_for_beside_a_frozen_one(
     truth = honest._answer
     honest.instead = lambda path: slow(0.3, truth(path))
     report, _ = check(till, till.liar.root, honest.root)
-    assert report.changed == {invoice["id"]: "paid"}
+    assert report.new_statuses == {invoice["id"]: "paid"}

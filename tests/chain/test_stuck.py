@@ -28,7 +28,7 @@ def test_a_tip_older_than_two_hours_is_an_error_and_nothing_expires(
     assert till.look(invoice)["status"] == ("open" if is_stuck else "expired")
     if is_stuck:
         assert (
-            report.stuck == "no block has come for 121 minutes"
+            report.stuck_reason == "no block has come for 121 minutes"
             and not report.chain_failed
         )
         assert "nothing expires: no block has come for 121 minutes" in caplog.text
@@ -41,7 +41,7 @@ def test_what_is_in_a_block_is_settled_even_while_the_chain_stands_still(till):
     invoice = till.pay_in_block()
     till.clock.move(hours=5)
     report = till.check(till.liar.root, network=IMPATIENT)
-    assert report.stuck and report.changed == {invoice["id"]: "paid"}
+    assert report.stuck_reason and report.new_statuses == {invoice["id"]: "paid"}
 
 
 def freeze(till):
@@ -58,7 +58,7 @@ def test_a_frozen_first_explorer_keeps_no_payment_back(till, open_liar, ahead):
     till.mine(ahead - 1) if ahead > 1 else None
     till.pay_in_block(invoice)
     report = till.check(till.liar.root, second.root)
-    assert report.complete and report.changed == {invoice["id"]: "paid"}
+    assert report.complete and report.new_statuses == {invoice["id"]: "paid"}
     top = till.shop.service.db.get(blocks.TOP)
     assert top.hash == till.sandbox.chain.ledger.tip.hash
 
@@ -83,9 +83,9 @@ def test_blocks_that_cannot_be_shown_are_told_and_nothing_expires(
     report = till.check(till.liar.root, second.root)
     assert (
         not report.complete
-        and "shows 9 blocks more, which cannot be read" in report.stuck
+        and "shows 9 blocks more, which cannot be read" in report.stuck_reason
     )
-    assert till.look(invoice)["status"] == "open" and report.stuck in caplog.text
+    assert till.look(invoice)["status"] == "open" and report.stuck_reason in caplog.text
     second.instead = lambda _: None
     assert till.check(till.liar.root, second.root).complete
     assert till.look(invoice)["status"] == "expired"
@@ -109,7 +109,7 @@ def test_what_was_said_of_more_blocks_holds_for_the_whole_run(till, open_liar):
     till.open_page(seen)
     report = till.check(till.liar.root, second.root)
     assert (
-        "shows more blocks, which cannot be read" in report.stuck
+        "shows more blocks, which cannot be read" in report.stuck_reason
         and not report.is_caught_up
     )
     assert till.look(invoice)["status"] == "open"
@@ -122,7 +122,7 @@ def test_one_that_rests_is_not_said_to_know_more(till, open_liar):
     assert till.check(till.liar.root, second.root).complete
     till.liar.instead = Rival(till, till.sandbox.chain.ledger.height - 2)
     till.explorers()._quota.note_refusal(second.root.removeprefix("http://"), 3600)
-    assert not till.check(till.liar.root, second.root).stuck
+    assert not till.check(till.liar.root, second.root).stuck_reason
 
 
 def test_one_that_was_ahead_and_breaks_off_is_told(till, open_liar):
@@ -134,7 +134,7 @@ def test_one_that_was_ahead_and_breaks_off_is_told(till, open_liar):
     height = till.sandbox.chain.ledger.height
     second.lies = {f"^/blocks/{height - 20}$": lambda _: say("no", 404)}
     report = till.check(till.liar.root, second.root)
-    assert "which cannot be read" in report.stuck
+    assert "which cannot be read" in report.stuck_reason
     assert till.shop.service.db.get(blocks.TOP).height == height - 30
 
 
@@ -162,7 +162,7 @@ def test_silence_is_measured_whatever_the_clock_says(
         clock.at = till.clock.at + timedelta(hours=hours_off)
         report = till.check(till.liar.root, clock=clock, network=IMPATIENT)
         assert report.complete != (is_stuck and minute > 0)
-    assert not is_stuck or report.stuck == "no block has come for 121 minutes"
+    assert not is_stuck or report.stuck_reason == "no block has come for 121 minutes"
 
 
 def test_after_a_restart_of_the_machine_silence_is_measured_anew(till):
@@ -172,7 +172,10 @@ def test_after_a_restart_of_the_machine_silence_is_measured_anew(till):
     till.clock.move(minutes=-180)  # of a clock that is behind since then
     assert till.check(network=IMPATIENT).complete
     till.clock.move(minutes=121)
-    assert till.check(network=IMPATIENT).stuck == "no block has come for 121 minutes"
+    assert (
+        till.check(network=IMPATIENT).stuck_reason
+        == "no block has come for 121 minutes"
+    )
 
 
 @pytest.mark.both_databases
@@ -195,12 +198,14 @@ def test_an_end_needs_the_word_of_a_second_explorer_for_a_day(
     )
     till.clock.move(minutes=21)
     report = till.check(*roots)
-    assert report.changed == ({invoice["id"]: "paid"} if second_is == "ahead" else {})
+    assert report.new_statuses == (
+        {invoice["id"]: "paid"} if second_is == "ahead" else {}
+    )
     if second_is != "ahead":
         till.clock.move(hours=23, minutes=58)
-        assert till.check(*roots).changed == {}
+        assert till.check(*roots).new_statuses == {}
         till.clock.move(minutes=2)
-        assert till.check(*roots).changed == {invoice["id"]: "expired"}
+        assert till.check(*roots).new_statuses == {invoice["id"]: "expired"}
 
 
 def test_one_of_three_explorers_that_is_dead_holds_no_end(till, open_liar):
@@ -210,4 +215,4 @@ def test_one_of_three_explorers_that_is_dead_holds_no_end(till, open_liar):
     till.clock.move(minutes=61)
     second.instead = lambda _: dropped
     report = till.check(till.liar.root, second.root, third.root)
-    assert report.changed == {invoice["id"]: "expired"}
+    assert report.new_statuses == {invoice["id"]: "expired"}

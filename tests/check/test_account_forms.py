@@ -44,7 +44,7 @@ def test_an_invoice_of_every_form_is_seen_paid_proven_spent_and_taken_back(till)
     till.open_page(*invoices)
     assert till.check().failed == [] and states() == {("open", (0, sats))}
     till.mine()
-    changed = till.check().changed
+    changed = till.check().new_statuses
     assert changed == {invoice["id"]: "paid" for invoice in invoices}
     assert states() == {("paid", (sats, sats))}
     for owner, invoice, (txid, vout) in zip(owners, invoices, places, strict=True):
@@ -57,4 +57,6 @@ def test_an_invoice_of_every_form_is_seen_paid_proven_spent_and_taken_back(till)
     assert till.check().failed == [] and states() == {("paid", (sats, sats))}
     till.sandbox.chain.reorganise(3, till.now)
     assert till.check().failed == [] and states() == {("open", (0, sats))}
-    assert till.mine_and_check().changed == changed and states() == {("paid", (0, 0))}
+    assert till.mine_and_check().new_statuses == changed and states() == {
+        ("paid", (0, 0))
+    }

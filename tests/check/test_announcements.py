@@ -47,7 +47,7 @@ def announce(till, *transactions):
     Announcements(till.shop.service.db, till.settings, listener, till.clock).apply(
         report
     )
-    assert not report.changed
+    assert not report.new_statuses
 
 
 def received_sats(till, *invoices):
@@ -76,7 +76,7 @@ def test_what_is_announced_is_seen_and_takes_nothing_else_back(lied_to):
     till.open_page(other)
     assert till.check().complete
     assert till.liar.asked and not any("/address/" in path for path in till.liar.asked)
-    assert till.mine_and_check().changed[other["id"]] == "paid"
+    assert till.mine_and_check().new_statuses[other["id"]] == "paid"
     announce(till, till.sandbox.chain.find(second).tx)  # late: the block stands
     assert till.kinds(other) == ["seen", "moved", "payment", "paid"]
 
@@ -102,7 +102,7 @@ def test_what_spends_its_coins_otherwise_takes_it_back(till, away, at_once):
     assert till.kinds(other) == ["seen"]
     till.mine()
     ended = "paid" if not away else None if at_once else "expired"
-    assert till.check().changed.get(invoice["id"]) == ended
+    assert till.check().new_statuses.get(invoice["id"]) == ended
 
 
 def test_a_row_that_is_spoiled_keeps_no_other_payment_back(till, caplog):

@@ -67,8 +67,8 @@ def test_a_coinbase_waits_for_its_maturity(till):
     chain._reward_script = usual
     till.mine(98)
     for _ in range(2):
-        assert till.check().changed == {} and till.balance()[0] == 0
-    assert till.mine_and_check().changed == {invoice["id"]: "paid"}
+        assert till.check().new_statuses == {} and till.balance()[0] == 0
+    assert till.mine_and_check().new_statuses == {invoice["id"]: "paid"}
     (proof,) = Terminal(till).json("invoice", "show", invoice["id"], "--proof")
     assert proof["payment"]["position"] == 0
 

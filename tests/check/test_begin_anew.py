@@ -32,7 +32,7 @@ def paid_and_shallow(till):
     shallow = till.shop.invoice()
     till.pay(paid)
     till.mine()
-    assert till.confirm(shallow).changed == {paid["id"]: "paid"}
+    assert till.confirm(shallow).new_statuses == {paid["id"]: "paid"}
     till.mine()
     till.clock.move(minutes=1)
     return paid, shallow
@@ -71,7 +71,7 @@ def test_what_the_new_chain_has_too_is_found_in_it_and_counted_once(till):
     before = till.payments()
     till.liar.instead = replaced(till, with_all=True)
     Terminal(till).run("chain", "begin-anew", "--yes")
-    assert till.check().changed == {shallow["id"]: "paid"}
+    assert till.check().new_statuses == {shallow["id"]: "paid"}
     assert till.payments(paid) == before and len(till.payments()) == 2
     assert till.balance()[0] == paid["amount_sats"] + shallow["amount_sats"]
 

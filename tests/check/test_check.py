@@ -20,10 +20,10 @@ def test_an_invoice_paid_in_full_is_paid_when_its_block_comes(till):
     till.clock.move(minutes=5)
     txid = till.pay(invoice)
     till.open_page(invoice)
-    assert till.check().changed == {}
+    assert till.check().new_statuses == {}
     assert till.look(invoice)["status"] == "open" and till.payments() == []
     till.clock.move(minutes=5)
-    assert till.mine_and_check().changed == {invoice["id"]: "paid"}
+    assert till.mine_and_check().new_statuses == {invoice["id"]: "paid"}
     paid = till.look(invoice)
     assert (paid["status"], paid["tx_hash"]) == ("paid", txid)
     assert instant(paid["paid_at"]) == till.clock()
@@ -70,7 +70,7 @@ def test_a_block_that_spends_its_inputs_otherwise_ends_what_waits_without_a_look
     assert till.balance() == (0, 0) and till.payments() == []
     assert till.kinds(invoice) == ["seen", "vanished"]
     till.clock.move(hours=1)
-    assert till.check().changed == {invoice["id"]: "expired"}
+    assert till.check().new_statuses == {invoice["id"]: "expired"}
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_with_a_tolerance_a_little_less_pays(open_tills):
     enough = till.shop.invoice(60)
     short = till.shop.invoice(60)
     till.pay(enough, 99_000), till.pay(short, 98_999)
-    assert till.mine_and_check().changed == {enough["id"]: "paid"}
+    assert till.mine_and_check().new_statuses == {enough["id"]: "paid"}
 
 
 def explorer_calls(till):

@@ -30,7 +30,7 @@ def test_the_same_check_again_and_again_changes_nothing(till):
     assert len(before["payment"]) == 5 and len(before["output"]) == 6
     for _ in range(20):
         till.clock.move(seconds=2)
-        assert till.check().changed == {}
+        assert till.check().new_statuses == {}
     assert dump(till.shop) == before
 
 
@@ -53,11 +53,11 @@ def test_what_cannot_be_stored_for_one_invoice_does_not_keep_others_from_their_p
     till.mine()
     run = till.confirm(later)
     assert run.failed == [one["id"]] and not run.complete
-    assert run.changed == {two["id"]: "paid", later["id"]: "paid"}
+    assert run.new_statuses == {two["id"]: "paid", later["id"]: "paid"}
     assert till.look(one)["status"] == "open" and len(till.payments()) == 2
     till.shop.sql("DROP TRIGGER broken" + (" ON output" if ON_POSTGRES else ""))
     run = till.check()
-    assert (run.complete, run.changed) == (True, {one["id"]: "paid"})
+    assert (run.complete, run.new_statuses) == (True, {one["id"]: "paid"})
     assert len(till.payments()) == 3 and till.kinds(two) == ["seen", "payment", "paid"]
 
 
@@ -102,7 +102,7 @@ def test_blocks_that_pay_a_spoiled_invoice_keep_no_other_from_being_read(till):
     for _ in range(4):
         till.pay(odd, 1_000)
         till.mine()
-    assert till.confirm(sound).changed == {sound["id"]: "paid"}
+    assert till.confirm(sound).new_statuses == {sound["id"]: "paid"}
 
 
 def test_a_part_that_waits_for_depth_at_a_spoiled_invoice_stops_no_run(till):
@@ -113,7 +113,7 @@ def test_a_part_that_waits_for_depth_at_a_spoiled_invoice_stops_no_run(till):
     spoil(till, odd, "amount_usd_quote = 'much'")
     till.pay(sound)
     report = till.mine_and_check(6)
-    assert report.changed == {sound["id"]: "paid"} and odd["id"] in report.failed
+    assert report.new_statuses == {sound["id"]: "paid"} and odd["id"] in report.failed
 
 
 def test_what_waits_with_spoiled_inputs_stops_no_run(till):
@@ -132,7 +132,9 @@ def test_a_spoiled_address_stops_no_run(till):
     spoil(till, odd, "deposit_address = 'one'")
     till.open_page(odd, sound)
     report = till.confirm(sound)
-    assert report.changed == {sound["id"]: "paid"} and odd["id"] in report.unreached
+    assert (
+        report.new_statuses == {sound["id"]: "paid"} and odd["id"] in report.unreached
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ def test_a_block_that_leaves_with_a_payment_to_a_spoiled_invoice_stops_no_run(
     till.shop.sql(f"UPDATE {what}")  # noqa: S608
     sound = till.shop.invoice()
     till.sandbox.chain.reorganise(1, till.now)
-    assert till.confirm(sound).changed == {sound["id"]: "paid"}
+    assert till.confirm(sound).new_statuses == {sound["id"]: "paid"}
     assert [payment["invoice_id"] for payment in till.payments()] == [sound["id"]]
 
 

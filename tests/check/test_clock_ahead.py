@@ -46,7 +46,7 @@ def test_a_clock_that_is_days_ahead_passes_over_no_block(till, clock):
     """With nothing open and nothing lately finished, old blocks are not read, nor ever after."""
     invoice = till.shop.invoice(expires_in_hours=1)
     clock.move(hours=2)
-    assert till.check().changed == {invoice["id"]: "expired"}
+    assert till.check().new_statuses == {invoice["id"]: "expired"}
     till.pay(invoice)
     till.mine()
     till.check(clock=ahead_of(clock, days=9))
@@ -59,7 +59,12 @@ def test_a_clock_that_is_days_ahead_passes_over_no_block(till, clock):
 def test_before_its_end_an_invoice_is_not_expired_and_can_be_paid(till, clock, caplog):
     invoice = five_minutes_before_its_end(till)
     run = till.check(clock=ahead_of(clock, minutes=6))
-    assert (run.looked_at, run.failed, run.changed, run.complete) == (1, [], {}, False)
+    assert (run.looked_at, run.failed, run.new_statuses, run.complete) == (
+        1,
+        [],
+        {},
+        False,
+    )
     # The explorers tell the present, which goes on meanwhile.
     assert 300 < run.clock_ahead_s <= 360 and status(till, invoice) == "open"
     assert meta.get(till.shop.service.db, meta.Key.CHECKED_MS) is None
@@ -77,7 +82,9 @@ def test_a_false_date_makes_no_late_payment_one_in_time(lied_to, clock, early_h)
     clock.move(minutes=61)
     till.liar.headers = date_of(ahead_of(clock, hours=-early_h))
     till.pay(invoice)
-    assert till.check().changed == ({} if early_h > 0 else {invoice["id"]: "expired"})
+    assert till.check().new_statuses == (
+        {} if early_h > 0 else {invoice["id"]: "expired"}
+    )
     till.mine_and_check()
     assert [payment["invoice_id"] for payment in till.payments()] == [None]
     till.liar.headers = date_of(clock)
@@ -93,7 +100,7 @@ def test_a_check_with_a_fast_clock_settles_and_ends_by_the_explorers_too(till, c
     clock.move(minutes=5, seconds=5)
     run = till.check(clock=ahead_of(clock, minutes=6))
     assert (
-        run.changed == {paid["id"]: "paid", invoice["id"]: "expired"}
+        run.new_statuses == {paid["id"]: "paid", invoice["id"]: "expired"}
         and not run.complete
     )
 
@@ -151,8 +158,8 @@ def test_an_end_after_the_tip_was_asked_waits_for_the_next_run(lied_to, clock):
         return text
 
     till.liar.lies = {"/blocks/tip/": mine_behind}
-    assert till.check().changed == {}
-    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.check().new_statuses == {}
+    assert till.check().new_statuses == {invoice["id"]: "paid"}
 
 
 def test_a_step_in_the_middle_of_a_run_is_noticed(lied_to, clock):
@@ -170,7 +177,7 @@ def test_a_step_in_the_middle_of_a_run_is_noticed(lied_to, clock):
 
     till.liar.instead = step
     run = till.check(clock=machine)
-    assert (run.looked_at, run.changed, run.complete) == (0, {}, False)
+    assert (run.looked_at, run.new_statuses, run.complete) == (0, {}, False)
     assert run.clock_ahead_s and status(till, invoice) == "open"
 
 

@@ -24,7 +24,7 @@ def test_a_block_that_nobody_showed_while_the_clock_was_ahead_is_read_once_it_is
 
     clock.move(days=-365)
     till.liar.lies = {}
-    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.check().new_statuses == {invoice["id"]: "paid"}
 
 
 def test_work_that_failed_while_the_clock_was_ahead_is_due_once_it_is_right(

@@ -86,7 +86,7 @@ def test_where_no_mempool_ever_answers_an_order_ends_after_a_day_by_the_blocks(
     till.mine_and_check()
     assert till.look(invoice)["status"] == "open"
     till.clock.move(hours=1.2)  # a block's time is an hour later than that day's end
-    assert till.mine_and_check().changed == {invoice["id"]: "expired"}
+    assert till.mine_and_check().new_statuses == {invoice["id"]: "expired"}
 
 
 def test_money_that_was_seen_in_time_holds_an_order_that_no_mempool_answers_for(
@@ -100,9 +100,9 @@ def test_money_that_was_seen_in_time_holds_an_order_that_no_mempool_answers_for(
     )
     till.clock.move(hours=50)
     till.mine_only()
-    assert till.check().changed == {}
+    assert till.check().new_statuses == {}
     till.mine()
-    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.check().new_statuses == {invoice["id"]: "paid"}
 
 
 def test_an_order_that_a_block_pays_in_time_does_not_end_unpaid(till):
@@ -112,7 +112,7 @@ def test_an_order_that_a_block_pays_in_time_does_not_end_unpaid(till):
     invoice = till.shop.invoice(expires_in_hours=1)
     till.pay_in_block(invoice)
     till.clock.move(hours=50)
-    assert till.mine_and_check().changed == {invoice["id"]: "paid"}
+    assert till.mine_and_check().new_statuses == {invoice["id"]: "paid"}
 
 
 def test_the_doctor_finds_such_an_explorer_well(till):

@@ -21,12 +21,12 @@ RUNS = {
     "nothing is wrong": ({}, True),
     "a block is still to be read": ({"blocks_behind": 1}, False),
     "what was found could not be stored": ({"failed": ["inv"]}, False),
-    "the chain may not be whole": ({"stuck": "it stands still"}, False),
+    "the chain may not be whole": ({"stuck_reason": "it stands still"}, False),
     "the chain could not be followed": ({"chain_failed": True}, False),
     "the clock is ahead": ({"clock_ahead_s": 121}, False),
     "a page waits for calls": ({"unreached": ["inv"]}, True),
     "others wait for the next run": ({"put_off": 3}, True),
-    "one of two sources is behind": ({"answered": True}, True),
+    "one of two sources is behind": ({"has_tip": True}, True),
 }
 
 
@@ -94,11 +94,11 @@ def test_a_mempool_that_fails_while_blocks_are_read_makes_previews_late(lied_to)
     till.liar.lies = {}
     till.clock.move(minutes=1)
     report = till.check()
-    assert (report.unreached, report.changed) == ([], {ended["id"]: "expired"})
+    assert (report.unreached, report.new_statuses) == ([], {ended["id"]: "expired"})
 
 
 def test_what_is_late_or_not_agreed_upon_is_yellow_and_what_fails_is_not():
-    lines = summary_lines(Report(unreached=["inv"], answered=True, failed=["other"]))
+    lines = summary_lines(Report(unreached=["inv"], has_tip=True, failed=["other"]))
     yellow = [
         unstyle(line) for line in lines if line == style(unstyle(line), fg="yellow")
     ]

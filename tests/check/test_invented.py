@@ -117,7 +117,7 @@ def test_a_fee_that_is_raised_after_the_deadline_makes_nobody_late(till):
     till.look_for(invoice)
     till.clock.move(minutes=61)
     raised = replace(till.sandbox.wallet, till.now, txid)
-    assert till.mine_and_check().changed == {invoice["id"]: "paid"}
+    assert till.mine_and_check().new_statuses == {invoice["id"]: "paid"}
     assert [one["tx_hash"] for one in till.payments(invoice)] == [raised]
     assert till.balance() == (invoice["amount_sats"],) * 2
     assert reason_of(till, invoice) is None
@@ -132,12 +132,12 @@ def test_25_small_payments_hold_an_end_for_a_day_and_late_money_then_wants_atten
     till.liar.lies[path] = lambda true: [*dust, *true]
     till.look_for(invoice)
     till.clock.move(hours=2)
-    assert till.confirm(invoice).complete and till.look_for(invoice).changed == {}
+    assert till.confirm(invoice).complete and till.look_for(invoice).new_statuses == {}
     assert (
         till.look(invoice)["status"] == "open"
         and till.payments()[0]["invoice_id"] is None
     )
     till.clock.move(hours=23.1)
-    assert till.look_for(invoice).changed == {invoice["id"]: "expired"}
+    assert till.look_for(invoice).new_statuses == {invoice["id"]: "expired"}
     assert reason_of(till, invoice) == "paid_late"
     assert till.balance()[0] == invoice["amount_sats"]

@@ -74,7 +74,9 @@ def nothing_is_stored(till, reply, caplog):
     report = till.check()
     assert not report.complete and report.chain_failed and report.blocks_behind == 1
     assert (
-        report.blocks_read == 0 and report.changed == {} and dump(till.shop) == before
+        report.blocks_read == 0
+        and report.new_statuses == {}
+        and dump(till.shop) == before
     )
     return caplog.text
 
@@ -86,7 +88,7 @@ def the_second_is_asked(till, invoice, caplog):
     assert (
         report.complete
         and report.blocks_read == 1
-        and report.changed[invoice["id"]] == "paid"
+        and report.new_statuses[invoice["id"]] == "paid"
     )
     txids = {tx.txid for tx in till.sandbox.chain.ledger.tip.txs[1:]}
     assert {payment["tx_hash"] for payment in till.payments()} == txids
@@ -123,7 +125,7 @@ def test_witnesses_may_be_anything_and_change_nothing(till):
         at = block.raw.index(signature)
         changed[at : at + len(signature)] = bytes(len(signature))
     till.liar.instead = about_raw(say(bytes(changed)))
-    assert till.check().changed[invoice["id"]] == "paid"
+    assert till.check().new_statuses[invoice["id"]] == "paid"
     documents = [
         document
         for (document,) in till.shop.sql("SELECT document FROM proof").fetchall()
@@ -156,7 +158,7 @@ def test_a_header_that_may_not_follow_is_not_kept(lied_to, count, honest_too, ca
     assert "lacks the work that it claims" in caplog.text
     top = till.shop.service.db.get(blocks.TOP)
     if honest_too:
-        assert report.complete and report.changed == {invoice["id"]: "paid"}
+        assert report.complete and report.new_statuses == {invoice["id"]: "paid"}
         assert top.hash == till.sandbox.chain.ledger.tip.hash
     else:
         assert (

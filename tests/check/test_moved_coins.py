@@ -18,7 +18,7 @@ def paid_invoices(till, sweeper, count=1):
     invoices = [sweeper.invoice() for _ in range(count)]
     made = {till.pay(invoice): invoice for invoice in invoices}
     till.mine()
-    changed = till.check().changed
+    changed = till.check().new_statuses
     assert all(changed[invoice["id"]] == "paid" for invoice in invoices)
     till.liar.asked.clear()
     return made
@@ -67,7 +67,7 @@ def test_an_invoice_whose_coin_was_moved_before_the_first_look_is_paid(
     if blocks == 2:
         till.mine()
     sweeper.sweep(invoice, txid)
-    assert till.mine_and_check().changed == {invoice["id"]: "paid"}
+    assert till.mine_and_check().new_statuses == {invoice["id"]: "paid"}
     assert [p["amount_sats"] for p in till.payments(invoice)] == [
         invoice["amount_sats"]
     ]

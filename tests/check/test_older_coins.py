@@ -70,7 +70,7 @@ def test_a_test_payment_before_the_shop_opened_gives_no_goods_away(till):
     assert report.complete and till.look(invoice)["status"] == "open"
     (payment,) = till.payments()
     assert (payment["tx_hash"], payment["invoice_id"]) == (txid, None)
-    assert till.confirm(invoice).changed == {invoice["id"]: "paid"}
+    assert till.confirm(invoice).new_statuses == {invoice["id"]: "paid"}
     assert (
         reason(till, invoice) is None
     )  # nobody has paid too much, and nothing is owed
@@ -110,7 +110,7 @@ def test_where_no_source_answers_the_next_check_begins_without_an_invoice(till):
     assert till.shop.service.db.get_or_none(blocks.TOP) is None
     till.liar.instead = lambda _: None
     report = till.check()
-    assert report.complete and report.answered and report.blocks_read == 0
+    assert report.complete and report.has_tip and report.blocks_read == 0
     assert above(till, till.shop.invoice()) == height(till)
 
 
@@ -122,7 +122,7 @@ def test_an_invoice_before_any_source_answered_keeps_the_two_hours_and_wants_att
     till.clock.move(minutes=5)
     invoice = till.shop.invoice()
     assert above(till, invoice) is None
-    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.check().new_statuses == {invoice["id"]: "paid"}
     assert reason(till, invoice) == "older_coin"
     said = Terminal(till).run("invoice", "list", "--attention")[0]
     assert "older_coin" in said
@@ -133,7 +133,7 @@ def test_an_invoice_before_any_source_answered_keeps_the_two_hours_and_wants_att
 def test_an_invoice_before_any_source_answered_that_is_paid_after_it_wants_none(till):
     invoice = till.shop.invoice()
     till.clock.move(minutes=5)
-    assert till.confirm(invoice).changed == {invoice["id"]: "paid"}
+    assert till.confirm(invoice).new_statuses == {invoice["id"]: "paid"}
     assert reason(till, invoice) is None
 
 
@@ -146,7 +146,7 @@ def test_a_block_that_replaces_one_of_the_same_height_may_have_the_payment(till)
     chain = till.sandbox.chain
     raw = chain.mempool.entries[till.pay(invoice)].tx.raw
     chain.reorganise(1, till.now, [raw])
-    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.check().new_statuses == {invoice["id"]: "paid"}
     assert above(till, invoice) == tip - 1
     assert till.shop.sql("SELECT block_height FROM output").fetchall() == [(tip,)]
 
@@ -161,7 +161,7 @@ def test_a_check_a_day_late_takes_what_came_after_the_invoice_and_nothing_older(
     till.pay_in_block(invoice)
     till.clock.move(days=1)
     till.mine(3)
-    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.check().new_statuses == {invoice["id"]: "paid"}
     assert reason(till, invoice) is None
 
 
@@ -175,7 +175,7 @@ def test_a_chain_that_is_begun_anew_asks_about_open_invoices_and_leaves_the_othe
     begin_anew(till.shop.service.db, till.settings, till.clock())
     assert (above(till, ended), above(till, invoice)) == (-1, None)
     assert till.check().complete
-    assert till.confirm(invoice).changed == {invoice["id"]: "paid"}
+    assert till.confirm(invoice).new_statuses == {invoice["id"]: "paid"}
 
 
 def test_blocks_of_weeks_before_the_first_invoice_are_passed_over(till):
@@ -187,5 +187,5 @@ def test_blocks_of_weeks_before_the_first_invoice_are_passed_over(till):
     till.clock.move(hours=1)
     invoice = till.pay_in_block()
     report = till.check()
-    assert report.changed == {invoice["id"]: "paid"} and report.complete
+    assert report.new_statuses == {invoice["id"]: "paid"} and report.complete
     assert report.blocks_read <= 12

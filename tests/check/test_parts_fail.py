@@ -85,7 +85,7 @@ def test_a_part_that_fails_in_a_block_keeps_no_payment_from_being_found(
     run = till.confirm(invoice)
     assert (
         run.complete
-        and run.changed == {invoice["id"]: "paid"}
+        and run.new_statuses == {invoice["id"]: "paid"}
         and run.parts_behind == 1
     )
     assert status(till, refund) == ("ready", None)
@@ -137,7 +137,7 @@ def test_a_part_that_cannot_undo_keeps_no_chain_from_being_followed(
     till.sandbox.chain.reorganise(1, till.now)
     invoice = till.shop.invoice()
     txid = refunds.send(till, other)
-    assert till.confirm(invoice).changed[invoice["id"]] == "paid"
+    assert till.confirm(invoice).new_statuses[invoice["id"]] == "paid"
     assert {row[1] for row in work(till)} == {"undo", "block"}
     assert status(till, other) == ("ready", None)
     function.error = None
@@ -157,7 +157,10 @@ def test_a_part_that_cannot_count_keeps_no_invoice_from_its_payment(
     function = broken(money, "recount", error)
     till.pay(invoice)
     run = till.confirm(beside)
-    assert run.changed == {invoice["id"]: "paid", beside["id"]: "paid"} and run.complete
+    assert (
+        run.new_statuses == {invoice["id"]: "paid", beside["id"]: "paid"}
+        and run.complete
+    )
     assert bills.bill_now(till.shop, bill).status == "open"
     function.error = None
     clock.move(minutes=3)
@@ -195,7 +198,7 @@ def test_a_block_that_cannot_be_read_is_set_aside_and_the_others_are_read(
         "At", (Broken,), {"__call__": lambda _, *args: facts_of(*args)}
     )
     run = till.confirm(sound)
-    assert run.changed == {sound["id"]: "paid"} and not run.complete
+    assert run.new_statuses == {sound["id"]: "paid"} and not run.complete
     assert run.set_aside == [height] and run.blocks_behind == 1
     (line,) = red(till)
     assert f"block {height}" in line["sentence"] and "not found" in line["sentence"]
@@ -205,4 +208,4 @@ def test_a_block_that_cannot_be_read_is_set_aside_and_the_others_are_read(
     function.error = None
     clock.move(minutes=2)
     run = till.check()
-    assert run.complete and run.changed == {odd["id"]: "paid"} and work(till) == []
+    assert run.complete and run.new_statuses == {odd["id"]: "paid"} and work(till) == []

@@ -25,7 +25,7 @@ def paid_invoice(till):
     invoice = till.shop.invoice()
     for _ in range(3):
         till.sandbox.wallet.pay(till.sandbox.wallet.address, 50_000, till.now)
-    assert till.confirm(invoice).changed == {invoice["id"]: "paid"}
+    assert till.confirm(invoice).new_statuses == {invoice["id"]: "paid"}
     return invoice
 
 

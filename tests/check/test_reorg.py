@@ -21,7 +21,7 @@ def paid_invoice(till, **fields):
     """An invoice that is paid in the best block, and by which transaction."""
     invoice = till.shop.invoice(**fields)
     txid = till.pay(invoice)
-    assert till.mine_and_check().changed == {invoice["id"]: "paid"}
+    assert till.mine_and_check().new_statuses == {invoice["id"]: "paid"}
     return invoice, txid
 
 
@@ -54,7 +54,7 @@ def test_a_payment_whose_block_is_lost_is_taken_back_and_waits_again(till, caplo
     reorganise(till)
     with caplog.at_level(logging.ERROR):
         run = till.check()
-    assert (run.failed, run.changed) == ([], {})
+    assert (run.failed, run.new_statuses) == ([], {})
     shown = till.look(invoice)
     assert (shown["status"], shown["tx_hash"], shown["paid_at"]) == ("open", None, None)
     assert till.payments() == [] and till.balance() == (0, amount_sats)
@@ -72,7 +72,7 @@ def test_the_other_payment_of_an_invoice_is_a_part_again(till):
     invoice = till.shop.invoice()
     part = till.pay(invoice, 10_000)
     till.mine_and_check()
-    assert till.confirm(invoice, invoice["amount_sats"] - 10_000).changed == {
+    assert till.confirm(invoice, invoice["amount_sats"] - 10_000).new_statuses == {
         invoice["id"]: "paid"
     }
     assert len(till.payments(invoice)) == 2
@@ -82,7 +82,7 @@ def test_the_other_payment_of_an_invoice_is_a_part_again(till):
     assert [(p["tx_hash"], p["invoice_id"]) for p in till.payments()] == [(part, None)]
     assert till.balance() == (10_000, 10_000)
     rest = till.pay(invoice, invoice["amount_sats"] - 10_000)
-    assert till.mine_and_check().changed == {invoice["id"]: "paid"}
+    assert till.mine_and_check().new_statuses == {invoice["id"]: "paid"}
     assert {p["tx_hash"] for p in till.payments(invoice)} == {part, rest}
 
 
@@ -132,7 +132,7 @@ def test_a_settlement_by_hand_does_not_survive_the_loss_of_its_payment(till):
     till.confirm(invoice, 1_000)
     blocktill.run("invoice", "settle", invoice["id"], "--reason", "good enough")
     assert till.look(invoice)["status"] == "paid"
-    assert till.check().changed == {}
+    assert till.check().new_statuses == {}
     reorganise(till, double_spend=True)
     till.check()
     looks(till, invoice)
@@ -154,7 +154,7 @@ def test_a_block_that_leaves_and_comes_back_has_its_payment_once_more_with_a_new
         assert till.payments() == []
         if txid not in chain.mempool.entries:
             chain.accept(sent, till.now)
-        assert till.mine_and_check().changed == {invoice["id"]: "paid"}
+        assert till.mine_and_check().new_statuses == {invoice["id"]: "paid"}
         assert [p["tx_hash"] for p in till.payments()] == [txid]
     assert till.balance() == (invoice["amount_sats"],) * 2
     block = chain.ledger.tip
@@ -235,11 +235,11 @@ def test_what_was_in_time_by_its_block_stays_in_time_when_the_block_is_lost(
     till.mine()
     till.clock.move(minutes=30)
     is_paid = confirmations == "1"
-    assert till.check().changed == ({invoice["id"]: "paid"} if is_paid else {})
+    assert till.check().new_statuses == ({invoice["id"]: "paid"} if is_paid else {})
     reorganise(till)
-    assert till.check().changed == {}
+    assert till.check().new_statuses == {}
     assert till.look(invoice)["status"] == "open"
-    assert till.mine_and_check(2).changed == {invoice["id"]: "paid"}
+    assert till.mine_and_check(2).new_statuses == {invoice["id"]: "paid"}
 
 
 def test_what_had_vanished_by_a_block_that_is_lost_may_come_again(till):
@@ -251,6 +251,6 @@ def test_what_had_vanished_by_a_block_that_is_lost_may_come_again(till):
     till.mine_and_check()
     assert till.kinds(invoice) == ["seen", "vanished"]
     till.sandbox.chain.reorganise(1, till.now, [sent])
-    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.check().new_statuses == {invoice["id"]: "paid"}
     assert till.kinds(invoice)[:3] == ["seen", "vanished", "seen again"]
     assert till.balance() == (invoice["amount_sats"],) * 2

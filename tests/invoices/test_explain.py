@@ -62,7 +62,7 @@ def test_a_part_says_what_is_missing_and_who_showed_it_and_a_block_that_is_lost_
     seen, counted = said["history"][1:]
     assert " seen: 1000 satoshis" in seen and seen.endswith("by 127.0.0.1")
     assert " payment: 1000 satoshis" in counted and "block 201" in counted
-    assert till.confirm(invoice).changed == {invoice["id"]: "paid"}
+    assert till.confirm(invoice).new_statuses == {invoice["id"]: "paid"}
     till.sandbox.chain.reorganise(1, till.now)
     till.check()
     line = next(

@@ -81,7 +81,7 @@ def test_what_a_block_proves_is_never_refused_for_what_a_lie_adds(lied_to):
     second = till.shop.invoice()
     show(till, first, MAX_MONEY_SATS)
     till.look_for(first)
-    assert till.confirm(second).changed == {second["id"]: "paid"}
+    assert till.confirm(second).new_statuses == {second["id"]: "paid"}
     assert_sound(till.shop.environ["BLOCKTILL_DATABASE_URL"])
 
 

@@ -226,7 +226,7 @@ def reorganised(till: Till) -> None:
     till.mine()
     till.pay(lost), till.pay(waits), till.pay(parts, parts["amount_sats"] - 10_000)
     till.mine()
-    assert sorted(till.check().changed.values()) == ["paid"] * 5
+    assert sorted(till.check().new_statuses.values()) == ["paid"] * 5
     taken_back = wallets.double_spends(till.sandbox.wallet, 1)[0]
     till.sandbox.chain.reorganise(2, till.now, [raw, taken_back])
 

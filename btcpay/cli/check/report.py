@@ -26,8 +26,8 @@ log = logging.getLogger(__name__)
 
 # Fields of a report that its JSON contains unchanged.
 REPORT_FIELDS = (
-    "blocks_read blocks_behind hours_behind looked_at failed unreached put_off chain_failed stuck"
-    " clock_ahead_s doubt set_aside parts_behind changed calls"
+    "blocks_read blocks_behind hours_behind looked_at failed unreached put_off chain_failed"
+    " clock_ahead_s set_aside parts_behind calls"
 )
 PEER_COLUMNS = "place height good_at"
 MOST_HELD = 1000  # maximum of held log lines; more of them are printed at once
@@ -66,7 +66,7 @@ class Reporter:
             self._show_skipped(brief)
             return
         self._release_log(report.complete)
-        is_news = not brief or report.changed
+        is_news = not brief or report.new_statuses
         if report.complete and (self._quiet or not is_news):
             return
         if self._as_json:
@@ -115,7 +115,8 @@ class Reporter:
         summary = {name: getattr(report, name) for name in REPORT_FIELDS.split()}
         peers = self._db.rows(sources.PEERS)
         return summary | {
-            "stuck": report.stuck or None,
+            "changed": report.new_statuses,
+            "stuck": report.stuck_reason or None,
             "doubt": report.doubt or None,
             "bytes": report.read_bytes,
             "merchants": self._merchants,

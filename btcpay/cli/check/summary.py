@@ -19,7 +19,7 @@ def summary_lines(report: Report) -> list[str]:
     lines += _failures(report)
     lines += [click.style(line, fg="red") for line in _held_back(report)]
     lines += [click.style(line, fg="yellow") for line in _late(report)]
-    for invoice_id, status in report.changed.items():
+    for invoice_id, status in report.new_statuses.items():
         lines.append(f"{invoice_id} is {status}")
     return lines
 
@@ -39,8 +39,10 @@ def _failures(report: Report) -> list[str]:
         lines.append(f"blocks that could not be read, for now: {heights}")
     if report.chain_failed:
         lines.append("the chain could not be read: `blocktill doctor` says what to do")
-    if report.stuck:
-        lines.append(f"the chain may not be whole, and nothing expires: {report.stuck}")
+    if report.stuck_reason:
+        lines.append(
+            f"the chain may not be whole, and nothing expires: {report.stuck_reason}"
+        )
     if report.clock_ahead_s:
         seconds = report.clock_ahead_s
         lines.append(f"this machine's clock is {seconds} s ahead: {SET_CLOCK}")
@@ -83,7 +85,7 @@ def _late(report: Report) -> list[str]:
         )
     if report.put_off:
         lines.append(f"invoices left for the next run: {report.put_off}")
-    if report.answered and not report.is_agreed:
+    if report.has_tip and not report.is_agreed:
         lines.append(
             "only one of the sources shows the newest blocks: invoices end a day after their"
             " deadline; `blocktill doctor` says which"

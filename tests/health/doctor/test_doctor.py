@@ -757,7 +757,9 @@ def test_money_that_comes_between_two_readings_is_no_fault(till):
             found = super().get_or_none(query, **values)
             if query is really and not Beside.settled:
                 Beside.settled = len(
-                    till.checker(elsewhere, till.explorers(db=elsewhere)).run().changed
+                    till.checker(elsewhere, till.explorers(db=elsewhere))
+                    .run()
+                    .new_statuses
                 )
             return found
 

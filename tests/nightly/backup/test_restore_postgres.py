@@ -170,7 +170,7 @@ def test_an_old_dump_is_restored_and_no_paid_address_is_given_out_again(till, ma
         assert next_index(again) == last + 1 + 100 and f"seen up to {last}" in said
         assert again.shop.invoice()["deposit_address"] not in given_out
         assert again.look(known)["status"] == "open"
-        assert again.check().changed == {known["id"]: "paid"}
+        assert again.check().new_statuses == {known["id"]: "paid"}
         assert again.shop.get(f"/invoices/{lost[0]['id']}").status_code == 404
         assert "totals of shop: " in Terminal(again).run("doctor", "--integrity")[0]
     with raw(f"{till.settings.database_url}_before") as connection:  # is kept
@@ -255,5 +255,5 @@ def test_from_sqlite_to_postgresql_by_the_commands_of_backup_md(
         with on(url, till) as again:
             till.pay(known)
             till.mine()
-            assert again.check().changed == {known["id"]: "paid"}
+            assert again.check().new_statuses == {known["id"]: "paid"}
             assert next_index(again) == 101

@@ -56,7 +56,7 @@ def test_a_run_reads_the_worst_block_and_the_payment_after_it(lied_to, name):
     report = till.check()
     assert (
         report.complete
-        and report.changed == {invoice["id"]: "paid"}
+        and report.new_statuses == {invoice["id"]: "paid"}
         and report.blocks_read == 2
     )
     assert report.read_bytes > 60_000
@@ -88,7 +88,7 @@ def test_a_block_of_dust_to_one_of_our_addresses_is_kept(lied_to, txs, outputs):
     )
     before_s = time.process_time()
     report = till.check()
-    assert report.complete and report.changed == {invoice["id"]: "paid"}
+    assert report.complete and report.new_statuses == {invoice["id"]: "paid"}
     assert till.balance() == (txs * outputs * 600,) * 2
     assert time.process_time() - before_s < 10
     before_s = time.process_time()

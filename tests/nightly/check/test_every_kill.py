@@ -203,7 +203,7 @@ def paid_too_late(till):
     till.shop.invoice(40)
     till.pay(late, 10_000), till.pay(late, late["amount_sats"] - 10_000)
     till.mine()
-    assert till.check().changed == {late["id"]: "expired"}
+    assert till.check().new_statuses == {late["id"]: "expired"}
 
 
 @pytest.mark.parametrize(

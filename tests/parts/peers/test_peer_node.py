@@ -36,12 +36,12 @@ def test_a_payment_is_found_reorganised_and_proven_by_the_nodes_own_protocol(til
     assert check_over_peers(till).complete
     txid = till.pay(invoice)
     till.mine()
-    assert check_over_peers(till).changed == {invoice["id"]: "paid"}
+    assert check_over_peers(till).new_statuses == {invoice["id"]: "paid"}
     assert till.proof(invoice).txid == txid
     raw = till.node.transaction(txid).raw
     till.mine()
     block_hash = till.node.reorganise(2, instead=[raw])[0]
-    assert check_over_peers(till).changed == {invoice["id"]: "paid"}
+    assert check_over_peers(till).new_statuses == {invoice["id"]: "paid"}
     assert till.proof(invoice).block_hash == block_hash
     assert till.balance() == (invoice["amount_sats"],) * 2
 

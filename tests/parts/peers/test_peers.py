@@ -73,7 +73,7 @@ def test_a_payment_is_found_reorganised_and_proven_over_two_peers(shop):
     till.mine(3)
     report = check(till, *peers)
     assert (
-        report.changed == {invoice["id"]: "paid"}
+        report.new_statuses == {invoice["id"]: "paid"}
         and report.complete
         and report.is_agreed
     )
@@ -86,7 +86,7 @@ def test_a_payment_is_found_reorganised_and_proven_over_two_peers(shop):
     assert check(till, *peers).complete
     assert till.look(invoice)["status"] == "open"
     till.mine()
-    assert check(till, *peers).changed == {invoice["id"]: "paid"}
+    assert check(till, *peers).new_statuses == {invoice["id"]: "paid"}
     assert check(till, *peers).blocks_read == 0
     assert till.balance() == (invoice["amount_sats"],) * 2
     assert "pong" in peers[0].asked
@@ -113,7 +113,7 @@ def test_blocks_of_a_pause_come_from_several_peers_at_once(shop):
     till.pay(invoice)
     till.mine(30)
     report = check(till, *(open_peer(held) for _ in range(5)))
-    assert report.changed == {invoice["id"]: "paid"} and report.complete
+    assert report.new_statuses == {invoice["id"]: "paid"} and report.complete
     assert report.blocks_read == 30
     assert four.is_set()
 
@@ -163,7 +163,9 @@ def test_an_invoice_ends_once_a_block_is_an_hour_past_its_deadline(shop):
     assert check(till, *peers).complete
     for minutes, status in [(31, "open"), (58, "open"), (2, "expired")]:
         till.clock.move(minutes=minutes)
-        assert check(till, *peers).changed == {}  # the newest block is as old as before
+        assert (
+            check(till, *peers).new_statuses == {}
+        )  # the newest block is as old as before
         till.mine()
         assert check(till, *peers).complete
         assert till.look(invoice)["status"] == status
@@ -176,7 +178,7 @@ def test_no_block_from_the_future_ends_an_invoice_before_its_deadline(shop):
     peer = open_peer(seen=lambda: rival.blocks)
     assert check(till, peer).complete and till.look(invoice)["status"] == "open"
     till.clock.move(minutes=31)
-    assert check(till, peer).changed == {invoice["id"]: "expired"}
+    assert check(till, peer).new_statuses == {invoice["id"]: "expired"}
 
 
 def never(peer, sock, command, body):
@@ -262,7 +264,7 @@ def test_one_bad_peer_keeps_no_payment_back(shop, bad):
     assert check(till, open_peer()).complete
     till.pay_in_block(invoice)
     report = check(till, open_peer(bad), open_peer())
-    assert report.changed == {invoice["id"]: "paid"} and not report.chain_failed
+    assert report.new_statuses == {invoice["id"]: "paid"} and not report.chain_failed
     assert report.took_ms < 30_000 and report.read_bytes < 60_000_000
 
 
@@ -290,8 +292,8 @@ def test_what_one_claims_and_cannot_prove_is_a_lie_that_keeps_nothing_open(shop)
     report = check(till, liar, *good)
     assert (
         report.complete
-        and not report.stuck
-        and report.changed == {invoice["id"]: "expired"}
+        and not report.stuck_reason
+        and report.new_statuses == {invoice["id"]: "expired"}
     )
     left = [
         row.place for row in till.shop.service.db.rows(sources.PEERS) if row.left_until
@@ -354,7 +356,7 @@ def test_one_bad_peer_of_four_keeps_no_block_of_a_pause_back(shop, name):
     till.pay(invoice)
     till.mine(40)
     report = check(till, *peers)
-    assert report.changed == {invoice["id"]: "paid"} and report.complete
+    assert report.new_statuses == {invoice["id"]: "paid"} and report.complete
     assert report.blocks_read == 40
     assert report.took_ms < 30_000 and peers[0].asked.count("getdata") < 10
 

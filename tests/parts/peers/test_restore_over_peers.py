@@ -94,7 +94,7 @@ def test_no_address_that_a_block_pays_is_given_out_twice(
     assert (moved["before"], moved["next_index"], moved["gap_limit"]) == (1, 152, 101)
     with on(place, till) as again:
         assert again.look(known)["status"] == "open"
-        assert again.check().changed == {known["id"]: "paid"}
+        assert again.check().new_statuses == {known["id"]: "paid"}
         assert again.shop.invoice()["deposit_address"] not in {
             invoice["deposit_address"] for invoice in lost
         }

@@ -31,5 +31,5 @@ def test_a_month_of_blocks_is_read_in_one_run(till, monkeypatch):
         took_s = time.process_time() - began_s
     assert took_s < most_s
     assert report.blocks_read == MONTH and report.complete
-    assert report.changed == {invoice["id"]: "paid"}
+    assert report.new_statuses == {invoice["id"]: "paid"}
     assert db.get(blocks.UNREAD)[0] == 0
