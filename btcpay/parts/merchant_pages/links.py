@@ -1,45 +1,19 @@
-"""The views of payment links: list, details, form, activation, and a card to print."""
+"""The views of payment links: list, details, activation, and a card to print."""
 
-from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from flask import Response
 
 from btcpay.invoices.links import (
-    AMOUNTS,
-    ASKS,
-    HOW,
-    MOST_SUGGESTED,
-    TEXTS,
-    edit,
-    is_nameless,
-    new_link,
     set_active,
     sum_raised,
 )
-from btcpay.invoices.quotes import live_price
-from btcpay.languages import formats
 from btcpay.parts.merchant_pages import queries
 from btcpay.parts.merchant_pages.visit import Visit
-from btcpay.values.errors import CommandError, PriceUnavailable, TooLittle, TooMuch
-from btcpay.values.texts import MAX_TYPED, TextRefused, typed_texts
-from btcpay.web.errors import STATUS
-from btcpay.web.pages import languages
-from btcpay.web.pages.forms import (
-    AmountRefused,
-    error_message,
-    invisible_character_message,
-)
-from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.listing import Listing
 from btcpay.web.pages.qr import qr_svg
-from schemas.requests import NEW_PRICED_LINK, load
-from storage.models import PaymentLink
 from storage.queries import links
 from storage.values import Values
-
-SUGGESTED = [f"suggested-{number}" for number in range(1, MOST_SUGGESTED + 1)]
 
 
 def show_links(visit: Visit) -> Response:
@@ -83,191 +57,3 @@ def switch(visit: Visit, id: str, active: bool) -> Response:
 
 def _url(visit: Visit, id: str) -> str:
     return f"{visit.service.settings.base_url}/link/{id}"
-
-
-def show_form(
-    visit: Visit,
-    status: int = 200,
-    link: PaymentLink | None = None,
-    **values: Any,
-) -> Response:
-    """Shows the form for a new link, or for `link`, with the typed values.
-
-    `values`: more values for the template, such as `wrong`, which has a message by
-    field.
-    """
-    form = {
-        "typed": visit.form,
-        "wrong": {},
-        "link": link,
-        "suggested": SUGGESTED,
-        "how": HOW,
-    }
-    return visit.page("new_link.html", status, **form | values)
-
-
-def show_edit(visit: Visit, id: str) -> Response:
-    """Shows the form with the link's stored values.
-
-    Amounts are written in the format of the page's language.
-    """
-    link = visit.get_or_404(links.ANY_BY_ID, "lnk", id)
-    texts = {name: getattr(link, name) or "" for name in (*TEXTS, *ASKS)}
-    amounts = [link.min_amount, link.max_amount, *(link.suggested or "").split()]
-    names = ["goal", *AMOUNTS[1:], *SUGGESTED]
-    for name, amount in zip(names, [link.goal, *amounts], strict=False):
-        if amount:
-            texts[name] = formats.plain(
-                Decimal(amount), link.currency, languages.current_language()
-            )
-    return show_form(visit, link=link, typed=texts)
-
-
-def make(visit: Visit, id: str = "") -> Response:
-    """Creates a link, or changes the link `id`; an invalid form is shown again.
-
-    A form that is sent twice creates one link.
-    """
-    link = None
-    if id:
-        link = visit.get_or_404(links.ANY_BY_ID, "lnk", id)
-    texts, wrong_texts = _texts(visit.form)
-    amounts, wrong = _amounts(visit, link, texts)
-    wrong |= wrong_texts
-    if wrong:
-        return show_form(visit, 400, link, wrong=wrong)
-    body = _read_body(visit.form, texts, amounts)
-    try:
-        if link is None:
-            outcome = "made"
-            id = _create(visit, body)
-        else:
-            outcome = "changed"
-            id = _update(visit, link, body)
-    except TooLittle as refusal:
-        message = error_message(refusal)
-        for name, amount in amounts.items():
-            if name != "goal" and amount < refusal.least:
-                wrong[name] = message
-        return show_form(visit, 400, link, wrong=wrong)
-    except CommandError:
-        message = gettext(
-            "Each suggested amount must be within the limits, and there only once."
-        )
-        return show_form(visit, 400, link, wrong={SUGGESTED[0]: message})
-    except (TooMuch, PriceUnavailable) as error:
-        return show_form(visit, STATUS[error.code], link, problem=error_message(error))
-    return visit.redirect(f"/links/{id}", done=outcome)
-
-
-def _texts(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns the valid, non-empty texts, and a message for each invalid one."""
-    texts = dict[str, str]()
-    wrong = dict[str, str]()
-    for name in TEXTS:
-        try:
-            text = typed_texts({name: form.get(name)})[name]
-        except TextRefused as refusal:
-            most = gettext(
-                "Enter at most %(most)s characters.", most=str(MAX_TYPED[name])
-            )
-            wrong[name] = invisible_character_message(refusal) or most
-            continue
-        if text:
-            texts[name] = text
-    return texts, wrong
-
-
-def _amounts(
-    visit: Visit,
-    link: PaymentLink | None,
-    texts: Mapping[str, str],
-) -> tuple[dict[str, Decimal], dict[str, str]]:
-    """Returns the valid amounts, and a message for each invalid field."""
-    form = visit.form
-    amounts = dict[str, Decimal]()
-    wrong = dict[str, str]()
-    is_fixed = link is not None and link.amount is not None
-    names: list[str] = []
-    if link is None:
-        names.append(AMOUNTS[0])
-    if not is_fixed:
-        names += [*AMOUNTS[1:], *SUGGESTED, "goal"]
-    for name in names:
-        try:
-            if name in form:
-                amounts[name] = visit.amount(form[name])
-        except AmountRefused as refusal:
-            wrong[name] = str(refusal)
-    price, low, high = map(amounts.get, AMOUNTS)
-    body: dict[str, object] = {"title": texts.get("title")}
-    for name in AMOUNTS:
-        body[f"{name}_usd"] = amounts.get(name)
-    if is_nameless(body) and not is_fixed and not wrong:
-        wrong["title"] = gettext(
-            "Give the link a title or an amount, so that customers know it."
-        )
-    if price is not None:
-        message = gettext("Leave this empty if the price is fixed.")
-        for name in amounts.keys() - {AMOUNTS[0]}:
-            wrong[name] = message
-    elif low and high and low > high:
-        wrong["max_amount"] = gettext("This must not be less than the smallest amount.")
-    return amounts, wrong
-
-
-def _read_body(
-    form: Mapping[str, str],
-    texts: Mapping[str, str],
-    amounts: Mapping[str, Decimal],
-) -> dict[str, Any]:
-    """Returns the loaded body of the API's create-payment-link.
-
-    It also has the fields that only these pages offer.
-    """
-    body: dict[str, Any] = dict(texts)
-    body |= {f"{name}_usd": amounts[name] for name in AMOUNTS if name in amounts}
-    more: dict[str, Any] = {}
-    for name in ASKS:
-        how = form.get(name)
-        more[name] = how if how in HOW else HOW[0]
-    more["goal_usd"] = amounts.get("goal")
-    more["suggested"] = [amounts[name] for name in SUGGESTED if name in amounts]
-    return load(NEW_PRICED_LINK, body) | more
-
-
-def _create(visit: Visit, body: dict[str, Any]) -> str:
-    service = visit.service
-    price = live_price(service.prices, visit.now, visit.currency)
-    with visit.create_once("lnk", links.ANY_BY_ID) as (id, is_made):
-        if not is_made:
-            new_link(
-                service.db,
-                visit.now,
-                visit.merchant_id,
-                body | {"id": id},
-                price,
-                visit.dust_limit_sats,
-            )
-    return id
-
-
-def _update(visit: Visit, link: PaymentLink, body: dict[str, Any]) -> str:
-    """Changes the link, and returns its id.
-
-    It fetches a price only if amounts have changed. So texts can be changed while no
-    price is available.
-    """
-    new_amounts = [
-        body.get("min_amount_usd"),
-        body.get("max_amount_usd"),
-        *body["suggested"],
-    ]
-    old_amounts = [link.min_amount, link.max_amount, *(link.suggested or "").split()]
-    is_same = new_amounts == [amount and Decimal(amount) for amount in old_amounts]
-    prices = visit.service.prices
-    price = None
-    if not is_same:
-        price = live_price(prices, visit.now, link.currency)
-    edit(visit.service.db, link, body, price, visit.dust_limit_sats)
-    return link.id
