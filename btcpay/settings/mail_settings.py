@@ -41,6 +41,14 @@ class MailServer:
     user: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
 
+    @property
+    def place(self) -> str:
+        """`host:port`, with an IPv6 address in brackets."""
+        host = self.host
+        if ":" in host:
+            host = f"[{host}]"
+        return f"{host}:{self.port}"
+
 
 @dataclass(frozen=True)
 class Sender:

@@ -110,6 +110,14 @@ def test_an_empty_port_is_the_usual_one_of_the_encryption(browser, encryption):
     assert (row.port, row.is_tls) == (USUAL[encryption], int(encryption == "tls"))
 
 
+def test_an_ipv6_address_is_taken_with_brackets_and_without(browser):
+    for host in ("[2001:db8::1]", "2001:DB8:0::1"):
+        saved(browser, **FIELDS | {"host": host})
+        page = browser.page(PATH)
+        assert page.values["host"] == "2001:db8::1"
+        assert page.texts["place"].startswith("[2001:db8::1]:2525 ")
+
+
 WRONG = {
     "no host": ({"host": ""}, "host"),
     "a URL as the host": ({"host": "smtps://mail.seller.de"}, "host"),
