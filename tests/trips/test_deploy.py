@@ -204,11 +204,20 @@ def test_the_settings_of_the_compose_file_are_settings(name, part, tmp_path):
         (tmp_path / secret).write_text(f"{example}\n")
         written["BLOCKTILL_DATABASE_URL_FILE"] = f"{tmp_path}/{secret}"
 
+    image = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    of_image = dict(re.findall(r"^ .*\b(BLOCKTILL_\w+)=([^\s\\]+)", image, re.M))
+    assert "BLOCKTILL_DATABASE_URL" in of_image
+    of_env_file = {
+        "BLOCKTILL_DATABASE_URL": "sqlite:////of/env.db",
+        "BLOCKTILL_DATABASE_URL_FILE": str(tmp_path / "of env"),
+    }
+
     def filled(text):
         in_place = lambda m: values.get(m[1], m[3] if m[2] == ":-" else "")  # noqa: E731
         return re.sub(r"\$\{(\w+)(:-|:\?)([^}]*)\}", in_place, text)
 
-    settings = read({key: filled(value) for key, value in written.items()})
+    own = {key: filled(value) for key, value in written.items()}
+    settings = read(of_image | of_env_file | own)
     assert settings.database_url == COMPOSED[name][2]
     assert (settings.trusted_proxies, settings.bind) == (1, "0.0.0.0:8000")
     known = {*VARIABLES.values(), *OF_FILES.values()}
