@@ -76,12 +76,25 @@ class MakeBlueprint(Protocol):
         """Returns the part's Flask blueprint; None if the settings disable the part."""
 
 
+class FrontPageLink(Protocol):
+    def __call__(self, settings: Settings) -> tuple[str, str] | None:
+        """Returns a link for the page `/`; None if the settings disable the part.
+
+        It is the path without its leading slash, and the text in the language of the
+        request.
+        """
+
+
 @dataclass(frozen=True, kw_only=True)
 class Pages(Hook):
-    """Web pages and API operations. Called by `app.py` when the service starts."""
+    """Web pages and API operations. Called by `app.py` when the service starts.
+
+    `checkout/views.py` calls `front_page_link` for each visit of `/`.
+    """
 
     module = "blueprint"
     blueprint: MakeBlueprint
+    front_page_link: FrontPageLink | None = None
 
 
 class FrameOf(Protocol):

@@ -87,11 +87,20 @@ class Checkout:
     def show_root(self) -> Response:
         """Shows browsers a page, with the name of the merchant if there is only one.
 
-        A client that does not accept HTML gets 404.
+        It also has the links of parts (optional plug-ins). A client that does not
+        accept HTML gets 404.
         """
         if "text/html" not in request.headers.get("Accept", ""):
             return error_response(NotFound("there is nothing at this path"))
-        return self.pages.page("root.html", brand=self.pages.only_brand())
+        links = []
+        for part in hooks.of(hooks.Pages):
+            if part.front_page_link:
+                links.append(part.front_page_link(self.service.settings))
+        return self.pages.page(
+            "root.html",
+            brand=self.pages.only_brand(),
+            links=[link for link in links if link],
+        )
 
     def show_invoice(self, id: str, wrong: str | None = None) -> Response:
         """Shows the page of an invoice.

@@ -18,6 +18,7 @@ from btcpay.parts.merchant_pages import (
 )
 from btcpay.parts.merchant_pages.lists import downloads, search
 from btcpay.parts.merchant_pages.login import LoginViews
+from btcpay.parts.merchant_pages.menu import front_page_link
 from btcpay.parts.merchant_pages.password import (
     PasswordViews,
     choose_shop,
@@ -239,4 +240,4 @@ def _session(service: Service) -> queries.Session:
     raise Unauthorized("log in with a new link")
 
 
-HOOK = hooks.Pages(blueprint=blueprint)
+HOOK = hooks.Pages(blueprint=blueprint, front_page_link=front_page_link)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from btcpay import hooks
 from btcpay.hooks import MenuItem
 from btcpay.parts.merchant_pages.queries import Session, inbox_column
+from btcpay.settings.settings import Settings
 from btcpay.web.pages.languages import gettext
 
 TODAY = "M4 20v-7h4v7M10 20V4h4v16M16 20v-10h4v10M2 20h20"
@@ -53,3 +54,10 @@ def _items_of_parts(session: Session) -> list[MenuItem]:
         waiting = getattr(session, inbox_column(name), 0)
         items.append(replace(item, waiting=waiting))
     return items
+
+
+def front_page_link(settings: Settings) -> tuple[str, str] | None:
+    """Returns the link that leads a merchant from the page `/` to these pages."""
+    if not settings.merchant_pages:
+        return None
+    return "merchant", gettext("Log in to your shop")

@@ -5,6 +5,7 @@ import re
 from btcpay.merchants.sessions import new_login, sessions_of
 from btcpay.web import rate_limits
 from tests.support.merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
+from tests.support.payer import Page
 
 
 def test_there_is_nothing_when_it_is_off(open_shops):
@@ -113,3 +114,15 @@ def test_where_addresses_mean_nothing_a_stranger_keeps_no_merchant_out(open_shop
     client = open_shops(**ON, BLOCKTILL_VISITOR_ADDRESSES="off").client
     visits = (client.get("/merchant") for _ in range(rate_limits.VISITS.limit + 1))
     assert {answer.status_code for answer in visits} == {401}
+
+
+def test_the_front_page_leads_to_the_merchants_pages_where_they_are_on(
+    shop, open_shops
+):
+    asked = {"Accept": "text/html"}
+    page = Page(shop.client.get("/?lang=de", headers=asked).text)
+    links = [named["href"] for tag, named in page.tags if tag == "a"]
+    assert "merchant?lang=de" in links
+    assert shop.client.get("/merchant?lang=de").status_code == 401
+    without = open_shops(BLOCKTILL_MERCHANT_PAGES="off")
+    assert "merchant" not in without.client.get("/", headers=asked).text
