@@ -2,17 +2,21 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from btcpay import __version__
+from tests.support.browser import PHONE
 from tests.support.builders import new_xpub, until
 from tests.support.chroots import MADE_WITHIN_S, PLACE, TRUSTED, System, base, outside
 from tests.support.paths import PROJECT
+from tests.support.ports import free_port
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +50,17 @@ def image():
         config = json.loads(buildah("inspect", "--type=image", "blocktill"))["Docker"][
             "config"
         ]
-        root = buildah("mount", buildah("from", "--pull-never", "blocktill"))
-        volume = folder / "volume"
-        # as a new volume is made
-        shutil.copytree(Path(root) / "var/lib/blocktill", volume)
-        os.chown(volume, 10001, 10001)
+        root = Path(buildah("mount", buildah("from", "--pull-never", "blocktill")))
+        volume = new_volume(root, folder / "volume")
         environ = dict(line.split("=", 1) for line in config["Env"])
-        yield System(Path(root), environ, config["User"], volume), config
+        yield System(root, environ, config["User"], volume), config
+
+
+def new_volume(root, folder):
+    """A volume as a container makes it of what the image has there."""
+    shutil.copytree(root / "var/lib/blocktill", folder)
+    os.chown(folder, 10001, 10001)
+    return folder
 
 
 @pytest.fixture
@@ -111,3 +119,96 @@ def test_a_shop_of_one_command_sees_its_payment_and_a_restart_keeps_it(image, sh
         assert around.status(invoice) == "paid"
         assert "To begin" not in log.read_text()
     assert (system.volume / "blocktill.db").stat().st_uid == 10001
+
+
+PASSWORD = "Harbour pilots sleep late"
+
+
+def fill(tab, **fields):
+    for name, text in fields.items():
+        tab.ask(f"document.getElementById('{name}').focus()")
+        tab.type(text)
+
+
+def press(tab, selector, then):
+    tab.click(selector)
+    tab.until(f"document.getElementById('{then}')")
+
+
+def log_in(tab, url, then):
+    tab.go(f"{url}/merchant")
+    tab.until("document.getElementById('password')")
+    fill(tab, password=PASSWORD)
+    press(tab, "#log-in", then)
+
+
+def sell_at_the_till(tab, around):
+    """A customer pays what the till shows, and the till says so."""
+    press(tab, "#sections a[href*='/till']", "keypad")
+    for key in "25":
+        tab.click(f"#keypad [data-key='{key}']")
+    press(tab, "#show", "qr")
+    address, amount = re.fullmatch(
+        r"bitcoin:(\w+)\?amount=([0-9.]+)", tab.qr().text
+    ).groups()
+    amount_sats = round(Decimal(amount) * 10**8)
+    around.pay({"deposit_address": address, "amount_sats": amount_sats})
+    tab.until_state("paid")
+    return address
+
+
+def test_a_phone_makes_a_shop_and_takes_it_to_a_second_container(
+    image, tmp_path, open_tab
+):
+    """By the owner's password and a browser alone."""
+    system, config = image
+    words = ["env", f"--chdir={config['WorkingDir']}", *config["Entrypoint"]]
+    words += config["Cmd"]
+    with outside(tmp_path) as around:
+
+        def container(name):
+            url = f"http://127.0.0.1:{free_port()}"
+            settings = around.settings | {
+                "BLOCKTILL_BASE_URL": url,
+                "BLOCKTILL_BIND": url.removeprefix("http://"),
+                "BLOCKTILL_OWNER_PASSWORD": PASSWORD,
+            }
+            volume = new_volume(system.root, tmp_path / name)
+            environ = system.environ | settings
+            return url, System(system.root, environ, system.user, volume)
+
+        url, first = container("first")
+        with first.running(url, *words):
+            tab = open_tab(url, size=PHONE)
+            log_in(tab, url, then="continue")
+            fill(tab, name="Harbour Roasters", key=new_xpub())
+            press(tab, "#continue", "same")
+            press(tab, "#same", "to-do")
+            paid_address = sell_at_the_till(tab, around)
+            tab.go(f"{url}/merchant/sessions")
+            tab.click("details.decision summary")
+            tab.click("details.decision[open] button")
+            tab.until("location.pathname.endsWith('/logged-out')")
+            log_in(tab, url, then="to-do")
+            tab.download_to(tmp_path)
+            press(tab, "#to-do a[href*='/backup']", "download")
+            tab.click("#download")
+            (file,) = until(
+                lambda: list(tmp_path.glob("blocktill-*.db")), "the download"
+            )
+        url, second = container("second")
+        with second.running(url, *words):
+            tab = open_tab(url, size=PHONE)
+            log_in(tab, url, then="restore")
+            press(tab, "#restore", "backup")
+            tab.choose_file("#backup", file)
+            press(tab, "#examine", "agree")
+            assert paid_address in tab.ask("document.body.innerText")
+            press(tab, "#agree", "service")
+            assert sell_at_the_till(tab, around) != paid_address
+            tab.go(f"{url}/merchant/invoices")
+            assert (
+                tab.ask("document.querySelectorAll('[data-status=paid]').length") == 2
+            )
+        assert not list(tmp_path.glob("*/.*.blocktill"))
+        assert not list(tmp_path.glob("*/.*restore*"))
