@@ -12,6 +12,10 @@ from peewee import OperationalError, SqliteDatabase
 from btcpay.values.errors import DatabaseNotReady
 
 OLDEST = (3, 37, 0)  # the first version with STRICT tables
+# Of a row or a value. No row of this program comes near it: the largest has a transaction, which
+# fits into a block of 4 MB. A larger one, in a backup that somebody has changed, would fill the
+# memory.
+MAX_VALUE_BYTES = 2**26
 
 
 class Sqlite(SqliteDatabase):
@@ -25,6 +29,11 @@ class Sqlite(SqliteDatabase):
         """Runs the statement, and returns its cursor."""
         cursor: sqlite3.Cursor = self.cursor()  # type: ignore[no-untyped-call]
         return cursor.execute(sql, parameters)
+
+    def _connect(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection = super()._connect()  # type: ignore[misc]
+        limit_values(connection)
+        return connection
 
     def rollback(self) -> None:
         """Rolls back, unless SQLite has done so itself, as on a full disk."""
@@ -47,6 +56,11 @@ class Sqlite(SqliteDatabase):
                     raise
         except OperationalError as error:
             raise failed or error from None
+
+
+def limit_values(connection: sqlite3.Connection) -> None:
+    """Has the connection raise sqlite3.DataError for a row above MAX_VALUE_BYTES."""
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
 
 
 def refuse_old_library() -> None:

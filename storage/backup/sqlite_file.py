@@ -21,7 +21,7 @@ from storage.backup.schema_objects import (
     objects_in,
 )
 from storage.queries.meta import Key
-from storage.sqlite import create_file, refuse_old_library
+from storage.sqlite import create_file, limit_values, refuse_old_library
 from storage.versions import (
     MARK,
     OLDER,
@@ -42,11 +42,14 @@ _OURS = {"meta", "merchant", "invoice", "output", "schema_step"}
 def read_only(path: Path) -> sqlite3.Connection:
     """Returns a read-only connection, which creates no file.
 
-    The connection raises sqlite3.Error at its first use if the file cannot be opened.
+    The connection raises sqlite3.Error at its first use if the file cannot be opened,
+    and for a row larger than MAX_VALUE_BYTES.
     """
-    return sqlite3.connect(
+    connection = sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=BUSY_S
     )
+    limit_values(connection)
+    return connection
 
 
 @contextmanager

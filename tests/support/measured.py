@@ -12,6 +12,7 @@ from typing import Any
 
 from btcpay.cli.check import check as command
 from tests.support.forge import Forge, fork_for_each_order, program
+from tests.support.playground import children_of
 
 # The part of its libraries' files that a new process has in memory, and a forked one shares.
 LIBRARIES_MB = 10
@@ -24,6 +25,16 @@ def check(till: Any, folder: Path) -> tuple[dict[str, Any], float]:
     assert ended.output, ended.errors
     (peak_kb,) = re.findall(r"VmHWM:\s+([0-9]+) kB", (folder / "status").read_text())
     return json.loads(ended.output), int(peak_kb) / 1024 + LIBRARIES_MB
+
+
+def peak_bytes(pid: int) -> int:
+    """The most memory that this process or one that it started ever had."""
+    peaks = []
+    for process in (pid, *children_of(pid)):
+        status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
+        (peak_kb,) = re.findall(r"VmHWM:\s+([0-9]+) kB", status)
+        peaks.append(int(peak_kb) * 1024)
+    return max(peaks)
 
 
 def run(order: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from btcpay.parts.merchant_pages.login import enter, page_of_secret
 from btcpay.parts.merchant_pages.start import require_setup_token
 from btcpay.parts.merchant_pages.upload import receive_backup
 from btcpay.parts.merchant_pages.visit import ROOT, address
-from btcpay.values.errors import CommandError, NotFound
+from btcpay.values.errors import BtcpayError, CommandError, NotFound
 from btcpay.web.admission import refuse_other_sites
 from btcpay.web.pages.forms import read_form
 from btcpay.web.pages.render import Pages, View
@@ -61,7 +61,7 @@ class RestoreViews:
         try:
             fields = receive_backup(pending.upload)
             skip = _skip_of(fields.get("skip", ""))
-        except (CommandError, OSError) as error:
+        except (BtcpayError, OSError) as error:
             pending.discard()
             pending.release()
             return self._upload_page(token, str(error))
@@ -82,8 +82,10 @@ class RestoreViews:
         """Shows how the examination stands, or what a restore would do, and asks."""
         require_setup_token(self._service, token)
         pending = self._find(id)
+        # Asked first, since the report is written before the lock is free.
+        is_held = pending.is_held()
         report = pending.report()
-        if report is None and pending.is_held():
+        if report is None and is_held:
             page = self._page("restore_waiting.html")
             page.headers["Refresh"] = str(LOOKS_AGAIN_S)
             return page
@@ -99,6 +101,8 @@ class RestoreViews:
         refuse_other_sites(self._service)
         require_setup_token(self._service, token)
         pending = self._find(id)
+        if pending.is_held():
+            return _redirect(token, f"/restore/{id}")
         if "agree" not in read_form():
             pending.discard()
             return _redirect(token, "/restore")

@@ -1,10 +1,8 @@
 """The owner downloads a backup in a browser: what `blocktill backup` writes."""
 
 import contextlib
-import re
 import socket
 import sqlite3
-from pathlib import Path
 
 import pytest
 import requests
@@ -14,10 +12,10 @@ from storage.database import sqlite_path
 from storage.queries import meta
 from tests.support.builders import Live, until
 from tests.support.databases import about_sqlite
+from tests.support.measured import peak_bytes
 from tests.support.merchant_browser import FROM_THIS_SITE, MerchantBrowser
 from tests.support.other_database import content
 from tests.support.payer import Page
-from tests.support.playground import children_of
 
 
 def folder_of(shop):
@@ -145,16 +143,6 @@ def test_on_postgresql_the_page_names_the_servers_own_command(shop, browser):
         assert "pg_dump" in Page(browser.post("/backup").text).texts["problem"]
 
 
-def peak_bytes(live):
-    """The most memory that any process of the service ever had."""
-    found = 0
-    for pid in (live.pid, *children_of(live.pid)):
-        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-        (peak_kb,) = re.findall(r"VmHWM:\s+([0-9]+) kB", status)
-        found = max(found, int(peak_kb) * 1024)
-    return found
-
-
 @about_sqlite
 @pytest.mark.slow
 def test_a_large_one_is_sent_in_pieces_and_who_reads_nothing_gives_way(
@@ -182,9 +170,9 @@ def test_a_large_one_is_sent_in_pieces_and_who_reads_nothing_gives_way(
                     return answer.status_code
                 return sum(map(len, answer.iter_content(65_536)))
 
-        before = peak_bytes(live)
+        before = peak_bytes(live.pid)
         assert download() > size
-        assert peak_bytes(live) - before < size / 2
+        assert peak_bytes(live.pid) - before < size / 2
         until(lambda: backed_up_ms(shop), "the note of the first one")
         with contextlib.closing(
             socket.create_connection(("127.0.0.1", live.port))

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import requests
 
 from btcpay.backup import from_browser, pending
 from btcpay.merchants.account import derive
@@ -19,11 +20,14 @@ from btcpay.web import rate_limits
 from storage import locks, versions
 from storage.database import open_database
 from storage.queries import merchants, receivers
-from tests.support.builders import dump, open_shop, until
+from tests.support.builders import Live, dump, open_shop, until
 from tests.support.databases import about_sqlite
+from tests.support.fake_esplora import silent
+from tests.support.measured import peak_bytes
 from tests.support.merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
 from tests.support.other_database import answers, backed_up, change, lived_in, rows_of
 from tests.support.payer import Page
+from tests.support.serving import Serving
 
 pytestmark = pytest.mark.both_databases
 PASSWORD = "Grüße vom Hafen 17"
@@ -63,6 +67,23 @@ def open_empty(till, tmp_path, ticker, clock):
 @pytest.fixture
 def empty(open_empty):
     return open_empty()
+
+
+class Silent(Serving):
+    """An explorer that keeps everybody waiting."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = 0
+        self._released = threading.Event()
+
+    def answer(self, _request):
+        self.asked += 1
+        return silent(self._released)
+
+    def __exit__(self, *error):
+        self._released.set()
+        super().__exit__(*error)
 
 
 def start_of(shop):
@@ -461,7 +482,8 @@ def test_while_it_is_examined_the_page_looks_again_by_itself(
     there = re.sub(r"^(\.\./)+", "/", sent.headers["Location"])
     waiting = empty.client.get(there)
     assert waiting.headers["Refresh"] == "3" and "waiting" in Page(waiting.text).texts
-    assert "not examined" in problem_of(agree(empty.client, there))
+    for fields in ({"agree": "1"}, {"drop": "1"}):
+        assert agree(empty.client, there, **fields).headers["Location"].endswith(there)
     assert leftovers(empty)  # it is not removed below the thread
     may_end.set()
     until(lambda: "Refresh" not in empty.client.get(there).headers, "its end")
@@ -522,3 +544,78 @@ def test_a_backup_that_waits_is_removed_when_the_service_starts(file, open_empty
     url = shop.environ["BLOCKTILL_DATABASE_URL"]
     open_empty(BLOCKTILL_DATABASE_URL=url)
     assert folders(shop) == []
+
+
+LARGE = {
+    "that is read to examine it": (
+        "UPDATE invoice SET description = hex(zeroblob(40000000))"
+    ),
+    "that is only copied": "INSERT INTO brand (merchant_id, logo, logo_type,"
+    " logo_sha256) VALUES (1, zeroblob(70000000), 'image/png', 'x')",
+}
+
+
+@pytest.mark.parametrize("case", LARGE)
+def test_a_value_above_any_rows_size_is_refused_before_it_fills_the_memory(
+    case, file, empty
+):
+    change(file, LARGE[case])
+    path = start_of(empty)
+    before = dump(empty)
+    there, answer = examined(empty, path, file.read_bytes())
+    if case == "that is only copied":
+        answer = agree(empty.client, there)
+    assert "too big" in problem_of(answer)
+    assert dump(empty) == before
+
+
+def test_a_large_backup_goes_through_a_service_whose_memory_does_not_grow_by_it(
+    file, empty, tmp_path
+):
+    size = 60_000_000
+    change(
+        file,
+        "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 600)"
+        " INSERT INTO meta SELECT 'pad ' || n, printf('%0100000d', n) FROM n",
+    )
+    assert file.stat().st_size > size
+    path = start_of(empty)
+    with Live(empty, tmp_path) as live, requests.Session() as browser:
+        browser.headers.update(FROM_THIS_SITE)
+        before = peak_bytes(live.pid)
+        with file.open("rb") as content:
+            page = browser.post(
+                f"{live.url}{path}/restore", files={"backup": content}, timeout=60
+            )
+        there = page.url
+        until(lambda: "agree" in browser.get(there, timeout=60).text, "the examination")
+        done = browser.post(there, data={"agree": "1"}, timeout=60)
+        assert done.status_code == 200 and done.url.endswith("/merchant")
+        assert peak_bytes(live.pid) - before < size / 2
+    assert len(empty.service.db.rows(merchants.ALL)) == 1
+
+
+def test_a_service_that_is_killed_while_it_examines_leaves_an_empty_shop(
+    till, file, empty, tmp_path
+):
+    path = start_of(empty)
+    before = dump(empty)
+    with Silent() as silent:
+        live = Live(empty, tmp_path, BLOCKTILL_EXPLORERS=silent.root)
+        with requests.Session() as browser, file.open("rb") as content:
+            browser.headers.update(FROM_THIS_SITE)
+            page = browser.post(
+                f"{live.url}{path}/restore", files={"backup": content}, timeout=60
+            )
+            assert "waiting" in Page(page.text).texts
+            until(lambda: silent.asked, "the chain to be asked")
+            live.kill()
+    assert len(folders(empty)) == 1
+    there = page.url.removeprefix(live.url)
+    # The worker's lock ends with it, a moment after its master.
+    answer = until(
+        lambda: (shown := empty.client.get(there)).status_code == 400 and shown,
+        "the end of the lock",
+    )
+    assert "interrupted" in problem_of(answer)
+    assert dump(empty) == before and folders(empty) == []
