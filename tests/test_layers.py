@@ -357,6 +357,7 @@ def test_the_service_adds_public_tweaks_to_public_points_and_nothing_else():
         "format",
         "with_even_y",
         "add",
+        "add_each",
     ]
 
     def beyond(path):

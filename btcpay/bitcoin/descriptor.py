@@ -78,7 +78,19 @@ class Descriptor:
 
         Raises InvalidChild if the index is out of range, or has no valid key.
         """
-        keys = [key.chain.child(index) for key in self.keys]
+        return self._script_of([key.chain.child(index) for key in self.keys])
+
+    def scripts(self, indexes: Sequence[int]) -> list[bytes]:
+        """Returns the scriptPubKey at each index, in less time than `script` for all.
+
+        Raises InvalidChild if one of them has none.
+        """
+        keys_by_index = zip(
+            *(key.chain.children(indexes) for key in self.keys), strict=True
+        )
+        return [self._script_of(keys) for keys in keys_by_index]
+
+    def _script_of(self, keys: Sequence[ExtendedKey]) -> bytes:
         script = self._innermost_script(keys)
         for name in reversed(self.form[:-1]):
             if name == "sh":
@@ -87,7 +99,7 @@ class Descriptor:
                 script = witness_script(0, hashlib.sha256(script).digest())
         return script
 
-    def _innermost_script(self, keys: list[ExtendedKey]) -> bytes:
+    def _innermost_script(self, keys: Sequence[ExtendedKey]) -> bytes:
         name = self.form[-1]
         if name == "pkh":
             return p2pkh(hash160(keys[0].public_key))

@@ -1,6 +1,7 @@
 """Extended public keys (BIP32)."""
 
 import hmac
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -62,15 +63,34 @@ class ExtendedKey:
         Raises InvalidChild for any other index. It is also raised if BIP32 says that
         the index must be skipped, which has a probability below 2**-127.
         """
-        if not 0 <= index < HARDENED:
-            raise InvalidChild(f"index {index} is not from 0 to 2**31 - 1")
-        data = self.public_key + index.to_bytes(4, "big")
-        digest = hmac.digest(self.chain_code, data, "sha512")
-        tweak = int.from_bytes(digest[:32], "big")
+        tweak, chain_code = self._tweak_and_chain_code(index)
         try:
             point = self.point.add(tweak)
         except ValueError:
             raise InvalidChild(
                 f"index {index} has no valid key: use the next"
             ) from None
-        return type(self)(point, digest[32:], self.depth + 1)
+        return type(self)(point, chain_code, self.depth + 1)
+
+    def children(self, indexes: Sequence[int]) -> list[Self]:
+        """Returns the child key at each index, in less time than `child` takes for all.
+
+        Raises InvalidChild if one of them has none.
+        """
+        derived = [self._tweak_and_chain_code(index) for index in indexes]
+        try:
+            points = self.point.add_each([tweak for tweak, _ in derived])
+        except ValueError:
+            raise InvalidChild(f"one of {indexes} has no valid key") from None
+        return [
+            type(self)(point, chain_code, self.depth + 1)
+            for point, (_, chain_code) in zip(points, derived, strict=True)
+        ]
+
+    def _tweak_and_chain_code(self, index: int) -> tuple[int, bytes]:
+        """Returns what BIP32 adds to the point, and the child's chain code."""
+        if not 0 <= index < HARDENED:
+            raise InvalidChild(f"index {index} is not from 0 to 2**31 - 1")
+        data = self.public_key + index.to_bytes(4, "big")
+        digest = hmac.digest(self.chain_code, data, "sha512")
+        return int.from_bytes(digest[:32], "big"), digest[32:]

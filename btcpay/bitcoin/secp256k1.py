@@ -4,6 +4,7 @@ The arithmetic is not constant-time. It must be used for public data only, never
 secrets.
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from functools import cache, reduce
 from typing import NamedTuple, Self
@@ -29,6 +30,10 @@ OFFSET = sum(HALF << DIGIT_BITS * place for place in range(DIGITS))
 _Xyzz = tuple[int, int, int, int]
 _Affine = tuple[int, int]
 _INFINITY = (1, 1, 0, 0)
+
+
+class _SameX(ValueError):
+    """Two points are equal or opposite, so that no line through them says their sum."""
 
 
 class Point(NamedTuple):
@@ -83,6 +88,22 @@ class Point(NamedTuple):
         [(x, y)] = _affine([total])
         return type(self)(x, y)
 
+    def add_each(self, tweaks: Sequence[int]) -> list[Self]:
+        """Returns this point + tweak * G for each of the tweaks. Raises ValueError.
+
+        For eight tweaks it takes three quarters of the time of as many calls of `add`,
+        since they share each modular inversion.
+        """
+        if len(tweaks) < 2:
+            return [self.add(tweak) for tweak in tweaks]
+        if not all(0 <= tweak < ORDER for tweak in tweaks):
+            raise ValueError("a tweak is no number below the curve's order")
+        try:
+            sums = _sums([[(self.x, self.y), *_terms(tweak)] for tweak in tweaks])
+        except _SameX:
+            return [self.add(tweak) for tweak in tweaks]
+        return [type(self)(x, y) for x, y in sums]
+
 
 G = Point(
     0x79BE667EF9DCBBAC55A06295CE870B07029BFCDB2DCE28D959F2815B16F81798,
@@ -132,6 +153,37 @@ def _add(total: _Xyzz, term: _Affine) -> _Xyzz:
     return x3, y3, zz * run2 % FIELD, zzz * run3 % FIELD
 
 
+def _sums(rows: list[list[_Affine]]) -> list[_Affine]:
+    """Returns the sum of the points in each row.
+
+    In each round the neighbours in all rows are added, with one modular inversion for
+    all of them. Raises _SameX for two equal or opposite ones.
+    """
+    while any(len(row) > 1 for row in rows):
+        pairs = [
+            pair for row in rows for pair in zip(row[::2], row[1::2], strict=False)
+        ]
+        sums = iter(_add_pairs(pairs))
+        rows = [
+            [*itertools.islice(sums, len(row) // 2), *row[len(row) & ~1 :]]
+            for row in rows
+        ]
+    return [row[0] for row in rows]
+
+
+def _add_pairs(pairs: Sequence[tuple[_Affine, _Affine]]) -> list[_Affine]:
+    """Returns the sum of each pair of points. Raises _SameX."""
+    runs = [x2 - x1 for (x1, _), (x2, _) in pairs]
+    if 0 in runs:
+        raise _SameX
+    sums = []
+    for ((x1, y1), (x2, y2)), inverse in zip(pairs, _inverses(runs), strict=True):
+        slope = (y2 - y1) * inverse % FIELD
+        x3 = (slope * slope - x1 - x2) % FIELD
+        sums.append((x3, (slope * (x1 - x3) - y1) % FIELD))
+    return sums
+
+
 def _double(point: _Xyzz) -> _Xyzz:
     """Returns twice the point, which must not be at infinity.
 
@@ -148,23 +200,31 @@ def _double(point: _Xyzz) -> _Xyzz:
 
 
 def _affine(points: Sequence[_Xyzz]) -> list[_Affine]:
-    """Returns the points in affine coordinates. None of them may be at infinity.
+    """Returns the points in affine coordinates. None of them may be at infinity."""
+    inverses = _inverses([zzz for _, _, _, zzz in points])
+    # 1 / zz is (zz / zzz)**2, since zz**3 = zzz**2.
+    return [
+        (x * (zz * inverse) ** 2 % FIELD, y * inverse % FIELD)
+        for (x, y, zz, _), inverse in zip(points, inverses, strict=True)
+    ]
 
-    It makes a single modular inversion for all points (Montgomery's trick).
+
+def _inverses(values: Sequence[int]) -> list[int]:
+    """Returns 1 / value for each value, none of which may be 0 modulo FIELD.
+
+    It makes a single modular inversion for all of them (Montgomery's trick).
     """
-    # products[n] is the product of the zzz of the first n points.
+    # products[n] is the product of the first n values.
     products = [1]
-    for _, _, _, zzz in points:
-        products.append(products[-1] * zzz % FIELD)
+    for value in values:
+        products.append(products[-1] * value % FIELD)
     inverse_of_product = pow(products.pop(), -1, FIELD)
-    affine = []
-    for x, y, zz, zzz in reversed(points):
-        inverse = inverse_of_product * products.pop() % FIELD
-        inverse_of_product = inverse_of_product * zzz % FIELD
-        # 1 / zz is (zz / zzz)**2, since zz**3 = zzz**2.
-        affine.append((x * (zz * inverse) ** 2 % FIELD, y * inverse % FIELD))
-    affine.reverse()
-    return affine
+    inverses = []
+    for value in reversed(values):
+        inverses.append(inverse_of_product * products.pop() % FIELD)
+        inverse_of_product = inverse_of_product * value % FIELD
+    inverses.reverse()
+    return inverses
 
 
 @cache

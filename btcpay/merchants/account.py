@@ -10,7 +10,12 @@ from btcpay.bitcoin.address import DUST_LIMITS_SATS, address_of
 from btcpay.bitcoin.base58 import b58check_decode
 from btcpay.bitcoin.descriptor import Descriptor, parse
 from btcpay.bitcoin.descriptor_checksum import checksum
-from btcpay.bitcoin.extended_key import SERIALIZED_SIZE, ExtendedKey
+from btcpay.bitcoin.extended_key import (
+    HARDENED,
+    SERIALIZED_SIZE,
+    ExtendedKey,
+    InvalidChild,
+)
 from btcpay.bitcoin.keys import InvalidDescriptor, is_private
 from btcpay.bitcoin.slip132 import VERSIONS, as_xpub
 from btcpay.bitcoin.wire import DecodeError
@@ -27,6 +32,7 @@ from storage.models import Merchant
 
 # The maximum length of a range in Bitcoin Core's importdescriptors.
 MOST_IN_RANGE = 1_000_000
+RUN = 8  # more take longer for the first of them, and save little
 # The descriptor that is used if only an account key is given, by script type.
 DESCRIPTORS = {
     "p2wpkh": "wpkh({}/0/*)",  # BIP84
@@ -118,6 +124,42 @@ def stored_account(descriptor: str) -> Descriptor:
         raise CommandError(str(error)) from None
 
 
+class Ahead:
+    """An account's scripts, and those of the next indexes once it is a busy one.
+
+    If an index follows one that was asked for just before, a run of RUN indexes is
+    derived, since that takes less time for each. Threads need no lock: at worst two of
+    them derive the same run.
+    """
+
+    def __init__(self, account: Descriptor) -> None:
+        self._account = account
+        self._last = -RUN
+        self._scripts: dict[int, bytes] = {}
+
+    def script(self, index: int) -> bytes:
+        """Returns the script at `index`. Raises InvalidChild like `derive`."""
+        is_near = 0 < index - self._last < RUN
+        self._last = index
+        script = self._scripts.get(index)
+        if script is not None:
+            return script
+        if not is_near or index + RUN > HARDENED:
+            return self._account.script(index)
+        run = range(index, index + RUN)
+        try:
+            scripts = dict(zip(run, self._account.scripts(run), strict=True))
+        except InvalidChild:  # it may be of a later index
+            return self._account.script(index)
+        self._scripts = scripts
+        return scripts[index]
+
+
+@functools.lru_cache(maxsize=1024)
+def _ahead(descriptor: str) -> Ahead:
+    return Ahead(stored_account(descriptor))
+
+
 def derive(descriptor: str, index: int, network: Network) -> str:
     """Returns the address at `index` of the descriptor.
 
@@ -132,7 +174,7 @@ def at_index(descriptor: str, index: int, network: Network) -> tuple[bytes, str]
 
     Raises InvalidChild like `derive`.
     """
-    script = stored_account(descriptor).script(index)
+    script = _ahead(descriptor).script(index)
     return script, address_of(script, network)
 
 

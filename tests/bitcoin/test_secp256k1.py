@@ -84,6 +84,30 @@ def test_sums_at_every_edge_of_a_digit_are_as_libsecp256k1_has_them():
         assert times(5).add(tweak).format() == expected, hex(tweak)
 
 
+@given(
+    point=scalars,
+    tweaks=st.lists(
+        st.one_of(st.integers(0, ORDER - 1), st.sampled_from(EDGES)), max_size=9
+    ),
+)
+@settings(max_examples=100)
+def test_sums_with_several_tweaks_are_those_with_each(point, tweaks):
+    tweaks = [tweak for tweak in tweaks if (point + tweak) % ORDER]
+    expected = [times(point).add(tweak) for tweak in tweaks]
+    assert times(point).add_each(tweaks) == expected
+
+
+@pytest.mark.parametrize("digit", [1, 2, HALF])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_several_sums_go_on_where_one_meets_infinity_or_a_double_on_its_way(
+    digit, sign
+):
+    """The first part of the second tweak is the point itself, or its opposite."""
+    point = times(sign * digit % ORDER)
+    tweaks = [7, digit + (3 << DIGIT_BITS), 9]
+    assert point.add_each(tweaks) == [point.add(tweak) for tweak in tweaks]
+
+
 INVALID_TWEAKS = {
     "a tweak below zero": -1,
     "a tweak that is n": ORDER,
@@ -97,6 +121,8 @@ INVALID_TWEAKS = {
 def test_an_invalid_tweak_of_a_point_is_an_error(tweak):
     with pytest.raises(ValueError):
         times(5).add(tweak)
+    with pytest.raises(ValueError):
+        times(5).add_each([1, tweak, 2])
 
 
 @given(scalar=st.one_of(scalars, st.sampled_from(EDGES)))

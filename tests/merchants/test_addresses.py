@@ -2,13 +2,20 @@
 
 import itertools
 import json
+import random
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from btcpay.bitcoin.address import address_of
 from btcpay.bitcoin.base58 import b58check_decode, b58check_encode
+from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.bitcoin.descriptor_checksum import has_valid_checksum
+from btcpay.bitcoin.extended_key import InvalidChild
 from btcpay.merchants.account import (
+    Ahead,
+    at_index,
     derive,
     dust_limit_of,
     dust_limit_of_account,
@@ -340,3 +347,63 @@ def test_an_accounts_dust_limit_is_that_of_its_scripts(descriptor, least_sats):
     script = stored_account(descriptor).script(0)
     assert dust_limit_of_account(descriptor) == least_sats
     assert dust_limit_of(script.hex()) == least_sats
+
+
+def orders(seed):
+    """Indexes as orders take them: in a row, past skipped ones, now and then anew from behind."""
+    chance = random.Random(seed)
+    index = chance.choice([0, chance.randrange(2**31 - 40), 2**31 - 40])
+    for _ in range(30):
+        yield index
+        index += chance.choice([1, 1, 1, 1, 2, 9, -3])
+        index = min(max(index, 0), 2**31 - 1)
+
+
+@pytest.mark.parametrize("name", ACCOUNTS_OF_FORMS)
+@pytest.mark.parametrize("seed", range(3))
+def test_addresses_of_a_busy_account_are_those_derived_one_by_one(name, seed):
+    descriptor, _ = ACCOUNTS_OF_FORMS[name]
+    account = stored_account(descriptor)
+    for index in orders(f"{name} {seed}"):
+        script, address = at_index(descriptor, index, REGTEST)
+        assert (script, address) == (
+            account.script(index),
+            address_of(account.script(index), REGTEST),
+        )
+
+
+def test_addresses_that_threads_ask_for_at_once_are_those_derived_one_by_one():
+    descriptor, _ = ACCOUNTS_OF_FORMS["p2wpkh"]
+    indexes = range(1_000, 1_200)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda i: at_index(descriptor, i, REGTEST)[0], indexes))
+    assert found == [stored_account(descriptor).script(index) for index in indexes]
+
+
+def test_the_last_index_has_an_address_and_the_next_has_none():
+    descriptor, _ = ACCOUNTS_OF_FORMS["p2wpkh"]
+    for index in range(2**31 - 20, 2**31):
+        at_index(descriptor, index, REGTEST)
+    with pytest.raises(InvalidChild):
+        at_index(descriptor, 2**31, REGTEST)
+
+
+class Unlucky(Descriptor):
+    """Its index 5 has no key, as one in 2**127 has none."""
+
+    def script(self, index):
+        if index == 5:
+            raise InvalidChild(f"index {index} has no valid key: use the next")
+        return super().script(index)
+
+    def scripts(self, indexes):
+        return [self.script(index) for index in indexes]
+
+
+def test_an_index_without_a_key_does_not_take_away_its_neighbours():
+    account = stored_account(ACCOUNTS_OF_FORMS["p2wpkh"][0])
+    unlucky = Ahead(Unlucky(account.form, account.threshold, account.keys))
+    for index in [0, 1, 2, 3, 4, 6, 7]:
+        assert unlucky.script(index) == account.script(index)
+    with pytest.raises(InvalidChild):
+        unlucky.script(5)

@@ -9,6 +9,7 @@ from time import sleep
 import pytest
 
 from btcpay.api.idempotency import HOLD
+from btcpay.merchants.account import stored_account
 from btcpay.values.times import utc_now
 from tests.support import postgres
 from tests.support.builders import Live, until
@@ -118,6 +119,9 @@ def test_nothing_is_made_paid_or_counted_twice(till, tmp_path):
     assert len({row["deposit_address"] for row in invoices}) == len(invoices)
     (merchant,) = rows["merchant"]
     assert merchant["next_index"] == len(invoices)
+    account = stored_account(merchant["descriptor"])
+    for row in invoices:
+        assert row["script"] == account.script(row["address_index"]).hex()
     # Each is paid, once, and by all that came; and it was recorded once.
     assert {row["status"] for row in invoices} == {"paid"}
     assert Counter(row["invoice_id"] for row in payments) == Counter(
