@@ -1,10 +1,15 @@
-"""`python fill.py FILE INVOICES`: a database with many of them and of API keys, past the models."""
+"""`python fill.py FILE INVOICES [URL]`: a database with many of them and of API keys.
+
+It is an SQLite file, written past the models, and at the URL a PostgreSQL database with the same.
+"""
 
 import hashlib
 import os
 import sqlite3
 import subprocess
 import sys
+
+import psycopg
 
 KEYS = 6_000  # of either scope: each serves for some requests, then not again within a minute
 ACCOUNT = (
@@ -31,15 +36,19 @@ def secret(scope: str, number: int) -> str:
     return f"sk_test_{scope}{number:038d}"
 
 
-def fill(path: str, invoices: int) -> None:
-    """A million rows in seconds; nothing of them needs to survive a crash."""
-    # By the command, which an earlier commit has too.
+def migrate(url: str) -> None:
+    """By the command, which an earlier commit has too."""
     environ = os.environ | {
-        "BLOCKTILL_DATABASE_URL": f"sqlite:///{path}",
+        "BLOCKTILL_DATABASE_URL": url,
         "BLOCKTILL_NETWORK": "regtest",
     }
-    migrate = [sys.executable, "-m", "btcpay", "migrate"]
-    subprocess.run(migrate, env=environ, stdout=subprocess.DEVNULL, check=True)
+    command = [sys.executable, "-m", "btcpay", "migrate"]
+    subprocess.run(command, env=environ, stdout=subprocess.DEVNULL, check=True)
+
+
+def fill(path: str, invoices: int) -> None:
+    """A million rows in seconds; nothing of them needs to survive a crash."""
+    migrate(f"sqlite:///{path}")
     db = sqlite3.connect(path)
     db.execute("PRAGMA synchronous=OFF")
     with db:
@@ -65,5 +74,23 @@ def fill(path: str, invoices: int) -> None:
     db.close()
 
 
+def copy(path: str, url: str) -> None:
+    """Gives an empty PostgreSQL database the rows of such a file."""
+    migrate(url)
+    with sqlite3.connect(path) as source, psycopg.connect(url) as target:
+        for table in ("merchant", "api_key", "invoice"):
+            rows = source.execute(f"SELECT * FROM {table}")  # noqa: S608
+            columns = ", ".join(column[0] for column in rows.description)
+            statement = f"COPY {table} ({columns}) FROM STDIN"
+            with target.cursor().copy(statement) as into:
+                for row in rows:
+                    into.write_row(row)
+        next_seq = "setval(pg_get_serial_sequence('invoice', 'seq'), max(seq))"
+        target.execute(f"SELECT {next_seq} FROM invoice")  # noqa: S608
+
+
 if __name__ == "__main__":
-    fill(sys.argv[1], int(sys.argv[2]))
+    file, stored, *urls = sys.argv[1:]
+    fill(file, int(stored))
+    for url in urls:
+        copy(file, url)

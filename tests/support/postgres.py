@@ -1,8 +1,8 @@
 """A real PostgreSQL server of the tests' own, and a database of it for each test that wants one.
 
 Debian's programs, in a temporary folder, as the user `postgres` where the tests are root's; it
-listens on a free port of 127.0.0.1 and never waits for the disk. A packaged cluster that runs on
-the same machine is not touched.
+listens on a free port of 127.0.0.1, and waits for the disk only if it shall be durable. A packaged
+cluster that runs on the same machine is not touched.
 """
 
 import itertools
@@ -28,7 +28,6 @@ FAST = {
     "fsync": "off",
     "full_page_writes": "off",
     "autovacuum": "off",
-    "max_connections": "200",
 }
 END = 'read _; "$0" --mode immediate --pgdata "$1/data" stop; rm -r "$1"'
 USER = "blocktill"
@@ -40,16 +39,20 @@ _numbers = itertools.count(1)
 class Server:
     """Runs until the process that made it ends; `restart` ends every connection.
 
-    One that `follows` another is its copy, and takes over once it is promoted.
+    One that `follows` another is its copy, and takes over once it is promoted. A
+    `durable` one has PostgreSQL's own settings, and its data on the disk.
     """
 
-    def __init__(self, follows: "Server | None" = None) -> None:
+    def __init__(self, follows: "Server | None" = None, durable: bool = False) -> None:
         self.made: set[str] = set()
         self._admin: psycopg.Connection | None = None
         self._user = pwd.getpwnam("postgres").pw_uid if os.getuid() == 0 else None
-        place = (
-            None if follows else in_memory()
-        )  # both of a large one may not fit there
+        settings = {"max_connections": "200"}
+        if not durable:
+            settings |= FAST
+        place = None
+        if not follows and not durable:  # both of a large one may not fit there
+            place = in_memory()
         self._folder = Path(tempfile.mkdtemp(prefix="blocktill-postgres-", dir=place))
         if os.getuid() == 0:
             shutil.chown(self._folder, "postgres")
@@ -73,7 +76,7 @@ class Server:
                 "--no-sync",
             )
         with (self._folder / "data/postgresql.conf").open("a") as file:
-            file.writelines(f"{name} = {value}\n" for name, value in FAST.items())
+            file.writelines(f"{name} = {value}\n" for name, value in settings.items())
             file.write(
                 f"unix_socket_directories = '{self._folder}'\nport = {self.port}\n"
             )
