@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders import answers, clean_environ, new_xpub, until
+from tests.support.forge import forge
 from tests.support.paths import PROJECT
 from tests.support.ports import free_port
 from tests.support.programs import done
@@ -83,15 +84,19 @@ def for_all(folder):
     return program
 
 
-def run(words, status=0, program=PROGRAM, **more):
-    environ = clean_environ(HOME="/nowhere") | more.pop("environ", {})
-    more |= {
-        "stdin": subprocess.DEVNULL,
-        "capture_output": True,
-        "text": True,
-        "timeout": 300,
-    }
-    ended = subprocess.run([program, *words], env=environ, **more)
+def run(words, status=0, program=None, cwd=PROJECT, environ=None, **more):
+    """In a process of the forge, unless another `program` is named."""
+    environ = clean_environ(HOME="/nowhere") | (environ or {})
+    if program is None:
+        forged = forge().run(environ, words, folder=str(cwd))
+        ended = subprocess.CompletedProcess(
+            words, forged.status, forged.output, forged.errors
+        )
+    else:
+        more |= {"capture_output": True, "text": True, "timeout": 300}
+        ended = subprocess.run(
+            [program, *words], env=environ, cwd=cwd, stdin=subprocess.DEVNULL, **more
+        )
     assert ended.returncode == status, ended.stdout + ended.stderr
     return ended
 

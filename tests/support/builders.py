@@ -379,7 +379,8 @@ def among_strangers(folder: Path) -> Path:
 class Live:
     """`blocktill serve` on a free port: processes of their own, on the database of a shop.
 
-    They are forked from one that has loaded the program, and begin as what the command executes.
+    They are forked from one that has loaded the program, which `blocktill serve` itself only
+    executes.
     """
 
     def __init__(
@@ -393,24 +394,26 @@ class Live:
     ) -> None:
         """`before` are the words of a command that starts the server with fewer rights.
 
-        That, `by_command`, and other `words`, have a new interpreter run `blocktill serve` itself.
+        That, and `by_command`, have a new interpreter run `blocktill serve` itself.
         """
         self._log = folder / "serve.log"
         environ = clean_environ(**(shop.environ | NO_PORTS | environ))
+        if before or by_command or tuple(words) != ("serve",):
+            among_strangers(folder)
         with self._log.open("wb") as log, open(os.devnull, "wb") as nowhere:
             self._process: subprocess.Popen[bytes] | Process
-            if before or by_command or words != ("serve",):
+            if before or by_command:
                 self._process = subprocess.Popen(
                     [*before, sys.executable, "-P", "-m", "btcpay", *words],
                     env=environ,
-                    cwd=among_strangers(folder),
+                    cwd=folder,
                     stdout=nowhere,
                     stderr=log,
                     start_new_session=True,
                 )
             else:
-                self._process = forge().serve(
-                    environ, folder, nowhere.fileno(), log.fileno()
+                self._process = forge().launch(
+                    environ, words, folder, nowhere.fileno(), log.fileno()
                 )
         try:
             self.port = int(until(self._port, "the port in the log")[1])

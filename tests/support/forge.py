@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -183,13 +183,21 @@ class Forge:
             channel, *(open(end, errors="replace") for end in (output, errors))
         )
 
-    def serve(
-        self, environ: dict[str, str], folder: Path, output: int, errors: int
+    def launch(
+        self,
+        environ: dict[str, str],
+        words: Sequence[str],
+        folder: Path,
+        output: int,
+        errors: int,
     ) -> Process:
-        """The server that `blocktill serve` executes, in this folder."""
-        more = {"folder": str(folder), "program": "gunicorn"}
+        """Starts a command in this folder; for "serve" the server which that executes."""
+        more = {"folder": str(folder)}
+        if tuple(words) == ("serve",):
+            words = GUNICORN
+            more["program"] = "gunicorn"
         return Process(
-            self.order(environ, GUNICORN, output, errors, **more), None, None
+            self.order(environ, list(words), output, errors, **more), None, None
         )
 
     def run(
