@@ -140,7 +140,7 @@ def test_what_is_longer_than_any_value_is_cut_as_it_comes(server, pieces):
 
     server.instead = lambda _: reply
     wanted = http_client.Response(bytes, len(body), max_kept=2_000)
-    found = http_client.Session().get(f"{server.root}/x", 5, wanted)
+    found = http_client.Session().get(f"{server.root}/x", 60, wanted)
     assert found == b"[" + b",".join(b'"%s"' % text[:128] for text in texts) + b"]"
 
 
