@@ -6,7 +6,7 @@ from btcpay.parts.refunds import actions, manual, steps, sums
 from btcpay.parts.refunds.models import Refund
 from btcpay.values.errors import Refused
 from storage.queries import attentions
-from tests.support.refund_model import Output, Refusal, outputs
+from tests.support.refund_model import Output, Refusal
 from tests.support.refund_world import SUMS, World
 
 MOST_REFUNDS = 40
@@ -73,9 +73,7 @@ class History(World):
 
     def say(self) -> None:
         """Of some output to payers' addresses the merchant says that it was this refund."""
-        there = [
-            out for out in outputs(self.model.chain) if out.address in self.addresses
-        ]
+        there = [out for out in self.model.outs() if out.address in self.addresses]
         ready = [name for name in self.names if self.model.state(name) == "ready"]
         if not (there and ready):
             return

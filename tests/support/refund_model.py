@@ -44,7 +44,7 @@ Where the contract leaves the answer open, and the answer chosen here:
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -184,11 +184,30 @@ class Model:
     seen: set[str] = field(default_factory=set)  # every block id ever
     invoices: dict[str, Invoice] = field(default_factory=dict)
     refunds: dict[str, Refund] = field(default_factory=dict)
+    # the answers of outputs() and sending(), beside what they are about
+    _outs: tuple[list[Block], list[Output]] = ([], [])
+    _sent: tuple[list[object], dict[str, Output]] = ([], {})
+
+    def outs(self) -> list[Output]:
+        """Every output of the present chain, computed again only when the chain has changed."""
+        if self._outs[0] != self.chain:
+            self._outs = (list(self.chain), outputs(self.chain))
+        return self._outs[1]
 
     def sent(self) -> dict[str, Output]:
-        return sending(
-            self.refunds.values(), outputs(self.chain), self.known_by, self.words_return
-        )
+        """Computed again only when the chain or a refund has changed."""
+        about = [*self.chain, *(replace(r) for r in self.refunds.values())]
+        if self._sent[0] != about:
+            self._sent = (
+                about,
+                sending(
+                    self.refunds.values(),
+                    self.outs(),
+                    self.known_by,
+                    self.words_return,
+                ),
+            )
+        return self._sent[1]
 
     def state(self, refund: str) -> str:
         r = self.refunds[refund]
@@ -205,9 +224,7 @@ class Model:
         used = set(self.sent().values())
         r = self.refunds[refund]
         return [
-            o
-            for o in outputs(self.chain)
-            if may_count(r, o, self.known_by) and o not in used
+            o for o in self.outs() if may_count(r, o, self.known_by) and o not in used
         ]
 
     def open(
