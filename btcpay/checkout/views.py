@@ -96,11 +96,12 @@ class Checkout:
         for part in hooks.of(hooks.Pages):
             if part.front_page_link:
                 links.append(part.front_page_link(self.service.settings))
-        return self.pages.page(
+        page = self.pages.page(
             "root.html",
             brand=self.pages.only_brand(),
             links=[link for link in links if link],
         )
+        return render.compress(page)
 
     def show_invoice(self, id: str, wrong: str | None = None) -> Response:
         """Shows the page of an invoice.
@@ -132,9 +133,6 @@ class Checkout:
         if frame:
             policy = self.pages.policy(framed_by=frame["origin"])
             response.headers["Content-Security-Policy"] = policy
-        # the response to a POST contains typed text, so it must not be compressed
-        if request.method == "POST":
-            return response
         return render.compress(response)
 
     def mail_receipt(self, id: str) -> Response:
@@ -164,7 +162,7 @@ class Checkout:
         snapshot = snapshot_of(self.service, id)
         network = self.service.settings.network
         brand = self.pages.brand(snapshot.row.merchant_id)
-        return self.pages.page(
+        page = self.pages.page(
             "proof.html",
             200,
             brand,
@@ -174,6 +172,7 @@ class Checkout:
             id=id,
             address=snapshot.row.deposit_address,
         )
+        return render.compress(page)
 
     def show_proof_file(self, id: str) -> Response:
         """Returns the payment proofs in the format of `blocktill verify-proof`."""
@@ -293,4 +292,6 @@ class Checkout:
         page = self.pages.page("link.html", status, brand, **values)
         if refusal and refusal.retry_after_s:
             page.headers["Retry-After"] = str(refusal.retry_after_s)
+        if unpaid is None:
+            return render.compress(page)
         return page

@@ -19,6 +19,7 @@ from btcpay.settings.settings import Settings, read_or_exit
 from btcpay.values.errors import DatabaseNotReady
 from btcpay.values.hosts import is_here
 from btcpay.web import process
+from btcpay.web.pages import render
 from btcpay.web.rate_limits import missing_driver
 from storage.database import in_one_line
 from storage.versions import open_ready
@@ -105,7 +106,7 @@ def post_fork(server: Any, worker: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Sets the worker's signal handlers, and starts its metrics server.
+    """Sets the worker's signal handlers, starts its metrics server, warms the pages.
 
     gunicorn calls this hook in each worker after it has loaded the application.
     """
@@ -115,6 +116,7 @@ def post_worker_init(worker: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGQUIT, signal.getsignal(signal.SIGTERM))
     _unblock_stops()
+    render.warm(worker.wsgi)
     if worker.metrics_listener:
         serve_metrics = worker.wsgi.extensions["metrics"]
         worker.metrics_server = serve_metrics(worker.metrics_listener)

@@ -76,7 +76,10 @@ class Views(Pages):
         status = 200
         if refusal:
             status = refusal.status
-        page = self._bill_page("bill.html", bill, status, due=due, refused=refusal)
+        first = RESOURCE.get_or_404(self.service.db, bill.series_id or id)
+        page = self._bill_page(
+            "bill.html", bill, status, due=due, refused=refusal, first=first
+        )
         if refusal and refusal.retry_after_s:
             page.headers["Retry-After"] = str(refusal.retry_after_s)
         return page

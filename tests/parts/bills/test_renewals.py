@@ -24,6 +24,7 @@ from tests.support.bills import (
 from tests.support.builders import at_once, pay
 from tests.support.fake_esplora import Terminal, say
 from tests.support.mail_server import MailServer
+from tests.support.payer import Page
 
 pytestmark = pytest.mark.both_databases
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -58,6 +59,9 @@ def test_a_series_makes_its_next_bill_when_the_period_begins(shop, clock):
         "100",
     )
     assert (second.status, second.renews_ms) == ("open", None)
+    for bill in (first, second):
+        words = Page(shop.client.get(f"/bill/{bill.id}").text).texts["series"]
+        assert words == "every month · next on Tue, Mar 31, 2026"
 
 
 def test_after_an_outage_there_is_one_bill_for_each_period_that_began(shop, clock):
