@@ -63,8 +63,13 @@ def test_each_form_stores_its_fields_and_the_page_shows_them(browser):
         assert answer.headers["Location"].startswith("../../merchant/settings?done=")
         stored = all_of(browser.shop)
         assert {name: str(stored[name] or "") for name in fields} == fields
-    shown = browser.get("/settings?done=saved").text
-    assert "Saved." in shown and "accent/c0397f.css" in shown
+        # It says so beside the button that was pressed.
+        path, _, anchor = answer.headers["Location"].partition("#")
+        shown = browser.page(path.removeprefix("../../merchant"))
+        assert anchor == part and "Saved." in shown.texts[part]
+        assert shown.source.count("Saved.") == 1
+    shown = browser.get("/settings").text
+    assert "accent/c0397f.css" in shown
     for text in (
         "Café Ünder",
         "+49 30 1234567",

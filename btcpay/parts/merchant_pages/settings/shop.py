@@ -74,6 +74,7 @@ def show(
         places=sorted({*places(), visit.session.timezone}),
         is_preview=preview is not None,
         is_only_owner=visit.is_only_owner,
+        saved_form=visit.query.get("form", ""),
     )
 
 
@@ -112,7 +113,12 @@ def save(visit: Visit, part: str) -> Response:
         currency
         and visit.service.prices.rate_for(currency).current_price_or_none() is None
     )
-    return visit.redirect("/settings", done="no_price" if is_unpriced else "saved")
+    done = "saved"
+    if is_unpriced:
+        done = "no_price"
+    answer = visit.redirect("/settings", done=done, form=part)
+    answer.headers["Location"] += f"#{part}"  # the card with the button
+    return answer
 
 
 def _check_logo(visit: Visit, checked: Fields, wrong: Fields) -> None:
