@@ -14,7 +14,12 @@ def names(shop):
 
 def queue_merchant(db, name):
     """A statement that fails if there is a merchant of this name."""
-    numbers = {"next_index": 0, "created_ms": 0, "used_before": 0}
+    numbers = {
+        "next_index": 0,
+        "created_ms": 0,
+        "used_before": 0,
+        "look_ahead_ms": 0,
+    }
     db.queue(
         merchants.ADD,
         name=name,

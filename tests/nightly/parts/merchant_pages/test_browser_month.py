@@ -44,7 +44,9 @@ class Walk:
     def section(self, name, then):
         """Opens a page by the menu: on a phone a tab, or an item below More."""
         link = f"a[href$='/{name}']"
-        is_tab = self.tab.ask(f"document.querySelector(`#sections {link}`).offsetHeight")
+        is_tab = self.tab.ask(
+            f"document.querySelector(`#sections {link}`).offsetHeight"
+        )
         if is_tab:
             self.tap(f"#sections {link}", then)
             return
