@@ -122,6 +122,29 @@ def test_no_text_stands_in_a_template_untranslated():
         assert set(bare.split()) <= {"BTC", "\u00b7", "$", "\u2248"}, path.name
 
 
+# What the merchant alone reads as an invoice, and never a payer: for them it is a payment.
+INVOICES = {
+    "en": "invoice",
+    "es": "factura",
+    "de": "rechnung",
+    "fr": "facture",
+    "pt": "fatura",
+    "ar": "فاتورة",
+    "fa": "صورت‌حساب",
+}
+
+
+@pytest.mark.parametrize("language", INVOICES)
+def test_a_payer_reads_of_payments_and_not_of_invoices(language):
+    read = catalogs.catalog(language)
+    for room in ("checkout", "web/pages"):
+        for _, _, message, _, _ in extract_from_dir(
+            PROJECT / "btcpay" / room, METHODS, TRIMMED
+        ):
+            for text in texts(message):
+                assert INVOICES[language] not in read.gettext(text).lower(), text
+
+
 UNITS = ("amount", "amount-sats", "amount-btc")
 # The heading, and $1,234.50 as each writes it, in dollars, satoshis and bitcoin.
 ENGLISH = ("Waiting for your payment", "$1,234.50", "2,057,500 satoshis", "0.02057500")

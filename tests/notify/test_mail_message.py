@@ -158,7 +158,7 @@ def test_a_receipt_says_what_the_page_says():
         "Amount: 0.00041667 BTC\nValue when quoted: $1,234.50\n"
         "Price of one bitcoin: $60,000.00\nReceived: 0.00050000 BTC\n"
         "Reference: 10442\nFor: Two mugs\nTime: Nov 14, 2023, 11:13:20 PM UTC+1\n"
-        f"Transaction: {'ab' * 32}\nInvoice: inv_1",
+        f"Transaction: {'ab' * 32}\nNumber: inv_1",
         "Print receipt:\nhttps://pay.example.com/pay/inv_1\n",
     ]
     named = replace(INVOICE, customer_name="Ada", customer_note="For\ntable 7")
@@ -169,7 +169,7 @@ def test_a_receipt_says_what_the_page_says():
     reachable = texts.receipt(
         about, "en", SimpleNamespace(seller="My shop", contact="me@example.com")
     )
-    assert "Invoice: inv_1\nContact: me@example.com\n" in reachable.text
+    assert "Number: inv_1\nContact: me@example.com\n" in reachable.text
 
 
 LINKS = {

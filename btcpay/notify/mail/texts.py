@@ -132,6 +132,6 @@ def _facts(about: InvoiceNews, language: str) -> list[tuple[str, str]]:
         (gettext("Note"), invoice.customer_note),
         (gettext("Time"), time),
         (gettext("Transaction"), state["tx_hash"]),
-        (gettext("Invoice"), invoice.id),
+        (gettext("Number"), invoice.id),
     ]
     return facts + [(label, text) for label, text in optional if text]
