@@ -17,7 +17,7 @@ from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.rescan import scripts_paid_since
 from btcpay.chain.used_addresses import AT_ONCE, LOOK_AHEAD, AddressSearch
 from btcpay.http.http_client import Session
-from btcpay.merchants.account import derive, parse_account, stored_account
+from btcpay.merchants.account import derive, refuse_other_network, stored_account
 from btcpay.merchants.merchants import gap_of_merchant
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, ExplorerError
@@ -150,7 +150,7 @@ def _search_ahead(
 def _move(
     db: Database, row: Merchant, network: Network, used: list[int], after: int
 ) -> Move:
-    parse_account(row.descriptor, network)  # raises for an account of another network
+    refuse_other_network(stored_account(row.descriptor), network)
     first = tuple(derive(row.descriptor, index, network) for index in range(SHOWN))
     gap = gap_of_merchant(db, replace(row, next_index=after), used)
     return Move(

@@ -1,6 +1,6 @@
 """Finds the seed words of a wallet in a text.
 
-Source: BIP39 and its ten word lists (bitcoin/bips, bip-0039), whose files are in the
+Sources: SLIP-39; BIP39 and its ten word lists (bitcoin/bips, bip-0039), whose files are in the
 folder bip39 unchanged. Electrum's seeds have the same words.
 """
 
@@ -16,6 +16,10 @@ MIN_WORDS = 10
 MAX_GAP = 2
 # Metal plates often have only the first four letters of each English word, which are unique.
 PREFIX_LETTERS = 4
+# Of a share's 20 words two may have been lost.
+MIN_SHARE_WORDS = 18
+SHARE_LETTERS = (4, 8)
+MIN_KNOWN_SHARE_WORDS = 5  # 58 % of SLIP-39's words are in BIP39's lists
 _LISTS = Path(__file__).with_name("bip39")
 _WORD = re.compile(r"[^\W\d_]+")
 # The longest word has eight letters. A Korean one has more code points.
@@ -38,6 +42,28 @@ def holds_seed_words(text: str) -> bool:
         if is_repeated and word not in known:
             labels.add(word)
     return _has_run([word in known for word in words if word not in labels])
+
+
+def holds_share(text: str) -> bool:
+    """True if words as those of a Shamir share (SLIP-39) follow each other in the text.
+
+    A share has 20 words or 33, all of SLIP-39's list, whose words have 4 to 8 letters;
+    more than half of them are in BIP39's English list too. No text in a language has
+    so many words of these lengths in a row.
+    """
+    known = _known_words()
+    run: list[str] = []
+    for word in _WORD.findall(_fold(text)):
+        is_like = word.isascii() and SHARE_LETTERS[0] <= len(word) <= SHARE_LETTERS[1]
+        if not is_like:
+            run = []
+            continue
+        run = [*run[1 - MIN_SHARE_WORDS :], word]
+        if len(run) == MIN_SHARE_WORDS:
+            count = sum(word in known for word in run)
+            if count >= MIN_KNOWN_SHARE_WORDS:
+                return True
+    return False
 
 
 def _has_run(are_known: Sequence[bool]) -> bool:

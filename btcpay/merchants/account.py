@@ -7,24 +7,10 @@ descriptors.md.
 import functools
 
 from btcpay.bitcoin.address import DUST_LIMITS_SATS, address_of
-from btcpay.bitcoin.base58 import b58check_decode
 from btcpay.bitcoin.descriptor import Descriptor, parse
 from btcpay.bitcoin.descriptor_checksum import checksum
-from btcpay.bitcoin.extended_key import (
-    HARDENED,
-    SERIALIZED_SIZE,
-    ExtendedKey,
-    InvalidChild,
-)
-from btcpay.bitcoin.keys import InvalidDescriptor, is_private
-from btcpay.bitcoin.slip132 import VERSIONS, as_xpub
-from btcpay.bitcoin.wire import DecodeError
-from btcpay.merchants.secret import (
-    PRIVATE_KEY_SHOWN,
-    SEED_WORDS_SHOWN,
-    SecretShown,
-    are_seed_words,
-)
+from btcpay.bitcoin.extended_key import HARDENED, InvalidChild
+from btcpay.bitcoin.keys import InvalidDescriptor
 from btcpay.values.errors import BadRow, CommandError
 from btcpay.values.networks import Network
 from storage.database import Row
@@ -49,70 +35,19 @@ ONE_OF_SEVERAL = (
 _SCRIPT_BYTES = {"wpkh": 22, "sh": 23, "pkh": 25, "tr": 34, "wsh": 34}
 
 
-def parse_account(
-    text: str, network: Network, script_type: str | None = None
-) -> Descriptor:
-    """Parses a descriptor or an extended public key into an account.
-
-    `script_type` is used if the key's prefix does not define one. Raises CommandError,
-    whose message never contains the key.
-    """
-    if are_seed_words(text):
-        raise SecretShown(SEED_WORDS_SHOWN)
-    if "(" not in text:
-        return stored_account(_descriptor_of(text, network, script_type))
-    if script_type:
-        raise CommandError(
-            "a descriptor says its own kind of addresses: leave out --script"
-        )
-    account = stored_account(text)
+def refuse_other_network(account: Descriptor, network: Network) -> None:
+    """Raises CommandError if the account's keys are of another network."""
     if account.is_main != network.main_keys:
         raise CommandError(
             f"its keys are for {network_kind(account.is_main)},"
             f" but BLOCKTILL_NETWORK is {network.name}"
         )
-    return account
 
 
 def network_kind(is_main: bool) -> str:
     if is_main:
         return "mainnet"
     return "a test network"
-
-
-def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
-    if is_private(text):
-        raise SecretShown(PRIVATE_KEY_SHOWN)
-    try:
-        payload = b58check_decode(text)
-    except DecodeError:
-        payload = b""
-    if len(payload) != SERIALIZED_SIZE:
-        raise CommandError(
-            "this is not an extended key: check that all of it was copied"
-        )
-    if payload[:4] not in VERSIONS:
-        raise CommandError("this is not an xpub, ypub, zpub, tpub, upub or vpub")
-    version = VERSIONS[payload[:4]]
-    if version.is_of_several:
-        raise CommandError(ONE_OF_SEVERAL)
-    if version.is_main != network.main_keys:
-        raise CommandError(
-            f"this {version.prefix} is for {network_kind(version.is_main)},"
-            f" but BLOCKTILL_NETWORK is {network.name}"
-        )
-    if version.script_type and script_type and version.script_type != script_type:
-        raise CommandError(
-            f"a {version.prefix} means {version.script_type},"
-            f" but --script says {script_type}"
-        )
-    try:
-        ExtendedKey.parse(payload)
-    except DecodeError as error:
-        raise CommandError(f"this extended key is invalid: {error}") from None
-    key = as_xpub(payload, version.is_main)
-    descriptor = DESCRIPTORS[script_type or version.script_type or "p2wpkh"]
-    return descriptor.format(key)
 
 
 @functools.lru_cache(maxsize=1024)

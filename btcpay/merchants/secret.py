@@ -7,7 +7,7 @@ import re
 import unicodedata
 
 from btcpay.bitcoin.keys import is_private
-from btcpay.bitcoin.seed_words import holds_seed_words
+from btcpay.bitcoin.seed_words import holds_seed_words, holds_share
 from btcpay.values.errors import CommandError
 
 PRIVATE_KEY_SHOWN = (
@@ -38,6 +38,10 @@ _LOOKS_PRIVATE = re.compile(
 _LABELLED = re.compile(
     r"(?i)(?:seed|entropy|(?:private|secret)[ _-]?key)(?:[ _-]?hex)?\W{1,20}[0-9a-f]{32}"
 )
+# Runs of Base58 in a row. A key may be broken at line breaks, beside other words.
+_PIECE = re.compile(rf"{_BASE58}+")
+_MAX_PIECES = 4
+_BROKEN_KEY_CHARS = (51, 113)  # WIF to an extended key
 _LONG_WORD = re.compile(rf"(?<!\w){_BASE58}{{51,112}}(?!\w)")
 _UNICODE_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _OTHER_ESCAPE = re.compile(r"\\[bfnrt]")
@@ -57,7 +61,7 @@ def refuse_secret(text: str) -> None:
     for form in {text, _unescape(text)}:
         if holds_private_key(form):
             raise SecretShown(PRIVATE_KEY_SHOWN)
-        if are_seed_words(form) or holds_seed_words(form):
+        if are_seed_words(form) or holds_seed_words(form) or holds_share(form):
             raise SecretShown(SEED_WORDS_SHOWN)
 
 
@@ -87,7 +91,29 @@ def holds_private_key(text: str) -> bool:
     if _LOOKS_PRIVATE.search(joined):
         return True
     long_words = _LONG_WORD.findall(text)[:_MAX_LONG_WORDS]
-    return any(is_private(word) for word in [*long_words, joined[:113]])
+    words = [*long_words, *_broken_words(text), joined[:113]]
+    return any(is_private(word) for word in words)
+
+
+def _broken_words(text: str) -> list[str]:
+    """Returns what may be a private key that blanks or line breaks divide."""
+    words: list[str] = []
+    pieces = list(_PIECE.finditer(text))
+    shortest, longest = _BROKEN_KEY_CHARS
+    for place, first in enumerate(pieces):
+        joined = first.group()
+        end = first.end()
+        for piece in pieces[place + 1 : place + _MAX_PIECES]:
+            is_next = text[end : piece.start()].isspace()
+            joined += piece.group()
+            end = piece.end()
+            if not is_next or len(joined) > longest:
+                break
+            if len(joined) >= shortest:
+                words.append(joined)
+        if len(words) > _MAX_LONG_WORDS:
+            break
+    return words
 
 
 def are_seed_words(text: str) -> bool:

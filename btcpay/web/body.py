@@ -23,15 +23,19 @@ _DEPTH_CHANGES = {"[": 1, "{": 1, "]": -1, "}": -1}
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
-def read_body() -> bytes:
+def read_body(max_bytes: int | None = None) -> bytes:
     """Returns the request's body.
 
-    Raises PayloadTooLarge. Raises InvalidRequest if the body arrives incomplete, or if
+    `max_bytes`: its maximum size, if that is not the usual one of the settings. Raises
+    PayloadTooLarge. Raises InvalidRequest if the body arrives incomplete, or if
     its Transfer-Encoding is not chunked.
     """
     # Werkzeug silently truncates a chunked body at MAX_CONTENT_LENGTH. That is one byte
     # more than the limit, so that the excess is noticed.
-    max_bytes = current_app.config["MAX_CONTENT_LENGTH"] - 1
+    if max_bytes is None:
+        max_bytes = current_app.config["MAX_CONTENT_LENGTH"] - 1
+    else:
+        request.max_content_length = max_bytes + 1
     if request.headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
         raise InvalidRequest("the only Transfer-Encoding is chunked, once")
     too_large = PayloadTooLarge(f"the body exceeds {max_bytes} bytes")

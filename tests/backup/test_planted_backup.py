@@ -6,10 +6,11 @@ import sqlite3
 
 import pytest
 
-from btcpay.merchants.account import derive, parse_account
+from btcpay.merchants.account import derive
 from btcpay.values.errors import CommandError
 from storage.backup import sqlite_file
 from tests.support import postgres
+from tests.support.account_texts import account_of
 from tests.support.builders import new_xpub
 from tests.support.databases import raw
 from tests.support.fake_esplora import Terminal
@@ -95,7 +96,7 @@ def test_nothing_of_a_planted_backup_gets_into_the_database(database, till, tmp_
 def test_whom_it_pays_and_what_it_runs_are_shown_before_it_asks(till, tmp_path):
     file = backed_up(till, tmp_path / "kept.db")
     place = tmp_path / "place.db"
-    theirs = parse_account(new_xpub(), till.settings.network)
+    theirs = account_of(new_xpub(), till.settings.network)
     hides = "shop\x1b[8m"  # ECMA-48: a terminal shows nothing of what follows
     change(
         file,

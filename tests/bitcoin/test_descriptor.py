@@ -18,8 +18,9 @@ from btcpay.bitcoin.extended_key import HARDENED
 from btcpay.bitcoin.keys import InvalidDescriptor
 from btcpay.bitcoin.secp256k1 import ORDER, Point
 from btcpay.bitcoin.wire import hash160
-from btcpay.merchants.account import derive, parse_account
+from btcpay.merchants.account import derive
 from btcpay.sandbox.payer.key import public_point
+from tests.support.account_texts import account_of
 from tests.support.builders import REGTEST
 from tests.support.hd_wallet import HdWallet
 from tests.support.paths import VECTORS
@@ -124,7 +125,7 @@ def test_addresses_of_random_accounts_are_those_of_the_bitcoin_dev_kit(form):
             HdWallet.from_seed(secrets.token_bytes(32)) for _ in range(form.count("{}"))
         )
         text = form.format(*(wallet.xpub() for wallet in wallets))
-        exported = str(parse_account(text, REGTEST))
+        exported = str(account_of(text, REGTEST))
         theirs = bdk.Descriptor(
             f"{exported}#{checksum(exported)}", bdk.NetworkKind.TEST
         )

@@ -213,6 +213,51 @@ CARAVAN = {
         {"name": "b", "bip32Path": "Unknown", "xpub": Y48, "xfp": "a1b2c3d4"},
     ],
 }
+JADE = {
+    "network": "mainnet",
+    "multisig_name": "shop",
+    "descriptor": {
+        "variant": "wsh(multi(k))",
+        "sorted": True,
+        "threshold": 2,
+        "signers": [
+            {
+                "fingerprint": fingerprint,
+                "derivation": [2147483696, 2147483648, 2147483648, 2147483650],
+                "xpub": key,
+                "path": [],
+            }
+            for fingerprint, key in (("73c5da0a", X48), ("a1b2c3d4", Y48))
+        ],
+    },
+}
+SPARROW = {
+    "label": "Shop",
+    "network": "MAINNET",
+    "policyType": "MULTI",
+    "scriptType": "P2SH_P2WSH",
+    "defaultPolicy": {
+        "name": "Default",
+        "miniscript": {"script": "sh(wsh(sortedmulti(2,key1,key2)))"},
+    },
+    "keystores": [
+        {
+            "label": name,
+            "source": "HW_USB",
+            "keyDerivation": {
+                "masterFingerprint": "73c5da0a",
+                "derivation": "m/48'/0'/0'/1'",
+            },
+            "extendedPublicKey": key,
+        }
+        for name, key in (("key1", X48), ("key2", Y48))
+    ],
+}
+SPARROW_SINGLE = {
+    "policyType": "SINGLE",
+    "scriptType": "P2TR",
+    "keystores": [{"extendedPublicKey": X86}],
+}
 CORE_TEXT = f"""# Bitcoin Core Wallet Import File
 ## For wallet with master key fingerprint: 73C5DA0A
 importdescriptors '[{{"timestamp": "now", "active": true, "internal": false, "desc":
@@ -298,6 +343,17 @@ READ = {
         json.dumps({"ExtPubKey": X84, "TaprootExtPubKey": X86, "MasterFingerprint": "73c5da0a",
             "AccountKeyPath": "84'/0'/0'", "EncryptedSecret": None}), [P2WPKH, P2TR]),
     "a file after words": (f"Here is it:\n{json.dumps(ELECTRUM)}", [P2WPKH]),
+    "a checksum with a full stop behind it": (
+        f"It is {checked(f'wpkh({ORIGIN}{X84}/0/*)')}.", [P2WPKH]),
+    "a checksum in brackets of words": (
+        f"(It is {checked(f'wpkh({ORIGIN}{X84}/0/*)')})", [P2WPKH]),
+    "a policy above the descriptor": (
+        f"Policy: 2 of 2\n{checked(f'wsh({INNER})')}", [P2WSH]),
+    "Jade": (json.dumps(JADE), [P2WSH]),
+    "Sparrow's JSON of several signers": (json.dumps(SPARROW), [P2SH_P2WSH]),
+    "Sparrow's JSON of one signer": (json.dumps(SPARROW_SINGLE), [P2TR]),
+    "an id that is no account of Ledger Live": (
+        json.dumps({"id": "urn:uuid:f81d4fae:7dec:11d0", "xpub": ZPUB}), [P2WPKH]),
     "Specter's devices": (
         json.dumps({"label": "cc", "keys": [
             {"original": f"[73c5da0a/84h/0h/0h]{ZPUB}", "fingerprint": "73c5da0a",
@@ -314,6 +370,22 @@ def test_a_text_of_another_wallet_is_read_too(case):
 
 
 REFUSED = {
+    "a policy that contradicts the descriptor": (
+        f"Policy: 1 of 2\n{checked(f'wsh({INNER})')}", "`Policy` contradicts the descriptor"),
+    "brackets that are no file": (f"{{my key}} {ZPUB}", "no whole file (JSON)"),
+    "Caravan's file for fewer than no signers": (
+        json.dumps(CARAVAN | {"quorum": {"requiredSigners": 2, "totalSigners": -1}}),
+        "does not say how many of its keys must sign"),
+    "Jade's file that does not say if its keys are sorted": (
+        json.dumps({"variant": "wsh(multi(k))", "threshold": 2,
+            "signers": JADE["descriptor"]["signers"]}), "does not say how many"),
+    "Jade's file with a path behind a key": (
+        json.dumps(JADE).replace('"path": []', '"path": [3]', 1), "a path that is not read here"),
+    "Sparrow's file of another policy": (
+        json.dumps(SPARROW).replace("sortedmulti(2,key1,key2)", "or_d(pk(key1),pk(key2))"),
+        "does not say how many"),
+    "Sparrow's file without a key": (
+        json.dumps(SPARROW).replace(Y48, ""), "lacks its key"),
     "nothing": ("", "all of it was copied"),
     "words": ("What is this?", "all of it was copied"),
     "a key whose end is missing": (ZPUB[:-1], "all of it was copied"),
@@ -331,7 +403,7 @@ REFUSED = {
     "a checksum whose end is missing": (checked(f"wpkh({X84}/0/*)")[:-2], "checksum is wrong"),
     "a descriptor whose end is missing": (f"wpkh({ORIGIN}{X84}/0/*", "is cut"),
     "a descriptor whose beginning is missing": (f"kh({ORIGIN}{X84}/0/*)", "is cut"),
-    "a part of a JSON file": (json.dumps(PASSPORT)[:-1], "a bracket of it is missing"),
+    "a part of a JSON file": (json.dumps(PASSPORT)[:-1], "is no whole file (JSON)"),
     "a setup file without the last key": (
         SETUP.rpartition("A1B2")[0], "a multisig of two of which one key is in the file"),
     "a setup file without its policy": (SETUP.replace("Policy", "Polcy"), "line `Policy`"),
@@ -376,7 +448,7 @@ REFUSED = {
     "Electrum's file whose key was changed afterwards": (
         json.dumps(ELECTRUM) + ',{"op": "replace", "path": "/keystore/xpub", "value": "x"}',
         "changes of the wallet's keys"),
-    "objects within objects without end": ("[[" * 50_000, "a bracket of it is missing"),
+    "objects within objects without end": ("[[" * 50_000, "is no whole file (JSON)"),
 }  # fmt: skip
 
 
@@ -513,7 +585,20 @@ SEED = [
 ]
 XPRV = WALLET.xprv()
 WIF = "L1aW4aubDFB7yfras2S1mN3bqg9nwySY8nkoLmJebSLD5BWv3ENZ"  # BIP38's test vectors
+# SLIP-39's first test vector.
+SHARE = (
+    "duckling enlarge academic academic agency result length solution fridge kidney coal piece"
+    " deal husband erode duke ajar critical decision keyboard"
+)
 SECRETS = {
+    "a WIF key in two lines with words beside": f"My key {WIF[:30]}\n{WIF[30:]} is this",
+    "a WIF key in two lines of JSON": json.dumps({"note": f"key {WIF[:9]}\n  {WIF[9:]} x"}),
+    "an xprv in three lines with words beside":
+        f"The key: {XPRV[:40]}\n{XPRV[40:80]}\n{XPRV[80:]} of mine",
+    "a share of Shamir's with a label": f"My share: {SHARE}",
+    "a share of Shamir's with numbers and a key": f"{ZPUB}\n" + "\n".join(
+        f"{n}. {word}" for n, word in enumerate(SHARE.split(), 1)),
+    "a share of which two words were lost": f"Share 1: {SHARE.rpartition(' critical')[0]} end",
     "seed words with numbers": " ".join(f"{n}. {word}" for n, word in enumerate(SEED, 1)),
     "seed words in JSON": json.dumps({"xpub": ZPUB, "words": SEED}),
     "seed words in JSON with numbers as names": json.dumps(dict(enumerate(SEED))),

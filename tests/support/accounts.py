@@ -5,12 +5,12 @@ from typing import Any
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.bitcoin.wire import ser_string
-from btcpay.merchants.account import parse_account
+from btcpay.merchants.account import stored_account
 from btcpay.merchants.merchants import add_merchant
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.key import Key
 from btcpay.sandbox.payer.signing import RBF_SEQUENCE, SIGHASH_ALL, witness_preimage
-from tests.support.builders import REGTEST, Shop
+from tests.support.builders import Shop
 from tests.support.fake_esplora import Json, Till
 from tests.support.hd_wallet import HdWallet
 from tests.support.spending import (
@@ -57,7 +57,7 @@ class Owner:
         self._shop = shop
         self._name = name
         db = shop.service.db
-        account = parse_account(descriptor_of(name), REGTEST)
+        account = stored_account(descriptor_of(name))
         self.merchant_id = add_merchant(db, name, account, shop.clock()).id
         self.key = shop.issue("write", self.merchant_id)
         self._indexes: dict[str, int] = {}
@@ -78,7 +78,7 @@ class Owner:
         """Moves what paid the invoice in full, less a fee; of p2tr the signature is none."""
         sats = invoice["amount_sats"]
         index = self._indexes[invoice["id"]]
-        script = parse_account(descriptor_of(self._name), REGTEST).script(index)
+        script = stored_account(descriptor_of(self._name)).script(index)
         coin = Coin(Outpoint(txid, vout), TxOut(sats, script), 0)
         path = path_of(self._name)
         keys = [Key(wallet.at(f"{path}/0/{index}").secret) for wallet in WALLETS]

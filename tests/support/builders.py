@@ -28,7 +28,6 @@ from app import create_app
 from btcpay.check.apply import apply
 from btcpay.invoices import history
 from btcpay.merchants import keys
-from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
 from btcpay.settings import settings
 from btcpay.settlement.values import Block, Scan, SeenOutput
@@ -41,6 +40,7 @@ from storage import versions
 from storage.queries import blocks, invoices
 from storage.queries.lists import mempool_watch
 from storage.queries.totals import balances
+from tests.support.account_texts import account_of
 from tests.support.databases import new_database, raw, tables
 from tests.support.forge import Process, forge
 from tests.support.hd_wallet import TPUB, XPUB, HdWallet
@@ -143,7 +143,7 @@ class Shop:
 
     def add_merchant(self, name: str) -> int:
         network = self.service.settings.network
-        account = parse_account(new_xpub(network), network)
+        account = account_of(new_xpub(network), network)
         return add_merchant(self.service.db, name, account, self.clock()).id
 
     def issue(self, scope: str, merchant_id: int | None = None) -> str:

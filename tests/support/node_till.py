@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from btcpay.bitcoin.tx import Tx
-from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.key import Key
 from storage.queries import invoices
+from tests.support.account_texts import account_of
 from tests.support.bitcoin_node import BitcoinNode
 from tests.support.builders import REGTEST, Clock, TickerServer, open_shop
 from tests.support.fake_esplora import NOT_FOUND, OWN_EXPLORER, Json, Till, of_blocks
@@ -128,7 +128,7 @@ def open_node_till(
     wallet = HdWallet.from_seed(str(folder).encode())
     environ = {"BLOCKTILL_EXPLORERS": esplora.root} | OWN_EXPLORER | environ
     with open_shop(folder, ticker.url, clock, **environ) as shop:
-        account = parse_account(wallet.at(ACCOUNT).xpub(), REGTEST)
+        account = account_of(wallet.at(ACCOUNT).xpub(), REGTEST)
         shop.merchant_id = add_merchant(shop.service.db, "spender", account, clock()).id
         shop.write_key, shop.read_key = shop.issue("write"), shop.issue("read")
         try:

@@ -11,7 +11,6 @@ import click
 from btcpay.cli.output import say
 from btcpay.merchants.secret import holds_secret
 from btcpay.merchants.wallet_text.accounts import (
-    CHANGE_NOTE,
     WalletAccount,
     WalletText,
 )
@@ -123,5 +122,4 @@ def show_reading(wallet_text: WalletText, account: WalletAccount) -> None:
     for reason in wallet_text.left_out:
         say(f"Left out: {reason}.")
     for note in account.notes:
-        if note != CHANGE_NOTE:  # shown with the addresses
-            say(f"Note: {note}")
+        say(f"Note: {note}")

@@ -37,7 +37,6 @@ from storage.statement import as_dict
 MERCHANT_COLUMNS = "id name script_type next_index created_at"
 LIST_COLUMNS = f"{MERCHANT_COLUMNS} highest_paid gap_limit wallet_gap_limit"
 KEY_SHOWN = 8  # number of last characters of a key; the first ones encode its place in the key tree
-CHANGE = (1,)  # the last derivation step of change addresses (BIP44)
 FIRST_ADDRESSES = 3  # number of addresses shown, for comparison with the wallet
 NO_MAIL_NOW = (
     "No mail is sent from now on: the mail server in Settings counts only while there is"
@@ -109,10 +108,6 @@ def show_first_addresses(
         say(f"To spend, {account.threshold} of these {len(account.keys)} sign:")
         for key in account.keys:
             say(f"  {key.text[:4]}...{key.text[-KEY_SHOWN:]} {key.origin}".rstrip())
-    if any(key.steps[-1:] == CHANGE for key in account.keys):
-        say(
-            "Note: /1/* is for change (BIP44): the wallet's own change would pay invoices."
-        )
     descriptor = str(account)
     indexes = range(start, start + FIRST_ADDRESSES)
     addresses = [derive(descriptor, index, network) for index in indexes]

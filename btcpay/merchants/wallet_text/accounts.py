@@ -16,6 +16,10 @@ from btcpay.merchants.wallet_text.keys import (
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 
+ASSUMED_NOTE = (
+    "The key does not say its kind of addresses: P2WPKH is assumed. If the addresses differ, name"
+    " another kind."
+)
 CHANGE_NOTE = "/1/* is for change (BIP44): the wallet's own change would pay invoices."
 # Coin types in paths (SLIP-44).
 BITCOIN = "0'"
@@ -40,8 +44,11 @@ class WalletAccount(NamedTuple):
     def with_script_type(self, script_type: str) -> Self:
         """Returns the account with the script type that the person chose.
 
-        Only for an account whose script type is assumed.
+        Only for an account whose script type is assumed. A form proposes the assumed
+        one, so it may not have been chosen.
         """
+        if script_type == self.descriptor.script_type:
+            return self
         (key,) = self.descriptor.keys
         expression = key.text
         if key.origin:
@@ -50,7 +57,10 @@ class WalletAccount(NamedTuple):
         description = self.description.replace(
             self.descriptor.script_type.upper(), script_type.upper(), 1
         )
-        return self._replace(descriptor=descriptor, description=description, notes=())
+        notes = tuple(note for note in self.notes if note != ASSUMED_NOTE)
+        return self._replace(
+            descriptor=descriptor, description=description, notes=notes
+        )
 
     def first_addresses(
         self,
@@ -131,10 +141,7 @@ def _notes(candidate: Candidate) -> tuple[str, ...]:
     descriptor = candidate.descriptor
     notes = []
     if candidate.is_assumed:
-        notes.append(
-            "The key does not say its kind of addresses: P2WPKH is assumed. If the addresses"
-            " differ, name another kind."
-        )
+        notes.append(ASSUMED_NOTE)
     if not candidate.has_checksum and (descriptor.is_multi or not candidate.is_lone):
         notes.append(
             "There is no checksum: a character that was lost could go unnoticed. Compare also"

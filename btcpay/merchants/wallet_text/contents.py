@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from btcpay.bitcoin.descriptor import Descriptor
+from btcpay.merchants.account import network_kind
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 
@@ -61,9 +62,7 @@ class Contents:
 
 def other_network(is_main: bool, network: Network, subject: str) -> str:
     """Returns why the account is left out. `subject` is "its keys are" or the like."""
-    kind = "a test network"
-    if is_main:
-        kind = "mainnet"
+    kind = network_kind(is_main)
     return (
         f"this is a key of another network: {subject} for {kind}, but BLOCKTILL_NETWORK is"
         f" {network.name}"
@@ -86,7 +85,7 @@ _NUMBERS = (
 
 def number_word(number: int) -> str:
     """Returns the number as a word, for example "three"; digits for ten and more."""
-    if number < len(_NUMBERS):
+    if 0 <= number < len(_NUMBERS):
         return _NUMBERS[number]
     return str(number)
 

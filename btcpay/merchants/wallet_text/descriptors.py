@@ -29,10 +29,14 @@ FUNCTIONS = frozenset(
 _CALL = re.compile(r"(?<![A-Za-z0-9_])([A-Za-z_][A-Za-z_0-9]{0,20})\s{0,5}\(")
 _BRACKET = re.compile(r"[()]")
 _CHECKSUM = re.compile(r"#([^\s\"',;<>]*)")
-_BROKEN_CHECKSUM = re.compile(r"#((?:\s{0,5}[a-z0-9]){8})(?![^\s\"',;<>])")
+# It may be broken by a line break, and a sentence may end behind it.
+_BROKEN_CHECKSUM = re.compile(
+    r"#((?:\s{0,5}[a-z0-9]){8})(?=[.!?:)\]}]{0,3}(?:[\s\"',;<>]|$))"
+)
 _ORIGIN = re.compile(ORIGIN)
-# The end of a descriptor, or most of a key.
-_FRAGMENT = re.compile(rf"/\*\s{{0,5}}\)|{BASE58}{{40}}")
+# The end of a descriptor, whose beginning may be lost.
+DESCRIPTOR_END = re.compile(r"/\*\s{0,5}\)")
+_FRAGMENT = re.compile(rf"{DESCRIPTOR_END.pattern}|{BASE58}{{40}}")  # or most of a key
 # The maximum number of functions in a text, which bounds the time.
 MAX_CALLS = 500
 # BIP388's path, which stands for both branches (BIP389).

@@ -9,6 +9,7 @@ from btcpay.merchants.wallet_text.contents import (
 )
 from btcpay.merchants.wallet_text.descriptors import (
     CUT,
+    DESCRIPTOR_END,
     find_descriptors,
     take_descriptor,
 )
@@ -21,6 +22,7 @@ from btcpay.merchants.wallet_text.json_fields import (
     field_of,
 )
 from btcpay.merchants.wallet_text.json_forms import take_known_form
+from btcpay.merchants.wallet_text.json_signers import take_jade, take_sparrow
 from btcpay.merchants.wallet_text.keys import (
     KEY,
     WalletKey,
@@ -30,6 +32,7 @@ from btcpay.merchants.wallet_text.keys import (
 )
 from btcpay.merchants.wallet_text.lone_keys import (
     LEDGER_COINS,
+    LEDGER_ID_START,
     LEDGER_MODES,
     OTHER_COIN,
     LoneKey,
@@ -70,9 +73,9 @@ _SCRIPT_TYPES = {
 }  # fmt: skip
 # The script type of a key under this name, if nothing else says it (Wasabi's files).
 _SCRIPT_TYPES_OF_FIELDS = {"extpubkey": "p2wpkh", "taprootextpubkey": "p2tr"}
-# The end of a descriptor whose beginning was lost.
-_ORPHAN = re.compile(r"/\*\s{0,5}\)")
 _POLICY_KEY = re.compile("@[0-9]")
+# The id of an account in Ledger Live's data; other files have ids such as urn:uuid:...
+_LEDGER_ID = re.compile(f"{LEDGER_ID_START}:")
 # The name of a field that says how many of several keys must sign.
 _SIGNERS = re.compile(r"(?i)threshold|required|quorum|^m$")
 
@@ -82,6 +85,11 @@ def take_file(contents: Contents, trees: list[Tree]) -> None:
 
     Raises TextRefused if something in it is damaged.
     """
+    for _, node in objects(trees):
+        # These have texts that look like descriptors, without keys.
+        if take_jade(contents, node) or take_sparrow(contents, node):
+            _say_other_keys(contents, trees)
+            return
     if _take_descriptors(contents, trees):
         return
     for _, node in objects(trees):
@@ -98,6 +106,16 @@ def take_file(contents: Contents, trees: list[Tree]) -> None:
             " descriptor"
         )
     take_keys(contents, keys)
+
+
+def _say_other_keys(contents: Contents, trees: list[Tree]) -> None:
+    """Notes if the file has a key that the accounts taken so far do not have."""
+    taken = {
+        key.text for account in contents.candidates for key in account.descriptor.keys
+    }
+    for _, _, text in _texts({"": trees}):
+        if {key.xpub for _, key in find_keys(text)} - taken:
+            contents.leave_out("a key that is no signer's")
 
 
 def objects(tree: Tree, place: Place = ()) -> Iterator[tuple[Place, Object]]:
@@ -140,7 +158,7 @@ def _take_descriptors(contents: Contents, trees: list[Tree]) -> bool:
             name = _name_of(place, node)
             take_descriptor(contents, found, name, node.get("internal") is True)
         if not descriptors:
-            if _ORPHAN.search(text):
+            if DESCRIPTOR_END.search(text):
                 raise TextRefused(CUT)
             others.update(key.xpub for _, key in find_keys(text))
     if described and others - described:
@@ -195,10 +213,10 @@ def _ledger_coin(node: Object) -> str:
     """Returns the coin of an account of Ledger Live; "" if it is none."""
     if isinstance(node.get("currencyId"), str):
         return str(node["currencyId"])
-    parts = str(node.get("id", "")).split(":")
-    if len(parts) >= 4:
-        return parts[2]
-    return ""
+    match = _LEDGER_ID.match(str(node.get("id", "")))
+    if match is None:
+        return ""
+    return match.group(1)
 
 
 def _script_type(node: Object, field: str, key: WalletKey) -> str | None:

@@ -1,4 +1,7 @@
-"""Wallets' files of a known form: Electrum, Caravan, BTCPay Server, wallet policies."""
+"""Wallets' files of a known form: Electrum, Caravan, BTCPay Server, wallet policies.
+
+Those of Jade and Sparrow are in json_signers.py.
+"""
 
 import re
 
@@ -17,6 +20,7 @@ from btcpay.merchants.wallet_text.json_fields import (
     Object,
     field_of,
 )
+from btcpay.merchants.wallet_text.json_signers import NO_QUORUM
 from btcpay.merchants.wallet_text.keys import KEY, origin_of, read_key
 from btcpay.merchants.wallet_text.lone_keys import MASTER_KEY, LoneKey, take_keys
 from btcpay.merchants.wallet_text.multisig import (
@@ -70,7 +74,9 @@ def _take_quorum(contents: Contents, node: Object) -> bool:
     count = quorum.get("totalSigners")
     script_type = str(node.get("addressType", "")).lower()
     if not isinstance(threshold, int) or not isinstance(count, int):
-        raise TextRefused(_NO_QUORUM)
+        raise TextRefused(NO_QUORUM)
+    if not 1 <= threshold <= count:
+        raise TextRefused(NO_QUORUM)
     keys = {}
     for signer in filter(_is_object, signers):
         match = KEY.fullmatch(str(signer.get("xpub", "")).strip())
@@ -80,7 +86,7 @@ def _take_quorum(contents: Contents, node: Object) -> bool:
             keys[key.xpub] = key._replace(origin=origin)
     refuse_missing_keys(count, list(keys))
     if script_type not in FORMS:
-        raise TextRefused(_NO_QUORUM)
+        raise TextRefused(NO_QUORUM)
     name = str(node.get("name") or "")
     take_several(contents, script_type, threshold, list(keys.values()), name)
     return True
@@ -88,12 +94,6 @@ def _take_quorum(contents: Contents, node: Object) -> bool:
 
 def _is_object(value: object) -> bool:
     return isinstance(value, dict)
-
-
-_NO_QUORUM = (
-    "the file does not say how many of its keys must sign, and for which kind of addresses:"
-    " export an output descriptor"
-)
 
 
 def _take_electrum(contents: Contents, node: Object) -> bool:

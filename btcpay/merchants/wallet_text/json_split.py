@@ -13,7 +13,10 @@ _ELECTRUM_CHANGES = re.compile(r'\s*,\s*\{"op"')
 _CHANGED_KEYS = re.compile(r'"path"\s*:\s*"\\?/(?:keystore|wallet_type|x[0-9])')
 _JSON_START = re.compile(r"[\[{]\s*[\[{\"]|\[\s*\]|\{\s*\}|[{}]")
 MAX_DEPTH = 30  # of objects and lists within each other; wallets' files have some five
-FRAGMENT = "this is a part of a file: a bracket of it is missing; check that all of it was copied"
+FRAGMENT = (
+    "there are brackets in it as in a wallet's file, but what is in them is no whole file (JSON):"
+    " check that all of it was copied, or give the key or the descriptor alone"
+)
 
 
 def split_json(plain: str) -> tuple[list[Any], str]:

@@ -29,7 +29,9 @@ _RECEIVING_PATHS = ("", "/0/*", "/<0;1>/*", "/**")
 _CHANGE_PATH = "/1/*"
 # The line of a setup file for several signers, before its key.
 _SIGNER = re.compile(r"(?:^|\n)\s{0,9}[0-9a-fA-F]{8}\s{0,9}:\s{0,9}$")
-_LEDGER_BEFORE = re.compile(r"(?:js|libcore|mock):[0-9]{1,2}:([a-z_0-9]{1,40}):$")
+# Ledger Live's id of an account, up to its coin.
+LEDGER_ID_START = r"(?:js|libcore|mock):[0-9]{1,2}:([a-z_0-9]{1,40})"
+_LEDGER_BEFORE = re.compile(f"{LEDGER_ID_START}:$")
 _LEDGER_AFTER = re.compile(r":([a-z_0-9]{0,30})")
 LEDGER_MODES = {
     "": "p2pkh",

@@ -88,6 +88,25 @@ def has_setup_file(text: str) -> bool:
     return _POLICY.search(text) is not None
 
 
+def has_signers(text: str) -> bool:
+    """True if the text has a line of a setup file with a signer's key."""
+    return bool(_keys_of_setup_file(text))
+
+
+def refuse_other_policy(text: str, candidates: Sequence[Candidate]) -> None:
+    """Raises TextRefused if a line `Policy` contradicts the descriptors in the text."""
+    policies = {match.groups() for match in _POLICY.finditer(text)}
+    for threshold, count in policies:
+        for candidate in candidates:
+            descriptor = candidate.descriptor
+            own = (descriptor.threshold, len(descriptor.keys))
+            if descriptor.is_multi and own != (int(threshold), int(count)):
+                raise TextRefused(
+                    "the line `Policy` contradicts the descriptor: copy all of the file, and"
+                    " nothing of another one"
+                )
+
+
 def take_setup_file(contents: Contents, text: str) -> None:
     """Adds the account of a setup file for several signers, such as BlueWallet's.
 

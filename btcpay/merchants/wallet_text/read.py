@@ -27,6 +27,8 @@ from btcpay.merchants.wallet_text.lone_keys import keys_in_words, take_keys
 from btcpay.merchants.wallet_text.multisig import (
     has_scheme,
     has_setup_file,
+    has_signers,
+    refuse_other_policy,
     take_scheme,
     take_setup_file,
 )
@@ -88,12 +90,16 @@ def _take_all(contents: Contents, plain: str) -> None:
             contents.leave_out("the words beside the file")
         return
     words = unescape_lines(plain)
-    if has_setup_file(words):
+    if has_setup_file(words) and has_signers(words):
         take_setup_file(contents, words)
         return
     found = find_descriptors(words)
     if found:
         _take_descriptors(contents, words, found)
+        refuse_other_policy(words, contents.candidates)
+        return
+    if has_setup_file(words):
+        take_setup_file(contents, words)  # refuses it, since keys are missing
         return
     if has_scheme(words):
         take_scheme(contents, words)

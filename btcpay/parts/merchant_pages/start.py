@@ -23,7 +23,7 @@ from btcpay.merchants.sessions import Beginning
 from btcpay.merchants.wallet_text.accounts import WalletAccount, WalletText
 from btcpay.merchants.wallet_text.read import read_wallet_text
 from btcpay.parts.merchant_pages.login import enter, page_of_secret
-from btcpay.parts.merchant_pages.visit import address
+from btcpay.parts.merchant_pages.visit import MAX_UPLOAD_BYTES, address
 from btcpay.values.errors import CommandError, NotFound
 from btcpay.values.money import CODES, checked_currency
 from btcpay.values.times import checked_zone, places
@@ -69,7 +69,7 @@ class StartViews:
         """
         refuse_other_sites(self._service)
         require_setup_token(self._service, token)
-        typed = _defaults() | read_form(long_field="key")
+        typed = _defaults() | read_form(long_field="key", max_bytes=MAX_UPLOAD_BYTES)
         if "differ" in typed:
             return self._form(typed)
         try:

@@ -7,7 +7,7 @@ from typing import Any
 import requests
 
 from btcpay.cli.merchant.access import write_secret
-from btcpay.merchants.account import parse_account
+from btcpay.merchants.account import DESCRIPTORS, stored_account
 from btcpay.merchants.merchants import add_merchant
 from btcpay.notify import receivers
 from btcpay.settings.settings import Settings
@@ -55,7 +55,7 @@ def merchant_id(db: Database, settings: Settings) -> int:
     """Returns the id of the demo merchant. Adds the merchant if it is missing."""
     row = db.get_or_none(merchants.BY_NAME, name=MERCHANT)
     if row is None:
-        account = parse_account(TPUB, settings.network)
+        account = stored_account(DESCRIPTORS["p2wpkh"].format(TPUB))
         row = add_merchant(db, MERCHANT, account, utc_now())
     return row.id
 

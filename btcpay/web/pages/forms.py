@@ -24,13 +24,13 @@ _CODE_POINT = re.compile("U\\+[0-9A-F]{4,6}")
 _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
 
 
-def read_form(long_field: str = "") -> dict[str, str]:
+def read_form(long_field: str = "", max_bytes: int | None = None) -> dict[str, str]:
     """Returns the first value of each field of the form, without blank fields.
 
-    Texts are truncated as in `limit_fields`, except the field `long_field`. Raises
-    InvalidRequest, PayloadTooLarge.
+    Texts are truncated as in `limit_fields`, except the field `long_field`.
+    `max_bytes`: as in `read_body`. Raises InvalidRequest, PayloadTooLarge.
     """
-    fields = parse_qs(read_body().decode("utf-8", "replace"))
+    fields = parse_qs(read_body(max_bytes).decode("utf-8", "replace"))
     texts = {name: values[0] for name, values in fields.items()}
     limited = limit_fields(texts)
     if long_field in texts:

@@ -298,11 +298,11 @@ def test_of_several_accounts_one_is_chosen_by_a_button_and_what_was_typed_is_kep
 
 
 def test_a_long_file_is_read_and_what_was_left_out_is_said(shop):
-    note = "a transaction, " * 1_000
+    note = "a transaction, " * 10_000
     text = json.dumps(
         {"note": note, "wallet_type": "standard", "keystore": {"xpub": KEY}}
     )
-    assert len(text) > 15_000
+    assert len(text) > 2 * shop.service.settings.max_body_bytes
     shown = press(shop, path_of(shop), key=f"Here is it: {text}")
     page = Page(shown.text)
     assert page.texts["reading"] == "one key, P2PKH, from Electrum's file"

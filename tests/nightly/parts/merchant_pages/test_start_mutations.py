@@ -1,0 +1,43 @@
+"""Damaged texts of wallets on the first-run page: no other account unsaid, no secret shown."""
+
+import random
+
+import pytest
+
+from tests.nightly.merchants.test_wallet_text_mutations import (
+    SECRET,
+    accounts,
+    mutated,
+)
+from tests.support.first_run import EXPORTS, FirstRun, addresses_of, problem_of
+
+PRESSES = 40  # of each text; the reader itself gets more
+
+
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory, ticker):
+    return FirstRun(tmp_path_factory.mktemp("mainnet"), ticker.url)
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_a_damaged_text_is_taken_by_the_first_run_as_by_the_command(name, first_run):
+    """What the command takes of it, another test holds to what it says."""
+    text = EXPORTS[name]["text"]
+    rng = random.Random(name)
+    for number in range(PRESSES):
+        damaged = mutated(text, number, rng)
+        found, left_out = accounts(damaged)
+        answer = first_run.press(damaged)
+        page = answer.text
+        if not found:
+            assert answer.status_code == 400 and problem_of(page), damaged
+            assert not SECRET.search(problem_of(page)), damaged
+            assert "abandon" not in page and damaged not in page
+            continue
+        shown = addresses_of(page)
+        if len(found) == 1:
+            shown = shown[:1]
+        assert shown == list(found), damaged
+        notes = [note for account in found.values() for note in account.notes]
+        said = [*left_out, *notes] if len(found) == 1 else []
+        assert all(sentence.partition("'")[0] in page for sentence in said), damaged
