@@ -349,6 +349,7 @@ def test_the_owners_password_takes_the_place_of_the_set_up_token(empty):
     assert enter(empty).headers["Location"] == "../merchant"
 
 
+@pytest.mark.slow
 def test_links_that_were_printed_before_end_where_it_is_set(empty, tmp_path):
     db = empty.service.db
     token = start_url(db, "").rpartition("/")[2]
@@ -363,6 +364,7 @@ def test_links_that_were_printed_before_end_where_it_is_set(empty, tmp_path):
         assert "/merchant/start/" not in live.log().partition("Starting")[0]
 
 
+@pytest.mark.slow
 def test_the_owners_password_is_in_no_log_and_in_no_list_of_processes(shop, tmp_path):
     password = "hunter2 and hunter2 again"
     file = tmp_path / "password"

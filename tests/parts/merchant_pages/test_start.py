@@ -353,6 +353,7 @@ def test_the_link_is_the_newest_one_and_of_this_site_alone(shop):
     assert start_url(shop.service.db, shop.service.settings.base_url) is None
 
 
+@pytest.mark.slow
 def test_the_pages_are_on_under_run_unless_the_setting_says_off(shop, tmp_path):
     for said, status in (({}, 401), ({"BLOCKTILL_MERCHANT_PAGES": "off"}, 404)):
         shop.environ.pop("BLOCKTILL_MERCHANT_PAGES", None)
@@ -363,6 +364,7 @@ def test_the_pages_are_on_under_run_unless_the_setting_says_off(shop, tmp_path):
             assert ("To begin, open " in live.log()) == (status == 401)
 
 
+@pytest.mark.slow
 def test_plugins_are_answered_under_run_unless_the_setting_says_off(shop, tmp_path):
     for environ, status in (({}, 401), ({"BLOCKTILL_GREENFIELD": "off"}, 404)):
         with Live(shop, tmp_path, words=("run",), **environ) as live:
@@ -370,6 +372,7 @@ def test_plugins_are_answered_under_run_unless_the_setting_says_off(shop, tmp_pa
             assert requests.get(url, timeout=60).status_code == status
 
 
+@pytest.mark.slow
 def test_a_token_that_was_set_is_in_no_log_and_opens_the_page(shop, tmp_path):
     token = "hunter2-0123456789-hunter2"
     with Live(shop, tmp_path, words=("run",), BLOCKTILL_SETUP_TOKEN=token) as live:

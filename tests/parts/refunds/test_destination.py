@@ -65,6 +65,7 @@ BLANKS = {
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory, ticker):
+    ticker.reset()
     with open_shop(tmp_path_factory.mktemp("shop"), ticker.url, Clock()) as opened:
         yield opened
 

@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
 from btcpay.parts.sandbox_command.config import command_line
 from storage.versions import migrate
 from tests.support.builders import clean_environ, until
@@ -70,6 +72,7 @@ def test_the_doctor_beside_it_is_green_by_the_line_that_is_printed(playground):
     assert {"file modes", "check", "price"} <= {finding["name"] for finding in findings}
 
 
+@pytest.mark.slow
 def test_in_one_folder_it_is_one_shop(tmp_path):
     first = start_playground(tmp_path)
     first.press("mine")
