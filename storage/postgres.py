@@ -52,7 +52,8 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
 
     A statement whose result nobody waits for, such as BEGIN, is queued, and sent with
     the next one in one network round trip (psycopg's pipeline mode). If it fails, the
-    server skips the rest, and the next one raises its error.
+    server skips the rest, and the next one raises its error. From then on nothing is
+    prepared on the connection, which is closed instead of being lent again.
 
     `is_pooled` is True if an external pooler in transaction mode (such as PgBouncer) is
     between this program and the server.
@@ -88,9 +89,17 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
     def _run_queue(self) -> None:
         statements = self._queue.statements
         self._queue.statements = []
-        with self.connection().pipeline():
-            for cursor, sql, parameters in statements:
-                cursor.execute(sql, parameters)
+        connection = self.connection()
+        are_run = False
+        try:
+            with connection.pipeline():
+                for cursor, sql, parameters in statements:
+                    cursor.execute(sql, parameters)
+            are_run = True
+        finally:
+            if not are_run:
+                # The server may have skipped a PREPARE, and psycopg believes in all it sent.
+                connection.prepare_threshold = None
 
     def cursor(self, named_cursor: str | None = None) -> Any:
         if self._queue.statements:
@@ -157,6 +166,12 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
         except Exception:
             self._failed_s = time.monotonic()
             raise
+
+    def _can_reuse(self, conn: Any) -> bool:
+        """False if statements can no longer be prepared on the connection."""
+        if conn.prepare_threshold is None and not self.is_pooled:
+            return False
+        return bool(super()._can_reuse(conn))
 
     def _is_closed(self, conn: Any) -> bool:
         """True if the server has closed the connection; then closes this end too.

@@ -1,5 +1,7 @@
 """Statements that are sent to a server together, so that an order waits for it less often."""
 
+from contextlib import nullcontext
+
 import pytest
 from peewee import IntegrityError
 
@@ -94,3 +96,29 @@ def test_what_a_savepoint_has_queued_is_dropped_with_it_and_the_rest_is_stored(s
 def test_outside_of_a_transaction_a_statement_is_run_at_once(shop):
     queue_merchant(shop.service.db, "other")
     assert names(shop) == ["shop", "other"]
+
+
+# A statement is prepared at its sixth execution on a connection.
+@pytest.mark.parametrize("earlier", [4, 5, 6])
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_failure_spoils_no_later_statement_of_its_connection(shop, earlier, is_kept):
+    """The server skips what follows a failure, also the preparing of a statement."""
+    db = shop.service.db
+
+    def add(name):
+        with db.write():
+            queue_merchant(db, name)
+            names(shop)
+
+    with db.borrow_connection() if is_kept else nullcontext():
+        with pytest.raises(IntegrityError):
+            add("shop")
+        for number in range(earlier):
+            add(f"before {number}")
+        with pytest.raises(IntegrityError):
+            add("shop")
+        for number in range(8):
+            add(f"after {number}")
+    assert len(names(shop)) == 1 + earlier + 8
+    with db.borrow_connection():
+        assert db.connection.connection().prepare_threshold is not None
