@@ -6,21 +6,28 @@
   const find = (id) => document.getElementById(id);
   const SECOND = 1000, SOON = 5 * SECOND, SELDOM = 60 * SECOND;
 
-  // The button says what it charges: the sum of what is typed, if each part is a plain number.
+  // The button says what it charges: the sum of what is typed, if each part is a plain number, and
+  // the tip that the cashier has chosen, rounded as round_money does (half to even).
   const amount = find("amount"), keypad = find("keypad"), show = find("show");
   const { charge, zero, places, signs } = show?.dataset ?? {};
   const plainLabel = show?.textContent;
   const unitsOf = (text) => {
     const digits = [...text.trim()].map((sign) => {
       const place = signs.indexOf(sign);
-      return place < 0 ? sign : place === 10 ? "." : String(place);
+      return place < 0 ? sign : "0123456789. "[place];  // with a group mark it is no plain number
     }).join("");
     const [, whole, part = ""] = digits.match(/^(\d{1,9})(?:\.(\d*))?$/) ?? [];
     if (whole === undefined || part.length > Number(places)) return NaN;
     return Number(whole + part.padEnd(Number(places), "0"));
   };
+  const tipOf = (units) => {
+    const hundredths = units * Number(document.querySelector("#tips :checked")?.value ?? 0);
+    const whole = Math.floor(hundredths / 100), rest = hundredths % 100;
+    return whole + (rest > 50 || (rest === 50 && whole % 2) ? 1 : 0);
+  };
   const sayCharge = () => {
-    const units = amount.value.split("+").map(unitsOf).reduce((sum, each) => sum + each, 0);
+    const sum = amount.value.split("+").map(unitsOf).reduce((total, each) => total + each, 0);
+    const units = sum + tipOf(sum);
     const number = String(units).padStart(Number(places) + 1, "0");
     const end = number.length - Number(places);
     const text = Number(places) ? `${number.slice(0, end)}.${number.slice(end)}` : number;
@@ -29,6 +36,7 @@
   };
   if (show) {
     amount.addEventListener("input", sayCharge);
+    find("tips")?.addEventListener("change", sayCharge);
     addEventListener("pageshow", sayCharge);
   }
 

@@ -193,6 +193,56 @@ def test_the_button_says_what_it_charges(open_tab, counter, language):
     assert tab.text("show") == without_amount
 
 
+# A mark of groups may be a decimal mark: then the button names no amount.
+@pytest.mark.parametrize(
+    ("language", "typed"),
+    [
+        ("en", "1,500.50"),
+        ("en", "4,20"),
+        ("de", "4.20"),
+        ("de", "1.500,50"),
+        ("fr", "1\u202f500"),
+        ("fa", "۱٬۵۰۰"),
+    ],
+)
+def test_the_button_names_no_amount_that_is_not_plain(
+    open_tab, counter, language, typed
+):
+    tab = log_in(open_tab(counter.root), counter)
+    tab.go(f"{counter.root}/merchant/till?lang={language}")
+    tab.until("document.activeElement.id === 'amount'")
+    without_amount = tab.text("show")
+    tab.type(typed)
+    assert tab.ask("document.getElementById('amount').value") == typed
+    assert tab.text("show") == without_amount
+
+
+@pytest.mark.parametrize(
+    ("typed", "says", "charged"),
+    [("8.40", "Charge $9.24", 9.24), ("0.25+0.20", "Charge $0.49", 0.49)],
+)
+def test_the_button_adds_the_tip_that_the_cashier_chooses(
+    open_tab, counter, typed, says, charged
+):
+    shop = counter.shop
+    shop.sql("UPDATE merchant SET gratuity_percents = '10', gratuity_by_cashier = 1")
+    tab = log_in(open_tab(counter.root), counter)
+    tab.go(f"{counter.root}/merchant/till")
+    tab.until("document.activeElement.id === 'amount'")
+    tab.click("#tips [value='10']")
+    tab.click("#amount")
+    tab.type(typed)
+    assert tab.text("show") == says
+    tab.click("#tips [value='']")
+    assert tab.text("show") != says
+    tab.click("#tips [value='10']")
+    assert tab.text("show") == says
+    tab.click("#show")
+    tab.until("document.getElementById('qr')")
+    id = tab.ask("location.pathname.split('/').pop()")
+    assert shop.get(f"/invoices/{id}").json["amount_usd_quote"] == charged
+
+
 BUTTON = """(() => {
     const bar = document.querySelector('#sections');
     const isBelow = getComputedStyle(bar).position === 'fixed';
