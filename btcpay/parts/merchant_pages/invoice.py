@@ -180,7 +180,8 @@ def _mailtos(visit: Visit, rows: Sequence[invoices.InvoiceWith]) -> dict[str, st
     Invoices without a customer's address are left out.
     """
     mail = None
-    if rows:
+    addressed = [row for row in rows if row.customer_email]
+    if addressed:
         db = visit.service.db
         mail = db.get_or_none(receivers.MAIL_OF, merchant_id=visit.merchant_id)
     language = "en"
@@ -189,8 +190,7 @@ def _mailtos(visit: Visit, rows: Sequence[invoices.InvoiceWith]) -> dict[str, st
     pages = visit.service.settings.base_url
     return {
         row.id: mailto(row, f"{pages}/pay/{row.id}", visit.session.seller, language)
-        for row in rows
-        if row.customer_email
+        for row in addressed
     }
 
 

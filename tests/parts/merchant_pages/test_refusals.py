@@ -40,7 +40,6 @@ WRONG = {
     ),
     "a key": ("/keys", {"scope": "read", "name": "a" * 61}, "name"),
     "a webhook": ("/webhooks", {"url": "nowhere"}, "url"),
-    "the till": ("/till", {"amount": "five"}, "amount"),
     "the tips": ("/tips", {"tips": "51"}, "percents"),
     "a bill": ("/bills", {"amount": "25", "email": "a" * 321}, "email"),
     "a link": ("/links", {"title": "Tips", "amount": "x"}, "amount"),
@@ -74,6 +73,16 @@ def test_a_form_that_is_not_taken_says_so_on_top_and_leads_to_its_first_wrong_fi
         "-problem" in fields[0]["aria-describedby"] and 'class="problem"' in answer.text
     )
     assert page.source.index('id="refused"') < page.source.index("<h1")
+
+
+def test_the_till_says_it_at_the_amount_alone(browser):
+    """Its field is the first thing on the page, and its button must stay in sight."""
+    answer = browser.post("/till", amount="five")
+    page = Page(answer.text)
+    assert answer.status_code == 400 and "refused" not in page.texts
+    assert page.attributes["amount"]["aria-invalid"] == "true"
+    assert page.attributes["amount"]["aria-describedby"] == "amount-problem"
+    assert page.values["amount"] == "five" and page.texts["amount-problem"].strip()
 
 
 def test_a_page_without_a_wrong_field_says_nothing_of_it(browser):
