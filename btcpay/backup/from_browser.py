@@ -13,13 +13,14 @@ from btcpay.backup.pending import PendingRestore, Report
 from btcpay.backup.restore import prepare
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import BtcpayError, CommandError
-from btcpay.values.times import from_ms, to_ms
+from btcpay.values.money import checked_currency
+from btcpay.values.times import from_ms, to_ms, zone_of
 from storage import locks
 from storage.backup import sqlite_file
 from storage.backup.into_empty import carry_over
 from storage.backup.old_database import Place
 from storage.database import Database, in_one_line, open_database
-from storage.queries import blocks, meta, receivers
+from storage.queries import blocks, merchants, meta, receivers
 
 T = TypeVar("T")
 
@@ -78,12 +79,24 @@ def _examine(
                 programs.append(row.command)
                 copy.run(receivers.REMOVE, id=row.id)
         newest_invoice_ms = copy.get(blocks.LAST_INVOICE)[0] or 0
+        _refuse_unusable(copy, newest_invoice_ms)
     return Report(
         to_ms(clock()),
         moves=tuple(restored.moves),
         programs=tuple(programs),
         newest_invoice_ms=newest_invoice_ms,
     )
+
+
+def _refuse_unusable(copy: Database, newest_invoice_ms: int) -> None:
+    """Raises CommandError or BadRow if no page of the restored shop could be shown.
+
+    Then only somebody with a shell could mend it.
+    """
+    from_ms(newest_invoice_ms)
+    for merchant in copy.rows(merchants.ALL):
+        zone_of(merchant.timezone)
+        checked_currency(merchant.currency)
 
 
 def put_in(

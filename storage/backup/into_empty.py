@@ -9,9 +9,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
+from peewee import DataError, IntegrityError
+
 from btcpay.values.errors import CommandError
 from storage.backup.sqlite_file import read_only
-from storage.database import Database
+from storage.database import Database, in_one_line
 from storage.faults import as_peewee_errors
 from storage.queries import merchants
 
@@ -70,8 +72,10 @@ def carry_over(source: Path, db: Database, finish: Callable[[], T]) -> T:
                 if table in our_tables:
                     _set_serial(db, table, last, column)
             return finish()
-    except sqlite3.Error as error:
-        raise CommandError(f"nothing was carried over: {error}") from None
+    # PostgreSQL takes no NUL in a text, and its driver refuses it.
+    except (sqlite3.Error, DataError, IntegrityError) as error:
+        reason = in_one_line(error)
+        raise CommandError(f"nothing was carried over: {reason}") from None
 
 
 def _carry_table(old: sqlite3.Connection, db: Database, table: str) -> None:

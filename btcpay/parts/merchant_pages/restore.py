@@ -30,6 +30,8 @@ class RestoreViews:
     def __init__(self, service: Service, pages: Pages) -> None:
         self._service = service
         self._pages = pages
+        self._one_at_a_time = threading.Lock()
+        self._restored_id = ""
 
     def views(self) -> list[tuple[str, str, View]]:
         """Returns the method, path and view of each page."""
@@ -107,8 +109,25 @@ class RestoreViews:
             pending.discard()
             return _redirect(token, "/restore")
         service = self._service
-        browser = request.headers.get("User-Agent", "")
         try:
+            secret = self._put_in_once(pending)
+        except CommandError as error:
+            return self._upload_page(token, str(error))
+        rows = service.db.rows(merchants.ALL)
+        path = "/shops" if len(rows) > 1 and service.owner_password.is_set else ""
+        return enter(service, secret, path)
+
+    def _put_in_once(self, pending: PendingRestore) -> str:
+        """Restores the backup; returns the secret of a new session.
+
+        A browser whose button is pressed twice shows the second answer. So that one,
+        which waits for the first, opens a session too. Raises CommandError.
+        """
+        service = self._service
+        browser = request.headers.get("User-Agent", "")
+        with self._one_at_a_time:
+            if self._restored_id == pending.id:
+                return self._open_session(browser)
             secret = put_in(
                 service.db,
                 service.settings,
@@ -116,11 +135,8 @@ class RestoreViews:
                 service.now(),
                 lambda: self._open_session(browser),
             )
-        except CommandError as error:
-            return self._upload_page(token, str(error))
-        rows = service.db.rows(merchants.ALL)
-        path = "/shops" if len(rows) > 1 and service.owner_password.is_set else ""
-        return enter(service, secret, path)
+            self._restored_id = pending.id
+        return secret
 
     def _open_session(self, browser: str) -> str:
         """Opens a session of the first restored merchant; returns its secret."""

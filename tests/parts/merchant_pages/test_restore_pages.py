@@ -308,6 +308,18 @@ REFUSED = {
         "not the address",
     ),
     "without a merchant": (lambda _: of_an_empty_shop(), "no merchant"),
+    "of a time zone that nobody knows": (
+        changed("UPDATE merchant SET timezone = 'Mars/Olympus'"),
+        "'Mars/Olympus' is not a time zone",
+    ),
+    "of a currency that nobody knows": (
+        changed("UPDATE merchant SET currency = 'XXX'"),
+        "'XXX' is not an ISO 4217 currency",
+    ),
+    "with an invoice beyond the calendar": (
+        changed("UPDATE invoice SET created_ms = 9223372036854775807"),
+        "is no stored time",
+    ),
 }  # fmt: skip
 
 
@@ -445,6 +457,20 @@ def test_a_merchant_that_is_made_in_the_last_moment_is_not_lost(
     assert "already has the merchant 'meanwhile'" in problem_of(answer)
 
 
+def test_a_text_that_postgresql_refuses_is_said_and_nothing_is_restored(file, empty):
+    """PostgreSQL takes no NUL in a text; SQLite does."""
+    change(file, "UPDATE merchant SET name = 'a' || char(0) || 'b'")
+    path = start_of(empty)
+    there, _ = examined(empty, path, file.read_bytes())
+    before = dump(empty)
+    answer = agree(empty.client, there)
+    if empty.service.db.is_server:
+        assert "nothing was carried over" in problem_of(answer)
+        assert dump(empty) == before and empty.client.get(path).status_code == 200
+    else:
+        assert answer.status_code == 303
+
+
 def test_an_answer_after_an_hour_is_too_late(file, empty):
     there, _ = examined(empty, start_of(empty), file.read_bytes())
     empty.clock.move(minutes=61)
@@ -520,6 +546,38 @@ def test_it_waits_for_a_check_that_runs(file, empty):
         assert not answers and not empty.service.db.rows(merchants.ALL)
     thread.join(60)
     assert answers[0].status_code == 303
+
+
+def test_a_button_that_is_pressed_twice_restores_once_and_both_answers_log_in(
+    file, empty, monkeypatch
+):
+    """A browser shows the answer to the second press, and drops the first one's."""
+    there, _ = examined(empty, start_of(empty), file.read_bytes())
+    clients = [empty.client, empty.client]
+    answers = []
+    arrived = threading.Semaphore(0)
+
+    def find(settings, id):
+        found = pending.find(settings, id)
+        arrived.release()
+        return found
+
+    def press(client):
+        answers.append(agree(client, there))
+
+    monkeypatch.setattr(restore, "find", find)
+    url = empty.environ["BLOCKTILL_DATABASE_URL"]
+    threads = [threading.Thread(target=press, args=(client,)) for client in clients]
+    with closing(open_database(url)) as db, locks.only_one(db, url, "check"):
+        for thread in threads:
+            thread.start()
+            assert arrived.acquire(timeout=60)
+    for thread in threads:
+        thread.join(60)
+    assert [answer.status_code for answer in answers] == [303, 303]
+    for client in clients:
+        assert client.get("/merchant").status_code == 200
+    assert len(empty.service.db.rows(merchants.ALL)) == 1
 
 
 @about_sqlite
