@@ -79,8 +79,9 @@ def look_ahead_if_due(
         return
     try:
         used = used_ahead(explorers, merchant, network)
-    except ExplorerError as error:
-        log.warning("the next addresses could not be asked about: %s", error)
+    except (ExplorerError, MemoryError) as error:
+        reason = str(error) or type(error).__name__
+        log.warning("the next addresses could not be asked about: %s", reason)
         due_ms = to_ms(now + AGAIN_AFTER_FAILURE)
         db.run(merchants.PUT_OFF_LOOK_AHEAD, id=merchant.id, look_ahead_ms=due_ms)
         return

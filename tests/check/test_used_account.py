@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.look_ahead import AGAIN_AFTER_FAILURE, AHEAD
 from btcpay.merchants.account import derive
 from storage.queries import merchants
@@ -122,6 +123,23 @@ def test_a_look_that_fails_forgets_nothing_and_is_made_again_in_an_hour(lied_to)
     till.clock.move(seconds=AGAIN_AFTER_FAILURE.total_seconds())
     till.mine_and_check()
     assert looks(till) == asked + AHEAD
+
+
+def test_a_look_ahead_that_memory_does_not_suffice_for_does_not_fail_the_run(
+    lied_to, monkeypatch
+):
+    till = lied_to()
+    till.clock.move(hours=24)
+    asked = []
+
+    def is_used(_explorers, address):
+        asked.append(address)
+        raise MemoryError
+
+    monkeypatch.setattr(Explorers, "is_used", is_used)
+    for _ in range(2):
+        till.mine_and_check()
+    assert len(asked) == 1 and shared(till) is None
 
 
 def test_no_look_takes_the_calls_that_payers_need(lied_to):
