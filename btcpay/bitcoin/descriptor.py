@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, takewhile
 
 from btcpay.bitcoin.address import p2pkh, p2sh, witness_script
 from btcpay.bitcoin.descriptor_checksum import has_valid_checksum
@@ -29,6 +30,7 @@ FORMS = {
     ("tr",),
     *((*outer, multi) for outer in MAX_KEYS for multi in _MULTI),
 }
+_FUNCTIONS = frozenset(chain.from_iterable(FORMS))
 OP_1 = 0x51
 OP_CHECKMULTISIG = b"\xae"
 PUSH_33_BYTES = b"\x21"
@@ -208,12 +210,15 @@ def _split_form(script: str) -> tuple[tuple[str, ...], str]:
 
 
 def _refusal_reason(form: tuple[str, ...]) -> str:
+    """Returns the reason, which repeats no name that could be a part of a secret."""
     if not form:
         return "this is not a descriptor: one begins with wpkh( tr( wsh( sh( or pkh("
     if form[0] == "tr":
         return "taproot is supported with one key alone, as tr(KEY)"
+    known = "(".join(takewhile(_FUNCTIONS.__contains__, form))
+    script = f"{known}(...)" if known else "this"
     return (
-        f"{'('.join(form)}(...) is not supported: pkh, wpkh, sh(wpkh), tr, and multi or sortedmulti"
+        f"{script} is not supported: pkh, wpkh, sh(wpkh), tr, and multi or sortedmulti"
         " in wsh, sh(wsh) or sh are; other scripts (miniscript) are not"
     )
 

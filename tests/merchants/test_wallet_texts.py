@@ -415,6 +415,10 @@ REFUSED = {
     "a file with another first address": (
         json.dumps(ELECTRUM).replace(P2WPKH, P2TR), "first address in the file is not"),
     "miniscript": (f"wsh(or_d(pk({X84}/0/*),pk({X86}/0/*)))", "not supported"),
+    "a function whose name may be a secret": (
+        f"wsh(9f86d181884c7d659a2feaa1c55ad115({X84}/0/*))", "wsh(...) is not supported"),
+    "a path whose number is too large": (f"[73c5da0a/84'/0'/2147483648']{X84}", "origin looks"),
+    "a path whose number is too long": (f"[73c5da0a/84'/0'/{'1' * 20}']{X84}", "origin looks"),
     "an encrypted file of Electrum": ("QklFMQN4bHJvY2s" * 20, "encrypted: open the wallet in"),
     "a BBQr code": ("B$2J0100" + "A" * 60, "BBQr code, which is not readable here"),
     "a PSBT": ("cHNidP8BAH0CAAAAAe" * 5, "transaction to sign (PSBT)"),

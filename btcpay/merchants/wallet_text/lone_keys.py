@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from btcpay.bitcoin.descriptor import parse
+from btcpay.bitcoin.keys import InvalidDescriptor
 from btcpay.merchants.account import DESCRIPTORS, ONE_OF_SEVERAL
 from btcpay.merchants.wallet_text.branches import CHANGE_LEFT_OUT
 from btcpay.merchants.wallet_text.contents import (
@@ -187,7 +188,10 @@ def _take_key(contents: Contents, lone: LoneKey) -> None:
             f"a {key.version.prefix} means {script_type} here, but --script says {wanted}"
         )
     form = DESCRIPTORS[script_type or wanted or "p2wpkh"]
-    descriptor = parse(form.format(key.expression))
+    try:
+        descriptor = parse(form.format(key.expression))
+    except InvalidDescriptor as error:  # of its origin, which nothing has read yet
+        raise TextRefused(str(error)) from None
     is_assumed = script_type is None and wanted is None
     contents.take(
         Candidate(
