@@ -98,7 +98,7 @@ def ask_gratuity(visit: Visit) -> Response:
 
     The buttons of the page create the invoice.
     """
-    amount = visit.amount(visit.query.get("amount", ""))
+    amount = visit.written_amount(visit.query.get("amount", ""))
     return _ask_gratuity(visit, Sale(amount, visit.query.get("note", "")))
 
 

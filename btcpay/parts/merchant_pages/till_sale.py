@@ -36,7 +36,7 @@ def read_sale(visit: Visit) -> Sale:
     suggestion, _, suggested_note = form.get("suggested", "").partition(" ")
     note = suggested_note or form.get("note", "")
     if suggestion:
-        return Sale(visit.amount(suggestion), note)
+        return Sale(visit.written_amount(suggestion), note)
     amounts = _read_sum(visit, form.get("amount", ""))
     if len(amounts) > 1 and not note:
         note = _note_of(amounts, visit.currency)

@@ -25,7 +25,13 @@ from btcpay.values.ids import derived_base62, derived_id, is_id
 from btcpay.values.money import CODES, asked_of
 from btcpay.values.times import zone_of
 from btcpay.web.pages import languages
-from btcpay.web.pages.forms import limit_fields, new_form_id, read_amount, read_form
+from btcpay.web.pages.forms import (
+    limit_fields,
+    new_form_id,
+    read_amount,
+    read_form,
+    read_written_amount,
+)
 from btcpay.web.pages.render import Pages, path_to_root
 from btcpay.web.service import Service
 from schemas.requests import NEW_PRICED_INVOICE, load
@@ -173,6 +179,15 @@ class Visit:
     def amount(self, text: str) -> Decimal:
         """Returns the typed amount in the form's currency. Raises AmountRefused."""
         return read_amount(
+            text,
+            self.currency,
+            Decimal(0),
+            greatest_amount(self.currency),
+        )
+
+    def written_amount(self, text: str) -> Decimal:
+        """Returns an amount that a page has written. Raises AmountRefused."""
+        return read_written_amount(
             text,
             self.currency,
             Decimal(0),

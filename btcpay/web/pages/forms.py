@@ -9,7 +9,7 @@ from btcpay.languages import formats
 from btcpay.values.amounts import NotAnAmount, parse_amount
 from btcpay.values.errors import InvalidRequest, PriceUnavailable, TooLittle, TooMuch
 from btcpay.values.ids import ID_CHARACTERS, random_base62
-from btcpay.values.money import places_of
+from btcpay.values.money import places_of, round_money
 from btcpay.values.texts import TextRefused
 from btcpay.web.body import read_body
 from btcpay.web.pages import languages
@@ -21,6 +21,8 @@ LONGEST_FIELD = 10_000
 
 # The notation of a character in the error about a refused text.
 _CODE_POINT = re.compile("U\\+[0-9A-F]{4,6}")
+# How a page writes an amount into a button or a hidden field.
+_WRITTEN = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
 
 
@@ -124,6 +126,30 @@ def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decima
         amount = parse_amount(text, currency)
     except NotAnAmount as error:
         raise _not_understood(error, text, currency, language) from None
+    return _bounded(amount, currency, low, high)
+
+
+def read_written_amount(
+    text: str,
+    currency: str,
+    low: Decimal,
+    high: Decimal,
+) -> Decimal:
+    """Returns the amount that a page has written into a button or a hidden field.
+
+    It has a decimal point and no groups: a dinar of Iraq is `1.000`, by which a person
+    may mean a thousand. Anything else is read, and bounded, as `read_amount` does it.
+    Raises AmountRefused.
+    """
+    if _WRITTEN.fullmatch(text):
+        amount = Decimal(text)
+        if amount == round_money(amount, currency):
+            return _bounded(amount, currency, low, high)
+    return read_amount(text, currency, low, high)
+
+
+def _bounded(amount: Decimal, currency: str, low: Decimal, high: Decimal) -> Decimal:
+    language = languages.current_language()
     if amount > 0 and low <= amount <= high:
         return amount
     most = formats.money(high, currency, language)

@@ -74,12 +74,13 @@ def test_what_is_no_amount_makes_nothing_and_says_what_to_type(browser):
         ("USD", "1,500", {"1500.00", "1.50"}),
         ("EUR", "2.750", {"2750.00", "2.75"}),
         ("USD", "12.345", {"12345.00", "12.34"}),
+        ("IQD", "750,000", {"750000.000", "750.000"}),
     ],
 )
 def test_an_amount_that_has_two_readings_is_answered_by_a_button_for_each(
     browser, ticker, currency, typed, readings
 ):
-    ticker.price("60000.00", eur="50000.00")
+    ticker.price("60000.00", eur="50000.00", iqd="78600000")
     browser.post("/settings/counting", currency=currency, timezone="UTC")
     page = Page(press(browser, typed, note="Table 4").text)
     buttons = [named for tag, named in page.tags if tag == "button" and "name" in named]

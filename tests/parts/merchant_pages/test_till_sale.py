@@ -74,6 +74,20 @@ def test_a_customer_types_a_tip(browser):
     assert [tuple(row) for row in rows] == [("1.50", "9.90")]
 
 
+def test_what_is_sold_with_a_tip_is_what_was_pressed_whatever_a_person_means_by_it(
+    browser, ticker
+):
+    """`750.000` is 750 dinars on a button, and three quarters of a million to some."""
+    ticker.price("60000.00", iqd="78600000")
+    browser.post("/settings/counting", currency="IQD", timezone="UTC")
+    browser.post("/tips", tips="10")
+    answer = charge(browser, "750,000", suggested="750.000")
+    page = browser.page(answer.headers["Location"].removeprefix("../merchant"))
+    assert browser.post("/till", **page.values | {"tip": "10"}).status_code == 303
+    rows = browser.shop.sql("SELECT amount, gratuity FROM invoice").fetchall()
+    assert [tuple(row) for row in rows] == [("825.000", "75.000")]
+
+
 @pytest.mark.parametrize("typed", ["", "x", "-1", "0", "1,500", "9999999"])
 def test_a_typed_tip_that_is_no_amount_is_asked_for_again(browser, typed):
     form = ask_tip(browser).values
