@@ -96,7 +96,10 @@ def mail_server(shop: Shop, db: Database | None) -> Iterator[Finding]:
         account = MailAccount(settings.smtp_url, settings.mail_from)
     elif db:
         account = mail_account(settings, db)
-        if account is None and db.rows(mail_servers.GET):
+        if account is None and db.rows(mail_servers.IN_USE):
+            sentence = "the one in Settings is invalid: no mail is sent"
+            yield Finding(MAIL_SERVER, YELLOW, sentence, "store it again in Settings")
+        elif account is None and db.rows(mail_servers.GET):
             sentence = "the one in Settings counts only while there is one merchant"
             yield Finding(MAIL_SERVER, YELLOW, sentence, FOR_SEVERAL)
     if account:

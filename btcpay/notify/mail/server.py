@@ -1,12 +1,23 @@
 """The mail server in use: the settings' one, else the one that the owner has stored."""
 
+import logging
 from typing import NamedTuple
 
-from btcpay.settings.mail_settings import MailServer, Sender
+from btcpay.settings.mail_settings import (
+    MailServer,
+    Sender,
+    checked_address,
+    checked_host,
+    checked_login,
+    checked_sender_name,
+)
 from btcpay.settings.settings import Settings
+from btcpay.values.errors import BadRow
 from storage.database import Database
 from storage.models import StoredMailServer
 from storage.queries import mail_servers
+
+log = logging.getLogger(__name__)
 
 HOW_TO_SET = (
     "set BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM, or, with one merchant, the mail"
@@ -29,7 +40,9 @@ def is_in_settings(settings: Settings) -> bool:
 def mail_account(settings: Settings, db: Database) -> MailAccount | None:
     """Returns the mail server in use; None if no mail can be sent.
 
-    A stored server counts only while the service has one merchant.
+    A stored server counts only while the service has one merchant. One that is invalid,
+    perhaps from a backup that somebody has changed, sends nothing: everything else goes
+    on.
     """
     if is_in_settings(settings):
         if settings.smtp_url and settings.mail_from:
@@ -38,7 +51,11 @@ def mail_account(settings: Settings, db: Database) -> MailAccount | None:
     row = db.get_or_none(mail_servers.IN_USE)
     if row is None:
         return None
-    return account_of(row)
+    try:
+        return account_of(row)
+    except BadRow as error:
+        log.error("%s", error)
+        return None
 
 
 def has_mail(settings: Settings, db: Database) -> bool:
@@ -47,7 +64,16 @@ def has_mail(settings: Settings, db: Database) -> bool:
 
 
 def account_of(row: StoredMailServer) -> MailAccount:
+    """Returns the stored server and sender. Raises BadRow."""
+    try:
+        host = checked_host(row.host)
+        user = checked_login(row.user_name)
+        password = checked_login(row.password)
+        name = checked_sender_name(row.sender_name)
+        address = checked_address(row.sender_address)
+    except ValueError:
+        raise BadRow("the mail server in Settings is invalid: store it again") from None
     return MailAccount(
-        MailServer(row.host, row.port, bool(row.is_tls), row.user_name, row.password),
-        Sender(row.sender_name, row.sender_address),
+        MailServer(host, row.port, bool(row.is_tls), user, password),
+        Sender(name, address),
     )

@@ -382,6 +382,46 @@ def test_the_next_run_sends_through_it_and_what_asks_for_mail_follows(browser, s
     assert len(server.taken) == sent
 
 
+INVALID = {
+    "sender_name": "Shop\r\nBcc: ada@seller.de",
+    "sender_address": "tea@seller.de>",
+    "host": "mail seller",
+    "password": "s3crét",
+}
+
+
+@pytest.mark.parametrize("column", INVALID)
+def test_what_a_changed_backup_has_stored_stops_no_other_delivery(
+    browser, server, column
+):
+    shop = browser.shop
+    set_mail(
+        shop.service.db, 1, {"address": "me@seller.de", "receipts": 1}, shop.clock()
+    )
+    saved(browser, **of_server(server, user=USER, password=PASSWORD))
+    shop.sql(f"UPDATE mail_server SET {column} = '{INVALID[column]}'")  # noqa: S608
+    settings = read(shop.environ)
+    outbox = Outbox(shop.service.db, settings, shop.clock, new_send(settings))
+    pay(shop, shop.invoice(customer_email="ada@seller.de"))
+    meta.put_time(shop.service.db, meta.Key.CHECKED_MS, shop.clock())
+    shop.clock.move(hours=1)
+    outbox.run()
+    assert browser.post(f"{PATH}/test", to="ada@seller.de").status_code == 404
+    assert not server.taken
+    assert browser.get(PATH).status_code == 200
+    saved(browser, **of_server(server, user=USER, password=PASSWORD))
+    outbox.run()
+    assert {mail.to[0] for mail in server.taken} == {"me@seller.de", "ada@seller.de"}
+
+
+def test_the_doctor_says_that_a_stored_server_is_invalid(open_tills, server):
+    till = open_tills(**ON)
+    saved(MerchantBrowser(till.shop).log_in(), **of_server(server))
+    till.shop.sql("UPDATE mail_server SET host = 'mail seller'")
+    out, _ = Terminal(till).run("doctor", "--json")
+    assert "the one in Settings is invalid" in out
+
+
 def test_a_check_and_the_doctor_use_it_and_never_show_its_password(open_tills, server):
     till = open_tills(**ON)
     browser = MerchantBrowser(till.shop).log_in()
