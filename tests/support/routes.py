@@ -35,13 +35,13 @@ class MapCompiledOnce(Map):
         return self._compile().iter_rules(endpoint)
 
     def _compile(self) -> Map:
-        if self._compiled is None:
-            key = repr((self._options(), [_facts(rule) for rule in self._added]))
-            with self._compiling:
+        with self._compiling:  # a rule has other facts once a map has bound it
+            if self._compiled is None:
+                key = repr((self._options(), [_facts(rule) for rule in self._added]))
                 if key not in self._maps:
                     self._maps[key] = Map(self._added, **self._options())
-            self._compiled = self._maps[key]
-        return self._compiled
+                self._compiled = self._maps[key]
+            return self._compiled
 
     def _options(self) -> dict[str, Any]:
         return {
