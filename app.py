@@ -45,7 +45,7 @@ def get_balance(call: Call) -> Response:
 
 
 def create_invoice(call: Call) -> Response:
-    """Converts dollars to satoshis at the live price, with a deposit address of its own."""
+    """Creates an invoice: dollars in satoshis at the live price, and a new address."""
     service = call.service
     caller = call.caller
     body = call.body(accepts.NEW_INVOICE)

@@ -55,7 +55,7 @@ class InvalidAddress(DecodeError):
 
 
 def strip_unseen(text: str) -> str:
-    """Removes invisible characters, and signs before the first letter or digit.
+    """Removes invisible characters, and punctuation before the first letter or digit.
 
     Full-width characters become ASCII (NFKC). The caller must limit the length of the
     text.

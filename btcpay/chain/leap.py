@@ -64,9 +64,10 @@ class Leap(NamedTuple):
         return abs(passed - self.waited) <= DRIFT
 
     def is_confirmed(self, clock_at: datetime) -> bool:
-        """True if both clocks have run in step since the jump, for CONFIRMED_AFTER.
+        """True if the clock's jump is no mistake.
 
-        `clock_at` is the present clock time.
+        At least CONFIRMED_AFTER has passed since the jump, and the system's clock has
+        kept step with the monotonic one. `clock_at` is the present clock time.
         """
         if self.waited is None or self.waited < CONFIRMED_AFTER:
             return False

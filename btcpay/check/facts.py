@@ -41,7 +41,7 @@ def facts_of(
     block: ProvenBlock,
     new: Callable[[], Scan],
 ) -> dict[str, Scan]:
-    """Returns, by invoice id, a scan with the block's effects on that invoice.
+    """Returns what the block changes for each invoice, as a scan by invoice id.
 
     A scan has the outputs that the block pays, the coins that it spends, and the
     unconfirmed transactions whose inputs other transactions in it spend. `new` makes an

@@ -99,9 +99,9 @@ class Checker(CatchUp):
             log.error("announced payments are not shown: %s", reason_of(error))  # noqa: TRY400
 
     def look_again(self, report: Report) -> bool:
-        """Makes due looks for open pages between two runs.
+        """Queries the mempool, between two runs, for invoices whose pages are open.
 
-        True while somebody waits at a page.
+        Returns True if a payer still waits at one.
         """
         if not report.has_tip or not self.settings.explorers:
             return False

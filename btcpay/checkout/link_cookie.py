@@ -47,7 +47,7 @@ class LinkCookie:
         )
 
     def invoice_id_of_form(self, link_id: str, form: str) -> str | None:
-        """Returns the id of the invoice that this form creates.
+        """Returns the id of the invoice that the form with the id `form` creates.
 
         None if `form` is not the id of a form. The invoice's id cannot be computed from
         it without the key.

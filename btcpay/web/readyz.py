@@ -66,14 +66,14 @@ class Trial:
 
 
 def blueprint(service: Service) -> Blueprint:
-    """Returns the blueprint of these endpoints.
+    """Returns the blueprint of `/healthz`, `/readyz` and `security.txt`.
 
     They need no API key, have no rate limit, and show no secret.
     """
-    trial = Trial(service.db)
+    write_trial = Trial(service.db)
     blueprint = Blueprint("health", __name__)
     add_path(blueprint, "/healthz", lambda: json_response({"ok": True}), "healthz")
-    add_path(blueprint, "/readyz", lambda: readiness(service, trial), "readyz")
+    add_path(blueprint, "/readyz", lambda: readiness(service, write_trial), "readyz")
     add_path(
         blueprint,
         "/.well-known/security.txt",

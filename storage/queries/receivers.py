@@ -146,10 +146,10 @@ def add_mailbox(
     kinds: Sequence[str],
     at_ms: int,
 ) -> str:
-    """Adds a mail receiver unless it exists. Returns its id.
+    """Adds a mail receiver unless it exists, and returns its id.
 
-    The receiver gets events of these kinds. Mails that no event causes are added
-    separately. `name` is the first part of its id.
+    The id is made of `name` and the merchant's id. The receiver gets events of these
+    `kinds`; mails without an event, such as that of the evening, are queued elsewhere.
     """
     new: Values = {"id": mail_id(name, merchant_id), "merchant_id": merchant_id}
     new |= {"transport": transport, "kinds": json.dumps(kinds), "created_ms": at_ms}

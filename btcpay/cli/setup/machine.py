@@ -71,6 +71,10 @@ def as_user(user: pwd.struct_passwd, work: Callable[[], int | None]) -> None:
 
 
 def _status_of(user: pwd.struct_passwd, work: Callable[[], int | None]) -> int | None:
+    """Runs `work`, in a child process if it is to run as another user.
+
+    Returns its exit status; None is 0. The child does not return from here.
+    """
     if user.pw_uid == os.geteuid():
         return work()
     child = os.fork()

@@ -11,10 +11,10 @@ MOVED = range(300, 400)
 
 
 def remedy_for(error: Exception, setting: str, usual: str) -> str:
-    """Returns the remedy for this error of a source.
+    """Returns what the operator should do about an explorer's or a price source's error.
 
-    `setting` is the variable that names the source. `usual` is the remedy for any other
-    error.
+    `setting` is the variable that names the source. `usual` is the remedy if the
+    error is no redirect, web page or compressed answer.
     """
     if isinstance(error, BadStatus) and error.status in MOVED:
         return (

@@ -1,4 +1,4 @@
-"""What was found in a text: accounts, and what is left out of it with the reasons."""
+"""What a wallet's text holds: accounts, and why other things were not taken."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

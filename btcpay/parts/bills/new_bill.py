@@ -56,8 +56,8 @@ def make(visit: Visit) -> Response:
         return show_form(visit, 400, wrong={error.what: error_message(error)})
     except (InvalidRequest, CommandError) as error:
         return show_form(visit, 400, error_message(error))
-    with visit.create_once("bil", queries.BY_ID) as (id, is_made):
-        if not is_made:
+    with visit.create_once("bil", queries.BY_ID) as (id, exists):
+        if not exists:
             actions.make(service.db, order, terms, visit.now, id)
     return visit.redirect(f"/bills/{id}", done="made")
 

@@ -71,11 +71,11 @@ def undo(
     since: datetime,
     now: datetime,
 ) -> Undone:
-    """Ends the unpaid bills that a series has created since then, in one transaction.
+    """Ends the unpaid bills that a series has created since `since`.
 
-    No mail is sent. The series returns to the first period of the undone bills. If that
-    period has begun, the series is suspended, so that its bills are not created again
-    before the owner decides.
+    It is one transaction. No mail is sent. The series returns to the first period of
+    the undone bills. If that period has begun, the series is suspended, so that its
+    bills are not created again before the owner decides.
     """
     with db.write():
         first = RESOURCE.find(db, series_id)

@@ -108,8 +108,9 @@ def read_fields(schema: Schema) -> tuple[dict[str, Any], str | None]:
     """
     body = read_body()
     value = parse(body)
-    # Parse with orjson before the schema, which would take minutes for the huge numbers
-    # that orjson rejects.
+    # The body is parsed twice. The first parser keeps every digit of an amount. orjson
+    # writes the metadata back as it came, and refuses numbers of so many digits that
+    # the schema would take minutes for them.
     try:
         orjson_value = orjson.loads(body)
     except orjson.JSONDecodeError as error:

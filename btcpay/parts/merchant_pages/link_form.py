@@ -188,10 +188,14 @@ def _read_body(
 
 
 def _create(visit: Visit, body: dict[str, Any]) -> str:
+    """Returns the id of the link of this form, which is created once.
+
+    The price says in which currency its amounts are, and which are too small to send.
+    """
     service = visit.service
     price = live_price(service.prices, visit.now, visit.currency)
-    with visit.create_once("lnk", links.ANY_BY_ID) as (id, is_made):
-        if not is_made:
+    with visit.create_once("lnk", links.ANY_BY_ID) as (id, exists):
+        if not exists:
             new_link(
                 service.db,
                 visit.now,

@@ -51,17 +51,18 @@ class PasswordViews:
         to the page that chooses one.
         """
         service = self._service
-        to = form.get("to", "")
+        path_before_login = form.get("to", "")
         if not self._is_right(form.get("password", "")):
             return self._pages.page(
                 "merchant/password.html",
                 UNAUTHORIZED,
                 is_wrong=True,
-                to=to,
+                to=path_before_login,
             )
         rows = service.db.rows(merchants.ALL)
         if not rows:
             return self._begin()
+        # Of several merchants the session is of the first until one is chosen.
         secret = sessions.log_in_owner(
             service.db,
             rows[0].id,
@@ -70,7 +71,7 @@ class PasswordViews:
             request.headers.get("User-Agent", ""),
             service.now(),
         )
-        location = _page_before(to)
+        location = _page_before(path_before_login)
         if len(rows) > 1:
             location = address("/shops")
         response = Response(status=303, headers={"Location": location})

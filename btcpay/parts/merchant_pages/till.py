@@ -210,8 +210,8 @@ def _invoice_of_press(visit: Visit, quote: quotes.Quote) -> str:
     returns to the form with the browser's back button, it is for the next customer.
     """
     service = visit.service
-    with visit.create_once("inv", invoices.WHOLE) as (id, is_made):
-        if is_made:
+    with visit.create_once("inv", invoices.WHOLE) as (id, exists):
+        if exists:
             own: Values = {
                 "id": id,
                 "merchant_id": visit.merchant_id,
@@ -221,7 +221,7 @@ def _invoice_of_press(visit: Visit, quote: quotes.Quote) -> str:
             if untouched:
                 return id
         network = service.settings.network
-        new_id = None if is_made else id
+        new_id = None if exists else id
         return create.new_invoice(service.db, network, visit.now, quote, new_id).id
 
 
@@ -267,13 +267,12 @@ def often_sold(
     The amounts are without gratuities. Each was sold at least twice; there are at most
     MOST_SUGGESTED.
     """
-    sold = Counter(
-        (
-            round_money(money.amount - Decimal(row.gratuity or 0), currency),
-            row.description or "",
-        )
-        for row in rows
-        if (money := asked_of(row)).currency == currency
-    )
+    sold = Counter[tuple[Decimal, str]]()
+    for row in rows:
+        asked = asked_of(row)
+        if asked.currency != currency:
+            continue
+        price = round_money(asked.amount - Decimal(row.gratuity or 0), currency)
+        sold[price, row.description or ""] += 1
     often = [sale for sale, times in sold.most_common(MOST_SUGGESTED) if times > 1]
     return sorted(often)

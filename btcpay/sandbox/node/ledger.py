@@ -49,8 +49,9 @@ class ChainTx(NamedTuple):
 
 @dataclass
 class Ledger:
-    """The best chain. `blocks` and `heights`, by block hash, also have stale blocks.
+    """The best chain of the sandbox.
 
+    `blocks` and `heights`, by block hash, keep blocks that a reorganisation removed.
     `hashes` are the block hashes by height. `coins` are the unspent outputs, each with
     the transaction that created it. `confirmed` are the transactions by txid.
     """

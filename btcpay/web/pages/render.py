@@ -176,10 +176,9 @@ class Pages:
         return blueprint
 
     def add_security_headers(self, response: Response) -> Response:
-        """Adds the security headers.
+        """Adds four security headers.
 
-        Those for content and frames, referrer and caching are kept if the view has set
-        them.
+        The view's own value of a header is kept, except for `nosniff`.
         """
         response.headers.setdefault("Content-Security-Policy", self.policy())
         response.headers["X-Content-Type-Options"] = "nosniff"

@@ -17,7 +17,10 @@ class SlotLost(ConnectionError):
 
 
 class DownloadSlot:
-    """The slot of one download, until it is released or taken away."""
+    """One download's place among those that may run at once.
+
+    It ends when it is released, or when it is taken from a slow reader.
+    """
 
     def __init__(
         self,

@@ -61,8 +61,8 @@ def make_link(visit: Visit) -> Response:
     last = visit.day("to")
     if first is None or last is None or last < first:
         raise InvalidRequest("the form names no days")
-    with visit.create_once("fil", sessions.FILE) as (id, is_made):
-        if not is_made:
+    with visit.create_once("fil", sessions.FILE) as (id, exists):
+        if not exists:
             db.run(sessions.OLD_FILES, now=to_ms(visit.now))
             rows = db.rows(
                 sessions.FILES, merchant_id=visit.merchant_id, now=to_ms(visit.now)

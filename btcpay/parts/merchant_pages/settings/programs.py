@@ -47,8 +47,8 @@ def issue_key(visit: Visit) -> Response:
             "One line of at most 60 characters."
         )
         return show_keys(visit, 400, wrong=wrong, typed=visit.form.get("name", ""))
-    with visit.create_once("key", stored_keys.BY_ID) as (id, is_made):
-        if is_made:
+    with visit.create_once("key", stored_keys.BY_ID) as (id, exists):
+        if exists:
             return visit.redirect("/keys", done="issued")
         network = service.settings.network
         owner_id = visit.merchant_id
@@ -94,8 +94,8 @@ def add_webhook(visit: Visit) -> Response:
     text = visit.form.get("url", "").strip()
     try:
         url = receivers.webhook_url(text, service.settings.network)
-        with visit.create_once("whk", queries.BY_ID) as (id, is_made):
-            if is_made:
+        with visit.create_once("whk", queries.BY_ID) as (id, exists):
+            if exists:
                 return visit.redirect("/webhooks", done="added")
             webhook = receivers.add(
                 service.db,
