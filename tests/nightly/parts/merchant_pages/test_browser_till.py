@@ -252,10 +252,10 @@ BUTTON = """(() => {
 
 
 @pytest.mark.parametrize("typed", ["tea", "1,500"])
-def test_after_a_refused_amount_the_button_is_in_sight(open_tab, counter, typed):
+def test_after_a_refused_amount_the_button_is_in_sight(open_tab, new_counter, typed):
     for size in ((390, 844), (375, 667), (320, 568), (1280, 800)):
-        tab = log_in(open_tab(counter.root, size=size), counter)
-        tab.go(f"{counter.root}/merchant/till")
+        tab = log_in(open_tab(new_counter.root, size=size), new_counter)
+        tab.go(f"{new_counter.root}/merchant/till")
         tab.until("document.activeElement.id === 'amount'")
         tab.type(typed)
         tab.press("Enter")
