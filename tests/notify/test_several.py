@@ -47,7 +47,8 @@ def deliver(shop, send):
         held.callback(db.close)
         outbox = Outbox(db, settings, shop.clock, send)
         return outbox.run(
-            take=lambda part: held.enter_context(locks.only_one(db, url, part))
+            run_s=600,  # however slow this machine is
+            take=lambda part: held.enter_context(locks.only_one(db, url, part)),
         ).delivered
 
 

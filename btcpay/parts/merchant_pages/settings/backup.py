@@ -46,10 +46,12 @@ def show(visit: Visit, problem: str = "") -> Response:
 def send(visit: Visit) -> Response:
     """Makes a backup, as `blocktill backup` does, and streams it.
 
-    Raises NotFound for a session that is not the owner's, and RateLimited while another
-    backup is downloaded.
+    Raises NotFound for a session that is not the owner's, and on a server, whose own
+    program makes its backups. Raises RateLimited while another backup is downloaded.
     """
     _require_owner(visit)
+    if visit.service.db.is_server:
+        raise NotFound("pg_dump makes the backups of this database")
     with ExitStack() as stack:
         slot = SLOTS.take(request.environ.get("gunicorn.socket"))
         if slot is None:
