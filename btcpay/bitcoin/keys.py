@@ -91,6 +91,15 @@ def is_private(text: str) -> bool:
     return payload[:1] in _WIF_VERSIONS and len(payload) in (33, 34)
 
 
+def is_public(text: str) -> bool:
+    """True if the text is an extended public key of any version."""
+    try:
+        payload = b58check_decode(text)
+    except DecodeError:
+        return False
+    return len(payload) == SERIALIZED_SIZE and payload[KEY_AT] in (2, 3)
+
+
 def _split_origin(text: str) -> tuple[str, str]:
     """Splits `[origin]rest` into the origin and the rest.
 

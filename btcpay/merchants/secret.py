@@ -6,7 +6,7 @@ A text that may hold a secret is never shown or logged. When in doubt it holds o
 import re
 import unicodedata
 
-from btcpay.bitcoin.keys import is_private
+from btcpay.bitcoin.keys import is_private, is_public
 from btcpay.bitcoin.seed_words import holds_seed_words, holds_share
 from btcpay.values.errors import CommandError
 
@@ -85,14 +85,28 @@ def holds_private_key(text: str) -> bool:
 
     A key may be broken by line breaks.
     """
-    if _LOOKS_PRIVATE.search(text) or _LABELLED.search(text):
+    # One public key of some two thousand has `prv` in it by chance.
+    unknown = _without_public_keys(text)
+    if _LOOKS_PRIVATE.search(unknown) or _LABELLED.search(unknown):
         return True
     joined = re.sub(r"\s+", "", text)
-    if _LOOKS_PRIVATE.search(joined):
+    if _LOOKS_PRIVATE.search(_without_public_keys(joined)):
         return True
     long_words = _LONG_WORD.findall(text)[:_MAX_LONG_WORDS]
     words = [*long_words, *_broken_words(text), joined[:113]]
     return any(is_private(word) for word in words)
+
+
+def _without_public_keys(text: str) -> str:
+    """Returns the text with a blank for each extended public key, whose checksum holds."""
+
+    def blank_public(match: re.Match[str]) -> str:
+        word = match.group()
+        if is_public(word):
+            return " "
+        return word
+
+    return _LONG_WORD.sub(blank_public, text)
 
 
 def _broken_words(text: str) -> list[str]:

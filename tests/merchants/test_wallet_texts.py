@@ -679,3 +679,18 @@ def test_reading_a_wallets_text_never_costs_much(name):
     before_s = time.thread_time()
     outcome(HOSTILE[name])
     assert time.thread_time() - before_s < 2
+
+
+# One public key of some two thousand has `prv` in it by chance.
+BY_CHANCE = (
+    "tpubDDo23vReGQLRXg7j7TAHpfnQ7rwED7Cerprvt3peitLgFyy4EFLNcNuiGfjjVVwm2AsgVt196jo"
+    "Fav6WXi823RhVKqVFkDT5x3iKtVpQyiP"
+)
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", "[73c5da0a/84h/1h/0h]{}", "wpkh({}/<0;1>/*)", '{{"xpub": "{}"}}']
+)
+def test_a_public_key_that_spells_prv_by_chance_is_no_secret(text):
+    assert not holds_secret(text.format(BY_CHANCE))
+    assert holds_secret(text.format(f"{BY_CHANCE[:-1]}Q"))  # its checksum is wrong
