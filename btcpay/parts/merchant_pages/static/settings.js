@@ -28,7 +28,8 @@
   // A logo of any size: what is too large for the server is sent smaller.
   const MOST_BYTES = 65536, LARGEST_PX = 600;
   const shrink = async (picture) => {
-    for (let scale = Math.min(1, LARGEST_PX / Math.max(picture.width, picture.height)); scale > 0.01; scale /= 2) {
+    const longest = Math.max(picture.width, picture.height);
+    for (let scale = Math.min(1, LARGEST_PX / longest); scale > 0.01; scale /= 2) {
       const small = document.createElement("canvas");
       small.width = Math.max(1, Math.round(picture.width * scale));
       small.height = Math.max(1, Math.round(picture.height * scale));
@@ -41,11 +42,12 @@
 
   const draw = async () => {
     const picture = file.files[0] && (await createImageBitmap(file.files[0]).catch(() => null));
-    if (picture && file.files[0].size > MOST_BYTES) {
-      const blob = await shrink(picture);
+    const isTooLarge = picture && file.files[0].size > MOST_BYTES;
+    const blob = isTooLarge ? await shrink(picture) : null;
+    if (blob) {
       const chosen = new DataTransfer();
-      if (blob) chosen.items.add(new File([blob], "logo.png", { type: blob.type }));
-      if (blob) file.files = chosen.files;
+      chosen.items.add(new File([blob], "logo.png", { type: blob.type }));
+      file.files = chosen.files;
     }
     canvas.hidden = !picture;
     if (logo) logo.hidden = Boolean(picture);
