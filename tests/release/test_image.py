@@ -124,12 +124,6 @@ def test_a_shop_of_one_command_sees_its_payment_and_a_restart_keeps_it(image, sh
 PASSWORD = "Harbour pilots sleep late"
 
 
-def fill(tab, **fields):
-    for name, text in fields.items():
-        tab.ask(f"document.getElementById('{name}').focus()")
-        tab.type(text)
-
-
 def press(tab, selector, then):
     tab.click(selector)
     tab.until(f"document.getElementById('{then}')")
@@ -138,7 +132,7 @@ def press(tab, selector, then):
 def log_in(tab, url, then):
     tab.go(f"{url}/merchant")
     tab.until("document.getElementById('password')")
-    fill(tab, password=PASSWORD)
+    tab.fill(password=PASSWORD)
     press(tab, "#log-in", then)
 
 
@@ -181,7 +175,7 @@ def test_a_phone_makes_a_shop_and_takes_it_to_a_second_container(
         with first.running(url, *words):
             tab = open_tab(url, size=PHONE)
             log_in(tab, url, then="continue")
-            fill(tab, name="Harbour Roasters", key=new_xpub())
+            tab.fill(name="Harbour Roasters", key=new_xpub())
             press(tab, "#continue", "same")
             press(tab, "#same", "to-do")
             paid_address = sell_at_the_till(tab, around)

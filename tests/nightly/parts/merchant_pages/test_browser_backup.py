@@ -17,12 +17,6 @@ PASSWORD = "Harbour pilots sleep late"
 SET = {"BLOCKTILL_OWNER_PASSWORD": PASSWORD}
 
 
-def fill(tab, **fields):
-    for name, text in fields.items():
-        tab.ask(f"document.getElementById('{name}').focus()")
-        tab.type(text)
-
-
 def press(tab, selector, then):
     tab.click(selector)
     tab.until(then)
@@ -31,7 +25,7 @@ def press(tab, selector, then):
 def log_in(tab, live):
     """As the owner, who has nothing but the password."""
     tab.go(f"{live.url}/merchant")
-    fill(tab, password=PASSWORD)
+    tab.fill(password=PASSWORD)
     tab.click("#log-in")
 
 

@@ -16,12 +16,6 @@ def server(tmp_path):
         yield started
 
 
-def fill(tab, **fields):
-    for name, text in fields.items():
-        tab.ask(f"document.getElementById('{name}').select()")
-        tab.type(text)
-
-
 @pytest.mark.parametrize(
     "script", [True, False], ids=["with a script", "without a script"]
 )
@@ -32,25 +26,25 @@ def test_a_phone_sets_the_mail_server_and_the_test_mail_arrives(
     tab.click("#to-do a[href*='/settings/mail-server']")
     tab.until("document.getElementById('save')")
     assert misfits(tab, PHONE[0]) == []
-    fill(tab, host="127.0.0.1", port=str(server.port), user=USER, password="wrong")
+    tab.fill(host="127.0.0.1", port=str(server.port), user=USER, password="wrong")
     tab.ask("document.getElementById('encryption').value = 'starttls'")
-    fill(tab, sender="tea@seller")
+    tab.fill(sender="tea@seller")
     tab.click("#save")
     tab.until("document.getElementById('sender-problem')")
     assert tab.ask("document.getElementById('password').value") == ""
     assert tab.ask("document.getElementById('encryption').value") == "starttls"
-    fill(tab, sender="tea@seller.de", sender_name="Tea & Co", password="wrong")
+    tab.fill(sender="tea@seller.de", sender_name="Tea & Co", password="wrong")
     tab.click("#save")
     tab.until("document.getElementById('test')")
-    fill(tab, to="owner@seller.de")
+    tab.fill(to="owner@seller.de")
     tab.click("#test")
     tab.until("document.getElementById('outcome')")
     assert "535 5.7.8" in tab.text("answer")
     assert misfits(tab, PHONE[0]) == []
-    fill(tab, password=PASSWORD)
+    tab.fill(password=PASSWORD)
     tab.click("#save")
     tab.until("location.search.includes('saved')")
-    fill(tab, to="owner@seller.de")
+    tab.fill(to="owner@seller.de")
     tab.click("#test")
     tab.until("document.getElementById('outcome')")
     assert tab.text("answer") == "250 OK"

@@ -47,12 +47,6 @@ def test_the_link_makes_a_shop_that_is_paid_at_its_till(till, tmp_path, open_tab
         tab.until_state("paid")
 
 
-def fill(tab, **fields):
-    for name, text in fields.items():
-        tab.ask(f"document.getElementById('{name}').focus()")
-        tab.type(text)
-
-
 def test_by_the_owners_password_a_phone_makes_the_shop_and_comes_back_to_it(
     till, tmp_path, open_tab
 ):
@@ -63,14 +57,14 @@ def test_by_the_owners_password_a_phone_makes_the_shop_and_comes_back_to_it(
         assert "/merchant/start/" not in live.log()
         tab = open_tab(live.url, size=(390, 844))
         tab.go(f"{live.url}/merchant")
-        fill(tab, password="not that one")
+        tab.fill(password="not that one")
         tab.click("#log-in")
         tab.until("document.getElementById('password-problem')")
-        fill(tab, password=password)
+        tab.fill(password=password)
         tab.click("#log-in")
         tab.until("document.getElementById('continue')")
         assert password not in tab.ask("location.href")
-        fill(tab, name="Harbour Roasters", key=new_xpub())
+        tab.fill(name="Harbour Roasters", key=new_xpub())
         tab.click("#continue")
         tab.until("document.getElementById('same')")
         tab.click("#same")
@@ -78,7 +72,7 @@ def test_by_the_owners_password_a_phone_makes_the_shop_and_comes_back_to_it(
         # A lost cookie: the page that was asked for is shown after the login.
         tab.call("Network.clearBrowserCookies")
         tab.go(f"{live.url}/merchant/settings")
-        fill(tab, password=password)
+        tab.fill(password=password)
         tab.click("#log-in")
         tab.until("location.pathname === '/merchant/settings'")
         assert password not in live.log()
