@@ -20,8 +20,9 @@ from peewee import PeeweeException
 from btcpay import __version__, hooks
 from btcpay.cli.output import escape_output, say
 from btcpay.cli.shell import Shell, with_shell
+from btcpay.merchants.first_run import start_url
 from btcpay.merchants.owner_password import owner_password
-from btcpay.merchants.sessions import end_of_other_passwords, start_url
+from btcpay.merchants.sessions import end_of_other_passwords
 from btcpay.settings.env_file import VARIABLE
 from btcpay.settings.logs import to_json
 from btcpay.settings.secrets import HIDDEN

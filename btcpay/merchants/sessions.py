@@ -2,28 +2,18 @@
 
 A merchant has no password; the owner of the service may have one (owner_password.py).
 Secrets are random: 142 bits in a link, which is short enough to be read aloud, and 256
-bits in a session cookie. Only their SHA-256 is stored. Before the first merchant
-exists, a setup link lets a browser create it. BLOCKTILL_SETUP_TOKEN can set the token
-of that link.
+bits in a session cookie. Only their SHA-256 is stored. first_run.py has the link that
+creates the first merchant.
 """
 
 import re
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from peewee import OperationalError
 
-from btcpay.bitcoin.descriptor import Descriptor
-from btcpay.merchants.merchants import (
-    add_merchant,
-    set_currency,
-    set_mail,
-    set_timezone,
-)
 from btcpay.values.ids import (
-    ID_CHARACTERS,
     SECRET_CHARACTERS,
     is_id,
     new_id,
@@ -33,21 +23,11 @@ from btcpay.values.ids import (
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.models import MerchantSession
-from storage.queries import merchants, meta, sessions
+from storage.queries import sessions
 from storage.queries.sessions import new_login
 from storage.statement import Typed
 
 S = TypeVar("S", bound=sessions.Session)
-
-
-class Beginning(NamedTuple):
-    """Where a shop begins in its account: the parameters of `add_merchant`."""
-
-    next_index: int
-    used_before: int
-
-
-AT_THE_FIRST = Beginning(0, 0)
 LINK_LIFE = timedelta(milliseconds=sessions.LINK_LIFE_MS)
 # A session expires this long after its last use.
 LIFE = timedelta(days=30)
@@ -143,12 +123,15 @@ def open_session(
     now: datetime,
     till_only: int,
     password_scrypt: str | None = None,
+    secret: str = "",
 ) -> str:
     """Stores a new session, and returns its secret.
 
     `password_scrypt`: the hash of the owner's password, if that opens the session.
+    `secret`: one that has not been given to anybody; if it is empty, a random one is
+    made.
     """
-    secret = random_base62(SECRET_CHARACTERS)
+    secret = secret or random_base62(SECRET_CHARACTERS)
     db.run(
         sessions.ADD,
         id=new_id("ses"),
@@ -244,62 +227,3 @@ def _first_match(rules: dict[str, str], text: str) -> str:
         if re.search(rule, text):
             return name
     return ""
-
-
-def start_url(db: Database, base_url: str, token: str = "") -> str | None:
-    """Stores a new setup link, and returns its URL; None if a merchant exists.
-
-    The link creates the first merchant. It replaces the former setup link. If `token`
-    is empty, a random one is made.
-    """
-    if db.rows(merchants.ALL):
-        return None
-    if not token:
-        token = random_base62(ID_CHARACTERS)
-    meta.put(db, meta.Key.START_SHA256, sha256_of(token))
-    return f"{base_url}/merchant/start/{token}"
-
-
-def is_open(db: Database, token: str) -> bool:
-    """True if this is the setup link's token and no merchant exists.
-
-    The token stays valid.
-    """
-    is_ours = meta.get(db, meta.Key.START_SHA256) == sha256_of(token)
-    return is_ours and not db.rows(merchants.ALL)
-
-
-def make_first(
-    db: Database,
-    token: str,
-    account: Descriptor,
-    fields: Mapping[str, str],
-    browser: str,
-    now: datetime,
-    password_scrypt: str | None = None,
-    beginning: Beginning = AT_THE_FIRST,
-) -> str | None:
-    """Creates the first merchant, opens a session, and returns the session's secret.
-
-    Returns None if the token is invalid or used. `fields` has the validated `name`,
-    `currency`, `timezone` and `language`. `password_scrypt`: the hash of the owner's
-    password, which leads to the setup link if it is set. `beginning`: where the shop
-    begins in its account. Raises CommandError if the merchant cannot be created; then
-    the token stays valid.
-    """
-    with db.write():
-        meta.lock(db)  # concurrent requests are serialized
-        if not is_open(db, token):
-            return None
-        merchant = add_merchant(db, fields["name"].strip(), account, now, *beginning)
-        set_currency(db, merchant.id, fields["currency"])
-        set_timezone(db, merchant.id, fields["timezone"])
-        set_mail(db, merchant.id, {"language": fields["language"]}, now)
-        return open_session(
-            db,
-            merchant.id,
-            browser,
-            now,
-            till_only=0,
-            password_scrypt=password_scrypt,
-        )

@@ -7,7 +7,7 @@ from typing import Any
 
 from werkzeug.test import TestResponse
 
-from btcpay.merchants.sessions import start_url
+from btcpay.merchants.first_run import start_url
 from tests.support.builders import Clock, Shop, open_shop
 from tests.support.merchant_browser import FROM_THIS_SITE, ON
 from tests.support.paths import VECTORS

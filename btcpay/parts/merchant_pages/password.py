@@ -7,6 +7,7 @@ from urllib.parse import quote
 from flask import Response, request
 
 from btcpay.merchants import sessions
+from btcpay.merchants.first_run import start_url
 from btcpay.parts.merchant_pages.visit import (
     Visit,
     address,
@@ -100,7 +101,7 @@ class PasswordViews:
 
     def _begin(self) -> Response:
         """Redirects to a new setup link, which creates the first merchant."""
-        url = sessions.start_url(self._service.db, "")
+        url = start_url(self._service.db, "")
         if url is None:  # another browser has created the merchant in the meantime
             return Response(status=303, headers={"Location": address("/login")})
         path = address(url.removeprefix(HOME))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from flask import Response, request
 
@@ -15,11 +15,11 @@ from btcpay.chain.account_start import (
 from btcpay.check.beginning import begin_chain
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.merchants import sessions
+from btcpay.merchants import first_run
 from btcpay.merchants.account import SCRIPT_TYPES
+from btcpay.merchants.first_run import Beginning
 from btcpay.merchants.merchants import checked_name
 from btcpay.merchants.secret import holds_secret
-from btcpay.merchants.sessions import Beginning
 from btcpay.merchants.wallet_text.accounts import WalletAccount, WalletText
 from btcpay.merchants.wallet_text.read import read_wallet_text
 from btcpay.parts.merchant_pages.login import enter, page_of_secret
@@ -29,7 +29,7 @@ from btcpay.values.money import CODES, checked_currency
 from btcpay.values.times import checked_zone, places
 from btcpay.web.admission import count_request, failed_auth_windows, refuse_other_sites
 from btcpay.web.pages import languages
-from btcpay.web.pages.forms import read_form
+from btcpay.web.pages.forms import new_form_id, read_form
 from btcpay.web.pages.render import Pages
 from btcpay.web.service import Service
 
@@ -43,6 +43,7 @@ EMPTY = {
     "skip": "",
     "next_index": "",
     "used_before": "",
+    "press": "",
 }
 _NUMBER = re.compile("[0-9]{1,9}")
 Typed = dict[str, str]
@@ -67,9 +68,13 @@ class StartViews:
         Once the addresses are confirmed, it creates the merchant and logs in. Raises
         NotFound for a wrong token.
         """
-        refuse_other_sites(self._service)
-        require_setup_token(self._service, token)
+        service = self._service
+        refuse_other_sites(service)
+        if not first_run.is_setup_token(service.db, token):
+            refuse_setup_token(service)
         typed = _defaults() | read_form(long_field="key", max_bytes=MAX_UPLOAD_BYTES)
+        if not first_run.is_open(service.db, token):
+            return self._enter_again(token, typed)
         if "differ" in typed:
             return self._form(typed)
         try:
@@ -125,6 +130,7 @@ class StartViews:
         confirmed = {
             "next_index": str(start.index),
             "used_before": str(start.used_before),
+            "press": new_form_id(),
         }
         return self._page(
             typed=typed | confirmed,
@@ -146,7 +152,7 @@ class StartViews:
         Raises NotFound if another browser has used the link in the meantime.
         """
         service = self._service
-        opened = sessions.make_first(
+        opened = first_run.make_first(
             service.db,
             token,
             chosen.descriptor,
@@ -155,11 +161,29 @@ class StartViews:
             service.now(),
             service.owner_password.scrypt or None,
             beginning,
+            typed["press"],
         )
         if opened is None:
-            raise NotFound("there is no such page")
+            return self._enter_again(token, typed)
         begin_chain(service.db, service.settings, service.now)
         return enter(service, opened)
+
+    def _enter_again(self, token: str, typed: Typed) -> Response:
+        """Logs a browser in whose button was pressed twice, as the first press did.
+
+        Raises NotFound if another form has made the merchant.
+        """
+        service = self._service
+        secret = first_run.session_of_press(
+            service.db,
+            token,
+            typed["press"],
+            service.now(),
+            service.owner_password.scrypt,
+        )
+        if secret is None:
+            refuse_setup_token(service)
+        return enter(service, secret)
 
     def _form(
         self, typed: Typed, problem: str = "", start: AccountStart | None = None
@@ -187,9 +211,14 @@ class StartViews:
 
 def require_setup_token(service: Service, token: str) -> None:
     """Raises NotFound if the token is wrong or used, and counts a failed login."""
-    if not sessions.is_open(service.db, token):
-        count_request(service, failed_auth_windows())
-        raise NotFound("there is no such page")
+    if not first_run.is_open(service.db, token):
+        refuse_setup_token(service)
+
+
+def refuse_setup_token(service: Service) -> NoReturn:
+    """Raises NotFound, and counts a failed login."""
+    count_request(service, failed_auth_windows())
+    raise NotFound("there is no such page")
 
 
 def _defaults() -> Typed:

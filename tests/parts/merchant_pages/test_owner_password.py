@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import requests
 
+from btcpay.merchants.first_run import start_url
 from btcpay.merchants.owner_password import owner_password
 from btcpay.merchants.sessions import (
     end_of_other_passwords,
     session_of,
     sessions_of,
-    start_url,
 )
 from btcpay.parts.merchant_pages import queries
 from btcpay.parts.merchant_pages.visit import Visit

@@ -14,7 +14,7 @@ import requests
 
 from btcpay.backup import from_browser, pending
 from btcpay.merchants.account import derive
-from btcpay.merchants.sessions import start_url
+from btcpay.merchants.first_run import start_url
 from btcpay.parts.merchant_pages import restore, upload
 from btcpay.web import rate_limits
 from storage import locks, versions

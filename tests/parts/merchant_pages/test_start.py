@@ -9,7 +9,8 @@ import requests
 
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants.account import derive
-from btcpay.merchants.sessions import start_url
+from btcpay.merchants.first_run import start_url
+from btcpay.merchants.sessions import end_all
 from btcpay.values.networks import NETWORKS
 from btcpay.web import rate_limits
 from storage.queries import blocks, merchants, receivers
@@ -327,6 +328,39 @@ def test_of_two_browsers_one_makes_the_shop(shop):
     )
     assert sorted(answer.status_code for answer in answers) == [303] + [404] * 7
     assert len(shop.service.db.rows(merchants.ALL)) == 1
+
+
+def test_a_second_press_of_the_last_button_lands_where_the_first_one_did(shop):
+    path = path_of(shop)
+    values = Page(press(shop, path).text).values | {"same": "1"}
+    # The browser drops the first answer, so the second press has no cookie of it.
+    first, second = (press(shop, path, **values) for _ in "12")
+    assert first.headers["Location"] == second.headers["Location"]
+    assert first.headers["Set-Cookie"] == second.headers["Set-Cookie"]
+    assert len(shop.service.db.rows(merchants.ALL)) == 1
+
+
+def test_two_presses_at_once_make_one_shop_and_both_land_in_it(shop):
+    path = path_of(shop)
+    values = Page(press(shop, path).text).values | {"same": "1"}
+    answers = at_once(8, lambda _: press(shop, path, **values))
+    assert [answer.status_code for answer in answers] == [303] * 8
+    assert len({answer.headers["Set-Cookie"] for answer in answers}) == 1
+    assert len(shop.service.db.rows(merchants.ALL)) == 1
+
+
+def test_only_the_form_that_made_the_shop_lands_in_it_and_not_after_a_log_out(shop):
+    path = path_of(shop)
+    values = Page(press(shop, path).text).values | {"same": "1"}
+    other = Page(press(shop, path).text).values | {"same": "1"}
+    made = press(shop, path, **values)
+    assert press(shop, path, **other).status_code == 404
+    assert press(shop, path, **values | {"press": ""}).status_code == 404
+    wrong = path.rpartition("/")[0] + "/wrong"
+    assert press(shop, wrong, **values).status_code == 404
+    end_all(shop.service.db, shop.service.db.rows(merchants.ALL)[0].id)
+    assert made.status_code == 303
+    assert press(shop, path, **values).status_code == 404
 
 
 def test_a_wrong_token_is_not_found_and_counts_as_a_wrong_key(shop):

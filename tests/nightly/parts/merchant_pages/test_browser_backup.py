@@ -4,7 +4,7 @@ import pytest
 import requests
 
 from btcpay.merchants.account import derive
-from btcpay.merchants.sessions import start_url
+from btcpay.merchants.first_run import start_url
 from storage.queries import merchants
 from tests.support.axe import axe_script, look
 from tests.support.browser import DESK, PHONE, SMALL
