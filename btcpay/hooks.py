@@ -140,7 +140,7 @@ class Receipts(Hook):
     """Receipt lines, and what was sent back. Called by `checkout/snapshot.py`.
 
     `receipt_lines` is called for each page of a paid invoice, `returned_sats` for each
-    page that says that an invoice is overpaid.
+    page and status of an invoice that has ended or is overpaid.
     """
 
     module = "receipt"

@@ -76,7 +76,7 @@ def invoice_values(
         **request,
         **_confirmations(snapshot),
         "state": state,
-        "status": status_of(snapshot),
+        "status": status_of(snapshot, notices.returned_sats),
         "notices": notices,
         "currency": currency,
         "amount": amount,

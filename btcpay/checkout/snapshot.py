@@ -17,6 +17,7 @@ from btcpay.values.ids import is_id
 from btcpay.values.statuses import CheckoutState, InvoiceStatus, LinkStatus
 from btcpay.values.times import iso, iso_ms, to_ms
 from btcpay.web.service import Service
+from storage.database import Database
 from storage.models import Invoice
 from storage.queries import attentions, invoices, links
 from storage.statement import replace
@@ -41,8 +42,7 @@ class Notices:
     - `blocks_behind`: the number of blocks that are not read yet; 0 if there are few.
     - `hours_behind`: the estimated time to read them.
     - `receipt_lines`: the receipt lines of parts (optional plug-ins).
-    - `returned_sats`: the satoshis that the seller has sent back; 0 if nothing is
-      overpaid.
+    - `returned_sats`: the satoshis that the seller has sent back.
     - `link_title`: the title of the invoice's payment link.
     """
 
@@ -204,11 +204,10 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
     link = None
     if row.payment_link_id:
         link = db.get_or_none(links.ANY_BY_ID, id=row.payment_link_id)
-    always: dict[str, Any] = {"link_title": link and link.title}
-    if snapshot.overpaid_sats:
-        always["returned_sats"] = sum(
-            part.returned_sats(db, row.id) for part in hooks.of(hooks.Receipts)
-        )
+    always: dict[str, Any] = {
+        "link_title": link and link.title,
+        "returned_sats": returned_sats(db, snapshot),
+    }
     if state == CheckoutState.PAID:
         lines = [
             line
@@ -235,7 +234,19 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
     )
 
 
-def status_of(snapshot: Snapshot) -> dict[str, Any]:
+def returned_sats(db: Database, snapshot: Snapshot) -> int:
+    """Returns the satoshis that the seller has sent back to the payer.
+
+    The database is asked only where something can have been sent back.
+    """
+    has_ended = snapshot.state in ENDED
+    if not snapshot.came_sats or not (has_ended or snapshot.overpaid_sats):
+        return 0
+    parts = hooks.of(hooks.Receipts)
+    return sum(part.returned_sats(db, snapshot.row.id) for part in parts)
+
+
+def status_of(snapshot: Snapshot, returned_sats: int) -> dict[str, Any]:
     """Returns the JSON object of /pay/{invoice}/status.
 
     Its `missing_sats` may be below the dust limit.
@@ -247,6 +258,7 @@ def status_of(snapshot: Snapshot) -> dict[str, Any]:
         "received_sats": snapshot.came_sats,
         "unconfirmed_sats": snapshot.unconfirmed_sats,
         "missing_sats": snapshot.missing_sats,
+        "returned_sats": returned_sats,
         "confirmations": snapshot.confirmations,
         "confirmations_needed": snapshot.confirmations_needed,
         "expires_at": row.expires_ms and iso_ms(row.expires_ms),

@@ -18,7 +18,12 @@ from btcpay.checkout.link_page import (
     link_values,
     rate_of,
 )
-from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
+from btcpay.checkout.snapshot import (
+    notices_of,
+    returned_sats,
+    snapshot_of,
+    status_of,
+)
 from btcpay.invoices import emails
 from btcpay.invoices.links import sum_raised
 from btcpay.merchants import branding
@@ -155,7 +160,9 @@ class Checkout:
         return Response(status=303, headers={"Location": f"../{id}?{to}"})
 
     def show_status(self, id: str) -> Response:
-        return json_response(status_of(snapshot_of(self.service, id)))
+        snapshot = snapshot_of(self.service, id)
+        returned = returned_sats(self.service.db, snapshot)
+        return json_response(status_of(snapshot, returned))
 
     def show_proof(self, id: str) -> Response:
         """Shows the page with the payment proofs, which its script verifies again."""

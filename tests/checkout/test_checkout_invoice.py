@@ -23,7 +23,7 @@ from tests.support.payer import Page, made, press
 
 STATUS_FIELDS = (
     "amount_sats checked_at confirmations confirmations_needed expires_at missing_sats now"
-    " received_sats status unconfirmed_sats"
+    " received_sats returned_sats status unconfirmed_sats"
 )
 
 

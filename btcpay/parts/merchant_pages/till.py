@@ -8,7 +8,12 @@ from typing import Any
 from flask import Response
 
 from btcpay.checkout.invoice_page import invoice_values
-from btcpay.checkout.snapshot import Notices, is_taken_back, snapshot_of
+from btcpay.checkout.snapshot import (
+    Notices,
+    is_taken_back,
+    returned_sats,
+    snapshot_of,
+)
 from btcpay.invoices import create, orders, quotes
 from btcpay.merchants import branding
 from btcpay.parts.merchant_pages import queries
@@ -167,7 +172,9 @@ def show_invoice(visit: Visit, id: str) -> Response:
         is_taken_back(visit.service.settings, snapshot.row) or snapshot.has_vanished
     )
     brand = visit.pages.brand(visit.merchant_id)
-    page = invoice_values(snapshot, brand, Notices(has_vanished=is_gone))
+    returned = returned_sats(visit.service.db, snapshot)
+    notices = Notices(has_vanished=is_gone, returned_sats=returned)
+    page = invoice_values(snapshot, brand, notices)
     beyond_sats = page["overpaid_sats"] or page["received_sats"]
     receipt_url = f"{visit.service.settings.base_url}/pay/{id}"
     return visit.page(

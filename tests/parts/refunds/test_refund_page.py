@@ -137,7 +137,13 @@ def test_a_page_asks_nobody_to_ask_for_what_was_sent_back(till, case):
         receipt = Page(till.shop.client.get(f"/pay/{invoice['id']}").text)
         return " ".join(receipt.texts["beyond"].split())
 
+    def returned_sats():
+        return till.shop.client.get(f"/pay/{invoice['id']}/status").json[
+            "returned_sats"
+        ]
+
     assert sentence in beyond() and "ask the seller" in beyond()
+    assert returned_sats() == 0
     part = give(till, made(till, invoice, 3_333), address(1))
     assert "has sent" not in beyond()
     sent(till, part)
@@ -145,4 +151,5 @@ def test_a_page_asks_nobody_to_ask_for_what_was_sent_back(till, case):
     assert "If you expect more, please ask the seller." in beyond()
     sent(till, give(till, made(till, invoice, 5_000), address(2)))
     assert "The seller has sent 0.00008333 BTC back." in beyond()
+    assert returned_sats() == 8_333
     assert "ask the seller" not in beyond()

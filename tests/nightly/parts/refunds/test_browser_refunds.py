@@ -110,3 +110,21 @@ def test_an_address_is_pasted_compared_and_kept_on_a_phone(
     tab.click("#confirm button")
     tab.until("document.getElementById('words')")
     assert found(counter.till, refund).address == address(3)
+
+
+@pytest.mark.parametrize("excess_sats", [0, 8_333], ids=["exactly paid", "overpaid"])
+def test_a_refund_shows_on_an_invoices_page_that_stayed_open(
+    open_tab, counter, excess_sats
+):
+    invoice = counter.shop.invoice()
+    counter.pay(invoice, invoice["amount_sats"] + excess_sats)
+    counter.mine()
+    tab = open_tab(counter.root)
+    tab.go(counter.page(invoice))
+    tab.until_state("paid")
+    send(counter.till, made(counter.till, invoice, 5_000, address(4)))
+    tab.pass_time(61)
+    assert "0.00005000 BTC" not in tab.ask("document.body.innerText")
+    counter.mine()
+    tab.pass_time(61)
+    assert "0.00005000 BTC" in tab.ask("document.body.innerText")
