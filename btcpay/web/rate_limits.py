@@ -68,6 +68,8 @@ FAILED_AUTH = Bucket("auth", 20, period_s=60, is_strict=True)
 # Wrong passwords of all visitors together, who may have many addresses. A password that
 # a person has chosen has few enough characters to be guessed.
 FAILED_PASSWORDS = Bucket("password", 60, period_s=60)
+# Wrong passwords of a browser that the right one has let in before.
+KNOWN_BROWSERS = Bucket("known-browser", 20, period_s=60)
 # Ten a second: enough for twenty visitors with one address, whose pages poll every two
 # seconds.
 VISITS = Bucket("visit", 600, period_s=60)

@@ -8,6 +8,7 @@ from flask import Response, request
 
 from btcpay.merchants import sessions
 from btcpay.merchants.first_run import start_url
+from btcpay.parts.merchant_pages import known_browser
 from btcpay.parts.merchant_pages.visit import (
     Visit,
     address,
@@ -21,7 +22,7 @@ from btcpay.web.admission import (
     failed_auth_windows,
 )
 from btcpay.web.pages.render import Pages, path_to_root
-from btcpay.web.rate_limits import FAILED_PASSWORDS
+from btcpay.web.rate_limits import FAILED_PASSWORDS, KNOWN_BROWSERS
 from btcpay.web.service import Service
 from storage.queries import merchants
 
@@ -77,6 +78,7 @@ class PasswordViews:
             location = address("/shops")
         response = Response(status=303, headers={"Location": location})
         set_session_cookie(service, response, secret)
+        known_browser.remember(service, response)
         return response
 
     def _is_right(self, typed: str) -> bool:
@@ -86,10 +88,11 @@ class PasswordViews:
         guesses must not learn that a guess was right.
         """
         with self._one_at_a_time:
-            self._refuse_full(_windows())
+            windows = list(_windows(self._service))
+            self._refuse_full(windows)
             if self._service.owner_password.matches(typed):
                 return True
-            count_request(self._service, _windows())
+            count_request(self._service, windows)
             return False
 
     def _refuse_full(self, windows: WindowKeys) -> None:
@@ -166,7 +169,14 @@ def _require_password_session(visit: Visit) -> str:
     return password_scrypt
 
 
-def _windows() -> WindowKeys:
-    """Yields the windows of wrong passwords: of the visitor, and of all together."""
+def _windows(service: Service) -> WindowKeys:
+    """Yields the windows of wrong passwords: of the visitor, and of all together.
+
+    A browser that the password has let in before has one of its own instead.
+    """
+    known_id = known_browser.known_id(service)
+    if known_id:
+        yield KNOWN_BROWSERS, known_id
+        return
     yield from failed_auth_windows()
     yield FAILED_PASSWORDS, "all"

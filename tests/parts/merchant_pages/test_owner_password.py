@@ -165,9 +165,50 @@ def test_after_sixty_wrong_ones_of_many_visitors_all_wait_a_minute(shop):
     assert enter(shop, "a guess", address="2001:db8::1").status_code == 401
     assert enter(shop, address="203.0.113.9").status_code == 429
     assert browser.get().status_code == 200  # whoever is in stays in
+    # Whoever was in before gets in again, from wherever.
+    assert enter(shop, client=browser.client, address="203.0.113.9").status_code == 303
     assert MerchantBrowser(shop).log_in().get().status_code == 200  # links open too
     shop.clock.move(seconds=61)
     assert enter(shop, address="203.0.113.9").status_code == 303
+
+
+def test_a_browser_that_was_let_in_before_has_twenty_wrong_ones_of_its_own(shop):
+    browser = logged_in(shop)
+    browser.client.delete_cookie("merchant")  # its session has ended
+    limit = rate_limits.FAILED_AUTH.limit
+    assert limit == rate_limits.KNOWN_BROWSERS.limit == 20
+    for number in range(limit):
+        assert enter(shop, f"guess {number}").status_code == 401
+    assert enter(shop).status_code == 429  # from its own address
+    for number in range(limit):
+        assert enter(shop, f"guess {number}", browser.client).status_code == 401
+    assert enter(shop, client=browser.client).status_code == 429
+    shop.clock.move(seconds=61)
+    assert enter(shop, client=browser.client).status_code == 303
+
+
+FORGED = {
+    "made up": lambda known, other: "ImFiYyI.c2lnbmF0dXJl",
+    "changed": lambda known, other: known[:-1],
+    "of another password": lambda known, other: other,
+}
+
+
+@pytest.mark.parametrize("case", FORGED)
+def test_no_forged_cookie_makes_a_browser_known(shop, open_shops, case):
+    known = logged_in(shop).client.get_cookie("known").value
+    environ = {**ON, "BLOCKTILL_OWNER_PASSWORD": f"{PASSWORD} and more"}
+    changed = reopened(shop, open_shops, **environ)
+    client = changed.client
+    enter(changed, f"{PASSWORD} and more", client)
+    other = client.get_cookie("known").value
+    for number in range(20):
+        enter(shop, f"guess {number}")
+    client = shop.client
+    client.set_cookie("known", FORGED[case](known, other))
+    assert enter(shop, client=client).status_code == 429
+    client.set_cookie("known", known)
+    assert enter(shop, client=client).status_code == 303
 
 
 def test_right_ones_are_not_counted(shop):

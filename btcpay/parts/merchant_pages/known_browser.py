@@ -1,0 +1,70 @@
+"""A signed cookie of each browser that the owner's password has let in.
+
+Strangers who guess passwords use up the windows that visitors share. A known browser
+counts in a window of its own instead (OWASP calls this a device cookie), so nobody else
+can keep its owner out. The cookie opens nothing.
+"""
+
+import hashlib
+from datetime import timedelta
+
+from flask import Response, request
+from itsdangerous import BadData, URLSafeSerializer
+
+from btcpay.values.ids import ID_CHARACTERS, SECRET_CHARACTERS, random_base62
+from btcpay.web.service import Service
+from storage.queries import meta
+
+LIFE = timedelta(days=400)  # the longest that browsers keep a cookie (RFC 6265bis)
+
+
+def known_id(service: Service) -> str | None:
+    """Returns the id of the browser of this request; None if it is not known.
+
+    A cookie that another password has let in is invalid.
+    """
+    cookie = request.cookies.get(_name(service))
+    # If there is no key, no cookie was signed. Reading one does not create a key.
+    if not cookie or meta.get(service.db, meta.Key.COOKIE_KEY) is None:
+        return None
+    try:
+        id = _signer(service).loads(cookie)
+    except BadData:
+        return None
+    if isinstance(id, str):
+        return id
+    return None
+
+
+def remember(service: Service, response: Response) -> None:
+    """Sets the cookie of a browser that the password has let in."""
+    id = known_id(service) or random_base62(ID_CHARACTERS)
+    response.set_cookie(
+        _name(service),
+        str(_signer(service).dumps(id)),
+        max_age=LIFE,
+        path="/",
+        secure=_is_https(service),
+        httponly=True,
+        samesite="Strict",
+    )
+
+
+def _signer(service: Service) -> URLSafeSerializer:
+    unused = random_base62(SECRET_CHARACTERS)
+    return URLSafeSerializer(
+        meta.keep(service.db, meta.Key.COOKIE_KEY, unused),
+        salt=f"known browser {service.owner_password.scrypt}",
+        signer_kwargs={"digest_method": hashlib.sha256},
+    )
+
+
+def _is_https(service: Service) -> bool:
+    return service.settings.base_url.startswith("https://")
+
+
+def _name(service: Service) -> str:
+    """Returns the cookie's name; browsers accept `__Host-` for a Secure one alone."""
+    if _is_https(service):
+        return "__Host-known"
+    return "known"
