@@ -239,7 +239,7 @@ class Checkout:
         return cached_file(row.logo or b"", row.logo_type or "")
 
     def show_accent(self, name: str) -> Response:
-        """Returns the style sheet that sets the button's colour.
+        """Returns the style sheet that sets the button's colour, in what is `branded`.
 
         `name`: the colour, such as `2563eb.css`. Raises NotFound.
         """
@@ -247,7 +247,7 @@ class Checkout:
         if not re.fullmatch(r"[0-9a-f]{6}\.css", name):
             raise NotFound("there is no such colour")
         colours = f"--accent:{accent};--on-accent:{branding.button_text(accent)}"
-        return cached_file(f":root{{{colours}}}\n", "text/css")
+        return cached_file(f".branded{{{colours}}}\n", "text/css")
 
     def show_asset(self, name: str) -> Response:
         """Returns a style sheet, script or icon, with gzip if the browser accepts it.

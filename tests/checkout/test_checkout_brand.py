@@ -80,7 +80,7 @@ def test_a_brand_shows_on_both_pages_of_its_merchant_alone(shop, blocktill, tmp_
         assert logo.headers["X-Content-Type-Options"] == "nosniff"
         assert "immutable" in logo.headers["Cache-Control"]
         accent = shop.client.get(hrefs(page, "stylesheet")[1][2:])
-        assert accent.text == ":root{--accent:#0b7a4b;--on-accent:#ffffff}\n"
+        assert accent.text == ".branded{--accent:#0b7a4b;--on-accent:#ffffff}\n"
         assert accent.mimetype == "text/css"
     assert "&label=Caf%C3%A9%20%26%20Co" in pages(shop)[0].uri
     shop.write_key = shop.issue("write", shop.add_merchant("other"))

@@ -25,7 +25,13 @@ from btcpay.parts.merchant_pages.password import (
     show_shops,
 )
 from btcpay.parts.merchant_pages.restore import RestoreViews
-from btcpay.parts.merchant_pages.settings import backup, mail_server, programs, shop
+from btcpay.parts.merchant_pages.settings import (
+    backup,
+    index,
+    mail_server,
+    programs,
+    shop,
+)
 from btcpay.parts.merchant_pages.start import StartViews
 from btcpay.parts.merchant_pages.visit import (
     MAX_UPLOAD_BYTES,
@@ -104,8 +110,8 @@ SESSION_VIEWS: list[tuple[str, str, View]] = [
     ("GET", "/links/<id>/card", links.show_card),
     ("POST", "/links/<id>/activate", partial(links.switch, active=True)),
     ("POST", "/links/<id>/deactivate", partial(links.switch, active=False)),
-    ("GET", "/settings", shop.show),
-    ("POST", "/settings/<part>", shop.save),
+    ("GET", shop.PATH, index.show),
+    *shop.views(),
     ("GET", mail_server.PATH, mail_server.show),
     ("POST", mail_server.PATH, mail_server.save),
     ("POST", f"{mail_server.PATH}/test", mail_server.test),

@@ -17,8 +17,11 @@ ODD = ("\x00", "%ED%A0%80", "%00", "9" * 40, "-1", "\u202e", "'", "a" * 3000)
 
 FORMS = {
     "/till": "till amount keypad show note sales till-settings sound percents alarms",
-    "/settings": "look name accent contact logo-file preview currency timezone address language"
-    " return_paid return_unpaid",
+    "/settings/look": "name accent contact logo-file preview save",
+    "/settings/counting": "currency timezone save",
+    "/settings/wallet": "wallet_gap_limit save",
+    "/settings/mail": "address language save",
+    "/settings/return": "return_paid return_unpaid save",
     "/sessions": "add-device",
     "/webhooks": "new-webhook url add",
     "/keys": "new-key scope name issue",

@@ -101,7 +101,6 @@ def test_what_is_not_there_or_asked_wrongly_is_answered_by_a_page_with_a_way_bac
         )
     assert browser.post("/settings/nothing").status_code == 404
     for method, path in (
-        ("GET", "/settings/mail"),
         ("POST", "/month"),
         ("GET", "/files"),
         ("PUT", "/till"),

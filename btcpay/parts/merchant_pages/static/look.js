@@ -1,4 +1,4 @@
-// Settings: what is typed shows on the small checkout at once; the logo before it is sent.
+// What customers see: what is typed shows on the small checkout at once; the logo before it is sent.
 "use strict";
 (() => {
   const find = (id) => document.getElementById(id);
@@ -57,13 +57,6 @@
     }
     show();
   };
-
-  // The browser's time zone is proposed, and chosen by a press alone.
-  const zone = find("timezone"), own = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const offer = find("own-zone"), choose = offer.querySelector("button");
-  choose.textContent = own;
-  offer.hidden = zone.value === own || [...zone.options].every((one) => one.value !== own);
-  choose.addEventListener("click", () => { zone.value = own; offer.hidden = true; zone.focus(); });
 
   for (const id of ["name", "accent", "contact"]) find(id).addEventListener("input", show);
   file.addEventListener("change", draw);

@@ -1,0 +1,141 @@
+"""The forms of the settings: what each field may hold, and what stores it.
+
+A further page of settings is a line of FORMS here, its template in
+`templates/merchant/settings/`, which extends `settings_form.html`, and its line in
+`settings.html`, the list of all.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from btcpay.languages.catalogs import LANGUAGES
+from btcpay.merchants import branding
+from btcpay.merchants.account import MOST_IN_RANGE
+from btcpay.merchants.merchants import set_brand, set_currency, set_mail, set_timezone
+from btcpay.parts.merchant_pages.visit import Visit
+from btcpay.settings.mail_settings import checked_address
+from btcpay.values.errors import CommandError
+from btcpay.values.money import checked_currency
+from btcpay.values.texts import checked_line
+from btcpay.values.times import checked_zone
+from btcpay.web.pages.languages import gettext
+from storage.queries import merchants
+
+USUAL_ACCENT = (
+    "#2563eb"  # the colour in static/pages.css, used if a merchant has set none
+)
+MOST_DIGITS = 20  # maximum of digits in a typed number
+Fields = dict[str, Any]
+
+
+class Form(NamedTuple):
+    """A form of the settings.
+
+    `checks`: for each field, a function that returns the value to store. It raises
+    CommandError or ValueError if the text is invalid. `store`: stores the values.
+    """
+
+    checks: Mapping[str, Callable[[str], Any]]
+    store: Callable[[Visit, Any], object]
+
+
+def _store_brand(visit: Visit, change: Any) -> None:
+    set_brand(visit.service.db, visit.merchant_id, change)
+
+
+def _store_counting(visit: Visit, change: Fields) -> None:
+    """Stores the currency, and the time zone if it has changed.
+
+    A new time zone makes the sums of all days be computed again.
+    """
+    db = visit.service.db
+    owner = visit.merchant_id
+    set_currency(db, owner, change["currency"])
+    if change["timezone"] != visit.session.timezone:
+        set_timezone(db, owner, change["timezone"])
+
+
+def _or_none(check: Callable[[str], Any]) -> Callable[[str], Any]:
+    return lambda text: check(text) if text.strip() else None
+
+
+def _accent(text: str) -> str | None:
+    if text.strip().lower() in ("", USUAL_ACCENT):
+        return None
+    return branding.checked_accent(text)
+
+
+def _gap_limit(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise ValueError
+    limit = int(text)
+    if not 1 <= limit <= MOST_IN_RANGE:
+        raise ValueError
+    return limit
+
+
+def _language(text: str) -> str:
+    if text not in LANGUAGES:
+        raise CommandError("there is no such language")
+    return text
+
+
+FORMS = {
+    "look": Form(
+        {
+            "name": _or_none(partial(checked_line, "name")),
+            "accent": _accent,
+            "contact": _or_none(partial(checked_line, "contact")),
+        },
+        _store_brand,
+    ),
+    "counting": Form(
+        {"currency": checked_currency, "timezone": checked_zone}, _store_counting
+    ),
+    "wallet": Form(
+        {"wallet_gap_limit": _gap_limit},
+        lambda visit, gap: visit.service.db.run(
+            merchants.SAY_GAP, id=visit.merchant_id, **gap
+        ),
+    ),
+    "mail": Form(
+        {
+            "address": _or_none(lambda text: checked_address(text.strip())),
+            "receipts": lambda text: int(bool(text)),
+            "evening": lambda text: int(bool(text)),
+            "language": _language,
+        },
+        lambda visit, mail: set_mail(
+            visit.service.db,
+            visit.merchant_id,
+            mail,
+            visit.now,
+        ),
+    ),
+    "return": Form(
+        {name.name: _or_none(branding.checked_url) for name in merchants.RETURNS},
+        _store_brand,
+    ),
+}
+
+
+def advice() -> Mapping[str, str]:
+    """Returns what each field accepts, in words for the merchant."""
+    url = gettext("This must be a web address such as https://shop.example.com/orders.")
+    listed = gettext("Please choose one from the list.")
+    accent = gettext(
+        "This colour is too light or too dark to read text on it. Choose another one."
+    )
+    return {
+        "name": gettext("One line of at most 60 characters."),
+        "accent": accent,
+        "contact": gettext("One line of at most 200 characters."),
+        "currency": listed,
+        "timezone": listed,
+        "wallet_gap_limit": gettext("A whole number, such as 100."),
+        "address": gettext("This is not an e-mail address."),
+        "language": listed,
+        "return_paid": url,
+        "return_unpaid": url,
+    }

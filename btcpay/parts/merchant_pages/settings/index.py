@@ -1,0 +1,93 @@
+"""The list of all pages of the settings, each with what is set there."""
+
+from typing import NamedTuple
+
+from flask import Response
+from peewee import JOIN
+
+from btcpay.merchants.sessions import LIFE
+from btcpay.notify.mail.server import mail_account
+from btcpay.parts.merchant_pages.visit import Visit
+from btcpay.values.times import to_ms
+from storage.models import (
+    ApiKey,
+    Brand,
+    Fact,
+    Merchant,
+    MerchantMail,
+    MerchantSession,
+    Receiver,
+)
+from storage.queries.meta import Key
+from storage.queries.receivers import MAILS
+from storage.statement import count_of, param, typed
+
+MOST_COUNTED = 100  # the maximum of keys, webhooks and browsers that are counted
+
+
+class Summary(NamedTuple):
+    """What is set, as far as the session does not have it.
+
+    `devices`, `keys`, `webhooks`: how many are in use, at most MOST_COUNTED.
+    """
+
+    wallet_gap_limit: int
+    address: str | None
+    return_paid: str | None
+    devices: int
+    keys: int
+    webhooks: int
+    backed_up_ms: int | None
+
+
+_DEVICES = MerchantSession.select(MerchantSession.id).where(
+    MerchantSession.merchant_id == Merchant.id,
+    MerchantSession.last_used_ms > param("used_after"),
+)
+_KEYS = ApiKey.select(ApiKey.id).where(
+    ApiKey.merchant_id == Merchant.id,
+    ApiKey.revoked_ms.is_null(),
+    ApiKey.expires_ms.is_null() | (ApiKey.expires_ms > param("now")),
+)
+_WEBHOOKS = Receiver.select(Receiver.id).where(
+    Receiver.merchant_id == Merchant.id, Receiver.transport.not_in(MAILS)
+)
+_BACKED_UP = Fact.select(Fact.value.cast("BIGINT")).where(
+    Fact.name == Key.BACKED_UP_MS.value
+)
+SUMMARY = typed(
+    Summary,
+    Merchant.select(
+        Merchant.wallet_gap_limit,
+        MerchantMail.address,
+        Brand.return_paid,
+        count_of(_DEVICES, MOST_COUNTED).alias("devices"),
+        count_of(_KEYS, MOST_COUNTED).alias("keys"),
+        count_of(_WEBHOOKS, MOST_COUNTED).alias("webhooks"),
+        _BACKED_UP.alias("backed_up_ms"),
+    )
+    .join(MerchantMail, JOIN.LEFT_OUTER, on=(MerchantMail.merchant_id == Merchant.id))
+    .join_from(Merchant, Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))
+    .where(Merchant.id == param("id")),
+)
+
+
+def show(visit: Visit) -> Response:
+    """Shows each page's name, and in one line what is set there."""
+    service = visit.service
+    summary = service.db.get(
+        SUMMARY,
+        id=visit.merchant_id,
+        now=to_ms(visit.now),
+        used_after=to_ms(visit.now - LIFE),
+    )
+    account = None
+    if visit.is_only_owner:
+        account = mail_account(service.settings, service.db)
+    return visit.page(
+        "settings.html",
+        summary=summary,
+        account=account,
+        is_only_owner=visit.is_only_owner,
+        has_own_backup=not service.db.is_server,
+    )
