@@ -1,11 +1,13 @@
 """Mail to a real server: who is told of what, once, in which language, and what a fault costs."""
 
+import re
 import socket
 import threading
 import time
 import tracemalloc
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -16,6 +18,7 @@ from btcpay.notify.mail.replies import USUAL, Times
 from btcpay.notify.outbox import Outbox, new_send
 from btcpay.notify.outcome import ATTEMPT_S
 from btcpay.settings.settings import read
+from btcpay.values.times import to_ms
 from storage.queries import invoices, meta
 from storage.queries.meta import Key
 from tests.support.builders import pay, until
@@ -511,7 +514,7 @@ def test_no_receipt_is_offered_without_a_mail_server_or_for_an_address_that_woul
 
 def test_an_evening_is_told_once_in_the_shops_zone_also_after_an_outage(offices):
     office = offices()
-    office.shop.sql("UPDATE merchant SET timezone = 'Asia/Kathmandu'")
+    office.shop.sql("UPDATE merchant SET timezone = 'Asia/Kathmandu', created_ms = 0")
     office.clock.at = datetime(2026, 11, 26, 16, 0, tzinfo=UTC)  # 21:45 there
     office.want(evening=1)
     office.run()  # the evening before: the first comes at once
@@ -545,6 +548,7 @@ def test_an_evening_is_told_once_in_the_shops_zone_also_after_an_outage(offices)
 
 def test_what_is_sold_after_the_mail_of_an_evening_is_in_the_next_one(offices):
     office = offices()
+    office.shop.sql("UPDATE merchant SET created_ms = 0")
     office.clock.at = datetime(2026, 11, 26, 22, 0, tzinfo=UTC)
     office.want(evening=1)
     office.paid(20)
@@ -558,6 +562,33 @@ def test_what_is_sold_after_the_mail_of_an_evening_is_in_the_next_one(offices):
         "Today: $0.00 in 0 payments" in mail.text
         and "Nov 26: $100.00 · 2 payments" in mail.text
     )
+
+
+# When the shop was made; the day before that each mail tells of, until the evening of the 27th.
+BORN = {
+    "in the afternoon": ((26, 15), [[], ["Nov 26"]]),
+    "a minute before the evening": ((26, 21, 59), [[], ["Nov 26"]]),
+    "when the evening has come": ((26, 22), [["Nov 26"]]),
+    "after midnight": ((27, 0, 30), [[]]),
+}
+
+
+@pytest.mark.parametrize(("born", "expected"), BORN.values(), ids=BORN)
+def test_no_mail_tells_of_an_evening_before_the_shop_existed(born, expected, offices):
+    office = offices()
+    zone = ZoneInfo("America/Lima")
+    born_at = datetime(2026, 11, *born, tzinfo=zone)
+    office.shop.sql(
+        f"UPDATE merchant SET timezone = 'America/Lima', created_ms = {to_ms(born_at)}"  # noqa: S608
+    )
+    office.want(evening=1)
+    evenings = [datetime(2026, 11, day, 22, tzinfo=zone) for day in (26, 27)]
+    for at in [born_at, *(at for at in evenings if at > born_at)]:
+        office.clock.at = at.astimezone(UTC)
+        office.run()
+    assert all("Today: " in mail.subject for mail in office.server.taken)
+    before = [re.findall(r"^Nov \d+", mail.text, re.M) for mail in office.server.taken]
+    assert before == expected
 
 
 def test_an_evening_that_could_not_be_sent_is_dropped_and_one_says_what_fails(offices):

@@ -146,9 +146,13 @@ def _evening(
     if about != f"{EVENING}{day}":
         return None
     is_checked = now - unchecked_since(db, merchant.created_ms) < OVERDUE
+    before = None
+    born_at = from_ms(merchant.created_ms).astimezone(now.tzinfo)
+    if born_at.date() < day:
+        before = _day(db, day - timedelta(days=1), merchant)
     return shop_texts.evening(
         _day(db, day, merchant),
-        _day(db, day - timedelta(days=1), merchant),
+        before,
         day == now.date(),
         db.get(attentions.COUNT, merchant_id=merchant.id)[0],
         is_checked,

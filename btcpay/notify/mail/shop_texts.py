@@ -39,7 +39,7 @@ class Day(NamedTuple):
 
 def evening(
     day: Day,
-    before: Day,
+    before: Day | None,
     is_today: bool,
     wanting: int,
     is_checked: bool,
@@ -48,9 +48,9 @@ def evening(
 ) -> MailText:
     """Returns the mail to a merchant about the day's sales, and what needs attention.
 
-    `before` is the previous day. Its sales are shown too, with those made after its
-    mail was sent. `wanting` is the number of invoices that need attention. `is_checked`
-    is False if payments are not being found.
+    `before` is the previous day, None on the shop's first one. Its sales are shown too,
+    with those made after its mail was sent. `wanting` is the number of invoices that
+    need attention. `is_checked` is False if payments are not being found.
     """
     words = catalog(language)
     needs = words.gettext("nothing needs you")
@@ -70,9 +70,12 @@ def evening(
         "payments": payments,
         "needs": needs % {"number": formats.whole(wanting, language)},
     }
-    earlier = (formats.day(before.day, language), " · ".join(_sales(before, language)))
+    earlier = []
+    if before:
+        sales = " · ".join(_sales(before, language))
+        earlier.append((formats.day(before.day, language), sales))
     link = (words.gettext("Open your shop"), url)
-    return MailText(language, sentence, [sentence], [earlier], link)
+    return MailText(language, sentence, [sentence], earlier, link)
 
 
 def _sales(day: Day, language: str) -> tuple[str, str]:

@@ -19,7 +19,7 @@ def add_timed(db: Database, now: datetime) -> None:
     """Adds the mails that the clock triggers, each once.
 
     There is one for each day on which no check has completed for an hour, and one for
-    the last evening.
+    the last evening, if the merchant existed then.
     """
     for merchant in db.rows(receivers.WANT_MAIL):
         if not merchant.address:
@@ -28,9 +28,10 @@ def add_timed(db: Database, now: datetime) -> None:
         is_late = now - unchecked_since(db, merchant.created_ms) >= OVERDUE
         if is_late:
             _add(db, merchant.merchant_id, f"check {local_now.date()}", now)
-        if merchant.evening:
-            about = f"{EVENING}{last_evening(local_now)}"
-            _add(db, merchant.merchant_id, about, now)
+        day = last_evening(local_now)
+        born_at = _local(from_ms(merchant.created_ms), merchant.timezone)
+        if merchant.evening and last_evening(born_at) < day:
+            _add(db, merchant.merchant_id, f"{EVENING}{day}", now)
 
 
 def _add(db: Database, merchant_id: int, about: str, now: datetime) -> None:
