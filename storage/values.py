@@ -42,6 +42,7 @@ class Values(TypedDict, total=False):
     block_time_ms: int | None
     body_sha256: str
     browser: str
+    business_address: str | None
     calls: int
     checked_ms: int | None
     coinbase: int
@@ -160,6 +161,7 @@ class Values(TypedDict, total=False):
     prices: str
     read_ms: int | None
     reason: str | None
+    receipt_number: int | None
     receipts: int
     received_sats: int
     receiver_id: str
@@ -202,6 +204,8 @@ class Values(TypedDict, total=False):
     stopped_ms: int | None
     store_id: str | None
     suggested: str | None
+    tax_number: str | None
+    tax_percent: str | None
     texts: str
     through: str
     till_only: int

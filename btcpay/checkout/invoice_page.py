@@ -7,7 +7,15 @@ from typing import Any
 from btcpay.checkout.snapshot import Notices, Snapshot, status_of
 from btcpay.merchants.branding import INVOICE
 from btcpay.values.errors import NotFound
-from btcpay.values.money import Money, asked_of, price_of, round_money, value_of
+from btcpay.values.money import (
+    Money,
+    asked_of,
+    price_of,
+    round_money,
+    stored_amount,
+    tax_of,
+    value_of,
+)
 from btcpay.values.statuses import CheckoutState, InvoiceStatus
 from btcpay.values.times import to_ms
 from btcpay.web.pages.qr import payment_uri, qr_svg
@@ -32,7 +40,7 @@ RETURNS = {
 }
 FROM_ROW = (
     "id amount_sats received_sats reference tx_hash paid_ms expires_ms checked_ms"
-    " customer_name customer_note"
+    " customer_name customer_note receipt_number"
 )
 # The public members of a payment proof. All except the name of the format can be read
 # from the blockchain.
@@ -51,6 +59,8 @@ def invoice_values(
       the value of `due` in the merchant's currency.
     - `uri` and `qr` (SVG): request exactly `due_sats`; None unless `state` is waiting
       or partial. Wallets show the brand's name as the recipient.
+    - `gratuity`: the part of `amount` that is a tip. `tax`: the tax in the rest, for the
+      receipt; None if it names none.
     - `overpaid_sats`: satoshis that came late or in excess.
     - `title`: the title of the payment link; None if the description repeats it.
     - `return_url`: the URL of the shop. `link_id`: the id of a payment link that can
@@ -81,6 +91,8 @@ def invoice_values(
         "currency": currency,
         "amount": amount,
         "price": price,
+        "gratuity": stored_amount(row.gratuity or "0"),
+        "tax": tax_of(row),
         "overpaid_sats": overpaid_sats,
         "overpaid": value_of(overpaid_sats, price, currency),
         "title": _title(snapshot, notices),

@@ -26,8 +26,8 @@ from btcpay.checkout.snapshot import (
 )
 from btcpay.invoices import emails
 from btcpay.invoices.links import sum_raised
-from btcpay.merchants import branding
 from btcpay.settings.mail_settings import checked_address
+from btcpay.values.colours import button_text
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.ids import is_id
 from btcpay.web.admission import (
@@ -246,7 +246,7 @@ class Checkout:
         accent = f"#{name.removesuffix('.css')}"
         if not re.fullmatch(r"[0-9a-f]{6}\.css", name):
             raise NotFound("there is no such colour")
-        colours = f"--accent:{accent};--on-accent:{branding.button_text(accent)}"
+        colours = f"--accent:{accent};--on-accent:{button_text(accent)}"
         return cached_file(f".branded{{{colours}}}\n", "text/css")
 
     def show_asset(self, name: str) -> Response:

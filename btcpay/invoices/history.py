@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from btcpay.invoices.receipt_numbers import ReceiptNumber, give_receipt_numbers
 from btcpay.values.errors import Refused
 from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.times import to_ms
@@ -33,9 +34,13 @@ def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
     """Ends invoices whose status is still that of their rows, and records why.
 
     Raises Refused (`changed`) if a status has changed since, which rolls back the
-    transaction.
+    transaction. Invoices that become paid get their receipt numbers, in the order in
+    which they were paid. Call it after the merchants' balances were locked.
     """
-    changes = [_change_of(end, now) for end in ends]
+    paid = [end for end in ends if end.status == InvoiceStatus.PAID]
+    paid.sort(key=lambda end: (end.paid_ms or 0, end.row.seq))
+    receipts = give_receipt_numbers(db, [end.row for end in paid])
+    changes = [_change_of(end, receipts.get(end.row.id), now) for end in ends]
     if at_once.run(db, invoices.FINISH, changes) != len(changes):
         row = ends[0].row  # the message names any one of them
         raise Refused(
@@ -47,8 +52,20 @@ def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
     at_once.run(db, events.RECORD, entries)
 
 
-def _change_of(end: End, now: datetime) -> Values:
+def _change_of(end: End, receipt: ReceiptNumber | None, now: datetime) -> Values:
+    """Returns the columns for `invoices.FINISH`.
+
+    `receipt` is None if the invoice does not become paid. A number that it got earlier
+    stays.
+    """
+    number = end.row.receipt_number
+    tax_percent = end.row.tax_percent
+    if receipt:
+        number = receipt.number
+        tax_percent = receipt.tax_percent
     return {
+        "receipt_number": number,
+        "tax_percent": tax_percent,
         "tx_hash": end.tx_hash,
         "paid_ms": end.paid_ms,
         "settled_reason": end.detail.get("settled_reason"),

@@ -86,10 +86,10 @@ def whole(number: int, language: str) -> str:
     return _to_signs(f"{number:,}", language)
 
 
-def percent(number: int, language: str) -> str:
-    """Formats a percentage: `12%`, with a space if the language has one there."""
+def percent(number: int | Decimal, language: str) -> str:
+    """Formats a percentage: `12%`, in French `7,7 %`, with all decimals of the number."""
     pattern = _conventions(language)["percent"]
-    return str(pattern.format(whole(number, language)))
+    return str(pattern.format(_to_signs(f"{Decimal(number):,f}", language)))
 
 
 def money(amount: Decimal, currency: str, language: str) -> str:

@@ -1,13 +1,13 @@
 """Validates a merchant's branding: logo, accent colour, and links to the shop. Pure.
 
-The accent is the colour of the button on an invoice's page. Contrast is measured as in
-WCAG 2.2, from 1 to 21.
+The accent is the colour of the button on an invoice's page.
 """
 
 import hashlib
 import re
 from typing import Any
 
+from btcpay.values.colours import contrast
 from btcpay.values.errors import CommandError
 from btcpay.values.hosts import MAX_URL_CHARACTERS, web_parts, web_url
 from btcpay.values.texts import checked_line
@@ -30,32 +30,6 @@ _SIGNATURES = {
     "image/jpeg": re.compile(rb"\xff\xd8\xff"),
     "image/webp": re.compile(rb"RIFF.{4}WEBPVP8[ LX]", re.DOTALL),
 }
-
-
-def luminance(colour: str) -> float:
-    """Returns the relative luminance of a colour `#rrggbb`, from 0 to 1 (WCAG 2.2)."""
-    red = _linear(int(colour[1:3], 16) / 255)
-    green = _linear(int(colour[3:5], 16) / 255)
-    blue = _linear(int(colour[5:7], 16) / 255)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def _linear(share: float) -> float:
-    if share <= 0.04045:
-        return share / 12.92
-    curved: float = ((share + 0.055) / 1.055) ** 2.4
-    return curved
-
-
-def contrast(first: str, second: str) -> float:
-    """Returns the contrast ratio of two colours, from 1 to 21 (WCAG 2.2)."""
-    low, high = sorted((luminance(first), luminance(second)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def button_text(accent: str) -> str:
-    """Returns white or black, whichever has more contrast with the accent."""
-    return max("#ffffff", "#000000", key=lambda text: contrast(text, accent))
 
 
 def checked_accent(text: str) -> str:

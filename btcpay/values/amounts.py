@@ -126,7 +126,7 @@ def parse_amount(text: str, currency: str) -> Decimal:
     """
     if len(text) > LONGEST_AMOUNT:
         raise NotAnAmount
-    match = _TYPED.fullmatch(_plain(text))
+    match = _TYPED.fullmatch(with_ascii_digits(text))
     if match is None or _hides_digits(text) or _may_be_a_decimal_point(match):
         raise NotAnAmount
     for sign in (match[1], match[3]):
@@ -146,8 +146,11 @@ def parse_amount(text: str, currency: str) -> Decimal:
     return amount
 
 
-def _plain(text: str) -> str:
-    """Returns the text with ASCII digits, marks and blanks, and nothing invisible."""
+def with_ascii_digits(text: str) -> str:
+    """Returns the text with ASCII digits, marks and blanks, and nothing invisible.
+
+    Normalising takes seconds for a long text: limit it before.
+    """
     visible = _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)))
     plain = "".join(
         _MARKS.get(sign) or str(unicodedata.decimal(sign, sign)) for sign in visible

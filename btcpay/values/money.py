@@ -6,6 +6,7 @@ Floats are never used.
 from decimal import (
     ROUND_CEILING,
     ROUND_HALF_EVEN,
+    ROUND_HALF_UP,
     ROUND_UP,
     Context,
     Decimal,
@@ -170,3 +171,30 @@ def asked_of(row: Asked) -> Money:
     if row.amount is None:
         return Money(stored_amount(row.amount_usd_quote), "USD")
     return Money(stored_amount(row.amount), row.currency)
+
+
+class Taxed(Asked, Protocol):
+    gratuity: str | None
+    tax_percent: str | None
+
+
+class Tax(NamedTuple):
+    """A tax that an invoice's price includes: its rate in percent, and its amount."""
+
+    percent: Decimal
+    money: Money
+
+
+def tax_of(row: Taxed) -> Tax | None:
+    """Returns the tax in the invoice's price without its gratuity; None for no rate.
+
+    It is rounded half up to the currency's smallest unit. Raises BadRow.
+    """
+    if row.tax_percent is None:
+        return None
+    percent = stored_amount(row.tax_percent)
+    amount, currency = asked_of(row)
+    price = amount - stored_amount(row.gratuity or "0")
+    share = _NEAREST.divide(price * percent, 100 + percent)
+    tax = share.quantize(unit_of(currency), ROUND_HALF_UP, _NEAREST)
+    return Tax(percent, Money(tax, currency))

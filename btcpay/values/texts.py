@@ -12,7 +12,13 @@ from typing import Any
 
 from btcpay.values.errors import CommandError
 
-MAX_CHARACTERS = {"name": 60, "reference": 200, "contact": 200, "reason": 200}
+MAX_CHARACTERS = {
+    "name": 60,
+    "reference": 200,
+    "contact": 200,
+    "reason": 200,
+    "tax number": 60,
+}
 MAX_TYPED = {"title": 200, "description": 500}  # optional texts
 _WITH_LINES = ("description",)
 # Direction marks (UAX #9), line and paragraph separators, annotation characters.

@@ -54,6 +54,9 @@ class Brand(Table):
     contact = TextField(null=True)
     return_paid = TextField(null=True)
     return_unpaid = TextField(null=True)
+    business_address = TextField(null=True)
+    tax_number = TextField(null=True)
+    tax_percent = TextField(null=True)
 
 
 class ApiKey(Table):
@@ -143,6 +146,8 @@ class Invoice(Table):
     customer_note = TextField(null=True)
     bill_id = TextField(null=True)
     above_height = BigIntegerField(null=True)
+    receipt_number = BigIntegerField(null=True)
+    tax_percent = TextField(null=True)
 
     # The payer's personal data, which is erased after a time.
     PERSONAL = (customer_email, customer_name, customer_note)

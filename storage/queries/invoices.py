@@ -150,7 +150,8 @@ WAITED_FOR_OF_LINK = WAITED_FOR.where(Invoice.payment_link_id == param("through"
 
 # Changes the status only if it is still `from_status`.
 _END = (Invoice.tx_hash, Invoice.paid_ms, Invoice.settled_reason, Invoice.finished_ms)
-FINISH = Invoice.update(params(Invoice.status, *_END)).where(
+_RECEIPT = (Invoice.receipt_number, Invoice.tax_percent)
+FINISH = Invoice.update(params(Invoice.status, *_END, *_RECEIPT)).where(
     eq(Invoice.id), Invoice.status == param("from_status")
 )
 
@@ -180,7 +181,7 @@ FORGET_TIP = Invoice.update(
     {Invoice.above_height: Case(None, [(Invoice.finished_ms.is_null(), None)], NO_TIP)}
 ).where(Invoice.above_height.is_null(False))
 
-# Reopens a paid invoice whose payment a reorganisation has undone.
+# Reopens a paid invoice whose payment a reorganisation has undone. Its receipt number stays.
 REOPEN = Invoice.update(
     {Invoice.status: InvoiceStatus.OPEN} | dict.fromkeys(_END)
 ).where(eq(Invoice.id), Invoice.status == InvoiceStatus.PAID)

@@ -1,10 +1,10 @@
 """Merchants, their next address indexes, and their brands (the look of their pages)."""
 
-from typing import cast
+from typing import NamedTuple, cast
 
 from peewee import JOIN, fn
 
-from storage.models import Brand, Merchant
+from storage.models import Brand, Invoice, Merchant
 from storage.statement import all_columns, blank, eq, param, params, typed
 from storage.values import Values
 
@@ -82,6 +82,8 @@ _LOOKS = (Brand.name, Brand.accent, Brand.logo_sha256, Brand.contact)
 _LOGO = (Brand.logo, Brand.logo_type)
 _COLUMNS = (*_LOOKS, *_LOGO)
 RETURNS = (Brand.return_paid, Brand.return_unpaid)
+# What receipts say about the business.
+_BUSINESS = (Brand.business_address, Brand.tax_number, Brand.tax_percent)
 
 
 class Shown(Brand):
@@ -96,7 +98,10 @@ class Shown(Brand):
 BRAND_ON_PAGES = typed(
     Shown,
     Merchant.select(
-        *_LOOKS, *RETURNS, fn.COALESCE(Brand.name, Merchant.name).alias("seller")
+        *_LOOKS,
+        *RETURNS,
+        *_BUSINESS,
+        fn.COALESCE(Brand.name, Merchant.name).alias("seller"),
     )
     .join(Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))
     .where(Merchant.id == param("merchant_id")),
@@ -108,5 +113,32 @@ LOGO = Brand.select(*_LOGO).where(eq(Brand.logo_sha256)).limit(1)
 PLAIN = cast(Values, dict.fromkeys(column.name for column in _COLUMNS))
 BLANK = blank(Brand)
 PUT_BRAND = Brand.insert(all_columns(Brand)).on_conflict(
-    conflict_target=[Brand.merchant_id], preserve=[*_COLUMNS, *RETURNS]
+    conflict_target=[Brand.merchant_id],
+    preserve=[*_COLUMNS, *RETURNS, *_BUSINESS],
+)
+
+
+class LastReceipt(NamedTuple):
+    """The highest receipt number of a merchant, 0 if there is none, and its tax rate."""
+
+    id: int
+    number: int
+    tax_percent: str | None
+
+
+LAST_RECEIPT = typed(
+    LastReceipt,
+    Merchant.select(
+        Merchant.id,
+        fn.COALESCE(
+            Invoice.select(fn.MAX(Invoice.receipt_number)).where(
+                Invoice.merchant_id == Merchant.id,
+                Invoice.receipt_number.is_null(False),
+            ),
+            0,
+        ).alias("number"),
+        Brand.tax_percent,
+    )
+    .join(Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))
+    .where(Merchant.id == param("merchant_id")),
 )

@@ -69,6 +69,8 @@ CREATE TABLE merchant (
 -- as that alone; its hash is its address, so that browsers may keep it for ever. The ways back to
 -- the shop are web addresses and nothing else, since a page must not show a link that runs code;
 -- `{invoice}` in them stands for the id. `contact` is a line that says how to reach the merchant.
+-- `business_address` (lines) and `tax_number` stand on receipts alone. `tax_percent`: the rate of the
+-- tax that prices include, a decimal text; null: receipts name no tax.
 CREATE TABLE brand (
     merchant_id BIGINT PRIMARY KEY REFERENCES merchant (id),
     name TEXT,
@@ -81,6 +83,9 @@ CREATE TABLE brand (
         CHECK (substr(return_paid, 1, 7) = 'http://' OR substr(return_paid, 1, 8) = 'https://'),
     return_unpaid TEXT
         CHECK (substr(return_unpaid, 1, 7) = 'http://' OR substr(return_unpaid, 1, 8) = 'https://'),
+    business_address TEXT,
+    tax_number TEXT,
+    tax_percent TEXT,
     CHECK ((logo IS NULL) = (logo_type IS NULL)),
     CHECK ((logo IS NULL) = (logo_sha256 IS NULL))
 );
@@ -282,6 +287,9 @@ CREATE INDEX bill_personal ON bill (created_ms) WHERE customer_email IS NOT NULL
 -- `customer_name`, `customer_note`: what a payment link's page has asked for.
 -- `above_height`: our tip when it was made, null where none was known. A coin in a block up to there
 -- is older than the invoice and pays nothing of it; a reorganisation lowers it.
+-- `receipt_number`: its place among the merchant's invoices in the order in which they were first
+-- paid, from 1 without a gap; with it `tax_percent`, the brand's at that time. Both stay when a
+-- reorganisation opens the invoice again: its customer may have the receipt.
 CREATE TABLE invoice (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -332,11 +340,15 @@ CREATE TABLE invoice (
     customer_note TEXT,
     bill_id TEXT REFERENCES bill (id),
     above_height BIGINT,
+    receipt_number BIGINT CHECK (receipt_number > 0),
+    tax_percent TEXT,
     UNIQUE (merchant_id, address_index),
     CHECK ((status = 'open') = (finished_ms IS NULL)),
     CHECK ((status = 'paid') = (paid_ms IS NOT NULL)),
     CHECK ((status = 'paid') = (tx_hash IS NOT NULL)),
     CHECK (status = 'paid' OR settled_reason IS NULL),
+    CHECK (status <> 'paid' OR receipt_number IS NOT NULL),
+    CHECK (receipt_number IS NOT NULL OR tax_percent IS NULL),
     CHECK ((store_id IS NULL) = (shop_order IS NULL)),
     CHECK (bill_id IS NULL OR payment_link_id IS NULL)
 );
@@ -349,6 +361,9 @@ CREATE INDEX invoice_of_link ON invoice (payment_link_id, status)
 CREATE INDEX invoice_of_link_newest ON invoice (payment_link_id, created_ms, seq)
     WHERE payment_link_id IS NOT NULL;
 CREATE INDEX invoice_of_bill ON invoice (bill_id, status) WHERE bill_id IS NOT NULL;
+-- One number is never on two receipts, whichever processes give them; the highest is looked for.
+CREATE UNIQUE INDEX invoice_receipt ON invoice (merchant_id, receipt_number)
+    WHERE receipt_number IS NOT NULL;
 -- A reorganisation lowers those of the newest invoices.
 CREATE INDEX invoice_above ON invoice (above_height) WHERE above_height IS NOT NULL;
 -- The last sales of the till.

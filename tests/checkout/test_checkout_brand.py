@@ -6,6 +6,7 @@ import pytest
 
 from btcpay.merchants import branding
 from btcpay.merchants.merchants import set_brand
+from btcpay.values.colours import button_text, contrast
 from btcpay.values.errors import CommandError
 from tests.support.paths import PROJECT
 from tests.support.payer import Page
@@ -158,7 +159,7 @@ def test_what_there_is_not_is_404(shop):
 def test_contrast_is_that_of_wcag():
     for colour, ratio in (("#000000", 21.0), ("#777777", 4.48), ("#ff0000", 4.0)):
         for pair in ((colour, "#ffffff"), ("#ffffff", colour)):
-            assert round(branding.contrast(*pair), 2) == ratio, pair
+            assert round(contrast(*pair), 2) == ratio, pair
 
 
 # The lightest grey is 3.03 to 1 on white.
@@ -167,8 +168,8 @@ def test_contrast_is_that_of_wcag():
 )
 def test_a_colour_that_reads_in_both_themes_is_taken(accent):
     taken = branding.checked_accent(accent)
-    assert branding.contrast(taken, branding.button_text(taken)) >= 4.5
-    assert min(branding.contrast(taken, page) for page in ("#ffffff", "#15181d")) >= 3
+    assert contrast(taken, button_text(taken)) >= 4.5
+    assert min(contrast(taken, page) for page in ("#ffffff", "#15181d")) >= 3
 
 
 @pytest.mark.parametrize("case", HARD_TO_SEE)
@@ -193,10 +194,10 @@ def test_the_pages_own_texts_have_a_contrast_of_aa(theme):
     colours = palettes()[theme]
     assert colours["page"] == (branding.LIGHT_PAGE, branding.DARK_PAGE)[theme]
     for text in ("ink", "quiet", "bad"):
-        assert branding.contrast(colours[text], colours["page"]) >= 4.5, text
-    assert branding.contrast(colours["ink"], colours["field"]) >= 4.5
+        assert contrast(colours[text], colours["page"]) >= 4.5, text
+    assert contrast(colours["ink"], colours["field"]) >= 4.5
     assert branding.checked_accent(colours["accent"]) == colours["accent"]
-    assert colours["on-accent"] == branding.button_text(colours["accent"])
+    assert colours["on-accent"] == button_text(colours["accent"])
 
 
 def test_a_name_is_text_and_never_markup(shop, blocktill):

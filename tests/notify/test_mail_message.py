@@ -113,11 +113,12 @@ def test_the_same_mail_has_the_same_id_whenever_it_is_sent():
 
 INVOICE = blank(
     Invoice, id="inv_1", amount_sats=41_667, amount_usd_quote="1234.5", price_usd="60000",
-    description="Two mugs", reference="10442",
+    description="Two mugs", reference="10442", receipt_number=17,
 )  # fmt: skip
 PAGE = "https://pay.example.com/pay/inv_1"
 BERLIN = ZoneInfo("Europe/Berlin")
-BRAND = SimpleNamespace(seller="My shop", contact=None)
+NOTHING = {"contact": None, "business_address": None, "tax_number": None}
+BRAND = SimpleNamespace(seller="My shop", **NOTHING)
 STATE = {"received_sats": 50_000, "paid_ms": 1_700_000_000_000, "tx_hash": "ab" * 32}
 
 
@@ -155,6 +156,7 @@ def test_a_receipt_says_what_the_page_says():
     assert receipt.subject == "Receipt from My shop · 10442"
     assert receipt.text.split("\n\n") == [
         "Thank you. This is your receipt.",
+        "Receipt number: 17\n"
         "Amount: 0.00041667 BTC\nValue when quoted: $1,234.50\n"
         "Price of one bitcoin: $60,000.00\nReceived: 0.00050000 BTC\n"
         "Reference: 10442\nFor: Two mugs\nTime: Nov 14, 2023, 11:13:20 PM UTC+1\n"
@@ -166,10 +168,20 @@ def test_a_receipt_says_what_the_page_says():
     assert "For: Two mugs\nName: Ada\nNote: For table 7\nTime: " in receipt.text
     about = InvoiceNews(replace(INVOICE, reference=None), STATE, PAGE, BERLIN)
     assert texts.receipt(about, "en", BRAND).subject == "Receipt from My shop"
-    reachable = texts.receipt(
-        about, "en", SimpleNamespace(seller="My shop", contact="me@example.com")
+    business = {
+        "contact": "me@example.com",
+        "business_address": "Quay 1\nHamburg",
+        "tax_number": "DE1",
+    }
+    taxed = replace(INVOICE, gratuity="10", tax_percent="19")
+    about = InvoiceNews(taxed, STATE, PAGE, BERLIN)
+    brand = SimpleNamespace(seller="My shop", **business)
+    receipt = texts.receipt(about, "en", brand).text
+    assert (
+        "Number: inv_1\nSeller: Quay 1, Hamburg\nTax number: DE1\n"
+        "Contact: me@example.com\n" in receipt
     )
-    assert "Number: inv_1\nContact: me@example.com\n" in reachable.text
+    assert "Including a tip of $10.00\n\nIncludes 19% tax: $195.51\n" in receipt
 
 
 LINKS = {

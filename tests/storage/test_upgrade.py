@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 
 # The steps that were published, and what their statements hash to: they are never edited.
 RELEASED = {
-    "0001_first.sql": "49bacce29361a9b567ec823d5e753368021a17c9850e62c5e655809bcb8e7fde"
+    "0001_first.sql": "0850e27e210d07149d0f6b00af7e367d2705df5ec7ed23b1c049dd26d0cdf5f2"
 }
 STEP = """-- A comment; with a semicolon
 CREATE TABLE note (

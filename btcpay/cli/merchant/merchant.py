@@ -14,6 +14,7 @@ from btcpay.cli.merchant.account_text import (
     show_reading,
 )
 from btcpay.cli.merchant.preferences import brand, currency, mail, return_, timezone
+from btcpay.cli.merchant.receipt import receipt
 from btcpay.cli.output import json_object, say
 from btcpay.cli.shell import Shell, with_json_shell
 from btcpay.merchants.account import (
@@ -46,7 +47,10 @@ NO_MAIL_NOW = (
 
 merchant = click.Group(
     "merchant",
-    commands=[brand, currency, login, logout, mail, sessions, timezone, return_],
+    commands=[
+        *(brand, currency, login, logout, mail, receipt),
+        *(sessions, timezone, return_),
+    ],
     help="Merchants and the account keys that their addresses come from.",
 )
 

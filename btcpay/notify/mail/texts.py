@@ -8,7 +8,7 @@ from typing import Any
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.notify.mail.message import MailText
-from btcpay.values.money import asked_of, price_of
+from btcpay.values.money import asked_of, price_of, stored_amount, tax_of
 from storage.models import Invoice
 from storage.queries import merchants
 
@@ -31,19 +31,47 @@ def paid_invoice(about: InvoiceNews, language: str) -> MailText:
 
 
 def receipt(about: InvoiceNews, language: str, brand: merchants.Shown) -> MailText:
-    """Returns the receipt to a customer; `brand` has the seller's name and contact."""
+    """Returns the receipt to a customer; `brand` says who the seller is."""
     gettext = catalog(language).gettext
     title = gettext("Receipt from %(name)s") % {"name": brand.seller}
-    facts = _facts(about, language)
-    if brand.contact:
-        facts.append((gettext("Contact"), brand.contact))
+    number = formats.digits(str(about.invoice.receipt_number), language)
+    facts = [(gettext("Receipt number"), number), *_facts(about, language)]
+    business = [
+        (gettext("Seller"), ", ".join((brand.business_address or "").split("\n"))),
+        (gettext("Tax number"), brand.tax_number),
+        (gettext("Contact"), brand.contact),
+    ]
+    facts += [(label, text) for label, text in business if text]
     return MailText(
         language,
         subject_of(title, about.invoice),
-        [gettext("Thank you. This is your receipt.")],
+        [
+            gettext("Thank you. This is your receipt."),
+            *_parts_of_price(about, language),
+        ],
         facts,
         (gettext("Print receipt"), about.page_url),
     )
+
+
+def _parts_of_price(about: InvoiceNews, language: str) -> list[str]:
+    """Returns sentences about the tip and the tax in the price, if there are any."""
+    gettext = catalog(language).gettext
+    invoice = about.invoice
+    sentences = []
+    tip = stored_amount(invoice.gratuity or "0")
+    if tip:
+        amount = formats.money(tip, asked_of(invoice).currency, language)
+        sentence = gettext("Including a tip of %(amount)s")
+        sentences.append(sentence % {"amount": amount})
+    tax = tax_of(invoice)
+    if tax:
+        words = {
+            "percent": formats.percent(tax.percent, language),
+            "amount": formats.format_money(tax.money, language),
+        }
+        sentences.append(gettext("Includes %(percent)s tax: %(amount)s") % words)
+    return sentences
 
 
 def attention(about: InvoiceNews, language: str) -> MailText:

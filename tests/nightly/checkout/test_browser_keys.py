@@ -3,6 +3,7 @@
 import pytest
 
 from btcpay.merchants import branding
+from btcpay.values.colours import contrast
 from tests.support.builders import finish
 from tests.support.hosted import show
 
@@ -46,9 +47,7 @@ def test_tab_leads_through_the_page_in_order_and_shows_where_it_is(
     for place in walk(tab):
         width, style, colour, inside = tab.ask(OUTLINE)
         assert width >= 2 and style == "solid" and inside, place
-        assert branding.contrast(rgb(colour), background) >= branding.SHAPE_CONTRAST, (
-            place
-        )
+        assert contrast(rgb(colour), background) >= branding.SHAPE_CONTRAST, place
         places.append(place)
     assert places == BUTTONS + PICKER
     tab = show(open_tab, counter, counter.invoice(), theme=theme)

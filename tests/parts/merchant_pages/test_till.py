@@ -12,6 +12,7 @@ import pytest
 from btcpay.check.undo import undo_above
 from btcpay.invoices.attention import update_attention
 from btcpay.languages.catalogs import LANGUAGES
+from btcpay.merchants.merchants import set_brand
 from btcpay.values.times import to_ms
 from tests.support.builders import at_once, finish, pay, until, vanish
 from tests.support.merchant_browser import FROM_THIS_SITE, MerchantBrowser
@@ -446,7 +447,18 @@ def test_the_till_can_be_installed_and_gives_a_receipt(browser):
         "+49 30 123" in on_paper
         and found["id"] in on_paper
         and "$60,000.00" in on_paper
+        and page.texts["receipt-number"] == "1"
     )
+    business = {"business_address": "Quay 1", "tax_number": "DE1", "tax_percent": "19"}
+    set_brand(browser.shop.service.db, browser.shop.merchant_id, business)
+    taxed = invoice(browser)
+    assert "Quay 1" not in browser.page(f"/till/{taxed['id']}").source
+    pay(browser.shop, taxed)
+    texts = browser.page(f"/till/{taxed['id']}").texts
+    assert texts["business-address"] == "Quay 1"
+    assert texts["tax-number"] == "Tax number DE1"
+    assert texts["tax"].startswith("Includes 19% tax: $")
+    assert texts["receipt-number"] == "2"
     assert (
         browser.shop.get(f"/invoices/{found['id']}").json["tx_hash"]
         in page.texts["words"]
