@@ -21,6 +21,7 @@ FORMS = {
     "/settings/counting": "currency timezone save",
     "/settings/wallet": "wallet_gap_limit save",
     "/settings/mail": "address language save",
+    "/settings/receipt": "business_address tax_number tax_percent save",
     "/settings/return": "return_paid return_unpaid save",
     "/sessions": "add-device",
     "/webhooks": "new-webhook url add",

@@ -32,6 +32,12 @@ WRONG = {
         {"address": "me@harbour-roasters.com", "language": "x"},
         "language",
     ),
+    "the tax": ("/settings/receipt", {"tax_percent": "0"}, "tax_percent"),
+    "an address of seven lines": (
+        "/settings/receipt",
+        {"business_address": "1\n2\n3\n4\n5\n6\n7"},
+        "business_address",
+    ),
     "the way back": ("/settings/return", {"return_unpaid": "x"}, "return_unpaid"),
     "a script": (
         "/settings/return",

@@ -26,6 +26,11 @@ STORED = {
         "evening": "1",
         "language": "de",
     },
+    "receipt": {
+        "business_address": "Quay 1\n20095 Hamburg",
+        "tax_number": "DE 1",
+        "tax_percent": "7.7",
+    },
     "return": {
         "return_paid": "https://shop.example.com/{invoice}",
         "return_unpaid": "",
@@ -114,7 +119,7 @@ def test_the_list_of_settings_says_what_is_set_on_each_page(browser):
     source = browser.page("/settings").source
     for text in ("USD · UTC", "Gap limit 20", "Never", "shop"):
         assert text in source
-    assert source.count("Not set up") == 3  # link, address, mail server
+    assert source.count("Not set up") == 4  # receipts, link, address, mail server
     for part, fields in STORED.items():
         browser.post(f"/settings/{part}", **fields)
     browser.post("/keys", scope="write", name="Shop")
@@ -128,6 +133,7 @@ def test_the_list_of_settings_says_what_is_set_on_each_page(browser):
     assert shown == {
         "What customers see": LOOK["name"],
         "Currency and time": "EUR · Europe/Berlin",
+        "Receipts": "Tax 7.7%",
         "Your wallet": "Gap limit 120",
         "Link back to your website": STORED["return"]["return_paid"],
         "Mail": STORED["mail"]["address"],

@@ -10,11 +10,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.merchants import branding
+from btcpay.merchants import branding, business
 from btcpay.merchants.account import MOST_IN_RANGE
 from btcpay.merchants.merchants import set_brand, set_currency, set_mail, set_timezone
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.settings.mail_settings import checked_address
+from btcpay.values.colours import USUAL_ACCENT
 from btcpay.values.errors import CommandError
 from btcpay.values.money import checked_currency
 from btcpay.values.texts import checked_line
@@ -22,9 +23,6 @@ from btcpay.values.times import checked_zone
 from btcpay.web.pages.languages import gettext
 from storage.queries import merchants
 
-USUAL_ACCENT = (
-    "#2563eb"  # the colour in static/pages.css, used if a merchant has set none
-)
 MOST_DIGITS = 20  # maximum of digits in a typed number
 Fields = dict[str, Any]
 
@@ -113,6 +111,14 @@ FORMS = {
             visit.now,
         ),
     ),
+    "receipt": Form(
+        {
+            "business_address": business.checked_business_address,
+            "tax_number": _or_none(partial(checked_line, "tax number")),
+            "tax_percent": business.checked_tax_percent,
+        },
+        _store_brand,
+    ),
     "return": Form(
         {name.name: _or_none(branding.checked_url) for name in merchants.RETURNS},
         _store_brand,
@@ -136,6 +142,9 @@ def advice() -> Mapping[str, str]:
         "wallet_gap_limit": gettext("A whole number, such as 100."),
         "address": gettext("This is not an e-mail address."),
         "language": listed,
+        "business_address": gettext("At most six lines and 300 characters."),
+        "tax_number": gettext("One line of at most 60 characters."),
+        "tax_percent": gettext("A percentage above 0 and up to 100."),
         "return_paid": url,
         "return_unpaid": url,
     }

@@ -34,6 +34,8 @@ class Summary(NamedTuple):
     wallet_gap_limit: int
     address: str | None
     return_paid: str | None
+    business_address: str | None
+    tax_percent: str | None
     devices: int
     keys: int
     webhooks: int
@@ -61,6 +63,8 @@ SUMMARY = typed(
         Merchant.wallet_gap_limit,
         MerchantMail.address,
         Brand.return_paid,
+        Brand.business_address,
+        Brand.tax_percent,
         count_of(_DEVICES, MOST_COUNTED).alias("devices"),
         count_of(_KEYS, MOST_COUNTED).alias("keys"),
         count_of(_WEBHOOKS, MOST_COUNTED).alias("webhooks"),

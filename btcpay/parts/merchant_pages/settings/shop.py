@@ -1,5 +1,6 @@
 """The pages of the shop's own settings, each with one form."""
 
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -8,18 +9,14 @@ from flask import Response, request
 from btcpay.languages import formats
 from btcpay.merchants import branding
 from btcpay.parts.merchant_pages.settings.doubts import doubt
-from btcpay.parts.merchant_pages.settings.forms import (
-    FORMS,
-    USUAL_ACCENT,
-    Fields,
-    advice,
-)
+from btcpay.parts.merchant_pages.settings.forms import FORMS, Fields, advice
 from btcpay.parts.merchant_pages.visit import Visit
+from btcpay.values.colours import USUAL_ACCENT
 from btcpay.values.errors import CommandError
 from btcpay.values.money import CODES
 from btcpay.values.times import places
 from btcpay.web.pages.forms import invisible_character_message
-from btcpay.web.pages.languages import gettext
+from btcpay.web.pages.languages import current_language, gettext
 from btcpay.web.pages.render import View
 from storage.queries import merchants, receivers
 from storage.statement import as_dict, replace
@@ -46,6 +43,9 @@ def show(
     brand = replace(brand, **new)
     mail = db.get_or_none(receivers.MAIL_OF, merchant_id=own) or receivers.NO_MAIL
     values = as_dict(db.get(merchants.BY_ID, id=own)) | as_dict(brand) | as_dict(mail)
+    if values["tax_percent"]:
+        percent = Decimal(values["tax_percent"])
+        values["tax_percent"] = formats.percent(percent, current_language())
     if wrong is not None or preview is not None:
         values |= {name: visit.form.get(name, "") for name in FORMS[form].checks}
     return visit.page(
