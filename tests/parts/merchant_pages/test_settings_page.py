@@ -117,7 +117,7 @@ def test_a_logo_is_stored_by_its_bytes_with_the_name_beside_it_and_taken_back(br
 @pytest.mark.both_databases
 def test_the_list_of_settings_says_what_is_set_on_each_page(browser):
     source = browser.page("/settings").source
-    for text in ("USD · UTC", "Gap limit 20", "Never", "shop"):
+    for text in ("USD · UTC", "Gap limit 20", "shop"):
         assert text in source
     assert source.count("Not set up") == 4  # receipts, link, address, mail server
     for part, fields in STORED.items():
