@@ -296,10 +296,18 @@ FOLDED = ("address", "copy-address", "copy-link")
 BOTTOM = "document.getElementById('{}').getBoundingClientRect().bottom"
 
 
+def branded_part(hosted):
+    pay(hosted.shop, invoice := branded(hosted), 20_000)
+    return invoice
+
+
 @pytest.mark.parametrize("size", [(375, 667), PHONE])
-def test_all_that_is_needed_to_pay_is_in_one_glance_at_a_phone(open_tab, hosted, size):
+@pytest.mark.parametrize("make", [branded, branded_part], ids=["open", "partly paid"])
+def test_all_that_is_needed_to_pay_is_in_one_glance_at_a_phone(
+    open_tab, hosted, make, size
+):
     """Also under a brand with a logo; what few need is folded below."""
-    invoice = branded(hosted)
+    invoice = make(hosted)
     tab = open_tab(hosted.root, size=size)
     for language in LANGUAGES:
         tab.go(f"{hosted.page(invoice)}?lang={language}")
