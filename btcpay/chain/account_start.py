@@ -13,7 +13,8 @@ from btcpay.bitcoin.address import address_of
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
-from btcpay.chain.used_addresses import GROUP, LOOK_AHEAD, AddressSearch
+from btcpay.chain.used_addresses import AT_ONCE, GROUP, LOOK_AHEAD, AddressSearch
+from btcpay.http.http_client import Session
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import ExplorerError
 from storage.database import Database
@@ -99,7 +100,8 @@ def _search(
 ) -> str:
     """Returns why the search ended early; "" if it is complete."""
     quota = Quota(db, settings.explorer_calls_per_hour, now)
-    explorers = open_explorers(settings, quota)
+    session = Session(AT_ONCE, settings.proxy)
+    explorers = open_explorers(settings, quota, session)
     explorers.end_within(seconds)
 
     pace = _Pace(settings.explorer_calls_per_hour)

@@ -52,6 +52,14 @@ def test_a_public_explorer_is_asked_at_a_pace_and_an_own_one_at_once(
     assert all(pause <= GROUP / account_start.PER_SECOND for pause in slept)
 
 
+def test_connections_to_the_explorer_are_kept_for_all_that_is_asked_at_once(
+    till, caplog
+):
+    """urllib3 warns of each connection that it cannot keep; a terminal shows the warning."""
+    assert ask(till).is_decided
+    assert "discarding connection" not in caplog.text
+
+
 def test_a_number_that_is_too_low_is_not_enough_where_the_search_is_cut_short(till):
     use(till, descriptor_of("p2wpkh"), [0, 10, 20])
     start = ask(till, skip=5)
