@@ -51,8 +51,9 @@ screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/sc
 	SCREENSHOTS=build/screenshots $(BIN)/python -m pytest tests/nightly/checkout/test_browser_looks.py
 	$(BIN)/python -m tests.support.pictures build/screenshots docs/pictures
 
-bench: $(VENV)/.installed-dev  ## compares with a bare Flask route; prints ratios
+bench: $(VENV)/.installed-dev  ## compares with a bare Flask route, prints ratios; then what an idle shop takes
 	$(BIN)/python -m tests.bench.run
+	$(BIN)/python -m tests.bench.idle
 
 scale: $(VENV)/.installed-dev  ## a thousand shops on PostgreSQL, with faults: some ten minutes, and 4 GB of memory
 	$(BIN)/python -m tests.scale.run

@@ -22,7 +22,7 @@ REMEMBERED = 10_000
 
 
 class Notes:
-    """Collects timestamps in memory; a thread writes them once a second in one commit.
+    """Collects timestamps in memory; a thread writes those of a second in one commit.
 
     Each timestamp is written by a query with the slots `id` and `at`. A crash loses at
     most the last timestamps, which are precise to a minute anyway.
@@ -34,6 +34,7 @@ class Notes:
         self._pending: dict[tuple[int, str], tuple[Query, int]] = {}
         self._lock = threading.Lock()
         self._ending = threading.Event()
+        self._has_pending = threading.Event()
         self._thread: threading.Thread | None = None
 
     def note(self, query: Query, subject: str, now: datetime) -> None:
@@ -51,6 +52,7 @@ class Notes:
                 self._noted_ms.clear()
             self._noted_ms[key] = at_ms
             self._pending[key] = (query, at_ms)
+            self._has_pending.set()
             # started late, because threads do not survive the server's fork
             if self._thread is None:
                 self._thread = threading.Thread(target=self._write_forever, daemon=True)
@@ -62,13 +64,16 @@ class Notes:
         `note` must not be called afterwards.
         """
         self._ending.set()
+        self._has_pending.set()
         if self._thread:
             self._thread.join(LAST_WORDS_S)
 
     def _write_forever(self) -> None:
-        while not self._ending.wait(GATHER_S):
+        while not self._ending.is_set():
+            self._has_pending.wait()
+            self._ending.wait(GATHER_S)
+            self._has_pending.clear()
             self._write()
-        self._write()
         self._db.close()
 
     def _write(self) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -92,9 +93,17 @@ class Children(contextlib.AbstractContextManager["Children"]):
         )
 
     def watch(self, stop: Stop) -> None:
-        """Blocks until `stop` is set. Raises CommandError if a child ends first."""
-        while not stop.wait(LOOKS_EVERY_S):
-            self.require_all()
+        """Blocks until `stop` is set. Raises CommandError if a child ends first.
+
+        Only the main thread may call it, since it sets the handler of SIGCHLD.
+        """
+        child_ended = Stop(signal.SIGCHLD)
+        self.require_all()  # one may have ended before the handler was set
+        while not stop.wait():
+            select.select([stop, child_ended], [], [])
+            if child_ended.wait():
+                child_ended.clear()
+                self.require_all()
 
     def require_all(self) -> None:
         """Raises CommandError, with the child's exit status, if any child has ended."""

@@ -2,18 +2,17 @@
 
 import logging
 import os
-import signal
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import click
 
-from btcpay.cli.children import Children
 from btcpay.cli.database import run_migrations
 from btcpay.cli.merchant.access import KEY_FILE, play_money_key
 from btcpay.cli.output import say
 from btcpay.cli.shell import Shell, with_shell
-from btcpay.cli.stop import Stop
+from btcpay.cli.supervise import words_of
 from btcpay.merchants.sessions import login_url
 from btcpay.settings.logs import is_json
 from btcpay.settings.settings import Settings, is_said
@@ -23,7 +22,6 @@ from storage.queries import merchants
 from storage.steps import STEPS, steps
 from storage.versions import version
 
-STOP_TIMEOUT_S = 30  # gunicorn's time limit for requests in progress
 ORDER = "-H 'Content-Type: application/json' -d '{\"amount_usd\": 25}'"
 # These are on unless the settings say `off`.
 ON_BY_DEFAULT = ("BLOCKTILL_MERCHANT_PAGES", "BLOCKTILL_GREENFIELD")
@@ -50,16 +48,8 @@ def run(shell: Shell, every: int) -> None:
             os.environ[name] = "on"
     prepare(shell.settings)
     _show_program_key(shell)
-    service = ["btcpay", "serve"]
-    if is_json(logging.root):
-        service = ["btcpay", "--log-json", "serve"]
-    # The service logs JSON lines. The check does so too, since both write to one log.
-    check = ["btcpay", "--log-json", "check", "--watch", str(every)]
-    stop = Stop(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    with Children(os.environ, STOP_TIMEOUT_S) as children:
-        children.start("service", *service)
-        children.start("check", *check)
-        children.watch(stop)
+    # Replaces this process, which has loaded far more than the wait for two children needs.
+    os.execv(sys.executable, words_of(every, is_json(logging.root)))
 
 
 def _show_program_key(shell: Shell) -> None:

@@ -5,6 +5,8 @@ import select
 import signal
 from contextlib import suppress
 
+PIPE_BYTES = 65_536  # all that a pipe holds
+
 
 class Stop:
     """An event that is set by the given signals, or by any thread.
@@ -22,6 +24,14 @@ class Stop:
     def set(self) -> None:
         with suppress(BlockingIOError):  # the pipe is full, so the event is set already
             os.write(self._writing_end, b".")
+
+    def clear(self) -> None:
+        """Makes it wait for the next signal. Call it only after `wait` has returned True."""
+        os.read(self._reading_end, PIPE_BYTES)
+
+    def fileno(self) -> int:
+        """The file descriptor for `select`, which is readable once the event is set."""
+        return self._reading_end
 
     def wait(self, seconds: float = 0) -> bool:
         """Waits up to `seconds`. Returns True once the event is set, False after a timeout."""

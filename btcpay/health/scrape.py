@@ -6,6 +6,7 @@ gunicorn's master creates the socket and the folder, and the workers use them.
 import atexit
 import logging
 import os
+import selectors
 import shutil
 import socket
 import tempfile
@@ -20,7 +21,6 @@ log = logging.getLogger(__name__)
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # a variable of prometheus_client
 MEMORY = "/dev/shm"
-POLL_S = 0.5  # seconds within which the thread notices a shutdown
 
 
 def listen(bind: str) -> socket.socket | None:
@@ -87,6 +87,8 @@ class MetricsServer(HTTPServer):
     to the service do not wait for scrapes.
     """
 
+    timeout = 0  # of `handle_request`: another process may have taken the connection
+
     def __init__(
         self,
         collectors: Iterable[Collector],
@@ -101,11 +103,27 @@ class MetricsServer(HTTPServer):
         # accept() must not block: another process may have taken the connection already.
         listener.setblocking(False)
         self.socket = listener
-        threading.Thread(target=self.serve_forever, args=[POLL_S], daemon=True).start()
+        # `serve_forever` would look several times a second whether it has to end.
+        self._end_reader, self._end_writer = socket.socketpair()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.socket, selectors.EVENT_READ)
+            selector.register(self._end_reader, selectors.EVENT_READ)
+            while True:
+                ready = [key.fileobj for key, _ in selector.select()]
+                if self._end_reader in ready:
+                    return
+                self.handle_request()
 
     def end(self) -> None:
         """Stops the thread, after the scrape in progress, and closes the socket."""
-        self.shutdown()
+        self._end_writer.send(b".")
+        self._thread.join()
+        self._end_reader.close()
+        self._end_writer.close()
         self.server_close()
 
     def handle_error(self, *_: object) -> None:

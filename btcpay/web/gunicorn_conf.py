@@ -24,6 +24,7 @@ from btcpay.web.rate_limits import missing_driver
 from storage.database import in_one_line
 from storage.versions import open_ready
 
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - no name is guessed: gunicorn uses mkstemp
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
 
 
@@ -44,6 +45,9 @@ settings = read_or_exit(os.environ)
 bind = settings.bind
 worker_class = "gthread"
 threads = process.THREADS
+# Each worker touches a file once a second. In memory this writes to no disk.
+if os.access(SHARED_MEMORY, os.W_OK):
+    worker_tmp_dir = SHARED_MEMORY
 worker_connections = process.most_connections()
 # With TCP_DEFER_ACCEPT, idle connections wait in the backlog.
 backlog = 2048

@@ -57,3 +57,12 @@ def own_s(roots: tuple[int, ...]) -> float:
         if ancestor:
             total += ticks[pid]
     return total / TICKS_PER_S
+
+
+def descendants(root: int) -> list[int]:
+    """The pids of all that this process has started, and of what those have."""
+    pids: list[int] = []
+    for task in Path(f"/proc/{root}/task").glob("*/children"):
+        for child in map(int, task.read_text().split()):
+            pids += [child, *descendants(child)]
+    return pids

@@ -6,6 +6,8 @@ import os
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -17,7 +19,9 @@ from storage import versions
 from storage.database import sqlite_path
 from storage.steps import STEPS
 from tests.support.builders import Live, clean_environ, until
+from tests.support.paths import PROJECT
 from tests.support.playground import children_of, is_alive
+from tests.support.waiting import waits_without_limit
 
 pytestmark = pytest.mark.slow
 
@@ -73,6 +77,20 @@ def test_when_run_is_killed_itself_service_and_check_end(shop, tmp_path):
         family = children_of(live.pid)
         os.kill(live.pid, signal.SIGKILL)
         until(lambda: not any(map(is_alive, family)), "both to end")
+
+
+def test_it_waits_for_its_children_without_looking(shop, tmp_path):
+    with Live(shop, tmp_path, words=RUN) as live:
+        until(lambda: waits_without_limit(live.pid, live.pid), "it to wait", 20)
+
+
+def test_while_it_waits_it_has_loaded_neither_flask_nor_the_database():
+    program = "import sys, btcpay.cli.supervise; print(*sys.modules)"
+    command = [sys.executable, "-c", program]
+    modules = subprocess.run(
+        command, cwd=PROJECT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"flask", "peewee", "requests", "click"}.intersection(modules)
 
 
 def test_a_port_that_is_taken_ends_run(shop, tmp_path):

@@ -4,14 +4,18 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import requests
 
 from btcpay.web.process import keep_to_one_processor
 from storage.versions import migrate
-from tests.support.builders import Live, clean_environ
+from tests.support.builders import Live, clean_environ, until
 from tests.support.paths import PROJECT
 from tests.support.playground import children_of
+from tests.support.ports import free_port
+from tests.support.waiting import threads_of, waits_without_limit
 
 pytestmark = pytest.mark.slow
 
@@ -24,6 +28,31 @@ def test_a_worker_keeps_to_one_processor_and_its_master_to_none(shop, tmp_path):
         assert len(os.sched_getaffinity(worker)) == 1
         assert os.sched_getscheduler(worker) == os.SCHED_BATCH
         assert os.sched_getaffinity(live.pid) == os.sched_getaffinity(0)
+
+
+def test_a_worker_shows_that_it_lives_by_a_file_in_memory(shop, tmp_path):
+    def files(pid):
+        return [os.readlink(file) for file in Path(f"/proc/{pid}/fd").iterdir()]
+
+    with Live(shop, tmp_path) as live:
+        (worker,) = children_of(live.pid)
+        beats = [file for file in files(worker) if "wgunicorn" in file]
+    assert [Path(file).parent for file in beats] == [Path("/dev/shm")]  # noqa: S108
+
+
+def test_nothing_but_gunicorns_own_loop_wakes_an_idle_worker(shop, tmp_path):
+    metrics = f"127.0.0.1:{free_port()}"
+    with Live(shop, tmp_path, BLOCKTILL_METRICS_BIND=metrics) as live:
+        assert live.ask("GET", "/balance", shop.read_key).ok  # its key's use is noted
+        assert requests.get(f"http://{metrics}/metrics", timeout=60).ok
+        (worker,) = children_of(live.pid)
+
+        def sleeps():
+            _, *others = threads_of(worker)
+            return all(waits_without_limit(worker, thread) for thread in others)
+
+        until(sleeps, "all other threads to wait", 20)
+        assert len(threads_of(worker)) > 3
 
 
 def processor_of(bind):
