@@ -47,6 +47,7 @@ format: $(VENV)/.installed-dev
 formats: $(VENV)/.installed-dev  ## how languages write numbers and times, from Unicode's table
 	$(BIN)/python -m tests.support.cldr
 
+screenshots: export BROWSER_FONTS = Roboto, Noto Sans Arabic
 screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/screenshots; the pictures of the documents
 	SCREENSHOTS=build/screenshots $(BIN)/python -m pytest tests/nightly/checkout/test_browser_looks.py
 	$(BIN)/python -m tests.support.pictures build/screenshots docs/pictures

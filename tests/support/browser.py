@@ -26,6 +26,7 @@ import zxingcpp
 from PIL import Image
 
 from tests.support.builders import until
+from tests.support.fonts import fonts_file
 
 Json = dict[str, Any]
 FLAGS = [
@@ -110,7 +111,7 @@ class Browser:
                     for name, value in os.environ.items()
                     if name != "DISPLAY"
                 }
-                | {"HOME": str(folder)},
+                | {"HOME": str(folder), "FONTCONFIG_FILE": str(fonts_file(folder))},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

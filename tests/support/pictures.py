@@ -25,7 +25,10 @@ from schemas.requests import NEW_PRICED_INVOICE, load
 from storage.statement import as_dict
 from tests.support.browser import DESK, PHONE, TABLET, Browser
 from tests.support.builders import TickerServer, pay
-from tests.support.hosted import Hosted, open_hosted
+from tests.support.film import film_sale
+from tests.support.fonts import PHONE as PHONE_FONT
+from tests.support.fonts import fonts_on
+from tests.support.hosted import Hosted, open_counter, open_hosted
 from tests.support.merchant_browser import log_in
 from tests.support.playground import scene_of, start_playground
 
@@ -203,7 +206,30 @@ def shop(browser: Browser, hosted: Hosted, pictures: Path) -> None:
     paid.save(pictures / "checkout-paid.png", optimize=True)
 
 
+def require_font(browser: Browser, hosted: Hosted) -> None:
+    """Raises SystemExit if the pages are not drawn in the font of phones."""
+    tab = browser.open(hosted.root)
+    tab.go(f"{hosted.root}/pay/inv_x")
+    found = fonts_on(tab)
+    tab.close()
+    if found != {PHONE_FONT}:
+        raise SystemExit(f"install fonts-roboto-unhinted: {found} is drawn")
+
+
+def film(pictures: Path) -> None:
+    """A sale on a phone, on a chain of its own."""
+    with (
+        tempfile.TemporaryDirectory() as place,
+        TickerServer() as ticker,
+        open_counter(Path(place), ticker, BLOCKTILL_MERCHANT_PAGES="on") as counter,
+        Browser(Path(place)) as browser,
+    ):
+        ticker.price("60000.00", eur="52000.00")
+        film_sale(browser, counter, pictures / "sale.webp", ACCENT)
+
+
 def main(shots: Path, pictures: Path) -> None:
+    film(pictures)
     checkout_states(shots, pictures / "checkout-states.webp")
     with (
         tempfile.TemporaryDirectory() as place,
@@ -212,6 +238,7 @@ def main(shots: Path, pictures: Path) -> None:
         Browser(Path(place)) as browser,
     ):
         ticker.price("60000.00", eur="52000.00")
+        require_font(browser, hosted)
         shop(browser, hosted, pictures)
         (folder := Path(place, "sandbox")).mkdir()
         sandbox(browser, folder, shots, pictures / "sandbox.webp")
