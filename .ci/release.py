@@ -31,6 +31,13 @@ from readme_renderer import markdown
 PROJECT = Path(__file__).resolve().parents[1]
 WORK = PROJECT / "build" / "release"
 DIST = PROJECT / "dist"
+CHECKLIST = Path("docs/developers/publishing.md")
+OPEN_BOX = re.compile(r"^ *[-*] \[ \] \**([^.*\n]+)", re.M)
+# What stands in these files until the project has a home.
+PLACEHOLDERS = {
+    "pyproject.toml": "//example.com/",
+    "deploy/debian/control": "@example.com>",
+}
 PATTERNS = {"--sdist": "*.tar.gz", "--wheel": "*.whl"}
 READ_BY_ALL = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
 FILE_MODE = READ_BY_ALL | stat.S_IWUSR
@@ -145,6 +152,16 @@ def mistakes(wheel: Path, sources: Path) -> Iterator[str]:
         yield f"the commit has no tag {version}: git tag --sign {version}"
     if markdown.render(metadata.description or "") is None:
         yield "the description does not render"
+    yield from open_steps(sources)
+
+
+def open_steps(sources: Path) -> Iterator[str]:
+    """Yields what is still to do before anything of the project can be published."""
+    for step in OPEN_BOX.findall((sources / CHECKLIST).read_text()):
+        yield f"{CHECKLIST} has an open box: {step}"
+    for name, placeholder in PLACEHOLDERS.items():
+        if placeholder in (sources / name).read_text():
+            yield f"{name} names example.com: the first step of {CHECKLIST}"
 
 
 def main() -> int:
@@ -167,10 +184,6 @@ def main() -> int:
         print(f"not yet: {message}", file=sys.stderr)
     if messages:
         return 1
-    if "//example.com" in (sources / "pyproject.toml").read_text():
-        print(
-            "before:     a public home in pyproject.toml, SECURITY.md, docs/operators/install.md"
-        )
     print(
         "to upload:  .venv/bin/uv publish",
         sdist.relative_to(PROJECT),

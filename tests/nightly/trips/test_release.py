@@ -15,6 +15,8 @@ from tests.support.programs import done, tool
 from tests.support.wheel import copy_sources
 
 DATED = f"## {__version__} (2026-12-01)"
+CHECKLIST = "docs/developers/publishing.md"
+CONTROL = "deploy/debian/control"
 AT = {
     "GIT_COMMITTER_DATE": "2026-12-01T10:00:00Z",
     "GIT_AUTHOR_DATE": "2026-12-01T10:00:00Z",
@@ -23,21 +25,43 @@ AT = {
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory):
-    return copy_sources(tmp_path_factory.mktemp("tree") / "sources")
+    folder = copy_sources(tmp_path_factory.mktemp("tree") / "sources")
+    prepare(folder)
+    return folder
+
+
+def prepare(folder):
+    """Gives the tree a home, a maintainer and a checklist whose boxes are ticked."""
+    done([tool("git"), "init", "-q"], cwd=folder)
+    done([tool("git"), "add", "-A"], cwd=folder)
+    done(["make", "home", "URL=https://github.com/me/blocktill"], cwd=folder)
+    replace(folder / CONTROL, "packages@example.com", "me@my.name")
+    replace(folder / CHECKLIST, "- [ ]", "- [x]")
+
+
+def replace(file, old, new, times=-1):
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, times))
 
 
 @pytest.fixture
 def commit(tmp_path, sources):
-    """Makes a checkout of the tree, of one commit that is fit to go out; each time the same one."""
+    """Makes a checkout of the tree, of one commit that is fit to go out; each time the same one.
 
-    def commit(name, umask=0o022, tag=__version__, heading=DATED):
+    `undo` is a file, and what of its text is replaced by what.
+    """
+
+    def commit(name, umask=0o022, tag=__version__, heading=DATED, undo=()):
         folder = shutil.copytree(sources, tmp_path / name)
+        if undo:
+            file, old, new = undo
+            replace(folder / file, old, new, 1)
         log = folder / "CHANGELOG.md"
         log.write_text(
             re.sub(r"^## .*$", heading, log.read_text(), count=1, flags=re.M)
         )
         for words in (
-            ["init", "-q"],
             ["add", "-A"],
             ["commit", "-qm", "All"],
             ["tag", tag],
@@ -110,6 +134,18 @@ NOT_YET = {
     ),
     "the tag is another's": ({"tag": "9.9.9"}, f"the commit has no tag {__version__}"),
     "the checkout has changes": ({}, "the checkout has changes"),
+    "a box of the checklist is open": (
+        {"undo": (CHECKLIST, "- [x] **Signers", "- [ ] **Signers")},
+        f"{CHECKLIST} has an open box: Signers\n",
+    ),
+    "the project has no home": (
+        {"undo": ("pyproject.toml", "https://github.com/me", "https://example.com")},
+        "pyproject.toml names example.com",
+    ),
+    "the package has no maintainer": (
+        {"undo": (CONTROL, "me@my.name", "packages@example.com")},
+        f"{CONTROL} names example.com",
+    ),
 }
 
 
