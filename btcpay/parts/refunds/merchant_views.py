@@ -15,7 +15,7 @@ from flask import Response
 from btcpay import hooks
 from btcpay.invoices.quotes import live_price
 from btcpay.languages import formats
-from btcpay.parts.refunds import actions, manual, queries, steps, sums
+from btcpay.parts.refunds import actions, manual, pay_many, queries, steps, sums
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.settings.settings import Settings
 from btcpay.values.amounts import LONGEST_AMOUNT
@@ -40,6 +40,7 @@ def views(settings: Settings) -> list[tuple[str, str, View]]:
     """Returns method, path and view of each page in the merchant's area."""
     return [
         ("GET", "/merchant/refunds", show),
+        ("GET", "/merchant/refunds/pay-many", download),
         ("POST", "/merchant/invoices/<id>/refund", make),
         ("POST", "/merchant/refunds/<id>/sent/<output>", confirm_sent),
         (
@@ -64,6 +65,8 @@ def show(visit: Visit) -> Response:
     root = visit.service.settings.base_url
     own: Any = {"merchant_id": visit.merchant_id, "limit": MOST}
     ready = db.rows(queries.READY_OF_MERCHANT, **own)
+    candidates = {row.id: manual.candidates(db, row) for row in ready}
+    unsent = [row for row in ready if not candidates[row.id]]
     others = db.rows(queries.OTHERS_OF_MERCHANT, **own)
     asked_for = [row for row in others if row.status == RefundStatus.REQUESTED]
     uris = {row.id: payment_uri(row.address or "", row.amount_sats) for row in ready}
@@ -71,7 +74,9 @@ def show(visit: Visit) -> Response:
     return visit.page(
         "refunds.html",
         ready=ready,
-        candidates={row.id: manual.candidates(db, row) for row in ready},
+        candidates=candidates,
+        unsent=unsent,
+        unsent_sats=sum(row.amount_sats for row in unsent),
         uris=uris,
         urls=urls,
         codes={id: qr_svg(text) for id, text in (uris | urls).items()},
@@ -79,6 +84,21 @@ def show(visit: Visit) -> Response:
         ended=[row for row in others if row.status != RefundStatus.REQUESTED],
         worth_of=sums.worth_of,
     )
+
+
+def download(visit: Visit) -> Response:
+    """Returns the file with which a wallet sends all refunds by one transaction.
+
+    It lacks refunds about which the page asks whether they were sent.
+    """
+    db = visit.service.db
+    own: Any = {"merchant_id": visit.merchant_id, "limit": MOST}
+    ready = db.rows(queries.READY_OF_MERCHANT, **own)
+    unsent = [row for row in ready if not manual.candidates(db, row)]
+    response = Response(pay_many.lines_of(unsent), mimetype="text/csv")
+    name = f"refunds-{visit.now:%Y-%m-%d-%H%M}.csv"
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
 
 
 def make(visit: Visit, id: str) -> Response:
