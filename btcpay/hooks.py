@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from btcpay.chain.sources import BlockSource, Listener
     from btcpay.merchants.keys import IssuedKey
     from btcpay.notify.kinds import PartResource
-    from btcpay.notify.mail.message import MailText
+    from btcpay.notify.mail.content import MailText
     from btcpay.notify.transport import Transport
     from btcpay.proofs.block import ProvenBlock
     from btcpay.settings.settings import Settings

@@ -97,10 +97,12 @@ def update_attentions(
     page_figures = [figures(case.row, case.verdict, tip_height) for case in cases]
     at_once.run(db, invoices.KEEP, page_figures)
     reasons: Reasons = {}
+    stakes: dict[str, int] = {}
     needs: list[Values] = []
     for case in cases:
         reason, at_stake_sats = _decide(db, case, now, is_alone=len(cases) == 1)
         reasons[case.row.id] = reason
+        stakes[case.row.id] = at_stake_sats
         if reason:
             needs.append(_columns(case.row, reason, at_stake_sats, now))
     cleared: list[Values] = [
@@ -114,7 +116,7 @@ def update_attentions(
         case_news = list(news.get(id, ()))
         if reasons[id] is not None and reasons[id] != former_reasons.get(id):
             case_news.append(_ATTENTION)
-        state = _state_of(case, reasons[id])
+        state = _state_of(case, reasons[id], stakes[id])
         new_events += [NewEvent(case.row, item, state) for item in case_news]
     publish(db, new_events, now)
     return reasons
@@ -209,7 +211,7 @@ def _columns(row: Invoice, reason: str, at_stake_sats: int, now: datetime) -> Va
     }
 
 
-def _state_of(case: _Case, reason: str | None) -> dict[str, Any]:
+def _state_of(case: _Case, reason: str | None, at_stake_sats: int) -> dict[str, Any]:
     row = case.row
     verdict = case.verdict
     return {
@@ -221,6 +223,7 @@ def _state_of(case: _Case, reason: str | None) -> dict[str, Any]:
         "missing_sats": verdict.missing_sats,
         "unapplied_sats": unapplied_sats(verdict),
         "attention": reason,
+        "stake_sats": at_stake_sats,
     }
 
 

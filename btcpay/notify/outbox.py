@@ -18,7 +18,7 @@ from btcpay.notify.delivery_queue import (
 )
 from btcpay.notify.events import Event, event_of
 from btcpay.notify.in_flight import Attempt, InFlight
-from btcpay.notify.mail.compose import CLOCK_MAILS
+from btcpay.notify.mail.compose import CLOCK_MAILS, urls_of
 from btcpay.notify.mail.replies import USUAL, Times
 from btcpay.notify.mail.server import mail_account
 from btcpay.notify.mail.timed import STALE, add_timed
@@ -130,8 +130,8 @@ class Outbox:
         account = mail_account(self._settings, self._db)
         if account is None:
             return None
-        root = self._settings.base_url
-        return Mail(self._db, root, account.server, account.sender, self._mail_times)
+        urls = urls_of(self._settings)
+        return Mail(self._db, urls, account.server, account.sender, self._mail_times)
 
     def _update_mails(self) -> None:
         """Gives up mails that are too old, and adds those that the clock triggers."""

@@ -106,6 +106,30 @@ BRAND_ON_PAGES = typed(
     .join(Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))
     .where(Merchant.id == param("merchant_id")),
 )
+
+
+class MailBrand(NamedTuple):
+    """A brand as mails show it.
+
+    `name` is None if the logo is shown alone; `seller` is always a name.
+    """
+
+    seller: str
+    name: str | None = None
+    accent: str | None = None
+    logo: bytes | None = None
+    logo_type: str | None = None
+
+
+MAIL_BRAND = typed(
+    MailBrand,
+    Merchant.select(
+        fn.COALESCE(Brand.name, Merchant.name).alias("seller"),
+        *(Brand.name, Brand.accent, Brand.logo, Brand.logo_type),
+    )
+    .join(Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))
+    .where(Merchant.id == param("merchant_id")),
+)
 BRAND = Brand.select().where(eq(Brand.merchant_id))
 LOGO = Brand.select(*_LOGO).where(eq(Brand.logo_sha256)).limit(1)
 

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from btcpay.notify.mail.content import MailText, one_line
 from btcpay.notify.mail.headers import POLICY
-from btcpay.notify.mail.message import MailText, message_of, one_line
+from btcpay.notify.mail.message import message_of
 from btcpay.settings.mail_settings import MAX_ADDRESS, MAX_NAME, Sender, sender
 from btcpay.settings.parsers import base_url
+from storage.queries.merchants import MailBrand
 
 AT = datetime(2026, 11, 22, 7, 0, tzinfo=UTC)
 SHOP = Sender("My shop", "shop@example.com")
@@ -28,7 +30,7 @@ NAMES = st.text(ANY_SIGN, max_size=MAX_NAME)
 def raw(subject="Paid", by=SHOP, to="ada@example.com", stop=None, id="evt_1.mail_1"):
     """The header's lines, and the whole mail."""
     mail = MailText("en", subject, ["It is."], stop=stop and ("Stop", stop))
-    sent = message_of(mail, by, to, id, AT).as_bytes()
+    sent = message_of(mail, MailBrand("Shop"), by, to, id, AT).as_bytes()
     return sent.partition(b"\r\n\r\n")[0].split(b"\r\n"), sent
 
 

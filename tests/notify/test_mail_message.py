@@ -8,27 +8,32 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from btcpay.languages.catalogs import LANGUAGES
+from btcpay.languages.formats import direction
 from btcpay.notify.mail import shop_texts, texts
+from btcpay.notify.mail.content import MailText
 from btcpay.notify.mail.mailto import mail_link
-from btcpay.notify.mail.message import MailText, message_of
+from btcpay.notify.mail.message import message_of
+from btcpay.notify.mail.receipt import receipt
 from btcpay.notify.mail.texts import InvoiceNews
 from btcpay.settings.mail_settings import Sender
 from btcpay.settlement.attention import REASONS
 from storage.models import Invoice
+from storage.queries.merchants import MailBrand
 from storage.statement import blank, replace
 
 AT = datetime(2026, 11, 22, 7, 0, tzinfo=UTC)
 SENDER = Sender("My shop", "shop@example.com")
+PLAIN = MailBrand("My shop")
 HEADERS = {
     *("From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "MIME-Version"),
     "Content-Type",
 }
 
 
-def sent(mail, sender=SENDER):
+def sent(mail, sender=SENDER, brand=PLAIN):
     """The mail as whoever gets it reads it."""
-    raw = message_of(mail, sender, "ada@example.com", "evt_1.mail_1", AT).as_bytes()
-    return message_from_bytes(raw, policy=policy.default)
+    message = message_of(mail, brand, sender, "ada@example.com", "evt_1.mail_1", AT)
+    return message_from_bytes(message.as_bytes(), policy=policy.default)
 
 
 def body(message, kind):
@@ -113,13 +118,18 @@ def test_the_same_mail_has_the_same_id_whenever_it_is_sent():
 
 INVOICE = blank(
     Invoice, id="inv_1", amount_sats=41_667, amount_usd_quote="1234.5", price_usd="60000",
-    description="Two mugs", reference="10442", receipt_number=17,
+    description="Two mugs", reference="10442", receipt_number=17, price="60000", currency="USD",
 )  # fmt: skip
 PAGE = "https://pay.example.com/pay/inv_1"
 BERLIN = ZoneInfo("Europe/Berlin")
 NOTHING = {"contact": None, "business_address": None, "tax_number": None}
 BRAND = SimpleNamespace(seller="My shop", **NOTHING)
-STATE = {"received_sats": 50_000, "paid_ms": 1_700_000_000_000, "tx_hash": "ab" * 32}
+STATE = {
+    "received_sats": 50_000,
+    "stake_sats": 8_333,
+    "paid_ms": 1_700_000_000_000,
+    "tx_hash": "ab" * 32,
+}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -127,8 +137,8 @@ def test_every_letter_in_every_language(language):
     about = InvoiceNews(INVOICE, STATE | {"attention": "short"}, PAGE, BERLIN)
     mails = [
         texts.paid_invoice(about, language),
-        texts.receipt(about, language, BRAND),
-        shop_texts.overdue(STATE["paid_ms"], BERLIN, language),
+        receipt(about, language, BRAND),
+        shop_texts.overdue(STATE["paid_ms"], BERLIN, None, language),
     ]
     mails += [
         texts.attention(
@@ -136,14 +146,14 @@ def test_every_letter_in_every_language(language):
         )
         for reason in REASONS
     ]
-    english = [texts.paid_invoice(about, "en"), texts.receipt(about, "en", BRAND)]
+    english = [texts.paid_invoice(about, "en"), receipt(about, "en", BRAND)]
     for one in mails:
         message = sent(one)
         assert message["Subject"] and body(message, "plain").strip()
         assert message["Subject"].endswith(" · 10442") is (
             "10442" in body(message, "plain")
         )
-        assert f'lang="{language}"' in body(message, "html")
+        assert f'lang="{language}" dir="{direction(language)}"' in body(message, "html")
         assert "%(" not in message["Subject"] + body(message, "plain")
     assert len({one.text for one in mails}) == len(mails)
     if language != "en":
@@ -152,36 +162,101 @@ def test_every_letter_in_every_language(language):
 
 def test_a_receipt_says_what_the_page_says():
     about = InvoiceNews(INVOICE, STATE, PAGE, BERLIN)
-    receipt = texts.receipt(about, "en", BRAND)
-    assert receipt.subject == "Receipt from My shop · 10442"
-    assert receipt.text.split("\n\n") == [
+    mail = receipt(about, "en", BRAND)
+    assert mail.subject == "Receipt from My shop · 10442"
+    assert mail.text.split("\n\n") == [
+        "$1,234.50",
         "Thank you. This is your receipt.",
-        "Receipt number: 17\n"
-        "Amount: 0.00041667 BTC\nValue when quoted: $1,234.50\n"
-        "Price of one bitcoin: $60,000.00\nReceived: 0.00050000 BTC\n"
-        "Reference: 10442\nFor: Two mugs\nTime: Nov 14, 2023, 11:13:20 PM UTC+1\n"
-        f"Transaction: {'ab' * 32}\nNumber: inv_1",
-        "Print receipt:\nhttps://pay.example.com/pay/inv_1\n",
+        "Receipt number: 17\nReference: 10442\nFor: Two mugs\n"
+        "Time: Nov 14, 2023, 11:13:20 PM UTC+1\n"
+        "Amount: 0.00041667 BTC\nReceived: 0.00050000 BTC\n"
+        f"Price of one bitcoin: $60,000.00\nTransaction: {'ab' * 32}\nNumber: inv_1",
+        "Open the receipt:\nhttps://pay.example.com/pay/inv_1\n",
     ]
     named = replace(INVOICE, customer_name="Ada", customer_note="For\ntable 7")
-    receipt = texts.receipt(InvoiceNews(named, STATE, PAGE, BERLIN), "en", BRAND)
-    assert "For: Two mugs\nName: Ada\nNote: For table 7\nTime: " in receipt.text
+    mail = receipt(InvoiceNews(named, STATE, PAGE, BERLIN), "en", BRAND)
+    assert "For: Two mugs\nName: Ada\nNote: For table 7\nTime: " in mail.text
     about = InvoiceNews(replace(INVOICE, reference=None), STATE, PAGE, BERLIN)
-    assert texts.receipt(about, "en", BRAND).subject == "Receipt from My shop"
-    business = {
-        "contact": "me@example.com",
-        "business_address": "Quay 1\nHamburg",
-        "tax_number": "DE1",
-    }
+    assert receipt(about, "en", BRAND).subject == "Receipt from My shop"
+
+
+def test_a_receipt_names_tip_tax_and_business():
     taxed = replace(INVOICE, gratuity="10", tax_percent="19")
-    about = InvoiceNews(taxed, STATE, PAGE, BERLIN)
-    brand = SimpleNamespace(seller="My shop", **business)
-    receipt = texts.receipt(about, "en", brand).text
-    assert (
-        "Number: inv_1\nSeller: Quay 1, Hamburg\nTax number: DE1\n"
-        "Contact: me@example.com\n" in receipt
+    brand = SimpleNamespace(
+        seller="My shop",
+        contact="me@example.com",
+        business_address="Quay 1\nHamburg",
+        tax_number="DE1",
     )
-    assert "Including a tip of $10.00\n\nIncludes 19% tax: $195.51\n" in receipt
+    mail = receipt(InvoiceNews(taxed, STATE, PAGE, BERLIN), "en", brand)
+    assert mail.text.startswith(
+        "$1,234.50\nIncluding a tip of $10.00\nIncludes 19% tax: $195.51\n\n"
+    )
+    assert mail.text.endswith(
+        "\n\nMy shop\nQuay 1\nHamburg\nTax number: DE1\nContact: me@example.com\n"
+    )
+    html = body(sent(mail), "html")
+    assert "<bdi>Quay 1</bdi><br>" in html and "<bdi>Hamburg</bdi>" in html
+
+
+MERCHANT_PAGE = "https://pay.example.com/merchant/invoices/inv_1"
+# The reason, the state's sums, and what the mail says in large type and below.
+DIFFERENCES = {
+    "too much": ("too_much", {"stake_sats": 8_283}, "€4.97 too much"),
+    "too little": ("short", {"received_sats": 40_000}, "€1.00 is missing"),
+    "less than can be sent": (
+        "dust_missing",
+        {"received_sats": 41_666},
+        "<\xa0€0.01 is missing",
+    ),
+    "late": ("paid_late", {}, "€25.00"),
+}
+
+
+@pytest.mark.parametrize(
+    ("reason", "sums", "amount"), DIFFERENCES.values(), ids=DIFFERENCES
+)
+def test_a_merchant_reads_the_difference_and_opens_the_page_that_has_the_buttons(
+    reason, sums, amount
+):
+    invoice = replace(
+        INVOICE, amount="25.00", price="60000", currency="EUR", reference=None
+    )
+    state = STATE | {"attention": reason} | sums
+    about = InvoiceNews(invoice, state, PAGE, BERLIN, MERCHANT_PAGE)
+    mail = texts.attention(about, "en")
+    assert mail.subject == f"An invoice needs your attention: {amount}"
+    assert mail.text.startswith(f"{amount}\n\n") and MERCHANT_PAGE in mail.text
+    assert "on the server" not in mail.text
+    assert ("Asked for: €25.00\n" in mail.text) is (amount != "€25.00")
+    plain = texts.attention(InvoiceNews(invoice, state, PAGE, BERLIN), "en").text
+    assert "run blocktill invoice show inv_1 on the server" in plain and PAGE in plain
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+
+
+def test_a_logo_is_a_part_of_the_mail_that_its_html_shows():
+    brand = MailBrand("My shop", None, "#0b7a4b", PNG, "image/png")
+    mail = mail_text(link=("Page", "https://x/"), amount="€25.00")
+    message = sent(mail, brand=brand)
+    assert [part.get_content_type() for part in message.walk()] == [
+        "multipart/alternative",
+        "text/plain",
+        "multipart/related",
+        "text/html",
+        "image/png",
+    ]
+    *_, image = message.walk()
+    assert image.get_content() == PNG
+    assert image["Content-Disposition"].content_disposition == "inline"
+    assert image["Content-ID"] == "<logo@example.com>"
+    html = body(message, "html")
+    assert html.count("src=") == 1
+    assert 'src="cid:logo@example.com" alt="My shop"' in html
+    assert 'bgcolor="#0b7a4b"' in html and html.count("<a ") == 1
+    named = body(sent(mail, brand=brand._replace(name="My shop")), "html")
+    assert 'alt=""' in named and "My shop</bdi>" in named
 
 
 LINKS = {

@@ -15,6 +15,7 @@ from btcpay.notify.mail.shop_texts import trial
 from btcpay.notify.mail.trial import MAX_WORDS, TIMES, Fault, send_test
 from btcpay.settings.mail_settings import MailServer as Server
 from btcpay.settings.mail_settings import Sender
+from storage.queries.merchants import MailBrand
 from tests.support.mail_server import PASSWORD, USER, MailServer
 from tests.support.slow_mail import SlowMail
 
@@ -27,7 +28,9 @@ SHORT = Times(connect_s=5, answer_s=0.5, mail_s=20, goodbye_s=0.5)
 
 def send(port, host="127.0.0.1", is_tls=False, user="", password="", times=TIMES):
     account = MailAccount(Server(host, port, is_tls, user, password), SENDER)
-    message = message_of(trial("Tea & Co", "en"), SENDER, TO, "test.1", AT)
+    message = message_of(
+        trial("Tea & Co", "en"), MailBrand("Tea & Co"), SENDER, TO, "test.1", AT
+    )
     return send_test(account, message, TO, times)
 
 

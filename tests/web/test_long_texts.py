@@ -14,12 +14,14 @@ from btcpay.bitcoin.base58 import b58check_decode
 from btcpay.bitcoin.wire import DecodeError
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants.secret import holds_secret
-from btcpay.notify.mail.message import MailText, message_of
+from btcpay.notify.mail.content import MailText
+from btcpay.notify.mail.message import message_of
 from btcpay.settings.mail_settings import Sender, checked_address
 from btcpay.values.amounts import parse_amount
 from btcpay.values.hosts import web_parts
 from btcpay.web.admission import is_from_another_site
 from btcpay.web.pages.forms import LONGEST_FIELD, limit_fields
+from storage.queries.merchants import MailBrand
 from tests.support.hostile import TEXTS, text_of
 from tests.support.paths import PROJECT
 from tests.support.payer import Page
@@ -56,7 +58,7 @@ def test_a_mail_with_the_worst_that_a_stranger_may_leave_costs_next_to_nothing()
         mail = MailText(
             "en", text, [text], [("Note", text), ("Name", text)], ("Page", text)
         )
-        message_of(mail, sender, "ada@example.com", "1", at).as_bytes()
+        message_of(mail, MailBrand(text), sender, "ada@example.com", "1", at).as_bytes()
         assert time.thread_time() - before_s < MOST_S, name
 
 

@@ -1,14 +1,17 @@
 """Composes mails to merchants and customers, from the data at the time of sending."""
 
 from datetime import date, datetime, timedelta, tzinfo
+from typing import NamedTuple
 
 from btcpay import hooks
 from btcpay.notify.events import state_of
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.mail import shop_texts, texts
-from btcpay.notify.mail.message import MailText
+from btcpay.notify.mail.content import MailText
+from btcpay.notify.mail.receipt import receipt
 from btcpay.notify.mail.texts import InvoiceNews
 from btcpay.notify.mail.timed import EVENING, OVERDUE, last_evening, unchecked_since
+from btcpay.settings.settings import Settings
 from btcpay.values.money import Money, of_minor
 from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.times import from_ms, number_of, to_ms, zone_of
@@ -34,9 +37,23 @@ PART_MAILS: dict[str, hooks.ComposeMail] = {
 CLOCK_MAILS = {part.name for part in hooks.of(hooks.Mails) if part.of_clock}
 
 
+class Urls(NamedTuple):
+    """The service's public address, and that of the merchant's pages; None if off."""
+
+    root: str
+    merchant_pages: str | None
+
+
+def urls_of(settings: Settings) -> Urls:
+    root = settings.base_url
+    if settings.merchant_pages:
+        return Urls(root, f"{root}/merchant")
+    return Urls(root, None)
+
+
 def compose(
     db: Database,
-    base_url: str,
+    urls: Urls,
     receiver: Receiver,
     row: deliveries.Due,
     now: datetime,
@@ -55,10 +72,10 @@ def compose(
     zone = zone_of(merchant.timezone)
     part_compose = PART_MAILS.get(receiver.transport)
     if part_compose:
-        return part_compose(db, base_url, row.about, language, zone, now)
+        return part_compose(db, urls.root, row.about, language, zone, now)
     if receiver.transport == receivers.RECEIPT:
-        return _receipt(db, base_url, row, zone, language)
-    text = _to_merchant(db, base_url, row, merchant, zone, language, now)
+        return _receipt(db, urls, row, zone, language)
+    text = _to_merchant(db, urls, row, merchant, zone, language, now)
     if text is None:
         return None
     return mailbox.address or "", text
@@ -66,22 +83,22 @@ def compose(
 
 def _receipt(
     db: Database,
-    base_url: str,
+    urls: Urls,
     row: deliveries.Due,
     zone: tzinfo,
     language: str,
 ) -> tuple[str, MailText] | None:
-    about = _invoice_news(db, base_url, row, zone)
+    about = _invoice_news(db, urls, row, zone)
     invoice = about.invoice
     brand = _brand(db, invoice.merchant_id)
     if not invoice.customer_email or invoice.status != InvoiceStatus.PAID:
         return None
-    return invoice.customer_email, texts.receipt(about, language, brand)
+    return invoice.customer_email, receipt(about, language, brand)
 
 
 def _to_merchant(
     db: Database,
-    base_url: str,
+    urls: Urls,
     row: deliveries.Due,
     merchant: Merchant,
     zone: tzinfo,
@@ -92,18 +109,18 @@ def _to_merchant(
         if now - from_ms(row.created_ms) >= OVERDUE:
             return None
         secret = sessions.new_login(db, merchant.id, now)
-        url = f"{base_url}/merchant/login/{secret}"
+        url = f"{urls.root}/merchant/login/{secret}"
         return shop_texts.login(_brand(db, merchant.id).seller, url, language)
     if row.about.startswith(EVENING):
         local_now = now.astimezone(zone)
-        return _evening(db, base_url, row.about, merchant, local_now, language)
+        return _evening(db, urls, row.about, merchant, local_now, language)
     if row.seq is None:
         since = unchecked_since(db, merchant.created_ms)
         is_late = now - since >= OVERDUE
         if is_late:
-            return shop_texts.overdue(to_ms(since), zone, language)
+            return shop_texts.overdue(to_ms(since), zone, urls.merchant_pages, language)
         return None
-    about = _invoice_news(db, base_url, row, zone)
+    about = _invoice_news(db, urls, row, zone)
     if row.kind == EventKind.INVOICE_PAID:
         return texts.paid_invoice(about, language)
     return texts.attention(about, language)
@@ -111,7 +128,7 @@ def _to_merchant(
 
 def _invoice_news(
     db: Database,
-    base_url: str,
+    urls: Urls,
     row: deliveries.Due,
     zone: tzinfo,
 ) -> InvoiceNews:
@@ -123,7 +140,11 @@ def _invoice_news(
     state = as_dict(invoice)
     if row.seq is not None:
         state = state_of(row)
-    return InvoiceNews(invoice, state, f"{base_url}/pay/{invoice.id}", zone)
+    merchant_url = None
+    if urls.merchant_pages:
+        merchant_url = f"{urls.merchant_pages}/invoices/{invoice.id}"
+    page_url = f"{urls.root}/pay/{invoice.id}"
+    return InvoiceNews(invoice, state, page_url, zone, merchant_url)
 
 
 def _brand(db: Database, merchant_id: int) -> merchants.Shown:
@@ -132,7 +153,7 @@ def _brand(db: Database, merchant_id: int) -> merchants.Shown:
 
 def _evening(
     db: Database,
-    base_url: str,
+    urls: Urls,
     about: str,
     merchant: Merchant,
     now: datetime,
@@ -156,7 +177,7 @@ def _evening(
         day == now.date(),
         db.get(attentions.COUNT, merchant_id=merchant.id)[0],
         is_checked,
-        f"{base_url}/merchant",
+        urls.merchant_pages,
         language,
     )
 

@@ -1,83 +1,19 @@
-"""A mail's content, and the message with a plain text part and an HTML part."""
+"""The message: a plain text part, and an HTML part with the shop's logo."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from email.message import EmailMessage
 from email.utils import format_datetime
-from html import escape
 
 from btcpay.notify.mail import headers
+from btcpay.notify.mail.content import MailText, one_line
+from btcpay.notify.mail.html_part import html_of
 from btcpay.settings.mail_settings import Sender
-from btcpay.values.texts import shown_line
-
-_STYLE = "font-family:sans-serif;line-height:1.5"
-
-
-@dataclass(frozen=True)
-class MailText:
-    """The content of a mail: sentences, then facts as (label, text), then links.
-
-    `link` and `stop` are pairs (label, URL). `stop` leads to the page that ends such
-    mails. A mail program may send a request to it by itself (RFC 8058).
-    """
-
-    language: str
-    subject: str
-    sentences: Sequence[str]
-    facts: Sequence[tuple[str, str]] = ()
-    link: tuple[str, str] | None = None
-    stop: tuple[str, str] | None = None
-
-    @property
-    def links(self) -> list[tuple[str, str]]:
-        links = []
-        if self.link:
-            links.append(self.link)
-        if self.stop:
-            links.append(self.stop)
-        return links
-
-    @property
-    def text(self) -> str:
-        facts = "\n".join(f"{label}: {one_line(text)}" for label, text in self.facts)
-        links = [f"{label}:\n{url}" for label, url in self.links]
-        parts = [*self.sentences, facts, *links]
-        return "\n\n".join(part for part in parts if part) + "\n"
-
-    @property
-    def html(self) -> str:
-        """The HTML part. It loads nothing and runs no script."""
-        head = f'<meta charset="utf-8"><title>{escape(self.subject)}</title>'
-        lines = [
-            f'<!doctype html>\n<html lang="{self.language}"><head>{head}</head>\n'
-            f'<body style="{_STYLE}">\n'
-        ]
-        for sentence in self.sentences:
-            lines.append(f"<p>{escape(sentence)}</p>\n")
-        if self.facts:
-            lines.append(self._html_table())
-        for label, url in self.links:
-            lines.append(f'<p><a href="{escape(url)}">{escape(label)}</a></p>\n')
-        lines.append("</body></html>\n")
-        return "".join(lines)
-
-    def _html_table(self) -> str:
-        rows = "".join(
-            f'<tr><th align="left" valign="top">{escape(label)}</th>'
-            f"<td>{escape(one_line(text))}</td></tr>\n"
-            for label, text in self.facts
-        )
-        return f'<table cellpadding="4">\n{rows}</table>\n'
-
-
-def one_line(text: str) -> str:
-    """Returns the text on one line, without invisible characters."""
-    return " ".join(shown_line(text).split())
+from storage.queries.merchants import MailBrand
 
 
 def message_of(
     mail: MailText,
+    brand: MailBrand,
     sender: Sender,
     to: str,
     id: str,
@@ -98,5 +34,27 @@ def message_of(
         message["List-Unsubscribe"] = f"<{mail.stop[1]}>"
         message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     message.set_content(mail.text, cte="quoted-printable")
-    message.add_alternative(mail.html, subtype="html", cte="quoted-printable")
+    _add_html(message, mail, brand, f"logo@{sender.domain}")
     return message
+
+
+def _add_html(
+    message: EmailMessage, mail: MailText, brand: MailBrand, logo_id: str
+) -> None:
+    """Adds the HTML part, and the logo as a part beside it with this Content-ID."""
+    logo_url = None
+    if brand.logo:
+        logo_url = f"cid:{logo_id}"
+    html = html_of(mail, brand, logo_url)
+    message.add_alternative(html, subtype="html", cte="quoted-printable")
+    if brand.logo and brand.logo_type:
+        main_type, _, subtype = brand.logo_type.partition("/")
+        *_, html_part = message.iter_parts()
+        html_part.add_related(
+            brand.logo,
+            main_type,
+            subtype,
+            cid=f"<{logo_id}>",
+            disposition="inline",
+            filename=f"logo.{subtype}",
+        )

@@ -6,27 +6,41 @@ from typing import NamedTuple
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
-from btcpay.notify.mail.message import MailText
+from btcpay.notify.mail.content import MailText
 from btcpay.values.money import Money
 
 
-def overdue(since_ms: int, zone: tzinfo, language: str) -> MailText:
-    """Returns the mail to a merchant that no check has completed since that time."""
+def overdue(
+    since_ms: int,
+    zone: tzinfo,
+    pages_url: str | None,
+    language: str,
+) -> MailText:
+    """Returns the mail to a merchant that no check has completed since that time.
+
+    `pages_url` is the address of the merchant's pages; None names a command instead.
+    """
     gettext = catalog(language).gettext
     since = gettext("No check of the blockchain has completed since %(time)s.")
-    return MailText(
-        language,
-        gettext("Payments are not being found"),
-        [
-            since % {"time": formats.moment(since_ms, language, zone)},
-            gettext(
-                "Until one does, no invoice is marked as paid. No payment is lost: it is in your"
-                " wallet, and the next complete check will find it."
-            ),
-            gettext("For details, run %(command)s on the server.")
-            % {"command": "blocktill doctor"},
-        ],
-    )
+    sentences = [
+        since % {"time": formats.moment(since_ms, language, zone)},
+        gettext(
+            "Until one does, no invoice is marked as paid. No payment is lost: it is in your"
+            " wallet, and the next complete check will find it."
+        ),
+    ]
+    if pages_url is None:
+        advice = gettext("For details, run %(command)s on the server.")
+        sentences.append(advice % {"command": "blocktill doctor"})
+    title = gettext("Payments are not being found")
+    return MailText(language, title, sentences, link=_shop_link(pages_url, language))
+
+
+def _shop_link(pages_url: str | None, language: str) -> tuple[str, str] | None:
+    """Returns the button that opens the merchant's pages; None if they are off."""
+    if pages_url is None:
+        return None
+    return catalog(language).gettext("Open your shop"), pages_url
 
 
 class Day(NamedTuple):
@@ -43,7 +57,7 @@ def evening(
     is_today: bool,
     wanting: int,
     is_checked: bool,
-    url: str,
+    pages_url: str | None,
     language: str,
 ) -> MailText:
     """Returns the mail to a merchant about the day's sales, and what needs attention.
@@ -74,8 +88,8 @@ def evening(
     if before:
         sales = " · ".join(_sales(before, language))
         earlier.append((formats.day(before.day, language), sales))
-    link = (words.gettext("Open your shop"), url)
-    return MailText(language, sentence, [sentence], earlier, link)
+    link = _shop_link(pages_url, language)
+    return MailText(language, sentence, [sentence], earlier, link, amount=amount)
 
 
 def _sales(day: Day, language: str) -> tuple[str, str]:

@@ -1,77 +1,39 @@
-"""The texts of mails about an invoice, worded as on the pages."""
+"""The texts of mails to a merchant about an invoice, worded as on the pages."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
-from btcpay.notify.mail.message import MailText
-from btcpay.values.money import asked_of, price_of, stored_amount, tax_of
+from btcpay.notify.mail.content import MailText
+from btcpay.values.money import SATS_PER_BTC, asked_of, price_of, stored_amount
 from storage.models import Invoice
-from storage.queries import merchants
 
 
 @dataclass(frozen=True)
 class InvoiceNews:
-    """An invoice, its state at the event, its page's URL and the seller's time zone."""
+    """An invoice, its state at the event, and the seller's time zone.
+
+    `page_url` is its page for the payer, `merchant_url` the one for the merchant; None
+    if the merchant's pages are off.
+    """
 
     invoice: Invoice
     state: Mapping[str, Any]
     page_url: str
     zone: tzinfo
+    merchant_url: str | None = None
 
 
 def paid_invoice(about: InvoiceNews, language: str) -> MailText:
     """Returns the mail to a merchant that an invoice is paid."""
     gettext = catalog(language).gettext
+    amount = price(about.invoice, language)
+    title = gettext("Invoice paid: %(amount)s") % {"amount": amount}
     sentences = [gettext("This invoice is paid.")]
-    return _mail(about, language, gettext("Invoice paid: %(amount)s"), sentences)
-
-
-def receipt(about: InvoiceNews, language: str, brand: merchants.Shown) -> MailText:
-    """Returns the receipt to a customer; `brand` says who the seller is."""
-    gettext = catalog(language).gettext
-    title = gettext("Receipt from %(name)s") % {"name": brand.seller}
-    number = formats.digits(str(about.invoice.receipt_number), language)
-    facts = [(gettext("Receipt number"), number), *_facts(about, language)]
-    business = [
-        (gettext("Seller"), ", ".join((brand.business_address or "").split("\n"))),
-        (gettext("Tax number"), brand.tax_number),
-        (gettext("Contact"), brand.contact),
-    ]
-    facts += [(label, text) for label, text in business if text]
-    return MailText(
-        language,
-        subject_of(title, about.invoice),
-        [
-            gettext("Thank you. This is your receipt."),
-            *_parts_of_price(about, language),
-        ],
-        facts,
-        (gettext("Print receipt"), about.page_url),
-    )
-
-
-def _parts_of_price(about: InvoiceNews, language: str) -> list[str]:
-    """Returns sentences about the tip and the tax in the price, if there are any."""
-    gettext = catalog(language).gettext
-    invoice = about.invoice
-    sentences = []
-    tip = stored_amount(invoice.gratuity or "0")
-    if tip:
-        amount = formats.money(tip, asked_of(invoice).currency, language)
-        sentence = gettext("Including a tip of %(amount)s")
-        sentences.append(sentence % {"amount": amount})
-    tax = tax_of(invoice)
-    if tax:
-        words = {
-            "percent": formats.percent(tax.percent, language),
-            "amount": formats.format_money(tax.money, language),
-        }
-        sentences.append(gettext("Includes %(percent)s tax: %(amount)s") % words)
-    return sentences
+    return _to_merchant(about, language, title, amount, sentences)
 
 
 def attention(about: InvoiceNews, language: str) -> MailText:
@@ -94,28 +56,61 @@ def attention(about: InvoiceNews, language: str) -> MailText:
             "It was paid by a coin that may be older than the invoice."
         ),
     }
-    show = gettext("For details, run %(command)s on the server.")
-    subject = gettext("An invoice needs your attention: %(amount)s")
-    command = {"command": f"blocktill invoice show {about.invoice.id}"}
-    return _mail(
-        about,
-        language,
-        subject,
-        [reasons[about.state["attention"]], show % command],
-    )
+    sentences = [reasons[about.state["attention"]]]
+    if about.merchant_url is None:
+        advice = gettext("For details, run %(command)s on the server.")
+        command = f"blocktill invoice show {about.invoice.id}"
+        sentences.append(advice % {"command": command})
+    amount = _difference(about, language) or price(about.invoice, language)
+    title = gettext("An invoice needs your attention: %(amount)s") % {"amount": amount}
+    return _to_merchant(about, language, title, amount, sentences)
 
 
-def _mail(
+def _difference(about: InvoiceNews, language: str) -> str | None:
+    """Returns what came too much or too little, in the shop's currency; None if neither.
+
+    Its value is that at the invoice's price.
+    """
+    gettext = catalog(language).gettext
+    invoice = about.invoice
+    reason = about.state["attention"]
+    if reason == "too_much":
+        sats = about.state["stake_sats"]
+        words = gettext("%(amount)s too much")
+    elif reason in ("short", "dust_missing"):
+        sats = invoice.amount_sats - about.state["received_sats"]
+        words = gettext("%(amount)s is missing")
+    else:
+        return None
+    value = sats * stored_amount(invoice.price) / SATS_PER_BTC
+    return words % {"amount": formats.money(value, invoice.currency, language)}
+
+
+def _to_merchant(
     about: InvoiceNews,
     language: str,
-    subject: str,
-    sentences: list[str],
+    title: str,
+    amount: str,
+    sentences: Sequence[str],
 ) -> MailText:
-    """Returns the mail about an invoice; `subject` contains `%(amount)s`."""
-    link = (catalog(language).gettext("Invoice"), about.page_url)
-    title = subject % {"amount": _amount_of(about, language)}
-    whole_subject = subject_of(title, about.invoice)
-    return MailText(language, whole_subject, sentences, _facts(about, language), link)
+    """Returns the mail about an invoice, whose button opens the merchant's page of it.
+
+    If the merchant's pages are off, it opens the payer's page.
+    """
+    gettext = catalog(language).gettext
+    url = about.merchant_url or about.page_url
+    asked_for = price(about.invoice, language)
+    facts = invoice_facts(about, language)
+    if amount != asked_for:
+        facts.insert(0, (gettext("Asked for"), asked_for))
+    return MailText(
+        language,
+        subject_of(title, about.invoice),
+        sentences,
+        facts,
+        (gettext("Open the invoice"), url),
+        amount=amount,
+    )
 
 
 def subject_of(title: str, invoice: Invoice) -> str:
@@ -128,38 +123,35 @@ def subject_of(title: str, invoice: Invoice) -> str:
     return title
 
 
-def _amount_of(about: InvoiceNews, language: str) -> str:
-    return formats.format_money(asked_of(about.invoice), language)
+def price(invoice: Invoice, language: str) -> str:
+    return formats.format_money(asked_of(invoice), language)
 
 
-def _facts(about: InvoiceNews, language: str) -> list[tuple[str, str]]:
-    """Returns the same facts as the receipt on the page, as (label, text)."""
+def invoice_facts(about: InvoiceNews, language: str) -> list[tuple[str, str]]:
+    """Returns facts as on the receipt's page, as (label, text)."""
     gettext = catalog(language).gettext
     invoice = about.invoice
     state = about.state
     currency = asked_of(invoice).currency
-    price = formats.money(price_of(invoice), currency, language)
-    facts = [
-        (gettext("Amount"), f"{formats.btc(invoice.amount_sats, language)} BTC"),
-        (gettext("Value when quoted"), _amount_of(about, language)),
-        (gettext("Price of one bitcoin"), price),
-    ]
-    received_sats = state["received_sats"]
-    if received_sats != invoice.amount_sats:
-        facts.append(
-            (gettext("Received"), f"{formats.btc(received_sats, language)} BTC")
-        )
-    paid_ms = state["paid_ms"]
     time = ""
-    if paid_ms:
-        time = formats.moment(paid_ms, language, about.zone)
-    optional = [
+    if state["paid_ms"]:
+        time = formats.moment(state["paid_ms"], language, about.zone)
+    received = ""
+    if state["received_sats"] != invoice.amount_sats:
+        received = f"{formats.btc(state['received_sats'], language)} BTC"
+    facts = [
         (gettext("Reference"), invoice.reference),
         (gettext("For"), invoice.description),
         (gettext("Name"), invoice.customer_name),
         (gettext("Note"), invoice.customer_note),
         (gettext("Time"), time),
+        (gettext("Amount"), f"{formats.btc(invoice.amount_sats, language)} BTC"),
+        (gettext("Received"), received),
+        (
+            gettext("Price of one bitcoin"),
+            formats.money(price_of(invoice), currency, language),
+        ),
         (gettext("Transaction"), state["tx_hash"]),
         (gettext("Number"), invoice.id),
     ]
-    return facts + [(label, text) for label, text in optional if text]
+    return [(label, text) for label, text in facts if text]

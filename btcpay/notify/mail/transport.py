@@ -7,7 +7,7 @@ from datetime import datetime
 from email.message import EmailMessage
 
 from btcpay.notify.mail import smtp
-from btcpay.notify.mail.compose import compose
+from btcpay.notify.mail.compose import Urls, compose
 from btcpay.notify.mail.message import message_of
 from btcpay.notify.mail.replies import Times
 from btcpay.notify.outcome import Answer
@@ -16,7 +16,7 @@ from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms
 from storage.database import Database
 from storage.models import Receiver
-from storage.queries import deliveries
+from storage.queries import deliveries, merchants
 
 log = logging.getLogger(__name__)
 
@@ -30,13 +30,13 @@ class Mail:
     def __init__(
         self,
         db: Database,
-        base_url: str,
+        urls: Urls,
         server: MailServer,
         sender: Sender,
         times: Times,
     ) -> None:
         self._db = db
-        self._base_url = base_url
+        self._urls = urls
         self._server = server
         self._sender = sender
         self._times = times
@@ -52,7 +52,7 @@ class Mail:
 
         Raises BadRow.
         """
-        mail = compose(self._db, self._base_url, receiver, row, now)
+        mail = compose(self._db, self._urls, receiver, row, now)
         if mail is None:
             return None
         address, text = mail
@@ -61,7 +61,9 @@ class Mail:
         except ValueError:
             raise BadRow("no address that mail can be sent to") from None
         id = f"{row.about}.{receiver.id}.{row.created_ms}".replace(" ", ".")
-        message = message_of(text, self._sender, to, id, from_ms(row.created_ms))
+        brand = self._db.get(merchants.MAIL_BRAND, merchant_id=receiver.merchant_id)
+        at = from_ms(row.created_ms)
+        message = message_of(text, brand, self._sender, to, id, at)
         return lambda: self._send(message, to)
 
     def _send(self, message: EmailMessage, to: str) -> Answer:

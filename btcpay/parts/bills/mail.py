@@ -4,16 +4,18 @@ Their text is composed when they are sent, from the bill's state at that time.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, tzinfo
 
 from btcpay import hooks
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
-from btcpay.notify.mail.message import MailText
+from btcpay.notify.mail.content import MailText
+from btcpay.notify.mail.receipt import business_lines, contact_lines
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.kinds import RESOURCE
 from btcpay.parts.bills.models import Bill, BillStatus
-from btcpay.values.money import Money, stored_amount
+from btcpay.values.money import stored_amount
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.queries import deliveries, merchants, receivers
@@ -70,20 +72,29 @@ def compose(
     first = db.get(queries.BY_ID, id=bill.series_id or id)
     if not bill.customer_email or not is_news(name, bill, first, to_ms(now)):
         return None
-    seller = db.get(merchants.BRAND_ON_PAGES, merchant_id=bill.merchant_id).seller
-    return bill.customer_email, text_of(name, bill, seller, base_url, language, zone)
+    brand = db.get(merchants.BRAND_ON_PAGES, merchant_id=bill.merchant_id)
+    page_url = RESOURCE.url_of(base_url, bill.id)
+    text = text_of(name, bill, brand.seller, first.renews_ms, page_url, language, zone)
+    footer = contact_lines(brand, language)
+    if name == "paid":
+        footer = business_lines(brand, language)
+    return bill.customer_email, replace(text, footer=footer)
 
 
 def text_of(
     name: str,
     bill: Bill,
     seller: str,
-    base_url: str,
+    renews_ms: int | None,
+    page_url: str,
     language: str,
     zone: tzinfo,
 ) -> MailText:
+    """Returns the mail of this name, without a footer.
+
+    `renews_ms`: when the next bill of the series is made, in Unix ms.
+    """
     gettext = catalog(language).gettext
-    page = RESOURCE.url_of(base_url, bill.id)
     subjects = {
         "new": gettext("Bill from %(name)s"),
         "soon": gettext("Reminder: bill from %(name)s"),
@@ -101,34 +112,51 @@ def text_of(
         subject = f"{subject} · {bill.reference}"
     stop = None
     if bill.series_id:
-        stop = (gettext("End these bills"), f"{page}/stop")
+        stop = (gettext("End these bills"), f"{page_url}/stop")
     due_day = formats.date_of(bill.due_ms, language, zone)
+    facts = _facts(bill, renews_ms, language, zone)
+    amount = formats.money(stored_amount(bill.amount), bill.currency, language)
+    remainder = stored_amount(bill.amount) - stored_amount(bill.paid)
+    is_paid_in_part = remainder > 0 and stored_amount(bill.paid) > 0
+    if is_paid_in_part and bill.status == BillStatus.OPEN:
+        left = formats.money(remainder, bill.currency, language)
+        facts = [(gettext("Amount"), amount), (gettext("Still to pay"), left), *facts]
+        amount = left
     return MailText(
         language,
         subject,
         [sentences[name] % {"day": due_day}],
-        _facts(bill, language),
-        (gettext("Open the bill"), page),
+        facts,
+        (gettext("Open the bill"), page_url),
         stop,
+        amount,
     )
 
 
-def _facts(bill: Bill, language: str) -> list[tuple[str, str]]:
+def _facts(
+    bill: Bill,
+    renews_ms: int | None,
+    language: str,
+    zone: tzinfo,
+) -> list[tuple[str, str]]:
     """Returns label and text of each fact that a mail about the bill lists."""
     gettext = catalog(language).gettext
-    amount = Money(stored_amount(bill.amount), bill.currency)
-    paid = stored_amount(bill.paid)
-    facts = [(gettext("Amount"), formats.format_money(amount, language))]
-    if 0 < paid < amount.amount and bill.status == BillStatus.OPEN:
-        remainder = Money(amount.amount - paid, bill.currency)
-        facts.append(
-            (gettext("Still to pay"), formats.format_money(remainder, language))
-        )
-    if bill.reference:
-        facts.append((gettext("Reference"), bill.reference))
-    if bill.description:
-        facts.append((gettext("For"), bill.description))
-    return facts
+    often = ""
+    if bill.every and renews_ms:
+        every = {
+            "week": gettext("every week"),
+            "month": gettext("every month"),
+            "year": gettext("every year"),
+        }
+        day = formats.date_of(renews_ms, language, zone)
+        next_one = gettext("next on %(day)s") % {"day": day}
+        often = f"{every[bill.every]} · {next_one}"
+    facts = [
+        (gettext("Reference"), bill.reference),
+        (gettext("For"), bill.description),
+        (gettext("How often"), often),
+    ]
+    return [(label, text) for label, text in facts if text]
 
 
 HOOK = hooks.Mails(name=NAME, compose=compose, of_clock=True)

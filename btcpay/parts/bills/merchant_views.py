@@ -92,7 +92,8 @@ def show(visit: Visit, id: str) -> Response:
         "new",
         bill,
         visit.session.seller,
-        settings.base_url,
+        first.renews_ms if first else None,
+        url,
         current_language(),
         visit.zone,
     )

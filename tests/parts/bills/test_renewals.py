@@ -6,6 +6,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from btcpay.check.beginning import begin_chain
+from btcpay.languages import formats
+from btcpay.merchants.merchants import set_brand
 from btcpay.notify.outbox import Outbox, new_send
 from btcpay.parts.bills import actions
 from btcpay.parts.bills.after_check import on_check
@@ -218,15 +220,36 @@ def post(shop, tmp_path):
 
 
 def test_a_customer_gets_the_bill_two_reminders_and_thanks(shop, post):
+    business = {"business_address": "Quay 1\nHamburg", "tax_number": "DE1"}
+    set_brand(shop.service.db, shop.merchant_id, business)
     bill = new_bill(shop, reference="A-17", description="Rent", customer_email=EMAIL)
+    assert "Quay 1" not in shop.client.get(f"/bill/{bill.id}").text
     assert post.sent() == ["Bill from shop \u00b7 A-17"]
     assert post.sent(days=12) == ["Reminder: bill from shop \u00b7 A-17"]
     assert post.sent(days=3) == ["Overdue: bill from shop \u00b7 A-17"]
     pay(shop, pay_now(shop, bill))
     assert post.sent() == ["Paid: bill from shop \u00b7 A-17"]
     assert post.sent(days=40) == []
+    page = page_of(shop.client, bill)
+    assert page.texts["business-address"] == "Quay 1\nHamburg"
+    assert page.texts["tax-number"] == "DE1"
+    assert "Receipt number 1" in page.texts["payments"]
     last = post.server.taken[-1]
+    lines = last.text.splitlines()
+    assert lines[:3] == ["$100.00", "", "Thank you. This bill is paid."]
+    assert lines[-4:] == ["shop", "Quay 1", "Hamburg", "Tax number: DE1"]
+    assert not any("Quay 1" in mail.text for mail in post.server.taken[:-1])
     assert f"/bill/{bill.id}" in last.text and last.message["List-Unsubscribe"] is None
+
+
+def test_a_reminder_of_a_bill_that_is_paid_in_part_asks_for_the_rest(shop, post):
+    bill = new_bill(shop, customer_email=EMAIL)
+    invoice = pay_now(shop, bill)
+    pay(shop, invoice, invoice["amount_sats"] // 4)
+    post.sent(days=12)
+    lines = post.server.taken[-1].text.splitlines()
+    assert lines[0] == "$75.01" and lines[2].startswith("This bill is due on ")
+    assert lines[4:6] == ["Amount: $100.00", "Still to pay: $75.01"]
 
 
 def test_a_mail_server_that_is_back_gets_no_reminder_before_its_time(shop, post):
@@ -264,6 +287,10 @@ def test_a_mail_of_a_series_says_how_to_end_it_and_after_that_none_comes(shop, p
     assert message["List-Unsubscribe"].endswith(f"{stop}>")
     assert message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
     assert stop in post.server.taken[-1].text and stop in post.server.taken[-1].html
+    renews_ms = bill_now(shop, bill).renews_ms
+    day = formats.date_of(renews_ms, "en", UTC)
+    often = f"How often: every month · next on {day}"
+    assert often in post.server.taken[-1].text
     shop.client.post(stop)
     assert post.sent(days=12) == post.sent(days=3) == []
     pay(shop, pay_now(shop, bill))

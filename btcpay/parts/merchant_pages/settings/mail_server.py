@@ -21,7 +21,7 @@ from btcpay.values.errors import NotFound
 from btcpay.values.ids import ID_CHARACTERS, random_base62
 from btcpay.values.times import to_ms
 from btcpay.web.pages.languages import current_language, gettext
-from storage.queries import mail_servers, receivers
+from storage.queries import mail_servers, merchants, receivers
 
 PATH = "/settings/mail-server"
 CONFLICT = 409
@@ -97,7 +97,8 @@ def test(visit: Visit) -> Response:
         return show(visit, 400, to=text, wrong=wrong)
     mail = trial(visit.session.seller, current_language())
     id = f"test.{random_base62(ID_CHARACTERS)}.{to_ms(visit.now)}"
-    message = message_of(mail, account.sender, to, id, visit.now)
+    brand = service.db.get(merchants.MAIL_BRAND, merchant_id=visit.merchant_id)
+    message = message_of(mail, brand, account.sender, to, id, visit.now)
     outcome = send_test(account, message, to)
     return show(visit, to=to, outcome=outcome, message=_sentence(outcome, to))
 

@@ -1,0 +1,65 @@
+"""The text of a receipt, and what mails to customers say of the business."""
+
+from btcpay.languages import formats
+from btcpay.languages.catalogs import catalog
+from btcpay.notify.mail.content import MailText
+from btcpay.notify.mail.texts import InvoiceNews, invoice_facts, price, subject_of
+from btcpay.values.money import asked_of, stored_amount, tax_of
+from storage.models import Invoice
+from storage.queries import merchants
+
+
+def receipt(about: InvoiceNews, language: str, brand: merchants.Shown) -> MailText:
+    """Returns the receipt to a customer; `brand` says who the seller is."""
+    gettext = catalog(language).gettext
+    invoice = about.invoice
+    title = gettext("Receipt from %(name)s") % {"name": brand.seller}
+    number = formats.digits(str(invoice.receipt_number), language)
+    thanks = gettext("Thank you. This is your receipt.")
+    return MailText(
+        language,
+        subject_of(title, invoice),
+        [thanks],
+        [(gettext("Receipt number"), number), *invoice_facts(about, language)],
+        (gettext("Open the receipt"), about.page_url),
+        amount=price(invoice, language),
+        within=_parts_of_price(invoice, language),
+        footer=business_lines(brand, language),
+    )
+
+
+def _parts_of_price(invoice: Invoice, language: str) -> list[str]:
+    """Returns sentences about the tip and the tax in the price, if there are any."""
+    gettext = catalog(language).gettext
+    sentences = []
+    tip = stored_amount(invoice.gratuity or "0")
+    if tip:
+        amount = formats.money(tip, asked_of(invoice).currency, language)
+        sentence = gettext("Including a tip of %(amount)s")
+        sentences.append(sentence % {"amount": amount})
+    tax = tax_of(invoice)
+    if tax:
+        words = {
+            "percent": formats.percent(tax.percent, language),
+            "amount": formats.format_money(tax.money, language),
+        }
+        sentences.append(gettext("Includes %(percent)s tax: %(amount)s") % words)
+    return sentences
+
+
+def business_lines(brand: merchants.Shown, language: str) -> list[str]:
+    """Returns the lines about the business below a receipt."""
+    gettext = catalog(language).gettext
+    lines = []
+    if brand.business_address:
+        lines = [brand.seller, *brand.business_address.split("\n")]
+    if brand.tax_number:
+        lines.append(f"{gettext('Tax number')}: {brand.tax_number}")
+    return lines + contact_lines(brand, language)
+
+
+def contact_lines(brand: merchants.Shown, language: str) -> list[str]:
+    """Returns the line that says how to reach the seller, if there is one."""
+    if not brand.contact:
+        return []
+    return [f"{catalog(language).gettext('Contact')}: {brand.contact}"]
