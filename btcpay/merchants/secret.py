@@ -53,6 +53,10 @@ class SecretShown(CommandError):
     """The text holds a secret. The message warns, and has nothing of the text."""
 
 
+class SeedWordsShown(SecretShown):
+    """The secret is that of a whole wallet."""
+
+
 def refuse_secret(text: str) -> None:
     """Raises SecretShown if the text holds a private key or seed words.
 
@@ -62,7 +66,7 @@ def refuse_secret(text: str) -> None:
         if holds_private_key(form):
             raise SecretShown(PRIVATE_KEY_SHOWN)
         if are_seed_words(form) or holds_seed_words(form) or holds_share(form):
-            raise SecretShown(SEED_WORDS_SHOWN)
+            raise SeedWordsShown(SEED_WORDS_SHOWN)
 
 
 def _unescape(text: str) -> str:

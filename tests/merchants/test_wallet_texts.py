@@ -426,7 +426,7 @@ REFUSED = {
     "Electrum's imported addresses": (
         json.dumps({"wallet_type": "imported", "addresses": {P2WPKH: {}}}), "master public key"),
     "a file of BlueWallet without keys": ("# BlueWallet Multisig setup file", "in BlueWallet the"),
-    "a file of Coldcard without keys": ('{"ColdCardFirmwareVersion": "5"}', "on Coldcard Advanced"),
+    "a file of Coldcard without keys": ('{"ColdCardFirmwareVersion": "5"}', "in Coldcard Advanced"),
     "an account of another coin": (
         f"js:2:bitcoin_cash:{X44}:", "another coin than Bitcoin"),
     "a name that is twice in an object": (f'{{"xpub": "{X84}", "xpub": "{X86}"}}', "is twice"),

@@ -175,8 +175,11 @@ def test_a_phone_makes_a_shop_and_takes_it_to_a_second_container(
         with first.running(url, *words):
             tab = open_tab(url, size=PHONE)
             log_in(tab, url, then="continue")
-            tab.fill(name="Harbour Roasters", key=new_xpub())
-            press(tab, "#continue", "same")
+            tab.fill(name="Harbour Roasters")
+            press(tab, "#continue", "key")
+            tab.fill(key=new_xpub())
+            press(tab, "#continue", "scripts")
+            press(tab, "#scripts button", "same")
             press(tab, "#same", "to-do")
             paid_address = sell_at_the_till(tab, around)
             tab.go(f"{url}/merchant/sessions")

@@ -40,6 +40,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
     "--disable-breakpad",
+    # A camera that shows a test picture; no page may use it unless a test grants it.
+    "--use-fake-device-for-media-stream",
     "--remote-debugging-pipe",
     # Its own background requests find nobody; shop.test is a host that is not "secure".
     "--host-resolver-rules=MAP shop.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
@@ -346,6 +348,21 @@ class Tab:
             self.call("Input.dispatchKeyEvent", type="keyDown", **named)
             named.pop("text", None)
             self.call("Input.dispatchKeyEvent", type="keyUp", **named)
+
+    def grant(self, *permissions: str) -> None:
+        """Grants these to all pages of the tab, as its user would."""
+        context = {"browserContextId": self.context.id}
+        self._browser.call(
+            "Browser.grantPermissions", permissions=list(permissions), **context
+        )
+
+    def run_first(self, script: str) -> None:
+        """Runs the script in each page to come, before those of the page."""
+        self.call("Page.addScriptToEvaluateOnNewDocument", source=script)
+
+    def insert(self, text: str) -> None:
+        """Puts a whole text where the focus is, as a paste does."""
+        self.call("Input.insertText", text=text)
 
     def type(self, text: str) -> None:
         for character in text:

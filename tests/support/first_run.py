@@ -22,6 +22,7 @@ FORM = {
     "currency": "EUR",
     "timezone": "Europe/Berlin",
     "language": "en",
+    "script": "p2wpkh",
     "skip": "0",
 }
 # No explorer can be asked, so the number is given; any number of pages may be asked for.
@@ -32,7 +33,8 @@ SETTINGS = {
     "BLOCKTILL_PEERS": "127.0.0.1:9",
     "BLOCKTILL_VISITOR_ADDRESSES": "off",
 }
-_ADDRESS = re.compile(r"<code dir=\"ltr\">([0-9A-Za-z]{26,90})</code>")
+_ADDRESS = re.compile(r'<code class="grouped" dir="ltr">(.+?)</code>')
+_TAG = re.compile("<[^>]+>")
 
 
 class FirstRun:
@@ -55,7 +57,7 @@ class FirstRun:
 
 def addresses_of(page: str) -> list[str]:
     """The addresses that are compared, or the first of each account to choose from."""
-    return _ADDRESS.findall(page)
+    return [_TAG.sub("", groups) for groups in _ADDRESS.findall(page)]
 
 
 def problem_of(page: str) -> str:

@@ -44,11 +44,8 @@ class WalletAccount(NamedTuple):
     def with_script_type(self, script_type: str) -> Self:
         """Returns the account with the script type that the person chose.
 
-        Only for an account whose script type is assumed. A form proposes the assumed
-        one, so it may not have been chosen.
+        Only for an account whose script type is assumed.
         """
-        if script_type == self.descriptor.script_type:
-            return self
         (key,) = self.descriptor.keys
         expression = key.text
         if key.origin:
@@ -59,7 +56,10 @@ class WalletAccount(NamedTuple):
         )
         notes = tuple(note for note in self.notes if note != ASSUMED_NOTE)
         return self._replace(
-            descriptor=descriptor, description=description, notes=notes
+            descriptor=descriptor,
+            description=description,
+            is_assumed=False,
+            notes=notes,
         )
 
     def first_addresses(

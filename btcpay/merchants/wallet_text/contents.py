@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple
 
 from btcpay.bitcoin.descriptor import Descriptor
@@ -10,8 +11,30 @@ from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 
 
+class TextProblem(StrEnum):
+    """What is wrong with a text, for pages that say it in the reader's language."""
+
+    REAL_KEYS = "real_keys"  # of the main network, where the shop is on a test network
+    TEST_KEYS = "test_keys"  # the other way round
+    ONE_OF_SEVERAL = "one_of_several"  # keys of other signers are missing
+    DAMAGED = "damaged"  # a part of it is missing or changed
+    ANIMATED_CODE = "animated_code"  # one picture of several
+    TRANSACTION = "transaction"
+    ADDRESS = "address"
+    ENCRYPTED = "encrypted"
+    DATABASE = "database"  # the wallet's own file
+    OTHER_COIN = "other_coin"
+    TOO_LONG = "too_long"
+    NO_ACCOUNT = "no_account"  # nothing in it is known
+    OTHER = "other"  # only the message says it, in English
+
+
 class TextRefused(CommandError):
     """The text holds no account that can be taken. The message says what to export."""
+
+    def __init__(self, message: str, problem: TextProblem = TextProblem.OTHER) -> None:
+        super().__init__(message)
+        self.problem = problem
 
 
 class Candidate(NamedTuple):
@@ -37,36 +60,38 @@ class Contents:
     """What is found in a text for this network.
 
     `script_type` is the one that the person named, for a key that does not say it.
-    `wallet` is where the text comes from, for example "BlueWallet's file".
+    `wallet` is where the text comes from, for example "BlueWallet's file". `reasons` says
+    of each thing that was left out why, and which problem that is.
     """
 
     network: Network
     script_type: str | None
     wallet: str = ""
     candidates: list[Candidate] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
+    reasons: dict[str, TextProblem] = field(default_factory=dict)
 
     def take(self, candidate: Candidate) -> None:
         """Adds the account, or leaves it out if it is for another network."""
         is_main = candidate.descriptor.is_main
         if is_main != self.network.main_keys:
-            self.leave_out(other_network(is_main, self.network, "its keys are"))
+            self.leave_out_other_network(is_main, "its keys are")
             return
         self.candidates.append(candidate)
 
-    def leave_out(self, reason: str) -> None:
+    def leave_out(self, reason: str, problem: TextProblem = TextProblem.OTHER) -> None:
         """Notes why something in the text is no account here."""
-        if reason not in self.reasons:
-            self.reasons.append(reason)
+        self.reasons.setdefault(reason, problem)
 
-
-def other_network(is_main: bool, network: Network, subject: str) -> str:
-    """Returns why the account is left out. `subject` is "its keys are" or the like."""
-    kind = network_kind(is_main)
-    return (
-        f"this is a key of another network: {subject} for {kind}, but BLOCKTILL_NETWORK is"
-        f" {network.name}"
-    )
+    def leave_out_other_network(self, is_main: bool, subject: str) -> None:
+        """Notes that an account is left out. `subject` is "its keys are" or the like."""
+        problem = TextProblem.TEST_KEYS
+        if is_main:
+            problem = TextProblem.REAL_KEYS
+        self.leave_out(
+            f"this is a key of another network: {subject} for {network_kind(is_main)}, but"
+            f" BLOCKTILL_NETWORK is {self.network.name}",
+            problem,
+        )
 
 
 _NUMBERS = (
@@ -101,5 +126,6 @@ def refuse_missing_keys(count: int, present: Sequence[object]) -> None:
         noun = "key"
     raise TextRefused(
         f"this is a multisig of {number_word(count)} of which {number_word(len(present))} {noun}"
-        f" {verb} in the file: export an output descriptor, or the wallet's whole file"
+        f" {verb} in the file: export an output descriptor, or the wallet's whole file",
+        TextProblem.ONE_OF_SEVERAL,
     )

@@ -11,7 +11,12 @@ from btcpay.bitcoin.descriptor import (
 )
 from btcpay.bitcoin.descriptor_checksum import has_valid_checksum
 from btcpay.bitcoin.keys import InvalidDescriptor
-from btcpay.merchants.wallet_text.contents import Candidate, Contents, TextRefused
+from btcpay.merchants.wallet_text.contents import (
+    Candidate,
+    Contents,
+    TextProblem,
+    TextRefused,
+)
 from btcpay.merchants.wallet_text.keys import (
     BASE58,
     KEY,
@@ -70,7 +75,10 @@ def find_descriptors(text: str) -> list[Found]:
     while call := _CALL.search(text, position):
         calls += 1
         if calls > MAX_CALLS:
-            raise TextRefused(f"it has more than {MAX_CALLS} descriptors or brackets")
+            raise TextRefused(
+                f"it has more than {MAX_CALLS} descriptors or brackets",
+                TextProblem.TOO_LONG,
+            )
         name = call.group(1)
         is_descriptor = name in FUNCTIONS
         if not is_descriptor and call.group() != f"{name}(":
@@ -79,7 +87,7 @@ def find_descriptors(text: str) -> list[Found]:
         end = _closing_bracket(text, call.end())
         if end is None:
             if is_descriptor or KEY.search(text, call.end()):
-                raise TextRefused(CUT)
+                raise TextRefused(CUT, TextProblem.DAMAGED)
             return descriptors
         inner = text[call.end() : end]
         if is_descriptor:
@@ -87,7 +95,7 @@ def find_descriptors(text: str) -> list[Found]:
             descriptors.append(found)
             position = found.end
         elif KEY.search(inner):
-            raise TextRefused(CUT)
+            raise TextRefused(CUT, TextProblem.DAMAGED)
         else:
             position = end + 1
     return descriptors
@@ -129,7 +137,7 @@ def take_descriptor(
     """
     has_checksum = found.checksum is not None
     if has_checksum and not _is_intact(found):
-        raise TextRefused(WRONG_CHECKSUM)
+        raise TextRefused(WRONG_CHECKSUM, TextProblem.DAMAGED)
     try:
         descriptor = read_descriptor(found.script)
     except UnsupportedDescriptor as error:
@@ -172,7 +180,7 @@ def read_descriptor(script: str) -> Descriptor:
 def refuse_fragments(text: str) -> None:
     """Raises TextRefused if the end of a descriptor is in the text without its beginning."""
     if _FRAGMENT.search(text):
-        raise TextRefused(CUT)
+        raise TextRefused(CUT, TextProblem.DAMAGED)
 
 
 def _is_intact(found: Found) -> bool:

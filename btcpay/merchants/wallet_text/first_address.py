@@ -5,7 +5,11 @@ from collections.abc import Iterator, Sequence
 
 from btcpay.bitcoin.address import script_of
 from btcpay.bitcoin.wire import DecodeError
-from btcpay.merchants.wallet_text.contents import Candidate, TextRefused
+from btcpay.merchants.wallet_text.contents import (
+    Candidate,
+    TextProblem,
+    TextRefused,
+)
 from btcpay.values.networks import Network
 
 # Of Coldcard's generic file, and of Electrum's file.
@@ -37,7 +41,8 @@ def refuse_other_first_address(
         if candidate.descriptor.script(0) not in named:
             raise TextRefused(
                 "the first address in the file is not that of its key: check that all of it was"
-                " copied, and not changed"
+                " copied, and not changed",
+                TextProblem.DAMAGED,
             )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from btcpay.merchants.wallet_text.contents import (
     Contents,
+    TextProblem,
     TextRefused,
 )
 from btcpay.merchants.wallet_text.descriptors import (
@@ -159,7 +160,7 @@ def _take_descriptors(contents: Contents, trees: list[Tree]) -> bool:
             take_descriptor(contents, found, name, node.get("internal") is True)
         if not descriptors:
             if DESCRIPTOR_END.search(text):
-                raise TextRefused(CUT)
+                raise TextRefused(CUT, TextProblem.DAMAGED)
             others.update(key.xpub for _, key in find_keys(text))
     if described and others - described:
         contents.leave_out("a key that is in no descriptor")
@@ -181,7 +182,7 @@ def _keys_of(contents: Contents, place: Place, node: Object) -> Iterator[LoneKey
     """Yields the keys that are fields of the object, with what it says about them."""
     coin = _ledger_coin(node)
     if coin and coin not in LEDGER_COINS:
-        contents.leave_out(OTHER_COIN)
+        contents.leave_out(OTHER_COIN, TextProblem.OTHER_COIN)
         return
     fingerprint = field_of(node, FINGERPRINTS)
     origin_of_key = origin_of(fingerprint, field_of(node, PATHS))

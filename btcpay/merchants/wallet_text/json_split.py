@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from btcpay.merchants.wallet_text.contents import TextRefused
+from btcpay.merchants.wallet_text.contents import TextProblem, TextRefused
 from btcpay.merchants.wallet_text.descriptors import Found, find_descriptors
 
 # Electrum appends its changes to its file, each as an object after a comma.
@@ -40,7 +40,7 @@ def split_json(plain: str) -> tuple[list[Any], str]:
         try:
             tree, position = decoder.raw_decode(plain, place)
         except (ValueError, RecursionError):
-            raise TextRefused(FRAGMENT) from None
+            raise TextRefused(FRAGMENT, TextProblem.DAMAGED) from None
         if _is_deep(tree):
             raise TextRefused(
                 "the file has too many parts within each other: check that it is a wallet's"

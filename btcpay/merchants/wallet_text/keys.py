@@ -8,7 +8,7 @@ from btcpay.bitcoin.base58 import b58check_decode
 from btcpay.bitcoin.extended_key import SERIALIZED_SIZE, ExtendedKey
 from btcpay.bitcoin.slip132 import VERSIONS, KeyVersion, as_xpub
 from btcpay.bitcoin.wire import DecodeError
-from btcpay.merchants.wallet_text.contents import TextRefused
+from btcpay.merchants.wallet_text.contents import TextProblem, TextRefused
 
 # Every extended public key has this many characters in Base58Check.
 KEY_CHARS = 111
@@ -96,7 +96,7 @@ def read_key(text: str, origin: str = "") -> WalletKey:
             raise DecodeError("no extended public key")
         key = ExtendedKey.parse(payload)
     except DecodeError:
-        raise TextRefused(BROKEN_KEY) from None
+        raise TextRefused(BROKEN_KEY, TextProblem.DAMAGED) from None
     version = VERSIONS[payload[:4]]
     return WalletKey(
         xpub=as_xpub(payload, version.is_main),

@@ -11,8 +11,8 @@ from btcpay.merchants.wallet_text.branches import CHANGE_LEFT_OUT
 from btcpay.merchants.wallet_text.contents import (
     Candidate,
     Contents,
+    TextProblem,
     TextRefused,
-    other_network,
 )
 from btcpay.merchants.wallet_text.descriptors import CUT
 from btcpay.merchants.wallet_text.keys import (
@@ -76,11 +76,12 @@ def keys_in_words(contents: Contents, text: str) -> list[LoneKey]:
             end = path_match.end()
         in_brackets = before.endswith("(") or text[end : end + 1] == ")"
         if path and (in_brackets or before.endswith(",")):
-            raise TextRefused(CUT)
+            raise TextRefused(CUT, TextProblem.DAMAGED)
         if _SIGNER.search(before):
             raise TextRefused(
                 "this is a part of a setup file for several signers: its line `Policy` is needed,"
-                " and the keys of all signers; copy the whole file"
+                " and the keys of all signers; copy the whole file",
+                TextProblem.ONE_OF_SEVERAL,
             )
         if path == _CHANGE_PATH:
             contents.leave_out(CHANGE_LEFT_OUT)
@@ -94,7 +95,7 @@ def keys_in_words(contents: Contents, text: str) -> list[LoneKey]:
         if ledger := _LEDGER_BEFORE.search(before):
             mode = _LEDGER_AFTER.match(text, end)
             if ledger.group(1) not in LEDGER_COINS:
-                raise TextRefused(OTHER_COIN)
+                raise TextRefused(OTHER_COIN, TextProblem.OTHER_COIN)
             if mode:
                 script_type = LEDGER_MODES.get(mode.group(1))
         if script_type is None and hint is not None and key.purpose is None:
@@ -173,15 +174,13 @@ def _take_key(contents: Contents, lone: LoneKey) -> None:
     wanted = contents.script_type
     if key.version.is_main != contents.network.main_keys:
         subject = f"this {key.version.prefix} is"
-        contents.leave_out(
-            other_network(key.version.is_main, contents.network, subject)
-        )
+        contents.leave_out_other_network(key.version.is_main, subject)
         return
     if script_type and script_type not in DESCRIPTORS:
-        contents.leave_out(ONE_OF_SEVERAL)
+        contents.leave_out(ONE_OF_SEVERAL, TextProblem.ONE_OF_SEVERAL)
         return
     if script_type is None and wanted is None and _is_of_several(key):
-        contents.leave_out(ONE_OF_SEVERAL)
+        contents.leave_out(ONE_OF_SEVERAL, TextProblem.ONE_OF_SEVERAL)
         return
     if script_type and wanted and script_type != wanted:
         raise TextRefused(

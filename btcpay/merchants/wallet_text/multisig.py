@@ -13,6 +13,7 @@ from btcpay.bitcoin.keys import InvalidDescriptor
 from btcpay.merchants.wallet_text.contents import (
     Candidate,
     Contents,
+    TextProblem,
     TextRefused,
     refuse_missing_keys,
 )
@@ -103,7 +104,8 @@ def refuse_other_policy(text: str, candidates: Sequence[Candidate]) -> None:
             if descriptor.is_multi and own != (int(threshold), int(count)):
                 raise TextRefused(
                     "the line `Policy` contradicts the descriptor: copy all of the file, and"
-                    " nothing of another one"
+                    " nothing of another one",
+                    TextProblem.DAMAGED,
                 )
 
 
@@ -137,7 +139,8 @@ def _only(values: set[T], line: str) -> T:
     if len(values) != 1:
         raise TextRefused(
             f"the line `{line}` of the file is missing, or is there twice with different values:"
-            " copy the whole file"
+            " copy the whole file",
+            TextProblem.DAMAGED,
         )
     return values.pop()
 

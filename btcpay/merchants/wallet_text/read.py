@@ -12,7 +12,11 @@ from btcpay.merchants.secret import refuse_secret
 from btcpay.merchants.wallet_text.accounts import WalletText, accounts_of
 from btcpay.merchants.wallet_text.branches import receiving_accounts
 from btcpay.merchants.wallet_text.clean import MAX_CHARS, clean_text, unescape_lines
-from btcpay.merchants.wallet_text.contents import Contents, TextRefused
+from btcpay.merchants.wallet_text.contents import (
+    Contents,
+    TextProblem,
+    TextRefused,
+)
 from btcpay.merchants.wallet_text.descriptors import (
     Found,
     find_descriptors,
@@ -57,7 +61,9 @@ def read_wallet_text(
     _refuse_long(plain)
     refuse_secret(plain)
     if sum(1 for _ in KEY.finditer(plain)) > MAX_KEYS:
-        raise TextRefused(f"the text has more than {MAX_KEYS} keys")
+        raise TextRefused(
+            f"the text has more than {MAX_KEYS} keys", TextProblem.TOO_LONG
+        )
     contents = Contents(network, script_type)
     _take_all(contents, plain)
     receiving = receiving_accounts(contents)
@@ -74,7 +80,9 @@ def read_wallet_text(
 
 def _refuse_long(text: str) -> None:
     if len(text) > MAX_CHARS:
-        raise TextRefused(f"the text has more than {MAX_CHARS} characters")
+        raise TextRefused(
+            f"the text has more than {MAX_CHARS} characters", TextProblem.TOO_LONG
+        )
 
 
 def _take_all(contents: Contents, plain: str) -> None:
@@ -137,9 +145,11 @@ def _source(plain: str) -> str:
 def _refuse(contents: Contents, plain: str) -> None:
     """Raises TextRefused: nothing in the text is an account here."""
     if contents.reasons:
-        raise TextRefused(contents.reasons[0])
+        reason, problem = next(iter(contents.reasons.items()))
+        raise TextRefused(reason, problem)
     refuse_unreadable(plain)
     raise TextRefused(
         "this is not an extended key, and no descriptor or wallet's file that is read here: check"
-        f" that all of it was copied, or {what_to_export(plain)}"
+        f" that all of it was copied, or {what_to_export(plain)}",
+        TextProblem.NO_ACCOUNT,
     )

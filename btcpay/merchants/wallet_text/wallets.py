@@ -3,55 +3,96 @@
 import re
 from typing import NamedTuple
 
-from btcpay.merchants.wallet_text.contents import TextRefused
+from btcpay.merchants.wallet_text.contents import TextProblem, TextRefused
 
 
 class Wallet(NamedTuple):
-    """A wallet. `sign` is in its texts, `text_name` names these; `export` is its menu."""
+    """A wallet, or a program that writes its files.
 
+    `sign` is in its texts, and `text_name` names these. `menu` is the way through its
+    menus, in their English words, to what is read here; `menu_of_several` that of a
+    wallet with several signers, if it is another one. `advice` takes the place of a menu.
+    """
+
+    name: str
     sign: re.Pattern[str]
     text_name: str
-    export: str
+    menu: tuple[str, ...]
+    menu_of_several: tuple[str, ...]
+    advice: str
+
+    @property
+    def export(self) -> str:
+        """What to export from it, as a part of a sentence."""
+        if not self.menu:
+            return self.advice
+        text = f"in {self.name} {', '.join(self.menu)}"
+        if self.menu_of_several:
+            text += f"; with several signers {', '.join(self.menu_of_several)}"
+        return text
 
 
-def _wallet(sign: str, text_name: str, export: str) -> Wallet:
-    return Wallet(re.compile(sign), text_name, export)
+def _wallet(
+    name: str,
+    sign: str,
+    text_name: str,
+    menu: str = "",
+    menu_of_several: str = "",
+    advice: str = "",
+) -> Wallet:
+    """Returns the wallet. The steps of a menu are divided by `>`."""
+    return Wallet(
+        name,
+        re.compile(sign),
+        text_name,
+        _steps(menu),
+        _steps(menu_of_several),
+        advice,
+    )
 
 
-# The first whose sign is in the text.
+def _steps(menu: str) -> tuple[str, ...]:
+    return tuple(step.strip() for step in menu.split(">") if step.strip())
+
+
+NO_SIGN = "(?!)"  # its texts are like those of others
+# The first whose sign is in the text. docs/operators/commands.md says who tried what.
 WALLETS = (
-    _wallet(r"(?i)bluewallet", "BlueWallet's file",
-        "in BlueWallet the wallet's settings, Export Coordination Setup, or Show Wallet XPUB"),
-    _wallet(r"BSMS 1\.0", "a BSMS file", "a BSMS file whose second line is the descriptor"),
-    _wallet(r'"extendedPublicKeys"', "Caravan's file",
-        "in Caravan Download Wallet Details, with all signers' keys, or an output descriptor"),
-    _wallet(r'(?i)"(?:account)?derivation(?:scheme)?"\s*:\s*"[^"]*pub|"accountKeySettings"',
-        "BTCPay Server's wallet settings",
-        "in BTCPay Server the wallet's Settings, Derivation Scheme"),
-    _wallet(r'"wallet_type"|"seed_version"', "Electrum's file",
-        "in Electrum Wallet, Information: the master public key; of a multisig wallet the file"
-        " from File, Save backup, without a password"),
-    _wallet(r'(?i)"derivationMode"|"freshAddress|(?:js|libcore):[0-9]:bitcoin',
-        "Ledger Live's data", "in Ledger Live Edit account, Advanced logs: the xpub"),
-    _wallet(r'"multisig_name"|"variant"\s*:\s*"(?:sh|wsh)\(', "Jade's file",
-        "in the program that made the wallet its output descriptor"),
-    _wallet(r"(?i)sparrow|\"policyType\"|# Receive and change descriptor", "Sparrow's file",
-        "in Sparrow Settings, Export, Output Descriptor"),
-    _wallet(r'(?i)specter|"blockheight"', "Specter's file",
-        "in Specter the wallet's Settings, Export"),
-    _wallet(r'(?i)coldcard|ckcc|"bip(?:44|49|84)"', "Coldcard's file",
-        "on Coldcard Advanced, Export Wallet, Descriptor"),
-    _wallet(r"(?i)keystone|cobovault", "Keystone's file",
-        "on Keystone the account's extended public key"),
-    _wallet(r'(?i)"ExtPubKey"|wasabi', "Wasabi's file",
-        "in Wasabi Wallet Info: the extended public key"),
-    _wallet(r'"wallet_name"|"timestamp"|importdescriptors|importmulti|listdescriptors',
-        "Bitcoin Core", "of Bitcoin Core listdescriptors, without `true` behind it"),
-    _wallet(r"(?i)nunchuk", "Nunchuk's file",
-        "in Nunchuk View wallet config, Export wallet configuration"),
-    _wallet(r"(?i)passport", "Passport's file", "on Passport Connect Wallet, as a file on microSD"),
-    _wallet(r"(?i)bitkey", "Bitkey's file", "in Bitkey Export wallet descriptor"),
+    _wallet("BlueWallet", r"(?i)bluewallet", "BlueWallet's file",
+        "the wallet's settings > Show Wallet XPUB",
+        "the wallet's settings > Export Coordination Setup"),
+    _wallet("BSMS", r"BSMS 1\.0", "a BSMS file",
+        advice="a BSMS file whose second line is the descriptor"),
+    _wallet("Caravan", r'"extendedPublicKeys"', "Caravan's file", "Download Wallet Details"),
+    _wallet("BTCPay Server",
+        r'(?i)"(?:account)?derivation(?:scheme)?"\s*:\s*"[^"]*pub|"accountKeySettings"',
+        "BTCPay Server's wallet settings", "Wallet > Settings > Derivation Scheme"),
+    _wallet("Electrum", r'"wallet_type"|"seed_version"', "Electrum's file",
+        "Wallet > Information > Master Public Key", "File > Save backup"),
+    _wallet("Ledger", r'(?i)"derivationMode"|"freshAddress|(?:js|libcore):[0-9]:bitcoin',
+        "Ledger Live's data", "Edit account > Advanced logs > xpub"),
+    _wallet("Jade", r'"multisig_name"|"variant"\s*:\s*"(?:sh|wsh)\(', "Jade's file",
+        advice="in the program that made the wallet its output descriptor"),
+    _wallet("Sparrow", r"(?i)sparrow|\"policyType\"|# Receive and change descriptor",
+        "Sparrow's file", "Settings > Export > Output Descriptor"),
+    _wallet("Specter", r'(?i)specter|"blockheight"', "Specter's file", "Settings > Export"),
+    _wallet("Coldcard", r'(?i)coldcard|ckcc|"bip(?:44|49|84)"', "Coldcard's file",
+        "Advanced > Export Wallet > Descriptor"),
+    _wallet("Keystone", r"(?i)keystone|cobovault", "Keystone's file",
+        advice="on Keystone the account's extended public key"),
+    _wallet("Wasabi", r'(?i)"ExtPubKey"|wasabi', "Wasabi's file",
+        "Wallet Info > Extended Account Public Key"),
+    _wallet("Bitcoin Core",
+        r'"wallet_name"|"timestamp"|importdescriptors|importmulti|listdescriptors',
+        "Bitcoin Core", "Window > Console > listdescriptors"),
+    _wallet("Nunchuk", r"(?i)nunchuk", "Nunchuk's file",
+        "View wallet config > Export wallet configuration"),
+    _wallet("Passport", r"(?i)passport", "Passport's file", "Connect Wallet > microSD"),
+    _wallet("Bitkey", r"(?i)bitkey", "Bitkey's file", "Export wallet descriptor"),
+    _wallet("Trezor", NO_SIGN, "", "Details > Show public key"),
 )  # fmt: skip
+
+
 _ANY_EXPORT = (
     "export the wallet's output descriptor, or the account's extended public key (xpub, zpub),"
     " as text"
@@ -60,20 +101,20 @@ _UNREADABLE = (
     (re.compile(r"(?i)^\s*ur:[a-z-]"),
         "this is a code of an animated QR code (UR), which is not readable here: choose the export"
         " as text or file instead, as an output descriptor or as an extended public key (xpub,"
-        " zpub)"),
+        " zpub)", TextProblem.ANIMATED_CODE),
     (re.compile(r"^\s*B\$[2HZ]"),
         "this is a part of a BBQr code, which is not readable here: export the output descriptor"
-        " as text or file"),
+        " as text or file", TextProblem.ANIMATED_CODE),
     (re.compile(r"(?i)^\s*(?:cHNidP|70736274ff)"),
-        "this is a transaction to sign (PSBT), not an account: "),
+        "this is a transaction to sign (PSBT), not an account: ", TextProblem.TRANSACTION),
     (re.compile(r"^\s*QklF"),
         "this file of Electrum is encrypted: open the wallet in Electrum, and give the master"
         " public key that Wallet, Information shows; of a multisig wallet the file from File, Save"
-        " backup, without a password"),
+        " backup, without a password", TextProblem.ENCRYPTED),
     (re.compile(r"^\s*SQLite format 3|^\s*H:2,block"),
-        "this is a wallet's own database, which is not readable here: "),
+        "this is a wallet's own database, which is not readable here: ", TextProblem.DATABASE),
     (re.compile(r"^\s*(?i:(?:bitcoin:)?(?:bc1|tb1|bcrt1)[0-9a-z]{20,80}|[123mn][1-9A-HJ-NP-Za-km-z]{25,34})\s*$"),
-        "this is an address, and one address is no account: "),
+        "this is an address, and one address is no account: ", TextProblem.ADDRESS),
 )  # fmt: skip
 
 
@@ -87,11 +128,11 @@ def wallet_of(text: str) -> Wallet | None:
 
 def refuse_unreadable(text: str) -> None:
     """Raises TextRefused for a text of a known form that holds no readable account."""
-    for sign, sentence in _UNREADABLE:
+    for sign, sentence, problem in _UNREADABLE:
         if sign.search(text):
             if sentence.endswith(": "):
                 sentence += _ANY_EXPORT
-            raise TextRefused(sentence)
+            raise TextRefused(sentence, problem)
 
 
 def what_to_export(text: str) -> str:

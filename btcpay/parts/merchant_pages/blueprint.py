@@ -62,8 +62,10 @@ TILL = f"{ROOT}/till"  # a till-only session may use only this path and those be
 def _isolate(response: Response) -> Response:
     """Adds headers that forbid pages of sibling hosts to embed or control these pages.
 
-    A sibling host is, for example, `shop.example.com`.
+    A sibling host is, for example, `shop.example.com`. No page may use the camera,
+    unless its view says so.
     """
+    response.headers.setdefault("Permissions-Policy", "camera=()")
     response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
     response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
     return response

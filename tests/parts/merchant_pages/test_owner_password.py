@@ -28,7 +28,8 @@ pytestmark = pytest.mark.both_databases
 PASSWORD = "Grüße vom Hafen 17"
 SET = {**ON, "BLOCKTILL_OWNER_PASSWORD": PASSWORD}
 TYPED = {"name": "Harbour Roasters", "currency": "EUR", "timezone": "Europe/Berlin",
-    "language": "de", "key": new_xpub(), "next_index": "0", "used_before": "0"}  # fmt: skip
+    "language": "de", "key": new_xpub(), "script": "p2wpkh", "next_index": "0",
+    "used_before": "0"}  # fmt: skip
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import json
 import re
 from contextlib import ExitStack
+from io import BytesIO
 
 import pytest
 import requests
@@ -11,12 +12,14 @@ from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants.account import derive
 from btcpay.merchants.first_run import start_url
 from btcpay.merchants.sessions import end_all
+from btcpay.parts.merchant_pages.start_steps import LISTED_WALLETS
 from btcpay.values.networks import NETWORKS
 from btcpay.web import rate_limits
 from storage.queries import blocks, merchants, receivers
 from tests.support.accounts import descriptor_of
 from tests.support.builders import Live, at_once, new_xpub, open_shop
 from tests.support.fake_esplora import OWN_EXPLORER, Till, serving_sandbox
+from tests.support.first_run import addresses_of
 from tests.support.hd_wallet import HdWallet
 from tests.support.merchant_browser import FROM_THIS_SITE, ON
 from tests.support.payer import Page
@@ -27,7 +30,7 @@ KEY = new_xpub()
 PRIVATE = HdWallet.from_seed(bytes(32)).xprv()
 SEED = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 TYPED = {"name": "Harbour Roasters", "currency": "EUR", "timezone": "Europe/Berlin",
-    "language": "de", "key": KEY, "skip": "0"}  # fmt: skip
+    "language": "de", "key": KEY, "script": "p2wpkh", "skip": "0"}  # fmt: skip
 COMPARED = {"next_index": "0", "used_before": "0"}
 
 
@@ -61,8 +64,11 @@ def test_a_form_then_three_addresses_then_a_shop_that_this_browser_is_logged_in_
     assert (
         shown.status_code == 200 and shown.headers["Referrer-Policy"] == "strict-origin"
     )
+    wallet = press(shop, path, client, step="shop", key="", script="")
+    assert Page(wallet.text).values["name"] == TYPED["name"]
+    assert not Page(wallet.text).texts["key"]
     compared = press(shop, path, client)
-    addresses = re.findall(r">(bcrt1\w+)<", compared.text)
+    addresses = addresses_of(compared.text)
     assert len(addresses) == 3 and not shop.service.db.rows(merchants.ALL)
     again = press(shop, path, client, differ="1")
     assert Page(again.text).values["name"] == TYPED["name"]
@@ -128,7 +134,7 @@ def test_the_first_run_begins_behind_the_used_addresses_of_the_account(till, for
     assert "Does another shop still wait for payments" in compared.text
     network = till.settings.network
     addresses = [derive(descriptor, index, network) for index in range(313, 316)]
-    assert re.findall(r">(bcrt1\w+)<", compared.text) == addresses
+    assert addresses_of(compared.text) == addresses
     assert page.attributes["addresses"]["start"] == "313"
     press(shop, path_of(shop), **page.values | {"same": "1"})
     (row,) = shop.service.db.rows(merchants.ALL)
@@ -192,7 +198,7 @@ def test_nodes_alone_cannot_be_asked_and_the_form_says_so(open_till):
     nodes = {"BLOCKTILL_EXPLORERS": "none", "BLOCKTILL_PEERS": "127.0.0.1:9"}
     shop = open_till(**nodes).shop
     path = path_of(shop)
-    hint = Page(shop.client.get(path).text).texts["skip-hint"]
+    hint = Page(press(shop, path, step="shop").text).texts["skip-hint"]
     assert "The chain cannot be asked here" in hint
     asked = press(shop, path, skip="")
     assert "no explorer is set" in Page(asked.text).texts["undecided"]
@@ -221,49 +227,189 @@ def test_the_browsers_currency_and_language_are_proposed(shop, accepted):
         r"<option(?: value=\"(\w+)\")?[^>]* selected>([^<]+)", page.text
     )
     currency, language = PROPOSED[accepted]
-    assert [value or text for value, text in chosen] == [
-        "p2wpkh",
-        currency,
-        "UTC",
-        language,
-    ]
+    assert [value or text for value, text in chosen] == [currency, "UTC", language]
 
 
+FILE_WITH_A_SECRET = f'{{"xpub": "{KEY}", "xprv": "{PRIVATE}"}}'
 REFUSED = {
-    "no name": ({"name": " "}, "the merchant's name must be printable text"),
-    "a private key as name": ({"name": f"My shop, {PRIVATE}"}, "reads like a private key"),
-    "a private key as currency": ({"currency": PRIVATE}, ""),
-    "seed words as name": ({"name": SEED}, "reads like a private key or seed words"),
-    "no key": ({"key": ""}, "this is not an extended key"),
-    "a private key in a file": ({"key": f'{{"xpub": "{KEY}", "xprv": "{PRIVATE}"}}'},
-        "this holds a secret"),
-    "seed words behind a key": ({"key": f"{KEY}\nMy seed: {SEED}"}, "this holds a secret"),
-    "a name that no account has": ({"choose": "bip86"}, "no account of that name"),
-    "seed words": ({"key": SEED},
-        "these look like the seed words of a wallet"),
-    "a key of another network": ({"key": new_xpub(NETWORKS["mainnet"])}, "is for mainnet"),
-    "a currency that is none": ({"currency": "XXX"}, ""),
-    "a zone that is none": ({"timezone": "Europe/Atlantis"}, ""),
-    "a language that is none": ({"language": "tlh"}, "no such language"),
-    "a kind that is none": ({"script": "p2x"}, ""),
-    "a number that is none": ({"skip": "-1"}, "a whole number from 0 to 1000000"),
-    "a number that is too high": ({"skip": "1000001"}, "a whole number from 0 to 1000000"),
+    "no name": ({"name": " "}, "name-problem", "Please give the shop a name."),
+    "a long name": ({"name": "x" * 61}, "name-problem", "at most 60 characters"),
+    "a name with a mark of direction": (
+        {"name": "Tea \u202e house"}, "name-problem", "cannot be seen (U+202E)"),
+    "a private key as name": (
+        {"name": f"My shop, {PRIVATE}"}, "name-problem", "reads like a private key"),
+    "seed words as name": ({"name": SEED}, "name-problem", "reads like a private key"),
+    "a private key as currency": ({"currency": PRIVATE}, "currency-problem", "from the list"),
+    "a currency that is none": ({"currency": "XXX"}, "currency-problem", "from the list"),
+    "a zone that is none": (
+        {"timezone": "Europe/Atlantis"}, "timezone-problem", "from the list"),
+    "a language that is none": ({"language": "tlh"}, "language-problem", "from the list"),
+    "no key": ({"key": ""}, "problem", "Please paste what your wallet shows"),
+    "a private key in a file": (
+        {"key": FILE_WITH_A_SECRET}, "problem", "This holds a private key."),
+    "a private key beside the file": (
+        {"key": PRIVATE, "file": KEY}, "problem", "This holds a private key."),
+    "seed words behind a key": (
+        {"key": f"{KEY}\nMy seed: {SEED}"}, "problem", "seed words of a wallet"),
+    "seed words": ({"key": SEED}, "problem", "seed words of a wallet"),
+    "seed words and a wrong number": (
+        {"key": SEED, "skip": "x"}, "problem", "seed words of a wallet"),
+    "a name that no account has": (
+        {"choose": "bip86"}, "problem", "cannot use this account: the text has no account"),
+    "a key of the real network": (
+        {"key": new_xpub(NETWORKS["mainnet"])}, "problem",
+        "This key is of the real Bitcoin network; this shop is a test shop."),
+    "a part of a key": ({"key": KEY[:-1]}, "problem", "Something in this is missing"),
+    "an address": (
+        {"key": derive(descriptor_of("p2wpkh"), 0, NETWORKS["regtest"])}, "problem",
+        "This is a single address."),
+    "an animated code": ({"key": "ur:crypto-account/oeadcy"}, "problem", "moving code"),
+    "words": ({"key": "see attachment"}, "problem", "No account was found in this."),
+    "an unknown path": (
+        {"key": f"{KEY}/7/*"}, "problem", "cannot use this account: the path after the key"),
+    "a number that is none": ({"skip": "-1"}, "skip-problem", "from 0 to 1,000,000"),
+    "a number that is too high": (
+        {"skip": "1000001"}, "skip-problem", "from 0 to 1,000,000"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", REFUSED)
 @pytest.mark.parametrize("same", [{}, {"same": "1"}], ids=["to compare", "to make"])
-def test_what_merchant_add_refuses_is_refused_in_its_words(shop, case, same):
-    change, expected = REFUSED[case]
+def test_a_refusal_stands_where_it_belongs_and_speaks_of_the_shop(shop, case, same):
+    change, place, expected = REFUSED[case]
     path = path_of(shop)
     answer = press(shop, path, **change, **same)
-    problem = Page(answer.text).texts["problem"]
-    assert answer.status_code == 400 and problem and expected in problem
+    problem = " ".join(Page(answer.text).texts[place].split())
+    assert answer.status_code == 400 and expected in problem
+    assert "BLOCKTILL" not in answer.text and "regtest." not in problem
     assert "sausage" not in answer.text and PRIVATE not in answer.text
     assert (
         not shop.service.db.rows(merchants.ALL)
         and shop.client.get(path).status_code == 200
     )
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_refusal_is_in_the_pages_language_and_what_was_typed_stays(shop, language):
+    path = path_of(shop) + f"?lang={language}"
+    foreign = new_xpub(NETWORKS["mainnet"])
+    page = Page(press(shop, path, key=foreign, wallet="Sparrow").text)
+    is_english = "real Bitcoin network" in page.texts["problem"]
+    assert page.texts["problem"].strip() and is_english == (language == "en")
+    assert page.texts["key"] == foreign and page.values["name"] == TYPED["name"]
+    checked = [tag for name, tag in page.tags if name == "input" and "checked" in tag]
+    assert [tag["value"] for tag in checked] == ["Sparrow"]
+    back = press(shop, path, key=foreign, skip="9", back="shop")
+    kept = Page(back.text).values
+    assert (kept["key"], kept["skip"], kept["step"]) == (foreign, "9", "shop")
+
+
+def test_a_step_back_keeps_what_was_typed_but_for_secrets(shop):
+    path = path_of(shop)
+    for change in ({"back": "shop"}, {"back": "wallet"}, {"differ": "1"}):
+        answer = press(shop, path, key=SEED, name=f"My shop, {PRIVATE}", **change)
+        assert "sausage" not in answer.text and PRIVATE not in answer.text
+    differed = press(shop, path, differ="1")
+    assert "No shop was made." in Page(differed.text).texts["differed"]
+    back = Page(press(shop, path, back="wallet").text)
+    assert "differed" not in back.texts and back.texts["key"] == KEY
+
+
+def test_each_step_marks_how_far_it_is(shop):
+    path = path_of(shop)
+    first = shop.client.get(path).text
+    wallet = press(shop, path, step="shop").text
+    several = press(shop, path, key=json.dumps(SEVERAL)).text
+    script = press(shop, path, script="").text
+    compare = press(shop, path).text
+    for text, done in (
+        (first, 0),
+        (wallet, 1),
+        (several, 1),
+        (script, 1),
+        (compare, 2),
+    ):
+        items = [tag for name, tag in Page(text).tags if name == "li"][:3]
+        marks = [tag.get("class") or tag.get("aria-current") for tag in items]
+        assert marks == (["done"] * done + ["step", None, None])[:3]
+
+
+def test_only_the_page_that_scans_may_use_the_camera(shop):
+    path = path_of(shop)
+    assert (
+        press(shop, path, step="shop").headers["Permissions-Policy"] == "camera=(self)"
+    )
+    others = (
+        shop.client.get(path),
+        press(shop, path),
+        shop.client.get("/merchant/login"),
+    )
+    policies = {answer.headers["Permissions-Policy"] for answer in others}
+    assert policies == {"camera=()"}
+
+
+def test_each_wallet_shows_the_way_through_its_menus_without_script(shop):
+    page = Page(press(shop, path_of(shop), step="shop").text)
+    radios = {
+        tag["value"]: tag["aria-describedby"]
+        for name, tag in page.tags
+        if name == "input" and tag.get("name") == "wallet"
+    }
+    others = ["other", "none"]
+    assert list(radios) == [wallet.name for wallet in LISTED_WALLETS] + others
+    for wallet in LISTED_WALLETS:
+        assert " › ".join(wallet.menu) in page.texts[radios[wallet.name]]
+    assert "File › Save backup" in page.texts[radios["Electrum"]]
+
+
+def upload(shop, path, content, **more):
+    """The wallet's form with its file, as a browser sends it."""
+    data = {**TYPED, "key": "", **more, "file": (BytesIO(content), "wallet.json")}
+    return shop.client.post(
+        path, data=data, headers=FROM_THIS_SITE, content_type="multipart/form-data"
+    )
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_chosen_file_takes_the_place_of_the_text(shop, encoding):
+    path = path_of(shop)
+    content = json.dumps({"wallet_type": "standard", "keystore": {"xpub": KEY}})
+    shown = upload(shop, path, content.encode(encoding), key="what was pasted before")
+    page = Page(shown.text)
+    assert page.texts["reading"] == "one key, P2PKH, from Electrum's file"
+    made = press(shop, path, **page.values | {"same": "1"})
+    assert made.status_code == 303
+    shop.merchant_id = shop.service.db.rows(merchants.ALL)[0].id
+    assert shop.invoice()["deposit_address"] == addresses_of(shown.text)[0]
+
+
+def test_a_file_that_is_refused_is_not_shown_and_the_text_stays(shop):
+    path = path_of(shop)
+    for content in (b"SQLite format 3\0\xff\xfe", f"{SEED}".encode(), b""):
+        page = Page(upload(shop, path, content, key="pasted words").text)
+        assert page.texts["key"] == "pasted words"
+        assert "sausage" not in page.source and "SQLite" not in page.source
+        assert page.texts["problem"].strip()
+    assert upload(shop, path, b"x" * 1_000_000).status_code == 413
+
+
+def test_the_kind_of_addresses_is_asked_for_only_where_the_text_leaves_it_open(shop):
+    path = path_of(shop)
+    asked = press(shop, path, script="")
+    page = Page(asked.text)
+    offered = [
+        tag["value"]
+        for name, tag in page.tags
+        if name == "button" and tag.get("name") == "script"
+    ]
+    assert offered == ["p2wpkh", "p2sh-p2wpkh", "p2pkh", "p2tr"]
+    of_kinds = addresses_of(asked.text)
+    for script, address in zip(offered, of_kinds, strict=True):
+        compared = press(shop, path, **page.values | {"script": script})
+        assert addresses_of(compared.text)[0] == address
+        assert "is assumed" not in compared.text
+    for text in (descriptor_of("p2wpkh"), f"pkh({KEY}/0/*)"):
+        assert len(addresses_of(press(shop, path, key=text, script="").text)) == 3
 
 
 SEVERAL = {
@@ -282,12 +428,12 @@ def test_of_several_accounts_one_is_chosen_by_a_button_and_what_was_typed_is_kep
         for name, tag in Page(shown.text).tags
         if name == "input" and tag.get("type") == "radio"
     ]
-    addresses = re.findall(r">(2\w{30,}|bcrt1\w+)<", shown.text)
+    addresses = addresses_of(shown.text)
     assert radios == ["bip49", "bip84"] and len(addresses) == 2
     kept = Page(shown.text).values
     assert kept["key"] == text and kept["name"] == TYPED["name"]
     compared = press(shop, path, **{**kept, "choose": "bip84"})
-    assert addresses[1] in compared.text and addresses[0] not in compared.text
+    assert addresses[1] == addresses_of(compared.text)[0]
     page = Page(compared.text)
     assert page.texts["reading"] == "one key, P2WPKH, from Coldcard's file"
     assert page.values["choose"] == "bip84"
@@ -313,7 +459,7 @@ def test_a_long_file_is_read_and_what_was_left_out_is_said(shop):
 def test_the_kind_that_was_chosen_is_used_for_a_key_that_does_not_say_it(shop):
     shown = press(shop, path_of(shop), script="p2tr")
     assert Page(shown.text).texts["reading"] == "one key, P2TR, from a key"
-    assert shown.text.count("bcrt1p") == 3
+    assert all(one.startswith("bcrt1p") for one in addresses_of(shown.text))
 
 
 def test_a_descriptor_says_who_must_sign(shop):
@@ -330,13 +476,18 @@ def test_of_two_browsers_one_makes_the_shop(shop):
     assert len(shop.service.db.rows(merchants.ALL)) == 1
 
 
+def cookie_of(answer):
+    """The session's cookie, without the second in which it expires."""
+    return answer.headers["Set-Cookie"].partition(";")[0]
+
+
 def test_a_second_press_of_the_last_button_lands_where_the_first_one_did(shop):
     path = path_of(shop)
     values = Page(press(shop, path).text).values | {"same": "1"}
     # The browser drops the first answer, so the second press has no cookie of it.
     first, second = (press(shop, path, **values) for _ in "12")
     assert first.headers["Location"] == second.headers["Location"]
-    assert first.headers["Set-Cookie"] == second.headers["Set-Cookie"]
+    assert cookie_of(first) == cookie_of(second)
     assert len(shop.service.db.rows(merchants.ALL)) == 1
 
 
@@ -345,7 +496,7 @@ def test_two_presses_at_once_make_one_shop_and_both_land_in_it(shop):
     values = Page(press(shop, path).text).values | {"same": "1"}
     answers = at_once(8, lambda _: press(shop, path, **values))
     assert [answer.status_code for answer in answers] == [303] * 8
-    assert len({answer.headers["Set-Cookie"] for answer in answers}) == 1
+    assert len({cookie_of(answer) for answer in answers}) == 1
     assert len(shop.service.db.rows(merchants.ALL)) == 1
 
 

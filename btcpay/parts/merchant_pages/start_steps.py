@@ -1,0 +1,140 @@
+"""The steps of the first run, as its pages show them."""
+
+from typing import Any
+
+from flask import Response, request
+
+from btcpay.chain.account_start import PAGE_S, AccountStart, find_account_start
+from btcpay.merchants.account import SCRIPT_TYPES
+from btcpay.merchants.wallet_text.accounts import WalletAccount, WalletText
+from btcpay.merchants.wallet_text.clean import MAX_CHARS
+from btcpay.merchants.wallet_text.wallets import WALLETS
+from btcpay.parts.merchant_pages.login import page_of_secret
+from btcpay.parts.merchant_pages.start_form import Typed, without_secrets
+from btcpay.parts.merchant_pages.start_refusals import Refusal
+from btcpay.parts.merchant_pages.visit import address
+from btcpay.values.money import CODES
+from btcpay.values.times import places
+from btcpay.web.pages.forms import new_form_id
+from btcpay.web.pages.render import Pages
+from btcpay.web.service import Service
+
+FIRST_ADDRESSES = 3  # shown for comparison with the wallet
+REFUSED = 400
+# Those whose menus show what is read here, to choose from.
+LISTED_WALLETS = sorted(
+    (wallet for wallet in WALLETS if wallet.menu),
+    key=lambda wallet: wallet.name.casefold(),
+)
+# The page may use the camera of this device; all other pages may not.
+CAMERA = "camera=(self)"
+
+
+class StartSteps:
+    """The pages of the first run. Each shows what was typed, but for secrets."""
+
+    def __init__(self, service: Service, pages: Pages) -> None:
+        self._service = service
+        self._pages = pages
+
+    def choose_account(self, typed: Typed, wallet_text: WalletText) -> Response:
+        """Shows the accounts of a text, each with its first address."""
+        network = self._service.settings.network
+        choices = []
+        for account in wallet_text.accounts:
+            (first,) = account.first_addresses(network, 1)
+            choices.append((account, first))
+        return self._page("start_account.html", typed=typed, choices=choices)
+
+    def choose_script_type(self, typed: Typed, account: WalletAccount) -> Response:
+        """Shows the first address of each script type, since the text leaves it open."""
+        network = self._service.settings.network
+        choices = []
+        for script_type in SCRIPT_TYPES:
+            of_type = account.with_script_type(script_type)
+            (first,) = of_type.first_addresses(network, 1)
+            choices.append((script_type, first))
+        return self._page("start_script.html", typed=typed, choices=choices)
+
+    def compare(
+        self,
+        typed: Typed,
+        wallet_text: WalletText,
+        chosen: WalletAccount,
+        skip: int | None,
+    ) -> Response:
+        """Shows the shop's first addresses, behind those that the chain shows as used.
+
+        If the chain could not be asked, and the owner has not named a number, it shows
+        the wallet's form again, which then asks for one.
+        """
+        service = self._service
+        start = find_account_start(
+            service.db,
+            service.settings,
+            chosen.descriptor,
+            skip,
+            service.now,
+            PAGE_S,
+        )
+        if not start.is_decided:
+            return self.wallet(typed, start=start)
+        confirmed = {
+            "next_index": str(start.index),
+            "used_before": str(start.used_before),
+            "press": new_form_id(),
+        }
+        return self._page(
+            "start_compare.html",
+            typed=typed | confirmed,
+            start=start,
+            account=chosen.descriptor,
+            addresses=chosen.first_addresses(
+                service.settings.network, FIRST_ADDRESSES, start.index
+            ),
+            description=chosen.description,
+            notes=chosen.notes,
+            left_out=wallet_text.left_out,
+        )
+
+    def shop(self, typed: Typed, problems: dict[str, str] | None = None) -> Response:
+        """Shows the form of the shop. `problems`: what is wrong, by the field's name."""
+        return self._page(
+            "start_shop.html",
+            REFUSED if problems else 200,
+            typed=without_secrets(typed),
+            problems=problems or {},
+            currencies=sorted(CODES),
+            places=sorted(places()),
+            restore=address(f"/start/{(request.view_args or {})['token']}/restore"),
+        )
+
+    def wallet(
+        self,
+        typed: Typed,
+        refusal: Refusal | None = None,
+        skip_problem: str = "",
+        start: AccountStart | None = None,
+    ) -> Response:
+        """Shows the form of the wallet.
+
+        `refusal` says why its text was not taken. `start`: where the shop begins, if
+        that is not decided.
+        """
+        is_wrong = refusal or skip_problem or start
+        page = self._page(
+            "start_wallet.html",
+            REFUSED if is_wrong else 200,
+            typed=without_secrets(typed),
+            refusal=refusal,
+            skip_problem=skip_problem,
+            undecided=start,
+            has_explorer=bool(self._service.settings.explorers),
+            wallets=LISTED_WALLETS,
+            most_bytes=MAX_CHARS,
+        )
+        page.headers["Permissions-Policy"] = CAMERA
+        return page
+
+    def _page(self, template: str, status: int = 200, **values: Any) -> Response:
+        return page_of_secret(self._pages, template, status, **values)
