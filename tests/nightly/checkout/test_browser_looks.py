@@ -326,6 +326,17 @@ def test_all_that_is_needed_to_pay_is_on_one_screen_of_a_desk(open_tab, hosted):
             assert 0 < tab.ask(BOTTOM.format(id)) <= DESK[1], (language, id)
 
 
+def test_what_is_no_text_stands_below_its_name_where_text_runs_from_the_right(
+    open_tab, hosted
+):
+    """Ids, addresses and transactions run from the left in every language."""
+    tab = open_tab(hosted.root, size=PHONE)
+    tab.go(f"{hosted.page(paid(hosted))}?lang=ar")
+    for id in ("transaction", "address", "invoice"):
+        style = f"getComputedStyle(document.getElementById('{id}'))"
+        assert tab.ask(f"[{style}.direction, {style}.textAlign]") == ["ltr", "right"]
+
+
 def test_nothing_moves_after_the_first_view(open_tab, hosted):
     tab = open_tab(hosted.root, size=PHONE)
     tab.go(hosted.page(waiting(hosted)))

@@ -7,7 +7,7 @@ import pytest
 from btcpay.sandbox.payer.wallet import replace
 from btcpay.values.money import btc_text
 from tests.support.axe import axe_script, faults, misfits
-from tests.support.browser import SMALL
+from tests.support.browser import SMALL, TABLET
 from tests.support.builders import pay, vanish
 from tests.support.merchant_browser import MerchantBrowser, log_in
 
@@ -311,3 +311,16 @@ def test_who_waits_at_the_turned_screen_sees_nothing_brown_and_no_doubt(
     assert not tab.is_shown("checked")
     tab.pass_time(125)  # in which no check has run
     tab.until("!document.getElementById('checked').hidden")
+
+
+def test_a_tablets_till_has_the_tabs_of_a_phone_and_leads_to_all_other_pages(
+    open_tab, counter
+):
+    tab = log_in(open_tab(counter.root, size=TABLET), counter)
+    tab.go(f"{counter.root}/merchant/till")
+    tab.until("document.getElementById('sections')")
+    icons = "[...document.querySelectorAll('#sections svg')]"
+    shown = f"{icons}.filter((it) => it.checkVisibility()).length"
+    assert tab.is_shown("more-tab") and tab.ask(shown) == 5
+    tab.click("#more-tab")
+    tab.until("document.getElementById('more-sections')")
