@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from btcpay.languages.catalogs import LANGUAGES
+from btcpay.merchants.merchants import set_brand
 from btcpay.sandbox.payer.wallet import replace
 from btcpay.values.money import btc_text
 from tests.support.axe import axe_script, faults, misfits
@@ -324,3 +326,32 @@ def test_a_tablets_till_has_the_tabs_of_a_phone_and_leads_to_all_other_pages(
     assert tab.is_shown("more-tab") and tab.ask(shown) == 5
     tab.click("#more-tab")
     tab.until("document.getElementById('more-sections')")
+
+
+ROLL = (80 / 25.4, 200 / 25.4)  # inches
+BUSINESS = {
+    "business_address": "Harbour Roasters GmbH\nAm Kai 1\n20095 Hamburg",
+    "tax_number": "DE 123456789",
+    "tax_percent": "19",
+}
+
+
+def test_a_receipt_fits_on_one_piece_of_the_roll_in_every_language(
+    open_tab, new_counter
+):
+    shop = new_counter.shop
+    set_brand(shop.service.db, shop.merchant_id, BUSINESS)
+    browser = MerchantBrowser(shop).log_in()
+    browser.post("/tips", tips="10", cashier="1")
+    form = browser.page("/till").values | {"amount": "25", "note": "Tea", "tip": "10"}
+    id = browser.post("/till", **form).headers["Location"][-28:]
+    pay(shop, shop.get(f"/invoices/{id}").json)
+    tab = log_in(open_tab(new_counter.root), new_counter)
+    for language in LANGUAGES:
+        tab.go(f"{new_counter.root}/merchant/till/{id}?lang={language}")
+        assert tab.paper_pages(ROLL) == 1, language
+    tab.emulate(media="print")
+    for name in ("business-address", "tax-number", "tip", "tax", "receipt-number"):
+        assert tab.is_shown(name), name
+    align = "getComputedStyle(document.getElementById('business-address')).textAlign"
+    assert tab.ask(align) == "center"
