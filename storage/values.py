@@ -75,6 +75,7 @@ class Values(TypedDict, total=False):
     every: str | None
     expires_ms: int | None
     failed_ms: int | None
+    feerate: int | None
     failures: int
     finished_after: int
     finished_ms: int | None

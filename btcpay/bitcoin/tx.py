@@ -109,10 +109,14 @@ class Tx:
         return self.inputs[0].outpoint == (NULL_TXID, NULL_VOUT)
 
     @property
+    def weight(self) -> int:
+        """The weight in weight units (BIP141)."""
+        return 3 * len(self.without_witness) + len(self.raw)
+
+    @property
     def vsize(self) -> int:
         """The virtual size in bytes: a quarter of the weight, rounded up (BIP141)."""
-        weight = 3 * len(self.without_witness) + len(self.raw)
-        return -(-weight // 4)
+        return -(-self.weight // 4)
 
 
 def coinbase_height(script_sig: bytes) -> int | None:

@@ -48,6 +48,7 @@ def _output_columns(output: Output, row: Invoice) -> Values:
         "coinbase": int(output.coinbase),
         "first_seen_ms": to_ms(output.first_seen_at),
         "seen_waiting": int(output.seen_waiting),
+        "feerate": None,
         "inputs": None,
         "vanished_ms": None,
         "replaced_height": output.replaced_height,
@@ -57,6 +58,8 @@ def _output_columns(output: Output, row: Invoice) -> Values:
         "position": output.position,
         "spent_height": output.spent_height,
     }
+    if output.feerate is not None:
+        columns["feerate"] = output.feerate
     if output.inputs:
         columns["inputs"] = json.dumps(output.inputs)
     if output.vanished_at:

@@ -8,6 +8,7 @@ from typing import Any
 from btcpay import hooks
 from btcpay.chain.progress import hours_to_read, progress_of
 from btcpay.invoices.status import checked_ms, rules_for
+from btcpay.invoices.stuck import Stuck, stuck_of
 from btcpay.merchants.account import dust_limit_of
 from btcpay.settings.settings import Settings
 from btcpay.settlement.decide import missing_sats
@@ -20,6 +21,7 @@ from btcpay.web.service import Service
 from storage.database import Database
 from storage.models import Invoice
 from storage.queries import attentions, invoices, links
+from storage.queries.lists import mempool_watch
 from storage.statement import replace
 
 # In these states new money is late or exceeds the amount.
@@ -44,6 +46,7 @@ class Notices:
     - `receipt_lines`: the receipt lines of parts (optional plug-ins).
     - `returned_sats`: the satoshis that the seller has sent back.
     - `link_title`: the title of the invoice's payment link.
+    - `stuck`: the payment that has waited long for a block.
     """
 
     was_undone: bool = False
@@ -54,6 +57,7 @@ class Notices:
     receipt_lines: Sequence[hooks.ReceiptLine] = ()
     returned_sats: int = 0
     link_title: str | None = None
+    stuck: Stuck | None = None
 
 
 @dataclass(frozen=True)
@@ -207,6 +211,7 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
     always: dict[str, Any] = {
         "link_title": link and link.title,
         "returned_sats": returned_sats(db, snapshot),
+        "stuck": _stuck(db, snapshot),
     }
     if state == CheckoutState.PAID:
         lines = [
@@ -232,6 +237,13 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
         hours_behind=hours_to_read(behind, service.settings.explorer_calls_per_hour),
         **always,
     )
+
+
+def _stuck(db: Database, snapshot: Snapshot) -> Stuck | None:
+    if not snapshot.unconfirmed_sats:
+        return None
+    waiting = db.rows(mempool_watch.WAITING, invoice_id=snapshot.row.id)
+    return stuck_of(waiting, snapshot.now)
 
 
 def returned_sats(db: Database, snapshot: Snapshot) -> int:

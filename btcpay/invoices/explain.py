@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 from btcpay.invoices.status import Story
@@ -92,6 +93,8 @@ def _output(output: Output) -> str:
         f"first seen {iso_ms(output.first_seen_ms)}",
         where,
     ]
+    if output.feerate is not None:
+        facts.append(f"pays {Decimal(output.feerate) / 1000:.1f} sat/vB")
     if output.payment_id:
         facts.append(f"counted as {output.payment_id}")
     if output.spent_height:

@@ -74,6 +74,7 @@ def output_of(row: payments.OutputWith) -> Output:
         first_seen_at=from_ms(row.first_seen_ms),
         seen_waiting=bool(row.seen_waiting),
         inputs=inputs_of(row),
+        feerate=row.feerate,
         vanished_at=from_ms_or_none(row.vanished_ms),
         replaced_height=row.replaced_height,
         block=block,

@@ -86,6 +86,12 @@ def whole(number: int, language: str) -> str:
     return _to_signs(f"{number:,}", language)
 
 
+def feerate(sats_per_kvb: int, language: str) -> str:
+    """Formats satoshis per 1,000 vbytes as those per vbyte: `1.5 sat/vB`."""
+    number = _to_signs(f"{Decimal(sats_per_kvb) / 1000:,.1f}", language)
+    return f"{number} sat/vB"
+
+
 def percent(number: int | Decimal, language: str) -> str:
     """Formats a percentage: `12%`, in French `7,7 %`, with all decimals of the number."""
     pattern = _conventions(language)["percent"]

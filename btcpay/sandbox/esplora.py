@@ -171,8 +171,15 @@ def _tx_view(entry: ChainTx) -> Json:
         "txid": entry.tx.txid,
         "vin": inputs,
         "vout": outputs,
+        "weight": entry.tx.weight,
+        "fee": _fee_sats(entry),
         "status": {"confirmed": entry.height is not None},
     }
+
+
+def _fee_sats(entry: ChainTx) -> int:
+    """Returns the fee, 0 for a coinbase and for a payment that is invented."""
+    return max(0, entry.fee_sats)
 
 
 def block_view(block: Block, height: int) -> Json:

@@ -90,7 +90,12 @@ def _new(sighting: SeenOutput, scan: Scan) -> Output:
 def _merge_waiting(old: Output | None, sighting: SeenOutput, scan: Scan) -> Output:
     """Returns the output as the mempool shows it. `old` is its known state or None."""
     if old is None:
-        return replace(_new(sighting, scan), inputs=sighting.inputs, seen_waiting=True)
+        return replace(
+            _new(sighting, scan),
+            inputs=sighting.inputs,
+            feerate=sighting.feerate,
+            seen_waiting=True,
+        )
     # The output's block may have been read during the request to the mempool.
     old = replace(old, first_seen_at=min(old.first_seen_at, scan.asked_at))
     if old.block or old.replaced_height is not None:
@@ -99,6 +104,7 @@ def _merge_waiting(old: Output | None, sighting: SeenOutput, scan: Scan) -> Outp
         old,
         amount_sats=sighting.amount_sats,
         inputs=sighting.inputs,
+        feerate=sighting.feerate or old.feerate,
         vanished_at=None,
     )
 

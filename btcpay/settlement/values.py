@@ -24,7 +24,8 @@ class SeenOutput:
     It is proven to be in `block`; if `block` is None, a mempool shows it. `position` is
     the index of its transaction in the block, 0 for the coinbase. `inputs` are the
     outpoints that its transaction spends, as "txid:vout". They are empty if they are
-    too many to store.
+    too many to store. `feerate` is what its transaction pays, in satoshis per 1,000
+    vbytes, as an explorer states it; None if it is unknown.
     """
 
     txid: str
@@ -33,6 +34,7 @@ class SeenOutput:
     block: Block | None = None
     position: int | None = None
     inputs: tuple[str, ...] = ()
+    feerate: int | None = None
 
     @property
     def outpoint(self) -> tuple[str, int]:

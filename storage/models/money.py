@@ -31,6 +31,7 @@ class Output(Table):
     coinbase = BigIntegerField()
     first_seen_ms = BigIntegerField()
     seen_waiting = BigIntegerField()
+    feerate = BigIntegerField(null=True)
     inputs = TextField(null=True)
     vanished_ms = BigIntegerField(null=True)
     replaced_height = BigIntegerField(null=True)

@@ -476,6 +476,8 @@ CREATE INDEX payment_without_invoice ON payment (merchant_id, created_ms, seq)
 -- be there; `position` is its transaction's place in it. `payment_id` is set once it counts.
 -- `vanished_ms` marks one that left the mempool: no money, but history. `seen_waiting`: it was in
 -- the mempool before any block, so a block time before the invoice's only shows a wrong clock.
+-- `feerate`: what its transaction pays, in satoshis per 1,000 vbytes, as an explorer said while it
+-- waited; nothing is decided by it.
 -- `inputs`: the outpoints that a waiting transaction spends, as JSON; `replaced_height`: the block
 -- that has spent one of them otherwise.
 -- The key begins with the invoice: an explorer that once showed an output at a wrong address must
@@ -489,6 +491,7 @@ CREATE TABLE output (
     coinbase BIGINT NOT NULL CHECK (coinbase IN (0, 1)),
     first_seen_ms BIGINT NOT NULL,
     seen_waiting BIGINT NOT NULL CHECK (seen_waiting IN (0, 1)),
+    feerate BIGINT CHECK (feerate >= 0),
     inputs TEXT,
     vanished_ms BIGINT,
     replaced_height BIGINT,

@@ -27,6 +27,8 @@ _HASH = re.compile("[0-9a-f]{64}")
 _HEX = re.compile("[0-9a-f]*")
 MAX_HEIGHT = 100_000_000
 MAX_VOUT = 0xFFFFFFFF
+MAX_WEIGHT = 4_000_000  # of a block (BIP141)
+WEIGHT_PER_VBYTE = 4
 # electrs shows ten blocks in 4 kB, mempool.space fifteen with `extras` in 100 kB.
 MAX_HEADERS_BYTES = 1_000_000
 # 75 transactions of usual size have about 200 kB, half of which is truncated while it arrives. A
@@ -171,6 +173,7 @@ def _read_page(script: str, txs: list[Any]) -> HistoryPage:
 def _read_outputs(tx: Any, script: str) -> list[SeenOutput]:
     """Returns the transaction's outputs above 0 satoshis that pay the script."""
     inputs = _read_inputs(tx)
+    feerate = _feerate(tx)
     outputs: list[SeenOutput] = []
     total_sats = 0
     for vout, output in enumerate(as_list(tx["vout"])):
@@ -178,9 +181,25 @@ def _read_outputs(tx: Any, script: str) -> list[SeenOutput]:
         sats = as_number(output["value"], MAX_MONEY_SATS)
         total_sats += sats
         if output_script == script and sats:
-            outputs.append(SeenOutput(tx["txid"], vout, sats, inputs=inputs))
+            seen = SeenOutput(tx["txid"], vout, sats, inputs=inputs, feerate=feerate)
+            outputs.append(seen)
     require(total_sats <= MAX_MONEY_SATS, "outputs of more than can exist")
     return outputs
+
+
+def _feerate(tx: Any) -> int | None:
+    """Returns what the transaction pays, in satoshis per 1,000 vbytes.
+
+    None if the explorer does not say it. It can only inform people, so a value that
+    makes no sense counts as not said.
+    """
+    fee_sats = tx.get("fee")
+    weight = tx.get("weight")
+    if type(fee_sats) is not int or type(weight) is not int:
+        return None
+    if not 0 <= fee_sats <= MAX_MONEY_SATS or not 0 < weight <= MAX_WEIGHT:
+        return None
+    return WEIGHT_PER_VBYTE * 1000 * fee_sats // weight
 
 
 def _read_inputs(tx: Any) -> tuple[str, ...]:

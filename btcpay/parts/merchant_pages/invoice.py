@@ -11,6 +11,7 @@ from flask import Response
 from btcpay import hooks
 from btcpay.invoices import manual
 from btcpay.invoices.status import story_of
+from btcpay.invoices.stuck import stuck_of
 from btcpay.notify.mail.mailto import mailto
 from btcpay.parts.merchant_pages import queries
 from btcpay.parts.merchant_pages.lists.search import loose_kind
@@ -49,6 +50,11 @@ def show(visit: Visit, id: str) -> Response:
     came_sats = sum(
         output.amount_sats for output in story.outputs if output.vanished_ms is None
     )
+    waiting = [
+        output
+        for output in story.outputs
+        if output.block_height is None and output.vanished_ms is None
+    ]
     receipts = story.verdict.receipts
     paid_sats = sum(receipt.amount_sats for receipt in receipts if receipt.came_for_it)
     cards = []
@@ -66,6 +72,7 @@ def show(visit: Visit, id: str) -> Response:
         came_sats=came_sats,
         cards=cards,
         story=story,
+        stuck=stuck_of(waiting, visit.now),
         can_accept=story.row.status != InvoiceStatus.PAID and bool(receipts),
         payer_url=payer_url,
         qr=qr_svg(payer_url),

@@ -56,6 +56,7 @@ WAITING = Output.select(
     Output.vout,
     Output.amount_sats,
     Output.inputs,
+    Output.feerate,
     Output.first_seen_ms,
 ).where(eq(Output.invoice_id), _COMES, Output.block_height.is_null())
 # Outputs in the mempool, with the inputs of their transactions. They are read one invoice at a

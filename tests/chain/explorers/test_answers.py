@@ -319,6 +319,32 @@ def seen(explorer):
     ]
 
 
+@pytest.mark.parametrize(
+    "fields, feerate",
+    [
+        ({"fee": 211, "weight": 561}, 1_504),
+        ({"fee": 0, "weight": 561}, 0),
+        ({"fee": 211}, None),
+        ({"weight": 561}, None),
+        ({"fee": 211, "weight": 0}, None),
+        ({"fee": 211, "weight": 4_000_001}, None),
+        ({"fee": -1, "weight": 561}, None),
+        ({"fee": 21_000_001 * 100_000_000, "weight": 561}, None),
+        ({"fee": "211", "weight": 561}, None),
+        ({"fee": True, "weight": 561}, None),
+        ({"fee": 211.5, "weight": 561}, None),
+        ({"fee": None, "weight": []}, None),
+    ],
+    ids=str,
+)
+def test_a_fee_is_told_where_the_explorer_says_it_and_never_refuses_money(
+    first, explorer, fields, feerate
+):
+    first.histories[ADDRESS] = [tx_of(1, SCRIPT, 1234, **fields)]
+    (output,) = explorer.mempool(ADDRESS, SCRIPT).outputs
+    assert (output.amount_sats, output.feerate) == (1234, feerate)
+
+
 def test_what_waits_is_told_with_what_it_spends(first, explorer):
     spends = [{"txid": UNKNOWN, "vout": n, "is_coinbase": False} for n in (3, 0)]
     first.histories[ADDRESS] = [tx_of(1, SCRIPT, 1234, vin=spends)]
