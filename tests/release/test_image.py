@@ -15,6 +15,9 @@ from btcpay import __version__
 from tests.support.browser import PHONE
 from tests.support.builders import new_xpub, until
 from tests.support.chroots import MADE_WITHIN_S, PLACE, TRUSTED, System, base, outside
+from tests.support.mail_server import PASSWORD as MAIL_PASSWORD
+from tests.support.mail_server import USER as MAIL_USER
+from tests.support.mail_server import MailServer
 from tests.support.paths import PROJECT
 from tests.support.ports import free_port
 
@@ -136,6 +139,30 @@ def log_in(tab, url, then):
     press(tab, "#log-in", then)
 
 
+@pytest.fixture
+def mail_server(tmp_path):
+    with MailServer(tmp_path, login=True) as server:
+        yield server
+
+
+def set_mail_server(tab, mail_server):
+    press(tab, "#to-do a[href*='/settings/mail-server']", "save")
+    tab.fill(host="127.0.0.1", port=str(mail_server.port))
+    tab.ask("document.getElementById('encryption').value = 'starttls'")
+    tab.fill(user=MAIL_USER, password=MAIL_PASSWORD, sender="till@seller.de")
+    press(tab, "#save", "test")
+
+
+def send_test_mail(tab, mail_server, to):
+    """The mail server takes it, from the user that was set."""
+    tab.fill(to=to)
+    press(tab, "#test", "outcome")
+    assert tab.text("answer") == "250 OK"
+    mail = mail_server.taken[-1]
+    assert (mail.sender, mail.to) == ("till@seller.de", [to])
+    assert mail.user == MAIL_USER
+
+
 def sell_at_the_till(tab, around):
     """A customer pays what the till shows, and the till says so."""
     press(tab, "#sections a[href*='/till']", "keypad")
@@ -151,8 +178,9 @@ def sell_at_the_till(tab, around):
     return address
 
 
+@pytest.mark.filterwarnings("ignore:Requiring AUTH while")
 def test_a_phone_makes_a_shop_and_takes_it_to_a_second_container(
-    image, tmp_path, open_tab
+    image, tmp_path, mail_server, open_tab
 ):
     """By the owner's password and a browser alone."""
     system, config = image
@@ -181,6 +209,8 @@ def test_a_phone_makes_a_shop_and_takes_it_to_a_second_container(
             press(tab, "#continue", "scripts")
             press(tab, "#scripts button", "same")
             press(tab, "#same", "to-do")
+            set_mail_server(tab, mail_server)
+            send_test_mail(tab, mail_server, "owner@seller.de")
             paid_address = sell_at_the_till(tab, around)
             tab.go(f"{url}/merchant/sessions")
             tab.click("details.decision summary")
@@ -202,6 +232,12 @@ def test_a_phone_makes_a_shop_and_takes_it_to_a_second_container(
             press(tab, "#examine", "agree")
             assert paid_address in tab.ask("document.body.innerText")
             press(tab, "#agree", "service")
+            tab.go(f"{url}/merchant/settings/mail-server")
+            assert f"127.0.0.1:{mail_server.port}" in tab.text("place")
+            assert tab.ask("document.getElementById('password').value") == ""
+            assert MAIL_PASSWORD not in tab.ask("document.documentElement.outerHTML")
+            send_test_mail(tab, mail_server, "heir@seller.de")
+            assert len(mail_server.taken) == 2
             assert sell_at_the_till(tab, around) != paid_address
             tab.go(f"{url}/merchant/invoices")
             assert (
