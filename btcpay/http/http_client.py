@@ -35,7 +35,7 @@ CONNECT_PART = 2 / 3
 SMALL_BYTES = 65536
 # Requests uncompressed bodies, since a small compressed body may expand to any size.
 HEADERS = {
-    "User-Agent": f"btcpay/{__version__}",
+    "User-Agent": f"blocktill/{__version__}",
     "Accept": "*/*",
     "Accept-Encoding": "identity",
 }

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from btcpay import __version__
 from btcpay.http import http_client
 from btcpay.values.errors import FetchError, Unreachable
 from tests.support.builders import until
@@ -24,6 +25,18 @@ def test_an_answer_of_exactly_the_limit_is_read_and_one_of_a_byte_more_refused(s
     server.instead = lambda _: say(b"a" * 101)
     with pytest.raises(FetchError, match="more than 100 bytes"):
         get(server)
+
+
+def test_a_request_names_the_product_and_its_version(server):
+    agents = []
+
+    def reply(handler):
+        agents.append(handler.headers["User-Agent"])
+        say(b"there")(handler)
+
+    server.instead = lambda _: reply
+    assert get(server) == b"there"
+    assert agents == [f"blocktill/{__version__}"]
 
 
 @pytest.mark.parametrize("status", [201, 204, 206, 304, 400, 401, 404, 429, 500, 503])
