@@ -27,7 +27,7 @@ def test_the_modal_has_its_script_and_its_address(greenfield):
     client = greenfield.shop.client
     asked = greenfield.order()
     script = client.get("/modal/btcpay.js?ver=2.8.0")
-    assert script.mimetype == "text/javascript" and "window.blocktill" in script.text
+    assert script.mimetype == "text/javascript" and "window.btcpay" in script.text
     assert script.headers["Cache-Control"] == "no-store"
     for path, up in (
         (f"/invoice?id={asked['id']}&lang=de", ""),

@@ -47,7 +47,8 @@
   });
   addEventListener("keydown", (event) => { if (overlay && event.key === "Escape") close(); });
 
-  window.blocktill = {
+  // Plug-ins call it by this name, BTCPay Server's.
+  window.btcpay = {
     showInvoice,
     hideFrame,
     showFrame: () => { if (overlay) overlay.style.display = ""; },

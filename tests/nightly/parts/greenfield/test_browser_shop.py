@@ -14,11 +14,11 @@ from tests.support.serving import Serving, say
 ON = {"BLOCKTILL_GREENFIELD": "on", "BLOCKTILL_MERCHANT_PAGES": "on"}
 MODAL = """<p id="shop">The shop</p><script src="{root}/modal/btcpay.js"></script><script>
     const said = [], turns = [];
-    blocktill.onModalWillEnter(() => turns.push("enter"));
-    blocktill.onModalWillLeave(() => turns.push("leave"));
-    blocktill.onModalReceiveMessage((event) => said.push(event.data));
-    blocktill.setApiUrlPrefix("{root}/");
-    blocktill.showInvoice("{id}");
+    btcpay.onModalWillEnter(() => turns.push("enter"));
+    btcpay.onModalWillLeave(() => turns.push("leave"));
+    btcpay.onModalReceiveMessage((event) => said.push(event.data));
+    btcpay.setApiUrlPrefix("{root}/");
+    btcpay.showInvoice("{id}");
 </script>"""
 
 
