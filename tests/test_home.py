@@ -18,8 +18,10 @@ FIRST = ("https://example.org/x", "example.org/x")
 SECOND = ("https://github.com/Me/Blocktill", "ghcr.io/me/blocktill")
 # They are read outside the repository too, or by machines: the address stands there in full.
 WITH_HOME = {
+    ".github/ISSUE_TEMPLATE/config.yml",
     ".github/workflows/release.yml",
     "CONTRIBUTING.md",
+    "README.md",
     "SECURITY.md",
     "deploy/Dockerfile",
     "docs/operators/install.md",
@@ -63,6 +65,7 @@ def test_whatever_names_the_home_names_a_file_or_a_page_of_it():
     forge = {
         "",
         ".git",
+        "/actions/workflows/tests.yml",
         "/security/advisories/new",
         "/blob/$GITHUB_REF_NAME/CHANGELOG.md",
     }
