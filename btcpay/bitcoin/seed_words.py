@@ -1,7 +1,7 @@
 """Finds the seed words of a wallet in a text.
 
-Sources: SLIP-39; BIP39 and its ten word lists (bitcoin/bips, bip-0039), whose files are in the
-folder bip39 unchanged. Electrum's seeds have the same words.
+Sources: SLIP-39; SeedSigner's SeedQR format; BIP39 and its ten word lists (bitcoin/bips,
+bip-0039), whose files are in the folder bip39 unchanged. Electrum's seeds have the same words.
 """
 
 import re
@@ -20,6 +20,8 @@ PREFIX_LETTERS = 4
 MIN_SHARE_WORDS = 18
 SHARE_LETTERS = (4, 8)
 MIN_KNOWN_SHARE_WORDS = 5  # 58 % of SLIP-39's words are in BIP39's lists
+# The numbers of 12 to 24 words, each of four digits and below 2048, as a SeedQR has them.
+_SEED_QR = re.compile(r"(?:[01][0-9]{3}|20[0-3][0-9]|204[0-7]){12,24}")
 _LISTS = Path(__file__).with_name("bip39")
 _WORD = re.compile(r"[^\W\d_]+")
 # The longest word has eight letters. A Korean one has more code points.
@@ -42,6 +44,11 @@ def holds_seed_words(text: str) -> bool:
         if is_repeated and word not in known:
             labels.add(word)
     return _has_run([word in known for word in words if word not in labels])
+
+
+def is_seed_qr(text: str) -> bool:
+    """True if the whole text is a SeedQR: the numbers of a mnemonic's words."""
+    return _SEED_QR.fullmatch(text.strip()) is not None
 
 
 def holds_share(text: str) -> bool:

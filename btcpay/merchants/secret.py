@@ -7,7 +7,7 @@ import re
 import unicodedata
 
 from btcpay.bitcoin.keys import is_private, is_public
-from btcpay.bitcoin.seed_words import holds_seed_words, holds_share
+from btcpay.bitcoin.seed_words import holds_seed_words, holds_share, is_seed_qr
 from btcpay.values.errors import CommandError
 
 PRIVATE_KEY_SHOWN = (
@@ -65,8 +65,15 @@ def refuse_secret(text: str) -> None:
     for form in {text, _unescape(text)}:
         if holds_private_key(form):
             raise SecretShown(PRIVATE_KEY_SHOWN)
-        if are_seed_words(form) or holds_seed_words(form) or holds_share(form):
+        if _holds_seed(form):
             raise SeedWordsShown(SEED_WORDS_SHOWN)
+
+
+def _holds_seed(text: str) -> bool:
+    """True if the text holds seed words, as words or as a SeedQR's numbers."""
+    if are_seed_words(text) or is_seed_qr(text):
+        return True
+    return holds_seed_words(text) or holds_share(text)
 
 
 def _unescape(text: str) -> str:

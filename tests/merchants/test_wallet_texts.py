@@ -604,6 +604,7 @@ SECRETS = {
         f"{n}. {word}" for n, word in enumerate(SHARE.split(), 1)),
     "a share of which two words were lost": f"Share 1: {SHARE.rpartition(' critical')[0]} end",
     "seed words with numbers": " ".join(f"{n}. {word}" for n, word in enumerate(SEED, 1)),
+    "a SeedQR": "073318950739065415961602009907670428187212261116",  # SeedSigner's vector 4
     "seed words in JSON": json.dumps({"xpub": ZPUB, "words": SEED}),
     "seed words in JSON with numbers as names": json.dumps(dict(enumerate(SEED))),
     "seed words in lines with labels": "\n".join(f"Wort {n}: {w}" for n, w in enumerate(SEED)),
