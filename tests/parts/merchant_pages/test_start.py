@@ -1,5 +1,6 @@
 """The first run: a link makes the first merchant in a browser, once."""
 
+import html
 import json
 import re
 from contextlib import ExitStack
@@ -334,6 +335,16 @@ def test_each_step_marks_how_far_it_is(shop):
         assert marks == (["done"] * done + ["step", None, None])[:3]
 
 
+def test_no_link_to_another_language_loses_what_was_typed(shop):
+    path = path_of(shop)
+    several = json.dumps(SEVERAL)
+    for change in ({"step": "shop"}, {"key": several}, {"script": ""}, {}):
+        page = Page(press(shop, path, **change).text)
+        links = [tag for name, tag in page.tags if name == "a" and "hreflang" in tag]
+        assert not links, change
+    assert "hreflang" in shop.client.get(path).text
+
+
 def test_only_the_page_that_scans_may_use_the_camera(shop):
     path = path_of(shop)
     assert (
@@ -390,7 +401,9 @@ def test_a_file_that_is_refused_is_not_shown_and_the_text_stays(shop):
         assert page.texts["key"] == "pasted words"
         assert "sausage" not in page.source and "SQLite" not in page.source
         assert page.texts["problem"].strip()
-    assert upload(shop, path, b"x" * 1_000_000).status_code == 413
+    too_large = upload(shop, path, b"x" * 1_000_000)
+    assert too_large.status_code == 413
+    assert "too large for a wallet's export" in html.unescape(too_large.text)
 
 
 def test_the_kind_of_addresses_is_asked_for_only_where_the_text_leaves_it_open(shop):
