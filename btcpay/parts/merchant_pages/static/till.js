@@ -7,7 +7,8 @@
   const SECOND = 1000, SOON = 5 * SECOND, SELDOM = 60 * SECOND;
 
   // The button says what it charges: the sum of what is typed, if each part is a plain number, and
-  // the tip that the cashier has chosen, rounded as round_money does (half to even).
+  // the tip that the cashier has chosen, rounded as round_money does (half to even). So do those of
+  // what is sold often.
   const amount = find("amount"), keypad = find("keypad"), show = find("show");
   const { charge, zero, places, signs } = show?.dataset ?? {};
   const plainLabel = show?.textContent;
@@ -25,14 +26,23 @@
     const whole = Math.floor(hundredths / 100), rest = hundredths % 100;
     return whole + (rest > 50 || (rest === 50 && whole % 2) ? 1 : 0);
   };
-  const sayCharge = () => {
-    const sum = amount.value.split("+").map(unitsOf).reduce((total, each) => total + each, 0);
-    const units = sum + tipOf(sum);
+  const inOwnSigns = (units) => {
     const number = String(units).padStart(Number(places) + 1, "0");
     const end = number.length - Number(places);
     const text = Number(places) ? `${number.slice(0, end)}.${number.slice(end)}` : number;
-    const own = [...text].map((sign) => signs[sign === "." ? 10 : Number(sign)]).join("");
-    show.textContent = units ? charge.replace(zero, own) : plainLabel;
+    return [...text].map((sign) => signs[sign === "." ? 10 : Number(sign)]).join("");
+  };
+  const sayPrice = (button) => {
+    const price = button.querySelector(".price");
+    price.dataset.plain ??= price.textContent;
+    const units = Number(button.value.split(" ")[0].replace(".", "")), tip = tipOf(units);
+    price.textContent = tip ? amount.placeholder.replace(zero, inOwnSigns(units + tip)) : price.dataset.plain;
+  };
+  const sayCharge = () => {
+    const sum = amount.value.split("+").map(unitsOf).reduce((total, each) => total + each, 0);
+    const units = sum + tipOf(sum);
+    show.textContent = units ? charge.replace(zero, inOwnSigns(units)) : plainLabel;
+    document.querySelectorAll("#suggested button").forEach(sayPrice);
   };
   if (show) {
     amount.addEventListener("input", sayCharge);

@@ -245,6 +245,36 @@ def test_the_button_adds_the_tip_that_the_cashier_chooses(
     assert shop.get(f"/invoices/{id}").json["amount_usd_quote"] == charged
 
 
+@pytest.mark.parametrize(
+    ("language", "without", "with_tip"),
+    [("en", "Tea $8.40", "Tea $9.24"), ("fa", "Tea \u200e$\xa0۸٫۴۰", "Tea \u200e$\xa0۹٫۲۴")],
+)  # fmt: skip
+def test_what_is_sold_often_says_what_its_button_charges(
+    open_tab, new_counter, language, without, with_tip
+):
+    shop = new_counter.shop
+    browser = MerchantBrowser(shop).log_in()
+    browser.post("/tips", tips="10", cashier="1")
+    for _ in range(2):
+        form = {"amount": "8.40", "note": "Tea", "tip": "10"}
+        browser.post("/till", **browser.page("/till").values | form)
+    tab = log_in(open_tab(new_counter.root), new_counter)
+    tab.go(f"{new_counter.root}/merchant/till?lang={language}")
+    tab.until("document.activeElement.id === 'amount'")
+    button = "document.querySelector('#suggested button')"
+    words = f"{button}.textContent.replace(/[\u2068\u2069]/g, '').trim()"
+    assert tab.ask(words) == without
+    tab.click("#tips [value='10']")
+    assert tab.ask(words) == with_tip
+    tab.click("#tips [value='']")
+    assert tab.ask(words) == without
+    tab.click("#tips [value='10']")
+    tab.click("#suggested button")
+    tab.until("document.getElementById('qr')")
+    id = tab.ask("location.pathname.split('/').pop()")
+    assert shop.get(f"/invoices/{id}").json["amount_usd_quote"] == 9.24
+
+
 BUTTON = """(() => {
     const bar = document.querySelector('#sections');
     const isBelow = getComputedStyle(bar).position === 'fixed';
