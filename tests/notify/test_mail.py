@@ -11,7 +11,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from btcpay.merchants.merchants import set_mail
+from btcpay.merchants.branding import brand_columns
+from btcpay.merchants.merchants import set_brand, set_mail
 from btcpay.notify.delivery_queue import DeliveryCounts
 from btcpay.notify.mail import smtp
 from btcpay.notify.mail.replies import USUAL, Times
@@ -31,6 +32,7 @@ pytestmark = [
 MAIL_SETTINGS = ("BLOCKTILL_SMTP_URL", "BLOCKTILL_MAIL_FROM")
 SHOP = "owner@shop.example"
 ADA = "ada@example.com"
+LOGO = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 100
 
 
 class Office:
@@ -123,6 +125,25 @@ def test_an_invoice_that_needs_a_human_is_told_with_the_reason(offices):
     assert "Es ist mehr eingegangen als gefordert." in attention.text
     assert f"blocktill invoice show {invoice['id']}" in attention.text
     assert 'lang="de"' in attention.html and "/merchant" not in attention.text
+
+
+@pytest.mark.parametrize("kind", ["plain", "starttls"])
+def test_a_logo_arrives_within_each_mail(kind, offices, monkeypatch):
+    office = offices(kind=kind)
+    monkeypatch.setenv("SSL_CERT_FILE", str(office.server.ca))
+    db = office.shop.service.db
+    set_brand(db, office.shop.merchant_id, brand_columns(LOGO, accent="#0b7a4b"))
+    office.paid(customer_email=ADA)
+    assert office.run() == DeliveryCounts(2, 0)
+    for mail in office.server.taken:
+        (image,) = [
+            part
+            for part in mail.message.walk()
+            if part.get_content_type() == "image/png"
+        ]
+        assert image.get_content() == LOGO
+        assert f'src="cid:{image["Content-ID"][1:-1]}"' in mail.html
+        assert mail.html.count("<a ") == 1 and 'bgcolor="#0b7a4b"' in mail.html
 
 
 def test_where_the_pages_are_on_a_merchants_mails_open_them(offices):

@@ -60,9 +60,12 @@ def test_a_story_from_the_first_sight_to_the_receipt(till, browser):
     txid = till.pay(invoice, 21_667)
     till.look_for(invoice)
     assert why(browser, invoice).endswith("once it is confirmed: 0 of 1.")
+    assert "receipt-number" not in browser.page(f"/invoices/{invoice['id']}").texts
     till.mine_and_check()
     assert why(browser, invoice) == "Paid in full and confirmed."
-    source = browser.page(f"/invoices/{invoice['id']}").source
+    page = browser.page(f"/invoices/{invoice['id']}")
+    assert page.texts["receipt-number"] == "1"
+    source = page.source
     assert (
         txid in source
         and "The invoice is paid." in source
