@@ -34,7 +34,6 @@ def main(root: Path) -> None:
     page.parent.mkdir(parents=True)
     text = (NAME + helps(cli, click.Context(cli, info_name="blocktill"))).encode()
     page.write_bytes(gzip.compress(text, mtime=0))
-    page.with_name("blocktill.1.gz").symlink_to(page.name)
     program = Path("/opt/blocktill/bin/blocktill")
     env_file = Path("/etc/blocktill.env")
     for name, unit in units(program, env_file, "blocktill", STATE).items():
