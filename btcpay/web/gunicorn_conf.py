@@ -8,9 +8,11 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
 
 from gunicorn.glogging import Logger
+from gunicorn.workers.gthread import ThreadWorker
 from peewee import PeeweeException
 
 from btcpay.health import scrape
@@ -41,9 +43,16 @@ class JsonLogger(Logger):  # type: ignore[misc]  # it has no types
             handler.addFilter(Discreet())
 
 
+class Worker(ThreadWorker):  # type: ignore[misc]  # it has no types
+    """gunicorn's worker with threads, which schedules the threads of requests itself."""
+
+    def get_thread_pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self.cfg.threads, initializer=process.run_at_once)
+
+
 settings = read_or_exit(os.environ)
 bind = settings.bind
-worker_class = "gthread"
+worker_class = Worker
 threads = process.THREADS
 # Each worker touches a file once a second. In memory this writes to no disk.
 if os.access(SHARED_MEMORY, os.W_OK):
@@ -106,6 +115,7 @@ def post_fork(server: Any, worker: Any) -> None:
     """
     if server.cfg.workers == 1:
         process.keep_to_one_processor(str(server.cfg.bind))
+        process.let_others_run()
     worker.metrics_listener = getattr(server, "metrics_listener", None)
 
 

@@ -69,22 +69,37 @@ def drop_dead_connections(listeners: Iterable[socket.socket]) -> None:
 def keep_to_one_processor(bind: str) -> None:
     """Pins this process to one processor, if the system permits it.
 
-    This doubles the rate of get-invoice, measured on two processors. Relative to plain
-    gunicorn the rate is 0.86 and 0.88 with it, 0.43 and 0.46 without. Python's
-    interpreter lock lets one thread run at a time, and passing the lock to another
-    processor takes longer than most of a thread's work. The listening address `bind`
-    chooses the processor, so that shops on neighbouring ports get different ones.
-
-    With SCHED_BATCH (sched(7)) a waking thread does not preempt the running one. By
-    default it does, finds that the other still holds the lock, and both wait: then one
-    in a hundred reads takes 10 ms; with SCHED_BATCH it takes 3 ms.
+    Python's interpreter lock lets one thread run at a time, and passing the lock to
+    another processor takes longer than most of a thread's work. The listening address
+    `bind` chooses the processor, so that shops on neighbouring ports get different
+    ones. docs/developers/decisions/0008-one-processor.md has the measurements.
     """
     # Some systems lack these calls or forbid them.
     with contextlib.suppress(AttributeError, OSError):
         processors = sorted(os.sched_getaffinity(0))
         processor = processors[sum(bind.encode()) % len(processors)]
         os.sched_setaffinity(0, {processor})
+
+
+def let_others_run() -> None:
+    """Sets the calling thread to SCHED_BATCH (sched(7)), if the system permits it.
+
+    When the thread wakes, it does not preempt the one that runs. The main thread needs
+    this: it wakes for each request, finds that another thread holds the interpreter
+    lock, and both would wait. Its new threads inherit it.
+    """
+    with contextlib.suppress(AttributeError, OSError):
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
+def run_at_once() -> None:
+    """Sets the calling thread back to the normal policy, SCHED_OTHER.
+
+    A request's thread needs this: after each commit it would have to wait for other
+    busy processes of the same processor.
+    """
+    with contextlib.suppress(AttributeError, OSError):
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def note_request(request: Any) -> None:

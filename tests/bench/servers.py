@@ -70,6 +70,10 @@ class Server:
             stderr=self._log,
         )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def asked(self, operation: Operation) -> Iterator[bytes]:
         """Requests without end; no key that was used in the last minute."""
         turns = self._turns.setdefault(operation.scope, itertools.cycle(range(KEYS)))
@@ -98,8 +102,9 @@ class Server:
 
     def processor_s(self) -> float:
         """Processor time that the worker has taken so far, its own and the kernel's (proc(5))."""
-        pid = self._process.pid
-        (worker,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        (worker,) = (
+            Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        )
         fields = Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

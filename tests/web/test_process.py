@@ -26,7 +26,6 @@ def test_a_worker_keeps_to_one_processor_and_its_master_to_none(shop, tmp_path):
     with Live(shop, tmp_path) as live:
         (worker,) = children_of(live.pid)
         assert len(os.sched_getaffinity(worker)) == 1
-        assert os.sched_getscheduler(worker) == os.SCHED_BATCH
         assert os.sched_getaffinity(live.pid) == os.sched_getaffinity(0)
 
 
@@ -55,6 +54,17 @@ def test_nothing_but_gunicorns_own_loop_wakes_an_idle_worker(shop, tmp_path):
         assert len(threads_of(worker)) > 3
 
 
+def test_the_main_thread_lets_the_threads_of_requests_run(shop, tmp_path):
+    with Live(shop, tmp_path) as live:
+        (worker,) = children_of(live.pid)
+        assert live.ask("GET", "/invoices", shop.read_key).status_code == 200
+        threads = {int(thread) for thread in os.listdir(f"/proc/{worker}/task")}
+        others = [os.sched_getscheduler(thread) for thread in threads - {worker}]
+        main_thread = os.sched_getscheduler(worker)
+    assert main_thread == os.SCHED_BATCH
+    assert os.SCHED_OTHER in others
+
+
 def processor_of(bind):
     allowed = os.sched_getaffinity(0)
     keep_to_one_processor(bind)
@@ -62,7 +72,6 @@ def processor_of(bind):
         return os.sched_getaffinity(0)
     finally:
         os.sched_setaffinity(0, allowed)
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 @pytest.mark.skipif(
