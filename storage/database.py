@@ -204,6 +204,13 @@ class Database:
             return self._borrow()
         return _AS_IT_IS
 
+    @property
+    def has_lost_connection(self) -> bool:
+        """True if PostgreSQL has ended the session of this thread's connection."""
+        if not self.is_server or self.connection.is_closed():
+            return False
+        return bool(self.connection.connection().closed)
+
     @contextmanager
     def _borrow(self) -> Iterator[None]:
         with self._places:

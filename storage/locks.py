@@ -9,6 +9,7 @@ from pathlib import Path
 
 from btcpay.values.errors import DatabaseNotReady
 from storage.database import Database, sqlite_path
+from storage.heartbeat import end_silent_holder, heartbeat
 
 # "btcp"; an arbitrary number that other programs are unlikely to use
 _ADVISORY_LOCK = 0x62746370
@@ -20,8 +21,9 @@ def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[
     """Yields True if this process has the lock for task `name`, else False.
 
     With `wait`, waits for the lock. The lock is a file lock (SQLite) or an advisory
-    lock (PostgreSQL), so it is released when its process ends. Raises DatabaseNotReady
-    if the connection goes through a pooler.
+    lock (PostgreSQL), so it is released when its process ends. PostgreSQL also releases
+    it, and rolls back, if the process is frozen. Raises DatabaseNotReady if the
+    connection goes through a pooler.
     """
     path = sqlite_path(url)
     if path:
@@ -40,13 +42,26 @@ def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[
     number = _ADVISORY_LOCK + sum(name.encode())
     # The lock belongs to its connection, so this thread keeps the connection.
     with db.borrow_connection():
-        while not (has_lock := _ask(db, "pg_try_advisory_lock", number)) and wait:
+        while not (has_lock := _take(db, number)) and wait:
             time.sleep(_AGAIN_S)
+        if not has_lock:
+            yield False
+            return
         try:
-            yield has_lock
+            with heartbeat(db.connection.connection()):
+                yield True
         finally:
-            if has_lock:
-                _ask(db, "pg_advisory_unlock", number)
+            _ask(db, "pg_advisory_unlock", number)
+
+
+def _take(db: Database, number: int) -> bool:
+    """Takes the advisory lock, if it is free or its holder is frozen."""
+    if _ask(db, "pg_try_advisory_lock", number):
+        return True
+    if not end_silent_holder(db, number):
+        return False
+    time.sleep(_AGAIN_S)  # the session ends soon after it was told to
+    return _ask(db, "pg_try_advisory_lock", number)
 
 
 def _lock_file(path: Path, name: str) -> int:

@@ -35,13 +35,15 @@ def try_apply(
 
     Adds each changed status and each failure to the report. An error in one invoice
     does not stop the others: if the transaction for all of them fails, each half is
-    retried separately.
+    retried separately. Raises PeeweeException if the database's session has ended.
     """
     if not scans:
         return set()
     try:
         settlements = apply(db, settings, scans, now)
     except Exception as error:  # noqa: BLE001 - the edge of the loops over invoices
+        if db.has_lost_connection:
+            raise
         if len(scans) == 1:
             (invoice_id,) = scans
             _report_failure(invoice_id, error, report)

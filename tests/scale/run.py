@@ -35,6 +35,7 @@ SERVICE = ("-c", "python:btcpay.web.gunicorn_conf", "wsgi:app")
 ROOT = Path(__file__).parents[2]
 QUIET = "nothing but orders, looks and reads"
 BLOCK = "a block"
+FROZEN = "a block while one check is frozen"
 SPELL_S = 0.5  # between two looks at what the server waits for
 
 
@@ -258,7 +259,7 @@ def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
         options.within,
     )
     step("a block while PostgreSQL restarts", lambda: server.restart("fast"), after_s=1)
-    step("a block while one check is frozen", lambda: freeze(url, checks))
+    step(FROZEN, lambda: freeze(url, checks))
     for check in checks:
         check.send(signal.SIGCONT)
     replica = postgres.Server(follows=server)
@@ -285,6 +286,8 @@ def show_aims(load: Load, receivers: Receivers) -> None:
         aim(f"{kind}s beside a block, of their rate", busy[kind] / quiet[kind], 0.5)
     aim("seconds of a block without a fault", -busy["seconds"], -60)
     aim("seconds of the slowest order beside it", -busy["slowest order"], -1)
+    frozen_s = load.steps[FROZEN]["seconds"]
+    aim("seconds of a block beside a frozen check", -frozen_s, -30)
 
 
 def aim(name: str, value: float, aim: float) -> None:

@@ -1,0 +1,89 @@
+"""Tells a frozen process that holds a lock of PostgreSQL from a slow one, and ends its session.
+
+A stopped process keeps its connections, and with them its locks and its open transaction.
+While a process holds a lock, a thread of it speaks on the lock's connection, also while
+the process computes or waits for the network. So whoever wants the lock can see in
+PostgreSQL's statistics that its holder is silent, and end that session. What the holder
+does with the connection later raises OperationalError.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from peewee import PeeweeException
+
+from storage.database import Database
+from storage.faults import as_peewee_errors
+
+BEAT_S = 2.0
+SILENCE_S = 10
+# A process may hang in a transaction. After this time the thread is silent too, and the limit
+# is the one that the server has for every session.
+MOST_TRANSACTION_S = 120
+USUAL_SILENCE_S = 60
+# The ids of connections that have a heartbeat: a thread may take several locks with one.
+_beating: set[int] = set()
+
+# Whether the transaction is younger than the given seconds; true outside of one.
+_BEAT = "SELECT clock_timestamp() - now() < make_interval(secs => %s)"
+_END_SILENT = """
+SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE locktype = 'advisory' AND granted AND datname = current_database()
+AND (classid, objid) = (0, %s) AND state LIKE 'idle%%'
+AND clock_timestamp() - state_change > make_interval(secs =>
+  CASE WHEN clock_timestamp() - xact_start > make_interval(secs => %s) THEN %s ELSE %s END)
+"""
+
+
+@contextmanager
+def heartbeat(connection: Any) -> Iterator[None]:
+    """Speaks on this psycopg connection every BEAT_S seconds while it is silent.
+
+    Does nothing if the connection has a heartbeat already.
+    """
+    if id(connection) in _beating:
+        yield
+        return
+    over = threading.Event()
+    thread = threading.Thread(target=_beat, args=(connection, over), daemon=True)
+    _beating.add(id(connection))
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        _beating.discard(id(connection))
+
+
+def _beat(connection: Any, over: threading.Event) -> None:
+    while not over.wait(BEAT_S) and not connection.closed:
+        if not _is_silent(connection):
+            continue
+        try:
+            with as_peewee_errors:
+                cursor = connection.execute(_BEAT, [MOST_TRANSACTION_S], prepare=False)
+                (is_young,) = cursor.fetchone()
+        except PeeweeException:
+            # The session has ended, or a statement of its transaction has failed meanwhile.
+            continue
+        if not is_young:
+            return
+
+
+def _is_silent(connection: Any) -> bool:
+    """True if no statement runs, and none of the transaction has failed."""
+    status = connection.info.transaction_status.name
+    is_pipelining = connection.info.pipeline_status.name != "OFF"
+    return status in ("IDLE", "INTRANS") and not is_pipelining
+
+
+def end_silent_holder(db: Database, number: int) -> bool:
+    """Ends the session that holds the advisory lock `number`, if it is silent.
+
+    Returns True if it was ended. Its transaction is rolled back, and its locks are free.
+    """
+    limits = (number, MOST_TRANSACTION_S, USUAL_SILENCE_S, SILENCE_S)
+    return db.connection.execute_sql(_END_SILENT, limits).fetchone() is not None
