@@ -235,7 +235,7 @@ def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
     ]
     checks = [
         Program(
-            ["blocktill", "check", "--watch", "5"], environ, folder / f"check{number}"
+            ["btcpay", "check", "--watch", "5"], environ, folder / f"check{number}"
         )
         for number in range(2)
     ]
