@@ -234,9 +234,7 @@ def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
         for port in ports
     ]
     checks = [
-        Program(
-            ["btcpay", "check", "--watch", "5"], environ, folder / f"check{number}"
-        )
+        Program(["btcpay", "check", "--watch", "5"], environ, folder / f"check{number}")
         for number in range(2)
     ]
     for program in (*webs, *checks):
