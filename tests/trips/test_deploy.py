@@ -1,5 +1,6 @@
 """The files in deploy/, tried as far as possible without the machines that they are for."""
 
+import gzip
 import re
 import shlex
 import shutil
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 from btcpay import __version__
+from btcpay.cli.main import cli
 from btcpay.settings.settings import OF_FILES, VARIABLES, read
 from tests.support import proxies
 from tests.support.forge import forge
@@ -247,6 +249,20 @@ def test_every_setting_of_the_document_reaches_the_container(name):
 
 
 # Proxies: tests/nightly/trips/test_proxies.py runs them
+def test_the_package_gets_a_man_page_of_every_command_and_its_unit(tmp_path):
+    done([sys.executable, "-B", DEPLOY / "debian/generate.py", tmp_path])
+    page = gzip.decompress(
+        (tmp_path / "usr/share/man/man1/blocktill.1.gz").read_bytes()
+    )
+    for heading in (
+        "BLOCKTILL",
+        *(f"BLOCKTILL {name.upper()}" for name in cli.commands),
+    ):
+        assert f"\n.SH {heading}\n" in page.decode()
+    unit = tmp_path / "usr/lib/systemd/system/blocktill.service"
+    assert "/etc/blocktill.env run\n" in unit.read_text()
+
+
 def test_nginx_understands_the_example(tmp_path):
     assert "test is successful" in done([*proxies.nginx(tmp_path, 8000).words, "-t"])
     assert "[warn]" not in (tmp_path / "error.log").read_text()
