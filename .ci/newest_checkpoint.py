@@ -12,12 +12,12 @@ from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.sources import Explorer
 from btcpay.settings.settings import read_or_exit
 from btcpay.values.errors import FetchError
-from btcpay.values.networks import Known, Network
+from btcpay.values.networks import BlockId, Network
 
 DEPTH = 2016  # blocks below the lowest tip: two weeks; mainnet never had such a reorganisation
 
 
-def newest_checkpoint(network: Network, explorers: Sequence[Explorer]) -> Known:
+def newest_checkpoint(network: Network, explorers: Sequence[Explorer]) -> BlockId:
     """Returns the block that is DEPTH blocks below the lowest tip of the explorers.
 
     Exits unless all explorers agree on it, and all have the present checkpoint.
@@ -36,10 +36,10 @@ def newest_checkpoint(network: Network, explorers: Sequence[Explorer]) -> Known:
         for explorer, block_hash in zip(explorers, hashes, strict=True):
             phrases.append(f"{explorer.host} has {block_hash}")
         sys.exit(f"they differ at block {height}: {', '.join(phrases)}")
-    return Known(height, hashes[0])
+    return BlockId(height, hashes[0])
 
 
-def _require_checkpoint(point: Known | None, explorers: Sequence[Explorer]) -> None:
+def _require_checkpoint(point: BlockId | None, explorers: Sequence[Explorer]) -> None:
     """Exits unless all explorers have this block. Raises FetchError."""
     if point is None:
         return

@@ -1,7 +1,7 @@
 """Lenient request bodies and query strings, for shop plug-ins.
 
-Names and fixed words may be in any case, and a blank value means an absent one. The
-service's own API accepts only the exact spelling.
+Names and fixed words may be in any case. A blank value counts as absent. The service's
+own API accepts only the exact spelling.
 """
 
 import re
@@ -69,9 +69,9 @@ class Word(fields.String):
 
 
 class Unknown(fields.String):
-    """A filter that this service does not support: every value is refused.
+    """A filter of the API that shop plug-ins expect, but which this service lacks.
 
-    The API that shop plug-ins expect has it.
+    Every value is refused.
     """
 
     def _deserialize(self, *_: Any, **__: Any) -> Any:
@@ -110,9 +110,9 @@ def parameters(
     names: Iterable[str],
     query: Iterable[tuple[str, str]],
 ) -> dict[str, list[str]]:
-    """Returns the query string's values for these names, in order.
+    """Returns the values of these parameters of a query string, in order, by exact name.
 
-    Drops all other names.
+    All other parameters are dropped.
     """
     groups = _values_by_name(names, query)
     return {name: groups[name] for name in groups if name in names}
@@ -121,8 +121,8 @@ def parameters(
 def load_filters(schema: Schema, query: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """Returns a list operation's filters from a query string.
 
-    Raises ValidationError for an unknown filter: ignoring it would list more than the
-    client wants, such as other orders.
+    Raises ValidationError for an unknown filter. If it were ignored, the list would
+    have more than the client wants, such as other orders.
     """
     filters: dict[str, Any] = {}
     for name, values in _values_by_name(schema.fields, query).items():

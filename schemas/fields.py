@@ -10,9 +10,8 @@ from orjson import Fragment
 from btcpay.values.times import iso_ms
 
 _NO_SCALAR = re.compile("[\x00\ud800-\udfff]")
-_ZERO = (
-    Decimal(2) ** -1075
-)  # half of the smallest double: clients that use doubles would read a number up to this as 0
+# Half of the smallest double. Clients that use doubles would read a number up to this as 0.
+_ZERO = Decimal(2) ** -1075
 # for JSON Schema; JSON in UTF-8 cannot contain lone surrogates
 NO_NUL = r"^[^\u0000]*$"
 
@@ -23,7 +22,7 @@ def says(description: str, *examples: Any) -> dict[str, Any]:
 
 
 def maybe(description: str, *examples: Any) -> dict[str, Any]:
-    """Returns the same arguments as `says`, for a field that may be null."""
+    """Returns the `metadata` argument of a field that may be null; see `says`."""
     return says(description, *examples) | {"allow_none": True}
 
 
@@ -51,7 +50,7 @@ class Text(fields.String):
 class Number(fields.Field[Decimal]):
     """A JSON number above 0 and at most `maximum`, loaded as an exact Decimal.
 
-    It is stored as the Decimal's text, which is a JSON number. That text is dumped
+    The database stores the Decimal's text, which is a JSON number and is dumped
     unchanged.
     """
 
@@ -88,7 +87,7 @@ class Timestamp(fields.Field[Any]):
 
 
 class HostedUrl(Text):
-    """The URL of a hosted page: the service's root, then `path`, then the row's id."""
+    """The URL of a hosted page: the service's root URL, `path`, and the row's id."""
 
     def __init__(self, path: str, **kwargs: Any) -> None:
         super().__init__(

@@ -19,7 +19,7 @@ from schemas.fields import Number, Text, maybe, says
 MAX_USD = 1_000_000
 MAX_AMOUNT = (
     10**11
-)  # in any currency; the cheapest has about 100,000 units for a dollar
+)  # in any currency; a dollar has at most about 100,000 units of another
 MAX_HOURS = 8_760
 
 
@@ -27,7 +27,8 @@ class Body(Schema):
     """The base class of request bodies, which are JSON objects.
 
     Unknown fields are ignored. `null` for an optional field means absent. `together` is
-    JSON Schema that says which fields go together. The `fits_...` methods enforce it.
+    the JSON Schema of which fields may be sent together; the `fits_...` methods enforce
+    it.
     """
 
     class Meta:

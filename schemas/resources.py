@@ -18,10 +18,10 @@ def _constant(value: str) -> fields.Field[Any]:
 
 
 class Resource(Schema):
-    """A JSON object built from a database row. `base_url` is the root of hosted pages.
+    """A JSON object made from a database row. `base_url` is the root of hosted pages.
 
-    marshmallow would analyse every field again for every row. Here the fields are
-    analysed once. Texts and whole numbers are stored as clients get them, so they pass
+    marshmallow would analyse every field again for every row. Here they are analysed
+    once. Texts and whole numbers are stored as clients get them, and are copied
     unchanged.
     """
 
@@ -55,7 +55,7 @@ class Resource(Schema):
         return self.serialize(obj._asdict())
 
     def serialize(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the public fields. `values` has the columns by name."""
+        """Returns the row's public fields. `values` has its columns by name."""
         public = self._blank | {name: values[column] for name, column in self._columns}
         for name, make in self._makers:
             if public[name] is not None:
@@ -71,7 +71,7 @@ class Resource(Schema):
     def envelope(self, columns: tuple[str, ...], rows: list[str]) -> dict[str, Any]:
         """Returns the list envelope (2.5) around rows from `Database.json_rows`.
 
-        The JSON text of a row is cached, because lists show the same rows again and
+        The JSON of each row is cached, because the same rows are listed again and
         again.
         """
         return {"object": "list", "data": [self._text(columns, row) for row in rows]}
@@ -247,7 +247,7 @@ class CheckoutStatus(Resource):
 
 
 class Resources:
-    """One schema for each resource, with the root of this service's hosted pages."""
+    """The schema of each resource. `base_url` is the root URL of this service's hosted pages."""
 
     def __init__(self, base_url: str) -> None:
         self.base_url = base_url

@@ -1,7 +1,7 @@
-"""Runs one query for many rows of values.
+"""Runs one query many times, each time with other values.
 
 PostgreSQL gets a single statement with the values as arrays, so that there is only one
-network round trip. SQLite runs the query once for each row.
+network round trip. SQLite runs the query once for each of the values.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,12 +18,12 @@ T = TypeVar("T")
 
 
 class _OfMany(Statement):
-    """A PostgreSQL statement whose slots are columns of a table of values, `given`."""
+    """A PostgreSQL statement that takes its parameters from the columns of a table, `given`."""
 
     def __init__(self, connection: Any, query: Query) -> None:
         super().__init__(connection, query)
-        slots = [each for each in self.parameters if isinstance(each, Slot)]
-        self.names = list(dict.fromkeys(slots))
+        params = [each for each in self.parameters if isinstance(each, Slot)]
+        self.names = list(dict.fromkeys(params))
         context = connection.get_sql_context(each=True)
         sql, self.parameters = context.sql(_from_given(query)).query()
         if isinstance(query, Delete):  # peewee cannot write USING
@@ -44,10 +44,10 @@ class _OfMany(Statement):
 
 
 def rows(db: Database, query: Typed[T], values_list: Iterable[Values]) -> list[T]:
-    """Returns the rows of a SELECT or of a RETURNING clause, for all of the values.
+    """Returns the rows of a SELECT or of a RETURNING clause, for all of the values together.
 
     Rows that come from the same values are in the query's order. The query must have no
-    LIMIT, because it would apply to the rows of all values together.
+    LIMIT, because it would apply to all rows together.
     """
     many = list(values_list)
     if _is_one_by_one(db, many):
@@ -61,7 +61,7 @@ def rows(db: Database, query: Typed[T], values_list: Iterable[Values]) -> list[T
 
 
 def run(db: Database, query: Query, values_list: Iterable[Values]) -> int:
-    """Runs the query for each of the values, and returns the number of rows changed.
+    """Runs the query for each of the values, and returns how many rows were changed in all.
 
     No two of the values may refer to the same row.
     """
@@ -103,7 +103,7 @@ def _from_given(query: Any) -> Any:
 
 
 def _type_of(name: str) -> str:
-    """Returns the slot's PostgreSQL type; TEXT if the slot takes texts and numbers."""
+    """Returns the parameter's PostgreSQL type; TEXT if it takes both texts and numbers."""
     hint = Values.__annotations__[name]
     types = get_args(hint) or (hint,)
     if str in types:

@@ -50,11 +50,13 @@ _COMPILING = threading.Lock()
 class Database:
     """The database, with methods that run queries.
 
-    A query is a constant of a module, built from the models. It has a `slot(name)` for
+    A query is a constant of a module, built from the models. It has a `param(name)` for
     each value, and is compiled at its first use. With SQLite each thread keeps its own
     connection. With PostgreSQL a connection is borrowed from a pool for each statement
-    or transaction. `is_doubtful` is set to True when a transaction fails; the readiness
-    check resets it before it tries to write.
+    or transaction.
+
+    `is_doubtful` is set to True when a transaction fails. The readiness check resets
+    it, and then tries to write.
     """
 
     def __init__(self, connection: Any) -> None:
@@ -69,7 +71,7 @@ class Database:
     def rows(self, query: Typed[T], **values: Unpack[Values]) -> list[T]:
         """Returns the rows of a SELECT or of a RETURNING clause, as named tuples.
 
-        See `Typed` for their type.
+        `Typed` explains which type mypy sees for a row.
         """
         with self.borrow_connection(), as_peewee_errors:
             statement, cursor = self.execute(query, values)
@@ -122,10 +124,11 @@ class Database:
             return int(cursor.rowcount)
 
     def queue(self, query: Query, **values: Unpack[Values]) -> None:
-        """Runs the statement, whose result is not needed.
+        """Runs a statement whose result is not needed.
 
-        In a transaction of PostgreSQL it is sent with the next one, at the latest with
-        COMMIT, in one network round trip. That one raises its error.
+        In a transaction of PostgreSQL it is sent together with the next statement, or
+        with COMMIT, in one network round trip. If it fails, that statement raises the
+        error.
         """
         if not self._may_queue():
             self.run(query, **values)
@@ -141,9 +144,9 @@ class Database:
         /,
         **values: Unpack[Values],
     ) -> tuple[list[T], list[K]]:
-        """Returns the rows of two queries, the first of which is run first.
+        """Returns the rows of two queries. The first is run first.
 
-        In a transaction of PostgreSQL they are sent in one network round trip.
+        In a transaction of PostgreSQL both are sent in one network round trip.
         """
         if not self._may_queue():
             return self.rows(first, **values), self.rows(second, **values)
@@ -186,7 +189,7 @@ class Database:
             yield
 
     def batch(self) -> AbstractContextManager[None]:
-        """Runs all `write` blocks within it in one transaction, on SQLite.
+        """On SQLite, runs all `write` blocks inside it in one transaction.
 
         On PostgreSQL it does nothing, and each `write` commits separately: two
         transactions that lock many rows could deadlock.
@@ -196,9 +199,9 @@ class Database:
         return self.write()
 
     def borrow_connection(self) -> AbstractContextManager[None]:
-        """Borrows a PostgreSQL connection for this thread during the block.
+        """On PostgreSQL, borrows a connection for this thread until the block ends.
 
-        It does nothing if the thread already has one, or on SQLite.
+        It does nothing on SQLite, or if the thread has a connection already.
         """
         if self.is_server and self.connection.is_closed():
             return self._borrow()
@@ -265,7 +268,10 @@ def sqlite_path(url: str) -> Path | None:
 
 
 def place_of(url: str) -> str:
-    """Returns where a BLOCKTILL_DATABASE_URL points to, without user and password."""
+    """Returns the database's file, or its name and host, without user and password.
+
+    `url` is a BLOCKTILL_DATABASE_URL.
+    """
     path = sqlite_path(url)
     parts = urlsplit(url)
     if path:
@@ -274,10 +280,10 @@ def place_of(url: str) -> str:
 
 
 def open_database(url: str) -> Database:
-    """Returns the database at a BLOCKTILL_DATABASE_URL. It connects at the first query.
+    """Returns the database at a BLOCKTILL_DATABASE_URL. The first query connects to it.
 
-    It never creates a SQLite file. Raises DatabaseNotReady if the PostgreSQL driver is
-    missing or Python's SQLite is too old.
+    A missing SQLite file is never created. Raises DatabaseNotReady if the PostgreSQL
+    driver is missing, or if Python's SQLite is too old.
     """
     path = sqlite_path(url)
     if path:
@@ -293,7 +299,7 @@ def open_database(url: str) -> Database:
 
 
 def group_by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Groups the rows by `key`, in their order. An unknown key has an empty list."""
+    """Groups the rows by `key`. Groups keep the rows' order; a missing group is an empty list."""
     groups: dict[K, list[T]] = defaultdict(list)
     for row in rows:
         groups[key(row)].append(row)
@@ -301,5 +307,8 @@ def group_by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 def in_one_line(error: Exception) -> str:
-    """Returns the message of a database error as one line; PostgreSQL sends several."""
+    """Returns the message of a database error as one line.
+
+    PostgreSQL's messages have several.
+    """
     return " ".join(str(error).split())

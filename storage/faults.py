@@ -1,4 +1,4 @@
-"""Tells database errors caused by the environment from bugs of the program.
+"""Tells failures of the database's environment from bugs of this program.
 
 The environment is the disk, the server, or a lock that another process holds.
 """
@@ -15,7 +15,7 @@ from peewee import (  # type: ignore[attr-defined]
 # Turns a driver's errors into peewee's, also errors while rows are fetched.
 as_peewee_errors = __exception_wrapper__
 
-_OF_SQLITE = {
+_SQLITE_CODES = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_READONLY,
@@ -32,16 +32,16 @@ _STATES = {"25006", "55P03"}
 
 
 def is_outside(error: Exception) -> bool:
-    """True if the database error comes from the environment.
+    """True if the environment caused the database error, and not a bug of this program.
 
-    The caller then logs no traceback, because it would not help.
+    Then a traceback would not help, and callers log none.
     """
     if not isinstance(error, PeeweeException):
         return False
     original = getattr(error, "orig", None)
     if isinstance(original, sqlite3.Error):
         code = getattr(original, "sqlite_errorcode", 0)
-        return code & 0xFF in _OF_SQLITE  # the low byte is the primary result code
+        return code & 0xFF in _SQLITE_CODES  # the low byte is the primary result code
     if state := getattr(original, "sqlstate", None):
         return state in _STATES or state.startswith(_CLASSES)
     # without a SQLSTATE the server could not be reached

@@ -18,7 +18,7 @@ _AGAIN_S = 0.1
 
 @contextmanager
 def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[bool]:
-    """Yields True if this process has the lock for task `name`, else False.
+    """Yields True if this process holds the lock for the task `name`, else False.
 
     With `wait`, waits for the lock. The lock is a file lock (SQLite) or an advisory
     lock (PostgreSQL), so it is released when its process ends. PostgreSQL also releases
@@ -27,9 +27,12 @@ def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[
     """
     path = sqlite_path(url)
     if path:
+        how = fcntl.LOCK_EX
+        if not wait:
+            how |= fcntl.LOCK_NB
         with open(_lock_file(path, name), "w", encoding="ascii") as file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+                fcntl.flock(file, how)
             except BlockingIOError:
                 yield False
             else:
@@ -67,7 +70,7 @@ def _take(db: Database, number: int) -> bool:
 def _lock_file(path: Path, name: str) -> int:
     """Opens the lock file, and creates it if needed. Returns the file descriptor.
 
-    If root creates it, the database's owner becomes its owner: otherwise the owner's
+    A file that root creates is given to the database's owner: otherwise the owner's
     next check could not open it. Symbolic links are not followed, because the owner
     could have put one there.
     """
@@ -77,10 +80,10 @@ def _lock_file(path: Path, name: str) -> int:
     except FileExistsError:
         return os.open(lock, os.O_WRONLY | os.O_NOFOLLOW)
     if os.geteuid() == 0:
-        owned = path
+        database = path
         if not path.exists():  # during a restore
-            owned = path.parent
-        owner = owned.stat()
+            database = path.parent
+        owner = database.stat()
         os.fchown(descriptor, owner.st_uid, owner.st_gid)
     return descriptor
 

@@ -16,13 +16,12 @@ from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
 from btcpay.values.errors import DatabaseNotReady
 from storage.faults import as_peewee_errors
 
-# Enough for the sixteen threads of a check. Of a service's 64 threads some wait. PostgreSQL's
-# default limit is 100.
+# Enough for the sixteen threads of a check. A service has 64 threads, of which some then wait.
+# PostgreSQL's default limit is 100.
 CONNECTIONS = 20
 BEGIN = "BEGIN"
-CONNECT_S = WAIT_S = (
-    10  # time-outs in seconds: for connecting, and for a free connection
-)
+CONNECT_S = 10  # time-out for connecting
+WAIT_S = 10  # time-out for a free connection of the pool
 # Overrides the server's settings. synchronous_commit: a commit that is lost after its response was
 # sent could give out an address twice. lock_timeout is as long as SQLite's. A process that hangs in
 # a transaction blocks others for at most a minute.
@@ -41,7 +40,7 @@ NETWORK = {
 
 
 class _Queue(threading.local):
-    """This thread's statements that were not sent yet: cursor, SQL and parameters."""
+    """The statements of one thread that are not sent yet: cursor, SQL and parameters."""
 
     def __init__(self) -> None:
         self.statements: list[tuple[Any, str, Sequence[Any]]] = []
@@ -50,10 +49,11 @@ class _Queue(threading.local):
 class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
     """A pool of connections, each borrowed for one statement or one transaction.
 
-    A statement whose result nobody waits for, such as BEGIN, is queued, and sent with
-    the next one in one network round trip (psycopg's pipeline mode). If it fails, the
-    server skips the rest, and the next one raises its error. From then on nothing is
-    prepared on the connection, which is closed instead of being lent again.
+    A statement whose result nobody waits for, such as BEGIN, is queued. It is sent
+    together with the next statement in one network round trip (psycopg's pipeline
+    mode). If a queued statement fails, the server skips the rest, and the statement
+    that sent the queue raises the error. After that nothing is prepared on this
+    connection, and it is closed instead of being lent again.
 
     `is_pooled` is True if an external pooler in transaction mode (such as PgBouncer) is
     between this program and the server.
@@ -68,16 +68,16 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
         self._queue = _Queue()
 
     def queue(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
-        """Returns a cursor that has the result after the thread's next `run`.
+        """Queues a statement. Returns a cursor, which has the result after the next `run`.
 
-        Call it in a transaction only: its COMMIT runs what is still queued.
+        Call it in a transaction only: its COMMIT also sends the queue.
         """
         cursor = self.connection().cursor()
         self._queue.statements.append((cursor, sql, parameters))
         return cursor
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
-        """Runs what is queued, then this statement. Returns its cursor."""
+        """Sends the queue and this statement. Returns the statement's cursor."""
         cursor = self.connection().cursor()
         if self._queue.statements:
             self._queue.statements.append((cursor, sql, parameters))
@@ -90,15 +90,15 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
         statements = self._queue.statements
         self._queue.statements = []
         connection = self.connection()
-        are_run = False
+        have_succeeded = False
         try:
             with connection.pipeline():
                 for cursor, sql, parameters in statements:
                     cursor.execute(sql, parameters)
-            are_run = True
+            have_succeeded = True
         finally:
-            if not are_run:
-                # The server may have skipped a PREPARE, and psycopg believes in all it sent.
+            if not have_succeeded:
+                # The server may have skipped a PREPARE. psycopg would not send it again.
                 connection.prepare_threshold = None
 
     def cursor(self, named_cursor: str | None = None) -> Any:
@@ -109,7 +109,7 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
     def execute_sql(self, sql: str, params: Sequence[Any] | None = None) -> Any:
         """Runs a statement of peewee, such as one about a savepoint."""
         if sql.startswith("ROLLBACK"):
-            # What was queued since BEGIN or SAVEPOINT, which are sent before, is dropped.
+            # BEGIN or SAVEPOINT was sent. Statements that were queued since then are dropped.
             self._queue.statements = []
         with as_peewee_errors:
             return self.run(sql, params or ())
@@ -121,13 +121,13 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
         self.queue(statement)
 
     def commit(self) -> None:
-        """Commits. Sends nothing if nothing was run."""
+        """Commits. Sends nothing if the transaction ran no statement."""
         if self._has_begun() or len(self._queue.statements) > 1:
             self.execute_sql("COMMIT")
         self._queue.statements = []
 
     def rollback(self) -> None:
-        """Rolls back. Sends nothing if nothing was sent."""
+        """Rolls back. Sends nothing if BEGIN was not sent yet."""
         if self._has_begun():
             self.execute_sql("ROLLBACK")
         self._queue.statements = []
@@ -152,7 +152,7 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
             ) from error
 
     def _connect(self) -> Any:
-        """Lets one thread at a time connect. Threads waiting behind a failure fail too.
+        """Connects, one thread at a time. If that fails, the threads that wait fail too.
 
         Otherwise each thread would wait for its own time-out, one after the other,
         while the server is unreachable.
@@ -174,10 +174,10 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
         return bool(super()._can_reuse(conn))
 
     def _is_closed(self, conn: Any) -> bool:
-        """True if the server has closed the connection; then closes this end too.
+        """True if the server has closed the connection; this end is then closed too.
 
-        An idle connection is readable only if the server has closed it. This is checked
-        with poll(), without a network round trip, because it runs before every
+        An idle connection becomes readable only when the server closes it. poll() tells
+        that without a network round trip, which matters since this runs before every
         statement.
         """
         if not conn.closed:
@@ -204,7 +204,7 @@ def open_pool(url: str) -> Pool:
             "PostgreSQL needs a driver: pip install --require-hashes -r requirements/postgres.txt,"
             " in a clone of the sources"
         )
-    # Its warnings only say that a statement after a failed one was skipped.
+    # psycopg's warnings only say that it skipped a statement after a failed one.
     logging.getLogger("psycopg").setLevel(logging.ERROR)
     place, _, parameters = url.partition("?")
     # in this URL a plus sign is not a space

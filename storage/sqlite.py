@@ -12,17 +12,16 @@ from peewee import OperationalError, SqliteDatabase
 from btcpay.values.errors import DatabaseNotReady
 
 OLDEST = (3, 37, 0)  # the first version with STRICT tables
-# Of a row or a value. No row of this program comes near it: the largest has a transaction, which
-# fits into a block of 4 MB. A larger one, in a backup that somebody has changed, would fill the
-# memory.
+# Maximum size of a row. The largest rows of this program have a transaction, which fits in a block
+# of 4 MB. A backup that somebody has tampered with could have rows that fill the memory.
 MAX_VALUE_BYTES = 2**26
 
 
 class Sqlite(SqliteDatabase):
     """peewee's SqliteDatabase, with better error handling on a full or damaged disk."""
 
-    # PostgreSQL's operators for byte-wise text comparison, which can use its text_pattern_ops
-    # indexes; SQLite compares byte by byte anyway.
+    # Queries use PostgreSQL's operators for byte-wise comparison of texts, for which there are
+    # text_pattern_ops indexes. SQLite's usual operators compare byte by byte.
     operations = SqliteDatabase.operations | {"~>=~": ">=", "~<~": "<"}
 
     def run(self, sql: str, parameters: Sequence[Any]) -> sqlite3.Cursor:
@@ -59,7 +58,7 @@ class Sqlite(SqliteDatabase):
 
 
 def limit_values(connection: sqlite3.Connection) -> None:
-    """Has the connection raise sqlite3.DataError for a row above MAX_VALUE_BYTES."""
+    """Makes the connection raise sqlite3.DataError for a row above MAX_VALUE_BYTES."""
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
 
 
@@ -72,10 +71,7 @@ def refuse_old_library() -> None:
 
 
 def create_file(path: Path) -> None:
-    """Creates an empty file that only its owner can read, and its folder.
-
-    Existing ones are kept.
-    """
+    """Creates an empty file that only its owner can read, and its folder, unless they exist."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     os.close(descriptor)

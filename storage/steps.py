@@ -1,11 +1,11 @@
-"""The schema's steps (migrations): files of SQL, which are run once, in order."""
+"""The schema's steps (migrations): SQL files, each of which is run once, in order."""
 
 import hashlib
 import re
 from functools import cache
 from pathlib import Path
 
-# The first schema, then its changes. Each file is run once, in the order of their numbers.
+# The first file creates the schema; each later one changes it. Their names begin with a number.
 STEPS = Path(__file__).parent / "schema"
 # Replacements that turn the files' PostgreSQL statements into SQLite's. A STRICT table refuses a
 # value of another type, as PostgreSQL does.
@@ -22,7 +22,7 @@ _ONLY_SERVERS = "-- PostgreSQL alone\n"
 def steps(folder: Path = STEPS) -> list[Path]:
     """Returns the SQL files of a schema, in order.
 
-    A version is a number of files run.
+    The version of a database is the number of files that were run.
     """
     return sorted(folder.glob("*.sql"))
 
@@ -43,7 +43,7 @@ def statements(step: Path, is_server: bool) -> list[str]:
 
 
 def hash_of(step: Path) -> str:
-    """Returns the SHA-256 of a file's statements. It is the same for both databases.
+    """Returns the SHA-256 of a file's statements, in hex. It is the same for both databases.
 
     The statements are hashed in PostgreSQL's form.
     """
@@ -53,7 +53,10 @@ def hash_of(step: Path) -> str:
 
 @cache
 def hash_of_steps(folder: Path, number: int) -> str:
-    """Returns the SHA-256 of the hashes of the first `number` files, one on a line."""
+    """Returns the SHA-256 of the first `number` files, in hex.
+
+    It is the hash of the files' hashes, one on a line.
+    """
     first_steps = steps(folder)[:number]
     lines = "\n".join(map(hash_of, first_steps))
     return hashlib.sha256(lines.encode()).hexdigest()

@@ -1,10 +1,10 @@
-"""The values for the slots of all queries, with their types."""
+"""The parameters of all queries, with their types."""
 
 from typing import TypedDict
 
 
 class Values(TypedDict, total=False):
-    """The value of each slot, by the slot's name; the names are in alphabetical order."""
+    """The values of a query's parameters, by their names in alphabetical order."""
 
     about: str
     above_height: int | None

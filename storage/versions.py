@@ -1,7 +1,7 @@
 """Brings a database to this program's version, and checks that it fits the program.
 
-There is no downgrade. Code that runs for a step must name columns itself: the models
-have the columns of the last step, and the database may be several steps behind.
+There is no downgrade. Code that runs during a step must write column names out. The
+models have the columns of the last step, and the database may be several steps behind.
 """
 
 from collections.abc import Collection, Sequence
@@ -99,9 +99,9 @@ def version(db: Database, folder: Path = STEPS) -> int | None:
 
 
 def version_in(mark: Sequence[Any] | None, folder: Path = STEPS) -> int:
-    """Returns the version in the row of MARK.
+    """Returns the version that a row of MARK says.
 
-    UNKNOWN if there is no row; OLDER if the steps that were run differ from those in
+    UNKNOWN if there is no row. OLDER if the steps that were run differ from those in
     `folder`.
     """
     if mark is None:
@@ -143,7 +143,10 @@ def refuse_missing(url: str) -> None:
 
 
 def refuse_version(current: int | None, place: str, needed: int = VERSION) -> None:
-    """Raises DatabaseNotReady if the version is not the wanted one."""
+    """Raises DatabaseNotReady if the version is not `needed`.
+
+    `place` names the database in the message.
+    """
     if current is None:
         raise DatabaseNotReady(f"{place} is empty: {REMEDY}")
     refuse_foreign(current, needed, place)

@@ -16,16 +16,17 @@ log = logging.getLogger(__name__)
 
 EVERY_MS = 60_000  # at most one write a minute for each subject: a page polls every two seconds
 GATHER_S = 1
-LAST_WORDS_S = 5  # longest wait at shutdown, if another process holds the database
-# maximum number of subjects in memory; beyond it the memory is cleared
-REMEMBERED = 10_000
+SHUTDOWN_S = 5  # longest wait at shutdown, if another process holds the database
+# Maximum number of subjects in memory. If it is reached, all are forgotten.
+MAX_SUBJECTS = 10_000
 
 
 class Notes:
     """Collects timestamps in memory; a thread writes those of a second in one commit.
 
-    Each timestamp is written by a query with the slots `id` and `at`. A crash loses at
-    most the last timestamps, which are precise to a minute anyway.
+    Each timestamp is written by a query with the parameters `id` and `at`. A crash
+    loses at most the last timestamps. That is harmless, since they are only precise to
+    a minute.
     """
 
     def __init__(self, db: Database) -> None:
@@ -38,9 +39,9 @@ class Notes:
         self._thread: threading.Thread | None = None
 
     def note(self, query: Query, subject: str, now: datetime) -> None:
-        """Stores in memory that `subject` was used at `now`, to be written by `query`.
+        """Has `query` write, soon, that `subject` was used at `now`. Takes microseconds.
 
-        It skips a subject that was stored less than EVERY_MS ago. Takes microseconds.
+        Nothing is written if the subject was noted less than EVERY_MS ago.
         """
         key = (id(query), subject)
         at_ms = to_ms(now)
@@ -48,7 +49,7 @@ class Notes:
         if noted_ms is not None and abs(at_ms - noted_ms) < EVERY_MS:
             return
         with self._lock:
-            if len(self._noted_ms) >= REMEMBERED:
+            if len(self._noted_ms) >= MAX_SUBJECTS:
                 self._noted_ms.clear()
             self._noted_ms[key] = at_ms
             self._pending[key] = (query, at_ms)
@@ -59,14 +60,14 @@ class Notes:
                 self._thread.start()
 
     def close(self) -> None:
-        """Writes what is pending, and ends the thread.
+        """Writes the pending timestamps, and ends the thread.
 
         `note` must not be called afterwards.
         """
         self._ending.set()
         self._has_pending.set()
         if self._thread:
-            self._thread.join(LAST_WORDS_S)
+            self._thread.join(SHUTDOWN_S)
 
     def _write_forever(self) -> None:
         while not self._ending.is_set():

@@ -8,9 +8,9 @@ from peewee import OperationalError
 
 from storage.faults import is_locked
 
-# a service has 64 threads; more than the connections of the PostgreSQL pool
+# How many of a service's 64 threads may wait. It is more than the PostgreSQL pool's connections.
 PLACES = 40
-PATIENCE_S = 0.1  # a database that is only busy frees a place sooner
+PATIENCE_S = 0.1  # if the database is only busy, a place becomes free sooner
 
 
 class TooManyWait(OperationalError):
@@ -20,8 +20,8 @@ class TooManyWait(OperationalError):
 class Places:
     """A context manager that at most PLACES threads can be in at the same time.
 
-    One more thread waits PATIENCE_S seconds. If it gets no place, TooManyWait is
-    raised, there and at once in all other threads, until some thread leaves.
+    One more thread waits PATIENCE_S seconds for a place, then raises TooManyWait. From
+    then on further threads raise it at once, until some thread leaves.
     """
 
     def __init__(self) -> None:
@@ -43,9 +43,9 @@ class Places:
 class WriteQueue:
     """A reentrant lock that this process's threads take before they write to SQLite.
 
-    If SQLite alone made threads wait, they would sleep and retry. A thread that was
-    waiting while another found the file locked fails too, instead of waiting for its
-    own time-out. Raises OperationalError.
+    Without it SQLite would make threads sleep and retry. If a thread finds the file
+    locked by another process, the threads that waited meanwhile fail too, instead of
+    each waiting for its own time-out. Raises OperationalError.
     """
 
     def __init__(self) -> None:

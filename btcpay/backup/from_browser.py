@@ -18,7 +18,7 @@ from btcpay.values.times import from_ms, to_ms, zone_of
 from storage import locks
 from storage.backup import sqlite_file
 from storage.backup.into_empty import carry_over
-from storage.backup.old_database import Place
+from storage.backup.old_database import OldDatabase
 from storage.database import Database, in_one_line, open_database
 from storage.queries import blocks, merchants, meta, receivers
 
@@ -70,7 +70,7 @@ def _examine(
         skip,
         agree,
         clock,
-        Place(),
+        OldDatabase(),
     )
     programs = []
     with closing(open_database(f"sqlite:///{pending.copy}")) as copy, copy.write():

@@ -20,7 +20,7 @@ from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 from storage import locks, versions
 from storage.backup import into_empty, old_database, sqlite_file
-from storage.backup.old_database import Place
+from storage.backup.old_database import OldDatabase
 from storage.database import Database, open_database
 from storage.models import Invoice, Merchant
 from storage.queries import idempotency, merchants, meta, receivers
@@ -100,7 +100,7 @@ def carry_over(
     into_empty.require_empty(db)
     sqlite_file.discard_all(file, "carrying")  # temporary copies of killed processes
     with sqlite_file.new_file(file, "carrying") as new:
-        restored = prepare(settings, file, new, skip, agree, clock, Place())
+        restored = prepare(settings, file, new, skip, agree, clock, OldDatabase())
         into_empty.carry_over(new, db, finish=lambda: None)
     return restored
 
@@ -130,7 +130,7 @@ def prepare(
     skip: int,
     agree: Agree,
     clock: Clock,
-    present: Place,
+    present: OldDatabase,
 ) -> Restored:
     """Makes the copy `new` from the backup, ready to replace the `present` database.
 
@@ -199,12 +199,12 @@ def _refuse_network(file: Path, network: str | None, own_network: str) -> None:
 
 
 @contextmanager
-def _alone(settings: Settings, path: Path) -> Iterator[Place]:
+def _alone(settings: Settings, path: Path) -> Iterator[OldDatabase]:
     """Holds the lock of the check, and yields facts about the present database.
 
     Raises CommandError if the database is in use, or belongs to another network.
     """
-    present = Place()
+    present = OldDatabase()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     url = settings.database_url
     with locks.only_one(open_database(url), url, "check") as is_free:
@@ -214,7 +214,7 @@ def _alone(settings: Settings, path: Path) -> Iterator[Place]:
             sqlite_file.discard_all(path, purpose)
         if path.exists():
             with sqlite_file.alone(path) as place:
-                present = old_database.look_into(place)
+                present = old_database.read_old(place)
             _require_version(path, present.version)
         _refuse_network(path, present.network, settings.network.name)
         yield present

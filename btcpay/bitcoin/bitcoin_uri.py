@@ -43,7 +43,7 @@ _REASONS = {
 
 
 class InvalidAddress(DecodeError):
-    """The pasted text contains no usable address.
+    """The pasted text contains no address that can be paid.
 
     `kind` is `malformed`, `demanding` (the URI has an unknown `req-` parameter), or the
     other kind of payment that the text is for: `lightning`, `silent` or `payment_code`.

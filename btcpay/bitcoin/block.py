@@ -1,9 +1,9 @@
 """Parses a raw block in one pass: txids, outputs by script, and spent outpoints.
 
-It creates no object for each input or output, since a block may have up to four million
-elements. The loops do not check how many bytes remain. An index beyond the end raises
-IndexError. A slice that is cut short leaves the final index beyond the end of the
-block, which is detected there.
+It creates no object for each input or output, since a block may have a million of them.
+The loops do not check how many bytes remain. If the block is truncated, an index is
+beyond its end and raises IndexError; or a slice is too short, and then the index after
+the last transaction is beyond the end, which is checked once.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -59,7 +59,7 @@ class BlockContents:
     witnesses: Sequence[int]
 
     def tx_without_witness(self, position: int) -> bytes:
-        """Returns the serialization whose hash is the txid.
+        """Returns the transaction's serialization without witness, whose hash is the txid.
 
         `position` is the transaction's index in the block; 0 is the coinbase.
         """

@@ -83,7 +83,7 @@ class Descriptor:
         return self._script_of([key.chain.child(index) for key in self.keys])
 
     def scripts(self, indexes: Sequence[int]) -> list[bytes]:
-        """Returns the scriptPubKey at each index, in less time than `script` for all.
+        """Returns the scriptPubKey at each index, faster than a call of `script` for each.
 
         Raises InvalidChild if one of them has none.
         """

@@ -73,7 +73,7 @@ class ExtendedKey:
         return type(self)(point, chain_code, self.depth + 1)
 
     def children(self, indexes: Sequence[int]) -> list[Self]:
-        """Returns the child key at each index, in less time than `child` takes for all.
+        """Returns the child key at each index, faster than a call of `child` for each.
 
         Raises InvalidChild if one of them has none.
         """

@@ -142,15 +142,15 @@ def required_bits(
     height: int,
     last: Header,
     header_at: Callable[[int], Header],
-    max_target_bits_of_consensus: int,
+    pow_limit_bits: int,
 ) -> int:
     """Returns the compact target that mainnet requires of the block at `height`.
 
     `last` is the header at `height` - 1. `header_at` returns the header at a given
     height. It is called only if `height` is a multiple of 2016, for the header at
-    `height` - 2016. `max_target_bits_of_consensus` is mainnet's powLimit, 0x1d00ffff.
-    It is not the maximum target that proofs are accepted with. Source: Bitcoin Core's
-    CalculateNextWorkRequired.
+    `height` - 2016. `pow_limit_bits` is mainnet's powLimit, 0x1d00ffff: the highest
+    target of any block. Do not confuse it with the highest target of a proof that we
+    accept, which is lower. Source: Bitcoin Core's CalculateNextWorkRequired.
     """
     if height % RETARGET_INTERVAL:
         return last.bits
@@ -161,5 +161,5 @@ def required_bits(
     timespan_s = max(timespan_s, RETARGET_TIMESPAN_S // 4)
     timespan_s = min(timespan_s, RETARGET_TIMESPAN_S * 4)
     target = last.target * timespan_s // RETARGET_TIMESPAN_S
-    max_target = target_of(max_target_bits_of_consensus)
+    max_target = target_of(pow_limit_bits)
     return bits_of(min(target, max_target))

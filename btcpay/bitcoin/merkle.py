@@ -7,10 +7,10 @@ from btcpay.bitcoin.wire import hash256
 
 
 def merkle_rows(leaves: Sequence[bytes]) -> list[Sequence[bytes]]:
-    """Returns all rows of the Merkle tree over 32-byte leaves, from leaves to root.
+    """Returns all rows of the Merkle tree over 32-byte leaves, from the leaves to the root.
 
-    There must be at least one leaf. To compute the next row, the last node of an odd row
-    is paired with itself; the returned row does not repeat it.
+    There must be at least one leaf. If a row has an odd number of nodes, its last node
+    is hashed with itself, but appears only once in the returned row.
     """
     row = leaves
     rows = [row]

@@ -33,7 +33,7 @@ _INFINITY = (1, 1, 0, 0)
 
 
 class _SameX(ValueError):
-    """Two points are equal or opposite, so that no line through them says their sum."""
+    """Two points have the same x, so the usual formula for their sum divides by zero."""
 
 
 class Point(NamedTuple):
@@ -91,8 +91,8 @@ class Point(NamedTuple):
     def add_each(self, tweaks: Sequence[int]) -> list[Self]:
         """Returns this point + tweak * G for each of the tweaks. Raises ValueError.
 
-        For eight tweaks it takes three quarters of the time of as many calls of `add`,
-        since they share each modular inversion.
+        All additions share each modular inversion. Eight tweaks take three quarters of
+        the time of eight calls of `add`.
         """
         if len(tweaks) < 2:
             return [self.add(tweak) for tweak in tweaks]

@@ -16,7 +16,7 @@ MIN_WORDS = 10
 MAX_GAP = 2
 # Metal plates often have only the first four letters of each English word, which are unique.
 PREFIX_LETTERS = 4
-# Of a share's 20 words two may have been lost.
+# A share has at least 20 words. Two of them may have been lost when it was copied.
 MIN_SHARE_WORDS = 18
 SHARE_LETTERS = (4, 8)
 MIN_KNOWN_SHARE_WORDS = 5  # 58 % of SLIP-39's words are in BIP39's lists
@@ -29,10 +29,10 @@ _MAX_LETTERS = 40
 
 
 def holds_seed_words(text: str) -> bool:
-    """True if MIN_WORDS words of BIP39's lists follow each other in the text.
+    """True if the text contains at least MIN_WORDS words of BIP39's lists in a row.
 
-    Numbers, signs and line breaks between the words do not matter, neither does a label
-    that stands before each of them. One of the words may be misspelt.
+    Numbers, punctuation and line breaks between the words are ignored, as is a label
+    that is repeated before each word. One word in the row may be misspelt.
     """
     words = [word for word in _WORD.findall(_fold(text)) if len(word) <= _MAX_LETTERS]
     if len(words) < MIN_WORDS:
@@ -52,11 +52,11 @@ def is_seed_qr(text: str) -> bool:
 
 
 def holds_share(text: str) -> bool:
-    """True if words as those of a Shamir share (SLIP-39) follow each other in the text.
+    """True if the text contains a row of words that looks like a Shamir share (SLIP-39).
 
-    A share has 20 words or 33, all of SLIP-39's list, whose words have 4 to 8 letters;
-    more than half of them are in BIP39's English list too. No text in a language has
-    so many words of these lengths in a row.
+    A share has 20 or 33 words of SLIP-39's list, which have 4 to 8 letters. More than
+    half of that list is also in BIP39's English list. Ordinary prose never has so many
+    words of these lengths in a row.
     """
     known = _known_words()
     run: list[str] = []

@@ -17,8 +17,8 @@ class KeyVersion(NamedTuple):
     prefix: str
 
     @property
-    def is_of_several(self) -> bool:
-        """True if the key is one of several signers' (Ypub, Zpub, Upub, Vpub)."""
+    def is_for_multisig(self) -> bool:
+        """True if the key belongs to a multisig account (Ypub, Zpub, Upub, Vpub)."""
         return self.prefix[0].isupper()
 
 

@@ -18,7 +18,7 @@ from btcpay.chain.progress import first_needed_ms
 from btcpay.chain.sources import BlockSource, fetch_proven_block
 from btcpay.proofs.verify import check_header
 from btcpay.values.errors import ExplorerError, FetchError, OutOfQuota, ProofFailed
-from btcpay.values.networks import Known, Network
+from btcpay.values.networks import BlockId, Network
 from btcpay.values.times import from_ms, from_unix_s, iso, to_ms
 from storage.database import Database
 from storage.queries import blocks, merchants, meta
@@ -173,7 +173,7 @@ def headers_above(
     the source's tip. Raises ProofFailed if a header is invalid, and FetchError if the
     tip is too old.
     """
-    pages = source.headers_after([Known(height, below.hash)])
+    pages = source.headers_after([BlockId(height, below.hash)])
     raws = islice(chain.from_iterable(pages), most)
 
     def header_at(at_height: int) -> Header:

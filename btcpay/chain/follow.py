@@ -14,7 +14,7 @@ from btcpay.chain.sources import (
 )
 from btcpay.proofs.verify import check_header
 from btcpay.values.errors import FetchError, Unreachable
-from btcpay.values.networks import Known, Network
+from btcpay.values.networks import BlockId, Network
 from btcpay.values.times import from_unix_s, to_ms
 from storage.database import Database
 from storage.models import Block
@@ -136,7 +136,7 @@ class Follower:
     def _top(self) -> Block:
         return self._db.get(blocks.TOP)
 
-    def _locator(self) -> list[Known]:
+    def _locator(self) -> list[BlockId]:
         """Returns stored blocks from the newest to the first.
 
         The gaps between them grow.
@@ -151,9 +151,9 @@ class Follower:
             if len(heights) > WITHOUT_GAPS:
                 gap *= 2
         rows = [self._db.get(blocks.AT, height=height) for height in heights]
-        return [Known(row.height, row.hash) for row in rows]
+        return [BlockId(row.height, row.hash) for row in rows]
 
-    def _adopt_from(self, source: BlockSource, locator: Sequence[Known]) -> int:
+    def _adopt_from(self, source: BlockSource, locator: Sequence[BlockId]) -> int:
         """Adopts the headers of a source if they have more work than the stored chain.
 
         Returns the height of the source's tip. Other threads adopt headers of other

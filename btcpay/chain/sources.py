@@ -16,7 +16,7 @@ from btcpay.bitcoin.header import HEADER_BYTES
 from btcpay.proofs.block import ProvenBlock, prove_block
 from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import FetchError, ProofFailed
-from btcpay.values.networks import Known
+from btcpay.values.networks import BlockId
 
 # Errors after which the next source is tried.
 FAILURES = (FetchError, ProofFailed)
@@ -77,7 +77,7 @@ class BlockSource(Protocol):
     def tip_height(self) -> int:
         """Returns the height of its tip, as it claims."""
 
-    def headers_after(self, locator: Sequence[Known]) -> Iterator[list[bytes]]:
+    def headers_after(self, locator: Sequence[BlockId]) -> Iterator[list[bytes]]:
         """Yields lists of headers of its best chain, in ascending order up to its tip.
 
         `locator` has blocks that we have stored, from the newest to the first, with

@@ -9,7 +9,7 @@ from btcpay.merchants.branding import INVOICE
 from btcpay.values.errors import NotFound
 from btcpay.values.money import (
     Money,
-    asked_of,
+    amount_due,
     price_of,
     round_money,
     stored_amount,
@@ -49,7 +49,7 @@ PROOF = "format network txid script confirmations payment coinbase headers"
 
 def invoice_values(
     snapshot: Snapshot,
-    brand: merchants.Shown,
+    brand: merchants.BrandOnPages,
     notices: Notices,
 ) -> dict[str, Any]:
     """Returns the values for the template. Times are in ms since 1970, durations in ms.
@@ -69,7 +69,7 @@ def invoice_values(
     row = snapshot.row
     state = snapshot.state
     is_payable = state in (CheckoutState.WAITING, CheckoutState.PARTIAL)
-    amount, currency = asked_of(row)
+    amount, currency = amount_due(row)
     price = price_of(row)
     sums = _sums_due(snapshot, is_payable)
     request: dict[str, str | None] = {"uri": None, "qr": None}
@@ -120,7 +120,7 @@ def _sums_due(snapshot: Snapshot, is_payable: bool) -> dict[str, Any]:
     `is_dust`: True if less than the dust limit is missing.
     """
     row = snapshot.row
-    due, currency = asked_of(row)
+    due, currency = amount_due(row)
     owed_sats = row.amount_sats
     due_sats = owed_sats
     if is_payable:
@@ -198,7 +198,7 @@ def _title(snapshot: Snapshot, notices: Notices) -> str | None:
     return notices.link_title
 
 
-def _return_url(snapshot: Snapshot, brand: merchants.Shown) -> str | None:
+def _return_url(snapshot: Snapshot, brand: merchants.BrandOnPages) -> str | None:
     url: str | None = snapshot.row.return_url
     column = RETURNS.get(snapshot.state)
     if not url and column:

@@ -14,7 +14,7 @@ from flask import Response, request
 from btcpay.checkout.link_cookie import LinkCookie
 from btcpay.checkout.link_page import LinkRefused
 from btcpay.invoices import create, orders, quotes
-from btcpay.values.money import asked_of
+from btcpay.values.money import amount_due
 from btcpay.values.times import to_ms
 from btcpay.web.admission import is_from_another_site, visitor_key
 from btcpay.web.pages.languages import gettext, language_query
@@ -186,7 +186,7 @@ def _unpaid_id(
         row = still_to_pay(service, page, invoice_id)
         if row is None:
             continue
-        is_same_amount = asked_of(row).amount == order.amount
+        is_same_amount = amount_due(row).amount == order.amount
         if is_same_amount and _has_answers(row, order.details):
             return invoice_id
     return None

@@ -10,7 +10,7 @@ from btcpay.invoices import orders
 from btcpay.invoices.links import bounds
 from btcpay.merchants.account import dust_limit_of_account
 from btcpay.settings.mail_settings import checked_address
-from btcpay.values.money import asked_of, places_of
+from btcpay.values.money import amount_due, places_of
 from btcpay.values.statuses import LinkStatus
 from btcpay.values.texts import TextRefused, line_of, lines_of
 from btcpay.web.pages.forms import invisible_character_message, read_amount
@@ -59,7 +59,7 @@ def link_values(
         "places": places_of(link.currency),
         "fixed": _decimal_or_none(link.amount),
         "suggested": [Decimal(text) for text in (link.suggested or "").split()],
-        "unpaid": unpaid and {"id": unpaid.id, "asked": asked_of(unpaid)},
+        "unpaid": unpaid and {"id": unpaid.id, "asked": amount_due(unpaid)},
         "low": _decimal_or_none(link.min_amount),
         "high": _decimal_or_none(link.max_amount),
         "goal": _decimal_or_none(link.goal),

@@ -21,7 +21,7 @@ from btcpay.merchants.account import dust_limit_of_account
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import Prices
 from btcpay.values.money import checked_currency
-from btcpay.values.texts import typed_texts
+from btcpay.values.texts import check_texts
 from schemas.requests import NEW_PRICED_LINK
 from schemas.resources import Resources
 from storage.queries import links as stored_links
@@ -99,7 +99,7 @@ def link_create(
         option = f"--{name.partition('_')[0]}"
         amount = options[f"{name}_usd"]
         options[f"{name}_usd"] = parse_amount_option(currency, amount, option)
-    fields = typed_texts(validate(NEW_PRICED_LINK, options))
+    fields = check_texts(validate(NEW_PRICED_LINK, options))
     fields["suggested"] = suggest
     require_units(currency, [fields.get(f"{name}_usd") for name in links.AMOUNTS])
     if links.is_nameless(fields):

@@ -19,11 +19,11 @@ def read_pieces(
     max_bytes: int,
     on_piece: Callable[[int], None],
 ) -> Iterator[bytes]:
-    """Yields the pieces of a response body.
+    """Yields a response's body in pieces, as they arrive.
 
-    `on_piece` is called with the size of each piece. Raises BadStatus for a status
-    other than 200, Compressed for an encoded body, and FetchError if the body exceeds
-    `max_bytes`.
+    `on_piece` is called with the size of each piece in bytes. Raises BadStatus for a
+    status other than 200, Compressed for an encoded body, and FetchError if the body
+    exceeds `max_bytes`.
     """
     if answer.status_code != 200:
         raise BadStatus(answer.status_code, answer.headers.get("Retry-After", ""))
@@ -41,8 +41,8 @@ def read_pieces(
 def refuse_page(answer: requests.Response, body: bytes | bytearray) -> None:
     """Raises WebPage if the response is an HTML page.
 
-    The body must begin with a tag, since some servers send JSON with the content type
-    of HTML.
+    The content type alone does not decide: the body must also begin with a tag, since
+    some servers send JSON as HTML.
     """
     is_html = "html" in answer.headers.get("Content-Type", "").lower()
     if is_html and body.lstrip().startswith(b"<"):
@@ -50,11 +50,11 @@ def refuse_page(answer: requests.Response, body: bytes | bytearray) -> None:
 
 
 def append_piece(body: bytearray, piece: bytes, max_kept: int | None) -> None:
-    """Appends a piece to the body.
+    """Appends a piece of a JSON body to `body`.
 
     If `max_kept` is not None, JSON values longer than 128 characters are truncated,
-    also if they began in an earlier piece. Raises FetchError if the body is then longer
-    than `max_kept`.
+    also those that began in an earlier piece. Raises FetchError if the truncated body
+    is longer than `max_kept` bytes.
     """
     if max_kept is None:
         body += piece

@@ -1,6 +1,6 @@
 """Measures the error of the system clock by the Date headers of responses.
 
-No requests are sent for this purpose.
+It uses responses that arrive anyway, and sends no requests of its own.
 """
 
 import re
@@ -43,10 +43,10 @@ def time_sent(headers: Mapping[str, str]) -> datetime | None:
 def agreed_time_ahead(times_ahead: Sequence[timedelta], server_count: int) -> timedelta:
     """Returns how far our clock is ahead, if more than half of the servers agree.
 
-    `times_ahead` has our time minus the server's for each server that sent one. `server_count`
-    is the number of all servers. Returns zero if too few sent a time, or if the result
-    is at most CLOCK_OFF. So a minority of servers can neither fake nor hide that our
-    clock is ahead.
+    `times_ahead` has our time minus the server's, for each server that sent its time.
+    `server_count` is the number of all servers. Returns zero if too few sent a time, or
+    if the result is at most CLOCK_OFF. So a minority of servers can neither fake nor
+    hide that our clock is ahead.
     """
     majority = server_count // 2 + 1
     if len(times_ahead) < majority:
@@ -63,12 +63,12 @@ def _above_clock_off(time_ahead: timedelta) -> timedelta:
 
 
 class ClockSkew:
-    """The difference between our clock and the latest time that servers sent in a run.
+    """The difference between our clock and the servers' clocks in one run. Thread-safe.
 
-    It uses the latest time since cached responses are old. It adds the time that has
-    passed by `time.monotonic()`, and so detects a step of our clock during the run. A
-    server with a late Date can hide that our clock is ahead. A server with an early
-    Date can only delay the expiry of invoices. Thread-safe.
+    Of the times that servers sent, the latest counts, since cached responses are old.
+    Time that passes is added by `time.monotonic()`, so that a step of our clock during
+    the run is noticed. A server whose clock is late cannot change the result; one whose
+    clock is early can only delay the expiry of invoices.
     """
 
     def __init__(self) -> None:

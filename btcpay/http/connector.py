@@ -24,11 +24,10 @@ def connect(
     timeout_s: float,
     options: Options = (),
 ) -> socket.socket:
-    """Connects to a host within `timeout_s`, not counting the DNS look-up.
+    """Connects to a host. Raises the OSError of the first address that failed, or TimeoutError.
 
-    If a network drops IPv6 packets, the connection takes NEXT_AFTER_S longer. Raises
-    the OSError of the look-up, or of the first address that failed if all failed, or
-    TimeoutError.
+    `timeout_s` does not include the DNS look-up, whose OSError is raised too. If a
+    network drops IPv6 packets, the connection takes NEXT_AFTER_S longer.
     """
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     ordered = interleave_families(cast(list[Address], addresses))

@@ -90,7 +90,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class Adapter(HTTPAdapter):
-    """An adapter that makes `requests` use `_Response` for all connections."""
+    """An adapter of `requests` whose responses have the two limits of this module."""
 
     def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
         pool: Any = super().get_connection_with_tls_context(*args, **kwargs)

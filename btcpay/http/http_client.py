@@ -84,9 +84,11 @@ class Session:
         The response must have status 200 and be complete within `timeout_s`.
         `on_headers` gets the headers of any response, `on_piece` the size of each piece
         of its body. Requests that share the lock `long_answers` receive only one body
-        above SMALL_BYTES at a time, which limits memory. Raises BadStatus, Unreachable,
-        Compressed, WebPage, FetchError if the body is too large, and the errors of
-        `response.parse`. Messages do not contain the URL, since it may contain secrets.
+        above SMALL_BYTES at a time, which limits memory.
+
+        Raises BadStatus, Unreachable, Compressed, WebPage, FetchError if the body is
+        too large, and the errors of `response.parse`. Messages do not contain the URL,
+        since it may contain secrets.
         """
         end_s = time.monotonic() + timeout_s
 
@@ -115,11 +117,10 @@ class Session:
         headers: Mapping[str, str],
         kept_bytes: int,
     ) -> tuple[int, bytes]:
-        """Sends a POST request, and returns the status and the start of the body.
+        """Sends a POST request. Returns the status and the first `kept_bytes` of the body.
 
-        At most `kept_bytes` of the response body are returned. They are empty if they
-        do not arrive within `timeout_s`. Raises Unreachable if the response headers do
-        not arrive in time. Messages do not contain the URL.
+        The body is b"" if none of it arrives within `timeout_s`. Raises Unreachable if
+        the response headers do not arrive in time. Messages do not contain the URL.
         """
         status: list[int] = []
 

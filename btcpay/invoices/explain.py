@@ -8,7 +8,7 @@ from typing import Any
 from btcpay.invoices.status import Story
 from btcpay.settlement.attention import REASONS
 from btcpay.settlement.reason import confirmations_text
-from btcpay.values.money import asked_of, btc_shown, money_text, price_of
+from btcpay.values.money import amount_due, full_btc_text, money_text, price_of
 from btcpay.values.times import iso_ms
 from storage.models import Invoice, Output
 
@@ -67,10 +67,10 @@ def explanation(story: Story, next_look: str) -> Lines:
 
 
 def _asked_for(row: Invoice) -> Lines:
-    amount, currency = asked_of(row)
+    amount, currency = amount_due(row)
     yield (
         "asked for",
-        f"{row.amount_sats} satoshis ({btc_shown(row.amount_sats)} BTC), which were"
+        f"{row.amount_sats} satoshis ({full_btc_text(row.amount_sats)} BTC), which were"
         f" {money_text(amount, currency)} at {money_text(price_of(row), currency)} a bitcoin",
     )
     if row.description:

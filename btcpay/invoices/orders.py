@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from btcpay.merchants.branding import checked_url
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import CommandError
-from btcpay.values.texts import checked_line, typed_texts
+from btcpay.values.texts import check_texts, checked_line
 
 MS_PER_HOUR = 3_600_000
 USD = "USD"
@@ -56,7 +56,7 @@ def order_of(
     details = dict(body)
     is_typed = high is not None
     if is_typed:
-        details = typed_texts(body)
+        details = check_texts(body)
     email = details.get("customer_email")
     reference = details.get("reference")
     return_url = details.get("return_url")

@@ -44,7 +44,7 @@ class Work(NamedTuple):
         }
 
     def __str__(self) -> str:
-        return f"{self.part}, {part_work.place_of(self.kind, self.height, self.invoice_id)}"
+        return f"{self.part}, {part_work.describe_work(self.kind, self.height, self.invoice_id)}"
 
 
 def work_of(row: PartWork) -> Work:

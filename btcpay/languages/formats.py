@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from btcpay.values.money import Money, btc_shown, round_money, unit_of
+from btcpay.values.money import Money, full_btc_text, round_money, unit_of
 from btcpay.values.times import from_ms
 
 SECONDS = ":{at.second:02}"  # the seconds in the pattern of every language
@@ -78,7 +78,7 @@ def signs(language: str) -> str:
 
 def btc(amount_sats: int, language: str) -> str:
     """Formats satoshis as bitcoin with all eight decimals: `0,00041667` in German."""
-    return _to_signs(btc_shown(amount_sats), language)
+    return _to_signs(full_btc_text(amount_sats), language)
 
 
 def whole(number: int, language: str) -> str:

@@ -18,7 +18,7 @@ def to_document(
     network: str,
     confirmations: int,
 ) -> dict[str, Any]:
-    """Returns the JSON document of a proof, with the facts that it proves.
+    """Returns a proof as a JSON document, which also says what it proves.
 
     Hashes are in reversed hex, other bytes in hex.
     """
@@ -38,10 +38,11 @@ def extend_document(
     document: dict[str, Any],
     following: Sequence[bytes],
 ) -> dict[str, Any]:
-    """Returns the document with other headers above that of its block.
+    """Returns the document with these headers above that of its block.
 
-    `following` are the headers (80 bytes each) after the block's. The number of
-    confirmations is the number of all headers.
+    `following` are the headers (80 bytes each) after the block's; they replace those
+    that the document has. The number of confirmations becomes the number of all
+    headers.
     """
     headers = document["headers"][:1]
     headers += [raw.hex() for raw in following]

@@ -52,9 +52,10 @@ class Evidence:
 
 @dataclass(frozen=True)
 class ProvenPayment:
-    """The facts that a proof shows.
+    """A payment that is proven.
 
-    `amounts_sats` maps the index of each output that pays the script to its satoshis.
+    `amounts_sats` has the satoshis of each output that pays the script, by its index in
+    the transaction.
     """
 
     txid: str

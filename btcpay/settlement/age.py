@@ -25,9 +25,10 @@ def is_older(output: Output, invoice: Invoice) -> bool:
 
     1. An output is older if we had the header of its block when the invoice was made,
        whatever the block's time says.
-    2. Otherwise it is older if the block's time is earlier than the invoice by more
-       than the slack. An exception is an output that was seen unconfirmed: it is not
-       older, since then our clock was ahead when the invoice was made.
+    2. Otherwise it is older if its block's time is more than BLOCK_TIME_SLACK before the
+       invoice.
+    3. An output that was seen unconfirmed is not older by rule 2: if its block seems so
+       early, our clock was ahead when the invoice was made.
     """
     if output.block is None:
         return False
@@ -46,9 +47,10 @@ def was_known(output: Output, invoice: Invoice) -> bool:
 
 
 def may_be_older(output: Output, invoice: Invoice) -> bool:
-    """True if the output may be older than the invoice, by its block's time alone.
+    """True if the time of the output's block is before the invoice.
 
-    That is so only if no header was known when the invoice was made.
+    That proves little, since blocks have inexact times. So it is False if `was_known`
+    can tell: if we had any header when the invoice was made.
     """
     if invoice.above_height is not None or output.seen_waiting or output.block is None:
         return False

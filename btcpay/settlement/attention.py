@@ -52,9 +52,9 @@ def reason_for(
        address, is ignored.
     4. A refund covers payments before it: the refunded part of an overpayment, or all
        payments to an unpaid invoice. A payment that was refunded twice needs attention.
-    5. An invoice that expired although its full amount was once seen needs attention,
-       since the goods may have been handed over. At a till they were, so there it needs
-       attention as soon as the payment vanishes, until somebody dismisses it.
+    5. An expired invoice needs attention if its full amount was once seen, since the
+       shop may have handed the goods over. At a till the shop has: there an open invoice
+       needs attention as soon as the payment vanishes, until somebody dismisses it.
     6. An invoice of a bill needs attention only for payments that came late or exceed
        the bill. For the rest, the bill makes another invoice.
     7. A paid invoice needs attention if an output that may be older than the invoice
@@ -85,10 +85,10 @@ def reason_for(
 
 
 def _is_unpaid_now(invoice: Invoice, verdict: Verdict, has_news: bool) -> bool:
-    """True if an invoice that was once covered is without the money, and counts as over.
+    """True if the money of an invoice that was once covered is missing when it is too late.
 
-    An open one is over at the till. An expired one is if a payment or the expiry
-    (`has_news`) followed the last human decision and the last refund.
+    For an open invoice that is so at a till. For an expired one it is so if a payment
+    or the expiry (`has_news`) followed the last human decision and the last refund.
     """
     if invoice.status == InvoiceStatus.OPEN:
         return invoice.at_till and verdict.missing_sats > 0
@@ -151,10 +151,11 @@ def stake_sats(
 ) -> int:
     """Returns the satoshis that the human must decide about, by `reason`.
 
-    For "too_much" it is the overpayment, and for "older_coin" the sum of the older
-    payments. For "vanished" and "reorganised" it is the invoice's amount. For
-    "refunded_twice" it is the sum of the second refunds. Otherwise it is what was
-    received and not refunded.
+    - "too_much": the overpayment
+    - "older_coin": the sum of the payments that may be older
+    - "vanished", "reorganised": the invoice's amount
+    - "refunded_twice": the sum of the second refunds
+    - other reasons: the sum of what was received and not refunded
     """
     verdict, history = _without_older(verdict, history)
     since = events_since(history)
@@ -176,9 +177,9 @@ def _without_older(
     verdict: Verdict,
     history: Sequence[Happening],
 ) -> tuple[Verdict, Sequence[Happening]]:
-    """Returns both without outputs that are older than the invoice.
+    """Returns the verdict and the history without payments older than the invoice.
 
-    Outputs that a human has accepted for the invoice are kept.
+    Older payments that a human has accepted for the invoice are kept.
     """
     receipts = tuple(receipt for receipt in verdict.receipts if receipt.came_for_it)
     older = {receipt.txid for receipt in verdict.receipts if not receipt.came_for_it}
@@ -187,10 +188,10 @@ def _without_older(
 
 
 def _came_late(verdict: Verdict) -> bool:
-    """True if an expired invoice has late payments, or enough confirmed payments.
+    """True if an expired invoice has late payments, or was paid in full nevertheless.
 
-    In the second case all payments came in time, but no mempool showed them before the
-    invoice expired.
+    It is paid in full if all payments came in time, but no mempool showed them before
+    the invoice expired.
     """
     came_sats = sum(receipt.amount_sats for receipt in verdict.receipts)
     in_time_sats = verdict.received_sats - verdict.unconfirmed_sats

@@ -43,7 +43,11 @@ def missing_sats(
     received_sats: int,
     tolerance_percent: Decimal,
 ) -> int:
-    """Returns the satoshis that are still to be sent; 0 once enough was received."""
+    """Returns the satoshis that are still to be sent; 0 once enough was received.
+
+    It is the difference to the full amount, not to the minimum that the tolerance
+    allows.
+    """
     if status == InvoiceStatus.PAID:
         return 0
     if received_sats >= required_sats(amount_sats, tolerance_percent):

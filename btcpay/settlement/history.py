@@ -28,8 +28,8 @@ class Happening:
 def events_since(history: Sequence[Happening], *kinds: str) -> list[Happening]:
     """Returns the events after the last human decision, oldest first.
 
-    If `kinds` are given, returns the events after the last event of these kinds.
-    Refunds that were undone are left out.
+    If `kinds` are given, returns the events after the last event of these kinds
+    instead. Refunds that a reorganisation undid are left out.
     """
     since: list[Happening] = []
     for happening in without_undone_refunds(history):
@@ -56,10 +56,9 @@ def payment_txids(since: Sequence[Happening]) -> set[str]:
 
 
 def undone_txids(since: Sequence[Happening]) -> set[str]:
-    """Returns transactions that were undone and not confirmed again.
+    """Returns the transactions that a reorganisation undid and no block has again.
 
-    Returns none from before the invoice was paid, since then other payments replaced
-    them.
+    Those undone before the invoice was paid are left out: other payments replaced them.
     """
     undone: set[str] = set()
     for happening in since:

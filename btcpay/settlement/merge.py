@@ -123,12 +123,12 @@ def _merge_confirmed(old: Output | None, sighting: SeenOutput, scan: Scan) -> Ou
 
 
 def _replaced_times(known_outputs: Sequence[Output], scan: Scan) -> dict[str, datetime]:
-    """Returns when the first transaction that each new one replaces was seen.
+    """Returns when the earliest transaction was first seen that a new one replaces.
 
     The times are by the txid of the replacing transaction.
     """
     old = [output for output in known_outputs if output.inputs and not output.block]
-    sightings = [*(scan.waiting or ()), *scan.confirmed]
+    new = [*(scan.waiting or ()), *scan.confirmed]
     first_seen: dict[str, datetime] = {}
     spenders: dict[str, set[str]] = {}
     for output in old:
@@ -137,8 +137,8 @@ def _replaced_times(known_outputs: Sequence[Output], scan: Scan) -> dict[str, da
         for coin in output.inputs:
             spenders.setdefault(coin, set()).add(output.txid)
     old_sats = _sats_by_txid(old)
-    new_sats = _sats_by_txid(sightings)
-    inputs_by_txid = {output.txid: output.inputs for output in sightings}
+    new_sats = _sats_by_txid(new)
+    inputs_by_txid = {output.txid: output.inputs for output in new}
     replaced_times: dict[str, datetime] = {}
     for txid, inputs in inputs_by_txid.items():
         replaced: set[str] = set()
@@ -164,13 +164,13 @@ def _sats_by_txid(outputs: Sequence[SeenOutput]) -> Counter[str]:
 
 
 def bound_outputs(outputs: Sequence[Output], amount_sats: int) -> list[Output]:
-    """Returns all outputs in blocks, and a limited number of the others.
+    """Returns all outputs that are in blocks, and at most MOST_KEPT each of the others.
 
-    The limit bounds the outputs that an explorer can invent. Unconfirmed and vanished
-    outputs are kept in this order of priority:
+    The others are the unconfirmed and the vanished outputs, of which an explorer can
+    invent any number. They are kept in this order of priority:
 
-    1. Outputs of at least a hundredth of the amount come first. To fill all places with
-       real ones costs the full amount.
+    1. Outputs of at least a hundredth of the amount come first. To crowd out all others
+       with real outputs costs the full amount.
     2. Outputs that were seen earlier come first, so that later inventions do not
        displace them.
     3. Of outputs seen at the same time, those closer to the amount come first.

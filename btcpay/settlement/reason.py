@@ -16,7 +16,8 @@ def describe_status(
 ) -> str:
     """Returns one sentence for the merchant, such as "open: ...".
 
-    `counting` are those of the `outputs` that count towards the amount.
+    `counting` are those `outputs` that count towards the amount. `needed_sats` is the
+    sum that pays the invoice.
     """
     received_sats = sum(output.amount_sats for output in counting)
     if status == InvoiceStatus.PAID:

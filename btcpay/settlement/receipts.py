@@ -15,9 +15,9 @@ def settling_outputs(
 ) -> list[Output]:
     """Returns the outputs that pay the invoice, in the order of the chain.
 
-    Stops as soon as `needed_sats` is reached. `confirmed` are the outputs that came in
-    time and have enough confirmations, in the same order. If the invoice is not open,
-    returns those that settled it already.
+    These are the first outputs whose sum reaches `needed_sats`. If the invoice is not
+    open, these are the outputs that settled it already. `confirmed` are the outputs
+    that came in time and have enough confirmations, in the order of the chain.
     """
     if invoice.status != InvoiceStatus.OPEN:
         return [output for output in confirmed if output.settles]
@@ -37,7 +37,11 @@ def make_receipts(
     settling: Sequence[Output],
     now: datetime,
 ) -> tuple[Receipt, ...]:
-    """Returns a receipt for each transaction, in the order of the chain."""
+    """Returns a receipt for each transaction, in the order of the chain.
+
+    `deep` are the outputs that are payments, in that order; `settling` are those that
+    pay the invoice.
+    """
     settling_txids = {output.txid for output in settling}
     by_txid: dict[str, list[Output]] = {}
     for output in deep:
@@ -61,7 +65,7 @@ def make_receipts(
 
 
 def receipt_time(output: Output, invoice: Invoice, now: datetime) -> datetime:
-    """Returns the block's time, limited to between the invoice's creation and now."""
+    """Returns the block's time, but not before the invoice was created and not after `now`."""
     if output.block is None:
         return now
     return min(max(output.block.mined_at, invoice.created_at), now)

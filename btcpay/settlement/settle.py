@@ -1,8 +1,8 @@
 """Settles an invoice: computes the consequences of a scan for its known outputs. Pure.
 
 The check stores the result of `settle`. Between scans the pages, the command line and
-the API show the verdict on the stored outputs, which makes no payment and expires no
-invoice. docs/developers/settlement.md explains the rules in words.
+the API show the verdict on the stored outputs; that makes no payment and expires no
+invoice. docs/developers/settlement.md explains the rules.
 """
 
 from collections.abc import Sequence, Set
@@ -69,8 +69,8 @@ def settle(
 ) -> Outcome:
     """Returns the consequences of a scan of the invoice's address.
 
-    1. If the mempool's list may be incomplete, outputs missing from it have not
-       vanished, and the invoice does not expire, for up to a day after its deadline.
+    1. The mempool's list may be incomplete (`scan.is_cut`). Then outputs missing from it
+       have not vanished, and the invoice does not expire until a day after its deadline.
     2. The known outputs are merged with the scan.
     3. The number of outputs in no block is limited.
     4. The invoice stays open while the outputs that came in time, including those that
@@ -109,7 +109,7 @@ def settle(
 
 
 def _was_held_long_enough(invoice: Invoice, scan: Scan) -> bool:
-    """True if the expiry has been delayed for a complete list by the maximum time."""
+    """True if the expiry was delayed by HELD_AT_MOST because the mempool's list was incomplete."""
     if invoice.expires_at is None:
         return False
     return scan.asked_at - HELD_AT_MOST >= invoice.expires_at
@@ -139,9 +139,9 @@ def _is_held(
     scan: Scan,
     rules: Rules,
 ) -> bool:
-    """True if the outputs that came in time reach the amount.
+    """True if the outputs that came in time reach the amount, so that the expiry must wait.
 
-    Counts also outputs that vanished recently, since they may return.
+    Outputs that vanished recently count too, since they may return.
     """
     in_time = [output for output in outputs if came_in_time(output, invoice)]
     sum_sats = sum(

@@ -80,9 +80,9 @@ class Rules:
     """The merchant's conditions for payments.
 
     `confirmations` is the required number. `tolerance_percent` is the percentage of the
-    amount that may be missing. `gone_after` is the time for which an invoice stays open
-    after its full amount was seen in time and vanished. It stays open at least until
-    the next look at the mempool.
+    amount that may be missing. If the full amount was seen in time and then vanished,
+    the invoice stays open for `gone_after`, and at least until the next look at the
+    mempool.
     """
 
     confirmations: int
@@ -147,10 +147,11 @@ class Output(SeenOutput):
 class Receipt:
     """A payment that results from one transaction's confirmed outputs to the address.
 
-    `received_at` is the block's time, limited to between the invoice's creation and
-    now. `settles` is True if the payment settles the invoice. `may_be_older` is True if
-    the transaction was perhaps sent before the invoice was made. `is_older` is True if
-    its block was known before the invoice, so that it was certainly not sent for it.
+    `received_at` is the block's time, but not before the invoice was created and not
+    after the present. `settles` is True if the payment settles the invoice.
+    `may_be_older` is True if the transaction was perhaps sent before the invoice was
+    made. `is_older` is True if its block was known before the invoice, so that it was
+    certainly not sent for it.
     """
 
     txid: str
@@ -163,9 +164,9 @@ class Receipt:
 
     @property
     def came_for_it(self) -> bool:
-        """False if the payment is older than the invoice and was not accepted.
+        """True if the payment counts as sent for this invoice.
 
-        A human can accept such a payment for the invoice.
+        False if it is older than the invoice, unless a human has accepted it.
         """
         return self.settles or not self.is_older
 
@@ -174,12 +175,12 @@ class Receipt:
 class Verdict:
     """The state of an invoice, computed from its outputs.
 
-    `received_sats` is the sum of all outputs that count towards the amount.
-    `unconfirmed_sats` is the part of it that lacks confirmations. `missing_sats` is
-    still to be sent. `confirmations` is the minimum over the outputs that count.
+    `received_sats` is the sum of all outputs that count towards the amount, and
+    `unconfirmed_sats` the part of that sum that lacks confirmations. `missing_sats` is
+    still to be sent. `confirmations` is the lowest number of any output that counts.
     `reason` is a sentence for the merchant. `coming_unapplied_sats` is the sum of
-    unconfirmed outputs that will settle nothing, since they are late, follow a
-    cancellation, or exceed the amount.
+    unconfirmed outputs that will settle nothing: they are late, follow a cancellation,
+    or exceed the amount.
     """
 
     status: InvoiceStatus

@@ -1,8 +1,9 @@
 """Parses amounts of money as people type them, and refuses ambiguous ones.
 
-A single point or comma before three digits is a thousands separator to some people and
-a decimal mark to others. It is ambiguous unless the currency has no decimals, or has
-three and the mark is a point.
+Some people write `1.500` or `1,500` for 1500, others for 1.5: a single point or comma
+before three digits can separate thousands or decimals. Such a text is refused as
+ambiguous, with two exceptions. In a currency without decimals the mark separates
+thousands. In a currency with three decimals a point is a decimal point.
 """
 
 import re
@@ -12,10 +13,10 @@ from decimal import Decimal
 
 from btcpay.values.money import CODES, places_of, round_money
 
-# in characters, before normalisation, which takes seconds for a long text
+# Maximum length in characters. It is checked first, since normalising a long text takes seconds.
 LONGEST_AMOUNT = 40
-_OF_USD = 9  # decimals: the API accepts fractions of a cent
-_MOST_DIGITS = 15
+_MOST_DECIMALS = 9  # as in the API, which accepts fractions of a cent
+_MOST_DIGITS = 15  # before the decimal mark
 
 # Currency signs after NFKC, in lower case. Several currencies share one: `$` in an Australian shop
 # is the Australian dollar.
@@ -89,27 +90,27 @@ _SIGNS = {
 # signs that can end with a point, as in `Rs.50`
 _WITH_POINT = frozenset(["rs", "kr", "fr", "sfr", "rp", "ksh", "s/"])
 # currencies whose users write 1,00,000
-_INDIAN = frozenset(["INR", "PKR", "BDT", "NPR", "LKR", "BTN"])
-# has three decimals, but prices are in thousands: `25.000`
-_OF_THOUSANDS = frozenset(["IQD"])
+_WITH_LAKHS = frozenset(["INR", "PKR", "BDT", "NPR", "LKR", "BTN"])
+# Currencies with three decimals whose prices are thousands, so that `25.000` means 25000.
+_WITH_LARGE_PRICES = frozenset(["IQD"])
 _MARKS = {"\u066b": ".", "\u066c": "'", "\u2019": "'", "\u02bc": "'", "\u060c": ","}
 # invisible direction marks and joiners; this service's own pages contain some
 _UNSEEN = re.compile("[\u061c\u200b-\u200f\u2060\u2066-\u2069\ufeff]")
-_TYPED = re.compile(
+_SIGN_NUMBER_SIGN = re.compile(
     r"([^0-9]*?) ?([0-9](?:[0-9.,' ]*[0-9])?)(?:[.,][-\u2013\u2014]{1,2})? ?([^0-9]*)"
 )
 _PLAIN = re.compile(r"([0-9]+)(?:([.,])([0-9]+))?")
 _GROUPED = re.compile(
     r"([1-9][0-9]{0,2}(?:([.,' ])[0-9]{3})(?:\2[0-9]{3})*)(?:(?!\2)([.,])([0-9]+))?"
 )
-_OF_INDIA = re.compile(r"([1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3})()(?:(\.)([0-9]+))?")
+_LAKHS = re.compile(r"([1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3})()(?:(\.)([0-9]+))?")
 
 
 class NotAnAmount(ValueError):
-    """The text is not one amount, or it is ambiguous.
+    """The text is no amount, or it can be read as two amounts.
 
-    `readings` are the two possible amounts of an ambiguous text. `foreign` is the sign
-    of another currency in it, else "".
+    `readings` has both amounts if there are two, else it is empty. `foreign` is the
+    sign or code of another currency that the text contains, else "".
     """
 
     def __init__(self, readings: Sequence[Decimal] = (), foreign: str = "") -> None:
@@ -119,14 +120,14 @@ class NotAnAmount(ValueError):
 
 
 def parse_amount(text: str, currency: str) -> Decimal:
-    """Returns the amount in a typed text. Raises NotAnAmount.
+    """Returns the amount that a person typed. Raises NotAnAmount.
 
     Accepts texts such as `25`, `€19.90`, `19,90 EUR`, `1,500.00`, `1,00,000` (in
     rupees) and `۱۹٫۹۰`. Refuses the sign or code of another currency.
     """
     if len(text) > LONGEST_AMOUNT:
         raise NotAnAmount
-    match = _TYPED.fullmatch(with_ascii_digits(text))
+    match = _SIGN_NUMBER_SIGN.fullmatch(with_ascii_digits(text))
     if match is None or _hides_digits(text) or _may_be_a_decimal_point(match):
         raise NotAnAmount
     for sign in (match[1], match[3]):
@@ -136,8 +137,8 @@ def parse_amount(text: str, currency: str) -> Decimal:
         amount = _with_decimals(number, currency)
     else:
         amount = _whole_of(number, currency)
-    if amount is None and currency in _INDIAN:
-        amount = _read(_OF_INDIA.fullmatch(number), places_of(currency))
+    if amount is None and currency in _WITH_LAKHS:
+        amount = _read(_LAKHS.fullmatch(number), places_of(currency))
     if amount is None:
         raise NotAnAmount
     is_whole_units = amount == round_money(amount, currency)
@@ -168,9 +169,9 @@ def _hides_digits(text: str) -> bool:
 
 
 def _may_be_a_decimal_point(match: re.Match[str]) -> bool:
-    """True for `$.50`, where the point may be a decimal point.
+    """True if a point stands directly before the number, as in `$.50` for half a dollar.
 
-    False for `Rs.50`, where the point ends an abbreviation.
+    False if the point ends an abbreviation, as in `Rs.50`.
     """
     is_close = match.end(1) == match.start(2)
     word, point, _ = match[1].rpartition(".")
@@ -218,7 +219,7 @@ def _with_decimals(number: str, currency: str) -> Decimal | None:
     whole = plain[1]
     mark = plain[2]
     decimals = plain[3] or ""
-    is_usual = places == 3 and mark == "." and currency not in _OF_THOUSANDS
+    is_usual = places == 3 and mark == "." and currency not in _WITH_LARGE_PRICES
     if grouped and not is_usual:
         thousands = Decimal(whole + decimals)
         raise NotAnAmount(
@@ -227,7 +228,7 @@ def _with_decimals(number: str, currency: str) -> Decimal | None:
     is_long = len(decimals) == 3 and places < 3 and whole != "0"
     if is_long or (mark == "," and len(decimals) > 3):
         return None
-    return _read(plain, _OF_USD)
+    return _read(plain, _MOST_DECIMALS)
 
 
 def _read(match: re.Match[str] | None, most_decimals: int) -> Decimal | None:

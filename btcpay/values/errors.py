@@ -16,7 +16,7 @@ class ApiError(BtcpayError):
 
 
 class Busy(ApiError):
-    """A server_error with status 503: the database is busy, full or unreachable."""
+    """The database is busy, full or unreachable. The response has status 503."""
 
 
 class InvalidRequest(ApiError):
@@ -29,10 +29,7 @@ class TooMuch(InvalidRequest):
 
 
 class TooLittle(InvalidRequest):
-    """An amount too small for any wallet to send.
-
-    `least` is the minimum in `currency`.
-    """
+    """An amount below `least`, the smallest amount of `currency` that wallets can send."""
 
     def __init__(self, least: Decimal, currency: str) -> None:
         super().__init__(f"wallets cannot send less than {least} {currency}")
@@ -81,7 +78,7 @@ class PriceUnavailable(ApiError):
 
 
 class CommandError(BtcpayError):
-    """A command is refused or fails. The message is printed to standard error."""
+    """A command refused its input, or failed. The message is printed to standard error."""
 
     def __init__(self, message: str, exit_status: int = 1) -> None:
         super().__init__(message)
@@ -89,7 +86,10 @@ class CommandError(BtcpayError):
 
 
 class Refused(CommandError):
-    """A change of an invoice is refused; pages choose their own message by `code`."""
+    """An invoice, bill or refund does not allow this change in its present state.
+
+    `code` names the reason. Pages choose their own message by it.
+    """
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -97,7 +97,11 @@ class Refused(CommandError):
 
 
 class DatabaseNotReady(CommandError):
-    """The database is missing, is unsuitable, or has the wrong version or network."""
+    """The database cannot be used.
+
+    It is missing or no database of this service, or it belongs to another network or
+    has another version of the schema.
+    """
 
 
 class SettingsError(BtcpayError):
@@ -120,7 +124,7 @@ class Unreachable(FetchError):
 
 
 class TimedOut(Unreachable):
-    """No response came in time. The server may still be processing the request."""
+    """No response came in time. The server may nevertheless have acted on the request."""
 
 
 class Compressed(FetchError):
@@ -159,7 +163,7 @@ class ProofFailed(BtcpayError):
 class BadRow(BtcpayError):
     """A stored column has an invalid value, because of an edit or a faulty disk.
 
-    It is raised where rows become values, so that a loop over rows can skip the row.
+    It is raised when a row is converted, so that a loop over rows can skip this row.
     """
 
 
@@ -172,7 +176,4 @@ class OutOfQuota(ExplorerError):
 
 
 class BeyondMoney(ExplorerError):
-    """A merchant's total would exceed 21 million bitcoin.
-
-    The transaction is rolled back.
-    """
+    """A merchant's total would exceed 21 million bitcoin, so the transaction is rolled back."""

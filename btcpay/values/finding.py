@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Colour(StrEnum):
-    """The severity: red if sales or payments suffer, yellow if they soon may."""
+    """The severity: red if sales or payments fail now, yellow if they may fail soon."""
 
     GREEN = "green"
     YELLOW = "yellow"
@@ -19,8 +19,8 @@ GREEN, YELLOW, RED = Colour
 class Finding:
     """The result of one health check.
 
-    `name` is what was checked, and `sentence` describes its state. `remedy` says what
-    to do if `colour` is not green.
+    `name` says what was checked, and `sentence` in which state it is. `remedy` says
+    what the operator should do; it is "" if `colour` is green.
     """
 
     name: str

@@ -8,11 +8,11 @@ import idna
 
 MAX_URL_CHARACTERS = 2000  # of a whole URL; all browsers accept as many
 MAX_HOST_CHARACTERS = 253  # RFC 1035, section 2.3.4, as text
-# Browsers and resolvers read a name whose last label begins with a digit as a number: 127.1.
+# The last label begins with a letter: browsers and resolvers read others as numbers, such as 127.1.
 _NAME = re.compile(r"([a-z0-9-]{1,63}\.)+[a-z][a-z0-9-]{0,62}|localhost")
 # Names in private networks may have an underscore, which no registry allows.
 _ASCII_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-# as the last label of a name: an IPv4 address
+# If the last label of a host matches, browsers read the host as an IPv4 address.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 # Names that are reserved for examples (RFC 2606), and for tests and this machine (RFC 6761).
 _OF_EXAMPLES = re.compile(r"(^|\.)(example(\.com|\.net|\.org)?|invalid)$")
@@ -55,7 +55,7 @@ def _ascii_label(label: str) -> str:
 
 
 def with_ascii_host(url: str) -> str:
-    """Returns the URL with its host in `ascii_host` form. Raises ValueError.
+    """Returns the URL with its host as `ascii_host` returns it. Raises ValueError.
 
     Everything else in the URL stays the same.
     """
@@ -69,7 +69,7 @@ def with_ascii_host(url: str) -> str:
 
 
 def ascii_place(place: str) -> str:
-    """Returns `host` or `host:port` with the host in `ascii_host` form.
+    """Returns `host` or `host:port` with the host as `ascii_host` returns it.
 
     Raises ValueError.
     """
@@ -98,19 +98,19 @@ def web_parts(url: str) -> SplitResult:
         raise ValueError
     is_plain = re.fullmatch(r"https?://[!-[\]-~]+", url)
     if _NAME.fullmatch(host):
-        is_one = ascii_host(host) == host
+        is_canonical = ascii_host(host) == host
     else:
-        is_one = str(ipaddress.ip_address(host)) == host.partition("%")[0]
-    if not is_plain or not is_one or parts.port == 0:
+        is_canonical = str(ipaddress.ip_address(host)) == host.partition("%")[0]
+    if not is_plain or not is_canonical or parts.port == 0:
         raise ValueError
     return parts
 
 
 def web_url(text: str) -> str:
-    """Returns an http or https URL with its host in ASCII, which `web_parts` accepts.
+    """Returns the text as an http or https URL that `web_parts` accepts. Raises ValueError.
 
-    A URL that is typed in ASCII is returned unchanged, because shops compare URLs as
-    texts. Raises ValueError.
+    A host with other letters is converted to ASCII. A text that is all ASCII is
+    returned unchanged, because shops compare URLs as texts.
     """
     if len(text) > MAX_URL_CHARACTERS:
         raise ValueError
@@ -125,10 +125,7 @@ def is_of_examples(host: str) -> bool:
 
 
 def is_without_mail(domain: str) -> bool:
-    """True if no mail from the Internet arrives at the domain.
-
-    It has no dot, or is reserved.
-    """
+    """True if a mail to this domain cannot arrive: it has no dot, or is a reserved name."""
     if "." not in domain or is_of_examples(domain):
         return True
     return bool(_WITHOUT_MAIL.search(domain))
@@ -152,7 +149,7 @@ def host_and_port(place: str) -> tuple[str, int]:
 
 
 def is_near(host: str | None) -> bool:
-    """True if the host is this machine or a non-global address such as 192.168.1.5."""
+    """True if the host is this machine, or an address that is not public, as 192.168.1.5."""
     try:
         return not ipaddress.ip_address(host or "").is_global
     except ValueError:

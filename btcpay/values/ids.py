@@ -27,10 +27,7 @@ def derived_id(prefix: str, secret: str, text: str) -> str:
 
 
 def derived_base62(secret: str, text: str, length: int = SECRET_CHARACTERS) -> str:
-    """Returns a derived identifier (see `derived_id`) without a prefix.
-
-    `length` is at most 43 characters.
-    """
+    """Returns the base62 characters of `derived_id`: at most 43, without a prefix."""
     digest = hmac.digest(secret.encode(), text.encode(), "sha256")
     return _base62(int.from_bytes(digest, "big"), length)
 
@@ -50,9 +47,9 @@ def _base62(number: int, length: int) -> str:
 
 
 def sha256_of(secret: str) -> str:
-    """Returns the SHA-256 of a secret in hex, for storage.
+    """Returns the SHA-256 of a secret in hex, which is stored instead of the secret.
 
-    It needs no salt, because a secret has at least 142 random bits.
+    No salt is needed, because a secret has at least 142 random bits.
     """
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
@@ -60,6 +57,6 @@ def sha256_of(secret: str) -> str:
 def is_id(prefix: str, text: str) -> bool:
     """True if the text has the form of `new_id(prefix)`.
 
-    Callers skip the database query for any other text.
+    Callers look no other text up in the database.
     """
     return text.startswith(f"{prefix}_") and _IS_ID(text, len(prefix) + 1) is not None

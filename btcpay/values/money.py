@@ -51,14 +51,11 @@ def stored_amount(text: str) -> Decimal:
 
 
 def btc_text(amount_sats: int) -> str:
-    """Returns the amount in bitcoin as in BIP21 URIs.
-
-    It has a decimal point, no exponent and no trailing zeros.
-    """
-    return btc_shown(amount_sats).rstrip("0").rstrip(".")
+    """Returns the amount in bitcoin as BIP21 URIs have it, without trailing zeros or exponent."""
+    return full_btc_text(amount_sats).rstrip("0").rstrip(".")
 
 
-def btc_shown(amount_sats: int) -> str:
+def full_btc_text(amount_sats: int) -> str:
     """Returns the amount in bitcoin for people, always with eight decimals."""
     whole, rest = divmod(amount_sats, SATS_PER_BTC)
     return f"{whole}.{rest:08d}"
@@ -96,9 +93,9 @@ def places_of(currency: str) -> int:
 
 
 def of_minor(minor: int, currency: str) -> Decimal:
-    """Returns the amount of `minor` smallest units (such as cents).
+    """Returns the amount of a number of smallest units: 1234 of EUR is 12.34.
 
-    It has all decimals of the currency.
+    The amount has all decimals of the currency.
     """
     return Decimal(minor).scaleb(-places_of(currency))
 
@@ -145,35 +142,40 @@ class Money(NamedTuple):
     currency: str
 
 
-class Asked(Protocol):
-    """A row with the columns of `Invoice.ASKED`."""
+class AmountColumns(Protocol):
+    """The columns of an invoice's row that have the amount due (`Invoice.AMOUNT_DUE`).
+
+    `amount` is None if the API created the invoice: then the amount is in dollars.
+    """
 
     amount_usd_quote: str
     amount: str | None
     currency: str
 
 
-class Priced(Asked, Protocol):
+class PriceColumns(AmountColumns, Protocol):
+    """The columns of an invoice's row that have its amount and its price."""
+
     price_usd: str
     price: str
 
 
-def price_of(row: Priced) -> Decimal:
-    """Returns the price of one bitcoin in the invoice's currency when it was created.
+def price_of(row: PriceColumns) -> Decimal:
+    """Returns the price of one bitcoin at which the invoice was created, in its currency.
 
     Raises BadRow.
     """
     return stored_amount(row.price_usd if row.amount is None else row.price)
 
 
-def asked_of(row: Asked) -> Money:
-    """Returns the invoice's amount due, in its currency. Raises BadRow."""
+def amount_due(row: AmountColumns) -> Money:
+    """Returns the amount that the invoice asks for, in its currency. Raises BadRow."""
     if row.amount is None:
         return Money(stored_amount(row.amount_usd_quote), "USD")
     return Money(stored_amount(row.amount), row.currency)
 
 
-class Taxed(Asked, Protocol):
+class Taxed(AmountColumns, Protocol):
     gratuity: str | None
     tax_percent: str | None
 
@@ -193,7 +195,7 @@ def tax_of(row: Taxed) -> Tax | None:
     if row.tax_percent is None:
         return None
     percent = stored_amount(row.tax_percent)
-    amount, currency = asked_of(row)
+    amount, currency = amount_due(row)
     price = amount - stored_amount(row.gratuity or "0")
     share = _NEAREST.divide(price * percent, 100 + percent)
     tax = share.quantize(unit_of(currency), ROUND_HALF_UP, _NEAREST)

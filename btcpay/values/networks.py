@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 SANDBOX_URL = "http://127.0.0.1:8001"
-# the value of a setting that stands for the peers that the network's DNS seeds return
+# The value of BLOCKTILL_PEERS that means: use peers that the network's DNS seeds return.
 AUTO = "auto"
 
 
-class Known(NamedTuple):
+class BlockId(NamedTuple):
+    """A block's height, and its hash in reversed hex."""
+
     height: int
     hash: str
 
@@ -35,12 +37,12 @@ class Network:
     gone_after: timedelta
     pow_limit_bits: int | None = None
     tip_max_age: timedelta | None = None
-    checkpoint: Known | None = None
+    checkpoint: BlockId | None = None
     port: int = 0
     seeds: tuple[str, ...] = ()
 
     def stands_still(self, mined_at: datetime, now: datetime) -> bool:
-        """True if a block of that time is too old to be the tip of the chain.
+        """True if a block with this time is so old that the chain must have gone on since.
 
         False on a network without `tip_max_age`.
         """
@@ -54,7 +56,7 @@ def _read(name: str, value: Any) -> Any:
     if name in ("tip_max_age", "gone_after"):
         return timedelta(hours=value)
     if name == "checkpoint":
-        return Known(*value)
+        return BlockId(*value)
     if isinstance(value, list):
         return tuple(value)
     return value

@@ -1,6 +1,6 @@
-"""The stored statuses of invoices, links and others, and the states derived from them.
+"""The stored statuses of invoices, links and others, and states computed from them.
 
-A row holds a plain string: compare it with `==`, never with `is`.
+A row has a plain string: compare it with `==`, never with `is`.
 """
 
 from enum import StrEnum
@@ -16,7 +16,9 @@ class InvoiceStatus(StrEnum):
 class CheckoutState(StrEnum):
     """The state that an invoice's page shows.
 
-    It is the invoice's status; for an open invoice it is how far the invoice is paid.
+    A paid, expired or canceled invoice has its status as the state. An open invoice has
+    the state of its payment: `waiting` (nothing seen), `partial`, `seen` (all of it,
+    not yet confirmed), or `overdue` (its time is over, but it is not yet decided).
     """
 
     WAITING = "waiting"

@@ -19,7 +19,7 @@ MAX_CHARACTERS = {
     "reason": 200,
     "tax number": 60,
 }
-MAX_TYPED = {"title": 200, "description": 500}  # optional texts
+MAX_OPTIONAL = {"title": 200, "description": 500}  # optional texts
 _WITH_LINES = ("description",)
 # Direction marks (UAX #9), line and paragraph separators, annotation characters.
 _REFUSED = frozenset(
@@ -27,16 +27,16 @@ _REFUSED = frozenset(
     "\ufff9\ufffa\ufffb\ufeff"
 )
 _REFUSED_KINDS = ("Cc", "Cs")  # controls, and surrogates, which no database accepts
-_UNSEEN_KINDS = ("Cf", "Mn", "Me", "Zs")  # a text that has only these shows nothing
+_UNSEEN_KINDS = ("Cf", "Mn", "Me", "Zs")  # a text of only these is displayed as a blank
 # Hangul fillers and the blank Braille pattern
 _UNSEEN_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 class TextRefused(CommandError):
-    """The text is refused.
+    """A text has a character that is refused, is too long, or is empty.
 
-    `sign` is the first refused character in it, such as U+202E, else "". `what` is the
-    name of the text in the message.
+    `what` is the text's name in the message, such as "title". `sign` is the first
+    refused character as a code point, such as U+202E, else "".
     """
 
     def __init__(self, message: str, what: str = "", sign: str = "") -> None:
@@ -46,10 +46,10 @@ class TextRefused(CommandError):
 
 
 def line_of(what: str, text: str, most: int) -> str:
-    """Returns the text as one line; "" if it shows nothing.
+    """Returns the text as one line, or "" if no character of it is visible.
 
-    Raises TextRefused for a refused character, or for more than `most` characters. Its
-    message calls the text `what`.
+    Raises TextRefused for a refused character, or for more than `most` characters.
+    `what` is the text's name in the message.
     """
     # limits the work below; surrounding blanks are stripped later
     if len(text) > 2 * most + 100:
@@ -95,13 +95,13 @@ def checked_line(what: str, text: str) -> str:
     return line
 
 
-def typed_texts(fields: Mapping[str, Any]) -> dict[str, Any]:
+def check_texts(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the fields with `title` and `description` checked. Raises TextRefused.
 
     A text that shows nothing becomes None.
     """
     texts = dict(fields)
-    for what, most in MAX_TYPED.items():
+    for what, most in MAX_OPTIONAL.items():
         if texts.get(what) is None:
             continue
         read = lines_of if what in _WITH_LINES else line_of
@@ -112,14 +112,14 @@ def typed_texts(fields: Mapping[str, Any]) -> dict[str, Any]:
 def one_line(value: Any, most: int) -> str | None:
     """Returns an untrusted value as one displayable line of at most `most` characters.
 
-    Returns None if the value is not a text or shows nothing.
+    Returns None if the value is not a text or has no visible character.
     """
     if isinstance(value, str):
-        return shown_line(value)[:most].strip() or None
+        return display_line(value)[:most].strip() or None
     return None
 
 
-def shown_line(text: str) -> str:
+def display_line(text: str) -> str:
     """Returns the text as one line, with each refused character replaced by a space."""
     signs = []
     for sign in text:

@@ -30,10 +30,8 @@ _MILLISECOND = timedelta(milliseconds=1)
 _IS_CITY = re.compile(
     "(Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific)/"
 )
-_NO_ZONES = {
-    "localtime",
-    "Factory",
-}  # not time zones: "localtime" depends on the machine, "Factory" is a placeholder
+# Entries of the list that are no zones: one depends on the machine, one is a placeholder.
+_NO_ZONES = {"localtime", "Factory"}
 
 
 def to_ms(at: datetime) -> int:
@@ -77,23 +75,25 @@ def utc_now() -> datetime:
 def boot_mark() -> str:
     """Returns the seconds since this machine's boot and the boot's id, as text.
 
-    Clock changes do not affect them. The id is empty on systems other than Linux.
+    Changes of the clock do not affect them. The id is "" on systems other than Linux.
     """
-    start = _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""
+    boot_id = ""
+    if _BOOT_ID.exists():
+        boot_id = _BOOT_ID.read_text().strip()
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-    return f"{time.clock_gettime_ns(clock) // 10**9} {start}"
+    return f"{time.clock_gettime_ns(clock) // 10**9} {boot_id}"
 
 
 def time_between(since: str, mark: str) -> timedelta | None:
-    """Returns the time between two marks of `boot_mark`.
+    """Returns the time from one text of `boot_mark` to a later one.
 
     Returns None if the machine was rebooted between them.
     """
-    (began, _, start) = since.partition(" ")
-    (at, _, same) = mark.partition(" ")
-    if not began or start != same or int(at) < int(began):
+    first_s, _, first_boot_id = since.partition(" ")
+    last_s, _, last_boot_id = mark.partition(" ")
+    if not first_s or first_boot_id != last_boot_id or int(last_s) < int(first_s):
         return None
-    return timedelta(seconds=int(at) - int(began))
+    return timedelta(seconds=int(last_s) - int(first_s))
 
 
 class Stretch(NamedTuple):
@@ -147,9 +147,9 @@ def number_of(day: date) -> int:
 
 
 def in_zone(at: datetime, zone: ZoneInfo) -> datetime:
-    """Returns the time, with this zone if it has none.
+    """Returns the time; if it has no zone, it is read as a time in `zone`.
 
-    If the zone's clocks show that time twice, it is the first one.
+    If the zone's clocks show that time twice, the first one is meant.
     """
     if at.tzinfo:
         return at

@@ -1,6 +1,6 @@
 """Copies all rows of a SQLite file into a database without merchants, in one transaction.
 
-The database may be SQLite or PostgreSQL, and may be in use.
+The target is SQLite or PostgreSQL, and may be in use.
 """
 
 import sqlite3
@@ -25,7 +25,7 @@ _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
 # AUTOINCREMENT keeps the highest number ever given, even if its row was deleted.
 _SERIALS = """SELECT name, seq, (SELECT name FROM pragma_table_info(made.name) WHERE pk = 1)
     FROM sqlite_sequence AS made WHERE seq > 0"""
-# Both databases have their own rows of these.
+# Tables whose rows are not copied, since each database has its own.
 _NOT_COPIED = {"schema_step", "sqlite_sequence"}
 
 
@@ -37,7 +37,8 @@ def is_sqlite(path: Path) -> bool:
 def require_empty(db: Database) -> None:
     """Raises CommandError if the database has a merchant.
 
-    All other rows belong to a merchant, so this shows that it is empty.
+    Without a merchant it has no other data either, since all of it belongs to
+    merchants.
     """
     if rows := db.rows(merchants.ALL):
         raise CommandError(
@@ -47,9 +48,9 @@ def require_empty(db: Database) -> None:
 
 
 def carry_over(source: Path, db: Database, finish: Callable[[], T]) -> T:
-    """Copies all rows of the SQLite file `source`, and returns what `finish` returns.
+    """Copies all rows of the SQLite file `source`, in one transaction.
 
-    `finish` is called at the end of the transaction. The database must have no
+    At its end `finish` is called, whose result is returned. The database must have no
     merchants, and both must have this program's version. Rows are streamed, so any
     number of them fits. If the process dies, nothing is copied. Raises CommandError.
     """
@@ -86,8 +87,8 @@ def _carry_table(old: sqlite3.Connection, db: Database, table: str) -> None:
     columns = ", ".join(names)
     if not db.is_server:
         places = ", ".join("?" * len(names))
-        # Its errors stay sqlite3's: a constraint that refuses a row has no place in
-        # the program, and its message is for whoever restores.
+        # sqlite3's errors are not converted: they are about the backup's rows, and their
+        # messages are for the person who restores it.
         db.connection.cursor().executemany(
             f"INSERT INTO {table} ({columns}) VALUES ({places})",  # noqa: S608
             rows,

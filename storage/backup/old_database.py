@@ -10,11 +10,12 @@ from storage.backup.sqlite_file import MOVE_AWAY, NETWORK, copy_all, new_file, p
 from storage.versions import MARK, version_in
 
 
-class Place(NamedTuple):
-    """The contents of a database to be replaced; empty if it is empty or damaged.
+class OldDatabase(NamedTuple):
+    """The contents of a database that will be replaced.
 
-    `version` is the number of schema steps run. `counters` are the merchants' next
-    address indexes, and `names` their names, both by account key.
+    All fields are empty if it has no tables or is damaged. `version` is the number of
+    schema steps run. `counters` are the merchants' next address indexes and `names` the
+    merchants' names, both by account key.
     """
 
     network: str | None = None
@@ -23,11 +24,11 @@ class Place(NamedTuple):
     names: dict[str, str] = {}
 
 
-def look_into(place: sqlite3.Connection) -> Place:
+def read_old(place: sqlite3.Connection) -> OldDatabase:
     network = next((row[0] for row in _rows(place, NETWORK)), None)
     version = next((version_in(row) for row in _rows(place, MARK)), None)
     rows = _rows(place, "SELECT account_key, next_index, name FROM merchant")
-    return Place(
+    return OldDatabase(
         network,
         version,
         {row[0]: row[1] for row in rows},
@@ -43,13 +44,13 @@ def _rows(place: sqlite3.Connection, query: str) -> list[Any]:
 
 
 def keep_newer(place: sqlite3.Connection, new: Path) -> None:
-    """Copies into the file `new` the higher address counters and newer key revocations.
+    """Copies the old database's higher address counters and newer key revocations into `new`.
 
     Without this, the restored database could give out an address twice, and a revoked
-    API key would work again. Values that a damaged or empty database cannot give are
+    API key would work again. Values that cannot be read from a damaged database are
     skipped.
     """
-    counters = [(index, key) for key, index in look_into(place).counters.items()]
+    counters = [(index, key) for key, index in read_old(place).counters.items()]
     ended = _rows(place, "SELECT revoked_ms, expires_ms, id FROM api_key")
     with closing(sqlite3.connect(new)) as db, db:
         db.executemany(

@@ -21,7 +21,7 @@ def objects_in(db: sqlite3.Connection) -> list[SchemaObject]:
 
 @cache
 def objects_by_version() -> list[list[SchemaObject]]:
-    """Returns the schema objects of each version's database, from version 1 on."""
+    """Returns the schema objects of a new database of each version, from version 1 on."""
     versions = []
     with closing(sqlite3.connect(":memory:")) as db:
         for step in steps():
@@ -32,15 +32,15 @@ def objects_by_version() -> list[list[SchemaObject]]:
 
 
 def foreign_objects(objects: list[SchemaObject]) -> list[str]:
-    """Returns descriptions of the schema objects that no version of this program has.
+    """Returns a description of each schema object that this program would not make.
 
-    Compares with the version that has the fewest differences, and includes objects of
-    that version that are missing. Returns an empty list if all objects match.
+    The version with the fewest differences counts. Objects of that version that are
+    missing are included. The list is empty if all objects match.
     """
     doubles = [entry for entry in set(objects) if objects.count(entry) > 1]
     differences_by_version = []
     for ours in objects_by_version():
         differences = set(objects) ^ set(ours)
         differences_by_version.append([*differences, *doubles])
-    strange = min(differences_by_version, key=len)
-    return sorted({f"{kind} {name}" for kind, name, _, _ in strange})
+    fewest_differences = min(differences_by_version, key=len)
+    return sorted({f"{kind} {name}" for kind, name, _, _ in fewest_differences})

@@ -56,8 +56,8 @@ def read_only(path: Path) -> sqlite3.Connection:
 def new_file(path: Path, purpose: str) -> Iterator[Path]:
     """Creates an empty temporary file beside `path`, and yields its path.
 
-    Only the owner can read it. It is deleted at the end unless it was renamed. It stays
-    locked while the process runs, so that `discard_all` skips it.
+    Only the owner can read it. It is deleted at the end of the block unless it was
+    renamed. It is locked until then, so that `discard_all` skips it.
     """
     handle, name = tempfile.mkstemp(
         f".{purpose}.blocktill", f".{path.name}.", path.parent
@@ -76,9 +76,9 @@ def discard(path: Path) -> None:
 
 
 def discard_all(path: Path, purpose: str) -> None:
-    """Deletes temporary files in the folder of `path` that killed processes left.
+    """Deletes files of `new_file` with this `purpose` that killed processes have left.
 
-    These are files that `new_file` created with this `purpose`.
+    They are in the folder of `path`.
     """
     for leftover in path.parent.glob(f".*.{purpose}.blocktill"):
         with suppress(OSError), leftover.open("rb") as file:
@@ -87,9 +87,9 @@ def discard_all(path: Path, purpose: str) -> None:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copies all of `source` as of one moment into `target`, even while it is in use.
+    """Copies `source` as of one moment into the file `target`. `source` may be in use.
 
-    `target` is a single file without a write-ahead log. Raises CommandError.
+    `target` has no write-ahead log. Raises CommandError.
     """
     refuse_old_library()
     try:
@@ -150,7 +150,7 @@ def older(name: Path) -> str:
 
 
 def _faults_of(db: sqlite3.Connection) -> list[str]:
-    """Returns what SQLite's own checks of the file and of its foreign keys report."""
+    """Returns the errors that SQLite's checks of the file and of its foreign keys report."""
     faults = []
     for (message,) in db.execute("PRAGMA integrity_check"):
         if message != "ok":
@@ -187,11 +187,12 @@ def _flush(path: Path) -> None:
 
 @contextmanager
 def alone(path: Path) -> Iterator[sqlite3.Connection]:
-    """Yields the only connection to a database, and creates a missing file.
+    """Yields a connection to a database that no other program has open.
 
-    Other programs wait until the block ends. Raises CommandError if another program has
-    the database open: a service, a check or a shell. SQLite's locks show this, because
-    in WAL mode each reader keeps a shared lock.
+    Until the block ends, other programs wait. A missing file is created. Raises
+    CommandError if another program has the database open: a service, a check or a
+    shell. SQLite's locks show this, because in WAL mode each reader keeps a shared
+    lock.
     """
     create_file(path)
     with closing(sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)) as db:

@@ -151,16 +151,10 @@ class Invoice(Table):
 
     # The payer's personal data, which is erased after a time.
     PERSONAL = (customer_email, customer_name, customer_note)
-    ASKED = (
-        amount_usd_quote,
-        amount,
-        currency,
-    )  # the amount due, which values/money.asked_of reads
-    RULED = (
-        amount_usd_quote,
-        confirmations,
-        tolerance_percent,
-    )  # the columns that invoices/status.rules_for reads
+    # The columns that `amount_due` of values/money.py reads.
+    AMOUNT_DUE = (amount_usd_quote, amount, currency)
+    # The columns that `rules_for` of invoices/status.py reads.
+    RULES = (amount_usd_quote, confirmations, tolerance_percent)
     # The columns that API clients see; no others are read for them. schemas/resources.py turns them
     # into JSON.
     PUBLIC = (

@@ -56,11 +56,11 @@ READ_AGAIN = Block.update({Block.read_ms: None, Block.spends: None}).where(
 SPENDS = Block.select(Block.height, Block.spends).where(
     Block.spends.is_null(False), Block.height > param("height")
 )
-# Deletes stored spends. If no block below is unread, they have been looked up.
+# Deletes stored spends of blocks below which every block is read: they have been looked up.
 FORGET_SPENDS = Block.update({Block.spends: None}).where(
     Block.spends.is_null(False), Block.height < param("height")
 )
-# Excludes old blocks, mined when there was nothing to be paid, from being read.
+# Marks old blocks as not to be read: when they were mined, there was nothing to be paid.
 SKIP = Block.update({Block.read_ms: NEVER}).where(
     _UNREAD, Block.mined_ms <= param("mined_before")
 )
@@ -75,14 +75,14 @@ def tip_height(db: Database) -> int | None:
 
 
 def json_keys(texts: Iterable[str]) -> str:
-    """Returns texts as a single value for a slot: the names of a JSON object."""
+    """Returns the value of a parameter that stands for many texts: a JSON object's keys."""
     return orjson.dumps(dict.fromkeys(texts)).decode()
 
 
 def is_given(column: ColumnBase, name: str = "texts") -> Expression:
-    """Returns the condition that `column` is one of the texts in the slot `name`.
+    """Returns the condition that `column` is one of the texts in the parameter `name`.
 
-    The slot's value is made by `given`.
+    The parameter's value is made by `json_keys`.
     """
     return column.in_(
         Select([fn.json_each(param(name)).alias(name)], [SQL(f"{name}.key")])
@@ -157,7 +157,9 @@ BEST = Block.alias()
 IS_BEST = BEST.height == Block.select(fn.MAX(Block.height))
 
 
-class Known(NamedTuple):
+class BestBlock(NamedTuple):
+    """The best known block. `behind` is the number of blocks that were not read yet."""
+
     height: int
     mined_ms: int
     behind: int
@@ -170,6 +172,6 @@ KNOWN = (
     Block.select(fn.COUNT(Block.height)).where(_UNREAD).alias("behind"),
     _AT_STAKE,
 )
-PROGRESS = typed(Known, BEST.select(*KNOWN).where(IS_BEST))
+PROGRESS = typed(BestBlock, BEST.select(*KNOWN).where(IS_BEST))
 FIRST_INVOICE = typed(tuple[int | None], Invoice.select(fn.MIN(Invoice.created_ms)))
 LAST_INVOICE = typed(tuple[int | None], Invoice.select(fn.MAX(Invoice.created_ms)))

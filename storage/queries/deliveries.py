@@ -20,7 +20,7 @@ _IS_EARLIER = (
         < Tuple(Delivery.event_seq, Delivery.about)
     )
 )
-# If deliveries of one line must arrive in order, only the first pending one.
+# Deliveries of one line must arrive in order: only its first pending one may be sent.
 _FIRST_IN_LINE = Delivery.line.is_null() | ~fn.EXISTS(
     _Earlier.select(1).where(_IS_EARLIER, _Earlier.next_ms.is_null(False))
 )
@@ -69,13 +69,14 @@ _IS_WRITTEN = Delivery.event_seq.is_null(False) | (Delivery.created_ms <= param(
 _MAY_BE_SENT = _IS_WRITTEN & (
     Delivery.doubted_ms.is_null() | (Delivery.next_ms <= param("now"))
 )
-# In the order of events, which does not depend on clocks; mails without an event come first.
+# Deliveries are ordered by their events' numbers, which do not depend on clocks. Mails without an
+# event come first.
 _AGE = (fn.COALESCE(Delivery.event_seq, 0), Delivery.created_ms, Delivery.about)
 _AGE_OF_LAST = (param("event_seq"), param("created_ms"), param("about"))
 # All pending deliveries, oldest first. A page starts after the last row of the page before.
 OLDEST = _WHOLE.where(_MAY_BE_SENT, Tuple(*_AGE) > Tuple(*_AGE_OF_LAST)).order_by(*_AGE)
-# Further deliveries with which a failing receiver is tried besides its oldest, fewest attempts
-# first.
+# A failing receiver is tried with its oldest delivery and with some of these: those with the fewest
+# attempts come first.
 LEAST_TRIED = _WHOLE.where(
     _MAY_BE_SENT, _FIRST_IN_LINE, Delivery.about != param("about")
 ).order_by(Delivery.attempts, *_AGE)
@@ -135,7 +136,7 @@ ASK_LOGIN = Delivery.insert_from(
 FAILED_AGAIN = Delivery.update(_ANEW).where(
     _OF_RECEIVER, Delivery.next_ms.is_null(), Delivery.delivered_ms.is_null()
 )
-# Without deliveries after which a later one of the same line has been delivered.
+# As FAILED_AGAIN, but a delivery is left out if a later one of its line was delivered.
 FAILED_AGAIN_IN_ORDER = FAILED_AGAIN.where(
     Delivery.about.not_in(
         _Earlier.select(_Earlier.about)
@@ -159,12 +160,12 @@ STATE = Case(
 )
 
 
-class Listed(Delivery, PublicEvent):
+class ListedDelivery(Delivery, PublicEvent):
     event_id: str
 
 
 LIST = typed(
-    Listed,
+    ListedDelivery,
     Delivery.select(
         *(Delivery.receiver_id, PublicEvent.number, PublicEvent.id.alias("event_id")),
         *(PublicEvent.kind, STATE.alias("state"), Delivery.attempts, Delivery.status),

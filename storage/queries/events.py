@@ -46,8 +46,8 @@ class Kind(StrEnum):
 
 
 RECORD = Event.insert(all_columns(Event))
-# History that may start or end attention. Mere sightings are excluded, because anybody can cause
-# them.
+# OF_MONEY is the history that can change whether an invoice needs attention. Sightings are not part
+# of it, because anybody can cause them.
 _MERELY_SEEN = (
     Kind.SEEN,
     Kind.MOVED,
@@ -125,9 +125,9 @@ FORGET = PublicEvent.delete().where(PublicEvent.number <= param("number"))
 def number_new(db: Database) -> int:
     """Numbers the new events in the order of insertion. Returns how many there were.
 
-    Writers never wait for each other. Only processes that number events wait, for one
-    lock. An event that is committed later gets a higher number than all events that
-    could be read before.
+    Only processes that number events wait for each other, by a lock; those that add
+    events do not. An event that is committed later gets a higher number than all events
+    that could be read before.
     """
     numbered = 0
     while db.get_or_none(_NEWEST):

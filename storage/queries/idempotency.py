@@ -10,8 +10,8 @@ _KEY = (Key.merchant_id, Key.operation, Key.idempotency_key)
 _THIS = eq(*_KEY)
 _MINE = _THIS & eq(Key.owner) & Key.response.is_null()
 
-# Claims a key that is new, or whose claim has no response and was not made between `since` and
-# `until`: its owner is gone.
+# Claims a key that is new, or whose owner is gone: its claim has no response, and was not made
+# between `since` and `until`.
 _CLAIM = (Key.body_sha256, Key.owner, Key.locked_ms, Key.created_ms)
 CLAIM = Key.insert(required_columns(Key)).on_conflict(
     conflict_target=_KEY,

@@ -47,8 +47,8 @@ LATELY = timedelta(hours=168)
 # All columns, for the check, the pages and the command line.
 WHOLE = Invoice.select().where(eq(Invoice.id))
 
-# The values of a new invoice, before it has details and payments.
-_CAME_COUNTED = (
+# The sums of what has come to an invoice, and the values of a new one.
+_RECEIVED_SUMS = (
     *(Invoice.received_sats, Invoice.unconfirmed_sats),
     *(Invoice.unapplied_sats, Invoice.coming_unapplied_sats),
 )
@@ -125,7 +125,7 @@ _UNPAID = (Invoice.status == InvoiceStatus.OPEN) & ~fn.EXISTS(_CAME)
 # An invoice that a link, a bill or the till may show again to the same browser: open, not expired,
 # and without any output yet. After an output, even a vanished one, the next visitor may be another
 # person.
-_UNTOUCHED = Invoice.select(Invoice.id, *Invoice.ASKED, *Invoice.PERSONAL).where(
+_UNTOUCHED = Invoice.select(Invoice.id, *Invoice.AMOUNT_DUE, *Invoice.PERSONAL).where(
     Invoice.status == InvoiceStatus.OPEN,
     Invoice.expires_ms > param("now"),
     ~fn.EXISTS(_EVER_CAME),
@@ -161,7 +161,7 @@ COVER = Invoice.update({Invoice.covered_ms: param("at")}).where(
 )
 
 # Stores the received sums. Run in each transaction that changes the status or an output.
-KEEP = Invoice.update(params(*_CAME_COUNTED, Invoice.newest_height)).where(
+KEEP = Invoice.update(params(*_RECEIVED_SUMS, Invoice.newest_height)).where(
     eq(Invoice.id)
 )
 

@@ -31,18 +31,18 @@ BY_SECRET = typed(
     ),
 )
 
-# A form that is sent twice creates only one key.
+# The id follows from the form, so that a form that is sent twice creates only one key.
 ADD = ApiKey.insert(
     required_columns(ApiKey) | params(ApiKey.store_id, ApiKey.permissions)
 ).on_conflict("NOTHING")
 
 
-class Listed(ApiKey):
+class ListedKey(ApiKey):
     merchant: str
 
 
 ALL = typed(
-    Listed,
+    ListedKey,
     ApiKey.select(
         *(ApiKey.id, ApiKey.name, ApiKey.merchant_id, Merchant.name.alias("merchant")),
         *(ApiKey.scope, ApiKey.last_four, ApiKey.created_ms, ApiKey.last_used_ms),

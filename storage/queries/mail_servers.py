@@ -9,7 +9,7 @@ ONLY = 1  # the id of the row
 
 GET = StoredMailServer.select()
 _MERCHANTS = Merchant.select(fn.COUNT(Merchant.id))
-# The row if it counts: only while the service has one merchant.
+# The row is only used while the service has a single merchant.
 IN_USE = GET.where(_MERCHANTS == 1)
 IS_IN_USE = fn.EXISTS(StoredMailServer.select(1).where(_MERCHANTS == 1))
 PUT = StoredMailServer.insert(all_columns(StoredMailServer)).on_conflict(

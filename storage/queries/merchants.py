@@ -8,7 +8,7 @@ from storage.models import Brand, Invoice, Merchant
 from storage.statement import all_columns, blank, eq, param, params, typed
 from storage.values import Values
 
-# So often the explorers are asked whether somebody else uses a merchant's next addresses: a day.
+# How often the explorers are asked whether a merchant's next addresses were used: once a day.
 LOOK_AHEAD_EVERY_MS = 86_400_000
 
 ALL = Merchant.select().order_by(Merchant.id)
@@ -86,7 +86,7 @@ RETURNS = (Brand.return_paid, Brand.return_unpaid)
 _BUSINESS = (Brand.business_address, Brand.tax_number, Brand.tax_percent)
 
 
-class Shown(Brand):
+class BrandOnPages(Brand):
     """A brand as pages show it.
 
     `seller` is the brand's name, or the merchant's name if the brand has none.
@@ -96,7 +96,7 @@ class Shown(Brand):
 
 
 BRAND_ON_PAGES = typed(
-    Shown,
+    BrandOnPages,
     Merchant.select(
         *_LOOKS,
         *RETURNS,

@@ -9,7 +9,7 @@ from storage.database import Database
 from storage.models import Fact
 from storage.statement import all_columns, eq
 
-# in bytes; more than the largest order writes, with pages and keys
+# More than the largest order writes, with the pages of tables and indexes.
 ORDER_BYTES = 262_144
 
 
@@ -29,7 +29,7 @@ class Key(StrEnum):
     LISTENS = "listens"  # "yes" if the last run's command listens to peers
     # when the tip was last fetched and every block up to it was read
     READ_MS = "read_ms"
-    # Two marks of the clock since boot, which never steps (values/times.boot_mark).
+    # The next two have texts of `boot_mark` (values/times.py): that clock is never set.
     # the hash of the newest known block, and the mark when it became the newest
     TIP_SINCE = "tip_since"
     RUN_SINCE = "run_since"  # the mark when the check that holds the lock began
@@ -100,17 +100,17 @@ def put_time(db: Database, key: Key, at: datetime) -> None:
 def lock(db: Database) -> None:
     """Locks the row of NETWORK until the transaction ends.
 
-    Code that changes other values, or the hourly quota of explorer calls, takes this
-    lock first.
+    Code takes this lock before it changes another value, or the hourly quota of calls
+    to explorers.
     """
     db.get_or_none(_LOCK)
 
 
 def try_to_write(db: Database, size: int = ORDER_BYTES) -> None:
-    """Writes a value of `size` bytes and deletes it. Raises the error if that fails.
+    """Writes a value of `size` bytes, and deletes it. Raises the error if that fails.
 
-    The bytes are random and new each time: PostgreSQL would compress others, and would
-    not write an unchanged row.
+    The bytes are random each time: PostgreSQL would compress others, and would not
+    write an unchanged row.
     """
     with db.write():
         value = os.urandom(size // 2).hex()

@@ -1,4 +1,4 @@
-"""Failed or pending work of parts (optional plug-ins) and the core, to be retried."""
+"""Work of parts (optional plug-ins) and of the core that is pending or must be retried."""
 
 from peewee import fn
 
@@ -36,8 +36,8 @@ FAILED = (
     .order_by(PartWork.part, PartWork.kind, PartWork.height, PartWork.invoice_id)
     .limit(param("limit"))
 )
-# Without blocks that the core could not read: they already count as unread blocks, so that no run
-# is complete.
+# Blocks that the core could not read do not count: they already count as unread blocks, so that no
+# run is complete.
 FAILED_COUNT = typed(
     tuple[int],
     PartWork.select(fn.COUNT(PartWork.part)).where(
@@ -50,12 +50,12 @@ CUT = PartWork.delete().where(
 )
 
 
-def place_of(kind: str, height: int, invoice_id: str) -> str:
-    """Returns a description of a piece of work, for people."""
-    places = {
+def describe_work(kind: str, height: int, invoice_id: str) -> str:
+    """Returns a phrase for people that says which work it is."""
+    phrases = {
         "block": f"block {height}",
         "undo": f"the blocks above {height} that left the chain",
         "money": f"the money of invoice {invoice_id}",
         "check": "its work of each check",
     }
-    return places[kind]
+    return phrases[kind]

@@ -8,7 +8,7 @@ LONGEST_MS = 3_600_000
 
 
 def is_over(ends_ms: BigIntegerField) -> Expression:
-    """Returns the condition that the pause until `ends_ms` is over at slot `now`.
+    """Returns the condition that the pause until `ends_ms` is over at the parameter `now`.
 
     A pause that would end later than LONGEST_MS from now also counts as over, because
     it was stored while the clock was fast.

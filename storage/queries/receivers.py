@@ -33,8 +33,8 @@ ADD = Receiver.insert(
 ).on_conflict("NOTHING")
 BY_ID = Receiver.select().where(_THIS)
 REMOVE = Receiver.delete().where(_THIS)
-# Read in the transaction that publishes an event. The row lock makes whoever removes a receiver
-# wait, but not other publishers.
+# Read in the transaction that publishes an event. The row lock makes removals of a receiver wait,
+# but not other publishers.
 OF_MERCHANT = (
     Receiver.select()
     .where(eq(Receiver.merchant_id), Receiver.disabled_ms.is_null())
@@ -58,7 +58,7 @@ WAITED_FOR = (
 )
 
 
-class Listed(Receiver):
+class ListedReceiver(Receiver):
     merchant: str
     pending: int
     failing_since_ms: int | None
@@ -66,7 +66,7 @@ class Listed(Receiver):
 
 # All webhooks and commands, without their secrets.
 LIST = typed(
-    Listed,
+    ListedReceiver,
     Receiver.select(
         *(
             Receiver.id,
@@ -106,12 +106,12 @@ FAILS = Receiver.update(
 ).where(_THIS)
 
 
-class Wanted(MerchantMail, Merchant):
+class MailSettings(MerchantMail, Merchant):
     """A merchant's mail settings, with columns of the merchant."""
 
 
 WANT_MAIL = typed(
-    Wanted,
+    MailSettings,
     MerchantMail.select(
         MerchantMail,
         Merchant.name,

@@ -12,7 +12,7 @@ from btcpay.chain.first_header import BELOW, MOST_WALKED, keep_first_header
 from btcpay.chain.progress import progress_of
 from btcpay.http import http_client
 from btcpay.values.errors import ExplorerError
-from btcpay.values.networks import Known
+from btcpay.values.networks import BlockId
 from btcpay.values.times import from_unix_s, to_ms
 from storage.queries import blocks, meta
 from storage.queries.meta import Key
@@ -233,7 +233,7 @@ def test_where_a_tip_has_an_age_an_older_one_begins_nothing(till):
 def test_a_chain_without_the_checkpoint_is_not_believed(till, height, is_right, error):
     till.shop.invoice()
     hash = till.sandbox.chain.ledger.hashes[100] if is_right else "00" * 32
-    network = replace(till.settings.network, checkpoint=Known(height, hash))
+    network = replace(till.settings.network, checkpoint=BlockId(height, hash))
     explorers = Explorers(network, [till.liar.root], http_client.Session(4))
     db = till.shop.service.db
     if error:

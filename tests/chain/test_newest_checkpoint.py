@@ -9,7 +9,7 @@ import pytest
 
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.http import http_client
-from btcpay.values.networks import Known
+from btcpay.values.networks import BlockId
 from tests.support.fake_esplora import say
 from tests.support.paths import PROJECT
 
@@ -34,7 +34,7 @@ def shallow(monkeypatch):
 def test_the_checkpoint_is_a_fixed_depth_below_the_lowest_tip(till):
     ledger = till.sandbox.chain.ledger
     till.liar.lies = {"^/blocks$": lambda page: page[2:]}
-    expected = Known(ledger.height - 22, ledger.hashes[ledger.height - 22])
+    expected = BlockId(ledger.height - 22, ledger.hashes[ledger.height - 22])
     assert newest_checkpoint(till) == newest_checkpoint(till, expected) == expected
 
 
@@ -59,7 +59,7 @@ def test_nothing_is_printed_unless_all_say_the_same(till, why):
 
 def test_nothing_is_printed_of_a_chain_without_the_checkpoint(till):
     with pytest.raises(SystemExit, match="they do not all have the checkpoint 7"):
-        newest_checkpoint(till, Known(7, "00" * 32))
+        newest_checkpoint(till, BlockId(7, "00" * 32))
 
 
 def test_the_command_says_what_is_missing(till):

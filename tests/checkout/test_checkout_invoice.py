@@ -12,7 +12,7 @@ from btcpay.checkout.invoice_page import invoice_values
 from btcpay.checkout.snapshot import Notices, Snapshot, snapshot_of
 from btcpay.languages import formats
 from btcpay.settlement.values import Block, Scan, SeenOutput
-from btcpay.values.money import btc_shown, btc_text
+from btcpay.values.money import btc_text, full_btc_text
 from btcpay.web.pages import qr
 from btcpay.web.pages.qr import qr_svg
 from storage.queries import attentions, invoices, links, merchants
@@ -38,7 +38,7 @@ def test_a_waiting_invoice_shows_amount_address_qr_and_link(shop):
     page = show(shop, invoice, "?lang=en")
     address = invoice["deposit_address"]
     assert (page.state, page.texts["state"]) == ("waiting", "Waiting for your payment")
-    assert page.texts["amount-btc"] == btc_shown(invoice["amount_sats"])
+    assert page.texts["amount-btc"] == full_btc_text(invoice["amount_sats"])
     assert page.texts["amount-sats"] == "41,667 satoshis"
     assert page.texts["amount"] == "$25.00"
     assert page.texts["description"] == "Two bags of coffee"
@@ -167,7 +167,7 @@ def test_a_paid_invoice_is_a_receipt_with_amount_time_transaction_and_usd(shop):
     ) and not page.asks_for_money
     assert page.texts["transaction"] == txid
     assert page.texts["amount"] == "$1,234.50"
-    assert page.texts["amount-btc"] == btc_shown(invoice["amount_sats"])
+    assert page.texts["amount-btc"] == full_btc_text(invoice["amount_sats"])
     paid_at = shop.get(f"/invoices/{invoice['id']}").json["paid_at"]
     assert page.attributes["paid-at"]["datetime"] == paid_at
     assert page.texts["paid-at"].endswith(" UTC")
@@ -472,7 +472,7 @@ def test_no_page_asks_for_less_than_can_be_sent_to_its_kind_of_address(
         invoice = shop.invoice(asked * 0.0006)
         assert invoice["amount_sats"] == asked
         page = show(shop, invoice)
-        assert page.texts["amount-btc"] == btc_shown(due)
+        assert page.texts["amount-btc"] == full_btc_text(due)
         assert page.attributes["copy-amount"]["data-copy"] == btc_text(due)
         assert (
             page.uri == f"bitcoin:{invoice['deposit_address']}?amount={btc_text(due)}"
@@ -488,7 +488,8 @@ def test_no_page_asks_for_less_than_can_be_sent_to_its_kind_of_address(
         and dust["amount"] == "<\u00a0$0.01"
     )
     assert (
-        f"the smallest amount that can be sent, {btc_shown(least)} BTC" in dust["dust"]
+        f"the smallest amount that can be sent, {full_btc_text(least)} BTC"
+        in dust["dust"]
     )
 
 
@@ -498,12 +499,12 @@ def test_a_part_that_leaves_less_than_can_be_sent_can_still_be_completed(shop):
         came = invoice["amount_sats"] - missing
         pay(shop, invoice, came)
         page = show(shop, invoice)
-        assert (page.state, page.texts["amount-btc"]) == ("partial", btc_shown(due))
+        assert (page.state, page.texts["amount-btc"]) == ("partial", full_btc_text(due))
         assert (
             f"amount={btc_text(due)}" in page.uri
             and page.status["missing_sats"] == missing
         )
-        assert f"{btc_shown(came)} BTC arrived" in page.texts["words"]
+        assert f"{full_btc_text(came)} BTC arrived" in page.texts["words"]
         assert ("Please send the rest" in page.texts["words"]) == (missing == due)
         assert ("dust" in page.texts) == (missing < due)
 

@@ -10,7 +10,7 @@ from itsdangerous import URLSafeSerializer
 from btcpay.invoices.links import new_link
 from btcpay.values.errors import CommandError
 from btcpay.values.ids import new_id
-from btcpay.values.money import CENT, btc_shown
+from btcpay.values.money import CENT, full_btc_text
 from storage.database import open_database
 from storage.queries import links, meta
 from storage.statement import as_dict
@@ -68,7 +68,7 @@ def test_a_price_below_what_can_be_sent_is_raised_and_a_typed_one_refused(
     assert f"at least ${least_usd}" in Page(refused.text).texts["amount-problem"]
     made(press(shop.client, no_more, "0.1"))  # the seller allows no more than dust
     page = Page(shop.client.get(f"/pay/{made(press(shop.client, low))}").text)
-    assert page.texts["amount-btc"] == btc_shown(least) and "dust" in page.texts
+    assert page.texts["amount-btc"] == full_btc_text(least) and "dust" in page.texts
     page = Page(
         shop.client.get(f"/pay/{made(press(shop.client, flexible, least_usd))}").text
     )

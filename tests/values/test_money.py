@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btcpay.values.money import MAX_MONEY_SATS, btc_shown, btc_text, sats_for, value_of
+from btcpay.values.money import (
+    MAX_MONEY_SATS,
+    btc_text,
+    full_btc_text,
+    sats_for,
+    value_of,
+)
 
 amounts = st.decimals(
     min_value=Decimal("1e-18"), max_value=1_000_000, allow_nan=False, places=18
@@ -66,7 +72,7 @@ BITCOIN = {  # satoshis: as BIP21 wants it, and as people see it
 
 
 def test_bitcoin_is_written_as_bip21_wants_it_and_for_people_with_eight_places():
-    assert {sats: (btc_text(sats), btc_shown(sats)) for sats in BITCOIN} == BITCOIN
+    assert {sats: (btc_text(sats), full_btc_text(sats)) for sats in BITCOIN} == BITCOIN
 
 
 @given(sats)

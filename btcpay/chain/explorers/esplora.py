@@ -27,7 +27,7 @@ from btcpay.chain.sources import Explorer, Mempool, WrongNetwork
 from btcpay.http import http_client
 from btcpay.proofs.verify import check_header
 from btcpay.values.errors import FetchError
-from btcpay.values.networks import Known
+from btcpay.values.networks import BlockId
 from btcpay.values.times import from_unix_s
 
 PAGE = 10  # minimum number of headers in a page
@@ -97,7 +97,7 @@ class Esplora(Endpoint, Explorer):
     def header_at(self, height: int) -> bytes:
         return self.headers(height)[-1].raw
 
-    def headers_after(self, locator: Sequence[Known]) -> Iterator[list[bytes]]:
+    def headers_after(self, locator: Sequence[BlockId]) -> Iterator[list[bytes]]:
         """Yields lists of headers above a block that we have stored (see BlockSource).
 
         A single new block takes two calls. Otherwise it fetches pages from the fork to
@@ -122,7 +122,7 @@ class Esplora(Endpoint, Explorer):
                 return
         raise FetchError("shows more headers than there can be")
 
-    def _fork_height(self, locator: Sequence[Known], tip_height: int) -> int:
+    def _fork_height(self, locator: Sequence[BlockId], tip_height: int) -> int:
         """Returns the height of the highest block in `locator` that the explorer has.
 
         Raises FetchError if it has none of them.

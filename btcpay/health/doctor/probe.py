@@ -20,7 +20,7 @@ from btcpay.chain.sources import (
 from btcpay.health.doctor.remedies import NETWORK_REMEDY, SANDBOX_REMEDY, remedy_for
 from btcpay.health.doctor.shop import Shop
 from btcpay.values.errors import FetchError, ProofFailed
-from btcpay.values.networks import SANDBOX_URL, Known, Network
+from btcpay.values.networks import SANDBOX_URL, BlockId, Network
 from btcpay.values.times import from_unix_s
 
 REMEDY = (
@@ -63,7 +63,7 @@ def probe_all(
     shop: Shop,
     quota: Quota | None,
     known_height: int,
-    first: Known | None,
+    first: BlockId | None,
     addresses: Sequence[NextAddress],
 ) -> list[Probe]:
     """Probes each explorer with a few calls, which count in `quota`.
@@ -89,7 +89,7 @@ def _probe(
     url: str,
     shop: Shop,
     quota: Quota | None,
-    first: Known | None,
+    first: BlockId | None,
     addresses: Sequence[NextAddress],
 ) -> Probe:
     explorers = open_explorers(shop.settings, quota, urls=[url])
@@ -113,7 +113,7 @@ def _probe(
     return probe
 
 
-def _ask(probe: Probe, explorer: Explorer, first: Known | None) -> None:
+def _ask(probe: Probe, explorer: Explorer, first: BlockId | None) -> None:
     """Fills in the probe.
 
     Raises FetchError, ProofFailed or DecodeError at the first fault. Sets `trouble` if
@@ -147,7 +147,7 @@ def _ask_as_follower(explorer: Explorer, height: int, header: Header) -> None:
     """
     explorer.tip_height()
     explorer.header_at(height)
-    before_tip = Known(height - 1, header.previous)
+    before_tip = BlockId(height - 1, header.previous)
     for _ in explorer.headers_after([before_tip]):
         pass
 

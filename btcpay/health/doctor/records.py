@@ -75,7 +75,7 @@ def time(_shop: Shop, db: Database) -> Iterator[Finding]:
 def work(_shop: Shop, db: Database) -> Iterator[Finding]:
     """Yields a red finding for each failed piece of work. It is retried automatically."""
     for row in db.rows(part_work.FAILED, limit=MOST_WORK):
-        place = part_work.place_of(row.kind, row.height, row.invoice_id)
+        place = part_work.describe_work(row.kind, row.height, row.invoice_id)
         payments = "payments are found"
         if row.part == part_work.CORE:
             payments = "its payments are not found until then"

@@ -23,7 +23,7 @@ from btcpay.health.doctor.probe import NextAddress, probe_all
 from btcpay.health.doctor.shop import Shop
 from btcpay.settings.settings import Settings
 from btcpay.values.finding import GREEN, RED, Finding
-from btcpay.values.networks import Known
+from btcpay.values.networks import BlockId
 from storage.database import Database, in_one_line
 from storage.queries import blocks
 
@@ -110,7 +110,7 @@ def _explorers(shop: Shop, db: Database | None) -> Iterator[Finding]:
         known_height = blocks.tip_height(db) or 0
         row = db.get_or_none(blocks.FIRST)
         if row:
-            first = Known(row.height, row.hash)
+            first = BlockId(row.height, row.hash)
         next_addresses = explorers.next_addresses(shop, db)
     probes = probe_all(shop, quota, known_height, first, next_addresses)
     yield from explorers.findings(probes)

@@ -5,7 +5,7 @@ from typing import Any
 
 Tree = Any
 Object = Mapping[str, Any]
-Place = tuple[str, ...]  # the names that lead to a value
+JsonPath = tuple[str, ...]  # the names that lead to a value
 PATHS = frozenset(
     {
         "deriv", "derivation", "derivationpath", "path", "bip32path", "accountkeypath", "keypath",

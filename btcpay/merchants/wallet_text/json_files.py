@@ -17,8 +17,8 @@ from btcpay.merchants.wallet_text.descriptors import (
 from btcpay.merchants.wallet_text.json_fields import (
     FINGERPRINTS,
     PATHS,
+    JsonPath,
     Object,
-    Place,
     Tree,
     field_of,
 )
@@ -119,7 +119,7 @@ def _say_other_keys(contents: Contents, trees: list[Tree]) -> None:
             contents.leave_out("a key that is no signer's")
 
 
-def objects(tree: Tree, place: Place = ()) -> Iterator[tuple[Place, Object]]:
+def objects(tree: Tree, place: JsonPath = ()) -> Iterator[tuple[JsonPath, Object]]:
     """Yields each object in a JSON value, with the names that lead to it."""
     if isinstance(tree, dict):
         yield place, tree
@@ -130,7 +130,7 @@ def objects(tree: Tree, place: Place = ()) -> Iterator[tuple[Place, Object]]:
             yield from objects(value, place)
 
 
-def _texts(tree: Tree, place: Place = ()) -> Iterator[tuple[Place, Object, str]]:
+def _texts(tree: Tree, place: JsonPath = ()) -> Iterator[tuple[JsonPath, Object, str]]:
     """Yields each text in a JSON value, with the names that lead to it, and its object."""
     for where, node in objects(tree):
         for name, value in node.items():
@@ -167,7 +167,7 @@ def _take_descriptors(contents: Contents, trees: list[Tree]) -> bool:
     return bool(described)
 
 
-def _name_of(place: Place, node: Object) -> str:
+def _name_of(place: JsonPath, node: Object) -> str:
     """Returns the file's name for what stands there; "" if it has none."""
     for name in reversed(place):
         if name and name.lower() not in _PLAIN_NAMES:
@@ -178,7 +178,7 @@ def _name_of(place: Place, node: Object) -> str:
     return ""
 
 
-def _keys_of(contents: Contents, place: Place, node: Object) -> Iterator[LoneKey]:
+def _keys_of(contents: Contents, place: JsonPath, node: Object) -> Iterator[LoneKey]:
     """Yields the keys that are fields of the object, with what it says about them."""
     coin = _ledger_coin(node)
     if coin and coin not in LEDGER_COINS:

@@ -179,7 +179,7 @@ def _take_key(contents: Contents, lone: LoneKey) -> None:
     if script_type and script_type not in DESCRIPTORS:
         contents.leave_out(ONE_OF_SEVERAL, TextProblem.ONE_OF_SEVERAL)
         return
-    if script_type is None and wanted is None and _is_of_several(key):
+    if script_type is None and wanted is None and _is_for_multisig(key):
         contents.leave_out(ONE_OF_SEVERAL, TextProblem.ONE_OF_SEVERAL)
         return
     if script_type and wanted and script_type != wanted:
@@ -203,6 +203,6 @@ def _take_key(contents: Contents, lone: LoneKey) -> None:
     )
 
 
-def _is_of_several(key: WalletKey) -> bool:
-    """True if the key's depth and number are those of BIP48, for several signers."""
+def _is_for_multisig(key: WalletKey) -> bool:
+    """True if the key's depth and child number are those of a multisig account (BIP48)."""
     return key.depth == _DEPTH_OF_SEVERAL and key.is_hardened

@@ -147,7 +147,7 @@ def _invoice_news(
     return InvoiceNews(invoice, state, page_url, zone, merchant_url)
 
 
-def _brand(db: Database, merchant_id: int) -> merchants.Shown:
+def _brand(db: Database, merchant_id: int) -> merchants.BrandOnPages:
     return db.get(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from btcpay.values.texts import shown_line
+from btcpay.values.texts import display_line
 
 
 @dataclass(frozen=True)
@@ -44,4 +44,4 @@ class MailText:
 
 def one_line(text: str) -> str:
     """Returns the text on one line, without invisible characters."""
-    return " ".join(shown_line(text).split())
+    return " ".join(display_line(text).split())

@@ -6,7 +6,7 @@ from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.notify.mail.texts import subject_of
 from btcpay.settings.mail_settings import checked_address
-from btcpay.values.money import asked_of
+from btcpay.values.money import amount_due
 from storage.queries import invoices
 
 
@@ -43,7 +43,7 @@ def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str)
             " Please send one of the two back, to the address on this page:"
         ),
     }
-    amount = formats.format_money(asked_of(row), language)
+    amount = formats.format_money(amount_due(row), language)
     about = gettext("About your payment of %(amount)s") % {"amount": amount}
     request = asks.get(row.attention or "")
     paragraphs = [text for text in (request, page_url, seller) if text]

@@ -4,12 +4,14 @@ from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.notify.mail.content import MailText
 from btcpay.notify.mail.texts import InvoiceNews, invoice_facts, price, subject_of
-from btcpay.values.money import asked_of, stored_amount, tax_of
+from btcpay.values.money import amount_due, stored_amount, tax_of
 from storage.models import Invoice
 from storage.queries import merchants
 
 
-def receipt(about: InvoiceNews, language: str, brand: merchants.Shown) -> MailText:
+def receipt(
+    about: InvoiceNews, language: str, brand: merchants.BrandOnPages
+) -> MailText:
     """Returns the receipt to a customer; `brand` says who the seller is."""
     gettext = catalog(language).gettext
     invoice = about.invoice
@@ -34,7 +36,7 @@ def _parts_of_price(invoice: Invoice, language: str) -> list[str]:
     sentences = []
     tip = stored_amount(invoice.gratuity or "0")
     if tip:
-        amount = formats.money(tip, asked_of(invoice).currency, language)
+        amount = formats.money(tip, amount_due(invoice).currency, language)
         sentence = gettext("Including a tip of %(amount)s")
         sentences.append(sentence % {"amount": amount})
     tax = tax_of(invoice)
@@ -47,7 +49,7 @@ def _parts_of_price(invoice: Invoice, language: str) -> list[str]:
     return sentences
 
 
-def business_lines(brand: merchants.Shown, language: str) -> list[str]:
+def business_lines(brand: merchants.BrandOnPages, language: str) -> list[str]:
     """Returns the lines about the business below a receipt."""
     gettext = catalog(language).gettext
     lines = []
@@ -58,7 +60,7 @@ def business_lines(brand: merchants.Shown, language: str) -> list[str]:
     return lines + contact_lines(brand, language)
 
 
-def contact_lines(brand: merchants.Shown, language: str) -> list[str]:
+def contact_lines(brand: merchants.BrandOnPages, language: str) -> list[str]:
     """Returns the line that says how to reach the seller, if there is one."""
     if not brand.contact:
         return []

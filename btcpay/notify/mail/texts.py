@@ -8,7 +8,7 @@ from typing import Any
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.notify.mail.content import MailText
-from btcpay.values.money import SATS_PER_BTC, asked_of, price_of, stored_amount
+from btcpay.values.money import SATS_PER_BTC, amount_due, price_of, stored_amount
 from storage.models import Invoice
 
 
@@ -124,7 +124,7 @@ def subject_of(title: str, invoice: Invoice) -> str:
 
 
 def price(invoice: Invoice, language: str) -> str:
-    return formats.format_money(asked_of(invoice), language)
+    return formats.format_money(amount_due(invoice), language)
 
 
 def invoice_facts(about: InvoiceNews, language: str) -> list[tuple[str, str]]:
@@ -132,7 +132,7 @@ def invoice_facts(about: InvoiceNews, language: str) -> list[tuple[str, str]]:
     gettext = catalog(language).gettext
     invoice = about.invoice
     state = about.state
-    currency = asked_of(invoice).currency
+    currency = amount_due(invoice).currency
     time = ""
     if state["paid_ms"]:
         time = formats.moment(state["paid_ms"], language, about.zone)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from btcpay.notify.mail import smtp
 from btcpay.notify.mail.replies import Times
 from btcpay.notify.mail.server import MailAccount
-from btcpay.values.texts import shown_line
+from btcpay.values.texts import display_line
 
 # A request waits for the test, so it is shorter than the attempt of a check. A stopping
 # service waits half a minute for its requests.
@@ -124,5 +124,5 @@ def _words(code: int, text: bytes | str) -> str:
         return ""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
-    line = " ".join(shown_line(text[: 4 * MAX_WORDS]).split())
+    line = " ".join(display_line(text[: 4 * MAX_WORDS]).split())
     return f"{code} {line}".strip()[:MAX_WORDS]

@@ -16,7 +16,7 @@ from btcpay.parts.bills.kinds import RESOURCE, BillKind
 from btcpay.parts.bills.mail import send_later
 from btcpay.parts.bills.models import Bill, BillStatus
 from btcpay.values.money import (
-    asked_of,
+    amount_due,
     of_minor,
     price_of,
     sats_for,
@@ -214,7 +214,7 @@ def _share_of(row: Invoice) -> Share:
     sats = row.received_sats - row.unconfirmed_sats
     if row.status == InvoiceStatus.CANCELED:
         sats = 0
-    return Share(asked_of(row).amount, row.amount_sats, sats, price_of(row))
+    return Share(amount_due(row).amount, row.amount_sats, sats, price_of(row))
 
 
 HOOK = hooks.InvoiceSums(related_ids=related_ids, recount=recount)

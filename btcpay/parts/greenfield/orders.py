@@ -15,7 +15,7 @@ from btcpay.invoices.status import rules_for
 from btcpay.parts.greenfield import bodies, new_order, queries
 from btcpay.settlement.decide import missing_sats
 from btcpay.settlement.values import Rules
-from btcpay.values.money import btc_shown, price_of
+from btcpay.values.money import full_btc_text, price_of
 from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
@@ -188,8 +188,8 @@ def order_methods(
     """Returns the order's only payment method, with its address, sums and payments."""
     percent = rules_for(service.settings, order).tolerance_percent
     outputs = service.db.rows(payments.ALIVE, invoice_id=order.id)
-    came = btc_shown(sum(output.amount_sats for output in outputs))
-    due = btc_shown(
+    came = full_btc_text(sum(output.amount_sats for output in outputs))
+    due = full_btc_text(
         missing_sats(order.status, order.amount_sats, order.received_sats, percent)
     )
     shop_order = json.loads(order.shop_order or "{}")
@@ -206,7 +206,7 @@ def order_methods(
         "destination": address,
         "paymentLink": f"bitcoin:{address}?amount={due}",
         "rate": rate,
-        "amount": btc_shown(order.amount_sats),
+        "amount": full_btc_text(order.amount_sats),
         "due": due,
         "totalPaid": came,
         "paymentMethodPaid": came,
@@ -221,7 +221,7 @@ def _payment(output: Output, address: str) -> Json:
     return {
         "id": f"{output.txid}-{output.vout}",
         "receivedDate": output.first_seen_ms // 1000,
-        "value": btc_shown(output.amount_sats),
+        "value": full_btc_text(output.amount_sats),
         "fee": "0",
         "status": "Settled" if output.payment_id else "Processing",
         "destination": address,

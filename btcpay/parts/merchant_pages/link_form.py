@@ -20,7 +20,7 @@ from btcpay.invoices.quotes import live_price
 from btcpay.languages import formats
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.errors import CommandError, PriceUnavailable, TooLittle, TooMuch
-from btcpay.values.texts import MAX_TYPED, TextRefused, typed_texts
+from btcpay.values.texts import MAX_OPTIONAL, TextRefused, check_texts
 from btcpay.web.errors import STATUS
 from btcpay.web.pages import languages
 from btcpay.web.pages.forms import (
@@ -117,10 +117,10 @@ def _texts(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     wrong = dict[str, str]()
     for name in TEXTS:
         try:
-            text = typed_texts({name: form.get(name)})[name]
+            text = check_texts({name: form.get(name)})[name]
         except TextRefused as refusal:
             most = gettext(
-                "Enter at most %(most)s characters.", most=str(MAX_TYPED[name])
+                "Enter at most %(most)s characters.", most=str(MAX_OPTIONAL[name])
             )
             wrong[name] = invisible_character_message(refusal) or most
             continue

@@ -11,7 +11,7 @@ from storage.queries import sessions
 from storage.queries.invoices import CAME_SATS, InvoiceWith
 from storage.queries.lists import keyset
 from storage.queries.payments import PaymentWith
-from storage.statement import Shaped, count_of, eq, param, typed
+from storage.statement import TypedSelect, count_of, eq, param, typed
 
 Q = TypeVar("Q", bound=Select)
 
@@ -39,7 +39,7 @@ class ListedPayment(PaymentWith):
     value_in: str
 
 
-def _invoices(*columns: ColumnBase) -> Shaped[ListedInvoice]:
+def _invoices(*columns: ColumnBase) -> TypedSelect[ListedInvoice]:
     """Returns the query of invoices with `columns`.
 
     Each row has the satoshis that count, and the reason why it needs attention, if any.
@@ -52,7 +52,7 @@ def _invoices(*columns: ColumnBase) -> Shaped[ListedInvoice]:
             Invoice.created_ms,
             Invoice.covered_ms,
         ),
-        *(*Invoice.ASKED, Attention.reason.alias("attention"), *columns),
+        *(*Invoice.AMOUNT_DUE, Attention.reason.alias("attention"), *columns),
     ).join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
     return typed(ListedInvoice, query)
 
@@ -87,7 +87,12 @@ _PAYMENTS = typed(
         *(Payment.id, Payment.amount_sats, Payment.tx_hash, Payment.created_ms),
         *(Payment.currency.alias("value_in"), Payment.value_at_receipt.alias("value")),
         *(Payment.address_invoice_id, Payment.invoice_id),
-        *(Invoice.description, Invoice.reference, *Invoice.PERSONAL, *Invoice.ASKED),
+        *(
+            Invoice.description,
+            Invoice.reference,
+            *Invoice.PERSONAL,
+            *Invoice.AMOUNT_DUE,
+        ),
         *(Invoice.gratuity, Invoice.status, Invoice.expires_ms),
         Output.select(fn.MIN(Output.first_seen_ms))
         .where(Output.payment_id == Payment.id)
@@ -115,13 +120,13 @@ ALARMS = _SALES.where(
     & (Attention.reason << ("vanished", "reorganised"))
     & (Invoice.status != InvoiceStatus.PAID)
 )
-INVOICE_PLACE = keyset.place_of(Invoice).where(_OWN_INVOICE)
+INVOICE_PLACE = keyset.position_query(Invoice).where(_OWN_INVOICE)
 
 # LOOSE_PAYMENTS settle no invoice: they are partial, late, in excess, or for a canceled
 # invoice. A partial index contains only them.
 PAYMENTS = keyset.older(_PAYMENTS.where(_OWN_PAYMENT), Payment)
 LOOSE_PAYMENTS = PAYMENTS.where(Payment.invoice_id.is_null())
-PAYMENT_PLACE = keyset.place_of(Payment).where(_OWN_PAYMENT)
+PAYMENT_PLACE = keyset.position_query(Payment).where(_OWN_PAYMENT)
 
 
 MOST_IN_INBOX = 100
@@ -278,9 +283,9 @@ _OWN = typed(
     ).where(_IS_OWN),
 )
 LINKS = keyset.older(_OWN, PaymentLink)
-LINK_PLACE = keyset.place_of(PaymentLink).where(_IS_OWN)
+LINK_PLACE = keyset.position_query(PaymentLink).where(_IS_OWN)
 LINK = _OWN.where(eq(PaymentLink.id))
 
 _OF_LINK = eq(Invoice.payment_link_id)
 INVOICES_OF_LINK = keyset.older(_INVOICES.where(_OF_LINK), Invoice)
-INVOICE_OF_LINK_PLACE = keyset.place_of(Invoice).where(_OF_LINK)
+INVOICE_OF_LINK_PLACE = keyset.position_query(Invoice).where(_OF_LINK)

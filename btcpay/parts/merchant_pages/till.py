@@ -28,7 +28,7 @@ from btcpay.parts.merchant_pages.till_sale import (
 )
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
-from btcpay.values.money import asked_of, places_of, round_money, value_of
+from btcpay.values.money import amount_due, places_of, round_money, value_of
 from btcpay.values.statuses import CheckoutState, InvoiceStatus
 from btcpay.values.texts import TextRefused
 from btcpay.values.times import to_ms
@@ -276,7 +276,7 @@ def often_sold(
     """
     sold = Counter[tuple[Decimal, str]]()
     for row in rows:
-        asked = asked_of(row)
+        asked = amount_due(row)
         if asked.currency != currency:
             continue
         price = round_money(asked.amount - Decimal(row.gratuity or 0), currency)

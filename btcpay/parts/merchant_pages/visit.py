@@ -22,7 +22,7 @@ from btcpay.parts.merchant_pages.menu import menu_of
 from btcpay.parts.merchant_pages.queries import Session
 from btcpay.values.errors import InvalidRequest, NotFound
 from btcpay.values.ids import derived_base62, derived_id, is_id
-from btcpay.values.money import CODES, asked_of
+from btcpay.values.money import CODES, amount_due
 from btcpay.values.times import zone_of
 from btcpay.web.pages import languages
 from btcpay.web.pages.forms import (
@@ -306,7 +306,7 @@ class Visit:
             zone=self.zone,
             zone_name=self.session.timezone.replace("_", " "),
             decimal=Decimal,
-            asked=asked_of,
+            asked=amount_due,
             wrong_fields=_WRONG.findall,
             currency=self.currency,
             **values,

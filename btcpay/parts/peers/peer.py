@@ -14,7 +14,7 @@ from btcpay.parts.peers import messages
 from btcpay.parts.peers.connection import Connection, decode
 from btcpay.proofs.verify import check_header
 from btcpay.values.errors import FetchError, ProofFailed, Unreachable
-from btcpay.values.networks import Known, Network
+from btcpay.values.networks import BlockId, Network
 from btcpay.values.times import from_unix_s
 
 ANSWER_TIMEOUT_S = 20.0
@@ -63,7 +63,7 @@ class Peer(BlockSource):
             raise FetchError("has shown no headers")
         return self.shown_height
 
-    def headers_after(self, locator: Sequence[Known]) -> Iterator[list[bytes]]:
+    def headers_after(self, locator: Sequence[BlockId]) -> Iterator[list[bytes]]:
         """Yields pages of headers above the third block below our tip.
 
         A peer that has no header above that block is behind. Raises FetchError if it is
@@ -136,7 +136,7 @@ class Peer(BlockSource):
         Raises FetchError if it lacks that block, ProofFailed if the headers are not
         linked or lack proof of work.
         """
-        start = self.network.checkpoint or Known(0, self.network.genesis_hash)
+        start = self.network.checkpoint or BlockId(0, self.network.genesis_hash)
         headers = self._headers([], start.hash)[:1]
         if not headers or parse_header(headers[0]).hash != start.hash:
             raise FetchError(

@@ -16,7 +16,7 @@ from btcpay.parts.refunds import actions, manual, queries, steps, sums
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.prices.price import Prices
 from btcpay.values.errors import CommandError
-from btcpay.values.money import Money, btc_shown, checked_currency
+from btcpay.values.money import Money, checked_currency, full_btc_text
 
 LIST_COLUMNS = "id merchant status invoice_id amount_sats address tx_hash reason created_at sent_at"
 _SATS = "[default: what was paid too much, else all that came, less other refunds]"
@@ -71,7 +71,7 @@ def create(
     )
     row = actions.make(shell.db, shell.settings, order, shell.now)
     facts = RESOURCE.serialize(shell.settings.base_url, row)
-    amount_text = f"{btc_shown(row.amount_sats)} BTC ({row.amount_sats} sat)"
+    amount_text = f"{full_btc_text(row.amount_sats)} BTC ({row.amount_sats} sat)"
     shell.answer(facts, f"{row.id}\n{facts['refund_url']}\n{amount_text}")
 
 

@@ -21,7 +21,7 @@ from btcpay.settings.settings import Settings
 from btcpay.values.amounts import LONGEST_AMOUNT
 from btcpay.values.errors import PriceUnavailable, Refused
 from btcpay.values.ids import ID_CHARACTERS
-from btcpay.values.money import Money, asked_of, btc_shown, price_of, value_of
+from btcpay.values.money import Money, amount_due, full_btc_text, price_of, value_of
 from btcpay.values.statuses import RefundStatus
 from btcpay.values.texts import TextRefused
 from btcpay.web.pages.forms import AmountRefused, invisible_character_message_of
@@ -209,7 +209,7 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
         if row.currency and row.value_at_sending:
             sums_by_currency[row.currency] += Decimal(row.value_at_sending)
         else:
-            sums_by_currency["BTC"] += Decimal(btc_shown(row.sent_sats or 0))
+            sums_by_currency["BTC"] += Decimal(full_btc_text(row.sent_sats or 0))
     texts = []
     for currency, amount in sums_by_currency.items():
         if currency == "BTC":
@@ -237,7 +237,7 @@ def invoice_card(
     left_sats = sums.default_of(row, came_sats, refunds).left_sats
     offered = ""
     if left_sats:
-        left = value_of(left_sats, price_of(row), asked_of(row).currency)
+        left = value_of(left_sats, price_of(row), amount_due(row).currency)
         offered = f"{left:f}"
     values: dict[str, Any] = {
         "made": refunds,

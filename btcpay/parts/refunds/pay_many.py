@@ -12,7 +12,7 @@ SendToManyDialog.java.
 from collections.abc import Iterable
 
 from btcpay.parts.refunds.models import Refund
-from btcpay.values.money import btc_shown
+from btcpay.values.money import full_btc_text
 
 # Wallets cut off what is below a satoshi. Sparrow multiplies floating-point numbers
 # before, so that it would read 0.00000029 as 28 satoshis.
@@ -22,6 +22,6 @@ NINTH_DECIMAL = "1"
 def lines_of(refunds: Iterable[Refund]) -> str:
     """Returns the file's content. Each refund must have an address."""
     return "".join(
-        f"{refund.address},{btc_shown(refund.amount_sats)}{NINTH_DECIMAL}\n"
+        f"{refund.address},{full_btc_text(refund.amount_sats)}{NINTH_DECIMAL}\n"
         for refund in refunds
     )

@@ -21,9 +21,9 @@ from btcpay.parts.refunds.models import Refund
 from btcpay.values.errors import CommandError, Refused, TooMuch
 from btcpay.values.money import (
     SATS_PER_BTC,
-    asked_of,
-    btc_shown,
+    amount_due,
     checked_currency,
+    full_btc_text,
     price_of,
 )
 from btcpay.values.statuses import RefundStatus
@@ -109,7 +109,7 @@ def _sats_of_variant(
                 raise ValidationError("is required", "customAmount")
             return _sats(service, body["customAmount"], body["customCurrency"])
     then = price_of(order)
-    currency = asked_of(order).currency
+    currency = amount_due(order).currency
     worth = Decimal(came_sats) * then / SATS_PER_BTC
     return sums.sats_at(
         worth, live_price(service.prices, service.now(), currency).in_currency
@@ -174,7 +174,7 @@ def show(service: Service, _store: hooks.PlugInShop, row: Refund) -> Json:
         "name": texts.get("name", ""),
         "description": texts.get("description", ""),
         "currency": BTC,
-        "amount": btc_shown(row.amount_sats),
+        "amount": full_btc_text(row.amount_sats),
         "period": None,
         "archived": row.status == RefundStatus.CANCELED,
         "autoApproveClaims": False,

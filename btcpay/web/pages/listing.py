@@ -33,7 +33,7 @@ class Listing:
 
     prefix: str
     older: Typed[ListRow]
-    place: Typed[keyset.Place]
+    place: Typed[keyset.Position]
     values: Values
 
     def page(
@@ -49,18 +49,18 @@ class Listing:
         """
         place = self.place_of(db, query.get("older", ""))
         if place is None and before_ms is not None:
-            place = keyset.Place(before_ms, keyset.OLDEST)
+            place = keyset.Position(before_ms, keyset.OLDEST)
         rows = db.rows(self.older, **self.values_after(place or FIRST))
         older = None
         if len(rows) > SIZE:
             older = rows[SIZE - 1].id
         return ListPage(rows[:SIZE], is_first=place is None, older=older)
 
-    def values_after(self, place: keyset.Place, limit: int = MORE) -> Values:
+    def values_after(self, place: keyset.Position, limit: int = MORE) -> Values:
         """Returns the parameters of the query for the rows after this place."""
         return {**self.values, "at": place.at, "place": place.place, "limit": limit}
 
-    def place_of(self, db: Database, id: str) -> keyset.Place | None:
+    def place_of(self, db: Database, id: str) -> keyset.Position | None:
         """Returns the place of the list's row with this id; None if there is none."""
         if is_id(self.prefix, id):
             return db.get_or_none(self.place, **self.values | {"id": id})

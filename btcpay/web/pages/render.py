@@ -67,14 +67,14 @@ class Pages:
             f" frame-ancestors {ancestors}"
         )
 
-    def brand(self, merchant_id: int) -> merchants.Shown:
+    def brand(self, merchant_id: int) -> merchants.BrandOnPages:
         """Returns the merchant's branding.
 
         Fields that the merchant has not set are None; `seller` is always a name.
         """
         return self.service.db.get(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
 
-    def only_brand(self) -> merchants.Shown | None:
+    def only_brand(self) -> merchants.BrandOnPages | None:
         """Returns the branding of the only merchant; None if there is not one only."""
         rows = self.service.db.rows(merchants.ALL)
         if len(rows) == 1:
@@ -85,7 +85,7 @@ class Pages:
         self,
         template: str,
         status: int = 200,
-        brand: merchants.Shown | None = None,
+        brand: merchants.BrandOnPages | None = None,
         **values: Any,
     ) -> Response:
         """Renders the template with these values, and with those for every template."""
@@ -122,7 +122,7 @@ class Pages:
     def error_page(
         self,
         error: Exception,
-        brand: merchants.Shown | None = None,
+        brand: merchants.BrandOnPages | None = None,
     ) -> Response:
         """Returns the error as a page, or as JSON if the pages' script needs it."""
         api_error = as_api_error(error)

@@ -1,7 +1,7 @@
 """Keyset pagination in both directions, as fast on the last page as on the first.
 
-Rows are ordered by their creation time (`at`) and their number `seq` (`place`). A page
-starts after the row with the given `at` and `place`, in either direction.
+Rows are ordered by their creation time in ms (`at`) and their number `seq` (`place`). A
+page starts after the row with the given `at` and `place`, in either direction.
 """
 
 from collections.abc import Iterator
@@ -10,32 +10,34 @@ from typing import Any, NamedTuple, Protocol, TypeVar, Unpack
 from peewee import ColumnBase, Select, Tuple
 
 from storage.database import Database, Values
-from storage.statement import Shaped, Typed, eq, param, typed
+from storage.statement import Typed, TypedSelect, eq, param, typed
 
 Q = TypeVar("Q", bound=Select)
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
+    """The position of a row in the order of this module: its creation time, and its `seq`."""
+
     at: int
     place: int
 
 
-class Placed(Protocol):
+class RowInOrder(Protocol):
     created_ms: int
     seq: int
 
 
-P = TypeVar("P", bound=Placed)
+P = TypeVar("P", bound=RowInOrder)
 # every row is older, so a list starts here at the newest row
-FIRST = Place(2**62, 2**62)
-_NAMED = Tuple(param("at"), param("place"))
+FIRST = Position(2**62, 2**62)
+_GIVEN_ROW = Tuple(param("at"), param("place"))
 OLDEST = -(2**63)  # less than every time and number that can be stored
 
 
 def older(query: Q, model: Any) -> Q:
     """Limits the query to a page of rows older than the given row, newest first."""
     return (
-        query.where(_place(model) < _NAMED)
+        query.where(_position(model) < _GIVEN_ROW)
         .order_by(*order(model))
         .limit(param("limit"))
     )
@@ -44,13 +46,13 @@ def older(query: Q, model: Any) -> Q:
 def newer(query: Q, model: Any) -> Q:
     """Limits the query to a page of rows newer than the given row, oldest first."""
     return (
-        query.where(_place(model) > _NAMED)
+        query.where(_position(model) > _GIVEN_ROW)
         .order_by(*order(model, False))
         .limit(param("limit"))
     )
 
 
-def _place(model: Any) -> Tuple:
+def _position(model: Any) -> Tuple:
     return Tuple(model.created_ms, model.seq)
 
 
@@ -62,9 +64,9 @@ def pages(
     /,
     **values: Unpack[Values],
 ) -> Iterator[list[P]]:
-    """Yields all rows of a `newer` query from the time `since` on, in pages.
+    """Yields all rows of a `newer` query in pages of at most `limit` rows, oldest first.
 
-    A page has `limit` rows, and is read in a transaction of its own.
+    It begins at the time `since` in ms. Each page is read in a transaction of its own.
     """
     behind: Values = {**values, "at": since, "place": OLDEST, "limit": limit}
     while rows := db.rows(query, **behind):
@@ -77,8 +79,9 @@ def order(model: Any, newest_first: bool = True) -> list[ColumnBase]:
     return [column.desc() if newest_first else column.asc() for column in columns]
 
 
-def place_of(model: Any) -> Shaped[Place]:
+def position_query(model: Any) -> TypedSelect[Position]:
+    """Returns the query for the position of the row with a given id."""
     at = model.created_ms.alias("at")
     place = model.seq.alias("place")
     query = model.select(at, place).where(eq(model.id))
-    return typed(Place, query)
+    return typed(Position, query)

@@ -64,13 +64,13 @@ def newest(
     /,
     **values: Unpack[Values],
 ) -> list[P]:
-    """Returns the newest rows of all merchants.
+    """Returns the newest `limit` rows of all merchants, newest first.
 
-    It merges the newest rows of each merchant, which an index gives in order.
+    An index gives the newest rows of each merchant in order; they are merged.
     """
     rows: list[P] = []
     for merchant in db.rows(merchants.ALL):
-        slots: Values = {"merchant_id": merchant.id, "limit": limit}
-        rows += db.rows(of_merchant, **values | slots)
+        params: Values = {"merchant_id": merchant.id, "limit": limit}
+        rows += db.rows(of_merchant, **values | params)
         rows = nlargest(limit, rows, key=lambda row: (row.created_ms, row.seq))
     return rows

@@ -1,6 +1,7 @@
-"""Invoices for which the mempool is checked, and the outputs that they wait for.
+"""Invoices for which the mempool is checked, and outputs that are not yet settled.
 
-A payer is viewing such an invoice, it expires soon, or a payment is unconfirmed.
+The mempool is checked for an invoice while a payer views its page, shortly before it
+expires, and while a payment to it is unconfirmed.
 """
 
 from storage.models import Invoice, Output
@@ -46,7 +47,7 @@ FAILED = Invoice.update(
 # Outputs in a block that are not part of a payment yet; a new tip may confirm them.
 DEEPENING = typed(
     OutputWith,
-    Output.select(Output, *Invoice.RULED, Output.payment_id.alias("settled_invoice_id"))
+    Output.select(Output, *Invoice.RULES, Output.payment_id.alias("settled_invoice_id"))
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(_COMES, Output.block_height.is_null(False)),
 )

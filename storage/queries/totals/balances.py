@@ -113,7 +113,7 @@ def update_balances(
     invoice_ids: Iterable[str],
     bounded: bool = True,
 ) -> Iterator[None]:
-    """Adds the changes that the block makes to these invoices' outputs to the balances.
+    """Adds the changes that the `with` block makes to these invoices' outputs to the balances.
 
     Call it after `lock`, in the transaction that changes the outputs. Raises
     BeyondMoney if a balance would grow beyond 21 million bitcoin; the caller's

@@ -1,8 +1,8 @@
 """Each merchant's income by day and currency, updated together with the payments.
 
-A day is a day of the merchant's time zone. Income is kept for each currency that the
-merchant has used. All changes happen under the lock of the merchant's balance, in the
-transaction that changes the payments.
+Days are those of the merchant's time zone. There is a sum for each currency that the
+merchant has ever used. All changes happen under the lock of the merchant's balance, in
+the transaction that changes the payments.
 """
 
 from collections.abc import Iterable, Mapping
@@ -95,10 +95,7 @@ def add(db: Database, payments: Iterable[Payment], zones: Mapping[int, str]) -> 
 
 
 def take(db: Database, payments: Iterable[Payment]) -> None:
-    """Recounts the days of payments that were removed.
-
-    Deletes the row of an empty day.
-    """
+    """Counts the days of removed payments again. The row of an empty day is deleted."""
     payments_by_merchant = group_by(payments, lambda payment: payment.merchant_id)
     for merchant_id, removed in payments_by_merchant.items():
         timezone = db.get(_ZONE, merchant_id=merchant_id).timezone

@@ -6,7 +6,7 @@ import pytest
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES, catalog
-from btcpay.values.money import btc_shown, btc_text
+from btcpay.values.money import btc_text, full_btc_text
 from btcpay.values.times import to_ms
 from tests.support.builders import finish
 from tests.support.hosted import show
@@ -20,7 +20,7 @@ def test_a_part_asks_by_itself_for_the_rest_and_the_rest_pays(open_tab, counter)
     assert tab.qr().text == f"bitcoin:{address}?amount={btc_text(whole)}"
     counter.pay(invoice, 20_000)
     tab.until_state("partial")
-    rest = btc_shown(whole - 20_000)
+    rest = full_btc_text(whole - 20_000)
     assert f"send the rest to the same address. Send {rest} BTC" in tab.text("announce")
     assert tab.qr().text == f"bitcoin:{address}?amount={btc_text(whole - 20_000)}"
     assert tab.text("amount-btc") == rest and tab.text("address") == address
@@ -34,7 +34,7 @@ def test_a_part_asks_by_itself_for_the_rest_and_the_rest_pays(open_tab, counter)
     counter.mine()
     tab.pass_time(3)
     assert tab.text("state") == "Paid"
-    assert tab.text("amount-btc") == btc_shown(whole) and "bitcoin:" not in tab.ask(
+    assert tab.text("amount-btc") == full_btc_text(whole) and "bitcoin:" not in tab.ask(
         "document.documentElement.outerHTML"
     )
 

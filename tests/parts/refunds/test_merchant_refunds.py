@@ -6,7 +6,7 @@ from urllib.parse import unquote
 import pytest
 
 from btcpay.parts.refunds import queries
-from btcpay.values.money import btc_shown
+from btcpay.values.money import full_btc_text
 from tests.support.attention_cases import too_much
 from tests.support.merchant_browser import ON, MerchantBrowser
 from tests.support.payer import Page
@@ -102,7 +102,7 @@ def test_every_page_of_a_refund_has_its_money_before_its_bitcoin(till, browser, 
     for row, money in ((typed, "$10.00"), (rest, "$6.00")):
         page = Page(till.shop.client.get(f"/refund/{row.id}").text)
         assert f'<p class="amount">{money}</p>' in page.source
-        bitcoin = f"{btc_shown(row.amount_sats)} BTC"
+        bitcoin = f"{full_btc_text(row.amount_sats)} BTC"
         assert page.texts["bitcoin"] == bitcoin
         both = f"{money} · <bdi>{bitcoin}</bdi>"
         for address_of_page in ("/refunds", path):

@@ -13,7 +13,7 @@ from btcpay.bitcoin.bitcoin_uri import strip_scheme, strip_unseen
 from btcpay.languages.formats import symbol
 from btcpay.parts.merchant_pages import queries
 from btcpay.parts.merchant_pages.visit import Visit
-from btcpay.values.money import SATS_PER_BTC, Money, asked_of
+from btcpay.values.money import SATS_PER_BTC, Money, amount_due
 from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.texts import is_refused
 from btcpay.values.times import number_of, start_of
@@ -139,7 +139,7 @@ def _is_amount_of(row: Listed, query: str) -> bool:
         return False
     number = Decimal(f"{match[2]}.{match[3] or 0}")
     unit = (match[1] or match[4] or "").upper()
-    amounts = [asked_of(row)]
+    amounts = [amount_due(row)]
     if row.value:
         amounts.append(Money(Decimal(row.value), row.value_in))
     for money in amounts:

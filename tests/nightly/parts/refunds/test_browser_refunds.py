@@ -3,7 +3,7 @@
 import pytest
 
 from btcpay.parts.refunds import actions, steps
-from btcpay.values.money import btc_shown
+from btcpay.values.money import full_btc_text
 from tests.support.axe import axe_script, look
 from tests.support.browser import DESK, PHONE, SMALL
 from tests.support.merchant_browser import log_in
@@ -76,7 +76,7 @@ def test_from_needs_attention_a_refund_is_made_with_two_taps(
     assert tab.ask("document.getElementById('refund-amount').value") == amount
     tab.click("#refund form .button")
     tab.until("location.pathname.endsWith('/refunds')")
-    both = f"${amount} · {btc_shown(excess_sats)} BTC"
+    both = f"${amount} · {full_btc_text(excess_sats)} BTC"
     assert both in tab.ask("document.body.innerText")
 
 
