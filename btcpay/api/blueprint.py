@@ -18,7 +18,7 @@ from btcpay.web.service import Service
 def blueprint(service: Service, operations: Mapping[str, Operation]) -> Blueprint:
     """Returns the blueprint of the API.
 
-    It checks the API key first on every path, except on that of the OpenAPI document.
+    On every path it checks the API key first, except on that of the OpenAPI document.
     """
     interface = Blueprint("api", __name__, url_prefix=ROOT)
     interface.after_request(lambda response: add_window_headers(service, response))

@@ -37,6 +37,8 @@ _KINDS = {"inv": "invoice", "lnk": "payment link"}  # by the prefix of their ids
 
 
 class Call(NamedTuple):
+    """An API request with a valid key. `operation` is its id in OPERATIONS of app.py."""
+
     service: Service
     caller: Caller
     operation: str
@@ -62,7 +64,7 @@ class Call(NamedTuple):
         return row
 
     def list_rows(self, resource: Resource, query: Any, **values: Any) -> Response:
-        """Returns the response with a list of the rows of a SELECT."""
+        """Returns the response with the rows of the SELECT `query` as a list of resources."""
         db = self.service.db
         columns, rows = db.json_rows(query, merchant_id=self.merchant_id, **values)
         return json_response(resource.envelope(columns, rows))
@@ -88,7 +90,7 @@ class Call(NamedTuple):
         """Returns a 201 response with the resource that `make` stores and returns.
 
         `make` runs once for each Idempotency-Key; a retry gets the stored response.
-        `prepare` runs first, outside the transaction, and its result is passed to
+        Before it `prepare` runs, outside the transaction; its result is passed to
         `make`.
         """
         service = self.service
@@ -105,9 +107,9 @@ class Call(NamedTuple):
         return response
 
     def _idempotency_subject(self) -> Values | None:
-        """Returns the values that identify the request by its Idempotency-Key.
+        """Returns the values that identify a request that is repeated with its Idempotency-Key.
 
-        None if it has no such header. Raises InvalidRequest.
+        Returns None if it has no such header. Raises InvalidRequest.
         """
         key = request.headers.get("Idempotency-Key")
         if key is None:
@@ -146,43 +148,50 @@ def key_of(service: Service, schemes: Sequence[str] = ("bearer",)) -> Caller:
     )
 
 
-def unknown(
+def unknown_names(
     names: Iterable[str],
     known_names: Container[str],
     before: Iterable[str] = (),
 ) -> list[str]:
-    """Returns `before` and the names that are not `known_names`, at most MOST_NAMES.
+    """Returns `before` and those `names` that are not in `known_names`, at most MOST_NAMES.
 
     Each name is returned once. Names that cannot stand in a header are omitted.
     """
-    unknown_names = list(before)
+    unknown = list(before)
     for name in names:
-        if name in known_names or name in unknown_names or not _NAME.fullmatch(name):
+        if name in known_names or name in unknown or not _NAME.fullmatch(name):
             continue
-        if len(unknown_names) == MOST_NAMES:
+        if len(unknown) == MOST_NAMES:
             break
-        unknown_names.append(name)
-    return unknown_names
+        unknown.append(name)
+    return unknown
 
 
 def note_ignored(names: Iterable[str], known_names: Container[str]) -> None:
-    """Lists fields that the operation does not know, in a header of the response.
+    """Lists names that the operation does not know in the response's X-Ignored-Fields header.
 
-    The header is `X-Ignored-Fields`. It is sent with errors, too.
+    The header is also sent with errors.
     """
-    ignored = unknown(names, known_names, g.get("ignored", ()))
+    ignored = unknown_names(names, known_names, g.get("ignored", ()))
     if ignored:
         g.ignored = ignored
-        after_this_request(_show_ignored)
+        after_this_request(_add_ignored_header)
 
 
-def _show_ignored(response: Response) -> Response:
+def _add_ignored_header(response: Response) -> Response:
     response.headers[IGNORED_HEADER] = ", ".join(g.ignored)
     return response
 
 
 @dataclass(frozen=True)
 class Operation:
+    """An operation of the API.
+
+    `shows`: the schema of the response; with `lists` the response is a list of them.
+    `accepts`: the schema of the body, or of a GET request's query string.
+    `priced`: True if the operation needs a price.
+    """
+
     method: str
     path: str
     scope: str

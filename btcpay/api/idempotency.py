@@ -52,9 +52,9 @@ def create_once(
     Raises Conflict while another request holds the key, and if the key was used with a
     different body.
 
-    Only a check deletes old responses, since it has compared its clock with others. If
-    they were deleted here, a clock that is ahead would create a second resource for one
-    key.
+    Old responses are not deleted here: if this clock were ahead, a key would create a
+    second resource. Only a check deletes them, since it has compared its clock with
+    others.
     """
     if subject is None:
         prepared = prepare()
@@ -96,7 +96,8 @@ def _fulfil(db: Database, subject: Values, owner: str, answer: str) -> None:
 def _claim(db: Database, subject: Values, owner: str, now: datetime) -> str | None:
     """Claims the key, or returns the response stored under it. Raises Conflict.
 
-    A claim expires after HOLD. It also expires if the clock was set back.
+    A claim expires after HOLD. It also expires if it seems to be made in the future,
+    because the clock was set back.
     """
     claim: Values = {
         "owner": owner,

@@ -97,7 +97,7 @@ def webhooks() -> dict[str, Any]:
 
 
 def event_schemas() -> dict[str, Schema]:
-    """Returns the schemas of events by name; they refer to those of the resources."""
+    """Returns the schemas of events by name, which refer to those of the resources."""
     schemas = {
         name.title(): whole(resource.properties)
         for name, resource in PART_RESOURCES.items()

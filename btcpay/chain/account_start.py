@@ -1,7 +1,7 @@
-"""Asks the chain where a new shop begins in its account, behind the used addresses.
+"""Finds where a new shop begins in its account: behind the addresses that are used.
 
-An account that a wallet or another shop has used must not give out the same addresses
-again: its old payments and its late customers would pay new invoices.
+A wallet or another shop may have used the account. If its addresses were given out
+again, old payments and late customers would pay new invoices.
 """
 
 import time
@@ -22,11 +22,11 @@ from storage.queries import blocks
 
 # The maximum number of addresses that the owner can have left out.
 MOST_SKIPPED = 1_000_000
-# A command shows its progress, a browser waits for an answer.
+# The maximum time in seconds: of a command, which shows its progress, and of a page.
 COMMAND_S = 300.0
 PAGE_S = 25.0
-# A public explorer is asked about so many addresses a second. One of the owner's own, which
-# has a large budget, is asked at once.
+# The maximum number of addresses that a public explorer is asked about in a second. The owner's own
+# explorer, which is recognised by its large quota, is not limited.
 PER_SECOND = 15
 OWN_EXPLORER_CALLS = 10_000  # an hour
 NO_EXPLORER = "no explorer is set, and nodes cannot be asked about an address"
@@ -39,9 +39,9 @@ class AccountStart:
     `used_before`: the number of addresses up to the last used one; 0 if none was seen.
     `gap_limit`: the gap limit with which a wallet finds the used addresses and the
     shop's first one. `looked_up`: the number of addresses that were looked up.
-    `problem`: why not all could be looked up, in English; "" if all were.
-    `is_decided`: whether the shop may begin there. False if addresses could not be
-    looked up, and the owner has named no number that is beyond all used ones.
+    `problem`: why not all could be looked up, in English; "" if all were. `is_decided`:
+    True if the shop may begin there. False if addresses could not be looked up, unless
+    the owner has named a number beyond all used ones.
     """
 
     index: int
@@ -63,9 +63,10 @@ def find_account_start(
 ) -> AccountStart:
     """Looks up which addresses of the account are used, for at most `seconds`.
 
-    `skip` is the number of first addresses that the owner leaves out, None if the owner
-    has named none. The search then begins shortly before it. A failure is no answer:
-    the result has it as its `problem`.
+    `skip` is the number of first addresses that the owner leaves out; None if the owner
+    has named none. The search begins shortly before the first address that is not left
+    out. If the look-up fails, no address counts as unused: the result has the reason as
+    `problem`.
     """
     first_index = skip or 0
     start = max(0, first_index - LOOK_AHEAD)
@@ -77,7 +78,7 @@ def find_account_start(
     used_before = 0
     if search.used:
         used_before = search.first_unused
-    is_named_behind = skip is not None and used_before <= skip
+    skips_all_used = skip is not None and used_before <= skip
     index = max(first_index, used_before)
     return AccountStart(
         index=index,
@@ -85,7 +86,7 @@ def find_account_start(
         gap_limit=search.gap_limit_for(index),
         looked_up=search.position - search.start,
         problem=problem,
-        is_decided=not problem or is_named_behind,
+        is_decided=not problem or skips_all_used,
     )
 
 
@@ -127,7 +128,7 @@ def _search(
 
 
 class _Pace:
-    """Spreads the groups of a search over time, so that a public explorer serves it."""
+    """Makes a search wait between its groups of addresses, to spare a public explorer."""
 
     def __init__(self, calls_per_hour: int) -> None:
         self._group_s = GROUP / PER_SECOND
@@ -136,6 +137,6 @@ class _Pace:
         self._next_s = time.monotonic() + self._group_s
 
     def wait(self) -> None:
-        """Waits until the next group may be asked about."""
+        """Waits until the next group may be looked up."""
         time.sleep(max(0, self._next_s - time.monotonic()))
         self._next_s = time.monotonic() + self._group_s

@@ -1,4 +1,4 @@
-"""Stores which clock time was last believed, and a clock jump that is still doubted.
+"""Stores which clock time was last believed, and the clock's jump that is doubted.
 
 `leap.py` decides whether the clock is believed.
 """
@@ -27,9 +27,9 @@ def judge_clock(
 ) -> str:
     """Decides whether the system clock is believed, and stores the result.
 
-    Returns the reason to doubt it, or "" if it is believed. `mark` is the present
-    result of `boot_mark`, the time of a monotonic clock. `is_agreed` is true if enough
-    sources show the same chain.
+    Returns the reason to doubt it, or "" if it is believed. `mark` is the present text
+    of `boot_mark`: a clock that is never set. `is_agreed` is True if enough sources
+    show the same chain.
     """
     current = current_moment(db, now)
     believed = _believed_moment(db, now)

@@ -29,14 +29,14 @@ Clock = Callable[[], datetime]
 # A block's timestamp may be wrong by up to two hours, and a payment may be mined before the first
 # check.
 BEFORE = timedelta(hours=2)
-# If our clock is ahead, the first header is this much older than the sources' time.
+# If our clock is ahead, the first header is this much older than the time by the sources' clocks.
 BEFORE_THEIRS = timedelta(days=1)
 # Number of headers below the first one that are stored too. To follow a reorganisation, a block
 # that both chains share must be stored. On a quiet test network the first header may be the tip.
 BELOW = 12
-# Maximum number of headers above the first one whose work is compared. An attacker cannot forge
-# as many.
-MOST_WALKED = 200
+# Maximum number of headers above the first one whose work is compared. An attacker cannot mine that
+# many.
+MOST_COMPARED = 200
 
 
 class _Claim(NamedTuple):
@@ -64,14 +64,16 @@ def keep_first_header(
     """Chooses and stores a first header if the database has none.
 
     Returns True if the database has a first header afterwards, and False if there is no
-    merchant. The header is two hours older than the time from which blocks are needed
-    (the first invoice, see `first_needed_ms`). If that is None, it is two hours older
-    than `created_ms` or, if that is None too, than the present. `now` must return the
-    time by the clocks of the sources once they have responded.
+    merchant. `now` must return the time by the clocks of the sources once they have
+    responded.
 
-    The source with the most work above its header is chosen, since a chain that stands
-    still has none. Raises ExplorerError if no source proposes a valid header. Stores
-    its message in the database, except for OutOfQuota.
+    1. Blocks are needed from the first invoice on (`first_needed_ms`), else from
+       `created_ms` on, else from now on. The first header is two hours older than that.
+    2. Each source proposes a header. That with the most work above it is chosen. A chain
+       that no longer grows has none.
+
+    Raises ExplorerError if no source proposes a valid header. Stores its message in the
+    database, except for OutOfQuota.
     """
     if db.get_or_none(blocks.TOP):
         return True
@@ -111,8 +113,8 @@ def _ask_claims(
 ) -> tuple[dict[BlockSource, _Claim], dict[BlockSource, Exception]]:
     """Returns the claim of each source, and the errors of the sources that failed.
 
-    If the sources show that the system clock is ahead, it requests the claims once
-    more, for a time one day before theirs. Raises ExplorerError if all sources failed.
+    If the sources' clocks show that ours is ahead, each source is asked once more, for
+    a header one day older than their time. Raises ExplorerError if all sources failed.
     """
 
     def ask(
@@ -151,12 +153,12 @@ def _claim(network: Network, source: BlockSource, at: datetime, now: Clock) -> _
     claimed_height = coinbase_height(coinbase.inputs[0].script_sig)
     if height and claimed_height not in (None, height):
         raise ProofFailed(f"shows block {claimed_height} as number {height}")
-    walked = headers_above(network, source, first, height, now, MOST_WALKED)
-    if walked and from_unix_s(walked[0].time) <= at:
+    above_first = headers_above(network, source, first, height, now, MOST_COMPARED)
+    if above_first and from_unix_s(above_first[0].time) <= at:
         raise ProofFailed(
             f"shows block {height} as the last one before {iso(at)}, and is wrong"
         )
-    return _Claim(work_of(walked), from_unix_s(first.time), height, raws)
+    return _Claim(work_of(above_first), from_unix_s(first.time), height, raws)
 
 
 def headers_above(

@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 # Reverts the effects of all blocks above a height, in the transaction that deletes their headers.
 Undo = Callable[[int], None]
 
-# Number of newest blocks in a locator without gaps, since deeper forks are rare. Then the gaps
-# double.
+# A locator has this many newest blocks without gaps, since deeper forks are rare. Below them each
+# gap is twice the one before.
 WITHOUT_GAPS = 10
 
 
@@ -56,9 +56,9 @@ def _header_of(row: Block) -> Header:
 
 
 class Follower:
-    """The updater of the stored chain, which follows the best chain of the sources.
+    """Keeps the stored chain equal to the best chain of the sources.
 
-    `is_agreed` is true if enough sources have shown a tip near the stored one, at most
+    `is_agreed` is True if enough sources have shown a tip near the stored one: at most
     MAX_BLOCKS_BEHIND blocks below it.
     """
 
@@ -108,14 +108,14 @@ class Follower:
         return has_news()
 
     def unread_blocks_elsewhere(self, is_quiet: bool) -> str:
-        """Returns a message about a source that failed and may have more blocks than we.
+        """Returns a message about a failed source that may know more blocks than we; "" if none.
 
-        Returns "" if there is none. A failed source may have more in two cases:
+        A failed source may know more in two cases:
 
-        1. No other source has a tip as high as the stored one. So the failed source
-           showed higher headers before its error.
-        2. No block has come for a long time (`is_quiet`), and the failed source claims
-           a tip more than MAX_BLOCKS_BEHIND above the stored one.
+        1. No other source has a tip as high as the stored one. So the failed source must have
+           shown the highest headers before its error.
+        2. No block has come for a long time (`is_quiet`), and the failed source claims a tip
+           more than MAX_BLOCKS_BEHIND above the stored one.
         """
         top = self._top().height
         for source, error in self._errors.items():
@@ -137,10 +137,7 @@ class Follower:
         return self._db.get(blocks.TOP)
 
     def _locator(self) -> list[BlockId]:
-        """Returns stored blocks from the newest to the first.
-
-        The gaps between them grow.
-        """
+        """Returns stored blocks from the newest to the first, with growing gaps."""
         first = self._db.get(blocks.FIRST).height
         height = self._top().height
         heights = [height]
@@ -188,9 +185,9 @@ class Follower:
         return newest
 
     def _drop_ours(self, branch: list[bytes]) -> int | None:
-        """Removes headers that are already stored from the beginning of `branch`.
+        """Removes the headers at the start of `branch` that are already stored.
 
-        Returns the height of the last one that was removed, None if there was none.
+        Returns the height of the last one that was removed; None if none was.
         """
         height = None
         while branch:

@@ -20,9 +20,10 @@ def check_headers(
 ) -> list[Header]:
     """Parses and verifies consecutive headers.
 
-    `last` is the header before the first one, and `height` its height. Verifies the
-    links and the work, and on a network with difficulty rules also the target.
-    Timestamps are not verified. Raises ProofFailed.
+    `last` is the header before the first one, and `height` its height. Each header must
+    refer to the one before it and have the work that it claims. On a network with
+    difficulty rules its target must be the required one. Timestamps are not verified.
+    Raises ProofFailed.
     """
     headers = []
     for raw in raws:

@@ -33,9 +33,9 @@ DRIFT = timedelta(minutes=5)
 
 
 class Moment(NamedTuple):
-    """The clock time and the newest block of a check.
+    """The clock's time at a check, and the newest block that was known then.
 
-    `tip_at` and `height` are None if no block was known.
+    `tip_at` and `height` are the block's; None if no block was known.
     """
 
     clock_at: datetime
@@ -54,7 +54,7 @@ class Leap(NamedTuple):
     waited: timedelta | None
 
     def goes_on(self, clock_at: datetime) -> bool:
-        """True if the clock has run in step with the monotonic clock since the jump.
+        """True if the clock has kept step with the monotonic clock since the jump.
 
         `clock_at` is the present clock time.
         """

@@ -1,8 +1,8 @@
-"""Asks whether somebody else uses the next addresses of a merchant's account.
+"""Finds out whether somebody else uses the next addresses of a merchant's account.
 
-A payment to such an address is meant for somebody else, and could pay an invoice here.
-What an explorer says only warns: if it moved the counter, a false answer could move it
-beyond what the merchant's wallet looks at.
+A payment to such an address is meant for somebody else, but would pay an invoice here.
+The result is only a warning. If it moved the merchant's address counter, a lying
+explorer could move the counter beyond the addresses that the merchant's wallet watches.
 """
 
 import logging
@@ -22,12 +22,12 @@ log = logging.getLogger(__name__)
 
 AHEAD = 10  # number of next addresses that are looked up
 AGAIN_AFTER_FAILURE = timedelta(hours=1)
-# A look is made only while more than this part of the hour's calls is left.
+# The look-up is made only while more than a half of the hour's calls is left.
 SPARED_PART = 2
 
 
 def used_ahead(explorers: Explorers, merchant: Merchant, network: Network) -> list[int]:
-    """Returns those indexes of the next AHEAD addresses that are used on the chain.
+    """Returns the indexes of used addresses among the merchant's next AHEAD addresses.
 
     Raises ExplorerError.
     """
@@ -45,7 +45,7 @@ def note_used_ahead(
     used: list[int],
     now: datetime,
 ) -> None:
-    """Stores what a look showed, for the pages. The next look is due in a day."""
+    """Stores the used indexes, for the pages. The next look-up is due in a day."""
     due_ms = to_ms(now) + merchants.LOOK_AHEAD_EVERY_MS
     highest = max(used, default=None)
     db.run(
@@ -62,9 +62,9 @@ def look_ahead_if_due(
     network: Network,
     now: datetime,
 ) -> None:
-    """Looks ahead of one merchant's counter, if a look is due and calls can be spared.
+    """Looks up the next addresses of one merchant, if that is due and enough calls are left.
 
-    A look that fails changes nothing that is known, and is made again in an hour.
+    If the look-up fails, the former result stays, and the next one is due in an hour.
     """
     allowance = explorers.allowance()
     if allowance.left * SPARED_PART <= allowance.per_hour:

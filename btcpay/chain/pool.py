@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 Source = TypeVar("Source", bound=sources.BlockSource, covariant=True)
 T = TypeVar("T")
 
-PATIENCE = 6  # failures in a row, after which a source is not used in this run
+PATIENCE = 6  # a source is not used any more in a run after this many failures in a row
 FIRST_PAUSE_S = 0.25  # first back-off; it doubles at each failure in a row
 
 
@@ -48,15 +48,15 @@ class PoolEntry(Generic[Source]):
 class Pool(Generic[Source]):
     """Sources in order of preference. One that failed or was slow moves to the end.
 
-    Each request runs in its own thread. A response that comes too late is dropped.
-    `on_end` is called in that thread at its end. `pause` sleeps for a number of
-    seconds. `clock_skew` collects the times in responses. Thread-safe.
+    Each request runs in its own thread, and a response that comes too late is dropped.
+    `on_end` is called in each such thread before it ends. `pause` sleeps for a number
+    of seconds. `clock_skew` collects the times in responses. Thread-safe.
     """
 
     # Seconds without a response after which the next source is tried too.
     hedge_s = 2.0
-    # The same for requests that are not urgent. Also the seconds that the other sources have left
-    # if one has responded without a new block, since they may know one.
+    # The same for requests that are not urgent. It is also the time for the other sources after one
+    # has responded without a new block, since they may know one.
     late_s = 10.0
     max_concurrent = 1
     # Time until all explorers know a transaction that these sources announce.
@@ -82,7 +82,7 @@ class Pool(Generic[Source]):
         return sources.UNLIMITED
 
     def end_within(self, seconds: float) -> None:
-        """Lets no source send requests after this number of seconds."""
+        """Makes all sources stop sending requests after this number of seconds."""
         end_s = time.monotonic() + seconds
         for source in self.all:
             source.until_s = end_s
@@ -104,9 +104,9 @@ class Pool(Generic[Source]):
         """Calls `question` with a source, and returns the first result.
 
         The next source is tried after a FetchError or a ProofFailed, or in parallel
-        after `hedge_s` seconds. `round_robin` starts with another quick source at each
-        call, and tries the next one after `late_s` seconds. Raises OutOfQuota if the
-        only errors were BudgetSpent (calls or time used up), else ExplorerError.
+        after `hedge_s` seconds. With `round_robin` each call starts with another quick
+        source, and tries the next one after `late_s` seconds. Raises OutOfQuota if
+        every error was a BudgetSpent (calls or time used up), else ExplorerError.
         """
         every_s = self.hedge_s
         if round_robin:
@@ -123,10 +123,11 @@ class Pool(Generic[Source]):
     ) -> tuple[dict[Source, T], dict[Source, Exception]]:
         """Calls `question` with each source, and returns the results and the errors.
 
-        All requests start at once, or one each `every_s`; after a failure the next
-        starts at once. After a result the other sources have `patience_s()` seconds
-        left. A source is retried once after a temporary failure, e.g. if a kept
-        connection was closed. Raises as `ask` if there is no result.
+        All requests start at once, or one each `every_s` seconds; after a failure the
+        next one starts at once. After a result the other sources have `patience_s()`
+        seconds left. A source is called once more after a temporary failure, for
+        example if it had closed a kept connection. If there is no result, it raises the
+        errors of `ask`.
         """
         poll: Question[PoolEntry[Source], T] = Question(
             partial(self._ask, question),
@@ -152,8 +153,8 @@ class Pool(Generic[Source]):
 
         `heights` has the tips that sources have shown in this run. Sources below
         `height` move to the end of the order. One that is more than MAX_BLOCKS_BEHIND
-        below gets requests only after it has shown a newer tip. A source that is behind
-        lacks new payments, and shows some as unconfirmed that are confirmed.
+        below gets requests only after it has shown a newer tip: it lacks new payments,
+        and shows payments as unconfirmed that are confirmed.
         """
         for entry in self._in_order():
             shown_height = heights.get(entry.source, -1)
@@ -207,9 +208,9 @@ class Pool(Generic[Source]):
         entry.is_quick = True
 
     def _note_failure(self, entry: PoolEntry[Source], error: Exception) -> bool:
-        """Records a failure of a source, and starts its back-off if it is temporary.
+        """Records a failure of a source. Returns True if it is temporary and worth a retry.
 
-        Returns True if the failure is temporary, so that a retry makes sense.
+        A temporary failure starts the source's back-off.
         """
         status = 0
         if isinstance(error, BadStatus):
@@ -246,9 +247,9 @@ def open_sources(
     db: Database,
     now: Callable[[], datetime],
 ) -> Pool[sources.BlockSource] | None:
-    """Opens the pool of a part (an optional plug-in), the first that offers one.
+    """Opens the block sources of the first part (an optional plug-in) that has some.
 
-    Returns None if no part does; then blocks come from the explorers.
+    Returns None if no part has any; then blocks come from the explorers.
     """
     for part in hooks.of(hooks.Sources):
         pool = part.open_pool(settings, db, now)

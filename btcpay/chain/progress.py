@@ -17,10 +17,7 @@ KEPT_PART = 3
 
 @dataclass(frozen=True)
 class Progress:
-    """The newest known block, and the number of blocks that are still unread.
-
-    `behind` is 0 if no block needs to be read.
-    """
+    """The newest known block, and the number of blocks that must still be read."""
 
     height: int
     mined_at: datetime
@@ -66,7 +63,7 @@ def progress_from_row(db: Database, row: KnownBlocks) -> Progress | None:
 
 
 def hours_to_read(behind: int, per_hour: int) -> int:
-    """Returns the hours to read `behind` blocks, rounded up.
+    """Returns how many hours it takes to read `behind` blocks, rounded up.
 
     `per_hour` is the quota of calls. Each block costs one call, and a third of the
     quota is reserved for other calls.
@@ -76,9 +73,10 @@ def hours_to_read(behind: int, per_hour: int) -> int:
 
 
 def is_at_stake(db: Database, now: datetime) -> bool:
-    """True if an invoice may be paid, a merchant has a balance, or a part needs blocks.
+    """True if blocks must be read.
 
-    A part is an optional plug-in. If the result is false, no blocks are read.
+    That is so if an invoice may be paid, if a merchant has a balance, or if a part (an
+    optional plug-in) needs blocks.
     """
     row = db.get(blocks.AT_STAKE, finished_after=to_ms(now - LATELY))
     return bool(row[0]) or _is_needed_by_parts(db)

@@ -19,14 +19,11 @@ LONGEST_S = 3600.0  # time-out of a request to several sources
 class Question(Generic[S, T]):
     """A request to several sources. `answers` and `errors` have the results by source.
 
-    `ask`: sends the request to one source.
-    `every_s`: the delay in seconds before the next source is tried; 0 starts all at
-    once. After a failure there is no delay.
-    `patience_s`: called after each response; returns the seconds that the other sources
-    have left.
-    `on_answer`: called after a response.
-    `on_failure`: called after a failure; returns True if the source may be retried
-    once.
+    `ask`: sends the request to one source. `every_s`: the seconds after which the next
+    source is called too; 0 calls all at once. After a failure the next one is called at
+    once. `patience_s`: called after each response; returns the seconds that the other
+    sources have left. `on_answer`: called after a response. `on_failure`: called after
+    a failure; returns True if the source may be called once more.
     """
 
     def __init__(

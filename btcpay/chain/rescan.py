@@ -1,6 +1,6 @@
-"""Finds payments in blocks that are newer than a restored copy of the database.
+"""Finds payments in blocks that are newer than a restored database.
 
-It is needed after a restore by shops whose sources cannot look up addresses.
+After a restore, shops need it whose sources cannot look up addresses.
 """
 
 import logging
@@ -32,12 +32,12 @@ def scripts_paid_since(
     scripts: Set[bytes],
     is_copy: bool,
 ) -> set[bytes]:
-    """Returns which of `scripts` are paid in blocks newer than the restored database.
+    """Returns those of `scripts` that are paid in blocks newer than the restored database.
 
-    `is_copy` is true for a copy that has not been used since the backup. Then it reads
-    the blocks after the newest one in the database. Otherwise it reads the blocks since
-    the last invoice, as a check may have added blocks since the restore. If the time
-    limit of a run is reached, it continues in another run. Raises ExplorerError.
+    `is_copy` is True if the database was not used since its backup: then the blocks
+    after its newest one are read. Otherwise a check may have added blocks since the
+    restore, so the blocks since the last invoice are read. If the time limit of a run
+    is reached, another run continues. Raises ExplorerError.
     """
     with _open_pool(db, settings, now) as sources:
         headers = _newer_headers(db, settings, now, sources, is_copy)
@@ -65,10 +65,9 @@ def _paid_in_blocks(
     hashes: Sequence[str],
     scripts: Set[bytes],
 ) -> list[Set[bytes]]:
-    """Returns the paid scripts of each block, for as many blocks as one run can read.
+    """Returns the paid scripts of each block, in order, for as many blocks as a run can read.
 
-    The result has at least one block. Raises ExplorerError if the first block cannot be
-    read.
+    These are at least one block. Raises ExplorerError if the first one cannot be read.
     """
     paid_by_block: list[Set[bytes]] = []
     with (
@@ -141,9 +140,8 @@ def _newer_headers(
 def _last_certain_block(db: Database, created_ms: int, is_copy: bool) -> Block:
     """Returns the stored block after which blocks must be read.
 
-    It is BELOW blocks under the last one that needs no reading, to be safe from
-    reorganisations. If that is below the first stored block, returns the first stored
-    block.
+    It is BELOW blocks under the last block that is certainly read, so that a
+    reorganisation does no harm, but not below the first stored block.
     """
     if is_copy:
         last = db.get_or_none(blocks.TOP)

@@ -27,10 +27,7 @@ MAX_BLOCKS_BEHIND = 2
 
 
 class SourceExcluded(FetchError):
-    """The source refused requests or failed too often.
-
-    It is not used any more in this run.
-    """
+    """The source must not be used any more in this run: it refused requests or failed often."""
 
 
 class BudgetSpent(FetchError):
@@ -46,10 +43,9 @@ class Allowance:
     """The calls to explorers that a run may make.
 
     `per_hour`: the quota of one explorer. Further explorers do not add to it, since
-    they serve for failover.
-    `left`: the maximum, over all explorers, of the calls that are left.
-    `minutely`: the calls that may be made in each minute, until the calls of the past
-    hour count no more.
+    they are only used if the first one fails. `left`: the number of calls left, of the
+    explorer that has the most. `minutely`: the calls that may be made in each minute of
+    the next hour.
     """
 
     per_hour: int
@@ -86,11 +82,11 @@ class BlockSource(Protocol):
         """
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
-        """Returns the last header that is not younger than `at`.
+        """Returns the last header whose time is not after `at`, and headers below it.
 
-        The result is its height, and a list of up to `below` + 1 headers in ascending
-        order, which ends with it. If all headers are younger, it is the first of the
-        chain.
+        The result is the height of that header, and a list of up to `below` + 1 headers
+        in ascending order, which ends with it. If the times of all headers are after
+        `at`, it is the first header of the chain.
         """
 
     def header_at(self, height: int) -> bytes:
@@ -120,10 +116,10 @@ class Mempool(NamedTuple):
 
 
 class Explorer(BlockSource, Protocol):
-    """A source that can also look up addresses. These results are not proven.
+    """A source that can also look up addresses. Its results about addresses are not proven.
 
-    `name` identifies its counter of calls. `exclusion_reason` says why it must not be
-    used, "" if it may.
+    `name` identifies the explorer in the count of calls. `exclusion_reason` says why it
+    must not be used; "" if it may.
     """
 
     name: str
@@ -174,8 +170,8 @@ class Listener(Protocol):
     def listen(self, is_wanted: bool) -> None:
         """Starts to listen, or continues. It must be called repeatedly.
 
-        If `is_wanted` is true, transactions will be taken, including ones that were
-        announced before.
+        `is_wanted` is True if somebody will `take` transactions. Then also transactions
+        are fetched that were announced before.
         """
 
     def take(self) -> Sequence[AnnouncedTx]:
@@ -184,6 +180,6 @@ class Listener(Protocol):
     def replaces(self, new: bytes, old: bytes) -> bool:
         """True if more sources announce the transaction `new` than `old`.
 
-        Both spend the same output. If false, `take` returns `new` once more after
+        Both spend the same output. If it is False, `take` returns `new` once more after
         another source has announced it.
         """

@@ -1,7 +1,7 @@
 """Searches an account for used addresses (BIP44, "account discovery").
 
-A restore needs it for what was given out after the backup, and a new merchant for an
-account that a wallet or another shop has used before.
+A restore searches for addresses that were given out after the backup. A new merchant
+may have an account that a wallet or another shop has used before.
 """
 
 from collections.abc import Callable
@@ -17,9 +17,9 @@ LOOK_AHEAD = 100
 # The maximum number of used addresses of one account. It stops the search if an
 # explorer reports every address as used.
 MOST_USED = 100_000
-# Requests about addresses at the same time, as many as a check makes.
+# Number of parallel requests, as many as a check makes.
 AT_ONCE = 4
-# Progress is told after each group of so many addresses.
+# Number of addresses after which the progress is reported.
 GROUP = 20
 
 
@@ -27,8 +27,8 @@ GROUP = 20
 class AddressSearch:
     """A search from the index `start` on, which may end early.
 
-    It ends after `run` unused addresses in a row. `used` are the used indexes found so
-    far, ascending. Every index from `start` up to and without `position` was looked up.
+    It is complete after `run` unused addresses in a row. `used` are the used indexes
+    found so far, ascending. Every index from `start` to `position` - 1 was looked up.
     """
 
     start: int
@@ -58,8 +58,8 @@ class AddressSearch:
     ) -> None:
         """Looks up addresses, several at once, until enough in a row are unused.
 
-        Raises the ExplorerError of `is_used`. Then the search knows what was looked up
-        before, and can be continued.
+        Raises the ExplorerError of `is_used`. The search keeps its progress, so that
+        `find` can be called again.
         """
         with ThreadPoolExecutor(AT_ONCE) as threads:
             while not self.is_complete:
@@ -81,7 +81,8 @@ class AddressSearch:
     def gap_limit_for(self, next_index: int) -> int:
         """Returns the gap limit with which a wallet finds `used` and `next_index`.
 
-        What was used below `start` is unknown, and only counts if nothing is used.
+        Addresses below `start` were not looked up. They count as unused only if no used
+        address is known.
         """
         indexes = [*self.used, next_index]
         if self.start == 0 or not self.used:

@@ -35,11 +35,10 @@ _monotonic_s = partial(time.clock_gettime, _CLOCK)
 class Rate:
     """The price of a bitcoin in one currency, cached in this process.
 
-    `quorum`: the number of sources that must agree.
-    `max_age_s`: the seconds for which a price may be used.
-    `monotonic`: returns the seconds of a clock that never steps.
-    `on_refresh`: called after each refresh, with True if it brought a price.
-    `proxy`: the URL of a proxy, or "".
+    `quorum`: the number of sources that must agree. `max_age_s`: the seconds for which
+    a price may be used. `monotonic`: returns the seconds of a clock that is never set.
+    `on_refresh`: called after each refresh, with True if it brought a price. `proxy`:
+    the URL of a proxy, or "".
 
     Only one refresh runs at a time.
     """
@@ -98,8 +97,8 @@ class Rate:
     def start_refresh(self) -> Future[None] | None:
         """Starts a refresh in a new thread, and returns its future.
 
-        Returns None if a refresh is running, if the price is fresh, or if the last
-        refresh failed less than RETRY_S ago.
+        Returns None if none is needed: if a refresh is running, if the price is fresh,
+        or if the last refresh failed less than RETRY_S ago.
         """
         with self._lock:
             now_s = self.monotonic()
@@ -116,9 +115,9 @@ class Rate:
     def cached_price(self, patience_s: float = 0) -> Decimal | None:
         """Returns the cached price if it is still valid, else None.
 
-        If there is none, waits up to `patience_s` for a running refresh. It does not
-        wait if the last refresh failed, so that unavailable sources do not delay every
-        caller.
+        If there is none, it waits up to `patience_s` seconds for a refresh that is
+        running. It does not wait if the last refresh failed: otherwise unavailable
+        sources would delay every caller.
         """
         future = self._refresh_future
         if patience_s and future and self._failed_s is None and not self.valid_for_s():
@@ -148,11 +147,11 @@ class Rate:
         return self._failed_s is not None and not self.valid_for_s()
 
     def time_ahead(self, now: datetime) -> timedelta:
-        """Returns how far `now` is ahead of the sources' time.
+        """Returns how far `now` is ahead of the sources' clocks.
 
-        Returns zero if not more than half of the sources agree. The sources' time is
-        the last Date of each plus the time that has passed since by the monotonic
-        clock. So a step of our clock since then is detected.
+        Returns zero unless more than half of the sources agree. A source's clock is
+        known from its last Date header and the time that has passed since by the
+        monotonic clock. So it is noticed if our clock was set meanwhile.
         """
         zero_at = now - timedelta(seconds=self.monotonic())
         times_ahead = [zero_at - theirs for theirs in self._monotonic_zero_at.values()]

@@ -46,8 +46,8 @@ def resolve_pointer(document: Any, pointer: str) -> Any:
 def parse_price(value: Any) -> Decimal:
     """Converts a JSON number, or a string with a number, to a positive price.
 
-    The result is rounded to 50 digits and has no positive exponent. Raises ValueError
-    if the value is not a number, or not between MIN_PRICE and MAX_PRICE.
+    The result is rounded to 50 digits and has no exponent. Raises ValueError if the
+    value is not a number, or not between MIN_PRICE and MAX_PRICE.
     """
     if isinstance(value, str):
         is_number = len(value) <= _MAX_CHARACTERS and bool(_NUMBER.fullmatch(value))

@@ -38,9 +38,9 @@ def guard(
     `g.window`. It raises RateLimited if a window is full.
 
     `windows`: returns the windows that count a request of this caller, in order.
-    `find_caller`: returns the caller or None, and may raise an ApiError; the caller's
+    `find_caller`: returns the caller or None, and may raise an ApiError. The caller's
     `key_id` and `merchant_id` are logged. `upload_bytes`: the maximum size of a
-    multipart form; other bodies have the usual limit.
+    multipart form; other bodies have the limit of the settings.
     """
 
     def admit() -> None:
@@ -58,10 +58,10 @@ def caller_windows(
     writes: Bucket,
     write_methods: Collection[str] = ("POST",),
 ) -> Callable[[Any], WindowKeys]:
-    """Returns a function that gives the window of the request's caller.
+    """Returns a function that returns the window of the caller, for `guard`.
 
-    The window is in the bucket `writes` if the request's method is one of
-    `write_methods`, else in `reads`.
+    It is in the bucket `writes` if the request's method is one of `write_methods`, else
+    in `reads`.
     """
 
     def windows(caller: Any) -> WindowKeys:
@@ -82,7 +82,7 @@ def count_request(service: Service, windows: WindowKeys) -> None:
 
 
 def failed_auth_windows() -> WindowKeys:
-    """Returns the window of the client's address for wrong keys, sessions and links."""
+    """Returns the window that counts wrong keys, sessions and links of the client's address."""
     return [(FAILED_AUTH, address_key(request.remote_addr))]
 
 
@@ -120,10 +120,10 @@ def add_window_headers(service: Service, response: Response) -> Response:
 
 
 def address_key(address: str | None) -> str:
-    """Returns the rate-limit key of an address; for IPv6 it is the /64 network.
+    """Returns the rate-limit key of an address. For IPv6 it is the /64 network.
 
-    A port, which some proxies append, is removed. A text that is no address is its own
-    key; without a text the key is `unknown`.
+    A port, which some proxies append, is removed. A text that is no address is used as
+    it is; if there is no text, the key is `unknown`.
     """
     text = address or ""
     with_port = _WITH_PORT.fullmatch(text)
@@ -143,9 +143,10 @@ def address_key(address: str | None) -> str:
 def is_from_another_site(headers: Headers, base_url: str) -> bool:
     """True if the browser says that a page of another origin sent the request.
 
-    Sec-Fetch-Site decides if it is present: the browser computes it, whatever host name
-    the request was sent to. Otherwise `Origin` must be the origin of `base_url`. Every
-    current browser sends one of the two headers with a form of another site.
+    If the header Sec-Fetch-Site is present, it decides: the browser computes it,
+    whatever host name the request was sent to. Otherwise `Origin` must be the origin of
+    `base_url`. Every current browser sends one of the two headers with a form of
+    another site.
     """
     site = headers.get("Sec-Fetch-Site")
     if site is not None:

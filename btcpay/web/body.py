@@ -15,8 +15,8 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from btcpay.values.errors import InvalidRequest, PayloadTooLarge
 from btcpay.web.paths import JSON
 
-# Bodies of the API are flat. The limit is fixed here, since Python's parsers differ:
-# that of 3.11 fails near 1,000 levels, that of 3.14 accepts 10,000.
+# Maximum depth of JSON. Bodies of the API are flat. Python's own limit differs: the parser of 3.11
+# fails near 1,000 levels, that of 3.14 accepts 10,000.
 MAX_DEPTH = 100
 _TEXTS_AND_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]', re.DOTALL)
 _DEPTH_CHANGES = {"[": 1, "{": 1, "]": -1, "}": -1}
@@ -24,11 +24,11 @@ _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
 def read_body(max_bytes: int | None = None) -> bytes:
-    """Returns the request's body.
+    """Returns the request's body, which has at most `max_bytes`.
 
-    `max_bytes`: its maximum size, if that is not the usual one of the settings. Raises
-    PayloadTooLarge. Raises InvalidRequest if the body arrives incomplete, or if
-    its Transfer-Encoding is not chunked.
+    If `max_bytes` is None, the limit of the settings holds. Raises PayloadTooLarge.
+    Raises InvalidRequest if the body arrives incomplete, or if its Transfer-Encoding is
+    not chunked.
     """
     # Werkzeug silently truncates a chunked body at MAX_CONTENT_LENGTH. That is one byte
     # more than the limit, so that the excess is noticed.
@@ -53,7 +53,7 @@ def read_body(max_bytes: int | None = None) -> bytes:
 
 
 def read_json(empty: bytes | None) -> Any:
-    """Returns the JSON value of the body, or of `empty` if the body is empty.
+    """Returns the JSON value of the body. If the body is empty, it is read as `empty`.
 
     Raises InvalidRequest if the body or its content type is not JSON, or if the body is
     empty and `empty` is None. Raises PayloadTooLarge.

@@ -46,14 +46,14 @@ def error_response(error: errors.ApiError) -> Response:
 def as_api_error(error: Exception) -> errors.ApiError:
     """Returns the exception as an ApiError.
 
-    An exception that is neither an ApiError nor a refusal of Flask or werkzeug is
-    logged as in `_unforeseen`.
+    An ApiError is returned as it is, and a refusal of Flask or werkzeug is converted.
+    Any other exception is unexpected, and is logged (`_log_unexpected`).
     """
     if isinstance(error, errors.ApiError):
         return error
     if isinstance(error, HTTPException):
         return _from_http(error)
-    return _unforeseen(error)
+    return _log_unexpected(error)
 
 
 def _from_http(error: HTTPException) -> errors.ApiError:
@@ -66,17 +66,16 @@ def _from_http(error: HTTPException) -> errors.ApiError:
     if error.code == 413:
         return errors.PayloadTooLarge("the body is too large")
     if (error.code or 500) >= 500:
-        return _unforeseen(getattr(error, "original_exception", None) or error)
+        return _log_unexpected(getattr(error, "original_exception", None) or error)
     return errors.InvalidRequest(error.description or "the request is malformed")
 
 
-def _unforeseen(error: Exception) -> errors.ApiError:
+def _log_unexpected(error: Exception) -> errors.ApiError:
     """Logs an unexpected exception, and returns an error with the request's id.
 
     The client gets no other details. A full disk or an unreachable database is logged
-    in one line, since a traceback for each request would hide it. TooManyWait is not
-    logged: the requests in the database's full queue are logged themselves if they
-    fail.
+    in one line, since a traceback for each request would bury that line. TooManyWait is
+    not logged: it follows from slow requests before it, which are logged if they fail.
     """
     if isinstance(error, TooManyWait):
         return errors.Busy("too many requests wait for the database; retry shortly")

@@ -81,8 +81,8 @@ def redirect_to_page(**_: str) -> Response:
 def refuse_others(blueprint: Blueprint, *paths: str) -> None:
     """Makes the blueprint refuse all other requests to these paths, with any method.
 
-    Such a request thus passes the blueprint's guard, and the error response has the
-    blueprint's format and headers. `<rest:rest>` in a path matches any rest of it.
+    So the blueprint's guard counts them, and the error response has the blueprint's
+    format and headers. `<rest:rest>` in a path matches any rest of it.
     """
 
     def add(state: BlueprintSetupState) -> None:
@@ -108,7 +108,7 @@ def refuse(**_: str) -> NoReturn:
     raise NotFound
 
 
-def normalize_http(served: Callable[..., Any]) -> Callable[..., Any]:
+def normalize_http(application: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps the WSGI application so that werkzeug's router accepts each request.
 
     - A WebSocket handshake becomes a plain GET. The router would refuse it before any
@@ -127,7 +127,7 @@ def normalize_http(served: Callable[..., Any]) -> Callable[..., Any]:
         environ.pop("HTTP_UPGRADE", None)
         environ["HTTP_HOST"] = "localhost"
         environ["PATH_INFO"] = environ["PATH_INFO"] or "/"
-        return served(environ, start)
+        return application(environ, start)
 
     return serve
 

@@ -120,9 +120,10 @@ def end_connection() -> None:
 def close_gracefully(sock: socket.socket) -> None:
     """Closes the connection for writing, then waits until the client closes it.
 
-    A full close while the client still sends would destroy the end of the response.
-    This runs in the request's thread, since gunicorn's main loop must not wait. The
-    wait ends after HANG_UP_S; it is skipped if HANG_UPS allows no more threads to wait.
+    If it were closed at once while the client still sends, the end of the response
+    would be lost. This runs in the request's thread, since gunicorn's main loop must
+    not wait. The wait ends after HANG_UP_S. It is skipped if too many threads wait
+    already (HANG_UPS).
     """
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_WR)

@@ -26,8 +26,8 @@ Hits = OrderedDict[str, "array[float]"]
 class Bucket(NamedTuple):
     """A limit: each key may send `limit` requests in any `period_s` seconds.
 
-    `is_strict`: once the memory is full, requests of new keys are refused. In other
-    buckets the window that was counted least recently is dropped instead.
+    The memory holds a limited number of windows. If it is full, a request of a new key
+    replaces the window that was counted least recently; with `is_strict` it is refused.
     """
 
     name: str
@@ -98,10 +98,10 @@ def missing_driver(store: str) -> str:
 class MemoryWindows:
     """Rolling windows in memory, which keep the time of each request. Thread-safe.
 
-    A window is dropped when its period is over. If a bucket has more than MOST windows,
-    the one that was counted least recently is dropped too. A bucket with `is_strict`
-    refuses new keys instead. Otherwise clients could reset their own window by filling
-    the memory with others.
+    A window is dropped when its period is over. A bucket has at most MOST windows: a
+    new one replaces the one that was counted least recently. If the bucket `is_strict`,
+    new keys are refused instead, since clients could otherwise reset their own window
+    by filling the memory with others.
 
     `unix_s`: returns the unix time in seconds.
     """
@@ -116,7 +116,7 @@ class MemoryWindows:
         """Returns the key's window after this request.
 
         The request is added if `is_counted` and the limit allows it. Requests with the
-        same `mark` count once: after the first they are allowed and not counted.
+        same `mark` count only once; later ones are always allowed.
         """
         limit = bucket.limit
         period_s = bucket.period_s
@@ -124,7 +124,7 @@ class MemoryWindows:
             # Read under the lock, so that no other thread adds a later time first.
             now_s = self._unix_s()
             windows = self._buckets[bucket.name]
-            _drop_ended(windows, now_s, period_s)
+            _drop_old_windows(windows, now_s, period_s)
             hits_s = windows.get(key)
             if hits_s is None:
                 if is_counted and bucket.is_strict and len(windows) >= MOST:
@@ -156,7 +156,7 @@ class MemoryWindows:
             self._marks.popitem(last=False)
 
 
-def _drop_ended(windows: Hits, now_s: float, period_s: float) -> None:
+def _drop_old_windows(windows: Hits, now_s: float, period_s: float) -> None:
     """Drops the windows whose period is over.
 
     They come first, since all windows of a bucket have the same period.
@@ -171,7 +171,7 @@ def _drop_ended(windows: Hits, now_s: float, period_s: float) -> None:
 def _forget(hits_s: "array[float]", now_s: float, period_s: float) -> None:
     """Removes times that are older than the period, or in the future.
 
-    There are future ones after the clock was set back.
+    Times are in the future if the clock was set back.
     """
     while hits_s and not now_s - period_s <= hits_s[0] <= now_s:
         del hits_s[0]
@@ -180,11 +180,9 @@ def _forget(hits_s: "array[float]", now_s: float, period_s: float) -> None:
 class Limiter:
     """Counts requests in `store`: memory:// for one process, redis:// for several.
 
-    While Redis is unavailable, each process counts in its own memory. Clients within
-    the limit are then still not refused; others get at most the limit in each process.
-
-    `unix_s`: returns the unix time in seconds. `monotonic_s`: returns the time of a
-    monotonic clock in seconds.
+    While Redis is unavailable, each process counts in its own memory: then each of
+    several processes allows the full limit. `unix_s` returns the unix time in seconds,
+    and `monotonic_s` the time of a monotonic clock in seconds.
     """
 
     def __init__(

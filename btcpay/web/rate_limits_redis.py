@@ -78,8 +78,8 @@ class SharedWindows:
         """Returns the fields of the key's `Window` after this request.
 
         The request is added if `is_counted` and the limit allows it. Requests with the
-        same `mark` count once. Returns None if the store is unavailable; during a
-        back-off it does so at once.
+        same `mark` count once. Returns None if the store is unavailable, during a
+        back-off at once.
         """
         keys = [f"blocktill:{name}:{key}"]
         if mark:
@@ -122,9 +122,7 @@ class SharedWindows:
         return answer
 
     def _may_try(self) -> bool:
-        """True if the back-off is over. It then starts again, so only one thread gets
-        True.
-        """
+        """True if the back-off is over. Then the next one begins, so that one thread gets True."""
         with self._lock:
             now_s = self._monotonic_s()
             if now_s < self._not_before_s:
@@ -133,7 +131,7 @@ class SharedWindows:
             return True
 
     def _is_news(self, away: bool) -> bool:
-        """Stores whether the store is unavailable. True if this has changed.
+        """Stores whether the store is unavailable. True if that is a change.
 
         If the store is unavailable, a back-off starts.
         """

@@ -24,7 +24,7 @@ Part = dict[str, Any]
 log = logging.getLogger(__name__)
 
 CONTACT_LIFE = timedelta(days=90)  # RFC 9116 recommends less than a year
-TRIED_EVERY_S = 60  # a test waits for the disk, and anybody can request it
+TRIED_EVERY_S = 60  # a test writes to the disk, and anybody can request it
 FEW_BYTES = 64
 _NO_ANSWER = {"ok": False, "problem": "no answer"}
 
@@ -33,8 +33,8 @@ class Trial:
     """Tests whether the database accepts writes, by writing.
 
     While writes succeed, it writes FEW_BYTES once a minute. After any failed
-    transaction, each call writes as many bytes as an order needs until this succeeds: a
-    full disk may still accept a few bytes.
+    transaction it writes at each call as many bytes as an order needs, until that
+    succeeds: a full disk may still accept a few bytes.
 
     `monotonic_s`: returns the time of a monotonic clock in seconds.
     """

@@ -19,14 +19,14 @@ METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 def trace_requests(
-    served: Callable[..., Any],
+    application: Callable[..., Any],
     counters: Counters,
 ) -> Callable[..., Any]:
     """Wraps the WSGI application: each request gets an id, a log line and a count.
 
-    Log line and count are made when the response starts. The id is generated here,
-    since a client could send the id of another request. It gives access to nothing, so
-    it need not come from a secure random source.
+    The log line and the count are made when the response starts. A client cannot choose
+    the id, since it could choose that of another request. The id gives access to
+    nothing, so an insecure random source is good enough.
     """
 
     def serve(environ: dict[str, Any], start: Any) -> Any:
@@ -54,7 +54,7 @@ def trace_requests(
             REQUEST_ID.set("")
             return start(status_line, headers, *error)
 
-        return served(environ, begin_answer)
+        return application(environ, begin_answer)
 
     return serve
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from btcpay.api.call import unknown
+from btcpay.api.call import unknown_names
 
 ORDER = {"amount_usd": 25}
 NAMES = "X-Ignored-Fields"
@@ -179,9 +179,9 @@ UNFIT = {
 
 
 def test_a_name_is_shown_when_a_header_can_hold_it():
-    assert unknown([*FIT, "z"], ()) == [*FIT, "z"]
+    assert unknown_names([*FIT, "z"], ()) == [*FIT, "z"]
     for case, name in UNFIT.items():
-        assert unknown([name, "z"], ()) == ["z"], case
+        assert unknown_names([name, "z"], ()) == ["z"], case
 
 
 @pytest.mark.parametrize("number", [20, 21, 4000])

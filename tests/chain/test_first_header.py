@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from btcpay.chain.explorers.pool import Explorers
-from btcpay.chain.first_header import BELOW, MOST_WALKED, keep_first_header
+from btcpay.chain.first_header import BELOW, MOST_COMPARED, keep_first_header
 from btcpay.chain.progress import progress_of
 from btcpay.http import http_client
 from btcpay.values.errors import ExplorerError
@@ -104,7 +104,7 @@ def test_the_first_header_is_found_among_thousands_by_few_calls(till, count, par
     )
     assert first_of(till) == last_before(rival, at)
     # Halves of the pages of ten; two pages below it, and those above it.
-    above = min(MOST_WALKED, rival.height - first_of(till)) // 10
+    above = min(MOST_COMPARED, rival.height - first_of(till)) // 10
     assert (
         till.liar.count("^/blocks")
         <= (count // 10 + 1).bit_length() + 2 + 2 + above + 3

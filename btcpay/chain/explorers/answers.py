@@ -35,7 +35,8 @@ MAX_HEADERS_BYTES = 1_000_000
 # single transaction with three thousand outputs has a megabyte.
 MAX_PAGE_BYTES = 16_000_000
 MAX_PAGE_KEPT_BYTES = 3_000_000
-# Servers limit the length of the list, electrs to 50, others to less. A shorter list is complete.
+# Servers limit the length of the list, electrs to 50, others to less, but none to fewer than 25
+# transactions. So a list with fewer is complete.
 WHOLE_BELOW = 25
 MAX_COINS = 15_000  # maximum number of outputs and inputs for one address
 
@@ -87,8 +88,8 @@ def history_page(script: bytes) -> Response[HistoryPage]:
     return Response(partial(parse_list, read), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES)
 
 
-def bounded(outputs: list[SeenOutput]) -> list[SeenOutput]:
-    """Returns the unconfirmed outputs to one address.
+def refuse_too_many(outputs: list[SeenOutput]) -> list[SeenOutput]:
+    """Returns the unconfirmed outputs to one address unchanged.
 
     Raises FetchError if there are too many, or more satoshis than can exist.
     """
@@ -159,7 +160,7 @@ def _read_mempool(script: str, txs: list[Any]) -> Mempool:
     many outputs, or more satoshis than can exist.
     """
     page = _read_page(script, txs)
-    return Mempool(bounded(page.outputs), is_whole=len(txs) < WHOLE_BELOW)
+    return Mempool(refuse_too_many(page.outputs), is_whole=len(txs) < WHOLE_BELOW)
 
 
 def _read_page(script: str, txs: list[Any]) -> HistoryPage:

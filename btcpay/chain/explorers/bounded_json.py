@@ -1,4 +1,4 @@
-"""Parses JSON of explorers within bounds of memory, and checks the kinds of its values."""
+"""Parses JSON of explorers within bounds of memory, and checks the types of its values."""
 
 import json
 import re
@@ -18,7 +18,7 @@ _BYTE_WEIGHT = 4
 
 
 def require(holds: bool, answer: str) -> None:
-    """Raises FetchError unless `holds`; the message says that this `answer` came."""
+    """Raises FetchError unless `holds`. The message says that the explorer sent this `answer`."""
     if not holds:
         raise FetchError(f"answered {answer}")
 

@@ -16,7 +16,7 @@ from btcpay.values.times import iso
 # Time-out of a complete response. Busy public explorers take several seconds.
 REQUEST_TIMEOUT_S = 20
 TEXT = http_client.Response(bytes, max_bytes=4096)  # a height, a hash or a header
-# A run stores at most 30,000 outputs and inputs. The first hundred of each address do not count.
+# A run stores at most 30,000 outputs and inputs, not counting the first hundred of each address.
 FEW_COINS = 100
 MOST_COINS = 30_000
 REFUSALS = (403, 429)  # some explorers send 403 to a client that they have banned
@@ -28,8 +28,9 @@ class Endpoint:
     """The HTTP endpoint of one explorer. Thread-safe.
 
     `bytes_read` counts bytes of response bodies, also of incomplete ones.
-    `exclusion_reason` says why it must not be used, "" if it may. `on_headers` gets the
-    HTTP headers of every response. For the other fields see BlockSource.
+    `exclusion_reason` says why it must not be used; "" if it may. `on_headers` is
+    called with the HTTP headers of every response. BlockSource explains the other
+    fields.
     """
 
     def __init__(
@@ -70,10 +71,10 @@ class Endpoint:
     ) -> T:
         """Sends a GET request, and returns the parsed response.
 
-        `is_look` marks a look-up of an address. It does not count towards MOST_CHAIN_S,
-        since a restore makes hundreds of them. Raises SourceExcluded, BudgetSpent (no
-        calls or no time left), another FetchError if the request fails, or an error of
-        `response.parse`.
+        `is_look` marks a look-up of an address. Its time does not count towards
+        MOST_CHAIN_S, since a restore makes hundreds of look-ups. Raises SourceExcluded,
+        BudgetSpent (no calls or no time left), another FetchError if the request fails,
+        or an error of `response.parse`.
         """
         if self.exclusion_reason:
             raise SourceExcluded(self.exclusion_reason)
@@ -121,9 +122,9 @@ class Endpoint:
             self.bytes_read += size
 
     def count_coins(self, coins: int) -> None:
-        """Adds to the run's total of outputs and inputs, for one address.
+        """Counts outputs and inputs of one address towards the limit of this run.
 
-        The first FEW_COINS of each address are not counted. The limit bounds what a run
+        The first FEW_COINS of each address are free. The limit bounds what a run
         stores. Raises FetchError if the total exceeds MOST_COINS.
         """
         with self._lock:

@@ -138,10 +138,9 @@ class Esplora(Endpoint, Explorer):
         )
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
-        """Finds the last header that is not younger than `at` (see BlockSource).
+        """Finds the last header whose time is not after `at` (see BlockSource).
 
-        A binary search takes about twenty calls on mainnet. It is needed once for each
-        shop.
+        A binary search takes about twenty calls on mainnet. Each shop needs it once.
         """
         self.require_network()
         self._require_checkpoint()
@@ -197,10 +196,11 @@ class Esplora(Endpoint, Explorer):
         return mempool._replace(host=self.host)
 
     def _look_for(self, address: str, script: bytes) -> Mempool:
-        """Returns what waits for the address.
+        """Returns the unconfirmed outputs that pay the address.
 
-        An explorer that lacks the path of the mempool is asked for the address's
-        transactions. That it lacks the path is never an answer by itself.
+        If the explorer lacks the path of the mempool, its list of the address's
+        transactions is searched instead. A missing path never means that there are
+        none.
         """
         if history.lacks_mempool(self._quota, self.name):
             try:

@@ -1,15 +1,15 @@
-"""Finds what waits for an address in the list of all its transactions.
+"""Finds unconfirmed payments to an address in the list of all its transactions.
 
-Some explorers have no `/address/:address/txs/mempool`, above all mempool on its electrum
-backend. Their `/address/:address/txs` shows unconfirmed transactions too, in pages.
-
-Source: mempool/mempool, backend/src/api/bitcoin/bitcoin.routes.ts and electrum-api.ts.
+Some explorers have no `/address/:address/txs/mempool`, above all mempool with an
+electrum backend. Their `/address/:address/txs` shows unconfirmed transactions too, in
+pages. Source: mempool/mempool, backend/src/api/bitcoin/bitcoin.routes.ts and
+electrum-api.ts.
 """
 
 import time
 from datetime import timedelta
 
-from btcpay.chain.explorers.answers import bounded, history_page
+from btcpay.chain.explorers.answers import history_page, refuse_too_many
 from btcpay.chain.explorers.endpoint import REQUEST_TIMEOUT_S, Endpoint
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.sources import Mempool
@@ -22,16 +22,16 @@ from storage.queries import sources
 MISSING = (404, 405, 501)
 # mempool shows ten transactions a page. A shorter page is the last one.
 PAGE_TXS = 10
-# As many transactions as electrs shows in its whole list of the mempool.
+# Together the pages have as many transactions as electrs shows in its list of the mempool.
 MOST_PAGES = 5
-# An explorer may be exchanged for one that has the path.
+# How long a missing path is remembered. The explorer may be replaced by one that has it.
 REMEMBERED_FOR = timedelta(days=1)
 
 
 def is_missing(error: FetchError) -> bool:
-    """True if the server probably does not have the path that was asked for.
+    """True if the server probably lacks the path of the request.
 
-    Some show a web page instead. It says nothing about what waits.
+    Some servers then send a web page. It does not say whether there are payments.
     """
     if isinstance(error, BadStatus):
         return error.status in MISSING
@@ -41,9 +41,10 @@ def is_missing(error: FetchError) -> bool:
 def search_history(explorer: Endpoint, address: str, script: bytes) -> Mempool:
     """Returns the unconfirmed outputs that pay `script`, the script of `address`.
 
-    All pages are asked for, at most MOST_PAGES, within the time of one answer: mempool
-    puts a transaction that spends unconfirmed coins last. If there may be more, the
-    result is not whole. Raises FetchError if a page fails.
+    It reads up to MOST_PAGES pages within the time-out of one request. It does not stop
+    at the first confirmed transaction, since mempool lists a transaction that spends
+    unconfirmed coins last. If there may be more pages, the result is not whole. Raises
+    FetchError if a page fails.
     """
     end_s = time.monotonic() + REQUEST_TIMEOUT_S
     outputs: dict[tuple[str, int], SeenOutput] = {}
@@ -56,7 +57,7 @@ def search_history(explorer: Endpoint, address: str, script: bytes) -> Mempool:
         path = f"/address/{address}/txs{after}"
         page = explorer.fetch(path, history_page(script), left_s, is_look=True)
         outputs.update((output.outpoint, output) for output in page.outputs)
-        all_outputs = bounded(list(outputs.values()))
+        all_outputs = refuse_too_many(list(outputs.values()))
         if len(page.txids) < PAGE_TXS:
             return Mempool(all_outputs, is_whole=True)
         if txids.issuperset(page.txids):
@@ -67,7 +68,7 @@ def search_history(explorer: Endpoint, address: str, script: bytes) -> Mempool:
 
 
 def lacks_mempool(quota: Quota | None, name: str) -> bool:
-    """True if this explorer was found to lack the path within REMEMBERED_FOR."""
+    """True if this explorer's path of the mempool was missing within REMEMBERED_FOR."""
     if quota is None:
         return False
     row = quota.db.get_or_none(sources.WITHOUT_MEMPOOL, root=name)

@@ -50,7 +50,7 @@ class Explorers(Pool[Explorer]):
     def require_chain(self, known_height: int) -> tuple[int, bytes]:
         """Returns the height and the header (80 bytes) of an explorer's tip.
 
-        From now on, another explorer gets requests only after it has shown a tip near
+        From then on another explorer gets requests only after it has shown a tip near
         this one, since explorers that are behind lack the latest payments. Raises
         ExplorerError.
         """
@@ -84,8 +84,8 @@ class Explorers(Pool[Explorer]):
     def close(self) -> None:
         """Ends the run.
 
-        Deletes earlier refusals of the explorers that were called in this run and did
-        not refuse.
+        An explorer that served this run without a refusal is no longer known as
+        refusing.
         """
         super().close()
         if self._quota:

@@ -26,8 +26,9 @@ LONGEST_REST = HOUR  # maximum back-off; public explorers limit calls by the hou
 def sustainable_per_minute(calls_left: int, used: Mapping[int, int]) -> float:
     """Returns the calls that may be made in each of the next sixty minutes.
 
-    `calls_left` is the number of calls that may be made now. `used` maps an age in minutes to
-    the number of calls made then. Calls older than an hour may be made again.
+    `calls_left` is the number of calls that may be made now. `used` has the number of
+    calls by their age in minutes. A call can be made again once it is older than an
+    hour.
     """
     rates = []
     available = calls_left
@@ -75,9 +76,9 @@ class Quota:
             self.db.run(sources.SPEND, root=name, minute_ms=minute_ms, calls=1)
 
     def forget(self, responding: Iterable[str] = ()) -> None:
-        """Deletes old counts of calls, and refusals of the explorers in `responding`.
+        """Deletes old counts of calls, and the refusals of the explorers in `responding`.
 
-        These are explorers that have responded in this run.
+        These are the explorers that have responded in this run.
         """
         now = self.now()
         with self.db.write():
@@ -113,7 +114,7 @@ class Quota:
         return Allowance(per_hour, most_left, most_minutely)
 
     def rests_until(self, name: str) -> datetime | None:
-        """Returns the end of an explorer's back-off after it refused calls.
+        """Returns until when an explorer must not be called because it refused calls.
 
         Returns None if it may be called now.
         """

@@ -19,9 +19,9 @@ from schemas.requests import MAX_USD
 # Characters. The longest field, a descriptor, has up to 8,000.
 LONGEST_FIELD = 10_000
 
-# The notation of a character in the error about a refused text.
+# A code point, as an error message names a refused character.
 _CODE_POINT = re.compile("U\\+[0-9A-F]{4,6}")
-# How a page writes an amount into a button or a hidden field.
+# An amount as pages write it into buttons and hidden fields.
 _WRITTEN = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
 
@@ -29,8 +29,8 @@ _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
 def read_form(long_field: str = "", max_bytes: int | None = None) -> dict[str, str]:
     """Returns the first value of each field of the form, without blank fields.
 
-    Texts are truncated as in `limit_fields`, except the field `long_field`.
-    `max_bytes`: as in `read_body`. Raises InvalidRequest, PayloadTooLarge.
+    Texts are truncated as in `limit_fields`, except that of the field `long_field`.
+    `max_bytes` is as in `read_body`. Raises InvalidRequest, PayloadTooLarge.
     """
     fields = parse_qs(read_body(max_bytes).decode("utf-8", "replace"))
     texts = {name: values[0] for name, values in fields.items()}
@@ -43,10 +43,10 @@ def read_form(long_field: str = "", max_bytes: int | None = None) -> dict[str, s
 def limit_fields(fields: dict[str, str]) -> dict[str, str]:
     """Returns the fields, with each text truncated to LONGEST_FIELD characters.
 
-    This bounds the time of all code that reads a field, also if it normalises the text.
-    A truncated text is still too long for every field, so its form refuses it. It ends
-    with an ellipsis: if it ended with blanks, stripping them could make it short
-    enough.
+    This bounds the time of all code that reads a field, such as normalisation. A
+    truncated text is still too long for any field, so that its form refuses it. It ends
+    with an ellipsis: otherwise it could end with blanks, and be short enough without
+    them.
 
     Raises InvalidRequest if a field's name is too long.
     """
@@ -74,7 +74,7 @@ class AmountRefused(InvalidRequest):
 
 
 def new_form_id() -> str:
-    """Returns a random id for a form. Each time a form is shown, it gets a new one."""
+    """Returns a new random id for a form. Each display of a form has its own id."""
     return random_base62(ID_CHARACTERS)
 
 
@@ -110,23 +110,26 @@ def invisible_character_message(error: Exception) -> str:
 
 
 def invisible_character_message_of(code: str) -> str:
-    """Returns this message for a code point such as U+202E; "" for any other text."""
+    """Returns the message about an invisible character with this code point, such as U+202E.
+
+    Returns "" for any other text.
+    """
     if _CODE_POINT.fullmatch(code) is None:
         return ""
     return invisible_character_message(TextRefused("", sign=code))
 
 
 def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decimal:
-    """Returns the typed amount, which must be above 0 and from `low` to `high`.
+    """Returns the amount that a person typed, in the currency's units.
 
-    Raises AmountRefused.
+    It must be above 0 and from `low` to `high`. Raises AmountRefused.
     """
     language = languages.current_language()
     try:
         amount = parse_amount(text, currency)
     except NotAnAmount as error:
         raise _not_understood(error, text, currency, language) from None
-    return _bounded(amount, currency, low, high)
+    return _within_limits(amount, currency, low, high)
 
 
 def read_written_amount(
@@ -137,18 +140,24 @@ def read_written_amount(
 ) -> Decimal:
     """Returns the amount that a page has written into a button or a hidden field.
 
-    It has a decimal point and no groups: a dinar of Iraq is `1.000`, by which a person
-    may mean a thousand. Anything else is read, and bounded, as `read_amount` does it.
-    Raises AmountRefused.
+    Pages write a decimal point, and no thousands separators: `1.000` is one Iraqi
+    dinar, although a person may mean a thousand by it. Any other text is read as by
+    `read_amount`. The amount has the same limits. Raises AmountRefused.
     """
     if _WRITTEN.fullmatch(text):
         amount = Decimal(text)
         if amount == round_money(amount, currency):
-            return _bounded(amount, currency, low, high)
+            return _within_limits(amount, currency, low, high)
     return read_amount(text, currency, low, high)
 
 
-def _bounded(amount: Decimal, currency: str, low: Decimal, high: Decimal) -> Decimal:
+def _within_limits(
+    amount: Decimal,
+    currency: str,
+    low: Decimal,
+    high: Decimal,
+) -> Decimal:
+    """Returns the amount. Raises AmountRefused if it is not from `low` to `high`."""
     language = languages.current_language()
     if amount > 0 and low <= amount <= high:
         return amount

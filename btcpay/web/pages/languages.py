@@ -59,7 +59,7 @@ def language_query() -> str:
 
 
 def this_page_in(language: str) -> str:
-    """Returns the query of this page in another language; other parameters are kept."""
+    """Returns the query string of this page in another language, with its other parameters."""
     parameters = [("lang", language)]
     for name, value in request.args.items(multi=True):
         if name not in _LEFT_OUT:
@@ -78,8 +78,8 @@ def language_parameter() -> dict[str, str]:
 def bitcoin(amount_sats: int) -> Markup:
     """Returns the amount in BTC as HTML.
 
-    The attribute `data-sats` has the text in satoshis, which the script can show
-    instead.
+    The attribute `data-sats` has the amount in satoshis as text. The page's script can
+    show it instead.
     """
     language = current_language()
     number = formats.whole(amount_sats, language)

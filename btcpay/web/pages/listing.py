@@ -27,7 +27,7 @@ class Listing:
     """The queries of one list, which is shown in pages.
 
     `prefix`: the prefix of the rows' ids, such as "inv". `older`: selects the rows
-    after a place. `place`: selects the place of a row (its sort key) by its id.
+    after a position. `place`: selects the position of the row with a given id.
     `values`: the parameters of both queries.
     """
 
@@ -44,10 +44,10 @@ class Listing:
     ) -> "ListPage":
         """Returns the page of the list that the request's query parameters name.
 
-        It starts after the row of `?older=ID`, else before the time `before_ms` (ms
-        since 1970), else with the newest row. It takes at most two statements.
+        It begins after the row of `?older=ID`, else before the time `before_ms`, else
+        with the newest row. It takes at most two statements.
         """
-        place = self.place_of(db, query.get("older", ""))
+        place = self.position_of(db, query.get("older", ""))
         if place is None and before_ms is not None:
             place = keyset.Position(before_ms, keyset.OLDEST)
         rows = db.rows(self.older, **self.values_after(place or FIRST))
@@ -57,11 +57,11 @@ class Listing:
         return ListPage(rows[:SIZE], is_first=place is None, older=older)
 
     def values_after(self, place: keyset.Position, limit: int = MORE) -> Values:
-        """Returns the parameters of the query for the rows after this place."""
+        """Returns the parameters of the query for the rows after this position."""
         return {**self.values, "at": place.at, "place": place.place, "limit": limit}
 
-    def place_of(self, db: Database, id: str) -> keyset.Position | None:
-        """Returns the place of the list's row with this id; None if there is none."""
+    def position_of(self, db: Database, id: str) -> keyset.Position | None:
+        """Returns the position of the list's row with this id; None if there is no such row."""
         if is_id(self.prefix, id):
             return db.get_or_none(self.place, **self.values | {"id": id})
         return None
@@ -71,9 +71,11 @@ class ListPage(NamedTuple):
     """One page of a list: its rows, the newest first.
 
     `older`: the value of `?older=` for the next page; None on the last page.
-    `until_ms`: when the last row was created that a search in texts has read, if the
-    search goes on after `older`; else None. `has_names`: True if a search found the rows by
-    an id, an address, a txid or a reference.
+
+    A search reads only a part of a long list. `until_ms` is then the creation time of
+    the last row that it has read, and the search goes on after `older`; else it is
+    None. `has_names` is True if it found rows by an id, an address, a txid or a
+    reference.
     """
 
     rows: Sequence[ListRow]

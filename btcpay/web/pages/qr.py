@@ -7,9 +7,8 @@ import segno
 
 from btcpay.values.money import btc_text
 
-# Trying all eight masks takes 5 ms per page. By the penalties of ISO 18004 this mask
-# was the best, or within 5 % of the best, for a sample of addresses and amounts.
-# Readers can decode every mask.
+# One of the eight masks of ISO 18004; readers can decode each. To try all for the best one takes
+# 5 ms. For a sample of addresses and amounts, this mask's penalty was within 5 % of the best.
 MASK = 2
 # 4 kB each; generating a code takes longer than rendering the rest of its page.
 CACHED_CODES = 1024

@@ -54,8 +54,7 @@ class Pages:
         self._frame_ancestors = " ".join(frame_ancestors)
 
     def policy(self, posts_to: str = "'self'", framed_by: str = "") -> str:
-        """Returns the Content-Security-Policy: nothing inline, nothing from other
-        hosts.
+        """Returns the Content-Security-Policy, which allows no inline code and no other hosts.
 
         `posts_to`: the URLs to which forms may be sent. `framed_by`: an additional site
         that may embed the page.
@@ -75,7 +74,7 @@ class Pages:
         return self.service.db.get(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
 
     def only_brand(self) -> merchants.BrandOnPages | None:
-        """Returns the branding of the only merchant; None if there is not one only."""
+        """Returns the brand of the service's only merchant; None if there are none or several."""
         rows = self.service.db.rows(merchants.ALL)
         if len(rows) == 1:
             return self.brand(rows[0].id)
@@ -88,7 +87,7 @@ class Pages:
         brand: merchants.BrandOnPages | None = None,
         **values: Any,
     ) -> Response:
-        """Renders the template with these values, and with those for every template."""
+        """Renders the template with `values`, and with the values that every template gets."""
         language = languages.current_language()
         up = path_to_root()
         styles = [up + asset_path(style) for style in self._styles]
@@ -145,8 +144,8 @@ class Pages:
     def payer_error_page(self, error: Exception) -> Response:
         """Returns the error page for payers.
 
-        If nothing was found, it shows the only merchant's branding, so that a payer
-        with a wrong URL knows how to reach the seller.
+        For a wrong URL the page has the brand of the service's only merchant, so that
+        the payer knows how to reach the seller.
         """
         brand = None
         if isinstance(error, NotFound):
@@ -195,10 +194,10 @@ def path_to_root() -> str:
 
 
 def warm(app: Flask) -> None:
-    """Does at the start what the first visitor of the payers' pages would wait for.
+    """Does in advance what would slow the first visit of a payers' page. Takes about 0.1 s.
 
-    Compiles their templates, which unlike the merchant's are in no subfolder, and reads
-    the translations and the static files. Takes about 0.1 s.
+    It compiles the payers' templates and reads the translations and the static files.
+    The payers' templates are those that are in no subfolder.
     """
     for template in app.jinja_env.list_templates(filter_func=_is_for_payers):
         app.jinja_env.get_template(template)
@@ -214,12 +213,12 @@ def _is_for_payers(template: str) -> bool:
 def compress(response: Response) -> Response:
     """Compresses a page with gzip if the browser accepts it.
 
-    Only a page without secrets may be compressed. If a page contains a secret and text
-    that an attacker chooses, the compressed length can reveal the secret (BREACH). The
-    pages of an invoice and of its proof have no secret: anybody with their URL can read
-    all of them. Neither have error pages, nor a link's page unless it shows visitors
-    their last invoice. The merchant's pages are private, and so is the response to a
-    form, which may repeat typed text.
+    Only a page without secrets may be compressed: if it contains a secret and text that
+    an attacker chooses, its compressed length can reveal the secret (BREACH). The pages
+    of an invoice and of its proof have no secret, since anybody with their URL can read
+    all of them. Error pages have none either. A link's page has one only if it shows
+    visitors their last invoice. The merchant's pages are private. The response to a
+    form is not compressed, since it may repeat text of the form.
     """
     if request.method == "POST":
         return response

@@ -106,7 +106,7 @@ def _in_texts(db: Database, listing: Listing, query: str, behind: str) -> ListPa
 
     It searches the PIECE rows after the row with the id `behind`.
     """
-    place = listing.place_of(db, behind) or FIRST
+    place = listing.position_of(db, behind) or FIRST
     rows = cast(
         list[Listed], db.rows(listing.older, **listing.values_after(place, PIECE + 1))
     )
