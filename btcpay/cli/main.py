@@ -22,7 +22,7 @@ from btcpay.cli.output import escape_output, say
 from btcpay.cli.shell import Shell, with_shell
 from btcpay.merchants.first_run import start_url
 from btcpay.merchants.owner_password import owner_password
-from btcpay.merchants.sessions import end_of_other_passwords
+from btcpay.merchants.sessions import end_sessions_of_other_passwords
 from btcpay.settings.env_file import VARIABLE
 from btcpay.settings.logs import to_json
 from btcpay.settings.secrets import HIDDEN
@@ -125,7 +125,7 @@ def serve(shell: Shell) -> None:
     While there is no merchant, and the merchant's pages are on, it says which page makes one.
     """
     password = owner_password(shell.settings.owner_password, shell.db)
-    end_of_other_passwords(shell.db, password.scrypt)
+    end_sessions_of_other_passwords(shell.db, password.scrypt)
     if shell.settings.merchant_pages:
         _show_start(shell)
     # gunicorn would put the current folder first, which may hold another `app.py`: it comes last.

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from btcpay.invoices.receipt_numbers import ReceiptNumber, give_receipt_numbers
-from btcpay.values.errors import Refused
+from btcpay.values.errors import ChangeRefused
 from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.times import to_ms
 from storage import at_once
@@ -33,7 +33,7 @@ class End(NamedTuple):
 def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
     """Ends invoices whose status is still that of their rows, and records why.
 
-    Raises Refused (`changed`) if a status has changed since, which rolls back the
+    Raises ChangeRefused (`changed`) if a status has changed since, which rolls back the
     transaction. Invoices that become paid get their receipt numbers, in the order in
     which they were paid. Call it after the merchants' balances were locked.
     """
@@ -43,7 +43,7 @@ def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
     changes = [_change_of(end, receipts.get(end.row.id), now) for end in ends]
     if at_once.run(db, invoices.FINISH, changes) != len(changes):
         row = ends[0].row  # the message names any one of them
-        raise Refused(
+        raise ChangeRefused(
             "changed", f"invoice {row.id} is not {row.status} any more; try again"
         )
     entries = [

@@ -14,7 +14,7 @@ from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
 from btcpay.settlement.attention import REASONS
-from btcpay.values.errors import Refused
+from btcpay.values.errors import ChangeRefused
 from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.texts import line_of
 from storage.database import Database
@@ -36,18 +36,18 @@ def cancel(
 ) -> None:
     """Cancels an open invoice.
 
-    Raises Refused: `not_open`, or `on_its_way` unless `force`. `on_its_way` means that
+    Raises ChangeRefused: `not_open`, or `on_its_way` unless `force`. `on_its_way` means that
     money for the invoice was already seen.
     """
     with _lock(db, settings, invoice_id, now, EventKind.INVOICE_CANCELED) as row:
         if row.status != InvoiceStatus.OPEN:
-            raise Refused(
+            raise ChangeRefused(
                 "not_open",
                 f"the invoice is {row.status}; only an open one can be canceled",
             )
         if row.received_sats and not force:
             message = f"{row.received_sats} satoshis are on their way to this invoice"
-            raise Refused("on_its_way", f"{message}; --force cancels it")
+            raise ChangeRefused("on_its_way", f"{message}; --force cancels it")
         finish(
             db, [End(row, InvoiceStatus.CANCELED, {"reason": f"canceled {where}"})], now
         )
@@ -63,15 +63,15 @@ def settle(
     """Accepts the confirmed payments, late or short, as full payment of the invoice.
 
     The last payment gives the invoice its transaction and its time. Raises TextRefused,
-    and Refused: `no_reason`, `paid`, `nothing_came`.
+    and ChangeRefused: `no_reason`, `paid`, `nothing_came`.
     """
     reason = _checked_reason(reason)
     with _lock(db, settings, invoice_id, now, EventKind.INVOICE_PAID) as row:
         if row.status == InvoiceStatus.PAID:
-            raise Refused("paid", "the invoice is paid already")
+            raise ChangeRefused("paid", "the invoice is paid already")
         received = db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
         if not received:
-            raise Refused(
+            raise ChangeRefused(
                 "nothing_came",
                 "no confirmed payment has come to this invoice; nothing to accept",
             )
@@ -98,17 +98,17 @@ def dismiss(
 
     Returns the former reason, as part of a sentence. With `below_minor`, refuses unless
     less than that is at stake, in smallest units of the currency. Raises TextRefused,
-    and Refused: `no_reason`, `nothing_wanted`, `at_stake`.
+    and ChangeRefused: `no_reason`, `nothing_wanted`, `at_stake`.
     """
     reason = _checked_reason(reason)
     with _lock(db, settings, invoice_id, now):
         attention = db.get_or_none(attentions.OF_INVOICE, invoice_id=invoice_id)
         if attention is None:
-            raise Refused(
+            raise ChangeRefused(
                 "nothing_wanted", "nothing about this invoice needs attention"
             )
         if below_minor is not None and attention.stake_minor >= below_minor:
-            raise Refused("at_stake", "more is at stake by now")
+            raise ChangeRefused("at_stake", "more is at stake by now")
         detail = {"attention": attention.reason, "reason": reason}
         record(db, invoice_id, Kind.DISMISSED, detail, now)
     return REASONS[attention.reason]
@@ -120,10 +120,12 @@ def read_reason(text: str) -> str:
 
 
 def _checked_reason(text: str) -> str:
-    """Returns the reason on one line. Raises Refused (`no_reason`), TextRefused."""
+    """Returns the reason on one line. Raises ChangeRefused (`no_reason`), TextRefused."""
     reason = read_reason(text)
     if not reason:
-        raise Refused("no_reason", "a decision by hand needs a reason: --reason TEXT")
+        raise ChangeRefused(
+            "no_reason", "a decision by hand needs a reason: --reason TEXT"
+        )
     return reason
 
 

@@ -18,7 +18,7 @@ from storage.models import Merchant
 
 # The maximum length of a range in Bitcoin Core's importdescriptors.
 MOST_IN_RANGE = 1_000_000
-RUN = 8  # more take longer for the first of them, and save little
+RUN = 8  # a longer run would delay its first address, and save little
 # The descriptor that is used if only an account key is given, by script type.
 DESCRIPTORS = {
     "p2wpkh": "wpkh({}/0/*)",  # BIP84
@@ -59,12 +59,12 @@ def stored_account(descriptor: str) -> Descriptor:
         raise CommandError(str(error)) from None
 
 
-class Ahead:
-    """An account's scripts, and those of the next indexes once it is a busy one.
+class ScriptRun:
+    """The scripts of one account, derived in advance if the account is used often.
 
-    If an index follows one that was asked for just before, a run of RUN indexes is
-    derived, since that takes less time for each. Threads need no lock: at worst two of
-    them derive the same run.
+    If an index is asked for soon after the one before it, the scripts of RUN indexes
+    are derived together, which takes less time for each. Threads need no lock: at worst
+    two of them derive the same scripts.
     """
 
     def __init__(self, account: Descriptor) -> None:
@@ -73,7 +73,7 @@ class Ahead:
         self._scripts: dict[int, bytes] = {}
 
     def script(self, index: int) -> bytes:
-        """Returns the script at `index`. Raises InvalidChild like `derive`."""
+        """Returns the script at `index`. Raises InvalidChild as `derive` does."""
         is_near = 0 < index - self._last < RUN
         self._last = index
         script = self._scripts.get(index)
@@ -91,32 +91,29 @@ class Ahead:
 
 
 @functools.lru_cache(maxsize=1024)
-def _ahead(descriptor: str) -> Ahead:
-    return Ahead(stored_account(descriptor))
+def _script_run(descriptor: str) -> ScriptRun:
+    return ScriptRun(stored_account(descriptor))
 
 
 def derive(descriptor: str, index: int, network: Network) -> str:
     """Returns the address at `index` of the descriptor.
 
-    Raises InvalidChild if `index` is 2**31 or more. It also does so, with probability
-    2**-127, if the derived key is invalid (BIP32).
+    Raises InvalidChild if `index` is 2**31 or more, and if the derived key is invalid
+    (BIP32), which has a probability of 2**-127.
     """
     return at_index(descriptor, index, network)[1]
 
 
 def at_index(descriptor: str, index: int, network: Network) -> tuple[bytes, str]:
-    """Returns the script and the address at `index`.
-
-    Raises InvalidChild like `derive`.
-    """
-    script = _ahead(descriptor).script(index)
+    """Returns the script and the address at `index`. Raises InvalidChild as `derive` does."""
+    script = _script_run(descriptor).script(index)
     return script, address_of(script, network)
 
 
 def dust_limit_of(script: str) -> int:
-    """Returns the dust limit of an invoice's script (in hex), in satoshis.
+    """Returns the lowest amount in satoshis that nodes relay to a script. Raises BadRow.
 
-    Raises BadRow. It is the minimum amount that nodes relay to such a script.
+    `script` is an invoice's scriptPubKey in hex.
     """
     script_bytes = len(script) // 2
     if script_bytes not in DUST_LIMITS_SATS:
@@ -125,7 +122,7 @@ def dust_limit_of(script: str) -> int:
 
 
 def dust_limit_of_account(descriptor: str) -> int:
-    """Returns the dust limit of the account's addresses, in satoshis.
+    """Returns the lowest amount in satoshis that nodes relay to the account's addresses.
 
     Raises CommandError.
     """
@@ -134,10 +131,10 @@ def dust_limit_of_account(descriptor: str) -> int:
 
 
 def import_request(merchant: Merchant, indexes: range) -> Row:
-    """Returns a request for Bitcoin Core's importdescriptors, to watch the addresses.
+    """Returns a request for Bitcoin Core's importdescriptors, to watch these addresses.
 
-    The node does not give out these addresses itself (`active` is False). `timestamp`
-    is the merchant's creation in unix seconds; no address was paid before.
+    `active` is False, so that the node does not hand the addresses out itself.
+    `timestamp` is the merchant's creation in unix seconds; no address was paid before.
     """
     account = str(stored_account(merchant.descriptor))
     return {

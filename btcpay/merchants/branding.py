@@ -12,16 +12,15 @@ from btcpay.values.errors import CommandError
 from btcpay.values.hosts import MAX_URL_CHARACTERS, web_parts, web_url
 from btcpay.values.texts import checked_line
 
-# The minimum contrast between the button and the page (WCAG 1.4.11), in both themes. The
-# button's text needs no check: white or black has a contrast of at least 4.58 on any
+# The lowest contrast between the button and the page (WCAG 1.4.11), in both themes. The button's
+# text needs no check: it is white or black, one of which has a contrast of at least 4.58 with any
 # colour, and WCAG 1.4.3 requires 4.5.
 SHAPE_CONTRAST = 3.0
 # The background colours in static/pages.css.
 LIGHT_PAGE = "#ffffff"
 DARK_PAGE = "#15181d"
 
-# The rest of the page has only about 17 kB.
-MAX_LOGO_BYTES = 65_536
+MAX_LOGO_BYTES = 65_536  # the rest of the page has only about 17 kB
 # The placeholder in a URL for the invoice's id.
 INVOICE = "{invoice}"
 # SVG is not accepted, since it can contain scripts.
@@ -69,10 +68,10 @@ def image_type(content: bytes) -> str:
 
 
 def checked_url(text: str) -> str:
-    """Returns the URL of a link to the shop, in ASCII.
+    """Returns the URL of a link to the shop, in ASCII. Raises CommandError if it is invalid.
 
-    Raises CommandError if it is invalid. A vertical bar, which OpenCart's URLs contain,
-    is percent-encoded. URLs may not contain one, and browsers do not encode it.
+    A vertical bar is percent-encoded. OpenCart's URLs contain one, although URLs may
+    not, and browsers do not encode it.
     """
     url = _in_ascii(text.strip().replace("|", "%7C"))
     if len(url) > MAX_URL_CHARACTERS or not re.fullmatch(r"https?://[!-~]+", url):
@@ -105,7 +104,8 @@ def _in_ascii(url: str) -> str:
 def brand_columns(logo: bytes | None = None, **texts: str | None) -> dict[str, Any]:
     """Returns the given values as columns of the table of brands. Raises CommandError.
 
-    `texts` are the name, accent and contact. Values of None are left out.
+    `logo` is the content of an image file. `texts` are the name, accent and contact.
+    Values of None are left out.
     """
     columns: dict[str, Any] = {}
     for name, text in texts.items():

@@ -1,6 +1,6 @@
-"""The first run: a setup link lets a browser create the first merchant, once.
+"""The first run: a browser with the setup link creates the first merchant.
 
-BLOCKTILL_SETUP_TOKEN can set the token of that link.
+The link works once. BLOCKTILL_SETUP_TOKEN can set its token.
 """
 
 import re
@@ -28,21 +28,21 @@ from storage.queries import merchants, meta, sessions
 _IS_PRESS = re.compile(f"[0-9A-Za-z]{{{ID_CHARACTERS}}}").fullmatch
 
 
-class Beginning(NamedTuple):
-    """Where a shop begins in its account: the parameters of `add_merchant`."""
+class AccountPosition(NamedTuple):
+    """The position in its account at which a shop begins: parameters of `add_merchant`."""
 
     next_index: int
     used_before: int
 
 
-AT_THE_FIRST = Beginning(0, 0)
+FIRST_ADDRESS = AccountPosition(0, 0)
 
 
 def start_url(db: Database, base_url: str, token: str = "") -> str | None:
-    """Stores a new setup link, and returns its URL; None if a merchant exists.
+    """Stores a new setup link, which replaces the former one, and returns its URL.
 
-    The link creates the first merchant. It replaces the former setup link. If `token`
-    is empty, a random one is made.
+    With the link a browser can create the first merchant. Returns None if a merchant
+    exists. If `token` is "", a random one is made.
     """
     if db.rows(merchants.ALL):
         return None
@@ -53,15 +53,12 @@ def start_url(db: Database, base_url: str, token: str = "") -> str | None:
 
 
 def is_open(db: Database, token: str) -> bool:
-    """True if this is the setup link's token and no merchant exists.
-
-    The token stays valid.
-    """
+    """True if `token` is that of the setup link and no merchant exists. It stays valid."""
     return is_setup_token(db, token) and not db.rows(merchants.ALL)
 
 
 def is_setup_token(db: Database, token: str) -> bool:
-    """True if this is the setup link's token, also if it was used."""
+    """True if `token` is that of the setup link, even if it has been used."""
     return meta.get(db, meta.Key.START_SHA256) == sha256_of(token)
 
 
@@ -73,17 +70,17 @@ def make_first(
     browser: str,
     now: datetime,
     password_scrypt: str | None = None,
-    beginning: Beginning = AT_THE_FIRST,
+    beginning: AccountPosition = FIRST_ADDRESS,
     press: str = "",
 ) -> str | None:
     """Creates the first merchant, opens a session, and returns the session's secret.
 
     Returns None if the token is invalid or used. `fields` has the validated `name`,
-    `currency`, `timezone` and `language`. `password_scrypt`: the hash of the owner's
-    password, which leads to the setup link if it is set. `beginning`: where the shop
-    begins in its account. `press`: the random id of the form that is sent, with which
-    `session_of_press` finds the session. Raises CommandError if the merchant cannot be
-    created; then the token stays valid.
+    `currency`, `timezone` and `language`. `password_scrypt` is the hash of the owner's
+    password if there is one: then it was the password that led to the setup link.
+    `beginning` is where the shop begins in its account. `press` is the random id of the
+    form; with it `session_of_press` finds the session again. Raises CommandError if the
+    merchant cannot be created; then the token stays valid.
     """
     with db.write():
         meta.lock(db)  # concurrent requests are serialized
@@ -110,7 +107,7 @@ def session_of_press(
     """Returns the secret of the session that this form has opened; None if there is none.
 
     A button that is pressed twice sends its form twice, and the browser shows the
-    second answer. Only the browser that was shown the form knows its `press`.
+    second response. Only the browser that got the form knows its id, `press`.
     """
     if not is_setup_token(db, token):
         return None
@@ -123,7 +120,7 @@ def session_of_press(
 
 
 def _session_secret(token: str, press: str) -> str:
-    """Returns the secret of the session that a form opens; "" if the form has no id."""
+    """Returns the secret of the session that a form opens; "" if `press` is not a form's id."""
     if not _IS_PRESS(press):
         return ""
     return derived_base62(token, f"first run {press}")

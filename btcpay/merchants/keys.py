@@ -45,8 +45,9 @@ def issue(
 ) -> IssuedKey:
     """Stores a new API key with the scope "read" or "write", and returns it.
 
-    Keys of shop plug-ins also have a store and permissions. If `id` and the secret's
-    `characters` are given, a repeated call stores no second key.
+    Keys of shop plug-ins also have a store and permissions. `characters` are those of
+    the secret after its prefix. If they and the `id` are given, a repeated call stores
+    no second key.
     """
     prefix = "sk_test_"
     if network.name == "mainnet":

@@ -27,8 +27,8 @@ from storage.statement import as_dict, replace
 # The share of a wallet's gap limit at which the merchant is warned. With a limit of 20, five
 # more invoices may stay unpaid after the warning.
 EARLY = Fraction(3, 4)
-# The maximum input for a name. It is longer than a name, so that seed words that are
-# entered by mistake are recognised.
+# The maximum length of text that is read as a name. Names are shorter, but seed words that are
+# entered by mistake must be recognised.
 MOST_READ = 1_000
 # The gap limit of most wallets. It is assumed until the merchant enters another one.
 USUAL_GAP_LIMIT = 20
@@ -114,10 +114,11 @@ def set_brand(
     change: Values,
     clear: bool = False,
 ) -> Brand:
-    """Changes columns of a merchant's brand, and returns the full row.
+    """Changes columns of a merchant's brand, and returns the whole row.
 
-    `change` is a result of `branding.brand_columns`. `clear` first resets the brand's
-    appearance. If `change` is empty and `clear` is False, nothing is written.
+    `change` is a result of `branding.brand_columns`. With `clear`, the brand's
+    appearance is reset first. If `change` is empty and `clear` is False, nothing is
+    written.
     """
     with db.write():
         row = (
@@ -136,9 +137,9 @@ def set_currency(db: Database, merchant_id: int, currency: str) -> None:
 
 
 def set_timezone(db: Database, merchant_id: int, timezone: str) -> None:
-    """Sets the merchant's time zone, and recounts all daily totals in it.
+    """Sets the merchant's time zone, and counts all daily totals again by its days.
 
-    Past days are recounted too, all in one transaction.
+    All past days are counted again too, in one transaction.
     """
     with db.write():
         balances.lock(db, merchant_id)
@@ -181,9 +182,9 @@ class Gap(NamedTuple):
     limit: int
 
     def is_well_within(self, wallet_gap_limit: int) -> bool:
-        """True if a wallet with this gap limit finds everything.
+        """True if a wallet with this gap limit finds everything, and some more invoices.
 
-        A quarter of the limit is kept as a margin for further invoices.
+        A quarter of the limit is kept as a margin.
         """
         return self.limit <= wallet_gap_limit * EARLY
 
@@ -199,7 +200,7 @@ def gap_of(
 
     `last` (the highest paid index) and `widest` (the widest gap) come from
     `gaps.LAST_AND_WIDEST`. `used` are paid indexes above `last`, ascending.
-    `used_before` is the merchant's: the wallet knows these addresses already.
+    `used_before` is the merchant's number of addresses that the wallet knows already.
     """
     before_first = used_before - 1
     if last is None:

@@ -9,18 +9,18 @@ from btcpay.values.ids import SECRET_CHARACTERS, random_base62
 from storage.database import Database
 from storage.queries import meta
 
-# 16 MiB and some 50 ms on a desktop. A backup contains this hash, and a password that a
-# person has chosen can be guessed; an API key cannot.
+# It takes 16 MiB and some 50 ms on a desktop. A backup contains the hash. A password that a person
+# has chosen could be guessed from a faster hash, unlike an API key.
 SCRYPT_COST = 2**14
 SCRYPT_BLOCK_SIZE = 8
 
 
 @dataclass(frozen=True)
 class OwnerPassword:
-    """The hashes of the password. Both are empty if the settings have no password.
+    """The hashes of the owner's password. Both are empty if the settings have no password.
 
-    `sha256` is compared with what a visitor types, and is stored nowhere. `scrypt` is
-    stored with each session that the password opens.
+    `sha256` is compared with the password that a visitor enters, and is stored nowhere.
+    `scrypt` is stored with each session that the password opens.
     """
 
     sha256: bytes
@@ -30,9 +30,9 @@ class OwnerPassword:
     def is_set(self) -> bool:
         return bool(self.sha256)
 
-    def matches(self, typed: str) -> bool:
-        """True if a visitor typed the password. The time does not depend on the text."""
-        return self.is_set and hmac.compare_digest(_sha256_of(typed), self.sha256)
+    def matches(self, text: str) -> bool:
+        """True if the text is the password. The time does not depend on the text."""
+        return self.is_set and hmac.compare_digest(_sha256_of(text), self.sha256)
 
 
 NO_PASSWORD = OwnerPassword(b"", "")
@@ -41,7 +41,7 @@ NO_PASSWORD = OwnerPassword(b"", "")
 def owner_password(text: str, db: Database) -> OwnerPassword:
     """Returns the hashes of the password in the settings; NO_PASSWORD if it is "".
 
-    The salt of the database is made with the first password.
+    The database's salt is made when it is first needed.
     """
     if not text:
         return NO_PASSWORD
@@ -58,10 +58,9 @@ def owner_password(text: str, db: Database) -> OwnerPassword:
 
 
 def _sha256_of(text: str) -> bytes:
-    """Returns the SHA-256 of a password.
+    """Returns the SHA-256 of a password, without blanks around it and in the form NFC.
 
-    Keyboards differ in how they compose letters (NFC), and copying adds blanks around a
-    text. The settings have none there.
+    Keyboards differ in how they compose letters, and copying often adds blanks.
     """
     composed = unicodedata.normalize("NFC", text.strip())
     return hashlib.sha256(composed.encode("utf-8", "surrogateescape")).digest()

@@ -1,6 +1,7 @@
 """Finds private keys and seed words in a text, before anything else reads it.
 
-A text that may hold a secret is never shown or logged. When in doubt it holds one.
+A text that may contain a secret is never shown or logged. A doubtful text counts as a
+secret.
 """
 
 import re
@@ -26,21 +27,21 @@ MAX_WORD = 70
 _BETWEEN_WORDS = re.compile(r"[\s,;]+")
 _SEED_WORD = re.compile(r"([0-9]{1,2}[.):])?[^\W\d_]{1,16}")
 _BASE58 = "[1-9A-HJ-NP-Za-km-z]"
-# What looks like a private key, also if a character of it is wrong: an extended one of any
-# prefix, WIF, BIP38's and BIP93's, and a UR of a seed.
+# Texts that look like a private key, even with a wrong character: an extended one of any prefix,
+# one in the formats WIF, BIP38 and BIP93, and a UR of a seed.
 _LOOKS_PRIVATE = re.compile(
     rf"[A-Za-z]prv{_BASE58}{{16}}"
     rf"|(?<!{_BASE58})(?:[59]{_BASE58}{{50}}|[KLc]{_BASE58}{{51}}|6P{_BASE58}{{56}})(?!{_BASE58})"
     "|(?i:(?<![0-9a-z])ms1[0-9a-z]{45})"
     "|(?i:ur:(?:crypto-)?(?:seed|bip39|sskr)/)"
 )
-# A key in hex behind a label that says what it is.
+# A key in hex after a label such as "private key".
 _LABELLED = re.compile(
     r"(?i)(?:seed|entropy|(?:private|secret)[ _-]?key)(?:[ _-]?hex)?\W{1,20}[0-9a-f]{32}"
 )
-# Runs of Base58 in a row. A key may be broken at line breaks, beside other words.
+# A run of Base58 characters. Line breaks may divide a key into several of them.
 _PIECE = re.compile(rf"{_BASE58}+")
-_MAX_PIECES = 4
+_MAX_PIECES = 4  # of one key
 _BROKEN_KEY_CHARS = (51, 113)  # WIF to an extended key
 _LONG_WORD = re.compile(rf"(?<!\w){_BASE58}{{51,112}}(?!\w)")
 _UNICODE_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
@@ -50,7 +51,7 @@ _MAX_LONG_WORDS = 400
 
 
 class SecretShown(CommandError):
-    """The text holds a secret. The message warns, and has nothing of the text."""
+    """The text contains a secret. The message warns, and repeats nothing of the text."""
 
 
 class SeedWordsShown(SecretShown):
@@ -58,9 +59,9 @@ class SeedWordsShown(SecretShown):
 
 
 def refuse_secret(text: str) -> None:
-    """Raises SecretShown if the text holds a private key or seed words.
+    """Raises SecretShown if the text contains a private key or seed words.
 
-    They may be written with the escapes of JSON.
+    They are also found if they are written with JSON's escapes.
     """
     for form in {text, _unescape(text)}:
         if holds_private_key(form):
@@ -92,11 +93,11 @@ def holds_secret(text: str) -> bool:
 
 
 def holds_private_key(text: str) -> bool:
-    """True if something in the text is a private key, or looks like one.
+    """True if the text contains a private key, or something that looks like one.
 
-    A key may be broken by line breaks.
+    It is also found if line breaks divide it.
     """
-    # One public key of some two thousand has `prv` in it by chance.
+    # One public key in two thousand contains `prv` by chance.
     unknown = _without_public_keys(text)
     if _LOOKS_PRIVATE.search(unknown) or _LABELLED.search(unknown):
         return True
@@ -109,7 +110,10 @@ def holds_private_key(text: str) -> bool:
 
 
 def _without_public_keys(text: str) -> str:
-    """Returns the text with a blank for each extended public key, whose checksum holds."""
+    """Returns the text with a blank in place of each extended public key.
+
+    Only a key with a valid checksum is replaced.
+    """
 
     def blank_public(match: re.Match[str]) -> str:
         word = match.group()
@@ -121,7 +125,7 @@ def _without_public_keys(text: str) -> str:
 
 
 def _broken_words(text: str) -> list[str]:
-    """Returns what may be a private key that blanks or line breaks divide."""
+    """Returns words that may be a private key, joined from pieces with blanks between them."""
     words: list[str] = []
     pieces = list(_PIECE.finditer(text))
     shortest, longest = _BROKEN_KEY_CHARS

@@ -78,7 +78,7 @@ def log_in(
     """Uses up a login link, opens a session, and returns the session's secret.
 
     Returns None if the link is unknown, used or expired. `former` is the secret of the
-    browser's current session ("" if it has none). That session ends.
+    browser's present session, which ends; "" if there is none.
     """
     with db.write():
         login = db.get_or_none(
@@ -99,9 +99,9 @@ def log_in_owner(
     browser: str,
     now: datetime,
 ) -> str:
-    """Opens a session for whoever knows the owner's password; returns its secret.
+    """Opens a session for somebody who knows the owner's password. Returns its secret.
 
-    `password_scrypt`: the password's hash. `former` as in `log_in`.
+    `password_scrypt` is the password's hash. `former` is as in `log_in`.
     """
     with db.write():
         db.run(sessions.END_BY_SECRET, secret_sha256=sha256_of(former))
@@ -127,9 +127,9 @@ def open_session(
 ) -> str:
     """Stores a new session, and returns its secret.
 
-    `password_scrypt`: the hash of the owner's password, if that opens the session.
-    `secret`: one that has not been given to anybody; if it is empty, a random one is
-    made.
+    `browser` is the User-Agent. `password_scrypt` is the hash of the owner's password
+    if it opens the session, else None. `secret` must not have been given to anybody; if
+    it is empty, a random one is made.
     """
     secret = secret or random_base62(SECRET_CHARACTERS)
     db.run(
@@ -155,9 +155,9 @@ def session_of(
 ) -> S | None:
     """Returns the session with this secret; None if it is unknown, ended or expired.
 
-    `query` is `sessions.BY_SECRET` or a query derived from it. `password_scrypt`: the
+    `query` is `sessions.BY_SECRET` or a query derived from it. `password_scrypt` is the
     hash of the owner's password, "" if there is none. A session that another password
-    opened has ended.
+    has opened counts as ended.
     """
     return db.get_or_none(
         query,
@@ -167,11 +167,11 @@ def session_of(
     )
 
 
-def end_of_other_passwords(db: Database, password_scrypt: str) -> None:
-    """Ends all sessions that another password than the owner's present one opened.
+def end_sessions_of_other_passwords(db: Database, password_scrypt: str) -> None:
+    """Deletes all sessions that another than the owner's present password has opened.
 
-    They open nothing before this either: each look-up compares the hash. So a read-only
-    database may keep them, and can still be served.
+    They are useless anyway, since each look-up compares the hash. So it does no harm if
+    a read-only database keeps them.
     """
     with suppress(OperationalError):
         db.run(sessions.END_OF_OTHER_PASSWORDS, password_scrypt=password_scrypt)
@@ -185,9 +185,9 @@ def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[MerchantS
 
 
 def end(db: Database, merchant_id: int, session_id: str) -> bool:
-    """Ends a session; False if it is unknown.
+    """Ends a session. Returns False if it is unknown.
 
-    Also invalidates all unused login links, since this session may have created them.
+    Also deletes all unused login links, since this session may have created them.
     """
     if not is_id("ses", session_id):
         return False
@@ -200,9 +200,10 @@ def end(db: Database, merchant_id: int, session_id: str) -> bool:
 
 
 def end_all(db: Database, merchant_id: int, but: str = "") -> int:
-    """Ends all sessions of a merchant except `but`, and returns their number.
+    """Ends all sessions of a merchant but one, and returns how many were ended.
 
-    Also invalidates the merchant's unused login links. `but` is a session's id.
+    `but` is the id of the session that stays; "" ends all. Also deletes the merchant's
+    unused login links.
     """
     with db.write():
         db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)

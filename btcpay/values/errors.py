@@ -85,7 +85,7 @@ class CommandError(BtcpayError):
         self.exit_status = exit_status
 
 
-class Refused(CommandError):
+class ChangeRefused(CommandError):
     """An invoice, bill or refund does not allow this change in its present state.
 
     `code` names the reason. Pages choose their own message by it.

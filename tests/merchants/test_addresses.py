@@ -14,7 +14,7 @@ from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.bitcoin.descriptor_checksum import has_valid_checksum
 from btcpay.bitcoin.extended_key import InvalidChild
 from btcpay.merchants.account import (
-    Ahead,
+    ScriptRun,
     at_index,
     derive,
     dust_limit_of,
@@ -402,7 +402,7 @@ class Unlucky(Descriptor):
 
 def test_an_index_without_a_key_does_not_take_away_its_neighbours():
     account = stored_account(ACCOUNTS_OF_FORMS["p2wpkh"][0])
-    unlucky = Ahead(Unlucky(account.form, account.threshold, account.keys))
+    unlucky = ScriptRun(Unlucky(account.form, account.threshold, account.keys))
     for index in [0, 1, 2, 3, 4, 6, 7]:
         assert unlucky.script(index) == account.script(index)
     with pytest.raises(InvalidChild):

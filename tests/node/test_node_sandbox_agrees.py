@@ -18,7 +18,7 @@ from btcpay.sandbox.node.script import address_of, script_of
 from btcpay.sandbox.payer.coins import Spendable
 from btcpay.sandbox.payer.wallet import double_spends, replace
 from btcpay.sandbox.state import Sandbox, open_sandbox
-from tests.support.bitcoin_node import NOBODY, BitcoinNode, Refused
+from tests.support.bitcoin_node import NOBODY, BitcoinNode, ChangeRefused
 
 NOW = int(time.time())
 TO_NOBODY = script_of(NOBODY)
@@ -79,7 +79,7 @@ def test_the_least_to_an_address_of_each_kind_is_taken_and_a_satoshi_less_is_not
     assert pair.node.send(pair.sandbox.chain.find(txid).tx.raw) == txid
     with pytest.raises(BadRequest, match="relay"):
         wallet.pay(address_of(script), sats - 1, NOW)
-    with pytest.raises(Refused):
+    with pytest.raises(ChangeRefused):
         pair.node.send(
             wallet.build(wallet.coins()[:1], [TxOut(sats - 1, script)], 1_000)
         )
@@ -96,7 +96,7 @@ def test_a_coinbase_is_spent_in_its_hundredth_block_and_not_before(pair):
     )
     for take, refusal in (
         (lambda raw: pair.sandbox.chain.accept(raw, NOW), BadRequest),
-        (pair.node.send, Refused),
+        (pair.node.send, ChangeRefused),
     ):
         with pytest.raises(refusal):
             take(early)

@@ -40,7 +40,7 @@ class NodeError(Exception):
     """The node answered a call with an error."""
 
 
-class Refused(Exception):
+class ChangeRefused(Exception):
     """The mempool or the chain did not take it, in the node's words."""
 
 
@@ -192,10 +192,10 @@ class BitcoinNode:
         return self
 
     def send(self, raw: bytes) -> str:
-        """Puts a transaction into the mempool; its txid. Raises Refused."""
+        """Puts a transaction into the mempool; its txid. Raises ChangeRefused."""
         answer = self.rpc("trytransaction", raw.hex())
         if answer["reason"]:
-            raise Refused(answer["reason"])
+            raise ChangeRefused(answer["reason"])
         return answer["txid"]
 
     def pay(self, address: str, sats: int) -> str:
@@ -294,10 +294,10 @@ class BitcoinNode:
             return branch
 
     def submit(self, block: Block) -> None:
-        """Raises Refused unless the node takes the block, on whichever branch."""
+        """Raises ChangeRefused unless the node takes the block, on whichever branch."""
         reason = self.rpc("submitblock", block.raw.hex())
         if reason:
-            raise Refused(reason)
+            raise ChangeRefused(reason)
 
     def _mine_by_hand(self, previous: str, raws: Iterable[bytes]) -> str:
         """A block on `previous`, which leaves its fees unclaimed."""

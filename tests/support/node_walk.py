@@ -28,7 +28,7 @@ from btcpay.proofs.document import check_document
 from btcpay.sandbox.node.script import script_of
 from btcpay.settings import settings
 from storage.database import open_database
-from tests.support.bitcoin_node import NOBODY, BitcoinNode, NodeError, Refused
+from tests.support.bitcoin_node import NOBODY, BitcoinNode, ChangeRefused, NodeError
 from tests.support.builders import TickerServer
 from tests.support.databases import ON_POSTGRES, raw, tables
 from tests.support.dying import die_before
@@ -189,7 +189,7 @@ class Walk:
         raws = [tx.raw for tx in possible(self.node, instead, height - depth)]
         try:
             self.node.reorganise(depth, instead=raws)
-        except Refused as error:  # the node would be left between two branches
+        except ChangeRefused as error:  # the node would be left between two branches
             raise AssertionError("the other branch is not valid") from error
         self.did["blocks of the deepest"] = max(
             self.did["blocks of the deepest"], depth
@@ -444,7 +444,7 @@ def go(walk: Walk, step: int, half: int) -> None:
     happens += dice.choices(list(HAPPENS), list(HAPPENS.values()), k=dice.randint(1, 4))
     for number, event in enumerate(happens):
         walk.dice = random.Random(f"{SEED} {step} {number}")
-        with contextlib.suppress(Refused, StopIteration):
+        with contextlib.suppress(ChangeRefused, StopIteration):
             if event(walk):
                 walk.did[event.__name__] += 1
                 happened.append(event.__name__)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from btcpay.parts.refunds import actions, manual, steps, sums
 from btcpay.parts.refunds.models import Refund
-from btcpay.values.errors import Refused
+from btcpay.values.errors import ChangeRefused
 from storage.queries import attentions
 from tests.support.refund_model import Output, Refusal
 from tests.support.refund_world import SUMS, World
@@ -93,7 +93,7 @@ class History(World):
     def _try(self, step: Callable[[], Refund]) -> Refund | None:
         try:
             return step()
-        except Refused:
+        except ChangeRefused:
             return None
 
     def _same(self, theirs: object, ours: Refund | None) -> None:

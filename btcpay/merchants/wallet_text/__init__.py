@@ -1,1 +1,1 @@
-"""Reads the texts that wallets export, or that people paste, as accounts."""
+"""Reads texts that wallets export or that people paste, and returns their accounts."""

@@ -1,4 +1,4 @@
-"""The accounts that a text holds, as they are shown to the person who chooses."""
+"""The accounts of a wallet's text, described for the person who chooses one of them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Self
@@ -28,11 +28,11 @@ MAX_NAME = 40  # characters of an account's name
 
 
 class WalletAccount(NamedTuple):
-    """An account that a text holds.
+    """An account that the text contains.
 
     `name`: unique within the text. `description`: how it was read, for example "2 of 3,
-    P2WSH, from BlueWallet's file". `is_assumed`: nothing in the text says the script
-    type. `notes`: what the person should know before comparing addresses.
+    P2WSH, from BlueWallet's file". `is_assumed`: True if nothing in the text says the
+    script type. `notes`: sentences to read before comparing addresses.
     """
 
     name: str
@@ -42,7 +42,7 @@ class WalletAccount(NamedTuple):
     notes: tuple[str, ...]
 
     def with_script_type(self, script_type: str) -> Self:
-        """Returns the account with the script type that the person chose.
+        """Returns the account with another script type, which a person has chosen.
 
         Only for an account whose script type is assumed.
         """
@@ -68,22 +68,23 @@ class WalletAccount(NamedTuple):
         count: int,
         start: int = 0,
     ) -> list[str]:
-        """Returns the addresses from the index `start` on."""
+        """Returns `count` addresses from the index `start` on."""
         text = str(self.descriptor)
         indexes = range(start, start + count)
         return [derive(text, index, network) for index in indexes]
 
 
 class WalletText(NamedTuple):
-    """The accounts that a text holds, at least one, and what was left out of it."""
+    """The accounts of a text, at least one, and notes on what was left out."""
 
     accounts: tuple[WalletAccount, ...]
     left_out: tuple[str, ...]
 
     def choose(self, name: str | None) -> WalletAccount:
-        """Returns the account with this name, or the only one.
+        """Returns the account with this name; if `name` is None, the only account.
 
-        Raises CommandError if it must be named, or if there is none of this name.
+        Raises CommandError if there are several and `name` is None, or none has this
+        name.
         """
         names = ", ".join(account.name for account in self.accounts)
         if name is None:
@@ -99,7 +100,7 @@ class WalletText(NamedTuple):
 
 
 def accounts_of(candidates: Sequence[Candidate], source: str) -> list[WalletAccount]:
-    """Returns the accounts with their names. `source` is where the text comes from."""
+    """Returns the accounts with names and descriptions. `source` says where the text is from."""
     names = _names(candidates)
     return [
         _account(candidate, name, source)
@@ -108,7 +109,7 @@ def accounts_of(candidates: Sequence[Candidate], source: str) -> list[WalletAcco
 
 
 def _names(candidates: Sequence[Candidate]) -> list[str]:
-    """Returns a name for each account: the file's own, or the script type; all differ."""
+    """Returns a different name for each account: the file's own, or the script type."""
     names: list[str] = []
     for candidate in candidates:
         base = "".join(sign for sign in candidate.name if sign.isprintable())
@@ -160,7 +161,7 @@ def _notes(candidate: Candidate) -> tuple[str, ...]:
 
 
 def _unusual_paths(descriptor: Descriptor) -> list[str]:
-    """Returns notes on keys of another coin, or of another depth than an account's."""
+    """Returns notes on keys whose path is that of another coin or another depth."""
     notes = []
     for key in descriptor.keys:
         own = read_key(key.text)
@@ -182,7 +183,7 @@ def _unusual_paths(descriptor: Descriptor) -> list[str]:
 
 
 def _contradictions(descriptor: Descriptor) -> list[str]:
-    """Returns a note if a key's path is that of another script type than the functions."""
+    """Returns a note if a key's path means another script type than the descriptor's."""
     for key in descriptor.keys:
         path = key.origin.partition("/")[2]
         script_type = script_type_of_path(path)

@@ -1,4 +1,4 @@
-"""Leaves out change branches and repetitions, so that each account remains once."""
+"""Leaves out change branches and repeated accounts."""
 
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.merchants.wallet_text.contents import Candidate, Contents
@@ -9,11 +9,12 @@ CHANGE_LEFT_OUT = "the change branch, whose addresses are the wallet's own"
 
 
 def receiving_accounts(contents: Contents) -> list[Candidate]:
-    """Returns the accounts in the text without the change branches of others.
+    """Returns the accounts in the text, each once, without their change branches.
 
-    An account that is there twice is returned once.
+    A change branch without its receiving branch stays, unless the file calls it
+    internal.
     """
-    candidates = sorted(contents.candidates, key=lambda one: not one.has_checksum)
+    candidates = sorted(contents.candidates, key=lambda each: not each.has_checksum)
     candidates.sort(key=_is_change)
     remaining: list[Candidate] = []
     pairs = set()
@@ -29,7 +30,7 @@ def receiving_accounts(contents: Contents) -> list[Candidate]:
         pairs.add(pair)
         scripts.add(script)
     order = [_pair(candidate.descriptor) for candidate in contents.candidates]
-    remaining.sort(key=lambda one: order.index(_pair(one.descriptor)))
+    remaining.sort(key=lambda each: order.index(_pair(each.descriptor)))
     return remaining
 
 
@@ -39,7 +40,7 @@ def _is_change(candidate: Candidate) -> bool:
 
 
 def _pair(descriptor: Descriptor) -> object:
-    """Returns what both branches of an account have in common."""
+    """Returns a value that is equal for the two branches of an account, and for no others."""
     keys = [(key.text, key.steps[:-1]) for key in descriptor.keys]
     if descriptor.form[-1] == "sortedmulti":
         keys.sort()

@@ -1,4 +1,4 @@
-"""Brings a pasted text into plain ASCII where it only looks different."""
+"""Converts a pasted text to plain ASCII: quotes, dashes, blanks and invisible characters."""
 
 import html
 import re
@@ -6,8 +6,7 @@ import unicodedata
 
 from btcpay.merchants.wallet_text.contents import TextRefused
 
-# The longest text that is read: a wallet's file with some thousand transactions.
-MAX_CHARS = 400_000
+MAX_CHARS = 400_000  # as in a wallet's file with some thousand transactions
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _SIGNS = {
     **dict.fromkeys("‘’‚‛ʹʼ′´＇`", "'"),
@@ -20,9 +19,9 @@ _INVISIBLE = ("Cf", "Cc")
 
 
 def clean_text(text: str) -> str:
-    """Returns the text without invisible signs, with plain quotes and plain blanks.
+    """Returns the text without invisible characters, with plain quotes and plain blanks.
 
-    A mark of HTML such as `&quot;` becomes its sign. The lines stay.
+    An HTML entity such as `&quot;` becomes its character. Line breaks stay.
     """
     try:
         plain = html.unescape(text)
@@ -37,7 +36,7 @@ def clean_text(text: str) -> str:
 
 
 def _without_quoting(text: str) -> str:
-    """Returns the text without the `>` of a quoted mail before each of its lines."""
+    """Returns the text without the `>` before each line of a quoted mail."""
     lines = text.split("\n")
     if any(line.strip() and not line.startswith(">") for line in lines):
         return text
@@ -45,13 +44,13 @@ def _without_quoting(text: str) -> str:
 
 
 def unescape_lines(text: str) -> str:
-    r"""Returns a part of a JSON text with its escapes resolved, such as `\/` and `\n`."""
+    """Returns a piece of JSON text with its escapes resolved, such as `\\/` and `\n`."""
     plain = re.sub(r"\\[nrt]", "\n", text)
     return re.sub(r"\\(?=[/\"'])", "", plain)
 
 
 def _plain_sign(match: re.Match[str]) -> str:
-    """Returns what a sign outside ASCII stands for; "" if it is invisible."""
+    """Returns the ASCII for a character outside ASCII; "" if it is invisible."""
     sign = match.group()
     if sign in _SIGNS:
         return _SIGNS[sign]

@@ -1,4 +1,4 @@
-"""What a wallet's text holds: accounts, and why other things were not taken."""
+"""The contents of a wallet's text: accounts, and the reasons why others were left out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from btcpay.values.networks import Network
 
 
 class TextProblem(StrEnum):
-    """What is wrong with a text, for pages that say it in the reader's language."""
+    """What is wrong with a text. Pages show it in the reader's language."""
 
     REAL_KEYS = "real_keys"  # of the main network, where the shop is on a test network
     TEST_KEYS = "test_keys"  # the other way round
@@ -30,7 +30,7 @@ class TextProblem(StrEnum):
 
 
 class TextRefused(CommandError):
-    """The text holds no account that can be taken. The message says what to export."""
+    """The text has no account that can be used. The message says what to export instead."""
 
     def __init__(self, message: str, problem: TextProblem = TextProblem.OTHER) -> None:
         super().__init__(message)
@@ -38,12 +38,13 @@ class TextRefused(CommandError):
 
 
 class Candidate(NamedTuple):
-    """An account that the text holds, perhaps the change branch of one.
+    """An account of the text, or the change branch of one.
 
-    `name`: the name that the file has for it, or "". `is_assumed`: nothing in the text
-    says the script type. `is_internal`: the file says that it is for change.
-    `has_checksum`: a checksum covers all of it. `is_lone`: it comes from one key alone.
-    `is_wanted`: its script type is the one that the person named.
+    `name`: the file's name for it, or "". `is_assumed`: True if nothing in the text
+    says the script type. `is_internal`: True if the file says that it is for change.
+    `has_checksum`: True if a checksum covers the whole descriptor. `is_lone`: True if
+    it comes from a single key. `is_wanted`: True if its script type is the one that the
+    person named.
     """
 
     descriptor: Descriptor
@@ -57,11 +58,11 @@ class Candidate(NamedTuple):
 
 @dataclass
 class Contents:
-    """What is found in a text for this network.
+    """The accounts of a text for this network, collected one by one.
 
-    `script_type` is the one that the person named, for a key that does not say it.
-    `wallet` is where the text comes from, for example "BlueWallet's file". `reasons` says
-    of each thing that was left out why, and which problem that is.
+    `script_type` is the one that the person named, for keys that do not say theirs.
+    `wallet` is where the text comes from, for example "BlueWallet's file". `reasons`
+    has the problem for each reason why something was left out.
     """
 
     network: Network
@@ -71,7 +72,7 @@ class Contents:
     reasons: dict[str, TextProblem] = field(default_factory=dict)
 
     def take(self, candidate: Candidate) -> None:
-        """Adds the account, or leaves it out if it is for another network."""
+        """Adds the account; if it is for another network, adds a reason instead."""
         is_main = candidate.descriptor.is_main
         if is_main != self.network.main_keys:
             self.leave_out_other_network(is_main, "its keys are")
@@ -79,11 +80,14 @@ class Contents:
         self.candidates.append(candidate)
 
     def leave_out(self, reason: str, problem: TextProblem = TextProblem.OTHER) -> None:
-        """Notes why something in the text is no account here."""
+        """Adds a reason why something in the text is no account here."""
         self.reasons.setdefault(reason, problem)
 
     def leave_out_other_network(self, is_main: bool, subject: str) -> None:
-        """Notes that an account is left out. `subject` is "its keys are" or the like."""
+        """Adds the reason that an account is for another network.
+
+        `subject` begins the sentence about it, for example "its keys are".
+        """
         problem = TextProblem.TEST_KEYS
         if is_main:
             problem = TextProblem.REAL_KEYS

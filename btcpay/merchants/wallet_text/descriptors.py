@@ -1,4 +1,4 @@
-"""Finds output descriptors in a text, in the spellings that wallets and people give them."""
+"""Finds output descriptors in a text, as wallets and people spell them."""
 
 import re
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from btcpay.merchants.wallet_text.keys import (
     find_keys,
 )
 
-# The functions of descriptors (BIP381 to 386), and those that only Bitcoin Core knows.
+# The functions of descriptors (BIP381 to 386), and further ones of Bitcoin Core.
 FUNCTIONS = frozenset(
     {
         "pk", "pkh", "wpkh", "sh", "wsh", "tr", "rawtr", "combo", "addr", "raw",
@@ -34,14 +34,16 @@ FUNCTIONS = frozenset(
 _CALL = re.compile(r"(?<![A-Za-z0-9_])([A-Za-z_][A-Za-z_0-9]{0,20})\s{0,5}\(")
 _BRACKET = re.compile(r"[()]")
 _CHECKSUM = re.compile(r"#([^\s\"',;<>]*)")
-# It may be broken by a line break, and a sentence may end behind it.
+# A checksum that a line break may divide, and that may be the end of a sentence.
 _BROKEN_CHECKSUM = re.compile(
     r"#((?:\s{0,5}[a-z0-9]){8})(?=[.!?:)\]}]{0,3}(?:[\s\"',;<>]|$))"
 )
 _ORIGIN = re.compile(ORIGIN)
 # The end of a descriptor, whose beginning may be lost.
 DESCRIPTOR_END = re.compile(r"/\*\s{0,5}\)")
-_FRAGMENT = re.compile(rf"{DESCRIPTOR_END.pattern}|{BASE58}{{40}}")  # or most of a key
+_FRAGMENT = re.compile(
+    rf"{DESCRIPTOR_END.pattern}|{BASE58}{{40}}"
+)  # the end, or most of a key
 # The maximum number of functions in a text, which bounds the time.
 MAX_CALLS = 500
 # BIP388's path, which stands for both branches (BIP389).
@@ -54,8 +56,11 @@ WRONG_CHECKSUM = (
 CUT = "a descriptor in it is cut: check that all of it was copied"
 
 
-class Found(NamedTuple):
-    """A descriptor in a text: its place, and its script and checksum as they stand there."""
+class DescriptorText(NamedTuple):
+    """A descriptor as it is written in a text, with its checksum or None.
+
+    It is text[start:end].
+    """
 
     start: int
     end: int
@@ -63,13 +68,13 @@ class Found(NamedTuple):
     checksum: str | None
 
 
-def find_descriptors(text: str) -> list[Found]:
+def find_descriptors(text: str) -> list[DescriptorText]:
     """Returns the descriptors in the text.
 
-    Raises TextRefused if one is cut, or if a key stands in a function that is none of
-    descriptors'.
+    Raises TextRefused if one is cut off, or if a key is an argument of another function
+    than those of descriptors.
     """
-    descriptors: list[Found] = []
+    descriptors: list[DescriptorText] = []
     position = 0
     calls = 0
     while call := _CALL.search(text, position):
@@ -91,9 +96,9 @@ def find_descriptors(text: str) -> list[Found]:
             return descriptors
         inner = text[call.end() : end]
         if is_descriptor:
-            found = _with_checksum(text, call.start(), end + 1)
-            descriptors.append(found)
-            position = found.end
+            descriptor = _with_checksum(text, call.start(), end + 1)
+            descriptors.append(descriptor)
+            position = descriptor.end
         elif KEY.search(inner):
             raise TextRefused(CUT, TextProblem.DAMAGED)
         else:
@@ -102,7 +107,7 @@ def find_descriptors(text: str) -> list[Found]:
 
 
 def _closing_bracket(text: str, start: int) -> int | None:
-    """Returns the place of the bracket that closes the one before `start`."""
+    """Returns the index of the bracket that closes the one before `start`; None if none does."""
     depth = 1
     limit = start + 2 * MAX_CHARS
     for bracket in _BRACKET.finditer(text, start, limit):
@@ -115,23 +120,23 @@ def _closing_bracket(text: str, start: int) -> int | None:
     return None
 
 
-def _with_checksum(text: str, start: int, end: int) -> Found:
-    """Returns the descriptor with the checksum behind it, if it has one."""
+def _with_checksum(text: str, start: int, end: int) -> DescriptorText:
+    """Returns the descriptor text[start:end], with the checksum after it if there is one."""
     script = re.sub(r"\s+", "", text[start:end])
     broken = _BROKEN_CHECKSUM.match(text, end)
     if broken:
         checksum = re.sub(r"\s+", "", broken.group(1))
-        return Found(start, broken.end(), script, checksum)
+        return DescriptorText(start, broken.end(), script, checksum)
     match = _CHECKSUM.match(text, end)
     if match:
-        return Found(start, match.end(), script, match.group(1))
-    return Found(start, end, script, None)
+        return DescriptorText(start, match.end(), script, match.group(1))
+    return DescriptorText(start, end, script, None)
 
 
 def take_descriptor(
-    contents: Contents, found: Found, name: str = "", is_internal: bool = False
+    contents: Contents, found: DescriptorText, name: str = "", is_internal: bool = False
 ) -> None:
-    """Adds the descriptor to the contents, or notes why it is left out.
+    """Adds the descriptor to the contents, or the reason why it is left out.
 
     Raises TextRefused if it is damaged.
     """
@@ -154,9 +159,10 @@ def take_descriptor(
 
 
 def read_descriptor(script: str) -> Descriptor:
-    """Parses a descriptor without blanks, in any wallet's spelling.
+    """Parses a descriptor in any wallet's spelling. It must not contain blanks.
 
-    Raises InvalidDescriptor, also if the prefix of a key contradicts the functions.
+    Raises InvalidDescriptor, also if a key's prefix (SLIP-132) contradicts the
+    functions.
     """
     plain = _ORIGIN.sub(lambda origin: origin.group().replace("H", "h"), script)
     plain = plain.replace(BOTH_BRANCHES, "/<0;1>/*")
@@ -178,16 +184,17 @@ def read_descriptor(script: str) -> Descriptor:
 
 
 def refuse_fragments(text: str) -> None:
-    """Raises TextRefused if the end of a descriptor is in the text without its beginning."""
+    """Raises TextRefused if a text without descriptors has the end of one, or most of a key."""
     if _FRAGMENT.search(text):
         raise TextRefused(CUT, TextProblem.DAMAGED)
 
 
-def _is_intact(found: Found) -> bool:
-    """True if the checksum is that of the descriptor, in one of its usual spellings.
+def _is_intact(found: DescriptorText) -> bool:
+    """True if the checksum fits the descriptor in one of its usual spellings.
 
-    Wallets compute it from `'` or `h`, and with BIP388's path or with BIP389's. A copy
-    may have another one of these.
+    Wallets compute the checksum with `'` or `h` for hardened steps, and with the
+    branches as in BIP388 or BIP389. The copied text may have another of these
+    spellings.
     """
     script = found.script
     marks = [script]
@@ -204,7 +211,7 @@ def _is_intact(found: Found) -> bool:
 
 
 def _with_mark(script: str, mark: str) -> str:
-    """Returns the descriptor with this mark of hardened steps in its origins."""
+    """Returns the descriptor with `mark` for the hardened steps of its origins."""
 
     def replace(origin: re.Match[str]) -> str:
         return re.sub("[hH']", mark, origin.group())

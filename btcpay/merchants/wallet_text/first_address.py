@@ -1,4 +1,4 @@
-"""Compares the first address that a file names with the account's own."""
+"""Compares the first address that a file gives with the first one of its account."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from btcpay.merchants.wallet_text.contents import (
 )
 from btcpay.values.networks import Network
 
-# Of Coldcard's generic file, and of Electrum's file.
+# The first address in Coldcard's generic file, and in Electrum's file.
 _FIRST = (
     re.compile(r'"first"\s*:\s*"([0-9a-zA-Z]{20,90})"'),
     re.compile(r'"receiving"\s*:\s*\[\s*"([0-9a-zA-Z]{20,90})"'),
@@ -27,7 +27,7 @@ def refuse_other_first_address(
 ) -> None:
     """Raises TextRefused if an account's first address is none of those in the text.
 
-    It says nothing of a text that names no valid address, or not one for each account.
+    It does not raise if the text has fewer valid addresses than accounts.
     """
     named = set()
     for address in _named_addresses(text):
@@ -47,9 +47,9 @@ def refuse_other_first_address(
 
 
 def _named_addresses(text: str) -> Iterator[str]:
-    """Yields what stands in the text where a first address is expected."""
-    for sign in _FIRST:
-        for match in sign.finditer(text):
+    """Yields the texts in the places where files have a first address."""
+    for pattern in _FIRST:
+        for match in pattern.finditer(text):
             yield match.group(1)
     if text.startswith(_BSMS):
         yield text.rstrip().rpartition("\n")[2].strip()

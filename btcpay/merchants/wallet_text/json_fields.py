@@ -1,4 +1,4 @@
-"""Fields of wallets' files in JSON, by the names that wallets give them."""
+"""The names that wallets give to fields of their JSON files."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ FINGERPRINTS = frozenset(
 
 
 def field_of(node: Object, names: frozenset[str]) -> str:
-    """Returns the text of the first field with one of these names; "" if there is none."""
+    """Returns the first text whose field has one of these names; "" if there is none."""
     for name, value in node.items():
         if name.lower() in names and isinstance(value, str):
             return value

@@ -1,4 +1,4 @@
-"""Wallets' files in JSON: those of a known form, and any other that holds keys."""
+"""Reads wallets' JSON files: those of a known form, and others that contain keys."""
 
 import re
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ _PLAIN_NAMES = frozenset(
         "_pub", "zpub", "ypub",
     }
 )  # fmt: skip
-# The names of a key that an object's path is of.
+# The names of a key's field. The path in the same object is that key's.
 _KEYS = frozenset(
     {
         "xpub", "_pub", "zpub", "ypub", "key", "original", "extpubkey", "accountkey", "publickey",
@@ -87,9 +87,9 @@ def take_file(contents: Contents, trees: list[Tree]) -> None:
     Raises TextRefused if something in it is damaged.
     """
     for _, node in objects(trees):
-        # These have texts that look like descriptors, without keys.
+        # These are read first, since they contain texts that look like descriptors without keys.
         if take_jade(contents, node) or take_sparrow(contents, node):
-            _say_other_keys(contents, trees)
+            _note_other_keys(contents, trees)
             return
     if _take_descriptors(contents, trees):
         return
@@ -109,8 +109,8 @@ def take_file(contents: Contents, trees: list[Tree]) -> None:
     take_keys(contents, keys)
 
 
-def _say_other_keys(contents: Contents, trees: list[Tree]) -> None:
-    """Notes if the file has a key that the accounts taken so far do not have."""
+def _note_other_keys(contents: Contents, trees: list[Tree]) -> None:
+    """Adds a reason if the file has a key that no account has."""
     taken = {
         key.text for account in contents.candidates for key in account.descriptor.keys
     }
@@ -142,22 +142,22 @@ def _texts_of(value: Tree) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     if isinstance(value, list):
-        for one in value:
-            yield from _texts_of(one)
+        for item in value:
+            yield from _texts_of(item)
 
 
 def _take_descriptors(contents: Contents, trees: list[Tree]) -> bool:
-    """Adds the accounts of all descriptors, and returns True if there is one."""
+    """Adds the accounts of all descriptors. Returns True if there is a descriptor."""
     others: set[str] = set()
     described: set[str] = set()
     for place, node, text in _texts({"": trees}):
         descriptors = find_descriptors(text)
-        for found in descriptors:
-            if _POLICY_KEY.search(found.script):
+        for descriptor in descriptors:
+            if _POLICY_KEY.search(descriptor.script):
                 continue
-            described.update(key.xpub for _, key in find_keys(found.script))
+            described.update(key.xpub for _, key in find_keys(descriptor.script))
             name = _name_of(place, node)
-            take_descriptor(contents, found, name, node.get("internal") is True)
+            take_descriptor(contents, descriptor, name, node.get("internal") is True)
         if not descriptors:
             if DESCRIPTOR_END.search(text):
                 raise TextRefused(CUT, TextProblem.DAMAGED)
@@ -168,7 +168,7 @@ def _take_descriptors(contents: Contents, trees: list[Tree]) -> bool:
 
 
 def _name_of(place: JsonPath, node: Object) -> str:
-    """Returns the file's name for what stands there; "" if it has none."""
+    """Returns the file's name for the account at this path; "" if it has none."""
     for name in reversed(place):
         if name and name.lower() not in _PLAIN_NAMES:
             return name
@@ -179,7 +179,7 @@ def _name_of(place: JsonPath, node: Object) -> str:
 
 
 def _keys_of(contents: Contents, place: JsonPath, node: Object) -> Iterator[LoneKey]:
-    """Yields the keys that are fields of the object, with what it says about them."""
+    """Yields the keys that are fields of the object, with the object's facts about them."""
     coin = _ledger_coin(node)
     if coin and coin not in LEDGER_COINS:
         contents.leave_out(OTHER_COIN, TextProblem.OTHER_COIN)
@@ -211,7 +211,7 @@ def _keys_of(contents: Contents, place: JsonPath, node: Object) -> Iterator[Lone
 
 
 def _ledger_coin(node: Object) -> str:
-    """Returns the coin of an account of Ledger Live; "" if it is none."""
+    """Returns the coin of an account of Ledger Live; "" if the object is none."""
     if isinstance(node.get("currencyId"), str):
         return str(node["currencyId"])
     match = _LEDGER_ID.match(str(node.get("id", "")))
@@ -221,7 +221,7 @@ def _ledger_coin(node: Object) -> str:
 
 
 def _script_type(node: Object, field: str, key: WalletKey) -> str | None:
-    """Returns the script type that the object says for its key; None if it says none."""
+    """Returns the script type that the object gives for its key; None if it gives none."""
     own = _SCRIPT_TYPES.get(field.lower())
     if own:
         return own
@@ -230,9 +230,9 @@ def _script_type(node: Object, field: str, key: WalletKey) -> str | None:
         return LEDGER_MODES.get(str(mode))
     for name, value in node.items():
         if name.lower() in _KINDS and isinstance(value, str):
-            said = _SCRIPT_TYPES.get(value.lower())
-            if said:
-                return said
+            script_type = _SCRIPT_TYPES.get(value.lower())
+            if script_type:
+                return script_type
     if key.purpose is None:
         return _SCRIPT_TYPES_OF_FIELDS.get(field.lower())
     return None

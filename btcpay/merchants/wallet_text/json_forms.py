@@ -1,6 +1,6 @@
-"""Wallets' files of a known form: Electrum, Caravan, BTCPay Server, wallet policies.
+"""Reads the JSON files of Electrum, Caravan and BTCPay Server, and wallet policies.
 
-Those of Jade and Sparrow are in json_signers.py.
+json_signers.py reads those of Jade and Sparrow.
 """
 
 import re
@@ -26,17 +26,17 @@ from btcpay.merchants.wallet_text.lone_keys import MASTER_KEY, LoneKey, take_key
 from btcpay.merchants.wallet_text.multisig import (
     FORMS,
     fill_policy,
+    take_multisig,
     take_scheme,
-    take_several,
 )
 
 _ELECTRUM_SEVERAL = re.compile(r"([0-9]{1,2})of([0-9]{1,2})")
 
 
 def take_known_form(contents: Contents, node: Object) -> bool:
-    """Adds the account of an object of a known form; False if it is none.
+    """Adds the account of an object in one of these forms. Returns False for another object.
 
-    Raises TextRefused if the object lacks something.
+    Raises TextRefused if a field is missing.
     """
     return (
         _take_policy(contents, node)
@@ -59,13 +59,13 @@ def _take_policy(contents: Contents, node: Object) -> bool:
     if not templates or not isinstance(keys, list):
         return False
     text = fill_policy(templates[0], [str(key) for key in keys])
-    for found in find_descriptors(text):
-        take_descriptor(contents, found, str(node.get("name") or ""))
+    for descriptor in find_descriptors(text):
+        take_descriptor(contents, descriptor, str(node.get("name") or ""))
     return True
 
 
 def _take_quorum(contents: Contents, node: Object) -> bool:
-    """Adds the account of several signers from Caravan's file."""
+    """Adds the multisig account of Caravan's file."""
     quorum = node.get("quorum")
     signers = node.get("extendedPublicKeys")
     if not isinstance(quorum, dict) or not isinstance(signers, list):
@@ -88,7 +88,7 @@ def _take_quorum(contents: Contents, node: Object) -> bool:
     if script_type not in FORMS:
         raise TextRefused(NO_QUORUM)
     name = str(node.get("name") or "")
-    take_several(contents, script_type, threshold, list(keys.values()), name)
+    take_multisig(contents, script_type, threshold, list(keys.values()), name)
     return True
 
 
@@ -97,7 +97,7 @@ def _is_object(value: object) -> bool:
 
 
 def _take_electrum(contents: Contents, node: Object) -> bool:
-    """Adds the account of Electrum's wallet file, whose xpub means p2pkh or p2sh."""
+    """Adds the account of Electrum's wallet file, in which an xpub means p2pkh or p2sh."""
     wallet_type = node.get("wallet_type")
     if not isinstance(wallet_type, str):
         return False
@@ -121,7 +121,7 @@ def _take_electrum(contents: Contents, node: Object) -> bool:
         threshold, count = map(int, several.groups())
         refuse_missing_keys(count, keys)
         script_type = keys[0].version.script_type or "p2sh"
-        take_several(contents, script_type, threshold, keys)
+        take_multisig(contents, script_type, threshold, keys)
         return True
     if wallet_type != "standard" or len(keys) != 1:
         raise TextRefused(

@@ -1,7 +1,7 @@
-"""Files in JSON that list their signers: Jade's of several, and Sparrow's.
+"""Reads the JSON files of Jade and Sparrow, which list the signers of an account.
 
-Sources: Blockstream Jade's documentation of register_multisig; Sparrow's classes Wallet and
-Keystore, as they are written to JSON.
+Sources: Blockstream Jade's documentation of register_multisig; Sparrow's classes Wallet
+and Keystore, as they are written to JSON.
 """
 
 import re
@@ -11,7 +11,7 @@ from btcpay.merchants.wallet_text.contents import Contents, TextRefused
 from btcpay.merchants.wallet_text.json_fields import Object
 from btcpay.merchants.wallet_text.keys import KEY, WalletKey, origin_of, read_key
 from btcpay.merchants.wallet_text.lone_keys import LoneKey, take_keys
-from btcpay.merchants.wallet_text.multisig import take_several
+from btcpay.merchants.wallet_text.multisig import take_multisig
 
 NO_QUORUM = (
     "the file does not say how many of its keys must sign, and for which kind of addresses:"
@@ -34,9 +34,9 @@ _SINGLE_TYPES = ("p2pkh", "p2wpkh", "p2sh-p2wpkh", "p2tr")
 
 
 def take_jade(contents: Contents, node: Object) -> bool:
-    """Adds the account of several signers as Jade registers it; False if it is none.
+    """Adds the multisig account of Jade's file. Returns False for another object.
 
-    Raises TextRefused if something is missing.
+    Raises TextRefused if a field is missing.
     """
     variant = node.get("variant")
     signers = node.get("signers")
@@ -56,12 +56,12 @@ def take_jade(contents: Contents, node: Object) -> bool:
     function = "multi"
     if is_sorted:
         function = "sortedmulti"
-    take_several(contents, script_type, threshold, keys, function=function)
+    take_multisig(contents, script_type, threshold, keys, function=function)
     return True
 
 
 def _path_of(derivation: Any) -> str:
-    """Returns a path such as m/48'/0' of a text or a list of numbers; "" if it is none."""
+    """Returns a path such as m/48'/0' from a text or a list of numbers; "" for anything else."""
     if isinstance(derivation, str):
         return derivation
     if not isinstance(derivation, list):
@@ -86,9 +86,9 @@ def _key_of(text: Any, fingerprint: Any, path: Any) -> WalletKey:
 
 
 def take_sparrow(contents: Contents, node: Object) -> bool:
-    """Adds the account of a wallet that Sparrow wrote as JSON; False if it is none.
+    """Adds the account of Sparrow's file. Returns False for another object.
 
-    Raises TextRefused if something is missing.
+    Raises TextRefused if a field is missing.
     """
     policy_type = node.get("policyType")
     script_type = node.get("scriptType")
@@ -108,7 +108,7 @@ def take_sparrow(contents: Contents, node: Object) -> bool:
     if script is None or len(script[3].split(",")) != len(keys):
         raise TextRefused(NO_QUORUM)
     name = str(node.get("label") or node.get("name") or "")
-    take_several(contents, script_type, int(script[2]), keys, name, script[1])
+    take_multisig(contents, script_type, int(script[2]), keys, name, script[1])
     return True
 
 
@@ -124,7 +124,7 @@ def _key_of_store(store: Any) -> WalletKey:
 
 
 def _policy_of(node: Object) -> str:
-    """Returns the script of the default policy without blanks; "" if there is none."""
+    """Returns the script of the file's default policy, without blanks; "" if there is none."""
     policy = node.get("defaultPolicy")
     if isinstance(policy, dict):
         policy = policy.get("miniscript")

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from btcpay.merchants.wallet_text.contents import TextProblem, TextRefused
-from btcpay.merchants.wallet_text.descriptors import Found, find_descriptors
+from btcpay.merchants.wallet_text.descriptors import DescriptorText, find_descriptors
 
 # Electrum appends its changes to its file, each as an object after a comma.
 _ELECTRUM_CHANGES = re.compile(r'\s*,\s*\{"op"')
 _CHANGED_KEYS = re.compile(r'"path"\s*:\s*"\\?/(?:keystore|wallet_type|x[0-9])')
 _JSON_START = re.compile(r"[\[{]\s*[\[{\"]|\[\s*\]|\{\s*\}|[{}]")
-MAX_DEPTH = 30  # of objects and lists within each other; wallets' files have some five
+MAX_DEPTH = 30  # of nested objects and lists; wallets' files have some five
 FRAGMENT = (
     "there are brackets in it as in a wallet's file, but what is in them is no whole file (JSON):"
     " check that all of it was copied, or give the key or the descriptor alone"
@@ -20,21 +20,22 @@ FRAGMENT = (
 
 
 def split_json(plain: str) -> tuple[list[Any], str]:
-    """Returns the JSON values in the text, and the text beside them.
+    """Returns the JSON values in the text, and the rest of the text.
 
-    Raises TextRefused if a bracket of JSON is there, but not all of its value.
+    Raises TextRefused if a JSON value in it is not complete.
     """
     decoder = json.JSONDecoder(strict=False, object_pairs_hook=_object)
     trees: list[Any] = []
     words = ""
     position = 0
-    spans = [(found.start, found.end) for found in _descriptors_outside(plain)]
+    descriptors = _descriptors_outside(plain)
     while start := _JSON_START.search(plain, position):
         place = start.start()
-        inside = [end for begin, end in spans if begin <= place < end]
-        if inside:
-            words += plain[position : inside[0]]
-            position = inside[0]
+        # A descriptor has braces too, in a key's branches.
+        ends = [each.end for each in descriptors if each.start <= place < each.end]
+        if ends:
+            words += plain[position : ends[0]]
+            position = ends[0]
             continue
         words += plain[position:place]
         try:
@@ -57,7 +58,7 @@ def split_json(plain: str) -> tuple[list[Any], str]:
 
 
 def _is_deep(tree: Any) -> bool:
-    """True if more than MAX_DEPTH objects and lists are within each other."""
+    """True if objects and lists are nested deeper than MAX_DEPTH."""
     level = [tree]
     for _ in range(MAX_DEPTH):
         level = [child for value in level for child in _children(value)]
@@ -73,7 +74,7 @@ def _children(value: Any) -> Iterable[Any]:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns a JSON object. Raises TextRefused if a name is in it twice."""
+    """Returns a JSON object. Raises TextRefused if it has a name twice."""
     names = dict(pairs)
     if len(names) < len(pairs):
         raise TextRefused(
@@ -82,8 +83,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return names
 
 
-def _descriptors_outside(plain: str) -> list[Found]:
-    """Returns the descriptors of a text that does not begin as JSON does."""
+def _descriptors_outside(plain: str) -> list[DescriptorText]:
+    """Returns the descriptors in the text; none if it begins with JSON."""
     start = _JSON_START.search(plain)
     if start is None or plain[: start.start()].strip() == "":
         return []

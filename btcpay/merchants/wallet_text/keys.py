@@ -1,4 +1,4 @@
-"""Extended public keys in a text, each with its origin."""
+"""Finds and reads extended public keys in a text, each with its origin."""
 
 import re
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ from btcpay.merchants.wallet_text.contents import TextProblem, TextRefused
 # Every extended public key has this many characters in Base58Check.
 KEY_CHARS = 111
 BASE58 = "[1-9A-HJ-NP-Za-km-z]"
-# A line may break anywhere, and the next one be indented. The bound keeps the time linear.
+# A line may break within a key, and the next line may be indented. The limit keeps the time linear.
 BREAK = r"\s{0,5}"
 ORIGIN = (
     rf"\[{BREAK}[0-9a-fA-F]{{8}}(?:{BREAK}/{BREAK}[0-9]+(?:{BREAK}['hH])?)*{BREAK}\]"
 )
-# What begins like a key is one, or a broken one. The word "xpub" before a key is none.
+# A text that begins like a key counts as a key, perhaps a damaged one. The word "xpub" does not.
 KEY = re.compile(
     rf"(?:(?P<origin>{ORIGIN}){BREAK})?(?<![0-9A-Za-z])"
     rf"(?P<key>[xyzYZtuvUV]pub{BREAK}[4-8D](?:{BREAK}{BASE58}){{15,{KEY_CHARS - 5}}})"
@@ -26,7 +26,7 @@ KEY = re.compile(
 # The script types by the first step of an account's path (BIP44, 49, 84, 86).
 PURPOSES = {44: "p2pkh", 49: "p2sh-p2wpkh", 84: "p2wpkh", 86: "p2tr"}
 _TYPES_OF_BIP48 = {"1": "p2sh-p2wsh", "2": "p2wsh"}
-# The first steps of paths for several signers (BIP45, 48, 87).
+# The first steps of paths of multisig accounts (BIP45, 48, 87).
 PURPOSES_OF_SEVERAL = (45, 48, 87)
 # The first steps of paths whose second step is the coin type (SLIP-44).
 PURPOSES_WITH_COIN = (44, 48, 49, 84, 86, 87)
@@ -41,7 +41,7 @@ class WalletKey(NamedTuple):
     """An extended public key from a text.
 
     `xpub` is the key as an xpub or a tpub. `origin` is normalized, for example
-    "73c5da0a/84'/0'/0'", or "". `is_hardened` is True if its own number is.
+    "73c5da0a/84'/0'/0'", or "". `is_hardened` is True if the key's child number is.
     """
 
     xpub: str
@@ -57,7 +57,7 @@ class WalletKey(NamedTuple):
 
     @property
     def expression(self) -> str:
-        """The key as in a descriptor, without a path after it."""
+        """The key with its origin, as in a descriptor but without a path after it."""
         if self.origin:
             return f"[{self.origin}]{self.xpub}"
         return self.xpub
@@ -72,9 +72,9 @@ def purpose_of(path: str) -> int | None:
 
 
 def script_type_of_path(path: str) -> str | None:
-    """Returns the script type of an account's path (BIP44, 48, 49, 84, 86).
+    """Returns the script type that an account's path means (BIP44, 48, 49, 84, 86).
 
-    None if the path does not say it.
+    Returns None if it means none.
     """
     several = re.fullmatch(r"48'/[0-9]+'/[0-9]+'/([12])'", path)
     if several:
@@ -108,13 +108,16 @@ def read_key(text: str, origin: str = "") -> WalletKey:
 
 
 def clean_origin(origin: str) -> str:
-    """Returns `[73C5DA0A/84h/0H/0']` as `73c5da0a/84'/0'/0'`."""
+    """Returns the origin in its normal form: `[73C5DA0A/84h/0H/0']` as `73c5da0a/84'/0'/0'`."""
     plain = re.sub(r"[\[\]\s]+", "", origin)
     return re.sub("[hH]", "'", plain).lower()
 
 
 def origin_of(fingerprint: object, path: object) -> str:
-    """Returns an origin from a file's fingerprint and path; "" if there is no full one."""
+    """Returns the origin of a key from the fingerprint and the path in a file.
+
+    Returns "" if one of them is missing or malformed.
+    """
     if not isinstance(fingerprint, str) or not isinstance(path, str):
         return ""
     steps = path.strip().removeprefix("m").removeprefix("M").strip("/")
@@ -127,6 +130,6 @@ def origin_of(fingerprint: object, path: object) -> str:
 
 
 def find_keys(text: str) -> Iterator[tuple[re.Match[str], WalletKey]]:
-    """Yields each extended public key in the text. Raises TextRefused for a broken one."""
+    """Yields each extended public key in the text. Raises TextRefused for a damaged one."""
     for match in KEY.finditer(text):
         yield match, read_key(match["key"], match["origin"] or "")

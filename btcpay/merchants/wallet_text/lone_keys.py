@@ -1,4 +1,4 @@
-"""Extended public keys that stand alone: which script type each means, and what it is not."""
+"""Reads extended public keys without a descriptor, and finds the script type of each."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -24,11 +24,11 @@ from btcpay.merchants.wallet_text.keys import (
 )
 
 # The depth of BIP48's account keys, m/48'/0'/0'/2'.
-_DEPTH_OF_SEVERAL = 4
+_MULTISIG_DEPTH = 4
 _PATH = re.compile(r"\s{0,5}((?:/[0-9<>;*]{1,30}['hH]?){1,10})")
 _RECEIVING_PATHS = ("", "/0/*", "/<0;1>/*", "/**")
 _CHANGE_PATH = "/1/*"
-# The line of a setup file for several signers, before its key.
+# The beginning of a line in a setup file of a multisig account, up to the signer's key.
 _SIGNER = re.compile(r"(?:^|\n)\s{0,9}[0-9a-fA-F]{8}\s{0,9}:\s{0,9}$")
 # Ledger Live's id of an account, up to its coin.
 LEDGER_ID_START = r"(?:js|libcore|mock):[0-9]{1,2}:([a-z_0-9]{1,40})"
@@ -49,9 +49,10 @@ _ACCOUNT_PATH = re.compile(
 
 
 class LoneKey(NamedTuple):
-    """A key with what the text says about it.
+    """A key, with what else the text says about it.
 
-    `script_type` is None if nothing says it. `name` is the file's name for it, or "".
+    `script_type` is None if nothing says it. `name` is the file's name for the key, or
+    "".
     """
 
     key: WalletKey
@@ -62,8 +63,8 @@ class LoneKey(NamedTuple):
 def keys_in_words(contents: Contents, text: str) -> list[LoneKey]:
     """Returns the keys in a text that is no file and has no descriptors.
 
-    Change branches are left out. Raises TextRefused if a key belongs to something
-    larger, which is damaged.
+    Change branches are left out. Raises TextRefused if a key is part of a damaged
+    descriptor or setup file.
     """
     keys = []
     hint = _purpose_in_words(KEY.sub("", text))
@@ -105,9 +106,9 @@ def keys_in_words(contents: Contents, text: str) -> list[LoneKey]:
 
 
 def _purpose_in_words(text: str) -> str | None:
-    """Returns the script type of the paths in a text such as "Path: m/84'/0'/0'".
+    """Returns the script type that paths in the text mean, such as "Path: m/84'/0'/0'".
 
-    None if there is none, or if they contradict each other.
+    Returns None if the text has no path, or contradictory ones.
     """
     purposes = {int(match.group(1)) for match in _ACCOUNT_PATH.finditer(text)}
     if len(purposes) != 1:
@@ -119,7 +120,7 @@ def _purpose_in_words(text: str) -> str | None:
 
 
 def take_keys(contents: Contents, keys: Iterable[LoneKey]) -> None:
-    """Adds the accounts of the keys to the contents, or notes why they are left out."""
+    """Adds the accounts of the keys to the contents, or the reasons why they are left out."""
     remaining = _without_repeated(list(keys))
     has_accounts = any(lone.key.depth > 0 for lone in remaining)
     for lone in remaining:
@@ -130,7 +131,10 @@ def take_keys(contents: Contents, keys: Iterable[LoneKey]) -> None:
 
 
 def _without_repeated(keys: Sequence[LoneKey]) -> list[LoneKey]:
-    """Leaves out a key that is there again with more about its script type."""
+    """Returns the keys without repetitions.
+
+    Of a key that is there with and without a script type, the former stays.
+    """
     known = {lone.key.xpub for lone in keys if _script_type_of(lone)}
     remaining = []
     seen = set()
@@ -145,9 +149,10 @@ def _without_repeated(keys: Sequence[LoneKey]) -> list[LoneKey]:
 
 
 def _script_type_of(lone: LoneKey) -> str | None:
-    """Returns the script type that prefix, origin or file say, None if none does.
+    """Returns the script type that the key's prefix, its origin or the file gives.
 
-    Raises TextRefused if they contradict each other.
+    Returns None if none of them gives one. Raises TextRefused if they contradict each
+    other.
     """
     sources = [lone.key.version.script_type, lone.script_type]
     purpose = lone.key.purpose
@@ -189,7 +194,7 @@ def _take_key(contents: Contents, lone: LoneKey) -> None:
     form = DESCRIPTORS[script_type or wanted or "p2wpkh"]
     try:
         descriptor = parse(form.format(key.expression))
-    except InvalidDescriptor as error:  # of its origin, which nothing has read yet
+    except InvalidDescriptor as error:  # its origin was not parsed before
         raise TextRefused(str(error)) from None
     is_assumed = script_type is None and wanted is None
     contents.take(
@@ -205,4 +210,4 @@ def _take_key(contents: Contents, lone: LoneKey) -> None:
 
 def _is_for_multisig(key: WalletKey) -> bool:
     """True if the key's depth and child number are those of a multisig account (BIP48)."""
-    return key.depth == _DEPTH_OF_SEVERAL and key.is_hardened
+    return key.depth == _MULTISIG_DEPTH and key.is_hardened

@@ -1,7 +1,7 @@
-"""Builds the descriptor of several signers from a wallet's file of another form.
+"""Builds the descriptor of a multisig account from a file in another form.
 
-Forms: the setup file of Coldcard, BlueWallet, Sparrow and others; BTCPay Server's derivation
-scheme; a wallet policy (BIP388). Keys in these have the branches 0 and 1.
+Forms: the setup file of Coldcard, BlueWallet, Sparrow and others; BTCPay Server's
+derivation scheme; a wallet policy (BIP388). Their keys have the branches 0 and 1.
 """
 
 import re
@@ -27,7 +27,7 @@ from btcpay.merchants.wallet_text.keys import (
 from btcpay.merchants.wallet_text.lone_keys import LoneKey, take_keys
 
 T = TypeVar("T")
-# The functions around the keys, by the names that files have for the script type.
+# The functions around the keys, by the script types as files call them.
 FORMS = {
     "p2wsh": "wsh({})",
     "p2sh-p2wsh": "sh(wsh({}))",
@@ -51,7 +51,7 @@ _SCHEME_FORMS_OF_SEVERAL = {"p2sh": "p2sh-p2wsh", "legacy": "p2sh"}
 _POLICY_KEY = re.compile(r"@([0-9]{1,2})")
 
 
-def take_several(
+def take_multisig(
     contents: Contents,
     script_type: str,
     threshold: int,
@@ -59,7 +59,11 @@ def take_several(
     name: str = "",
     function: str = "sortedmulti",
 ) -> None:
-    """Adds the account of several keys. Raises TextRefused if they do not fit."""
+    """Adds a multisig account.
+
+    Raises TextRefused if the keys are of another script type, or make no valid
+    descriptor.
+    """
     script_type = SCRIPT_TYPES.get(script_type, script_type)
     if script_type not in FORMS:
         raise TextRefused(
@@ -85,7 +89,7 @@ def _parse(text: str) -> Descriptor:
 
 
 def has_setup_file(text: str) -> bool:
-    """True if the text is a setup file for several signers."""
+    """True if the text has the line `Policy` of a setup file."""
     return _POLICY.search(text) is not None
 
 
@@ -95,7 +99,7 @@ def has_signers(text: str) -> bool:
 
 
 def refuse_other_policy(text: str, candidates: Sequence[Candidate]) -> None:
-    """Raises TextRefused if a line `Policy` contradicts the descriptors in the text."""
+    """Raises TextRefused if the line `Policy` contradicts the descriptors in the text."""
     policies = {match.groups() for match in _POLICY.finditer(text)}
     for threshold, count in policies:
         for candidate in candidates:
@@ -110,7 +114,7 @@ def refuse_other_policy(text: str, candidates: Sequence[Candidate]) -> None:
 
 
 def take_setup_file(contents: Contents, text: str) -> None:
-    """Adds the account of a setup file for several signers, such as BlueWallet's.
+    """Adds the account of a setup file such as BlueWallet's.
 
     Raises TextRefused if a line is missing, or contradicts another one.
     """
@@ -129,13 +133,15 @@ def take_setup_file(contents: Contents, text: str) -> None:
             "the line `Format` of the file is none of P2WSH, P2SH-P2WSH, P2SH: export an output"
             " descriptor"
         )
-    name = _NAME.search(text)
-    take_several(
-        contents, script_type, threshold, keys, name.group(1).strip() if name else ""
-    )
+    name = ""
+    name_line = _NAME.search(text)
+    if name_line:
+        name = name_line.group(1).strip()
+    take_multisig(contents, script_type, threshold, keys, name)
 
 
 def _only(values: set[T], line: str) -> T:
+    """Returns the only value of this line. Raises TextRefused if there is not just one."""
     if len(values) != 1:
         raise TextRefused(
             f"the line `{line}` of the file is missing, or is there twice with different values:"
@@ -173,10 +179,10 @@ def has_scheme(text: str) -> bool:
 
 
 def take_scheme(contents: Contents, text: str, origins: Sequence[str] = ()) -> None:
-    """Adds the account of BTCPay Server's derivation scheme.
+    """Adds the account of BTCPay Server's derivation scheme, such as xpub...-[p2sh].
 
     `origins` are those of the keys, in their order, if the file has them. Raises
-    TextRefused if it is not understood.
+    TextRefused if the scheme is not understood.
     """
     matches = list(KEY.finditer(text))
     keys = [read_key(match["key"], match["origin"] or "") for match in matches]
@@ -201,7 +207,7 @@ def take_scheme(contents: Contents, text: str, origins: Sequence[str] = ()) -> N
     script_type = "p2wsh"
     for form in forms:
         script_type = _SCHEME_FORMS_OF_SEVERAL[form]
-    take_several(
+    take_multisig(
         contents, script_type, int(threshold.group(1)), keys, function=function
     )
 
@@ -227,9 +233,9 @@ def _take_single_scheme(
 
 
 def fill_policy(template: str, keys: Sequence[str]) -> str:
-    """Returns the descriptor of a wallet policy (BIP388), such as wsh(multi(2,@0/**,...)).
+    """Returns the descriptor of a wallet policy (BIP388) such as wsh(multi(2,@0/**,...)).
 
-    Raises TextRefused if a key is missing.
+    `keys` replace @0, @1 and so on. Raises TextRefused if one is missing.
     """
     places = {int(match.group(1)) for match in _POLICY_KEY.finditer(template)}
     if places != set(range(len(keys))):

@@ -1,8 +1,8 @@
-"""Reads a text as accounts: what `merchant add` and the first-run page take.
+"""Reads the accounts in a wallet's text, for `merchant add` and the first-run page.
 
-1. A secret is looked for before anything else.
-2. What is damaged is refused: nothing is guessed.
-3. What is left out is said.
+1. Secrets are looked for before anything else.
+2. A damaged text is refused, and never completed by guessing.
+3. Everything that is left out is reported.
 """
 
 import re
@@ -18,7 +18,7 @@ from btcpay.merchants.wallet_text.contents import (
     TextRefused,
 )
 from btcpay.merchants.wallet_text.descriptors import (
-    Found,
+    DescriptorText,
     find_descriptors,
     refuse_fragments,
     take_descriptor,
@@ -49,11 +49,11 @@ MAX_KEYS = 300  # in one text, which bounds the time
 def read_wallet_text(
     text: str, network: Network, script_type: str | None = None
 ) -> WalletText:
-    """Reads any text that a wallet exports, or that a person pastes, as accounts.
+    """Returns the accounts in a text that a wallet exports, or that a person pastes.
 
-    `script_type` is used for a key that does not say its own. Raises SecretShown if the
-    text may hold a secret. Raises CommandError if it holds no account, or is damaged.
-    No message has anything of the text.
+    `script_type` is used for a key that does not give its own. Raises SecretShown if
+    the text may contain a secret. Raises CommandError if it has no account, or is
+    damaged. No message repeats anything of the text.
     """
     _refuse_long(text)
     refuse_secret(text)
@@ -86,7 +86,7 @@ def _refuse_long(text: str) -> None:
 
 
 def _take_all(contents: Contents, plain: str) -> None:
-    """Takes each account in the text, from JSON, setup files, descriptors or keys."""
+    """Adds each account in the text, from JSON, setup files, descriptors or keys."""
     trees, words = split_json(plain)
     if trees:
         take_file(contents, trees)
@@ -101,9 +101,9 @@ def _take_all(contents: Contents, plain: str) -> None:
     if has_setup_file(words) and has_signers(words):
         take_setup_file(contents, words)
         return
-    found = find_descriptors(words)
-    if found:
-        _take_descriptors(contents, words, found)
+    descriptors = find_descriptors(words)
+    if descriptors:
+        _take_descriptors(contents, words, descriptors)
         refuse_other_policy(words, contents.candidates)
         return
     if has_setup_file(words):
@@ -118,9 +118,13 @@ def _take_all(contents: Contents, plain: str) -> None:
         contents.leave_out("the words beside the key")
 
 
-def _take_descriptors(contents: Contents, words: str, found: Sequence[Found]) -> None:
+def _take_descriptors(
+    contents: Contents,
+    words: str,
+    descriptors: Sequence[DescriptorText],
+) -> None:
     others = words
-    for descriptor in found:
+    for descriptor in descriptors:
         take_descriptor(contents, descriptor)
         others = others.replace(words[descriptor.start : descriptor.end], " ; ")
     refuse_fragments(KEY.sub(" ; ", others))
@@ -131,7 +135,7 @@ def _take_descriptors(contents: Contents, words: str, found: Sequence[Found]) ->
 
 
 def _source(plain: str) -> str:
-    """Returns where the text comes from, for example "from Sparrow's file"."""
+    """Returns the source of the text, for example "from Sparrow's file"."""
     wallet = wallet_of(plain)
     if wallet is not None:
         return f"from {wallet.text_name}"
@@ -143,7 +147,7 @@ def _source(plain: str) -> str:
 
 
 def _refuse(contents: Contents, plain: str) -> None:
-    """Raises TextRefused: nothing in the text is an account here."""
+    """Raises TextRefused with the reason why the text has no account."""
     if contents.reasons:
         reason, problem = next(iter(contents.reasons.items()))
         raise TextRefused(reason, problem)

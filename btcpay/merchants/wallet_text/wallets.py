@@ -1,4 +1,4 @@
-"""Which wallet a text comes from, and what to export there instead."""
+"""Recognises the wallet that a text comes from, and says what to export there instead."""
 
 import re
 from typing import NamedTuple
@@ -7,15 +7,15 @@ from btcpay.merchants.wallet_text.contents import TextProblem, TextRefused
 
 
 class Wallet(NamedTuple):
-    """A wallet, or a program that writes its files.
+    """A wallet, or a program that writes its files, recognised by a `pattern` in its texts.
 
-    `sign` is in its texts, and `text_name` names these. `menu` is the way through its
-    menus, in their English words, to what is read here; `menu_of_several` that of a
-    wallet with several signers, if it is another one. `advice` takes the place of a menu.
+    `text_name` is the name of such a text. `menu` are the menu items, in English, that
+    lead to the text to export; `menu_of_several` those of a wallet with several
+    signers, if they differ. `advice` takes the place of a menu.
     """
 
     name: str
-    sign: re.Pattern[str]
+    pattern: re.Pattern[str]
     text_name: str
     menu: tuple[str, ...]
     menu_of_several: tuple[str, ...]
@@ -23,7 +23,7 @@ class Wallet(NamedTuple):
 
     @property
     def export(self) -> str:
-        """What to export from it, as a part of a sentence."""
+        """The text to export from the wallet, as a part of a sentence."""
         if not self.menu:
             return self.advice
         text = f"in {self.name} {', '.join(self.menu)}"
@@ -34,16 +34,16 @@ class Wallet(NamedTuple):
 
 def _wallet(
     name: str,
-    sign: str,
+    pattern: str,
     text_name: str,
     menu: str = "",
     menu_of_several: str = "",
     advice: str = "",
 ) -> Wallet:
-    """Returns the wallet. The steps of a menu are divided by `>`."""
+    """Returns the wallet. The steps of a menu are separated by `>`."""
     return Wallet(
         name,
-        re.compile(sign),
+        re.compile(pattern),
         text_name,
         _steps(menu),
         _steps(menu_of_several),
@@ -55,8 +55,9 @@ def _steps(menu: str) -> tuple[str, ...]:
     return tuple(step.strip() for step in menu.split(">") if step.strip())
 
 
-NO_SIGN = "(?!)"  # its texts are like those of others
-# The first whose sign is in the text. docs/operators/commands.md says who tried what.
+NO_PATTERN = "(?!)"  # matches nothing: the wallet's texts are like those of others
+# The first wallet whose pattern matches is the one that a text comes from.
+# docs/operators/commands.md says which wallets were tried.
 WALLETS = (
     _wallet("BlueWallet", r"(?i)bluewallet", "BlueWallet's file",
         "the wallet's settings > Show Wallet XPUB",
@@ -89,7 +90,7 @@ WALLETS = (
         "View wallet config > Export wallet configuration"),
     _wallet("Passport", r"(?i)passport", "Passport's file", "Connect Wallet > microSD"),
     _wallet("Bitkey", r"(?i)bitkey", "Bitkey's file", "Export wallet descriptor"),
-    _wallet("Trezor", NO_SIGN, "", "Details > Show public key"),
+    _wallet("Trezor", NO_PATTERN, "", "Details > Show public key"),
 )  # fmt: skip
 
 
@@ -106,7 +107,7 @@ _UNREADABLE = (
         "this is a part of a BBQr code, which is not readable here: export the output descriptor"
         " as text or file", TextProblem.ANIMATED_CODE),
     (re.compile(r"(?i)^\s*(?:cHNidP|70736274ff)"),
-        "this is a transaction to sign (PSBT), not an account: ", TextProblem.TRANSACTION),
+        "this is a transaction to pattern (PSBT), not an account: ", TextProblem.TRANSACTION),
     (re.compile(r"^\s*QklF"),
         "this file of Electrum is encrypted: open the wallet in Electrum, and give the master"
         " public key that Wallet, Information shows; of a multisig wallet the file from File, Save"
@@ -119,24 +120,24 @@ _UNREADABLE = (
 
 
 def wallet_of(text: str) -> Wallet | None:
-    """Returns the wallet that the text comes from, None if nothing tells it."""
+    """Returns the wallet that the text comes from; None if it is not recognised."""
     for wallet in WALLETS:
-        if wallet.sign.search(text):
+        if wallet.pattern.search(text):
             return wallet
     return None
 
 
 def refuse_unreadable(text: str) -> None:
-    """Raises TextRefused for a text of a known form that holds no readable account."""
-    for sign, sentence, problem in _UNREADABLE:
-        if sign.search(text):
+    """Raises TextRefused if the text is of a known kind that has no readable account."""
+    for pattern, sentence, problem in _UNREADABLE:
+        if pattern.search(text):
             if sentence.endswith(": "):
                 sentence += _ANY_EXPORT
             raise TextRefused(sentence, problem)
 
 
 def what_to_export(text: str) -> str:
-    """Returns what to export instead, by the wallet's own menu if the text tells it."""
+    """Returns the advice what to export; if the wallet is recognised, with its menu."""
     wallet = wallet_of(text)
     if wallet is None:
         return _ANY_EXPORT

@@ -15,7 +15,7 @@ from btcpay.parts.bills.mail import send_later
 from btcpay.parts.bills.models import Bill, BillStatus
 from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings
-from btcpay.values.errors import PriceUnavailable, Refused
+from btcpay.values.errors import ChangeRefused, PriceUnavailable
 from btcpay.values.ids import new_id
 from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.times import date_of, number_of, to_ms, zone_of
@@ -61,7 +61,7 @@ def make(
     """Stores a bill and returns it. Call it in `db.write()`.
 
     If `terms.every` is given, the bill is the first one of a series. `id` is generated
-    if it is None. Raises Refused (`until`) if the last day is in the past.
+    if it is None. Raises ChangeRefused (`until`) if the last day is in the past.
     """
     zone = zone_at(db, order.merchant_id)
     id = id or new_id("bil")
@@ -70,7 +70,7 @@ def make(
         first = now.astimezone(zone).replace(tzinfo=None)
         until = terms.until
         if until and until < first.date():
-            raise Refused("until", "the last day is over")
+            raise ChangeRefused("until", "the last day is over")
         series = {"series_id": id, "first_local": first.isoformat(), "renews": 1}
         if until is not None:
             series["until_day"] = number_of(until)
@@ -192,7 +192,7 @@ def zone_at(db: Database, merchant_id: int) -> ZoneInfo:
 def end(db: Database, settings: Settings, bill_id: str, now: datetime) -> None:
     """Ends an open bill, cancels its open invoices and stops its series.
 
-    Money that arrives later is treated as money for a canceled invoice. Raises Refused
+    Money that arrives later is treated as money for a canceled invoice. Raises ChangeRefused
     (`not_open`) if neither the bill nor its series is open, CommandError if there is no
     such bill.
     """
@@ -213,6 +213,6 @@ def end(db: Database, settings: Settings, bill_id: str, now: datetime) -> None:
                         where="with its bill",
                     )
         elif not had_series:
-            raise Refused(
+            raise ChangeRefused(
                 "not_open", f"the bill is {bill.status}: there is nothing to end"
             )

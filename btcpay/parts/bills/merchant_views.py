@@ -20,7 +20,7 @@ from btcpay.parts.bills.models import Bill, BillStatus
 from btcpay.parts.bills.money import due_of
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import (
-    Refused,
+    ChangeRefused,
 )
 from btcpay.values.money import of_minor, stored_amount
 from btcpay.values.times import to_ms
@@ -122,7 +122,7 @@ def end(visit: Visit, id: str) -> Response:
     outcome = "ended"
     try:
         actions.end(visit.service.db, visit.service.settings, id, visit.now)
-    except Refused as error:
+    except ChangeRefused as error:
         outcome = error.code
     return visit.redirect(f"/bills/{id}", done=outcome)
 

@@ -11,7 +11,7 @@ from btcpay.parts.bills.actions import period_ms, zone_at
 from btcpay.parts.bills.kinds import RESOURCE, BillKind
 from btcpay.parts.bills.models import Bill
 from btcpay.settings.settings import Settings
-from btcpay.values.errors import Refused
+from btcpay.values.errors import ChangeRefused
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.queries import deliveries, receivers
@@ -31,14 +31,16 @@ def resume(db: Database, bill_id: str, now: datetime, skip: bool) -> Bill:
     """Resumes a suspended series and returns its first bill.
 
     The next check creates the missed bills, at most those of a year. With `skip` it
-    creates none of them, and the series continues with its next period. Raises Refused
+    creates none of them, and the series continues with its next period. Raises ChangeRefused
     (`not_held`) if the series is not suspended, CommandError if there is no such bill.
     """
     with db.write():
         bill = RESOURCE.find(db, bill_id)
         first = db.get(queries.LOCKED, id=bill.series_id or bill.id)
         if first.held_ms is None:
-            raise Refused("not_held", f"nothing is asked about the series of {bill_id}")
+            raise ChangeRefused(
+                "not_held", f"nothing is asked about the series of {bill_id}"
+            )
         if skip:
             _move(db, first, _number_after(db, first, now), None)
         else:

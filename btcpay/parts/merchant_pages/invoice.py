@@ -16,7 +16,7 @@ from btcpay.notify.mail.mailto import mailto
 from btcpay.parts.merchant_pages import queries
 from btcpay.parts.merchant_pages.lists.search import loose_kind
 from btcpay.parts.merchant_pages.visit import Visit
-from btcpay.values.errors import Refused
+from btcpay.values.errors import ChangeRefused
 from btcpay.values.money import of_minor, price_of, to_minor, value_of
 from btcpay.values.statuses import InvoiceStatus
 from btcpay.values.texts import TextRefused
@@ -114,7 +114,7 @@ def _decide(
     visit.get_or_404(invoices.WHOLE, "inv", id)
     try:
         decision(visit.service.db, visit.service.settings, id, now=visit.now, **how)
-    except Refused as refusal:
+    except ChangeRefused as refusal:
         outcome = refusal.code
     return _back(visit, id, done=outcome)
 
@@ -236,7 +236,7 @@ def set_small_aside(visit: Visit) -> Response:
     reason = gettext("Small amount, set aside with others")
     for row in small:
         id = row.invoice_id
-        with suppress(Refused):
+        with suppress(ChangeRefused):
             manual.dismiss(db, settings, id, reason, visit.now, below_minor=below)
             number += 1
     return visit.redirect("/attention", done="aside", number=number)

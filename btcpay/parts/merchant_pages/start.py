@@ -11,7 +11,7 @@ from flask import Response, request
 from btcpay.check.beginning import begin_chain
 from btcpay.merchants import first_run
 from btcpay.merchants.account import SCRIPT_TYPES
-from btcpay.merchants.first_run import Beginning
+from btcpay.merchants.first_run import AccountPosition
 from btcpay.merchants.secret import refuse_secret
 from btcpay.merchants.wallet_text.accounts import WalletAccount
 from btcpay.merchants.wallet_text.read import read_wallet_text
@@ -96,7 +96,11 @@ class StartViews:
             return self._steps.wallet(typed, refusal=refusal_of(error))
 
     def _make(
-        self, token: str, chosen: WalletAccount, typed: Typed, beginning: Beginning
+        self,
+        token: str,
+        chosen: WalletAccount,
+        typed: Typed,
+        beginning: AccountPosition,
     ) -> Response:
         """Creates the merchant, and logs this browser in.
 

@@ -12,7 +12,7 @@ from werkzeug.formparser import FormDataParser
 from btcpay.chain.account_start import MOST_SKIPPED
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.merchants.first_run import Beginning
+from btcpay.merchants.first_run import AccountPosition
 from btcpay.merchants.merchants import checked_name
 from btcpay.merchants.secret import holds_secret
 from btcpay.parts.merchant_pages.visit import MAX_UPLOAD_BYTES
@@ -179,9 +179,9 @@ def _whole(number: int) -> str:
     return formats.whole(number, languages.current_language())
 
 
-def confirmed_beginning(typed: Mapping[str, str]) -> Beginning | None:
+def confirmed_beginning(typed: Mapping[str, str]) -> AccountPosition | None:
     """Returns where the shop begins, if its addresses were compared; else None."""
     numbers = (typed["next_index"], typed["used_before"])
     if "same" not in typed or not all(map(_NUMBER.fullmatch, numbers)):
         return None
-    return Beginning(*map(int, numbers))
+    return AccountPosition(*map(int, numbers))

@@ -12,7 +12,7 @@ from btcpay.parts.refunds.kinds import RESOURCE, RefundKind
 from btcpay.parts.refunds.models import Refund
 from btcpay.parts.refunds.steps import GIVEN, Step, lock_refund, note, step
 from btcpay.settings.settings import Settings
-from btcpay.values.errors import Refused
+from btcpay.values.errors import ChangeRefused
 from btcpay.values.ids import new_id
 from btcpay.values.money import MAX_MONEY_SATS, Money
 from btcpay.values.statuses import RefundStatus
@@ -69,7 +69,7 @@ def make(
 ) -> Refund:
     """Stores a refund and publishes it. Returns an existing refund with the same `id`.
 
-    Raises Refused with the code `nothing_came`, `amount`, `too_much` or `changed`, or
+    Raises ChangeRefused with the code `nothing_came`, `amount`, `too_much` or `changed`, or
     with one of those of `give_address`.
     """
     with db.write():
@@ -126,28 +126,32 @@ def _sum(db: Database, order: RefundRequest) -> _Sum:
     if order.invoice_id:
         total = _sum_of_invoice(db, order, order.invoice_id)
     if not 0 < total.sats <= MAX_MONEY_SATS:
-        raise Refused("amount", "there is nothing to send back: say how much")
+        raise ChangeRefused("amount", "there is nothing to send back: say how much")
     return total
 
 
 def _sum_of_invoice(db: Database, order: RefundRequest, invoice_id: str) -> _Sum:
-    """Returns the sum of a refund of this invoice. Raises Refused, as `make` does."""
+    """Returns the sum of a refund of this invoice. Raises ChangeRefused, as `make` does."""
     came_sats = sums.came_sats_of(db, invoice_id)
     if not came_sats:
-        raise Refused("nothing_came", "no confirmed payment has come to this invoice")
+        raise ChangeRefused(
+            "nothing_came", "no confirmed payment has come to this invoice"
+        )
     refunds = sums.refunds_of(db, invoice_id)
     made_sats = sums.total_sats_of(refunds)
     if order.made_sats not in (None, made_sats):
-        raise Refused("changed", f"refunds of {made_sats} satoshis were made meanwhile")
+        raise ChangeRefused(
+            "changed", f"refunds of {made_sats} satoshis were made meanwhile"
+        )
     if not order.has_fixed_sum and sums.is_sent_twice(db, invoice_id):
-        raise Refused(
+        raise ChangeRefused(
             "changed", "a refund of this invoice was sent twice: say how much"
         )
     if order.amount_sats is None:
         invoice = db.get(invoices.WHOLE, id=invoice_id)
         default = sums.default_of(invoice, came_sats, refunds)
         if order.left_sats not in (None, str(default.left_sats)):
-            raise Refused(
+            raise ChangeRefused(
                 "changed", f"{default.left_sats} satoshis are left to send back"
             )
         total = _Sum(default.left_sats, default.basis)
@@ -156,7 +160,7 @@ def _sum_of_invoice(db: Database, order: RefundRequest, invoice_id: str) -> _Sum
     most_sats = MOST_TIMES * came_sats
     if made_sats + total.sats > most_sats:
         message = f"refunds may sum to {most_sats} satoshis, twice what came"
-        raise Refused("too_much", message)
+        raise ChangeRefused("too_much", message)
     return total
 
 
@@ -169,7 +173,7 @@ def give_address(
 ) -> Refund:
     """Stores the payer's address, after which the refund is ready to be sent.
 
-    Raises Refused with the code `changed` or `taken`, or with one of those of
+    Raises ChangeRefused with the code `changed` or `taken`, or with one of those of
     `destination.parse`.
     """
     with lock_refund(db, refund_id) as row:
@@ -192,7 +196,7 @@ def _give_address(
     to = destination.parse(db, settings.network, text, row.amount_sats)
     others: Values = {"script": to.script.hex(), "merchant_id": row.merchant_id}
     if db.get_or_none(queries.WAITS_FOR_OTHERS, **others):
-        raise Refused(
+        raise ChangeRefused(
             "taken", "another merchant's refund waits for this address: take a new one"
         )
     tip = blocks.tip_height(db)
@@ -206,7 +210,7 @@ def _give_address(
 def drop(db: Database, refund_id: str, to: Step, now: datetime) -> Refund:
     """Takes the step CLEARED or CANCELED. After CLEARED a new address can be given.
 
-    Raises Refused (`changed`) if the refund's status does not allow the step.
+    Raises ChangeRefused (`changed`) if the refund's status does not allow the step.
     """
     with lock_refund(db, refund_id) as row:
         return step(db, row, to, now)

@@ -8,7 +8,7 @@ from btcpay import hooks
 from btcpay.parts.refunds import actions, destination, queries, sums
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.parts.refunds.models import Refund
-from btcpay.values.errors import Refused
+from btcpay.values.errors import ChangeRefused
 from btcpay.values.statuses import RefundStatus
 from btcpay.web.pages import languages
 from btcpay.web.pages.forms import read_form
@@ -40,7 +40,7 @@ class RefundPage(Pages):
         network = self.service.settings.network
         try:
             to = destination.parse(self.service.db, network, text, row.amount_sats)
-        except Refused as refusal:
+        except ChangeRefused as refusal:
             return self._refund_page(row, 400, wrong=refusal.code, typed=text[:100])
         return self._refund_page(row, to=to)
 
@@ -63,7 +63,7 @@ class RefundPage(Pages):
                     headers={"Location": f"{id}{languages.language_query()}"},
                 )
             to = destination.parse(db, settings.network, text, row.amount_sats)
-        except Refused as refusal:
+        except ChangeRefused as refusal:
             return self._refund_page(
                 RESOURCE.get_or_404(db, id),
                 400,

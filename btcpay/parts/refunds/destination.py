@@ -7,7 +7,7 @@ from btcpay.bitcoin.address import DUST_LIMITS_SATS, address_of, script_of
 from btcpay.bitcoin.bitcoin_uri import InvalidAddress, addresses_of
 from btcpay.bitcoin.wire import DecodeError
 from btcpay.parts.refunds import queries
-from btcpay.values.errors import Refused
+from btcpay.values.errors import ChangeRefused
 from btcpay.values.networks import NETWORKS, Network
 from storage.database import Database
 
@@ -33,24 +33,28 @@ class Destination(NamedTuple):
 def parse(db: Database, network: Network, text: str, amount_sats: int) -> Destination:
     """Returns the address in a payer's text, which may be a URI (BIP21, BIP321).
 
-    Raises Refused with one of the codes `malformed`, `demanding`, `lightning`,
+    Raises ChangeRefused with one of the codes `malformed`, `demanding`, `lightning`,
     `silent`, `payment_code`, `other_network`, `kind`, `own`, `dust`.
     """
     try:
         addresses = addresses_of(text)
     except InvalidAddress as error:
-        raise Refused(
+        raise ChangeRefused(
             error.kind, f"this is no address that can be used: {error}"
         ) from None
     scripts = [_script_of(address, network) for address in addresses]
     script = next((each for each in scripts if _kind_of(each)), None)
     if script is None:
-        raise Refused("kind", "blocks are not searched for addresses of this kind")
+        raise ChangeRefused(
+            "kind", "blocks are not searched for addresses of this kind"
+        )
     if db.get_or_none(queries.IS_OURS, script=script.hex()):
-        raise Refused("own", "this is an address of this service, not the payer's")
+        raise ChangeRefused(
+            "own", "this is an address of this service, not the payer's"
+        )
     if amount_sats < (least := DUST_LIMITS_SATS[len(script)]):
         message = f"{amount_sats} satoshis cannot be sent: wallets send at least {least} to it"
-        raise Refused("dust", message)
+        raise ChangeRefused("dust", message)
     return Destination(address_of(script, network), script, _kind_of(script) or "")
 
 
@@ -59,7 +63,7 @@ def _kind_of(script: bytes) -> str | None:
 
 
 def _script_of(address: str, network: Network) -> bytes:
-    """Returns the address's script. Raises Refused (`malformed`, `other_network`)."""
+    """Returns the address's script. Raises ChangeRefused (`malformed`, `other_network`)."""
     try:
         return script_of(address, network)
     except DecodeError as error:
@@ -67,5 +71,5 @@ def _script_of(address: str, network: Network) -> bytes:
             with suppress(DecodeError):
                 script_of(address, other)
                 message = f"this address is for {other.name}, not for {network.name}"
-                raise Refused("other_network", message) from None
-        raise Refused("malformed", f"this is no whole address: {error}") from None
+                raise ChangeRefused("other_network", message) from None
+        raise ChangeRefused("malformed", f"this is no whole address: {error}") from None

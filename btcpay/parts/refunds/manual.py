@@ -8,7 +8,7 @@ from btcpay.parts.refunds.apply import decide_again
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.parts.refunds.models import Refund, RefundOutput
 from btcpay.settings.settings import Settings
-from btcpay.values.errors import Refused
+from btcpay.values.errors import ChangeRefused
 from btcpay.values.statuses import RefundStatus
 from storage.database import Database
 
@@ -25,12 +25,12 @@ class Outpoint(NamedTuple):
 
 
 def read_outpoint(text: str) -> Outpoint:
-    """Parses an outpoint of the form TXID:VOUT. Raises Refused (`output`)."""
+    """Parses an outpoint of the form TXID:VOUT. Raises ChangeRefused (`output`)."""
     txid, _, vout = text.strip().lower().partition(":")
     is_txid = len(txid) == 64 and not set(txid) - set("0123456789abcdef")
     is_vout = vout.isascii() and vout.isdecimal() and len(vout) <= 9
     if not (is_txid and is_vout):
-        raise Refused("output", "say the output as TXID:VOUT, such as 70f3...:0")
+        raise ChangeRefused("output", "say the output as TXID:VOUT, such as 70f3...:0")
     return Outpoint(txid, int(vout))
 
 
@@ -63,22 +63,22 @@ def confirm_sent(
     """Stores that this output sent the refund, and returns the refund.
 
     That holds as long as a block has the output. A repeated call changes nothing.
-    Raises Refused (`changed`, `output`).
+    Raises ChangeRefused (`changed`, `output`).
     """
     with steps.lock_refund(db, refund_id) as row:
         if (row.tx_hash, row.vout) == outpoint:
             return row
         if row.status != RefundStatus.READY:
-            raise Refused("changed", f"the refund is {row.status}")
+            raise ChangeRefused("changed", f"the refund is {row.status}")
         place: Any = outpoint._asdict()
         there: Any = {"script": row.script, "above_height": row.above_height}
         if db.get_or_none(queries.FREE_OUTPUT, **place, **there) is None:
             message = (
                 "no block has an output of this name that came to the refund's address"
             )
-            raise Refused("output", f"{message}, and that is no refund so far")
+            raise ChangeRefused("output", f"{message}, and that is no refund so far")
         columns: Any = {"named_txid": outpoint.txid, "named_vout": outpoint.vout}
         if db.run(queries.NAME_OUTPUT, id=row.id, **columns) != 1:
-            raise Refused("changed", "the refund has changed meanwhile")
+            raise ChangeRefused("changed", "the refund has changed meanwhile")
         decide_again(db, settings, [row.script or ""], now)
         return RESOURCE.find(db, refund_id)

@@ -19,7 +19,7 @@ from btcpay.parts.refunds import actions, manual, pay_many, queries, steps, sums
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.settings.settings import Settings
 from btcpay.values.amounts import LONGEST_AMOUNT
-from btcpay.values.errors import PriceUnavailable, Refused
+from btcpay.values.errors import ChangeRefused, PriceUnavailable
 from btcpay.values.ids import ID_CHARACTERS
 from btcpay.values.money import Money, amount_due, full_btc_text, price_of, value_of
 from btcpay.values.statuses import RefundStatus
@@ -136,7 +136,7 @@ def make(visit: Visit, id: str) -> Response:
         return visit.redirect(
             f"/invoices/{id}", done=f"refund_{error.code}", amount=typed_amount
         )
-    except (PriceUnavailable, Refused) as error:
+    except (PriceUnavailable, ChangeRefused) as error:
         return visit.redirect(f"/invoices/{id}", done=f"refund_{error.code}")
     except TextRefused as error:
         sign = {}
@@ -157,7 +157,7 @@ def confirm_sent(visit: Visit, id: str, output: str) -> Response:
     try:
         outpoint = manual.read_outpoint(output)
         manual.confirm_sent(service.db, service.settings, id, outpoint, visit.now)
-    except Refused:
+    except ChangeRefused:
         outcome = "changed"
     return visit.redirect("/refunds", done=outcome)
 
@@ -166,7 +166,7 @@ def _drop(to: steps.Step, outcome: str, visit: Visit, id: str) -> Response:
     visit.get_or_404(queries.BY_ID, "rfd", id)
     try:
         actions.drop(visit.service.db, id, to, visit.now)
-    except Refused as refusal:
+    except ChangeRefused as refusal:
         outcome = refusal.code
     return visit.redirect("/refunds", done=outcome)
 

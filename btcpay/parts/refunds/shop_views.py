@@ -18,7 +18,7 @@ from btcpay.invoices.quotes import live_price, worth_usd
 from btcpay.parts.refunds import actions, queries, sums
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.parts.refunds.models import Refund
-from btcpay.values.errors import CommandError, Refused, TooMuch
+from btcpay.values.errors import ChangeRefused, CommandError, TooMuch
 from btcpay.values.money import (
     SATS_PER_BTC,
     amount_due,
@@ -161,7 +161,7 @@ def _create_refund(
     order = new_refund._replace(reason=reason, store_id=store.id, shop_texts=shop_texts)
     try:
         row = actions.make(service.db, service.settings, order, service.now())
-    except Refused as refusal:
+    except ChangeRefused as refusal:
         raise ValidationError(str(refusal), field) from None
     return show(service, store, row)
 

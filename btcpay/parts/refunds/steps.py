@@ -12,7 +12,7 @@ from btcpay.notify.publish import publish_resource
 from btcpay.parts.refunds import queries
 from btcpay.parts.refunds.kinds import RESOURCE, RefundKind
 from btcpay.parts.refunds.models import Refund
-from btcpay.values.errors import Refused
+from btcpay.values.errors import ChangeRefused
 from storage.database import Database, Values
 from storage.queries import meta
 from storage.queries.events import Kind
@@ -64,13 +64,13 @@ def step(
     """Takes the step, records and publishes it, and returns the refund after it.
 
     `values` are the other parameters of the step's query. `by` is the output that sent
-    the refund. Raises Refused (`changed`) if the refund does not have the status that
+    the refund. Raises ChangeRefused (`changed`) if the refund does not have the status that
     the step expects.
     """
     values = values or {}
     of_refund: Values = {"id": row.id}
     if db.run(to.query, **of_refund | values) != 1:
-        raise Refused("changed", f"the refund is {row.status} already")
+        raise ChangeRefused("changed", f"the refund is {row.status} already")
     sent_sats = values.get("sent_sats", row.sent_sats)
     note(db, row, to.kind, now, by, sent_sats)
     return publish_resource(db, RESOURCE, row.id, to.event, now)

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, cast
 
 from btcpay.parts.refunds import queries
 from btcpay.parts.refunds.models import Refund
-from btcpay.values.errors import Refused
+from btcpay.values.errors import ChangeRefused
 from btcpay.values.money import (
     MAX_MONEY_SATS,
     SATS_PER_BTC,
@@ -103,9 +103,9 @@ def worth_of(row: queries.RefundWith) -> Money | None:
 def sats_at(amount: Decimal, price: Decimal) -> int:
     """Converts an amount to satoshis, rounded down. `price` is that of one bitcoin.
 
-    Raises Refused (`amount`) if that is more than 21 million bitcoin.
+    Raises ChangeRefused (`amount`) if that is more than 21 million bitcoin.
     """
     sats = int((amount / price * SATS_PER_BTC).to_integral_value(ROUND_DOWN))
     if sats > MAX_MONEY_SATS:
-        raise Refused("amount", "that is more bitcoin than there is")
+        raise ChangeRefused("amount", "that is more bitcoin than there is")
     return sats

@@ -6,7 +6,7 @@ from btcpay.check import store_block
 from btcpay.check.apply import try_apply
 from btcpay.invoices import manual
 from btcpay.parts.bills import actions
-from btcpay.values.errors import Refused
+from btcpay.values.errors import ChangeRefused
 from storage.queries import attentions
 from tests.support.attention_cases import reason_of
 from tests.support.bills import new_bill, page_of, pay_now, stands
@@ -176,7 +176,7 @@ def test_a_bill_that_ends_ends_its_invoices_and_what_comes_then_needs_attention(
         stands(shop, bill) == ("ended", "0")
         and reason_of(till, invoice) == "after_cancellation"
     )
-    with pytest.raises(Refused, match="nothing to end"):
+    with pytest.raises(ChangeRefused, match="nothing to end"):
         actions.end(shop.service.db, till.settings, bill.id, till.clock())
     answer = shop.client.post(f"/bill/{bill.id}")
     assert answer.status_code == 410 and "nothing to pay" in answer.text

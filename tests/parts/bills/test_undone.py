@@ -7,7 +7,7 @@ import pytest
 from btcpay.parts.bills import actions, undo
 from btcpay.parts.bills.after_check import on_check
 from btcpay.parts.bills.findings import findings
-from btcpay.values.errors import Refused
+from btcpay.values.errors import ChangeRefused
 from btcpay.values.times import to_ms
 from tests.support.bills import EMAIL, all_bills, bill_now, mails_of, new_bill, pay_now
 from tests.support.builders import pay
@@ -65,7 +65,7 @@ def test_a_turn_makes_a_years_bills_of_a_series_and_asks_about_the_others(
     resume(shop, series)
     turn(shop), turn(shop)
     assert len(all_bills(shop)) == 2 + 2 * most and red(shop)
-    with pytest.raises(Refused):
+    with pytest.raises(ChangeRefused):
         resume(shop, other)
 
 

@@ -10,7 +10,7 @@ import requests
 from btcpay.merchants.first_run import start_url
 from btcpay.merchants.owner_password import owner_password
 from btcpay.merchants.sessions import (
-    end_of_other_passwords,
+    end_sessions_of_other_passwords,
     session_of,
     sessions_of,
 )
@@ -248,7 +248,7 @@ def test_a_new_password_ends_what_the_former_one_opened_and_nothing_else(
     assert [status(other, cookie) for cookie in (by_password, by_link)] == [401, 200]
     # Nobody finds the ended one in the list of devices either.
     db = other.service.db
-    end_of_other_passwords(db, other.service.owner_password.scrypt)
+    end_sessions_of_other_passwords(db, other.service.owner_password.scrypt)
     assert len(sessions_of(db, shop.merchant_id, shop.clock())) == 1
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from btcpay.bitcoin.address import address_of, p2pkh, p2sh, witness_script
 from btcpay.parts.refunds.destination import parse
-from btcpay.values.errors import Refused
+from btcpay.values.errors import ChangeRefused
 from btcpay.values.networks import NETWORKS
 from tests.support.builders import Clock, open_shop
 
@@ -154,7 +154,7 @@ PAYMENT_CODE = (  # BIP47, the first of its test vectors
     ],
 )  # fmt: skip
 def test_any_other_text_is_refused_with_the_reason(shop, text, sats, code):
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ChangeRefused) as refused:
         parse(shop.service.db, REGTEST, text, sats)
     assert refused.value.code == code
 
@@ -166,5 +166,5 @@ def test_the_least_that_can_be_sent_is_taken(shop):
 def test_an_address_of_this_service_is_refused(shop):
     """Or the money would come back as somebody's payment."""
     own = shop.invoice()["deposit_address"]
-    with pytest.raises(Refused, match="of this service"):
+    with pytest.raises(ChangeRefused, match="of this service"):
         parse(shop.service.db, REGTEST, own, 1_000)

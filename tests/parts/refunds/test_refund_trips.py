@@ -9,7 +9,7 @@ from btcpay.parts.refunds import actions, manual, steps
 from btcpay.parts.refunds.models import RefundOutput
 from btcpay.proofs.document import check_document
 from btcpay.sandbox.payer.wallet import double_spends
-from btcpay.values.errors import Refused
+from btcpay.values.errors import ChangeRefused
 from storage.statement import blank
 from tests.support.attention_cases import (
     after_cancellation,
@@ -166,12 +166,12 @@ def test_one_output_is_one_refund_whatever_the_merchant_says(till):
     (exact,) = till.shop.sql(
         "SELECT txid, vout FROM refund_output WHERE amount_sats = 10000"
     ).fetchall()
-    with pytest.raises(Refused, match="no block has"):
+    with pytest.raises(ChangeRefused, match="no block has"):
         say_it_was(till, second, blank(RefundOutput, txid=exact[0], vout=exact[1]))
-    with pytest.raises(Refused, match="no block has"):
+    with pytest.raises(ChangeRefused, match="no block has"):
         say_it_was(till, second, blank(RefundOutput, txid="0" * 64, vout=0))
     assert say_it_was(till, second, other).status == "sent"
-    with pytest.raises(Refused, match="is sent"):
+    with pytest.raises(ChangeRefused, match="is sent"):
         say_it_was(till, first, other)
 
 
@@ -179,7 +179,7 @@ def test_one_output_is_one_refund_whatever_the_merchant_says(till):
     "text", ["", "x", "0" * 64, "0" * 64 + ":", "0" * 63 + ":0", ":" * 99]
 )
 def test_what_is_no_output_is_refused(till, text):
-    with pytest.raises(Refused, match="TXID:VOUT"):
+    with pytest.raises(ChangeRefused, match="TXID:VOUT"):
         manual.read_outpoint(text)
 
 
@@ -199,18 +199,18 @@ def test_the_attention_that_it_answers_is_set_aside(till, story):
 def test_unsaid_it_is_the_excess_and_never_the_price_afterwards(till):
     invoice = too_much(till)
     came = invoice["amount_sats"] + 294
-    with pytest.raises(Refused, match="nothing to send back"):
+    with pytest.raises(ChangeRefused, match="nothing to send back"):
         # what is worth less than a satoshi does not stand for all
         made(till, invoice, 0)
     excess = made(till, invoice)
     assert excess.amount_sats == 294
-    with pytest.raises(Refused, match="nothing to send back"):
+    with pytest.raises(ChangeRefused, match="nothing to send back"):
         made(till, invoice)
     actions.drop(till.shop.service.db, excess.id, steps.CANCELED, till.clock())
     assert made(till, invoice, 200).amount_sats == 200
     assert made(till, invoice).amount_sats == 94
     made(till, invoice, 2 * came - 294)
-    with pytest.raises(Refused, match="twice what came"):
+    with pytest.raises(ChangeRefused, match="twice what came"):
         made(till, invoice, 1)
 
 
@@ -218,7 +218,7 @@ def test_unsaid_and_without_an_excess_it_is_all_that_came_once(till):
     invoice = paid(till)
     assert made(till, invoice, 1_000).amount_sats == 1_000
     assert made(till, invoice).amount_sats == invoice["amount_sats"] - 1_000
-    with pytest.raises(Refused, match="nothing to send back"):
+    with pytest.raises(ChangeRefused, match="nothing to send back"):
         made(till, invoice)
 
 
@@ -233,7 +233,7 @@ def test_unsaid_it_means_what_it_meant_the_first_time_though_the_excess_leaves_t
     actions.drop(till.shop.service.db, excess.id, steps.CANCELED, till.clock())
     till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
     till.check()
-    with pytest.raises(Refused, match="nothing to send back"):
+    with pytest.raises(ChangeRefused, match="nothing to send back"):
         made(till, invoice)
     till.confirm(invoice, 3_000)
     assert made(till, invoice).amount_sats == 3_000
@@ -268,7 +268,7 @@ def test_the_command_says_the_sum_and_a_second_time_that_nothing_is_left(till):
 
 
 def test_an_invoice_without_money_has_no_refund(till):
-    with pytest.raises(Refused, match="no confirmed payment"):
+    with pytest.raises(ChangeRefused, match="no confirmed payment"):
         made(till, till.shop.invoice())
 
 
@@ -278,14 +278,14 @@ def test_only_one_address_is_taken_until_the_merchant_clears_it(till):
     invoice = paid(till)
     refund = made(till, invoice)
     give(till, refund, f"bitcoin:{address(1)}?amount=1")
-    with pytest.raises(Refused, match="already"):
+    with pytest.raises(ChangeRefused, match="already"):
         give(till, refund, address(2))
     actions.drop(db, refund.id, steps.CLEARED, now)
     given = give(till, refund, address(2).upper())
     assert given.address == address(2)
     sent(till, given)
     for to in (steps.CLEARED, steps.CANCELED):
-        with pytest.raises(Refused, match="sent"):
+        with pytest.raises(ChangeRefused, match="sent"):
             actions.drop(db, refund.id, to, now)
 
 
@@ -297,9 +297,9 @@ def test_nobody_makes_a_refund_that_another_merchants_wallet_sends(till):
     till.confirm(bait)
     first = made(till, bait)
     owed = made(till, paid(till), to=address(1))
-    with pytest.raises(Refused, match="another merchant's"):
+    with pytest.raises(ChangeRefused, match="another merchant's"):
         give(till, first, address(1))
-    with pytest.raises(Refused, match="another merchant's"):
+    with pytest.raises(ChangeRefused, match="another merchant's"):
         made(till, bait, 1_000, address(1))
     sent(till, owed)
     assert (status(till, owed)[0], status(till, first)[0]) == ("sent", "requested")
