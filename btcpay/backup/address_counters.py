@@ -1,6 +1,6 @@
 """Advances the address counters after a restore.
 
-Invoices made after the backup used addresses that the backup's counters do not know. No
+Invoices that were made after the backup have addresses beyond the backup's counters. No
 used address may be given out again. So the chain is searched for used addresses (BIP44,
 "address discovery"), and the owner confirms the new counters.
 """
@@ -27,16 +27,16 @@ from storage.models import Merchant
 from storage.queries import blocks, merchants, sessions
 from storage.statement import replace
 
-# The number of first addresses shown for each merchant. With these the owner can
-# recognise an account key that somebody has replaced.
-SHOWN = 3
-# The usual number of addresses to leave out behind the last used one: they were given out
+# The number of first addresses that the owner sees of each account, to notice if somebody has
+# replaced its key.
+ADDRESSES_TO_SHOW = 3
+# The usual number of addresses to leave out after the last used one. Some of them were given out
 # after the backup, and never paid.
 SKIP = 100
 MOST_SKIP = 10_000
-# Blocks are searched once, for this many times the number of unused addresses of each
-# merchant that ends the search (the greater of --skip and LOOK_AHEAD).
-MATCHED = 20
+# A search ends after a run of unused addresses (the greater of --skip and LOOK_AHEAD). Blocks are
+# read only once: for this many runs of addresses of each merchant.
+RUNS_IN_BLOCKS = 20
 OF_PEERS = ". Name nodes that run in BLOCKTILL_PEERS, or an explorer for this command"
 
 
@@ -45,7 +45,7 @@ class Move:
     """The advance of a merchant's address counter, from `before` to `next_index`.
 
     `used` are the indexes from `before` on that the chain shows as used. `gap_limit` is
-    the gap limit that the wallet needs now. `addresses` are the first ones of the
+    the gap limit that the wallet needs now. `addresses` are the first addresses of the
     account.
     """
 
@@ -74,9 +74,9 @@ def plan(
 ) -> list[Move]:
     """Returns the new value of each counter: `skip` beyond the last used address.
 
-    `counters` are the counters of the database that is replaced, by account key. No new
-    value is lower than these. `is_copy` is True if `db` is a copy of a backup. Changes
-    nothing. Raises CommandError, also if the chain could not be searched.
+    `counters` has the counters of the database that will be replaced, by account key.
+    No new value is lower than these. `is_copy` is True if `db` is a copy of a backup.
+    Nothing is changed. Raises CommandError, also if the chain cannot be searched.
     """
     # The calls are counted but not limited, since the shop is closed during a restore.
     session = Session(AT_ONCE, settings.proxy)
@@ -88,7 +88,7 @@ def plan(
             explorers.require_chain(blocks.tip_height(db) or 0)
             is_used: Callable[[str], bool] = explorers.is_used
         else:
-            is_used = _is_in_blocks(db, settings, run * MATCHED, clock, is_copy)
+            is_used = _is_in_blocks(db, settings, run * RUNS_IN_BLOCKS, clock, is_copy)
         for row in db.rows(merchants.ALL):
             search = _search_ahead(is_used, row, settings.network, run)
             after = search.first_unused + skip
@@ -109,7 +109,7 @@ def plan(
 def _is_in_blocks(
     db: Database, settings: Settings, most: int, clock: Clock, is_copy: bool
 ) -> Callable[[str], bool]:
-    """Returns a function that tells if a block since the backup pays an address.
+    """Returns a function that is True for an address that a block since the backup pays.
 
     The function knows the next `most` addresses of each merchant, and raises
     ExplorerError for others.
@@ -151,7 +151,9 @@ def _move(
     db: Database, row: Merchant, network: Network, used: list[int], after: int
 ) -> Move:
     refuse_other_network(stored_account(row.descriptor), network)
-    first = tuple(derive(row.descriptor, index, network) for index in range(SHOWN))
+    first = tuple(
+        derive(row.descriptor, index, network) for index in range(ADDRESSES_TO_SHOW)
+    )
     gap = gap_of_merchant(db, replace(row, next_index=after), used)
     return Move(
         merchant_id=row.id,
@@ -167,8 +169,8 @@ def _move(
 def apply_moves(db: Database, moves: Iterable[Move]) -> None:
     """Advances the counters, and ends all sessions, login and download links.
 
-    A counter that is already higher is not changed. Sessions end since the backup may
-    contain some that were ended later.
+    A counter that is already higher stays. Sessions end because the backup may contain
+    some that were ended after it was made.
     """
     with db.write():
         for move in moves:

@@ -24,7 +24,7 @@ from storage.queries import blocks, merchants, meta, receivers
 
 T = TypeVar("T")
 
-# An hour later the chain may have other used addresses: it must be asked again.
+# After an hour the chain may have other used addresses, and must be searched again.
 ANSWER_WITHIN = timedelta(hours=1)
 # Secrets of this installation, which processes of the service have read already.
 _KEPT = (meta.Key.PASSWORD_SALT, meta.Key.COOKIE_KEY)
@@ -38,8 +38,9 @@ def examine(
 ) -> None:
     """Examines the uploaded backup as `blocktill restore` does, and writes the report.
 
-    The uploaded file is removed. Programs that received events are left out: they would
-    run with the service's rights, and whoever uploads may have no shell.
+    The uploaded file is removed. Commands that receive events are left out of the copy:
+    they would run with the service's rights, and the person in the browser may have no
+    shell.
     """
     try:
         report = _examine(pending, settings, skip, clock)
@@ -89,9 +90,9 @@ def _examine(
 
 
 def _refuse_unusable(copy: Database, newest_invoice_ms: int) -> None:
-    """Raises CommandError or BadRow if no page of the restored shop could be shown.
+    """Raises CommandError or BadRow if the restored shop could not show its pages.
 
-    Then only somebody with a shell could mend it.
+    Then only somebody with a shell could repair it.
     """
     from_ms(newest_invoice_ms)
     for merchant in copy.rows(merchants.ALL):
@@ -106,10 +107,10 @@ def put_in(
     now: datetime,
     finish: Callable[[], T],
 ) -> T:
-    """Fills the empty database with the examined backup, while it is in use.
+    """Fills the empty database with the examined backup, while the service uses it.
 
-    `finish` is called in the same transaction; its result is returned. Waits for a
-    check that runs. Raises CommandError; then nothing was changed.
+    `finish` is called in the same transaction, and its result is returned. A check that
+    runs is waited for. Raises CommandError, and then nothing was changed.
     """
     report = pending.report()
     if report is None or report.problem:

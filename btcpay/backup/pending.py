@@ -1,7 +1,8 @@
-"""A restore in a browser: the uploaded backup, from its upload to the owner's answer.
+"""A restore in a browser: the uploaded backup, until the owner confirms or refuses.
 
-It lies in a folder of its own beside the database, whose lock a process holds while it
-receives and examines the backup. So any process of the service can tell how it stands.
+The files are in a folder of their own beside the database. A process holds its lock
+while it receives and examines the backup, so that every process can tell whether that
+goes on.
 """
 
 import fcntl
@@ -27,7 +28,7 @@ _IS_ID = re.compile(f"[0-9A-Za-z]{{{ID_CHARACTERS}}}").fullmatch
 
 @dataclass(frozen=True)
 class Report:
-    """What the examination found.
+    """The result of the examination.
 
     `problem`: why the backup is refused; "" if it is not. `programs`: the commands that
     received events, which are not restored. `newest_invoice_ms`: 0 if there is no
@@ -90,7 +91,7 @@ class PendingRestore:
         return False
 
     def report(self) -> Report | None:
-        """Returns what the examination found; None if it has not ended."""
+        """Returns the result of the examination; None while it goes on."""
         try:
             text = self._report.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -116,10 +117,10 @@ def _move_of(fields: dict[str, Any]) -> Move:
 
 
 def begin(settings: Settings) -> PendingRestore:
-    """Makes the folder of a new restore, and holds its lock.
+    """Creates the folder of a new restore, and holds its lock.
 
-    Former ones are removed. Raises CommandError while another one is received or
-    examined.
+    Folders of former ones are removed. Raises CommandError while another backup is
+    received or examined.
     """
     if discard_idle(settings):
         raise CommandError("another backup is being received or examined: wait for it")
@@ -144,7 +145,7 @@ def find(settings: Settings, id: str) -> PendingRestore | None:
 
 
 def discard_idle(settings: Settings) -> list[PendingRestore]:
-    """Removes each uploaded backup that no process works on; returns the others."""
+    """Removes each uploaded backup that no process works on. Returns the others."""
     parent, beginning = _place(settings)
     held = []
     for folder in parent.glob(f"{beginning}*"):

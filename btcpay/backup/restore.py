@@ -35,9 +35,9 @@ AT_ONCE = 10_000
 class Restored:
     """The result of a restore.
 
-    `migrated` are the migrations that the copy needed. `moves` are the advances of its
-    address counters. `aside` is the file with the former database; None if there was
-    none.
+    `migrated` are the names of the schema steps that were run on the copy. `moves` are
+    the advances of its address counters. `aside` is the file with the former database;
+    None if there was none.
     """
 
     migrated: list[str]
@@ -53,13 +53,13 @@ def restore(
     agree: Agree,
     clock: Clock,
 ) -> Restored:
-    """Replaces the contents of the SQLite database at `path` by the backup.
+    """Replaces the contents of the SQLite database at `path` with the backup.
 
     1. Copies the backup beside the database, checks that the copy is complete and of
        this network, and migrates it.
     2. Derives addresses and scripts again, searches the chain for used addresses, asks
        the owner to confirm, and advances the copy's counters.
-    3. Locks the database. Copies newer counters and revocations of API keys from it
+    3. Locks the database. Copies higher counters and newer revocations of API keys from it
        into the copy, saves its contents in another file, and replaces them in one
        transaction.
 
@@ -132,10 +132,11 @@ def prepare(
     clock: Clock,
     present: OldDatabase,
 ) -> Restored:
-    """Makes the copy `new` from the backup, ready to replace the `present` database.
+    """Makes the copy `new` of the backup, ready to replace the `present` database.
 
     The copy is migrated, its counters are advanced, and its pending idempotency keys
-    are released. No counter is lower than in the `present` database.
+    are released. No counter is lower than in the `present` database. Raises
+    CommandError.
     """
     url = f"sqlite:///{new}"
     sqlite_file.copy(file, new)
@@ -200,7 +201,7 @@ def _refuse_network(file: Path, network: str | None, own_network: str) -> None:
 
 @contextmanager
 def _alone(settings: Settings, path: Path) -> Iterator[OldDatabase]:
-    """Holds the lock of the check, and yields facts about the present database.
+    """Holds the lock of the check, and yields the contents of the present database.
 
     Raises CommandError if the database is in use, or belongs to another network.
     """

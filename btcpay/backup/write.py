@@ -43,8 +43,8 @@ def write_backup(
 def open_backup(database_url: str) -> BinaryIO:
     """Makes a backup, and returns it as an open file at its beginning.
 
-    The file lies beside the database, and has no name any more: it is gone once it is
-    closed, also if the process dies. Raises CommandError.
+    The file is created beside the database, and its name is deleted at once: so it
+    disappears when it is closed, also if the process dies. Raises CommandError.
     """
     path = _file_of(database_url)
     sqlite_file.discard_all(path, "download")
@@ -68,9 +68,8 @@ def _file_of(database_url: str) -> Path:
 def note_backup(database_url: str, at: datetime) -> str:
     """Stores the time of the backup, for the merchant's pages.
 
-    Returns an empty string, or the reason why the time could not be stored. It works
-    for a database of any version. A read-only database can be backed up, but cannot
-    store the time.
+    Returns "", or the reason why the time could not be stored: a read-only database can
+    be backed up, but cannot store it. The database may be of any version.
     """
     with closing(open_database(database_url)) as db:
         try:
@@ -81,10 +80,7 @@ def note_backup(database_url: str, at: datetime) -> str:
 
 
 def refuse_own(path: Path, file: Path) -> None:
-    """Raises CommandError if `file` is the database at `path`.
-
-    The same holds for the files that SQLite keeps beside it (WAL and journal).
-    """
+    """Raises CommandError if `file` is the database at `path`, or its WAL or journal."""
     own_files = [
         Path(f"{path}{suffix}").resolve() for suffix in ("", "-wal", "-shm", "-journal")
     ]

@@ -16,7 +16,7 @@ from btcpay.cli.operation_options import (
 from btcpay.cli.output import answer_json, json_object, printable, say
 from btcpay.cli.shell import Shell, limit_option, with_json_shell, with_shell
 from btcpay.invoices import create, manual, orders, quotes
-from btcpay.invoices.explain import WAYS_OUT, explanation
+from btcpay.invoices.explain import ADVICE, explanation
 from btcpay.invoices.links import greatest_amount
 from btcpay.invoices.status import Story, find_invoice, find_story
 from btcpay.merchants.account import dust_limit_of_account
@@ -147,9 +147,9 @@ def _list_attention(shell: Shell, limit: int) -> None:
         return
     shell.show(rows, ATTENTION_COLUMNS)
     reasons = {row.reason for row in rows}
-    for reason, ways_out in WAYS_OUT.items():
+    for reason, advice in ADVICE.items():
         if reason in reasons:
-            say(f"{reason}: {ways_out}")
+            say(f"{reason}: {advice}")
 
 
 @invoice.command("show")

@@ -15,7 +15,7 @@ from btcpay.cli.shell import Shell, with_shell
 from btcpay.cli.supervise import words_of
 from btcpay.merchants.sessions import login_url
 from btcpay.settings.logs import is_json
-from btcpay.settings.settings import Settings, is_said
+from btcpay.settings.settings import Settings, is_set
 from storage.backup.sqlite_file import copy
 from storage.database import open_database, sqlite_path
 from storage.queries import merchants
@@ -44,7 +44,7 @@ def run(shell: Shell, every: int) -> None:
     the other, and this command with the status of the first: whoever started it starts it anew.
     """
     for name in ON_BY_DEFAULT:
-        if not is_said(os.environ, name):
+        if not is_set(os.environ, name):
             os.environ[name] = "on"
     prepare(shell.settings)
     _show_program_key(shell)

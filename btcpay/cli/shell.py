@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from btcpay.cli.output import answer_json, say, show
-from btcpay.settings.settings import Settings, is_said, read_or_exit
+from btcpay.settings.settings import Settings, is_set, read_or_exit
 from btcpay.values.times import utc_now
 from storage.database import Database, place_of
 from storage.versions import open_ready
@@ -69,7 +69,7 @@ def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
     def command(*args: Any, as_json: bool = False, **kwargs: Any) -> Any:
         require_text(kwargs.values())
         settings = read_or_exit(os.environ)
-        defaults = [name for name in NOTABLE_DEFAULTS if not is_said(os.environ, name)]
+        defaults = [name for name in NOTABLE_DEFAULTS if not is_set(os.environ, name)]
         if defaults:
             place = f"{settings.network.name}, {place_of(settings.database_url)}"
             say(f"{' and '.join(defaults)} not set: this is {place}")

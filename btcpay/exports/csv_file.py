@@ -11,8 +11,8 @@ from btcpay.exports.payments import COLUMNS
 from btcpay.values.texts import is_unseen
 from storage.database import Row
 
-# Columns with numbers of our own. They may begin with a minus sign, and cannot contain a
-# formula.
+# Columns with numbers that this program computes. They may begin with a minus sign, and cannot
+# contain a formula.
 SUMS = [
     "amount_sats",
     "amount_btc",
@@ -20,13 +20,13 @@ SUMS = [
     "usd_at_receipt",
     "usd_at_quote",
 ]
-# Characters that start a formula (OWASP, "CSV Injection"): = + - @ in ASCII and full width,
-# tab and CR. They also do so after blanks and opening quotes at the start of a cell.
-_CALCULATES = r"(?=[\s\"]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])"
+# The start of a formula (OWASP, "CSV Injection"): one of = + - @ in ASCII or full width, tab or CR,
+# perhaps after blanks and opening quotes.
+_FORMULA_START = r"(?=[\s\"]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])"
 # Characters at which some program starts a new cell, besides the separators.
 _BREAKS = "\t\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 _FORMULA = {
-    mark: re.compile(rf"\A(?=\n)|(?:\A|(?<=[{mark}{_BREAKS}])){_CALCULATES}")
+    mark: re.compile(rf"\A(?=\n)|(?:\A|(?<=[{mark}{_BREAKS}])){_FORMULA_START}")
     for mark in ",;"
 }
 # Unicode categories of control characters and unassigned characters.
@@ -36,7 +36,7 @@ _UNSEEN_KINDS = ("Cc", "Cn")
 class _VisibleSigns:
     """A table for str.translate that replaces invisible characters by blanks.
 
-    Characters that can end a cell are not replaced.
+    Characters at which a program may start a new cell stay.
     """
 
     def __getitem__(self, code: int) -> str:
@@ -52,11 +52,11 @@ _VISIBLE_SIGNS = _VisibleSigns()
 
 
 def defuse(text: str, mark: str = ";") -> str:
-    """Returns the text with an apostrophe before each formula, which disables it.
+    """Returns the text with an apostrophe before each formula, which disables the formula.
 
-    `mark` is the separator at which spreadsheets of another locale split the file, so a
-    formula may also follow it. All locales split at tabs and line ends. Formulas behind
-    invisible characters are found too.
+    A formula may stand at the start of the cell. It may also follow `mark`, the
+    separator at which spreadsheets of another locale split the file, a tab or a line
+    break. Formulas after invisible characters are found too.
     """
     visible = text.translate(_VISIBLE_SIGNS)
     starts = [formula.start() for formula in _FORMULA[mark].finditer(visible)]
@@ -78,7 +78,7 @@ def table(lines: Iterable[list[str]], separator: str = ",") -> Iterator[str]:
 
 
 def cells(record: Row) -> list[str]:
-    """Returns a record's cells as text.
+    """Returns a record's cells as text, in the order of COLUMNS.
 
     None becomes an empty cell. A list, such as the outputs, becomes one cell.
     """

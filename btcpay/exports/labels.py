@@ -15,10 +15,10 @@ MAX_LABEL_LENGTH = 255
 
 
 def labels(db: Database, merchant: Merchant, page: int = PAGE) -> Iterator[Row]:
-    """Yields labels for the address, transactions and outputs of each invoice.
+    """Yields labels for the address, the transactions and the outputs of each invoice.
 
-    Labels of parts (optional plug-ins) follow. The field `origin` is missing, since an
-    account key does not contain the fingerprint of its wallet's master key.
+    Labels of parts (optional plug-ins) follow. BIP329's field `origin` is omitted,
+    since the account key does not contain its wallet's fingerprint.
     """
     span: Values = {"merchant_id": merchant.id}
     for rows in keyset.pages(db, exports.INVOICES, page, **span):

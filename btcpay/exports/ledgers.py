@@ -121,7 +121,7 @@ def _koinly_line(record: Row) -> list[str]:
 
 
 def beancount(records: Iterable[Row], _language: str, _zone: tzinfo) -> Iterator[str]:
-    """Yields beancount transactions, valued at the price at receipt.
+    """Yields beancount transactions, with the value at the price when the payment came.
 
     If that price is unknown, both postings are in bitcoin. A payment that settles no
     invoice has the flag `!`. Source: beancount.github.io, "Language Syntax".
@@ -158,9 +158,9 @@ def _quote(text: str) -> str:
 
 
 class Format(NamedTuple):
-    """A file format: file name ending, media type, and formatting function.
+    """A file format: the end of its file name, its media type, and its formatting function.
 
-    The function takes the records, a language and a time zone, and yields text.
+    The function gets the records, a language and a time zone, and yields text.
     """
 
     ending: str

@@ -37,8 +37,8 @@ def payment_records(
     """Yields the merchant's payments as dictionaries with COLUMNS, oldest first.
 
     They were received at from_ms <= time < before_ms, in unix milliseconds. Records of
-    parts (optional plug-ins), for example of refunds, are merged in by time. `page` is
-    the number of rows that are loaded at a time.
+    parts (optional plug-ins), such as refunds, are merged in by time. `page` is the
+    number of rows that are loaded at a time.
     """
     sources = [_payments(db, merchant, from_ms, before_ms, page)]
     for part in hooks.of(hooks.Exports):
@@ -46,7 +46,7 @@ def payment_records(
     return merge(*sources, key=lambda record: str(record["received_at"]))
 
 
-class Moved(Protocol):
+class MoneyRow(Protocol):
     """A row of a payment or of a refund."""
 
     @property
@@ -55,11 +55,11 @@ class Moved(Protocol):
     def created_ms(self) -> int: ...
 
 
-def record_of(merchant: Merchant, row: Moved, amount_sats: int) -> Row:
-    """Returns a dictionary with COLUMNS.
+def record_of(merchant: Merchant, row: MoneyRow, amount_sats: int) -> Row:
+    """Returns the dictionary with COLUMNS of a payment or a refund.
 
     Columns of the row with these names are copied. Day, time, merchant, amount and id
-    are computed in the same way for payments and refunds. The rest is None.
+    are computed. The caller adds the rest, which is None here.
     """
     own = as_dict(row)
     line: Row = {name: own.get(name) for name in COLUMNS.split()}

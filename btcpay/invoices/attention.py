@@ -48,7 +48,7 @@ def update_attention(
     now: datetime,
     news: Sequence[News] = (),
 ) -> str | None:
-    """Runs `update_attentions` for one invoice; returns the reason, or None."""
+    """Does `update_attentions` for one invoice. Returns the reason, or None."""
     return update_attentions(db, settings, {invoice_id: news}, now)[invoice_id]
 
 
@@ -59,7 +59,7 @@ def try_update_attention(
     now: datetime,
     news: Sequence[News],
 ) -> None:
-    """Runs `update_attention`, and logs BadRow instead of raising it.
+    """Does `update_attention`, and logs a BadRow instead of raising it.
 
     So a damaged row does not stop a loop over invoices.
     """
@@ -79,10 +79,13 @@ def update_attentions(
 ) -> Reasons:
     """Decides whether invoices need attention, and publishes their news.
 
-    1. Decides also for the invoices whose overpayment depends on these.
-    2. Stores the received amounts that pages show.
-    3. Publishes the `news` of each invoice id, and an event for each new reason. These
-       events have the final state.
+    `news` has the news of each invoice by its id.
+
+    1. Other invoices whose attention depends on these are added.
+    2. The received amounts that pages show are stored.
+    3. The reasons are decided and stored.
+    4. The `news` are published, and an event for each new reason. The events have the
+       invoices' final state.
 
     Returns the reasons by invoice id, None for no reason. Call it in the transaction of
     the change, after the balance was locked. Raises BadRow.
@@ -123,7 +126,7 @@ def update_attentions(
 
 
 def _with_related(db: Database, rows: Sequence[Invoice]) -> list[Invoice]:
-    """Returns these invoices, and those whose attention depends on these."""
+    """Returns these invoices, and others whose attention depends on them."""
     related: set[str] = set()
     for hook in hooks.of(hooks.InvoiceSums):
         related |= hook.related_ids(db, rows)
@@ -160,7 +163,7 @@ def _decide(
 ) -> tuple[str | None, int]:
     """Returns the reason for attention (or None) and the satoshis at stake.
 
-    First the parts (optional plug-ins) count what the invoice received.
+    Before that, the parts (optional plug-ins) count what the invoice received.
     """
     row = case.row
     verdict = case.verdict
@@ -183,12 +186,12 @@ def _recount_sats(
     now: datetime,
     is_alone: bool,
 ) -> int:
-    """Has a part count what the invoice received; returns the overpaid satoshis.
+    """Makes a part count what the invoice received. Returns the overpaid satoshis.
 
-    For a single invoice (`is_alone`) a failure of the part returns 0, and the count is
-    retried later. So the failure does not keep the invoice from being paid. For several
-    invoices the error is raised. The caller then retries with half of them, down to
-    single ones.
+    For a single invoice (`is_alone`) a failure of the part must not keep the invoice
+    from being paid: 0 is returned, and the count is retried later. For several invoices
+    the error is raised. The caller then tries each half of them, down to single
+    invoices.
     """
 
     def count() -> int:
@@ -237,9 +240,9 @@ def _happenings(history: Iterable[Event]) -> list[Happening]:
 
 
 def _happening(entry: Event) -> Happening | None:
-    """Returns the entry of the history as settlement's value. Raises BadRow.
+    """Returns an entry of the history as settlement's value. Raises BadRow.
 
-    None if a reorganisation took back an output that was no payment yet.
+    Returns None if a reorganisation undid an output that was no payment yet.
     """
     try:
         kind = entry.kind

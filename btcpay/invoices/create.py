@@ -1,8 +1,8 @@
 """Creates an invoice with an address that was never used before.
 
-Every order takes two steps. `quotes.quote` fetches the price while no transaction is
-open. Then `new_invoice` stores the invoice, in the transaction that ensures that it is
-created once.
+Every order takes two steps. `quotes.quote` gets the price, while no transaction is
+open. Then `new_invoice` stores the invoice. Its caller's transaction ensures that this
+happens once.
 """
 
 from datetime import datetime
@@ -69,7 +69,8 @@ def new_invoice(
 def _price_columns(quote: Quote) -> dict[str, Any]:
     """Returns the columns of amount and price.
 
-    The page of an order in bitcoin shows dollars beside the amount.
+    An order in bitcoin has dollars as its currency: its page shows them beside the
+    amount.
     """
     order = quote.order
     price = quote.price

@@ -12,19 +12,19 @@ from storage.models import Invoice
 from storage.queries import deliveries, idempotency, invoices, receivers
 from storage.statement import as_dict, replace
 
-# At a check each minute, half a million are erased in a day. A larger batch would delay other
-# writers for longer.
+# Maximum number of invoices in a run. With a check each minute half a million are erased in a day.
+# A larger batch would delay other writers.
 BATCH = 400
-# Matches the address in the text of a stored JSON response. The text is not parsed, so that its
-# numbers stay unchanged. A description cannot match, since JSON escapes the quotes in a string.
+# The address in the text of a stored JSON response. The text is not parsed, so that its numbers
+# stay as they are. A description cannot match, since JSON escapes the quotes in it.
 _EMAIL = re.compile(r'"customer_email":"(?:[^"\\]|\\.)*"')
 
 
 def may_ask(db: Database, settings: Settings, row: Invoice, now: datetime) -> bool:
-    """True if the invoice's page may request an e-mail address for the receipt.
+    """True if the invoice's page may ask for an e-mail address, to send the receipt.
 
-    This requires that mail is set up, that the invoice is paid and has no address yet,
-    and that an address would not be erased at once.
+    The invoice must be paid and have no address yet, mail must be set up, and the
+    address must not be one to be erased at once.
     """
     if row.status != InvoiceStatus.PAID or row.customer_email is not None:
         return False
@@ -53,10 +53,10 @@ def store_address(db: Database, row: Invoice, address: str, now: datetime) -> No
 
 
 def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
-    """Erases the addresses of the oldest invoices, at most BATCH; returns how many.
+    """Erases the addresses of old invoices, at most BATCH. Returns how many were erased.
 
-    `retention_days` of 0 erases none. An address is also erased in the responses that
-    are stored for Idempotency-Keys.
+    The oldest are erased first. `retention_days` of 0 erases none. An address is also
+    erased in the responses that are stored for Idempotency-Keys.
     """
     if not retention_days:
         return 0

@@ -1,4 +1,4 @@
-"""Explains an invoice: the amounts requested, seen and missing, and the reasons."""
+"""Explains an invoice in sentences: the amounts requested, seen and missing, and why."""
 
 import json
 from collections.abc import Iterator
@@ -17,8 +17,9 @@ Lines = Iterator[tuple[str, str]]
 _SETTLE = "`blocktill invoice settle ID --reason TEXT` accepts what came"
 _DISMISS = "`blocktill invoice dismiss ID --reason TEXT` takes it off the list"
 _SETTLE_OR_DISMISS = f"{_SETTLE}; {_DISMISS}"
-# Only commands that can succeed: `settle` refuses a paid invoice, and one that received nothing.
-WAYS_OUT = {
+# What the owner can do, by the reason for attention. It names only commands that can succeed:
+# `settle` refuses a paid invoice, and one that received nothing.
+ADVICE = {
     "reorganised": f"it counts again once it is in a block again; {_DISMISS}",
     "paid_late": _SETTLE_OR_DISMISS,
     "short": _SETTLE_OR_DISMISS,
@@ -34,14 +35,14 @@ WAYS_OUT = {
 def explanation(story: Story, next_look: str) -> Lines:
     """Yields (heading, sentence) pairs, in the order in which readers need them.
 
-    An empty heading continues the one before. `next_look` says when the mempool is
-    queried again.
+    A pair with the heading "" belongs to the heading before. `next_look` is the
+    sentence about when the mempool is queried again.
     """
     row = story.row
     verdict = story.verdict
     needed = story.confirmations_needed
     yield "invoice", f"{row.id}, {row.status}"
-    yield from _asked_for(row)
+    yield from _amount_lines(row)
     deep = f"{min(verdict.confirmations, needed)} of {confirmations_text(needed)}"
     unconfirmed = f"{verdict.unconfirmed_sats} of them unconfirmed"
     yield "seen", f"{verdict.received_sats} satoshis that count, {unconfirmed}; {deep}"
@@ -54,7 +55,7 @@ def explanation(story: Story, next_look: str) -> Lines:
     reason = row.attention
     if reason:
         yield "attention", f"{REASONS[reason]}, since {iso_ms(row.attention_since_ms)}"
-        yield "", WAYS_OUT[reason]
+        yield "", ADVICE[reason]
     checked_at = "never"
     if story.checked_ms:
         checked_at = iso_ms(story.checked_ms)
@@ -66,7 +67,7 @@ def explanation(story: Story, next_look: str) -> Lines:
         yield "", f"{iso_ms(event.happened_ms)} {event.kind}{facts}"
 
 
-def _asked_for(row: Invoice) -> Lines:
+def _amount_lines(row: Invoice) -> Lines:
     amount, currency = amount_due(row)
     yield (
         "asked for",

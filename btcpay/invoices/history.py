@@ -17,10 +17,10 @@ from storage.queries.events import Kind
 
 
 class End(NamedTuple):
-    """How an invoice ends; only a paid invoice has `tx_hash` and `paid_ms`.
+    """The end of an invoice. `tx_hash` and `paid_ms` are those of a paid one.
 
     `detail` is stored in the history. It has the `reason`, and the owner's reason as
-    `settled_reason`.
+    `settled_reason` if the owner decided.
     """
 
     row: Invoice
@@ -31,11 +31,12 @@ class End(NamedTuple):
 
 
 def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
-    """Ends invoices whose status is still that of their rows, and records why.
+    """Ends invoices, and records the reasons in their history.
 
-    Raises ChangeRefused (`changed`) if a status has changed since, which rolls back the
-    transaction. Invoices that become paid get their receipt numbers, in the order in
-    which they were paid. Call it after the merchants' balances were locked.
+    Invoices that become paid get their receipt numbers, in the order in which they were
+    paid. Call it after the merchants' balances were locked. Raises ChangeRefused
+    (`changed`) if the status of one is no longer that of its row; then the transaction
+    is rolled back.
     """
     paid = [end for end in ends if end.status == InvoiceStatus.PAID]
     paid.sort(key=lambda end: (end.paid_ms or 0, end.row.seq))
@@ -82,10 +83,7 @@ def history_entry(
     detail: dict[str, Any],
     now: datetime,
 ) -> Values:
-    """Returns the columns for `events.RECORD`.
-
-    Raises ValueError for an unknown kind.
-    """
+    """Returns the parameters of `events.RECORD`. Raises ValueError for an unknown kind."""
     return {
         "invoice_id": invoice_id,
         "kind": Kind(kind).value,

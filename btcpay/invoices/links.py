@@ -29,7 +29,7 @@ HOW = ("no", "may", "must")
 
 
 def is_nameless(fields: Mapping[str, Any]) -> bool:
-    """True for a link with no title and no amount, which payers could not recognise."""
+    """True if payers could not recognise the link: it has no title and no amount."""
     title = (fields.get("title") or "").strip()
     return not (title or any(fields.get(f"{name}_usd") for name in AMOUNTS))
 
@@ -44,13 +44,13 @@ def new_link(
 ) -> PaymentLink:
     """Stores an active link, publishes its event, and returns its row.
 
-    Call it in `db.write()`. `fields` is the loaded body of create-payment-link,
-    optionally with `suggested` amounts, a `goal_usd`, and the fields in ASKS. Amounts
-    are in the currency of `price`, or in dollars if `price` is None.
+    Call it in `db.write()`. `fields` is the loaded body of create-payment-link. It may
+    also have `suggested` amounts, a `goal_usd`, and the fields in ASKS. Amounts are in
+    the currency of `price`, or in dollars if `price` is None.
 
     Raises CommandError for suggested amounts that do not fit the link, and TooMuch for
-    more than MAX_USD. With a `price`, which a person's link has, it also raises
-    TooLittle for less than `dust_limit_sats`: the minimum that a wallet can send to the
+    more than MAX_USD. The API passes no `price`. With one, it also raises TooLittle for
+    amounts below `dust_limit_sats`, the minimum that a wallet can send to the
     merchant's account.
     """
     currency = USD
@@ -80,10 +80,10 @@ def edit(
     price: Price | None,
     dust_limit_sats: int,
 ) -> None:
-    """Changes a link's texts and ASKS. With a `price`, also its limits and suggestions.
+    """Changes a link's texts and the fields in ASKS; with a `price` also its other amounts.
 
-    A fixed price, the currency and existing invoices do not change. Raises what
-    `new_link` raises.
+    These are its limits and suggestions. A fixed price, the currency and existing
+    invoices do not change. Raises the errors of `new_link`.
     """
     new = replace(link, **_texts(fields))
     if price:
@@ -107,7 +107,7 @@ def _text_of(amount: Decimal | None) -> str | None:
 
 
 def sum_raised(db: Database, link: PaymentLink) -> Decimal:
-    """Returns the sum of the amounts that the link's paid invoices requested."""
+    """Returns the sum of the amounts of the link's paid invoices, in the link's currency."""
     minor = 10 ** places_of(link.currency)
     sum_minor = db.get(links.RAISED, through=link.id, minor=minor)[0]
     return of_minor(sum_minor, link.currency)
@@ -152,9 +152,9 @@ def bounds(link: PaymentLink) -> tuple[Decimal, Decimal]:
 
 
 def greatest_amount(currency: str) -> Decimal:
-    """Returns the maximum amount that can be typed in this currency.
+    """Returns the highest amount that a form accepts in this currency.
 
-    Its value in dollars is checked later, with the price.
+    Its value in dollars is checked later, when the price is known.
     """
     if currency == USD:
         return Decimal(MAX_USD)

@@ -36,8 +36,8 @@ def cancel(
 ) -> None:
     """Cancels an open invoice.
 
-    Raises ChangeRefused: `not_open`, or `on_its_way` unless `force`. `on_its_way` means that
-    money for the invoice was already seen.
+    Raises ChangeRefused with the code `not_open`. Unless `force`, raises it with
+    `on_its_way` if money for the invoice was already seen.
     """
     with _lock(db, settings, invoice_id, now, EventKind.INVOICE_CANCELED) as row:
         if row.status != InvoiceStatus.OPEN:
@@ -62,8 +62,9 @@ def settle(
 ) -> None:
     """Accepts the confirmed payments, late or short, as full payment of the invoice.
 
-    The last payment gives the invoice its transaction and its time. Raises TextRefused,
-    and ChangeRefused: `no_reason`, `paid`, `nothing_came`.
+    The invoice gets the transaction and the time of the last payment. Raises
+    TextRefused. Raises ChangeRefused with the code `no_reason`, `paid` or
+    `nothing_came`.
     """
     reason = _checked_reason(reason)
     with _lock(db, settings, invoice_id, now, EventKind.INVOICE_PAID) as row:
@@ -94,11 +95,11 @@ def dismiss(
     now: datetime,
     below_minor: int | None = None,
 ) -> str:
-    """Dismisses an invoice's attention until something new happens to the invoice.
+    """Removes an invoice from those that need attention, until something new happens to it.
 
-    Returns the former reason, as part of a sentence. With `below_minor`, refuses unless
-    less than that is at stake, in smallest units of the currency. Raises TextRefused,
-    and ChangeRefused: `no_reason`, `nothing_wanted`, `at_stake`.
+    Returns the former reason as part of a sentence. If `below_minor` is given, less
+    than that must be at stake, in smallest units of the currency. Raises TextRefused.
+    Raises ChangeRefused with the code `no_reason`, `nothing_wanted` or `at_stake`.
     """
     reason = _checked_reason(reason)
     with _lock(db, settings, invoice_id, now):
@@ -115,7 +116,7 @@ def dismiss(
 
 
 def read_reason(text: str) -> str:
-    """Returns the typed reason on one line, "" if there is none. Raises TextRefused."""
+    """Returns the owner's reason on one line; "" if it is blank. Raises TextRefused."""
     return line_of("reason", text, MAX_REASON_CHARACTERS)
 
 
@@ -137,10 +138,10 @@ def _lock(
     now: datetime,
     kind: EventKind | None = None,
 ) -> Iterator[Invoice]:
-    """Locks the merchant's balance and yields the invoice's row.
+    """Locks the merchant's balance, and yields the invoice's row.
 
-    At the end it decides again whether the invoice needs attention, and publishes an
-    event of `kind`, if given.
+    After the block it decides again whether the invoice needs attention. If `kind` is
+    given, it publishes an event of this kind.
     """
     with db.write():
         balances.lock(db, find_invoice(db, invoice_id).merchant_id)

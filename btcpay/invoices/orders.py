@@ -12,20 +12,22 @@ from btcpay.values.texts import check_texts, checked_line
 
 MS_PER_HOUR = 3_600_000
 USD = "USD"
-# The satoshis of an order in bitcoin do not depend on a price. Its page also shows dollars.
+# An order in bitcoin needs no price for its satoshis, only for the dollars that its page shows.
 BTC = "BTC"
 MAX_SHOWN = 100  # characters that an error shows of a refused text
 
 
 class Order(NamedTuple):
-    """A validated request for an invoice. It never expires if `life` is None.
+    """A validated request for an invoice.
 
-    The amount is in `currency`. If `currency` is None, as in the API, the amount is in
-    dollars, and pages show the merchant's `shown_currency` beside it. `details` are
-    columns that are stored unchanged. `high` is the maximum that a person could have
-    typed; None if no person chose the amount. Only a person is told that an amount is
-    below `dust_limit_sats`, the minimum that a wallet can send to the merchant's
-    account.
+    `life` is the time until it expires; None means never. The amount is in `currency`.
+    An order of the API has None: its amount is in dollars, and pages show the
+    merchant's `shown_currency` beside it. `details` are columns that are stored
+    unchanged.
+
+    `high` is the highest amount that a person could have chosen; None if no person
+    chose the amount. An amount below `dust_limit_sats`, the minimum that a wallet can
+    send to the merchant's account, is refused only if a person chose it.
     """
 
     merchant_id: int
@@ -46,21 +48,21 @@ def order_of(
     dust_limit_sats: int = 0,
     shown_currency: str = USD,
 ) -> Order:
-    """Returns an order from the loaded body of create-invoice, or of its form.
+    """Returns an order from the loaded body of create-invoice, or from a form.
 
-    The form may have any currency. `body` may have other columns too. Raises
-    CommandError for a reference or a return_url that pages must not show. If a person
-    has typed the values (`high` is given), also raises it for a description with
-    invisible characters, and for an address that no mail can be sent to.
+    A form may have any currency, and further columns in `body`. Raises CommandError for
+    a reference or a return_url that pages must not show. If a person has entered the
+    values (`high` is given), also raises it for a description with invisible
+    characters, and for an address to which no mail can be sent.
     """
     details = dict(body)
-    is_typed = high is not None
-    if is_typed:
+    is_from_person = high is not None
+    if is_from_person:
         details = check_texts(body)
     email = details.get("customer_email")
     reference = details.get("reference")
     return_url = details.get("return_url")
-    if is_typed and email is not None:
+    if is_from_person and email is not None:
         details["customer_email"] = checked_email(email)
     if reference is not None:
         details["reference"] = checked_line("reference", reference)
@@ -88,9 +90,9 @@ def _life_of(hours: Decimal | None) -> timedelta | None:
 
 
 def checked_email(text: str) -> str:
-    """Returns a customer's e-mail address as it was typed. Raises CommandError.
+    """Returns a customer's e-mail address without blanks around it.
 
-    Mail can be sent to the address.
+    Raises CommandError if no mail can be sent to it.
     """
     email = text.strip()
     try:

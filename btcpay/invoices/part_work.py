@@ -1,6 +1,6 @@
-"""Does the work of parts (optional plug-ins). Their failures do not stop the core.
+"""Runs the work of parts (optional plug-ins), whose failures do not stop the core.
 
-Failed work is stored and retried, with growing back-off.
+Failed work is stored and retried after a growing back-off.
 """
 
 import logging
@@ -60,9 +60,9 @@ def plan(db: Database, work: Work, now: datetime) -> None:
 def attempt(db: Database, work: Work, now: datetime, do: Callable[[], None]) -> bool:
     """Does planned work and removes it from the plan, in one transaction.
 
-    Returns False if the work fails. A failure is counted before the work begins. If the
-    process ends meanwhile, the next run retries at once. If that process ends too,
-    perhaps for lack of memory, the work backs off.
+    Returns False if the work fails. The failure is counted before the work begins, in
+    case the process dies. The next run then retries at once. If that process dies too,
+    perhaps for lack of memory, the work is retried after a back-off.
     """
     row = db.get_or_none(part_work.OF, **work.key)
     is_first = row is None or row.failures == 0
@@ -87,10 +87,10 @@ def isolate(
     do: Callable[[], T],
     otherwise: T,
 ) -> T:
-    """Does a part's work within a transaction, and returns its result.
+    """Does a part's work inside a transaction, and returns its result.
 
-    If the work fails, the transaction goes on, `otherwise` is returned, and the work is
-    stored for a retry.
+    If the work fails, its changes are undone, `otherwise` is returned, and the work is
+    stored for a retry. The outer transaction goes on.
     """
     try:
         with db.write():
@@ -127,10 +127,7 @@ def _count(
     now: datetime,
     pause: timedelta | None = None,
 ) -> None:
-    """Counts one more failure.
-
-    If `pause` is None, it depends on the number of failures.
-    """
+    """Counts one more failure. If `pause` is None, it grows with the number of failures."""
     row = db.get_or_none(part_work.OF, **work.key)
     if pause is None:
         failures_before = 0

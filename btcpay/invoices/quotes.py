@@ -1,4 +1,4 @@
-"""Quotes: orders, each with the price at one moment.
+"""Quotes: an order with the price at a moment.
 
 Prices are fetched while no transaction is open.
 """
@@ -15,7 +15,7 @@ from btcpay.values.money import CENT, SATS_PER_BTC, round_money, sats_for, unit_
 from btcpay.values.times import SET_CLOCK
 from schemas.requests import MAX_USD
 
-# The time to wait for the price of a currency that is only shown beside dollars, once the price
+# Seconds to wait for the price of a currency that a page shows only beside dollars, once the price
 # in dollars is known.
 PATIENCE_S = 1
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class Quote(NamedTuple):
 def quote(prices: Prices, now: datetime, order: Order) -> Quote:
     """Returns the order at the current price.
 
-    Raises PriceUnavailable, and what `quote_at` raises.
+    Raises PriceUnavailable, and the errors of `quote_at`.
     """
     if order.currency is None:
         price = _price_beside(prices, now, order.shown_currency)
@@ -51,10 +51,10 @@ def quote(prices: Prices, now: datetime, order: Order) -> Quote:
 
 
 def live_price(prices: Prices, now: datetime, currency: str) -> Price:
-    """Returns the current price of one bitcoin. Raises PriceUnavailable.
+    """Returns the current price of one bitcoin in dollars and in `currency`.
 
-    Also raises it while most price sources say that this machine's clock is ahead. A
-    payment's block could then look older than its invoice.
+    Raises PriceUnavailable. Also raises it while most price sources say that this
+    machine's clock is ahead: a payment's block could then look older than its invoice.
     """
     price_usd = prices.usd.current_price()
     ahead = prices.usd.time_ahead(now)
@@ -88,12 +88,12 @@ def _price_beside(prices: Prices, now: datetime, currency: str) -> Price:
 
 
 def quote_at(price: Price, order: Order) -> Quote:
-    """Returns the order at that price.
+    """Returns the order at this price.
 
     Raises PriceUnavailable for more bitcoin than can exist, and TooMuch for more than
-    MAX_USD. Raises TooLittle if a person typed less than a wallet can send. If the
-    seller's maximum is below that too, the amount is accepted, and the invoice's page
-    requests the minimum that can be sent.
+    MAX_USD. Raises TooLittle if a person chose less than a wallet can send. If the
+    highest amount that the person could choose is also too little, the order is
+    accepted, and the invoice's page asks for the minimum that can be sent.
     """
     amount = order.amount
     currency = USD
@@ -117,9 +117,9 @@ def quote_at(price: Price, order: Order) -> Quote:
 
 
 def least_amount(dust_limit_sats: int, price: Decimal, currency: str) -> Decimal:
-    """Returns the minimum amount, in this currency, that a wallet can send.
+    """Returns the lowest amount, in this currency, that a wallet can send.
 
-    `price` is that of one bitcoin. The amount is rounded up to the smallest unit.
+    `price` is the price of one bitcoin. The amount is rounded up to the smallest unit.
     """
     exact = dust_limit_sats * price / SATS_PER_BTC
     return exact.quantize(unit_of(currency), ROUND_CEILING)

@@ -26,16 +26,16 @@ def find_invoice(db: Database, invoice_id: str) -> models.Invoice:
 
 
 def rules_for(settings: Settings, row: models.Invoice | payments.OutputWith) -> Rules:
-    """Returns the confirmations and the tolerance for an invoice. Raises BadRow.
+    """Returns the conditions for payments to an invoice. Raises BadRow.
 
-    They follow from the settings and the amount. Values that the shop has set for the
-    invoice replace them if they are stricter.
+    The settings and the amount determine them. The shop may have set stricter ones for
+    this invoice.
     """
     confirmations = settings.confirmations.for_usd(stored_amount(row.amount_usd_quote))
     tolerance_percent = settings.underpayment_tolerance_percent
     if row.tolerance_percent is not None:
-        asked_percent = stored_amount(row.tolerance_percent)
-        tolerance_percent = min(tolerance_percent, asked_percent)
+        own_percent = stored_amount(row.tolerance_percent)
+        tolerance_percent = min(tolerance_percent, own_percent)
     return Rules(
         max(confirmations, row.confirmations or 1),
         tolerance_percent,
@@ -61,7 +61,7 @@ def invoice_of(row: models.Invoice) -> Invoice:
 
 
 def output_of(row: payments.OutputWith) -> Output:
-    """Returns the output as it was last seen. Raises BadRow."""
+    """Returns the row as the value that settlement uses. Raises BadRow."""
     block = None
     if row.block_height is not None:
         block = Block(
@@ -104,10 +104,10 @@ def inputs_of(row: models.Output) -> tuple[str, ...]:
 
 
 def known_outputs(db: Database, scans: Mapping[str, Scan]) -> dict[str, list[Output]]:
-    """Returns, by invoice id, the stored outputs that each scan may concern.
+    """Returns the stored outputs that each scan may change, by invoice id. Raises BadRow.
 
-    Vanished outputs are among them if they are recent, or if the scan shows them again.
-    Raises BadRow.
+    A vanished output is among them only if it vanished recently, or if the scan shows
+    it again.
     """
     of_scans: list[Values] = []
     for id, scan in scans.items():
@@ -135,11 +135,10 @@ def _txids_of(scan: Scan) -> set[str]:
 
 
 def checked_ms(row: invoices.InvoiceWith) -> int | None:
-    """Returns the time, in ms, when blocks or the mempool were last checked.
+    """Returns when blocks or the mempool were last checked for this invoice, in ms.
 
-    This is the last time when every block was read, or when the mempool was queried.
-
-    None if neither has happened for this invoice.
+    That is when every block was last read or when the mempool was last queried,
+    whichever is later. None if neither has happened since the invoice was made.
     """
     read_ms = int(row.read_ms or 0)
     has_read_since = read_ms >= row.created_ms
@@ -174,9 +173,9 @@ def verdict_on(
 
 
 def unapplied_sats(verdict: Verdict) -> int:
-    """Returns the confirmed satoshis that settle nothing.
+    """Returns the satoshis of payments that settle nothing.
 
-    Payments that are older than the invoice are not counted.
+    Payments that are older than the invoice do not count.
     """
     unapplied = [
         receipt
@@ -187,7 +186,7 @@ def unapplied_sats(verdict: Verdict) -> int:
 
 
 def figures(row: models.Invoice, verdict: Verdict, tip_height: int) -> Values:
-    """Returns the amounts that pages show, as columns for `invoices.KEEP`.
+    """Returns the amounts that pages show, as parameters of `invoices.KEEP`.
 
     Store them in the transaction of the change.
     """
@@ -209,9 +208,9 @@ class Story:
     """An invoice's row with its verdict, outputs and history.
 
     The row's `attention` is the reason why it needs attention, a key of settlement's
-    REASONS. `confirmations_needed` is what a payment needs. `outputs` includes
-    vanished ones. `events` has the oldest first. `checked_ms` is the time of the last
-    complete check.
+    REASONS. `confirmations_needed` is the number that a payment needs. `outputs`
+    includes vanished ones. `events` are in order, the oldest first. `checked_ms` is the
+    result of the function of that name.
     """
 
     row: invoices.InvoiceWith
@@ -228,10 +227,7 @@ def find_story(
     invoice_id: str,
     now: datetime,
 ) -> Story:
-    """Returns the story of the invoice.
-
-    Raises CommandError if there is no such invoice.
-    """
+    """Returns the story of the invoice. Raises CommandError if there is no such invoice."""
     row = db.get_or_fail(attentions.INVOICE, f"invoice {invoice_id!r}", id=invoice_id)
     return story_of(db, settings, row, now)
 
@@ -242,7 +238,7 @@ def story_of(
     row: invoices.InvoiceWith,
     now: datetime,
 ) -> Story:
-    """Returns the story of a row of `attentions.INVOICE`; runs two statements."""
+    """Returns the story of a row of `attentions.INVOICE`. It takes two statements."""
     outputs = db.rows(payments.OUTPUTS, invoice_id=row.id)
     return Story(
         row=row,

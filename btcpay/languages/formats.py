@@ -29,9 +29,10 @@ def _part(name: str) -> dict[str, Any]:
 
 
 def currency_of(tag: str) -> str | None:
-    """Returns the currency for a browser's language (BCP 47: `de-AT`); None if unknown.
+    """Returns the usual currency of a browser's language such as `de-AT` (BCP 47).
 
-    The tag's region decides, or the language if there is no region.
+    The region decides, or the language if the tag has no region. Returns None if the
+    currency is unknown.
     """
     language, *subtags = tag.split("-")
     currencies: dict[str, str] = _part("currencies")
@@ -101,7 +102,8 @@ def percent(number: int | Decimal, language: str) -> str:
 def money(amount: Decimal, currency: str, language: str) -> str:
     """Formats an amount with its currency, rounded to the smallest unit: `¥1,234`.
 
-    An amount between 0 and one unit becomes `< $0.01`. No line breaks within the text.
+    An amount between 0 and one unit becomes `< $0.01`. The text cannot break at a
+    line's end.
     """
     unit = unit_of(currency)
     is_below_unit = 0 < amount < unit

@@ -1,9 +1,9 @@
-"""Reads settings files that cron, systemd and a shell read alike, as NAME=value lines.
+"""Reads settings files of NAME=value lines that cron, systemd and a shell read alike.
 
-This needs a parser of its own: python-dotenv accepts `A = x`, `A=x y` and escapes in
-quotes, which systemd (EnvironmentFile=, systemd.exec(5)) and sh read differently. Here
-they are errors. `export ` is accepted, though systemd ignores such a line. If two lines
-have the same name, the last one wins.
+python-dotenv cannot be used. It accepts `A = x`, `A=x y` and escapes in quotes, which
+systemd (EnvironmentFile=, systemd.exec(5)) and sh read differently. Here they are
+errors. `export ` is accepted, though systemd ignores such a line. If two lines have the
+same name, the last one counts.
 """
 
 import re
@@ -15,7 +15,7 @@ from btcpay.values.errors import SettingsError
 VARIABLE = "BLOCKTILL_ENV_FILE"  # the variable with the path of the settings file
 # the suffix of a variable that has the path of a secret's file
 OF_A_FILE = "_FILE"
-EMPTY_SAYS_SOMETHING = "BLOCKTILL_METRICS_BIND"
+EMPTY_HAS_MEANING = "BLOCKTILL_METRICS_BIND"  # an empty value is not the default
 ACCEPTED = (
     "a line is NAME=value, without blanks around =; a value with blanks or any of ; & | < > ( ) ~ '"
     ' goes in double quotes, one with " $ ` or a backslash in single quotes, with nothing after it;'
@@ -38,18 +38,20 @@ def parse(text: str, name: str) -> dict[str, str]:
     never contains a value.
     """
     variables = {}
-    wrong = []
+    invalid_lines = []
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
         match = _LINE.fullmatch(line)
         if match is None or _CONTROL.search(line):
-            wrong.append(str(number))
+            invalid_lines.append(str(number))
         elif match["name"]:
             variables[match["name"]] = (
                 match["double"] or match["single"] or match["bare"] or ""
             )
-    mistakes = [f"{name} has Windows line endings (CRLF)"] if "\r\n" in text else []
-    if wrong:
-        mistakes.append(f"{name}, line {', '.join(wrong)}: {ACCEPTED}")
+    mistakes = []
+    if "\r\n" in text:
+        mistakes.append(f"{name} has Windows line endings (CRLF)")
+    if invalid_lines:
+        mistakes.append(f"{name}, line {', '.join(invalid_lines)}: {ACCEPTED}")
     if mistakes:
         raise SettingsError(mistakes)
     return variables
@@ -80,39 +82,41 @@ def text_of(path: str, name: str) -> str:
 
 
 def fill(environ: MutableMapping[str, str]) -> None:
-    """Adds the file's variables that the environment does not set.
+    """Adds the variables of the settings file that the environment does not set.
 
-    NAME and NAME_FILE are the same setting. If the environment has one of them, it
-    overrides both in the file. Raises SettingsError.
+    NAME and NAME_FILE are the same setting: if the environment has one of them, both
+    lines of the file are ignored. Raises SettingsError.
     """
     before = dict(environ)
     for name, value in values_of(environ).items():
         stem = name.removesuffix(OF_A_FILE)
-        is_said = any(before.get(key, "").strip() for key in (stem, stem + OF_A_FILE))
-        if not is_said and not (name == EMPTY_SAYS_SOMETHING and name in before):
+        is_set = any(before.get(key, "").strip() for key in (stem, stem + OF_A_FILE))
+        is_empty_on_purpose = name == EMPTY_HAS_MEANING and name in before
+        if not is_set and not is_empty_on_purpose:
             environ[name] = value
 
 
 def changed_text(text: str, changes: Mapping[str, str]) -> str:
-    """Returns a settings file's text with these values set. Raises SettingsError.
+    """Returns the text of a settings file with changed variables. Raises SettingsError.
 
     The value "" removes a variable.
     """
     for name, value in changes.items():
         lines = text.split("\n")  # `parse` splits lines only here
-        lines = lines if lines[-1] else lines[:-1]
-        at = [
-            n
-            for n, line in enumerate(lines)
+        if not lines[-1]:
+            lines.pop()
+        places = [
+            place
+            for place, line in enumerate(lines)
             if re.match(rf"[ \t]*(export +)?{name}=", line)
         ]
-        if value and at:
+        if value and places:
             # the last of several lines is the one that counts
-            lines[at[-1]] = _line(name, value)
+            lines[places[-1]] = _line(name, value)
         elif value:
             lines.append(_line(name, value))
         else:
-            lines = [line for n, line in enumerate(lines) if n not in at]
+            lines = [line for place, line in enumerate(lines) if place not in places]
         text = "".join(f"{line}\n" for line in lines)
     return text
 

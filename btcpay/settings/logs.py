@@ -16,9 +16,9 @@ REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 class JsonLines(logging.Formatter):
     """Formats each log record as one line of JSON.
 
-    It has `at`, `level`, `logger` and `message`, and the fields of the call's
-    `extra={"fields": {...}}`. If they exist, it has `request_id` and `exception` (a
-    traceback).
+    The line has `at`, `level`, `logger` and `message`, and the fields that the caller
+    passed as `extra={"fields": {...}}`. In a request it has `request_id`, and after an
+    error `exception` (a traceback).
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -47,7 +47,7 @@ class JsonLines(logging.Formatter):
 
 
 class Discreet(logging.Filter):
-    """Removes the content of refused requests from gunicorn's log lines.
+    """Removes the content of malformed requests from gunicorn's log lines.
 
     It may contain secrets.
     """

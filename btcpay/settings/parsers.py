@@ -15,10 +15,7 @@ from btcpay.values.networks import AUTO, NETWORKS, Network
 
 @contextmanager
 def accepting(words: str) -> Iterator[None]:
-    """Wraps a parser. Replaces the message of its ValueErrors with `words`.
-
-    `words` says what the parser accepts.
-    """
+    """Wraps a parser: its ValueErrors get the message `words`, which says what it accepts."""
     try:
         yield
     except ValueError:
@@ -60,9 +57,8 @@ def percent(text: str) -> Decimal:
 def url(text: str, *schemes: str) -> str:
     """Returns an absolute URL with its host in ASCII. Raises ValueError.
 
-    `schemes` are the accepted ones. The URL must have a valid port or none. It must
-    contain no blanks and no lone surrogates, which Python makes of bytes that are not
-    UTF-8.
+    Its scheme must be one of `schemes`, and its port must not be 0. It must not contain
+    blanks, nor lone surrogates, which stand for bytes that are not UTF-8.
     """
     require(not re.search(r"[\s\x00-\x1f\ud800-\udfff]", text))
     parts = urlsplit(text)
@@ -77,9 +73,8 @@ def http_url(text: str) -> str:
 
 # maximum characters: a mail header that contains a link has room for 998
 _MAX_ROOT = 500
-_AS_IT_IS = (
-    "!#$%&'()*+,/:;=?@[]~"  # characters that `quote` keeps; % begins an existing escape
-)
+# Characters that `quote` keeps. % begins an escape that is there already.
+_AS_IT_IS = "!#$%&'()*+,/:;=?@[]~"
 
 
 @accepting("an http:// or https:// root such as https://pay.example.com")

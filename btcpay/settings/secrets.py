@@ -5,7 +5,7 @@ import re
 from btcpay.settings.settings import OF_FILES, VARIABLES
 
 HIDDEN = "***"
-# Of these nothing is shown: they are no URLs, but may look like one.
+# Nothing of these values is shown. They are no URLs, but may look like one.
 _WHOLLY_SECRET = (VARIABLES["owner_password"], VARIABLES["setup_token"])
 _KEY_IN_PATH = re.compile(
     r"(?<=[^:/]/)(?=[^/?#\s]*[0-9])(?=[^/?#\s]*[A-Za-z])[A-Za-z0-9_-]{16,}(?=[/?#\s]|$)"
@@ -32,9 +32,8 @@ _SCHEMES = frozenset(
 def without_secrets(variable: str, text: str) -> str:
     """Returns the value of a variable without the secrets in it.
 
-    For a setting that `Settings` marks as secret, only scheme, host, port and path of a
-    URL are shown. A password can contain any character, and can be before the host or
-    in the query.
+    Of a secret setting only scheme, host, port and path of a URL are shown. Its
+    password may contain any character, and may be before the host or in the query.
     """
     if variable not in OF_FILES:
         return mask(text)
@@ -45,10 +44,10 @@ def without_secrets(variable: str, text: str) -> str:
     scheme, separator, rest = text.partition("://")
     if not separator or scheme not in _SCHEMES:
         return HIDDEN
-    return f"{scheme}://{_place_shown(rest)}"
+    return f"{scheme}://{_without_credentials(rest)}"
 
 
-def _place_shown(rest: str) -> str:
+def _without_credentials(rest: str) -> str:
     """Returns host, port and path of a URL's text after the scheme.
 
     User, password and query are replaced by `***`. The whole result is `***` if part of
@@ -64,11 +63,11 @@ def _place_shown(rest: str) -> str:
 
 
 def mask(text: str) -> str:
-    """Returns a text without its possible secrets.
+    """Returns a text without what may be a secret in it.
 
-    These are credentials, values in queries, and API keys in the paths of URLs. A key
-    is a path segment of at least sixteen characters (letters, digits, - and _), with
-    both letters and digits.
+    That is: credentials and query values of URLs, and API keys in their paths. A path
+    segment counts as a key if it has at least sixteen characters (letters, digits, -
+    and _), both letters and digits among them.
     """
     text = re.sub(r"(?<=://)[^/\s]*@", f"{HIDDEN}@", text)
     text = re.sub(r"https?://\S+", lambda url: _KEY_IN_PATH.sub(HIDDEN, url[0]), text)

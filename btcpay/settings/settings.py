@@ -36,17 +36,17 @@ def derive(
 ) -> T:
     """Returns a field whose default and parser depend on the settings above it.
 
-    `row` gets these settings, and returns the default's text and the parser. An empty
-    variable counts as absent unless `may_be_empty`. If `is_secret`, the value can also
-    be in a file whose path is in the variable NAME_FILE, and no output shows it
-    (secrets.py).
+    `row` gets these settings, and returns the default as text and the parser. An empty
+    variable counts as absent unless `may_be_empty`. If `is_secret`, no output shows the
+    value (secrets.py), and the variable NAME_FILE may have the path of a file with the
+    value.
     """
     metadata = {"row": row, "may_be_empty": may_be_empty, "is_secret": is_secret}
     return cast(T, field(repr=not is_secret, metadata=metadata))
 
 
 def setting(default: str, parser: Callable[[str], T], **more: bool) -> T:
-    """Returns a field with its default (as text in the environment) and its parser."""
+    """Returns a field with its parser, and its default as the text of a variable."""
     return derive(lambda _above: (default, parser), **more)
 
 
@@ -132,7 +132,7 @@ _ONION = re.compile(r"(\w+://)?[^/?#]*\.onion(:[0-9]+)?([/?#]|$)")
 ONION_WAY = "a .onion name only with BLOCKTILL_PROXY, such as socks5h://127.0.0.1:9050"
 
 
-def is_said(environ: Mapping[str, str], variable: str) -> bool:
+def is_set(environ: Mapping[str, str], variable: str) -> bool:
     """True if the environment sets the variable, or names a file for it."""
     return any(
         environ.get(name, "").strip() for name in (variable, OF_FILES.get(variable, ""))
@@ -140,7 +140,7 @@ def is_said(environ: Mapping[str, str], variable: str) -> bool:
 
 
 def strange_names(environ: Mapping[str, str]) -> list[str]:
-    """Returns the BLOCKTILL_ variables that are set but that no setting reads."""
+    """Returns the names of BLOCKTILL_ variables that are set, but are no settings."""
     our_names = {*VARIABLES.values(), *OF_FILES.values(), env_file.VARIABLE}
     names = environ.keys() - our_names
     return sorted(
@@ -151,8 +151,8 @@ def strange_names(environ: Mapping[str, str]) -> list[str]:
 def read(environ: Mapping[str, str]) -> Settings:
     """Returns the settings in the environment. Raises SettingsError with all errors.
 
-    docs/operators/settings.md explains the settings. An invalid value is replaced by
-    the default, so that errors in later settings are found too.
+    An invalid value is replaced by the default, so that errors in later settings are
+    found too.
     """
     mistakes: list[str] = []
     above = SimpleNamespace()
@@ -176,7 +176,7 @@ def read(environ: Mapping[str, str]) -> Settings:
 
 
 def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
-    """Returns the settings, also from the file that BLOCKTILL_ENV_FILE names.
+    """Returns the settings in the environment and in the file that BLOCKTILL_ENV_FILE names.
 
     If there are errors, prints all of them to standard error, and exits with status 2.
     """

@@ -8,9 +8,9 @@ from btcpay.settings.parsers import accepting, http_url, require, words
 
 @dataclass(frozen=True)
 class PriceSource:
-    """A price ticker: its URL, and where in its JSON response the price is.
+    """A price ticker: its URL, and where its JSON response has the price.
 
-    `pointer` is a JSON pointer (RFC 6901) to the price of one bitcoin.
+    `pointer` is the JSON pointer (RFC 6901) to the price of one bitcoin.
     """
 
     url: str

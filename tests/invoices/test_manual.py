@@ -4,7 +4,7 @@ import pytest
 
 from btcpay.invoices import manual
 from btcpay.invoices.attention import update_attention
-from btcpay.invoices.explain import WAYS_OUT, explanation
+from btcpay.invoices.explain import ADVICE, explanation
 from btcpay.invoices.history import record
 from btcpay.invoices.status import find_story
 from btcpay.values.errors import CommandError
@@ -54,7 +54,7 @@ def test_what_needs_attention_is_listed_counted_and_yellow_until_dismissed(
     advice = blocktill.run("invoice", "list", "--attention")[1]
     assert advice.startswith(f"{reason}: ") and advice.count("\n") == 1
     assert "attention" in dict(story(till, invoice))
-    assert WAYS_OUT[reason] in [said for _, said in story(till, invoice)]
+    assert ADVICE[reason] in [said for _, said in story(till, invoice)]
     assert (
         blocktill.json("invoice", "show", invoice["id"])["attention"]["reason"]
         == reason

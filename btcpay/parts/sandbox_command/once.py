@@ -18,7 +18,7 @@ from btcpay.cli.output import write_data
 from btcpay.cli.stop import Stop
 from btcpay.parts.sandbox_command.config import LOCALHOST, SandboxConfig
 from btcpay.parts.sandbox_command.demo import MERCHANT
-from btcpay.settings.settings import is_said, read
+from btcpay.settings.settings import is_set, read
 
 STOP_TIMEOUT_S = 10
 
@@ -38,7 +38,7 @@ def temporary_config(state: Path | None, port: int | None) -> Iterator[SandboxCo
         }
         environ = dict(os.environ)
         for name, text in defaults.items():
-            if not is_said(os.environ, name):
+            if not is_set(os.environ, name):
                 environ[name] = text
         yield SandboxConfig(
             settings=read(environ),

@@ -110,7 +110,7 @@ def test_the_counter_moves_as_an_index_would_move_it(till, open_peer, monkeypatc
     assert planned(till, 0, *peers) == (0, (99,), 100)
     assert planned(till, 101, *peers) == (0, (99, 200), 302)
     assert planned(till, 150, *peers) == (0, (99, 200, 350), 501)
-    monkeypatch.setattr(address_counters, "MATCHED", 2)
+    monkeypatch.setattr(address_counters, "RUNS_IN_BLOCKS", 2)
     with pytest.raises(
         CommandError, match="202 addresses are too few to search for: raise --skip"
     ):
