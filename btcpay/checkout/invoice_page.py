@@ -1,4 +1,4 @@
-"""The values that an invoice's pages show. Allow-lists keep other columns private."""
+"""The values that an invoice's pages show. Only listed columns can reach a page."""
 
 import json
 from decimal import Decimal
@@ -28,9 +28,8 @@ LONG_AGO_MS = 10 * 60_000  # a check that runs every minute has missed many runs
 COUNTDOWN_MS = 5 * 60_000
 # A check that runs every minute has run by then; pages.js has the same value.
 PATIENCE_MS = 2 * 60_000
-# For each state, the branding column with the URL back to the shop. It is used if the
-# invoice has no URL itself. There is none while a payment is pending, which is too
-# early for thanks.
+# The branding column with the URL back to the shop, by state. An invoice's own URL comes first.
+# While a payment is pending there is none: it is too early for the shop to thank.
 RETURNS = {
     CheckoutState.PAID: "return_paid",
     CheckoutState.WAITING: "return_unpaid",
@@ -56,7 +55,7 @@ def invoice_values(
 
     - `owed_sats`: the missing satoshis. `due_sats`: the satoshis to pay now, at least
       the dust limit. `due`: their value in `currency` at the invoice's price. `beside`:
-      the value of `due` in the merchant's currency.
+      the value of `due` in the merchant's currency, which is shown beside it.
     - `uri` and `qr` (SVG): request exactly `due_sats`; None unless `state` is waiting
       or partial. Wallets show the brand's name as the recipient.
     - `gratuity`: the part of `amount` that is a tip. `tax`: the tax in the rest, for the
@@ -141,8 +140,8 @@ def _times(snapshot: Snapshot, is_payable: bool) -> dict[str, Any]:
     """Returns the values that depend on the current time.
 
     `countdown`: the minutes and seconds left, such as `4:59`, rounded up to a second.
-    `ring_percent`: the drawn part of the ring, which shows the time left or the
-    confirmations.
+    `ring_percent`: how much of the ring is drawn. The ring shows the time that is left,
+    or the confirmations.
     """
     row = snapshot.row
     left_ms = snapshot.left_ms
@@ -177,10 +176,10 @@ def _times(snapshot: Snapshot, is_payable: bool) -> dict[str, Any]:
 
 
 def _beside(row: Invoice, due: Decimal) -> Money | None:
-    """Returns the value of `due` dollars in the merchant's currency, at the stored
-    prices.
+    """Returns the value of `due` dollars in the merchant's currency, at the stored prices.
 
-    None if the amount is not in dollars, or if the merchant's currency is the dollar.
+    Returns None if the amount is not in dollars, or if the merchant's currency is the
+    dollar.
     """
     if row.amount is not None or row.currency == "USD":
         return None
@@ -189,9 +188,10 @@ def _beside(row: Invoice, due: Decimal) -> Money | None:
 
 
 def _title(snapshot: Snapshot, notices: Notices) -> str | None:
-    """Returns the title of the invoice's payment link.
+    """Returns the title of the invoice's payment link, unless the description repeats it.
 
-    A link without a description gives its invoices its title as their description.
+    The description of a link's invoice is the link's title if the link has no
+    description.
     """
     if notices.link_title == snapshot.row.description:
         return None

@@ -26,8 +26,8 @@ _FORM = re.compile(rf"[0-9A-Za-z]{{{ID_CHARACTERS}}}")
 class LinkCookie:
     """A signed cookie with the id of the invoice that a browser created last at a link.
 
-    The key is random, created once and stored in the database. The link's id is the
-    salt, so a cookie is valid only at its own link.
+    The key is random, created once, and stored in the database. The link's id is the
+    salt of the signature, so that a cookie is valid only at its own link.
     """
 
     def __init__(self, db: Database, settings: Settings) -> None:
@@ -49,17 +49,17 @@ class LinkCookie:
     def invoice_id_of_form(self, link_id: str, form: str) -> str | None:
         """Returns the id of the invoice that the form with the id `form` creates.
 
-        None if `form` is not the id of a form. The invoice's id cannot be computed from
-        it without the key.
+        The same form has always the same invoice. Nobody can compute the id without the
+        key. Returns None if `form` is not the id of a form.
         """
         if not _FORM.fullmatch(form):
             return None
         return derived_id("inv", self._key, f"form {link_id} {form}")
 
     def next_invoice_id(self, invoice_id: str) -> str:
-        """Returns the id of the one invoice that may follow a paid one.
+        """Returns the id of the one invoice that may be created after a paid one.
 
-        The id cannot be computed without the key.
+        Nobody can compute it without the key.
         """
         return derived_id("inv", self._key, f"after {invoice_id}")
 
@@ -84,7 +84,7 @@ class LinkCookie:
     def remember(self, response: Response, link_id: str, invoice_id: str) -> None:
         """Sets the cookie with this invoice's id.
 
-        It expires when an invoice of a link that is created now expires.
+        It expires when a link's invoice that is created now expires.
         """
         response.set_cookie(
             COOKIE,

@@ -25,16 +25,15 @@ from storage.queries import invoices
 from storage.statement import Typed
 from storage.values import Values
 
-# An unpaid invoice counts for its link's limit until this time after its creation, or
-# after its page was last open. So abandoned invoices do not keep others from paying for
-# long.
+# How long an unpaid invoice counts towards its link's limit, after its creation or after its page
+# was last open. So abandoned invoices do not keep others from paying for long.
 LOOKED_AT_MS = 10 * 60_000
 
 
 class Page(Protocol):
     """A page that creates invoices, of a payment link or a part (optional plug-in).
 
-    `is_for_one`: True if the page has one payer; its button then leads back to the
+    `is_for_one`: True if the page has a single payer: its button then leads back to the
     invoice that was created last. `unpaid_counts`: the query that counts unpaid
     invoices of the page. `order` and `lock` raise LinkRefused if the page is closed.
     """
@@ -46,7 +45,7 @@ class Page(Protocol):
     @property
     def unpaid_counts(self) -> Typed[tuple[int, int | None, int | None]]: ...
     def order(self, service: Service, text: str) -> orders.Order:
-        """Returns the order for an invoice over the page's amount, or the typed one.
+        """Returns the order for an invoice over the page's amount, or over the payer's `text`.
 
         Raises AmountRefused.
         """
@@ -57,12 +56,13 @@ class Page(Protocol):
 
 @dataclass(frozen=True)
 class Visitor:
-    """The visitor who clicks the button.
+    """The visitor who presses the button.
 
     `address`: the key of the rate-limit window that counts the invoice; None for no
-    limit. `form_id`: the id of the invoice that this form creates; None if the form is
-    not from the page. `last_id`: the invoice that this browser created last on the
-    page. `next_id`: the id of the one invoice that may follow once that one is paid.
+    limit. `amount_text`: the amount as the visitor typed it. `form_id`: the id of the
+    invoice that this form creates; None if the form is not from the page. `last_id`:
+    the invoice that this browser created last on the page. `next_id`: the id of the one
+    invoice that may follow once that one is paid.
     """
 
     address: str | None
@@ -80,7 +80,7 @@ def redirect_to_invoice(
 ) -> Response:
     """Redirects (303) to the invoice for these form fields, and sets the cookie.
 
-    Raises what `pay` raises, and LinkRefused for a form of another site.
+    Raises the errors of `pay`, and LinkRefused for a form of another site.
     """
     form = fields.get("press", "")
     text = fields.get("amount", "")
@@ -103,10 +103,13 @@ def redirect_to_invoice(
 
 
 def pay(service: Service, page: Page, visitor: Visitor) -> str:
-    """Returns the id of the invoice to pay: a new one, or one that this form created.
+    """Returns the id of the invoice to pay: a new one, or one that this form created before.
 
-    The price is fetched outside of the transaction. After the page's row is locked, the
-    existing invoice is looked up again, since the same form may have been sent twice.
+    1. The limits are checked, and the price is fetched, while no transaction is open.
+    2. The page's row is locked. The same form may have been sent twice, so an existing
+       invoice is looked for again.
+    3. The invoice is created.
+
     Raises LinkRefused, InvalidRequest, PriceUnavailable.
     """
     order = page.order(service, visitor.amount_text)
@@ -126,16 +129,16 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
         # that only one can follow it.
         promised_id = visitor.next_id
         address = None
-    _refuse_full(service, address, mark, is_counted=False)
-    _refuse_crowded(service, page)
+    _refuse_busy_visitor(service, address, mark, is_counted=False)
+    _refuse_full_page(service, page)
     quote = quotes.quote(service.prices, service.now(), order)
-    _refuse_full(service, address, mark)
+    _refuse_busy_visitor(service, address, mark)
     with service.db.write():
         page.lock(service, order)
         unpaid_id = _unpaid_id(service, page, order, visitor)
         if unpaid_id:
             return unpaid_id
-        _refuse_crowded(service, page)
+        _refuse_full_page(service, page)
         new_id = promised_id
         # The existing invoice is paid, or its form was sent again with another amount.
         exists = _exists(service, promised_id)
@@ -198,19 +201,18 @@ def _has_answers(row: Invoice, details: Mapping[str, object]) -> bool:
 
 
 def still_to_pay(service: Service, page: Page, invoice_id: str) -> Invoice | None:
-    """Returns the page's invoice with this id if nothing has been paid to it yet.
+    """Returns the page's invoice with this id, if it is open and no payment to it was ever seen.
 
-    None if there is none. The row has only its id, amount and payer.
+    Returns None otherwise. The row has only its id, amount and payer.
     """
     values: Values = {"id": invoice_id, "through": page.id, "now": to_ms(service.now())}
     return service.db.get_or_none(invoices.UNTOUCHED, **values)
 
 
 def _mark(order: orders.Order, visitor: Visitor) -> str:
-    """Returns a text that is equal for copies of one form, which the limits count once.
+    """Returns a text that is equal for copies of one form, so that they are counted once.
 
-    It is "" if the form is not from the page. A form with other fields has another
-    mark.
+    Returns "" if the form is not from the page.
     """
     if visitor.form_id is None:
         return ""
@@ -218,7 +220,7 @@ def _mark(order: orders.Order, visitor: Visitor) -> str:
     return hashlib.sha256(press.encode()).hexdigest()
 
 
-def _refuse_full(
+def _refuse_busy_visitor(
     service: Service,
     address: str | None,
     mark: str,
@@ -226,8 +228,8 @@ def _refuse_full(
 ) -> None:
     """Raises LinkRefused if this visitor has created too many invoices.
 
-    This protects the wallet's gap limit. `address`: None for no limit. `is_counted`:
-    False if this request must not be counted.
+    This protects the wallet's gap limit. `address` is None for no limit. `is_counted`
+    is False if this request must not be counted.
     """
     if address is None:
         return
@@ -242,7 +244,7 @@ def _refuse_full(
     raise LinkRefused(429, message, retry_after_s=retry_after_s)
 
 
-def _refuse_crowded(service: Service, page: Page) -> None:
+def _refuse_full_page(service: Service, page: Page) -> None:
     """Raises LinkRefused if the page has too many unpaid invoices, of all visitors.
 
     This protects the wallet's gap limit. The count is exact only in the transaction

@@ -19,7 +19,7 @@ from btcpay.web.service import Service
 from storage.models import Invoice, PaymentLink
 from storage.queries import invoices, links
 
-TYPED_CHARACTERS = 40  # of an invalid amount that the form shows again
+REPEATED_CHARACTERS = 40  # of an invalid amount that the form shows again
 GONE = 410
 MOST = {"name": 100, "note": 500}  # maximum of characters that the payer may type
 Texts = dict[str, str]
@@ -29,13 +29,14 @@ Texts = dict[str, str]
 class LinkRefused(Exception):
     """The page refuses the request.
 
-    `status`: the HTTP status. `message`: a sentence for the page. `wrong`: a sentence
-    for each invalid field. `retry_after_s`: seconds after which a retry may succeed.
+    `status`: the HTTP status. `message`: a sentence for the page. `field_errors`: a
+    sentence for each invalid field. `retry_after_s`: seconds after which a retry may
+    succeed.
     """
 
     status: int
     message: str = ""
-    wrong: Mapping[str, str] = field(default_factory=dict)
+    field_errors: Mapping[str, str] = field(default_factory=dict)
     retry_after_s: int | None = None
 
 
@@ -47,8 +48,8 @@ def link_values(
 ) -> dict[str, Any]:
     """Returns the values for the template.
 
-    `texts`: the fields of the refused form. `unpaid`: this browser's invoice that waits
-    for a payment.
+    `texts`: the fields of the refused form, which the page repeats. `unpaid`: this
+    browser's invoice that waits for a payment.
     """
     is_gone = refusal is not None and refusal.status == GONE
     return {
@@ -63,10 +64,10 @@ def link_values(
         "low": _decimal_or_none(link.min_amount),
         "high": _decimal_or_none(link.max_amount),
         "goal": _decimal_or_none(link.goal),
-        "refused": refusal,
+        "refusal": refusal,
         "asks": asks_of(link),
         "most": MOST,
-        "typed": {**texts, "amount": texts.get("amount", "")[:TYPED_CHARACTERS]},
+        "entries": {**texts, "amount": texts.get("amount", "")[:REPEATED_CHARACTERS]},
     }
 
 
@@ -83,22 +84,22 @@ def asks_of(link: PaymentLink) -> Texts:
 
 
 def answers(link: PaymentLink, fields: Mapping[str, str]) -> tuple[Texts, Texts]:
-    """Returns the payer's fields as typed, and a message for each invalid one."""
+    """Returns the payer's fields, and an error message for each invalid one, by field name."""
     texts = Texts()
-    wrong = Texts()
+    field_errors = Texts()
     for name, how in asks_of(link).items():
         text = fields.get(name, "").replace("\r\n", "\n").strip()
         texts[name] = text
         try:
             texts[name] = _read_answer(name, text)
         except ValueError:
-            wrong[name] = gettext("This is not an e-mail address.")
+            field_errors[name] = gettext("This is not an e-mail address.")
         except TextRefused as error:
             most = gettext("Enter at most %(most)s characters.", most=str(MOST[name]))
-            wrong[name] = invisible_character_message(error) or most
+            field_errors[name] = invisible_character_message(error) or most
         if how == "must" and not texts[name]:
-            wrong[name] = gettext("The seller needs this.")
-    return texts, wrong
+            field_errors[name] = gettext("The seller needs this.")
+    return texts, field_errors
 
 
 def _read_answer(name: str, text: str) -> str:
@@ -118,8 +119,8 @@ def _read_answer(name: str, text: str) -> str:
 def rate_of(service: Service, link: PaymentLink) -> dict[str, Any]:
     """Returns a JSON object with the price of a bitcoin in the link's currency.
 
-    `price`: a decimal string; None if no price is known. `good_for_ms`: how long the
-    price is valid.
+    `price`: a decimal string; None if no price is known. `good_for_ms`: the
+    milliseconds for which the price may be used.
     """
     rate = service.prices.rate_for(link.currency)
     price = rate.current_price_or_none()
@@ -132,7 +133,7 @@ def rate_of(service: Service, link: PaymentLink) -> dict[str, Any]:
 class LinkPage:
     """The page of a payment link, as a `Page` of link_order.
 
-    `answers`: the texts that the payer typed, by the invoice's columns.
+    `answers`: the payer's fields, by the invoice's columns.
     """
 
     link: links.LinkToPay
@@ -145,7 +146,7 @@ class LinkPage:
         return self.link.id
 
     def order(self, service: Service, text: str) -> orders.Order:
-        """Returns the order for an invoice over the link's price, or the typed amount.
+        """Returns the order for an invoice over the link's price, or over the payer's `text`.
 
         Raises AmountRefused, or LinkRefused if the link is inactive.
         """

@@ -66,7 +66,8 @@ class Snapshot:
 
     `missing_sats`: the satoshis that are not paid yet. `confirmations`: those of the
     counted payment that has the fewest. `confirmations_needed`: those that a payment
-    needs. `dust_limit_sats`: the minimum that can be sent to the invoice's address.
+    needs. `dust_limit_sats`: the lowest amount that can be sent to the invoice's
+    address.
     """
 
     row: invoices.InvoiceWith
@@ -91,8 +92,8 @@ class Snapshot:
     def came_sats(self) -> int:
         """The satoshis that were sent to the invoice, including unconfirmed ones.
 
-        If the state is in ENDED, payments that settle nothing are included. Otherwise
-        only payments that count for the invoice are included.
+        While the invoice can be paid, only payments count that may settle it. In one of
+        the states ENDED all payments count.
         """
         row = self.row
         if self.state not in ENDED:
@@ -113,7 +114,7 @@ class Snapshot:
 
     @property
     def overpaid_sats(self) -> int:
-        """The satoshis that settle nothing: late, too few in the end, or in excess.
+        """The satoshis that settle nothing: they came late, in excess, or were too few in the end.
 
         An excess below the dust limit counts as 0, since nobody could send it back.
         """
@@ -142,10 +143,7 @@ class Snapshot:
 
     @property
     def state(self) -> CheckoutState:
-        """The state that the page shows.
-
-        It is the status, but an open invoice is seen, overdue, partial or waiting.
-        """
+        """The state that the page shows; see CheckoutState."""
         if self.row.status != InvoiceStatus.OPEN:
             return CheckoutState(self.row.status)
         if self.missing_sats == 0:
@@ -169,7 +167,7 @@ def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Sn
         raise NotFound("there is no such invoice")
     now = service.now()
     if row.status == InvoiceStatus.OPEN:
-        # A visitor has the page open, so the next check queries this invoice earlier.
+        # Somebody has the page open, so the next check looks for payments to this invoice first.
         service.notes.note(invoices.ASKED, row.id, now)
     rules = rules_for(service.settings, row)
     confirmations = 0
@@ -186,7 +184,7 @@ def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Sn
 
 
 def is_taken_back(settings: Settings, row: Invoice) -> bool:
-    """True if the full amount was seen once, and a part of it has vanished since."""
+    """True if the full amount was once seen, and a part of it is missing again."""
     was_covered = row.status != InvoiceStatus.CANCELED and row.covered_ms
     return bool(was_covered and _missing_sats(row, rules_for(settings, row)))
 
@@ -201,7 +199,7 @@ def _missing_sats(row: Invoice, rules: Rules) -> int:
 
 
 def notices_of(service: Service, snapshot: Snapshot) -> Notices:
-    """Returns the notices. It reads each row only in a state that shows it."""
+    """Returns the messages. Rows are read only in the states that show them."""
     row = snapshot.row
     db = service.db
     state = snapshot.state
@@ -249,7 +247,7 @@ def _stuck(db: Database, snapshot: Snapshot) -> Stuck | None:
 def returned_sats(db: Database, snapshot: Snapshot) -> int:
     """Returns the satoshis that the seller has sent back to the payer.
 
-    The database is asked only where something can have been sent back.
+    Queries the database only if something can have been sent back.
     """
     has_ended = snapshot.state in ENDED
     if not snapshot.came_sats or not (has_ended or snapshot.overpaid_sats):

@@ -71,7 +71,7 @@ def blueprint(service: Service) -> Blueprint:
 
 
 def windows(service: Service) -> WindowKeys:
-    """Yields the windows of the visitor, and of the visitor's requests for one invoice.
+    """Yields the windows of the visitor, and of the visitor's requests for this invoice.
 
     Requests for files are not counted.
     """
@@ -84,16 +84,18 @@ def windows(service: Service) -> WindowKeys:
 
 
 class Checkout:
+    """The views of the public pages."""
+
     def __init__(self, service: Service) -> None:
         self.service = service
         self.pages = Pages(service)
         self._cookie = LinkCookie(service.db, service.settings)
 
     def show_root(self) -> Response:
-        """Shows browsers a page, with the name of the merchant if there is only one.
+        """Shows the front page, with the name of the merchant if there is only one.
 
-        It also has the links of parts (optional plug-ins). A client that does not
-        accept HTML gets 404.
+        It has the links of parts (optional plug-ins). A client that does not accept HTML gets
+        404.
         """
         if "text/html" not in request.headers.get("Accept", ""):
             return error_response(NotFound("there is nothing at this path"))
@@ -108,10 +110,11 @@ class Checkout:
         )
         return render.compress(page)
 
-    def show_invoice(self, id: str, wrong: str | None = None) -> Response:
+    def show_invoice(self, id: str, invalid_email: str | None = None) -> Response:
         """Shows the page of an invoice.
 
-        `wrong`: the typed text that is no e-mail address.
+        `invalid_email`: the text of the form that is no e-mail address; None if there
+        is none.
         """
         snapshot = snapshot_of(self.service, id)
         brand = self.pages.brand(snapshot.row.merchant_id)
@@ -130,10 +133,12 @@ class Checkout:
             "press": new_form_id() if page["link_id"] else None,
             "frame": frame,
             "asks_address": asks,
-            "wrong": wrong,
+            "invalid_email": invalid_email,
             "is_mailed": outcome == "mailed" and not asks,
         }
-        status = 200 if wrong is None else 400
+        status = 200
+        if invalid_email is not None:
+            status = 400
         response = self.pages.page("invoice.html", status, brand, **values)
         if frame:
             policy = self.pages.policy(framed_by=frame["origin"])
@@ -141,9 +146,9 @@ class Checkout:
         return render.compress(response)
 
     def mail_receipt(self, id: str) -> Response:
-        """Stores the typed address and queues the receipt, if no address is stored yet.
+        """Stores the form's address and queues the receipt, if no address is stored yet.
 
-        Redirects (303) to the invoice; an invalid address shows the form again (400).
+        Redirects (303) to the invoice. An invalid address shows the form again (400).
         """
         refuse_other_sites(self.service)
         snapshot = snapshot_of(self.service, id)
@@ -151,7 +156,7 @@ class Checkout:
         try:
             address = checked_address(text.strip())
         except ValueError:
-            return self.show_invoice(id, wrong=text)
+            return self.show_invoice(id, invalid_email=text)
         if emails.may_ask(
             self.service.db, self.service.settings, snapshot.row, snapshot.now
         ):
@@ -198,14 +203,15 @@ class Checkout:
         return self._link_page(link, texts={"amount": amount})
 
     def pay_link(self, id: str) -> Response:
-        """Redirects (303) to the invoice to pay; shows an invalid form again."""
+        """Redirects (303) to the invoice to pay. An invalid form is shown again."""
         link = self._link(id)
         fields = read_form()
-        texts, wrong = answers(link, fields)
+        texts, field_errors = answers(link, fields)
         columns = {f"customer_{name}": text or None for name, text in texts.items()}
         texts["amount"] = fields.get("amount", "")
-        if wrong:
-            return self._link_page(link, LinkRefused(400, wrong=wrong), texts)
+        if field_errors:
+            refusal = LinkRefused(400, field_errors=field_errors)
+            return self._link_page(link, refusal, texts)
         page = LinkPage(link, columns)
         try:
             return redirect_to_invoice(self.service, self._cookie, page, fields)
@@ -214,13 +220,13 @@ class Checkout:
             refusal = LinkRefused(STATUS[error.code], message)
             is_invalid = isinstance(error, InvalidRequest)
             if is_invalid and link.amount_mode == "flexible":
-                refusal.wrong = {"amount": message}
+                refusal.field_errors = {"amount": message}
             return self._link_page(link, refusal, texts)
         except LinkRefused as refusal:
             return self._link_page(link, refusal, texts)
 
     def show_price(self, id: str) -> Response:
-        """Returns the known price, with which the script converts the typed amount.
+        """Returns the known price, with which the page's script converts the amount.
 
         It never waits for a new price.
         """

@@ -1,7 +1,7 @@
-"""The Prometheus metrics that processes count.
+"""The Prometheus metrics that the processes of the service count.
 
-All workers write files into one folder (prometheus_client's multiprocess mode), and
-each of them can add up the counts of all.
+All workers write files into one folder (prometheus_client's multiprocess mode). So each
+worker can add up the counts of all.
 """
 
 import functools
@@ -19,16 +19,17 @@ PRICE_TIME = "blocktill_price_timestamp_seconds"
 
 
 class Counters(Collector):
-    """A collector of the metrics that this process counts.
+    """A collector of the metrics that processes count.
 
     `collect` adds up all processes that write to `folder`; without a folder it yields
-    only this process's counts. `unix_s` returns the Unix time in seconds.
+    the counts of this process. `unix_s` returns the Unix time in seconds.
     """
 
     def __init__(self, folder: str | None, unix_s: Callable[[], float]) -> None:
         self._folder = folder
         self._unix_s = unix_s
-        if folder:  # the library read this setting at its import, perhaps before there was a folder
+        if folder:
+            # The library reads this setting when it is imported, perhaps before there is a folder.
             values.ValueClass = values.MultiProcessValue()
         registry = CollectorRegistry()
         requests = Counter(
@@ -61,17 +62,15 @@ class Counters(Collector):
         )
 
     def count_answer(self, operation: str, status: int, took_s: int | float) -> None:
-        """Counts one response, which took `took_s` seconds.
-
-        Thread-safe. Takes some microseconds.
+        """Counts one response, which took `took_s` seconds. Thread-safe and fast
+        (microseconds).
         """
         self._requests(operation, status).inc()
         self._seconds(operation).observe(took_s)
 
     def count_price_refresh(self, is_good: bool) -> None:
-        """Counts one round of requests to the price sources.
-
-        `is_good`: True if the round gave a price.
+        """Counts one round of requests to the price sources. `is_good`: True if it gave a
+        price.
         """
         if is_good:
             self._refreshes.labels("price").inc()

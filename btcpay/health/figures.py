@@ -76,9 +76,7 @@ class Figures(Collector):
         )
         yield _build()
         if self.folder:
-            with suppress(
-                OSError
-            ):  # the folder may be missing, and the database with it
+            with suppress(OSError):  # the folder may be missing
                 free = shutil.disk_usage(self.folder).free
                 yield gauge(
                     "disk_free_bytes", "Free bytes on the database's disk.", free

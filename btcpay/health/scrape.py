@@ -1,6 +1,6 @@
 """Serves `/metrics` to Prometheus.
 
-gunicorn's master creates the socket and the folder, and the workers use them.
+gunicorn's master opens the socket and creates the folder; the workers use both.
 """
 
 import atexit
@@ -27,8 +27,8 @@ def listen(bind: str) -> socket.socket | None:
     """Opens the socket on which all workers serve metrics. Call it in gunicorn's master.
 
     `bind` is "host:port", with an IPv6 host in brackets. Returns None if `bind` is "",
-    or if the socket cannot be opened. That error is logged, not raised: a shop must not
-    stop selling because its metrics cannot be read.
+    or if the socket cannot be opened. Then the error is logged, not raised: the shop
+    goes on selling without metrics.
     """
     if not bind:
         return None
@@ -48,9 +48,9 @@ def listen(bind: str) -> socket.socket | None:
 def make_folder() -> None:
     """Creates the folder in which workers count, and removes it at exit.
 
-    Call it in gunicorn's master. Does nothing if PROMETHEUS_MULTIPROC_DIR is set. The
-    folder is in memory (/dev/shm) if possible: on a full disk, a write to a mapped file
-    kills its process.
+    Call it in gunicorn's master. It does nothing if PROMETHEUS_MULTIPROC_DIR is set.
+    The folder is in memory (/dev/shm) if possible: on a full disk, a process that
+    writes to a mapped file is killed.
     """
     if FOLDER in os.environ:  # set before a reload, or by the operator
         return

@@ -12,10 +12,10 @@ from btcpay.values.times import from_ms_or_none
 from storage.database import Database
 from storage.queries import meta
 
-# The maximum age of the last backup: two missed nightly backups are tolerated.
+# The maximum age of the last backup. Two nightly backups may fail.
 BACKUP_AGE = timedelta(days=3)
-# The fraction of BLOCKTILL_CHECK_MAX_AGE_MIN after which a check is late. By default this is three
-# minutes: by then a check that runs every minute has failed twice.
+# The fraction of BLOCKTILL_CHECK_MAX_AGE_MIN after which a check is late. By default that is after
+# three minutes, when a check that runs every minute has failed twice.
 LATE = 1 / 5
 
 
@@ -49,7 +49,7 @@ class State:
 
 
 def state_in(db: Database, settings: Settings, now: datetime) -> State:
-    """Returns the state, by the facts in the database."""
+    """Returns the state, from the facts in the database."""
     return state_of(
         meta.time(db, meta.Key.CHECKED_MS),
         meta.count(db, meta.Key.PREVIEWS_LATE),
@@ -61,7 +61,7 @@ def state_in(db: Database, settings: Settings, now: datetime) -> State:
 
 
 class RowOfFacts(KnownBlocks, Protocol):
-    """The facts in one row. The merchant's first page reads them in its query of the shop."""
+    """A row with the facts. The merchant's first page reads them together with the shop."""
 
     @property
     def checked_ms(self) -> int | None: ...
@@ -77,7 +77,7 @@ def state_in_row(
     settings: Settings,
     now: datetime,
 ) -> State:
-    """Returns the state, by the facts in a row that was read before."""
+    """Returns the state, from the facts in a row that was read before."""
     return state_of(
         from_ms_or_none(row.checked_ms),
         row.previews_late or 0,
@@ -96,10 +96,10 @@ def state_of(
     settings: Settings,
     now: datetime,
 ) -> State:
-    """Returns the state, by the given facts.
+    """Returns the state, from the given facts.
 
-    `checked_at` is the time of the last complete check. A time is None if there was no
-    such event yet.
+    `checked_at` is the time of the last complete check, and `backed_up_at` that of the
+    last backup; None if there was none.
     """
     max_age = timedelta(minutes=settings.check_max_age_min)
     payments = _payments(checked_at, max_age, now)

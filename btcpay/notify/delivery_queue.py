@@ -9,11 +9,11 @@ from btcpay.notify.outcome import Answer
 from storage.models import Receiver
 from storage.queries import deliveries, receivers
 
-# After this many failures a queue ends for this run. Fewer do not end it if its receiver accepts
-# other events, so that one event that is never accepted does not block the later ones.
+# A queue ends for this run after this many failures. After fewer it goes on if its receiver accepts
+# other events: an event that is never accepted must not block the later ones.
 MOST_REFUSED = 3
-# Receivers are divided into shards. A process locks a shard, by this name, while it delivers.
-# Webhooks and commands have 16 shards on PostgreSQL (True). They have one on SQLite, since it has
+# The names of shards, into which receivers are divided. A process locks a shard while it delivers.
+# For webhooks and commands there are 16 shards on PostgreSQL (True), and one on SQLite, which has
 # one writer.
 MAIL_SHARD = "mail"
 PROGRAM_SHARDS = {
@@ -42,18 +42,18 @@ class DeliveryQueue:
     """The deliveries to one receiver in this run of the outbox, or all mails.
 
     All mail receivers share one queue, since they share the mail server. A queue makes
-    one attempt at a time until one shows that the receiver is up (`Answer.is_up`). So a
-    receiver that hangs delays one attempt and no other queue.
+    one attempt at a time until an attempt shows that the receiver is up
+    (`Answer.is_up`). So a receiver that hangs delays one attempt, and no other queue.
     """
 
     receivers: list[Receiver]
     at_once: int
     rows: deque[tuple[Receiver, deliveries.Due]] = field(default_factory=deque)
     tried: set[tuple[str, str]] = field(default_factory=set)
-    # The receiver ids and lines in which a delivery failed. Later deliveries of a line (a sequence
-    # that is sent in order) wait for the next run.
+    # The (receiver id, line) pairs in which a delivery failed. A line is a sequence of deliveries
+    # that are sent in order: its later ones wait for the next run.
     stopped: set[tuple[str, str]] = field(default_factory=set)
-    # The last row of the page that was read last, by receiver id, when all waiting rows are read.
+    # The last row that was read, by receiver id, while all waiting rows are read in pages.
     last: dict[str, deliveries.Due] = field(default_factory=dict)
     failures: int = 0
     may_have_more: bool = True
@@ -118,6 +118,7 @@ class DeliveryQueue:
         answer: Answer,
         is_disabled: bool,
     ) -> None:
+        """Decides from the outcome of an attempt whether and how the queue goes on."""
         if row.line is not None:
             self.may_have_more = True  # the next delivery of its line is due now
         if not (answer.is_taken or answer.is_final):
@@ -145,9 +146,8 @@ class DeliveryQueue:
     ) -> bool:
         """True if the oldest delivery may be the only one that the receiver refuses.
 
-        The oldest must have failed before. One earlier failure is enough if the
-        receiver has responded with a status. Two are needed if it did not respond,
-        since it is more likely down.
+        That is so only if it has failed before: once if the receiver has responded with
+        a status, twice if it has not responded, since then it is more likely down.
         """
         is_oldest = self.oldest == (receiver.id, row.about)
         failures_before = 2

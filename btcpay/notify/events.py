@@ -1,4 +1,4 @@
-"""Public events, numbered without gaps, each with its resource as of the event."""
+"""Public events, numbered without gaps. Each has its resource as it was at that time."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -81,9 +81,9 @@ def events_after(
     number: int,
     limit: int = PAGE,
 ) -> list[Event]:
-    """Returns up to `limit` events after that number, in order and without a gap.
+    """Returns up to `limit` events with a number above `number`, in order and without a gap.
 
-    Numbers new events first.
+    New events are numbered first.
     """
     events.number_new(db)
     rows = db.rows(events.AFTER, number=number, limit=limit)
@@ -91,9 +91,8 @@ def events_after(
 
 
 def last_number(db: Database) -> int:
-    """Returns the number of the newest event, 0 if there is none.
-
-    Numbers new events first.
+    """Returns the number of the newest event; 0 if there is none. New events are numbered
+    first.
     """
     events.number_new(db)
     return db.get(events.LAST)[0]
@@ -146,7 +145,8 @@ def invoice_data(
 ) -> dict[str, Any]:
     """Returns the data of an event about an invoice, as it was at the event.
 
-    Personal data that was erased since is missing. `state` is None for a new invoice.
+    Personal data that has been erased since then is missing. `state` is None for a new
+    invoice.
     """
     if state is None:
         state = {
@@ -181,11 +181,11 @@ def state_of(row: PublicEvent) -> dict[str, Any]:
 
 
 def delete_old_events(db: Database, now: datetime) -> int:
-    """Deletes a batch of events older than KEPT; returns the number of events.
+    """Deletes a batch of events older than KEPT. Returns the number of deleted events.
 
-    Deletes their deliveries too, and old deliveries that have no event. Keeps an event
-    that waits to be delivered, and all later ones. Keeps the newest event, since
-    numbering continues from it.
+    Their deliveries are deleted too, and old deliveries without an event. An event that
+    waits to be delivered stays, and so do all later ones. The newest event always
+    stays, since numbering continues from it.
     """
     events.number_new(db)
     before = to_ms(now - KEPT)
@@ -208,8 +208,8 @@ def delete_old_events(db: Database, now: datetime) -> int:
 def sample_event(resources: Resources, merchant_id: int, now: datetime) -> Event:
     """Returns a made-up `invoice.paid` event, for testing a receiver.
 
-    It is marked as a test. No real event or invoice has its ids, and it has no address
-    that could be paid.
+    It is marked as a test. Its ids are those of no real event or invoice, and it has no
+    address that could be paid.
     """
     at_ms = to_ms(now)
     sats = 41_667

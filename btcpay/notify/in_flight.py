@@ -11,11 +11,13 @@ from btcpay.notify.outcome import Answer
 from storage.models import Receiver
 from storage.queries import deliveries
 
-MOST_AT_ONCE = 24
-MOST_FAILING = 8
+MOST_AT_ONCE = 24  # attempts
+MOST_FAILING = 8  # attempts of queues that are failing
 
 
 class Attempt(NamedTuple):
+    """One attempt to make a delivery to a receiver."""
+
     queue: DeliveryQueue
     receiver: Receiver
     row: deliveries.Due
@@ -24,8 +26,8 @@ class Attempt(NamedTuple):
 class InFlight:
     """The attempts under way.
 
-    `ends_s` returns the monotonic time, in seconds, at which an attempt of a queue is
-    abandoned.
+    `ends_s` returns when an attempt of a queue is abandoned, as a monotonic time in
+    seconds.
     """
 
     def __init__(self, ends_s: Callable[[DeliveryQueue], float]) -> None:
@@ -70,7 +72,7 @@ class InFlight:
     def await_answers(self) -> Iterable[Future[Answer]]:
         """Waits until an attempt has ended or has timed out.
 
-        Returns the futures that are done. If there are none, returns those that have
+        Returns the futures that are done. If none is done, returns those that have
         timed out.
         """
         ends_s = min(self._ends_s(attempt.queue) for attempt in self._attempts.values())

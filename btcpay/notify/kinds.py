@@ -107,7 +107,7 @@ R = TypeVar("R", bound=EventSubject)
 def _time_of(row: EventSubject, name: str) -> str | None:
     """Returns the time of a field in ISO 8601; None if it is not set.
 
-    The field `sent_at` shows the column `sent_ms`.
+    The field `sent_at` has the time of the column `sent_ms`.
     """
     stored_ms = getattr(row, f"{name.removesuffix('_at')}_ms")
     if stored_ms is None:
@@ -117,12 +117,11 @@ def _time_of(row: EventSubject, name: str) -> str | None:
 
 @dataclass(frozen=True)
 class PartResource(Generic[R]):
-    """A resource of a part (an optional plug-in), such as a refund.
+    """A resource of a part (an optional plug-in), such as a refund, with kinds of events.
 
-    It has its own event kinds and its own page. `prefix` is the prefix of its ids.
-    `by_id` is the query for a row. `state` names the columns that can change, whose
-    values each event stores. `properties` has a JSON schema for each field. `computed`
-    returns the fields that are not columns.
+    `prefix` is the prefix of its ids. `by_id` is the query for a row. `state` names the
+    columns that can change; each event stores their values. `properties` has a JSON
+    schema for each field. `computed` returns the fields that are not columns.
     """
 
     name: str
@@ -134,7 +133,7 @@ class PartResource(Generic[R]):
     computed: Callable[[R], dict[str, Any]] = lambda _: {}
 
     def find(self, db: Database, id: str) -> R:
-        """Returns the row that a command names by its id. Raises CommandError."""
+        """Returns the row with this id, for a command. Raises CommandError."""
         return db.get_or_fail(self.by_id, f"{self.name} {id!r}", id=id)
 
     def get_or_404(self, db: Database, id: str) -> R:
@@ -150,10 +149,7 @@ class PartResource(Generic[R]):
         return f"{base_url}/{self.name}/{id}"
 
     def serialize(self, base_url: str, row: R) -> dict[str, Any]:
-        """Returns the fields as events and commands show them.
-
-        Raises what `computed` raises.
-        """
+        """Returns the fields as events and commands show them. Raises the errors of `computed`."""
         fields: dict[str, Any] = {}
         for name in self.properties:
             if name.endswith("_at"):

@@ -21,7 +21,7 @@ from btcpay.notify.in_flight import Attempt, InFlight
 from btcpay.notify.mail.compose import CLOCK_MAILS, urls_of
 from btcpay.notify.mail.replies import USUAL, Times
 from btcpay.notify.mail.server import mail_account
-from btcpay.notify.mail.timed import STALE, add_timed
+from btcpay.notify.mail.timed import STALE, add_clock_mails
 from btcpay.notify.mail.transport import Mail
 from btcpay.notify.outcome import ATTEMPT_S, Answer, hold, note
 from btcpay.notify.transports import TRANSPORTS
@@ -39,8 +39,8 @@ log = logging.getLogger(__name__)
 
 # The length of a run in seconds. No attempt begins in its last ATTEMPT_S.
 RUN_S = 20
-MOST_OF_ONE = 4
-# The time for a mail's DNS look-up and connection, in addition to that for the server's replies.
+MOST_OF_ONE = 4  # attempts at once to one receiver
+# The time for a mail's DNS look-up and connection, beyond the time for the server's replies.
 AROUND_MAIL_S = 20
 NO_ANSWER = Answer(
     False,
@@ -54,7 +54,7 @@ Send = Callable[[Receiver, Event, datetime], Answer]
 
 
 def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
-    """Returns a function that makes one attempt. Its HTTP connections are reused."""
+    """Returns a function that makes one attempt. Attempts share HTTP connections."""
     session = Session(MOST_OF_ONE, settings.proxy)
 
     def send(receiver: Receiver, event: Event, at: datetime) -> Answer:
@@ -96,14 +96,14 @@ class Outbox:
         take: Callable[[str], bool] = lambda shard: True,
         only: Sequence[str] = (),
     ) -> DeliveryCounts:
-        """Makes the deliveries that are due; returns the numbers of attempts.
+        """Makes the deliveries that are due. Returns how many succeeded and failed.
 
-        Attempts take at most `run_s` seconds, and longer only for a mail that was begun.
-        The remaining deliveries wait for the next run. `take` locks a shard (a group of
-        receivers) for this process until the run has ended. It returns False if another
-        process has the lock. `only` limits the run to these shards.
+        Attempts take at most `run_s` seconds; only a mail that was begun may take
+        longer. The remaining deliveries wait for the next run. `take` locks a shard (a
+        group of receivers) for this process until the run has ended; it returns False
+        if another process has the lock. `only` limits the run to these shards.
 
-        An attempt that has no response in time counts as a failure (a DNS server may be
+        An attempt without a response in time counts as a failure (a DNS server may be
         slow). The delivery is retried with the same id.
         """
         shards = list(only or all_shards(self._db.is_server))
@@ -112,11 +112,11 @@ class Outbox:
         self._counts = DeliveryCounts()
         self._labels = Counter[tuple[str, str]]()
         events.number_new(self._db)
-        # Mails that only the clock triggers wait while the clock is not trusted (chain/leap.py).
+        # Mails that are due by the clock wait while the clock is not trusted (chain/leap.py).
         self._is_time_doubted = bool(meta.get(self._db, meta.Key.TIME_LEAP))
         if MAIL_SHARD in shards and not self._is_time_doubted:
             self._update_mails()
-        # only now: what waits for locks above must not shorten the time for attempts
+        # The time begins here: statements above may wait for locks.
         self._until_s = time.monotonic() + run_s
         random.shuffle(shards)
         self._serve(shards, take)
@@ -134,10 +134,10 @@ class Outbox:
         return Mail(self._db, urls, account.server, account.sender, self._mail_times)
 
     def _update_mails(self) -> None:
-        """Gives up mails that are too old, and adds those that the clock triggers."""
+        """Gives up mails that are too old, and adds mails that are due by the clock."""
         self._db.run(deliveries.GIVE_UP_MAILS, before=to_ms(self._now() - STALE))
         if self._mail:
-            add_timed(self._db, self._now())
+            add_clock_mails(self._db, self._now())
 
     def _serve(self, shards: list[str], take: Callable[[str], bool]) -> None:
         """Makes attempts until nothing is left to send or the time is over."""
@@ -179,17 +179,17 @@ class Outbox:
     def _ends_s(self, queue: DeliveryQueue) -> float:
         """Returns the monotonic time at which an attempt of this queue is abandoned.
 
-        A mail gets time beyond the end of the run. No mail begins in the last seconds
-        of a run.
+        An attempt of a mail may last beyond the end of the run. No mail begins in the
+        last seconds of a run.
         """
         if queue.is_of_mail:
             return self._until_s - ATTEMPT_S + self._mail_times.mail_s + AROUND_MAIL_S
         return self._until_s
 
     def _begin(self, queues: Sequence[DeliveryQueue], until_s: float) -> None:
-        """Begins attempts, one for each queue in turn.
+        """Begins attempts, one of each queue in turn.
 
-        Stops when no queue may begin another, or after `until_s` (monotonic).
+        Stops when no queue may begin another one, or after `until_s` (monotonic).
         """
         has_begun = True
         while has_begun:
@@ -202,7 +202,7 @@ class Outbox:
                     has_begun |= self._begin_next(queue)
 
     def _begin_next(self, queue: DeliveryQueue) -> bool:
-        """Handles the queue's next delivery; False if it has nothing to send now."""
+        """Handles the queue's next delivery. Returns False if it has nothing to send now."""
         if queue.may_have_more and not queue.rows:
             fill(self._db, queue, self._now())
         next_delivery = queue.take_next(self._in_flight.lines_of(queue))
@@ -223,8 +223,8 @@ class Outbox:
             send = self._prepare(receiver, row)
         except BadRow as error:  # the other deliveries are still sent
             log.error("%s cannot be sent to %s: %s", row.about, receiver.id, error)
-            spoiled = Answer(False, None, f"cannot be sent: {error}", is_final=True)
-            self._note(queue, receiver, row, spoiled)
+            failure = Answer(False, None, f"cannot be sent: {error}", is_final=True)
+            self._note(queue, receiver, row, failure)
             queue.skip()
             return
         if send is None:
@@ -242,7 +242,7 @@ class Outbox:
     ) -> Callable[[], Answer] | None:
         """Returns a function that makes the attempt. Raises BadRow.
 
-        None if the delivery is a mail that is out of date.
+        Returns None if the delivery is a mail that is out of date.
         """
         now = self._now()
         if self._mail and receiver.transport in receivers.MAILS:
@@ -273,7 +273,7 @@ class Outbox:
         row: deliveries.Due,
         answer: Answer,
     ) -> bool:
-        """Stores the outcome of an attempt; True if this has disabled the receiver."""
+        """Stores the outcome of an attempt. Returns True if that has disabled the receiver."""
         now = self._now()
         has_failed = queue.was_failing or queue.failures > 0
         label, is_disabled = note(self._db, receiver, row, answer, now, has_failed)

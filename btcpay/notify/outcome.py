@@ -29,11 +29,11 @@ _HOURS_MIN = (
 OFFSETS = [
     timedelta(hours=hours, minutes=minutes, seconds=5) for hours, minutes in _HOURS_MIN
 ]
-# Up to a tenth of the pause is added to it, so that deliveries that failed together are not
-# retried together.
+# Up to a tenth is added to each pause, so that deliveries that failed together are not retried
+# together.
 JITTER_PERMILLE = 100
-# A failing receiver is tried at least every half hour: checks, which run the outbox, are some
-# minutes apart.
+# A failing receiver is tried at least every half hour, since checks, which run the outbox, may be
+# some minutes apart.
 PROBE_AFTER = timedelta(minutes=25)
 DISABLED_AFTER = timedelta(days=5)
 GONE = 410
@@ -52,7 +52,7 @@ class Answer(NamedTuple):
     - `is_refusal`: the receiver is up and may accept other deliveries;
     - `is_final`: no retry can succeed;
     - `may_go_on`: the attempt may still be running;
-    - `is_in_doubt`: it was a mail that the server may have accepted.
+    - `is_in_doubt`: it was a mail, and the server may have accepted it.
     """
 
     is_taken: bool
@@ -75,8 +75,8 @@ def next_try(
 ) -> datetime | None:
     """Returns the time of the next attempt; None if the delivery is given up.
 
-    `first_at` is the time of the first attempt. `permille` of the pause is added to it:
-    0 to JITTER_PERMILLE, chosen at random if it is None.
+    `first_at` is the time of the first attempt. The pause is lengthened by `permille`
+    thousandths: 0 to JITTER_PERMILLE, chosen at random if it is None.
     """
     if permille is None:
         permille = secrets.randbelow(JITTER_PERMILLE + 1)
@@ -87,14 +87,14 @@ def next_try(
     return None
 
 
-def why_disabled(
+def reason_to_disable(
     status: int | None,
     failing_since: datetime,
     now: datetime,
 ) -> str | None:
-    """Returns the reason to disable a receiver that has failed; None to go on.
+    """Returns the reason to disable a receiver that has failed; None if there is none yet.
 
-    `status` is the HTTP status of the failure, None if there was none.
+    `status` is the HTTP status of the failure; None if there was none.
     """
     if status == GONE:
         return "it answered 410 Gone"
@@ -105,11 +105,11 @@ def why_disabled(
 
 
 def hold(db: Database, row: deliveries.Due, now: datetime) -> bool:
-    """Claims a delivery before it is sent; False if another process holds it.
+    """Claims a delivery before it is sent. Returns False if another process holds it.
 
-    The claim prevents the next delivery of the same line from overtaking this one. A
-    line is a sequence of deliveries that are sent in order. A delivery outside any line
-    needs no claim.
+    The claim keeps the next delivery of the same line from overtaking this one. A line
+    is a sequence of deliveries that are sent in order. A delivery without a line needs
+    no claim.
     """
     if row.line is None:
         return True
@@ -241,7 +241,7 @@ def _note_failure(
     since = from_ms(failing_since_ms or to_ms(now))
     reason = None
     if may_disable:
-        reason = why_disabled(answer.status, since, now)
+        reason = reason_to_disable(answer.status, since, now)
     if reason is None:
         return False
     if db.run(receivers.DISABLE, id=id, at=to_ms(now), reason=reason):

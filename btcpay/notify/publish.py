@@ -1,4 +1,4 @@
-"""Stores events and their deliveries, in the transaction of the change itself."""
+"""Stores events and their deliveries, in the transaction of what has happened."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ _COLUMNS = {
 
 @dataclass(frozen=True)
 class News:
-    """What happened to an invoice, to a payment to its address, or to another row.
+    """What has happened to an invoice, to a payment to its address, or to another row.
 
     `detail` has the row of a `payment`, or the `transaction` that was seen or has
     vanished.
@@ -43,8 +43,8 @@ class NewEvent(NamedTuple):
     """An event to be published to the receivers of its row's merchant.
 
     `row` is the invoice, the payment link or a part's row. `state` has the values that
-    can change later, such as status and amounts. It is None for a new invoice or link,
-    and for a deactivated link: their events need no state.
+    can change later, such as status and amounts. The event of a new invoice or link, or
+    of a deactivated link, needs none: its state is None.
     """
 
     row: EventSubject
@@ -64,8 +64,8 @@ def publish(
 ) -> None:
     """Stores events in this order, with their deliveries.
 
-    Call it within `db.write()`. `of_merchants` are the receivers of their merchants, if
-    they were read in this transaction already.
+    Call it within `db.write()`. `of_merchants` are the receivers of the events'
+    merchants, if this transaction has read them before.
     """
     new_rows = [_columns(new_event, now) for new_event in new_events]
     if of_merchants is None:
@@ -98,7 +98,8 @@ def _deliveries_to(
 ) -> list[Values]:
     """Returns the columns of each delivery of an event that this receiver wants.
 
-    Returns [] if the part (an optional plug-in) with its transport was deleted.
+    Returns [] if the receiver's transport is that of a deleted part (an optional
+    plug-in).
     """
     transport = TRANSPORTS.get(receiver.transport)
     if transport is None:
@@ -150,7 +151,7 @@ def wants(receiver: Receiver, name: str) -> bool:
     """True if the receiver wants deliveries of this name.
 
     The name is a kind of event, or one that the receiver's transport defines. A
-    receiver with no list of names wants all.
+    receiver without a list of names wants all.
     """
     return receiver.kinds is None or name in json.loads(receiver.kinds)
 

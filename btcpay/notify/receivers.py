@@ -41,8 +41,8 @@ def find(db: Database, receiver_id: str) -> Receiver:
 def find_own(db: Database, receiver_id: str) -> Receiver:
     """Returns the row of a webhook or command. Raises CommandError.
 
-    Also raises it for a receiver that a part (an optional plug-in) has added for
-    itself.
+    A receiver of a part (an optional plug-in) is refused too: only the part may change
+    it.
     """
     row = find(db, receiver_id)
     if row.transport not in (receivers.WEBHOOK, receivers.COMMAND):
@@ -75,8 +75,8 @@ def add(
 ) -> Receiver:
     """Adds a receiver of future events, and returns its row. Raises NoRoom.
 
-    It is a webhook with signed requests if `url` is given, otherwise a command. An
-    empty `kinds` means all events. The id is random if `id` is None.
+    If `url` is given it is a webhook, whose requests are signed, otherwise a command.
+    Empty `kinds` mean all events. The id is random if `id` is None.
     """
     columns: Values = {
         "id": id or new_id("whk"),
@@ -102,8 +102,8 @@ def add(
 def webhook_url(text: str, network: Network) -> str:
     """Returns the URL of a webhook, with its host in ASCII. Raises CommandError.
 
-    On mainnet http:// is accepted only for this machine. The host is not restricted
-    further: the operator is responsible for it.
+    On mainnet http:// is accepted only for this machine. Any host is accepted: the
+    operator is responsible for it.
     """
     try:
         url = web_url(text)
@@ -131,7 +131,7 @@ def remove(db: Database, receiver_id: str) -> None:
 def rotate(db: Database, receiver_id: str, now: datetime) -> Receiver:
     """Replaces a webhook's secret, and returns its row with the new one.
 
-    For one day (GRACE) requests are signed with the old secret, too. Raises
+    For one day (GRACE) requests are also signed with the old secret. Raises
     CommandError.
     """
     row = find_own(db, receiver_id)
@@ -151,7 +151,7 @@ def rotate(db: Database, receiver_id: str, now: datetime) -> Receiver:
 
 
 def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
-    """Makes abandoned deliveries due again; returns their number.
+    """Makes the deliveries that were given up due again. Returns how many.
 
     Enables the receiver.
     """
@@ -165,7 +165,7 @@ def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
 
 
 def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
-    """Makes all waiting and abandoned deliveries due now; returns their number.
+    """Makes all deliveries that wait or were given up due now. Returns how many.
 
     Enables the receiver. The next check sends them.
     """
@@ -177,9 +177,9 @@ def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
 
 
 def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> int:
-    """Makes the receiver's events after that number due again; returns how many.
+    """Makes the receiver's events with a number above `number` due again. Returns how many.
 
-    Includes those that were delivered. Enables the receiver. Raises CommandError.
+    They include those that were delivered. Enables the receiver. Raises CommandError.
     """
     receiver = find_own(db, receiver_id)
     events.number_new(db)

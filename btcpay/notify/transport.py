@@ -1,4 +1,4 @@
-"""The base class of transports: which deliveries an event has, and how one is sent."""
+"""The base class of transports: the deliveries of an event, and how one is sent."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -20,9 +20,9 @@ MAX_ANSWER_BYTES = 200
 class NewDelivery(NamedTuple):
     """A delivery to be stored.
 
-    `name` is compared with the names that a receiver wants. `about` identifies the
-    delivery among those of its receiver. Deliveries of one `line` are sent one at a
-    time and in order.
+    A receiver gets it if it wants its `name`. `about` identifies it among the
+    deliveries of its receiver. Deliveries of one `line` are sent one at a time and in
+    order.
     """
 
     name: str
@@ -42,11 +42,12 @@ def delivery_of(event: PublicEvent) -> NewDelivery:
 class Transport:
     """A way to notify receivers.
 
-    Only `send` runs in a thread of its own; it must not use the database.
+    `send` runs in a thread of its own and must not use the database. The other methods
+    run in the caller's thread.
     """
 
-    # If True, an abandoned delivery is not resent once the receiver has accepted a later one of the
-    # same line, since it would undo the effect of the later one.
+    # If True, a delivery that was given up is not sent again once the receiver has accepted a later
+    # one of the same line: it would undo the effect of the later one.
     drops_overtaken = False
 
     def deliveries_for(
@@ -58,10 +59,8 @@ class Transport:
     ) -> Iterable[NewDelivery]:
         """Returns the deliveries of an event to this receiver, in order.
 
-        Returns an empty list if the event does not concern it.
-
-        `about` is the row that the event is about. `state` has its values that can
-        change later.
+        Returns an empty list if the event does not concern it. `about` is the row that
+        the event is about. `state` has the row's values that can change later.
         """
         return [delivery_of(event)]
 
@@ -94,7 +93,7 @@ def post(
     body: bytes,
     headers: Mapping[str, str],
 ) -> Answer:
-    """Posts the body and returns the outcome; a status of 2xx means success."""
+    """Posts the body, and returns the outcome. A status of 2xx means success."""
     try:
         status, start = session.post(url, timeout_s, body, headers, MAX_ANSWER_BYTES)
     except FetchError as error:

@@ -39,8 +39,7 @@ def new_secret() -> str:
 def sign(secret: str, id: str, timestamp_s: int, body: bytes) -> str:
     """Returns a signature: `v1,` and the base64 of HMAC-SHA256 over id, time and body.
 
-    `secret` is one that `new_secret` returned. `timestamp_s` is the Unix time in
-    seconds.
+    `secret` is in the form of `new_secret`. `timestamp_s` is the Unix time in seconds.
     """
     key = base64.b64decode(secret.removeprefix(PREFIX))
     content = f"{id}.{timestamp_s}.".encode() + body
@@ -59,6 +58,8 @@ def headers(keys: Iterable[str], id: str, at: datetime, body: bytes) -> dict[str
 
 
 class StandardWebhook(Transport):
+    """Signed HTTP requests to a shop's URL."""
+
     def send(
         self,
         session: Session,
@@ -67,7 +68,7 @@ class StandardWebhook(Transport):
         at: datetime,
         timeout_s: float,
     ) -> Answer:
-        """Posts the event, signed with each valid secret; 2xx means success."""
+        """Posts the event, signed with each valid secret. A status of 2xx means success."""
         keys = [receiver.secret]
         if receiver.old_until_ms is not None and to_ms(at) < receiver.old_until_ms:
             keys.append(receiver.old_secret)
@@ -77,6 +78,8 @@ class StandardWebhook(Transport):
 
 
 class Command(Transport):
+    """A program of the operator, which is run for each event."""
+
     def send(
         self,
         _session: Session,
@@ -85,7 +88,7 @@ class Command(Transport):
         _at: datetime,
         timeout_s: float,
     ) -> Answer:
-        """Runs the command with no shell and not in this process's environment.
+        """Runs the command, without a shell and with few environment variables.
 
         The event's JSON goes to its standard input. Exit status 0 means success.
         """

@@ -18,8 +18,9 @@ Waiting = tuple[Receiver, deliveries.Due]
 def fill(db: Database, queue: DeliveryQueue, now: datetime) -> None:
     """Reads the deliveries that the queue may send next.
 
-    1. While the queue is failing, it gets one delivery as a probe.
-    2. After it has recovered in this run, it gets all that wait, the oldest first.
+    1. While the receiver is failing, the queue gets one delivery as a test.
+    2. If the receiver works again in this run, the queue gets all that wait, the oldest
+       first.
     3. Otherwise it gets the deliveries that are due.
     """
     queue.may_have_more = False
@@ -57,12 +58,13 @@ def _fill_all(db: Database, queue: DeliveryQueue, now: datetime) -> None:
 
 
 def _probe(db: Database, queue: DeliveryQueue, now: datetime) -> list[Waiting]:
-    """Returns the delivery that tests a failing queue; [] if it is not time for one.
+    """Returns the delivery that tests a failing receiver; [] if it is too early for a test.
 
-    This is the oldest delivery, due or not. A delivery that is never accepted must not
-    block the others. So the least-tried other delivery is next in the same run if the
-    oldest may be the only one that is refused. It comes before the oldest if the oldest
-    has timed out twice: such an attempt takes all the time that a run has for one.
+    1. The test is the oldest delivery, due or not.
+    2. If that one is refused, the others may be accepted. So if it may be the only one that
+       is refused, the delivery with the fewest attempts is tried in the same run.
+    3. If the oldest has timed out twice, that other delivery is tried first: an attempt that
+       times out takes all the time of a run.
     """
     if queue.oldest is not None:
         return _least_tried(db, queue, now, queue.oldest)
@@ -87,10 +89,10 @@ def _probe(db: Database, queue: DeliveryQueue, now: datetime) -> list[Waiting]:
 
 
 def _is_time(db: Database, queue: DeliveryQueue, now: datetime) -> bool:
-    """True if a probe is due.
+    """True if a failing receiver is to be tested again.
 
-    A probe is due PROBE_AFTER the last failure, and as soon as a delivery has become
-    due since then. It is also due if the clock was set back.
+    It is tested PROBE_AFTER the last failure, and as soon as a delivery has become due
+    since then. It is also tested if the clock was set back.
     """
     failed_ms = max(receiver.failed_ms or 0 for receiver in queue.receivers)
     pause = now - from_ms(failed_ms)
@@ -115,7 +117,7 @@ def _least_tried(
     now: datetime,
     oldest: tuple[str, str],
 ) -> list[Waiting]:
-    """Returns the waiting delivery with the fewest attempts except `oldest`, or []."""
+    """Returns the waiting delivery with the fewest attempts, without `oldest`; [] if none."""
     oldest_receiver_id, oldest_about = oldest
     others: list[Waiting] = []
     for receiver in queue.receivers:

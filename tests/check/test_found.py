@@ -11,7 +11,7 @@ from btcpay.cli.check.report import Reporter
 from btcpay.cli.check.summary import summary_lines
 from btcpay.cli.shell import Shell
 from btcpay.merchants.merchants import set_mail
-from btcpay.notify.mail.timed import add_timed
+from btcpay.notify.mail.timed import add_clock_mails
 from tests.support.fake_esplora import say
 from tests.support.findings import found
 from tests.support.samples import figures
@@ -59,7 +59,7 @@ def test_late_previews_are_yellow_with_a_number_and_no_alarm(busy):
         report = busy.check()
         late.append(len(report.unreached))
         assert report.complete, minute
-        add_timed(db, busy.clock())
+        add_clock_mails(db, busy.clock())
     assert (
         late[-1] > 0
         and busy.shop.sql(

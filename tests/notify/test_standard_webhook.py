@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from standardwebhooks import Webhook
 
-from btcpay.notify.outcome import JITTER_PERMILLE, OFFSETS, next_try, why_disabled
+from btcpay.notify.outcome import JITTER_PERMILLE, OFFSETS, next_try, reason_to_disable
 from btcpay.notify.transports import PREFIX, headers, new_secret, sign
 
 SECRET = new_secret()
@@ -95,4 +95,4 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_an_endpoint_is_given_up(case):
     status, failing, reason = case
-    assert why_disabled(status, NOW - failing, NOW) == reason
+    assert reason_to_disable(status, NOW - failing, NOW) == reason

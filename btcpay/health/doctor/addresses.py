@@ -22,8 +22,8 @@ REMEDY = "repair this machine's route for IPv6, or switch IPv6 off"
 def ipv6(shop: Shop) -> Iterator[Finding]:
     """Yields a yellow finding if a host responds over IPv4 but not over IPv6.
 
-    It tests the first host that has addresses of both families. Yields nothing if no
-    host has both, or if there is a proxy, which chooses the family itself.
+    It tests one host: the first with addresses of both families. Nothing is yielded if
+    no host has both, or if there is a proxy, which chooses the family itself.
     """
     settings = shop.settings
     if settings.proxy:
@@ -53,18 +53,15 @@ def _addresses(host: str, port: int) -> list[Address]:
 
     try:
         return cast(list[Address], run_within(TIMEOUT_S, look_up))
-    except (
-        OSError,
-        UnicodeError,
-        FetchError,
-    ):  # the finding about this source reports it
+    except (OSError, UnicodeError, FetchError):
+        # The finding about this source reports it.
         return []
 
 
 def _answers(addresses: list[Address]) -> bool:
     """True if an address accepts or refuses a connection.
 
-    A refusal too shows that packets reach the host and come back.
+    A refusal also shows that packets reach the host and come back.
     """
     try:
         connect_first(addresses, TIMEOUT_S).close()

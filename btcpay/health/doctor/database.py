@@ -32,8 +32,8 @@ SERVER_REMEDY = (
 def examine(settings: Settings, is_whole: bool) -> tuple[Finding, Database | None]:
     """Returns the finding, and the database if it can be read (even if it is not writable).
 
-    If `is_whole`, every page of an SQLite file is read, which takes seconds if it is
-    large.
+    If `is_whole`, every page of a SQLite file is read, which takes seconds for a large
+    file.
     """
     remedy = SERVER_REMEDY
     if sqlite_path(settings.database_url):
@@ -102,7 +102,7 @@ SUFFIXES = ("", "-wal", "-shm")  # of SQLite's database, log and shared memory
 def modes(shop: Shop) -> Iterator[Finding]:
     """Yields a finding: red if other users may use the SQLite files or list their folder.
 
-    The files contain customers' addresses and hashes of API keys.
+    The files contain customers' mail addresses and hashes of API keys.
     """
     path = sqlite_path(shop.settings.database_url)
     if path is None or not path.is_file():

@@ -22,16 +22,16 @@ CLOCK_NEAR = timedelta(seconds=30)
 # Nodes reject a block whose time is further ahead of their clock.
 BLOCK_AHEAD = timedelta(hours=2)
 EXPLORERS_FIRST = "repair the explorers first, or name others in BLOCKTILL_EXPLORERS"
-KIND_BYTES = 2  # of a script, which tell its kind (BIP141, BIP341)
+KIND_BYTES = 2  # the first bytes of a script, which tell its type (BIP141, BIP341)
 MOST_MERCHANTS = 20  # so that these look-ups cost at most 200 calls
 
 
 def findings(probes: Sequence[Probe]) -> Iterator[Finding]:
     """Yields a finding for each explorer, and a yellow one if only one of several is good.
 
-    An explorer with trouble is yellow. It is red if all have trouble, since no payment
-    would be found, or if it is on another network. One that shows the chain but no
-    unconfirmed payments is yellow.
+    An explorer with trouble is yellow. It is red if it is on another network, or if all
+    explorers have trouble, since no payment would be found. An explorer that shows the
+    chain but no unconfirmed payments is yellow.
     """
     good = [probe.host for probe in probes if not probe.trouble]
     if len(good) == 1 < len(probes):
@@ -43,7 +43,7 @@ def findings(probes: Sequence[Probe]) -> Iterator[Finding]:
     for probe in probes:
         name = f"explorer {probe.host}"
         if not probe.trouble:
-            yield _well_or_blind(name, probe)
+            yield _without_trouble(name, probe)
             continue
         colour = YELLOW
         if not probe.is_spent and (all_bad or probe.is_foreign):
@@ -51,16 +51,17 @@ def findings(probes: Sequence[Probe]) -> Iterator[Finding]:
         yield Finding(name, colour, probe.trouble, probe.remedy)
 
 
-def _well_or_blind(name: str, probe: Probe) -> Finding:
+def _without_trouble(name: str, probe: Probe) -> Finding:
+    """Returns a green finding; a yellow one if no unconfirmed payments are shown."""
     if probe.blindness:
         return Finding(name, YELLOW, probe.blindness, probe.remedy)
     return Finding(name, GREEN, f"at block {probe.height}, with whole blocks")
 
 
 def next_addresses(shop: Shop, db: Database) -> list[NextAddress]:
-    """Returns an address that is handed out next, of each kind that merchants use.
+    """Returns one of the next addresses of each script type that merchants use.
 
-    An explorer may not know every kind.
+    They are looked up at each explorer, since an explorer may not know every type.
     """
     by_kind: dict[bytes, NextAddress] = {}
     for merchant in db.rows(merchants.ALL)[:MOST_MERCHANTS]:
@@ -72,9 +73,10 @@ def next_addresses(shop: Shop, db: Database) -> list[NextAddress]:
 
 
 def clock(shop: Shop, probes: Sequence[Probe]) -> Iterator[Finding]:
-    """Yields a finding about this machine's clock: it must agree with one explorer's clock.
+    """Yields a finding about this machine's clock, compared with the nearest explorer's clock.
 
-    It is red if the tip of the chain is more than BLOCK_AHEAD in the future.
+    It is red if the time of the chain's last block is more than BLOCK_AHEAD in the
+    future.
     """
     tips = []
     for probe in probes:
@@ -109,9 +111,9 @@ def addresses_ahead(
 ) -> Iterator[Finding]:
     """Yields a finding for each merchant: red if one of the next addresses is used already.
 
-    Only the service may give out addresses of its accounts. At most MOST_MERCHANTS
-    merchants are examined. It stores the results if the calls count (`quota`). If no
-    explorer answers, the stored result of an earlier look counts.
+    Nothing but the service may give out addresses of its accounts. At most
+    MOST_MERCHANTS merchants are examined. The results are stored if there is a `quota`.
+    If no explorer answers, the result of an earlier look-up counts.
     """
     good = [probe.url for probe in probes if not probe.trouble]
     rows = db.rows(merchants.ALL)
@@ -151,13 +153,13 @@ def _addresses_of(
 
 
 def _is_known_shared(merchant: Merchant) -> bool:
-    """True if an earlier look showed one of the next addresses as used."""
+    """True if an earlier look-up showed one of the next addresses as used."""
     known = merchant.used_ahead
     return known is not None and known >= merchant.next_index
 
 
 def _shared_account(merchant: Merchant, used: Sequence[int | None] = ()) -> Finding:
-    """Returns the finding about used addresses: those given, or the stored one."""
+    """Returns the finding that addresses are `used`; by default the stored one."""
     numbers = ", ".join(map(str, used or [merchant.used_ahead]))
     start = merchant.next_index
     return Finding(

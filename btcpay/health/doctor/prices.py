@@ -19,7 +19,7 @@ from storage.database import Database
 from storage.queries import links, merchants
 
 REMEDY = "if this lasts, name another one in BLOCKTILL_PRICE_SOURCES"
-# If one of three sources lies, the median is still an honest price, or lies between two of them.
+# If one of three sources is wrong, the median is still a right price, or between two right ones.
 ENOUGH = 3
 CURRENCY_REMEDY = (
     "nothing can be sold in it until enough sources agree; if this lasts, see"
@@ -32,7 +32,7 @@ def findings(shop: Shop) -> Iterator[Finding]:
     """Yields a finding for each price source, and one for the agreed price.
 
     A source with trouble is yellow while enough others agree, else red: without a price
-    nothing is sold.
+    nothing can be sold.
     """
     settings = shop.settings
     answers = [_ask(source, settings.proxy) for source in settings.price_sources]
@@ -61,7 +61,7 @@ def _of_source(
 ) -> Finding:
     """Returns the finding for one source.
 
-    `prices` has the prices of all sources. `bad` is the colour if the source has
+    `prices` has the prices of all sources. `bad` is the colour of a finding with
     trouble.
     """
     # Shows only the host, since the URL may contain an API key.

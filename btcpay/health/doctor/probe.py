@@ -1,4 +1,4 @@
-"""Probes an explorer: each path that the check needs, its network and its clock."""
+"""Tests an explorer: each path that the check needs, its network and its clock."""
 
 import time
 from collections.abc import Sequence
@@ -31,13 +31,13 @@ REMEDY = (
 
 @dataclass
 class Probe:
-    """The result of probing one explorer.
+    """The result of testing one explorer.
 
-    `trouble` says what is wrong with its chain, "" if nothing is. `blindness` says why
-    it shows no unconfirmed payments, "" if it does. `is_foreign`: the explorer is on
-    another network. `is_spent`: the quota of calls is used up. `height` and `tip_at`
-    are those of its tip. `ahead` is our clock minus the explorer's, None if it sent no
-    time.
+    `trouble` says what is wrong with the chain that it shows; "" if nothing is.
+    `blindness` says why it shows no unconfirmed payments; "" if it does. `is_foreign`:
+    True if it is on another network. `is_spent`: True if the quota of calls is used up.
+    `height` and `tip_at` are those of its tip. `ahead` is our clock minus the
+    explorer's; None if it sent no time.
     """
 
     url: str
@@ -53,7 +53,7 @@ class Probe:
 
 
 class NextAddress(NamedTuple):
-    """An address that is handed out next, and its scriptPubKey."""
+    """One of a merchant's next addresses, and its scriptPubKey."""
 
     address: str
     script: bytes
@@ -66,11 +66,11 @@ def probe_all(
     first: BlockId | None,
     addresses: Sequence[NextAddress],
 ) -> list[Probe]:
-    """Probes each explorer with a few calls, which count in `quota`.
+    """Tests each explorer with a few calls, which count in `quota`.
 
-    These are at most eight, and usually one or two for each of the `addresses`.
+    That is at most eight calls, and usually one or two for each of the `addresses`.
     `known_height` is the height of the best block that a check has proven. `first` is
-    the lowest block that is kept.
+    the lowest stored block.
     """
     probes = [
         _probe(url, shop, quota, first, addresses) for url in shop.settings.explorers
@@ -114,10 +114,10 @@ def _probe(
 
 
 def _ask(probe: Probe, explorer: Explorer, first: BlockId | None) -> None:
-    """Fills in the probe.
+    """Sends the requests about the chain, and fills in the probe.
 
     Raises FetchError, ProofFailed or DecodeError at the first fault. Sets `trouble` if
-    it can explain the fault better than the exception.
+    it can explain the fault better than the exception does.
     """
     height, raw = explorer.require_chain(0)
     header = parse_header(raw)
@@ -141,10 +141,7 @@ def _ask(probe: Probe, explorer: Explorer, first: BlockId | None) -> None:
 
 
 def _ask_as_follower(explorer: Explorer, height: int, header: Header) -> None:
-    """Asks for the tip in all the ways in which a check follows the chain.
-
-    Raises FetchError.
-    """
+    """Requests the tip in all the ways in which a check does it. Raises FetchError."""
     explorer.tip_height()
     explorer.header_at(height)
     before_tip = BlockId(height - 1, header.previous)
@@ -157,7 +154,7 @@ def _look_for(
     explorer: Explorer,
     addresses: Sequence[NextAddress],
 ) -> None:
-    """Asks what waits for each of the addresses, and sets `blindness` if that fails.
+    """Looks up unconfirmed payments to the addresses, and sets `blindness` if that fails.
 
     Raises BudgetSpent.
     """

@@ -79,9 +79,9 @@ def mail(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def mail_server(shop: Shop, db: Database | None) -> Iterator[Finding]:
-    """Yields a finding about the mail server: opens an SMTP session, and sends nothing.
+    """Yields a finding about the mail server. It opens an SMTP session, but sends no mail.
 
-    Yields nothing if there is none. `db` is None if the database cannot be used.
+    Nothing is yielded if there is no mail server. `db` is None if it cannot be used.
     """
     settings = shop.settings
     account = None
@@ -103,10 +103,10 @@ def mail_server(shop: Shop, db: Database | None) -> Iterator[Finding]:
             sentence = "the one in Settings counts only while there is one merchant"
             yield Finding(MAIL_SERVER, YELLOW, sentence, FOR_SEVERAL)
     if account:
-        yield _try(account)
+        yield _test_session(account)
 
 
-def _try(account: MailAccount) -> Finding:
+def _test_session(account: MailAccount) -> Finding:
     """Opens a session, and returns the finding about it."""
     server = account.server
     try:

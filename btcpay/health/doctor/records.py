@@ -18,13 +18,12 @@ MOST_WORK = 20  # maximum number of findings about failed work
 
 
 def totals(shop: Shop, db: Database) -> Iterator[Finding]:
-    """Yields a finding for each merchant: red if the stored balance differs from the rows' sum."""
+    """Yields a finding for each merchant: red if the balance is not the sum of the outputs."""
     for merchant in db.rows(merchants.ALL):
         name = f"totals of {merchant.name}"
         of: Values = {"merchant_id": merchant.id}
-        with (
-            db.snapshot()
-        ):  # one snapshot, since a check may write between the two queries
+        # One snapshot, since a check may write between the two queries.
+        with db.snapshot():
             balance = db.get_or_none(balances.OF_MERCHANT, **of)
             sums = db.get(balances.RECOMPUTED, **of)
         if balance and balance == sums:
@@ -41,9 +40,8 @@ def totals(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def merchant_count(shop: Shop, db: Database) -> Iterator[Finding]:
-    """Yields a finding: yellow if the database has no merchant.
-
-    Then it is probably the wrong file.
+    """Yields a finding: yellow if the database has no merchant, and so is probably the
+    wrong one.
     """
     count = len(db.rows(merchants.ALL))
     remedy = (
@@ -58,7 +56,7 @@ def merchant_count(shop: Shop, db: Database) -> Iterator[Finding]:
 def time(_shop: Shop, db: Database) -> Iterator[Finding]:
     """Yields a finding: red while the checks doubt this machine's clock.
 
-    Until then they do nothing that cannot be undone.
+    While they doubt it, they do nothing that cannot be undone.
     """
     reason = noted_doubt(db)
     if not reason:
@@ -106,7 +104,7 @@ def attention(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def gaps(shop: Shop, db: Database) -> Iterator[Finding]:
-    """Yields a finding for each merchant: yellow once most of the wallet's gap limit is used.
+    """Yields a finding for each merchant: yellow if most of the wallet's gap limit is used.
 
     A wallet does not show payments beyond its gap limit.
     """

@@ -55,12 +55,12 @@ def examine(
     free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
     integrity: bool = False,
 ) -> Iterator[Finding]:
-    """Yields every finding; if the database cannot be used, only those that do not need it.
+    """Yields every finding. If the database cannot be used, findings that need it are left out.
 
-    With `integrity` it reads each page of an SQLite file, and each output in a balance.
-    It makes some ten calls to each explorer, then 10 for each of at most 20 merchants.
-    These count in the hourly quota if the database accepts writes. `now` returns the
-    time. `free_bytes` returns the free bytes on a folder's disk.
+    With `integrity` it reads each page of a SQLite file, and each output of a balance.
+    It makes some ten calls to each explorer, and ten more for each of at most 20
+    merchants. These count in the hourly quota if the database accepts writes. `now`
+    returns the time. `free_bytes` returns the free bytes on a folder's disk.
     """
     shop = Shop(settings, environ, now, free_bytes)
     finding, db = database.examine(settings, integrity)
@@ -98,8 +98,8 @@ def _guard(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
 def _explorers(shop: Shop, db: Database | None) -> Iterator[Finding]:
     """Yields the findings about explorers.
 
-    With a database it counts the calls, and compares the explorers with the stored
-    chain.
+    With a database, the calls are counted and the explorers are compared with the
+    stored chain.
     """
     quota = None
     known_height = 0

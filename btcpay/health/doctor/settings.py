@@ -43,13 +43,13 @@ def _base_url(settings: Settings) -> Finding:
         sentence += ", a name from the examples, which nobody can own"
         remedy = "set BLOCKTILL_BASE_URL to the https:// root of your own domain"
         return Finding("base URL", colour, sentence, remedy)
-    if is_real_money and (not _is_sealed(settings) or is_here(host)):
+    if is_real_money and (not _is_encrypted(settings) or is_here(host)):
         remedy = "set BLOCKTILL_BASE_URL to the public https:// root"
         return Finding("base URL", YELLOW, f"{sentence} with real bitcoin", remedy)
     return Finding("base URL", GREEN, sentence)
 
 
-def _is_sealed(settings: Settings) -> bool:
+def _is_encrypted(settings: Settings) -> bool:
     """True if requests to the base URL are encrypted: by https, or to a Tor .onion host."""
     parts = urlsplit(settings.base_url)
     return parts.scheme == "https" or (parts.hostname or "").endswith(".onion")
@@ -57,7 +57,7 @@ def _is_sealed(settings: Settings) -> bool:
 
 def _merchant_pages(settings: Settings) -> Finding:
     sentence = f"on, at {settings.base_url}/merchant"
-    if _is_sealed(settings) or is_here(urlsplit(settings.base_url).hostname):
+    if _is_encrypted(settings) or is_here(urlsplit(settings.base_url).hostname):
         return Finding("merchant's pages", GREEN, sentence)
     sentence += ": anyone on the same network can read login links and cookies"
     remedy = (

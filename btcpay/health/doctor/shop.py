@@ -10,7 +10,7 @@ from btcpay.settings.settings import Settings
 
 @dataclass(frozen=True)
 class Shop:
-    """The shop that is examined: its settings and environment, and how to read clock and disk.
+    """The shop that is examined: its settings, its environment, its clock and its disk.
 
     `now` returns the time. `free_bytes` returns the free bytes on a folder's disk.
     """

@@ -33,7 +33,7 @@ from storage.statement import as_dict
 PART_MAILS: dict[str, hooks.ComposeMail] = {
     part.name: part.compose for part in hooks.of(hooks.Mails)
 }
-# The transports of mails that only the clock triggers.
+# The transports of mails that are due by the clock, without an event.
 CLOCK_MAILS = {part.name for part in hooks.of(hooks.Mails) if part.of_clock}
 
 
@@ -60,7 +60,7 @@ def compose(
 ) -> tuple[str, MailText] | None:
     """Returns the address and the text of a delivery's mail; None if it is out of date.
 
-    It is out of date if the customer's address was erased, the invoice is no longer
+    A mail is out of date if the customer's address was erased, the invoice is no longer
     paid, a check has completed since, a later evening has come, or the login link was
     requested too long ago. Raises BadRow.
     """
@@ -134,7 +134,7 @@ def _invoice_news(
 ) -> InvoiceNews:
     """Returns the invoice with its state at the event.
 
-    A receipt that a customer has requested has no event: it shows the present state.
+    A receipt that a customer has asked for has no event: its state is the present one.
     """
     invoice = db.get(invoices.WHOLE, id=row.invoice_id or row.about)
     state = as_dict(invoice)
@@ -159,7 +159,7 @@ def _evening(
     now: datetime,
     language: str,
 ) -> MailText | None:
-    """Returns the mail about the day in `about`; None once a later evening has come.
+    """Returns the mail about the evening in `about`; None if a later evening has come.
 
     `now` is in the merchant's time zone.
     """

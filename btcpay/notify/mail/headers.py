@@ -1,7 +1,8 @@
 """The headers of mails as they are sent: ASCII, folded by this module.
 
-Python's own folding is not used. It turns a long URL into an encoded word, which breaks
-List-Unsubscribe, and it splits a long name into several mailboxes at its commas.
+Python's own folding is not used, since it has two faults. It turns a long URL into an
+encoded word, which breaks List-Unsubscribe. It splits a long name at its commas, as if
+it were several mailboxes.
 """
 
 from email.header import Header
@@ -55,7 +56,7 @@ def text(name: str, words: str) -> str:
 def mailbox(name: str, sender: Sender) -> str:
     """Returns one mailbox as the value of header `name`.
 
-    The mailbox's own name can have any characters.
+    The sender's name may have any characters.
     """
     address = f"<{sender.address}>"
     if not sender.name:

@@ -13,8 +13,8 @@ from storage.queries import invoices
 def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str) -> str:
     """Returns a link (RFC 6068) that opens a mail to the invoice's customer.
 
-    The text depends on the reason why the invoice needs attention. The merchant reads
-    and sends the mail.
+    Its text depends on the reason why the invoice needs attention. The merchant reads
+    the mail before sending it.
     """
     gettext = catalog(language).gettext
     asks = {
@@ -52,10 +52,10 @@ def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str)
 
 
 def mail_link(to: str | None, subject: str, body: str) -> str:
-    """Returns a link (RFC 6068) that opens a mail; lines of `body` end with CR and LF.
+    """Returns a link (RFC 6068) that opens a mail. Lines of `body` end with CR and LF.
 
-    The address is spelled as this service would send to it, since mail programs
-    interpret other characters differently. An invalid address stays as it was typed.
+    The address is converted to the form that this service would send to, since mail
+    programs treat other characters differently. An invalid address is not converted.
     """
     try:
         address = checked_address(to or "")

@@ -13,8 +13,7 @@ class Times:
     """The time limits for a mail server, in seconds.
 
     `answer_s` is for the greeting and for each reply. Servers that scan a mail before
-    they accept it need more than ten seconds. `mail_s` is for everything that belongs
-    to one mail.
+    they accept it need more than ten seconds. `mail_s` is for all steps of one mail.
     """
 
     connect_s: float = 10
@@ -60,9 +59,9 @@ class Replies:
     """The server's reply lines, read within the limits of `bounds`.
 
     smtplib stores every line of a reply, and its time-out begins again with each byte.
-    Measured: an endless greeting filled 610 MB of memory in one second, and 2.3 GB in
-    the ten seconds of an attempt. So a time limit alone does not limit the memory. At
-    one byte every four seconds, a single line would take nine hours.
+    An endless greeting filled 610 MB of memory in one second, and 2.3 GB in the ten
+    seconds of an attempt: so a time limit alone does not limit the memory. A server
+    that sends a byte every four seconds could take nine hours for one line.
     """
 
     def __init__(self, connection: socket.socket, bounds: Bounds) -> None:
@@ -70,10 +69,7 @@ class Replies:
         self._bounds = bounds
 
     def readline(self, limit: int) -> bytes:
-        """Returns the next line, at most `limit` bytes.
-
-        Raises OSError beyond the bounds.
-        """
+        """Returns the next line, at most `limit` bytes. Raises OSError if a limit is reached."""
         line = bytearray()
         while len(line) < limit and not line.endswith(b"\n"):
             self._connection.settimeout(self._bounds.left_s())

@@ -1,4 +1,4 @@
-"""The mail server in use: the settings' one, else the one that the owner has stored."""
+"""Finds the mail server in use: that of the settings, else the one that the owner has stored."""
 
 import logging
 from typing import NamedTuple
@@ -26,23 +26,22 @@ HOW_TO_SET = (
 
 
 class MailAccount(NamedTuple):
-    """What is needed to send mail: the server, and the sender."""
+    """The server and the sender with which mail is sent."""
 
     server: MailServer
     sender: Sender
 
 
 def is_in_settings(settings: Settings) -> bool:
-    """True if the settings name a mail server or a sender: then no stored one counts."""
+    """True if the settings name a mail server or a sender. Then a stored one is ignored."""
     return bool(settings.smtp_url or settings.mail_from)
 
 
 def mail_account(settings: Settings, db: Database) -> MailAccount | None:
     """Returns the mail server in use; None if no mail can be sent.
 
-    A stored server counts only while the service has one merchant. One that is invalid,
-    perhaps from a backup that somebody has changed, sends nothing: everything else goes
-    on.
+    A stored server is used only while the service has one merchant. An invalid one,
+    perhaps from a backup that somebody has tampered with, is logged and not used.
     """
     if is_in_settings(settings):
         if settings.smtp_url and settings.mail_from:

@@ -67,9 +67,9 @@ class Session(smtplib.SMTP):
         self._awaits_verdict = isinstance(s, bytes) and s.endswith(_END_OF_MAIL)
 
     def getreply(self) -> tuple[int, bytes]:
-        """Returns the next reply.
+        """Returns the next reply. Raises Unanswered if it should be about a whole mail.
 
-        Raises Unanswered if no reply to a whole mail comes.
+        Only then, since the server may have accepted the mail.
         """
         if self.file is None and self.sock is not None:
             self.file = Replies(self.sock, self._bounds)
@@ -112,25 +112,27 @@ def open_session(server: MailServer, hello: str, times: Times) -> Session:
     try:
         return log_in(server, hello, times)
     except FAILURES as error:
-        raise NoSession(why(error)) from None
+        raise NoSession(reason_of(error)) from None
 
 
 def log_in(server: MailServer, hello: str, times: Times) -> Session:
-    """As `open_session`. Raises one of FAILURES, or NoSession if there is no TLS."""
+    """Does the same as `open_session`. Raises one of FAILURES, or NoSession if there is no TLS."""
     context = ssl.create_default_context()
     new: Callable[..., Session] = Session
     if server.is_tls:
         new = partial(_TlsSession, context=context)
     session = new(times, server.host, server.port, hello)
     try:
-        _let_in(session, server, context)
+        _authenticate(session, server, context)
     except (*FAILURES, NoSession):
         session.close()
         raise
     return session
 
 
-def _let_in(session: Session, server: MailServer, context: ssl.SSLContext) -> None:
+def _authenticate(
+    session: Session, server: MailServer, context: ssl.SSLContext
+) -> None:
     session.ehlo_or_helo_if_needed()
     if not server.is_tls:
         if session.has_extn("starttls"):
@@ -144,11 +146,11 @@ def _let_in(session: Session, server: MailServer, context: ssl.SSLContext) -> No
         session.login(server.user, server.password)
 
 
-def hand_over(session: Session, message: EmailMessage, sender: str, to: str) -> Answer:
-    """Sends one mail and returns the outcome, also if the server refuses it.
+def send_mail(session: Session, message: EmailMessage, sender: str, to: str) -> Answer:
+    """Sends one mail, and returns the outcome, also if the server refuses it.
 
-    Returns IN_DOUBT if no reply to the whole mail comes. Raises OSError if the
-    connection is lost before the whole mail was sent.
+    Returns IN_DOUBT if the server does not reply to the whole mail. Raises OSError if
+    the connection is lost before the whole mail was sent.
     """
     try:
         session.send_message(message, sender, [to])
@@ -177,7 +179,7 @@ def _refusal(code: int, text: bytes | str, is_final: bool) -> Answer:
 
 
 def _status(code: int, text: bytes | str) -> str:
-    """Returns the SMTP status, `550 5.1.1`, and omits the server's text after it.
+    """Returns the SMTP status such as `550 5.1.1`, without the server's text after it.
 
     That text may repeat the address or the mail.
     """
@@ -189,8 +191,8 @@ def _status(code: int, text: bytes | str) -> str:
     return f"{code}"
 
 
-def why(error: Exception) -> str:
-    """Returns the reason why a session failed, in a few words."""
+def reason_of(error: Exception) -> str:
+    """Returns in a few words why a session has failed."""
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return f"does not let us in: {_status(error.smtp_code, error.smtp_error)}"
     if isinstance(error, smtplib.SMTPResponseException):

@@ -1,4 +1,4 @@
-"""Mails that the clock triggers: evening mails, and mails about missing checks."""
+"""Mails that are due by the clock: evening mails, and mails that no check completes."""
 
 from datetime import date, datetime, time, timedelta
 
@@ -15,8 +15,8 @@ EVENING = "evening "
 STALE = timedelta(days=4)
 
 
-def add_timed(db: Database, now: datetime) -> None:
-    """Adds the mails that the clock triggers, each once.
+def add_clock_mails(db: Database, now: datetime) -> None:
+    """Adds the mails that are due by the clock, each once.
 
     There is one for each day on which no check has completed for an hour, and one for
     the last evening, if the merchant existed then.
@@ -53,9 +53,9 @@ def last_evening(now: datetime) -> date:
 
 
 def _local(now: datetime, zone_name: str) -> datetime:
-    """Returns the time in that zone; `now` unchanged if the zone is unknown here.
+    """Returns the time in that zone; if the zone is unknown here, `now` as it is.
 
-    No mail can be composed for an unknown zone.
+    Then no mail can be composed anyway.
     """
     try:
         return now.astimezone(zone_of(zone_name))
@@ -64,10 +64,7 @@ def _local(now: datetime, zone_name: str) -> datetime:
 
 
 def unchecked_since(db: Database, born_ms: int) -> datetime:
-    """Returns the time of the last complete check.
-
-    Returns the time of the merchant's creation if that is later.
-    """
+    """Returns the time of the last complete check, or that of the merchant's creation if later."""
     born_at = from_ms(born_ms)
     checked_at = meta.time(db, meta.Key.CHECKED_MS)
     if checked_at is None:

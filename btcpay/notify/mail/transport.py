@@ -74,13 +74,13 @@ class Mail:
                 self._session = smtp.open_session(server, hello, self._times)
             else:
                 self._session.next_mail()
-            answer = smtp.hand_over(self._session, message, self._sender.address, to)
+            answer = smtp.send_mail(self._session, message, self._sender.address, to)
         except smtp.NoSession as error:
             log.warning("mail server %s %s", self._server.host, error)
             return Answer(False, None, str(error))
         except smtp.FAILURES as error:
             self._drop_session()
-            return Answer(False, None, smtp.why(error))
+            return Answer(False, None, smtp.reason_of(error))
         if answer.is_in_doubt:
             log.warning("mail server %s %s", self._server.host, answer.text)
             self._drop_session()
