@@ -80,8 +80,8 @@ class FrontPageLink(Protocol):
     def __call__(self, settings: Settings) -> tuple[str, str] | None:
         """Returns a link for the page `/`; None if the settings disable the part.
 
-        It is the path without its leading slash, and the text in the language of the
-        request.
+        The link is its path without the leading slash, and its text in the language of
+        the request.
         """
 
 
@@ -99,7 +99,7 @@ class Pages(Hook):
 
 class FrameOf(Protocol):
     def __call__(self, db: Database, invoice: Invoice) -> dict[str, Any] | None:
-        """Returns which site may show the invoice's page in a frame; None if none may.
+        """Returns the site that may show the invoice's page in a frame; None if none may.
 
         The dictionary has `origin`, the site, and `leads_back`, which is True if the
         page returns the visitor to that site automatically.
@@ -162,8 +162,8 @@ class MenuItem:
     - `path`: its page, below /merchant, such as "/bills". `name`: its translated name.
     - `drawn`: the `d` attribute of its icon's SVG path.
     - `is_tab`: True if it is a tab on a phone. Other items are on the page *More*.
-    - `new_path`, `new_name`: the page that creates one, if there is such a page.
-    - `waiting`: how many of its things need the merchant's attention.
+    - `new_path`, `new_name`: the page on which one can be created, if there is such a page.
+    - `waiting`: the number of rows that need the merchant's attention.
     """
 
     path: str
@@ -220,20 +220,19 @@ class InvoiceCard(Protocol):
 class MerchantViews(Hook):
     """Merchant pages. Called by the part `merchant_pages`, if it is installed.
 
-    `views` is called when the service starts. `inbox` and `today_counts` are embedded
-    in SQL statements of `merchant_pages` when that part is imported. They filter by the
-    `Merchant` of the outer query; so is `sale_state`, by its `Invoice`.
+    `views` is called when the service starts.
 
-    `sale_state` selects one word about the `Invoice` of the outer query, or nothing;
-    `sale_note` says it in the list of sales.
+    `inbox`, `today_counts` and `sale_state` are queries that `merchant_pages` embeds in
+    its own SQL statements, when it is imported. The first two refer to the `Merchant`
+    of the outer query, `sale_state` to its `Invoice`.
 
-    `inbox` selects the ids of items that need the merchant's attention, on every page.
-    For an item about an invoice, the id is the invoice's id. Their number is also
-    shown on the part's menu item.
-
-    `today_counts` are queries that select one number each, by name. A name must be
-    unique among all parts. Their parameters `now` and `until` are the current time and
-    the time a week later.
+    - `inbox` selects the ids of items that need the merchant's attention, on every page. For
+      an item about an invoice, the id is the invoice's id. Their number is also shown on the
+      part's menu item.
+    - `today_counts` select one number each. Their names must be unique among all parts. Their
+      parameters `now` and `until` are the current time and the time a week later.
+    - `sale_state` selects one word about the invoice, or nothing. `sale_note` is the text for
+      this word in the list of sales.
     """
 
     module = "merchant_views"
@@ -250,7 +249,7 @@ class MerchantViews(Hook):
 
 
 class PlugInShop(Protocol):
-    """The shop that the request's API key belongs to.
+    """The shop whose API key the request has.
 
     A view gets it as its first argument after the service.
     """
@@ -265,9 +264,9 @@ class PlugInShop(Protocol):
 class PlugInOperations(Hook):
     """API operations for shop plug-ins. Read by the part `greenfield` at import.
 
-    If `greenfield` is not installed, nothing reads this hook. `operations` maps each
-    method and path to the required permission and the view function. `rows` maps the
-    prefix of an id to the query that loads the row with that id, for ids in a path.
+    If `greenfield` is not installed, nothing reads this hook. `operations` has the
+    required permission and the view function of each operation, by its method and path.
+    `rows` has the query that loads a row whose id is in a path, by the id's prefix.
     """
 
     module = "shop_views"
@@ -309,9 +308,9 @@ class Sources(Hook):
 
 class Matches(Protocol):
     def __call__(self, db: Database, height: int, block: ProvenBlock) -> Any:
-        """Returns what the part needs from the block at this height; empty if nothing.
+        """Returns the data that the part needs from the block at this height; empty if none.
 
-        Called outside a transaction. The caller only passes the result to
+        It is called outside a transaction. The result is only passed to
         `connect_block`, so the part chooses its type.
         """
 
@@ -327,10 +326,10 @@ class ConnectBlock(Protocol):
         prices: Mapping[str, Decimal],
         now: datetime,
     ) -> None:
-        """Stores the results of `matches` for this block.
+        """Stores the consequences of the block for the part.
 
-        `prices` are the prices of one bitcoin by currency. They are empty if the block
-        is old.
+        `matches` is the result of `Matches`. `prices` are the prices of one bitcoin by
+        currency, empty if the block is old.
         """
 
 
@@ -346,9 +345,10 @@ class DisconnectBlocks(Protocol):
 
 class KeepBlocks(Protocol):
     def __call__(self, db: Database, height: int) -> None:
-        """Makes block-dependent rows permanent, before the stored chain is deleted.
+        """Marks rows that depend on blocks as permanent, before the stored chain is deleted.
 
-        It writes `height` as the block height into the rows that must not be undone.
+        It stores `height` as their block's height, so that no reorganisation undoes
+        them.
         """
 
 
@@ -362,20 +362,20 @@ class NeedsBlocks(Protocol):
 
 class FirstNeededMs(Protocol):
     def __call__(self, db: Database) -> int | None:
-        """Returns the time since which blocks can concern the part.
+        """Returns the time in unix milliseconds from which the part needs blocks.
 
-        It is in unix milliseconds. None means that no block can concern the part yet.
+        None means that it needs none yet.
         """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Blocks(Hook):
-    """Work on blocks. Called by `check/parts.py` per block and per reorganisation.
+    """Work on blocks. Called by `check/parts.py` for each block and each reorganisation.
 
     `matches` is called before the block is stored. `connect_block` and
     `disconnect_blocks` are called after the core has stored its own changes, in a
-    separate transaction for each part. If that transaction fails, it is retried by
-    itself. `chain/progress.py` calls `needs_blocks` and `first_needed_ms`.
+    separate transaction for each part. If that transaction fails, it is retried later.
+    `chain/progress.py` calls `needs_blocks` and `first_needed_ms`.
     """
 
     module = "blocks"
@@ -389,15 +389,12 @@ class Blocks(Hook):
 
 class RelatedIds(Protocol):
     def __call__(self, db: Database, rows: Iterable[Invoice]) -> set[str]:
-        """Returns ids of further invoices whose attention may change with these rows.
-
-        An invoice's attention is the reason why it needs a human.
-        """
+        """Returns the ids of other invoices that may need attention because these rows changed."""
 
 
 class Recount(Protocol):
     def __call__(self, db: Database, row: Invoice, now: datetime) -> int:
-        """Recomputes the total that the invoice belongs to, for example that of a bill.
+        """Counts the total again that the invoice is a part of, for example that of a bill.
 
         Returns the satoshis that the invoice received beyond that total.
         """
@@ -407,7 +404,7 @@ class Recount(Protocol):
 class InvoiceSums(Hook):
     """Totals over invoices. Called by `invoices/attention.py`.
 
-    It is called whenever the amount that an invoice has received changes.
+    Its functions are called whenever the received amount of an invoice changes.
     """
 
     module = "money"
@@ -419,7 +416,7 @@ class OnCheck(Protocol):
     def __call__(self, db: Database, settings: Settings, now: datetime) -> None:
         """Does the work that is due at `now`.
 
-        Each item is processed exactly once, even if other processes run concurrently.
+        It must do each item once, even if several processes run at the same time.
         """
 
 
@@ -467,7 +464,7 @@ class ComposeMail(Protocol):
         zone: tzinfo,
         now: datetime,
     ) -> tuple[str, MailText] | None:
-        """Returns the recipient's address and the mail's text; None if it is outdated.
+        """Returns the recipient's address and the mail's text; None if the mail is out of date.
 
         `about` identifies the row that the mail is about.
         """
@@ -477,9 +474,9 @@ class ComposeMail(Protocol):
 class Mails(Hook):
     """Mails of the part. Called by `notify/mail/compose.py`.
 
-    `name` is the name of the transport of the receivers that get these mails.
-    `of_clock` is True if only the clock triggers them: `notify/outbox.py` keeps them
-    while the clock is not trusted.
+    `name` is the transport of the receivers that get these mails. `of_clock` is True if
+    they are due by the clock, without an event: `notify/outbox.py` keeps them while the
+    clock is not trusted.
     """
 
     module = "mail"
@@ -497,7 +494,7 @@ class ExportRecords(Protocol):
     ) -> Iterator[Row]:
         """Yields records for the payments file, oldest first.
 
-        Each has `exports/payments.COLUMNS`. They have from_ms <= `received_at` <
+        Each has the COLUMNS of `exports/payments.py`, and from_ms <= `received_at` <
         before_ms, in unix milliseconds. `page` is the number of rows that are loaded at
         a time.
         """
@@ -610,7 +607,7 @@ def _hooks_of(part: str) -> tuple[type[Hook], ...]:
 
 
 def of(kind: type[H]) -> list[H]:
-    """Returns the `HOOK` instances of this class, by part name in order.
+    """Returns the `HOOK` instances of this class, ordered by their parts' names.
 
     Raises HookError.
     """

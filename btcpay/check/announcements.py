@@ -1,7 +1,7 @@
 """Applies transactions that peers announce between two runs of the check.
 
-An announced transaction concerns the invoices that it pays. It also concerns invoices
-that lose an unconfirmed payment because the transaction spends the same inputs.
+An announced transaction matches the invoices that it pays. It also matches invoices
+that lose an unconfirmed payment, because the transaction spends the same inputs.
 """
 
 import logging
@@ -33,8 +33,8 @@ from storage.queries.lists import mempool_watch
 
 log = logging.getLogger(__name__)
 
-# With this interval an invoice's page shows a payment within seconds.
-HEARS_EVERY_S = 1.0
+# Seconds between two looks at the announcements, so that pages show payments within seconds.
+LISTENS_EVERY_S = 1.0
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Announcements:
     settings: Settings
     listener: Listener
     now: Callable[[], datetime]
-    _announced: Sequence[AnnouncedTx] = field(default=(), init=False)
+    _unapplied: Sequence[AnnouncedTx] = field(default=(), init=False)
 
     def pause(
         self,
@@ -62,7 +62,7 @@ class Announcements:
         `after_news` is called after each attempt to apply announced transactions.
         """
         end_s = time.monotonic() + seconds
-        while not wait(max(0.0, min(HEARS_EVERY_S, end_s - time.monotonic()))):
+        while not wait(max(0.0, min(LISTENS_EVERY_S, end_s - time.monotonic()))):
             if time.monotonic() >= end_s:
                 return False
             try:
@@ -84,36 +84,35 @@ class Announcements:
                 self.apply(Report())
 
     def has_news(self) -> bool:
-        """True if an announced transaction concerns an invoice.
+        """True if an announced transaction matches an invoice.
 
         Also turns the listener on if an invoice's page was open in the last ten
-        minutes, otherwise off.
+        minutes, else off.
         """
         after = to_ms(self.now() - CLOSED_LATELY)
         pages = self.db.rows(mempool_watch.ASKED, after=after)
         self.listener.listen(bool(pages))
-        if not self._announced:
+        if not self._unapplied:
             announced = self.listener.take()
             if announced and _matches(self.db, announced):
-                self._announced = announced
-        return bool(self._announced)
+                self._unapplied = announced
+        return bool(self._unapplied)
 
     def apply(self, report: Report) -> None:
         """Applies all announced transactions.
 
-        A transaction that cannot be applied, for example a false one, does not fail the
-        run.
+        One that cannot be applied, for example a false one, does not fail the run.
         """
         if self.has_news():
             try:
                 self._apply_all(report)
             finally:  # a transaction that fails now must not fail each later run as well
-                self._announced = ()
+                self._unapplied = ()
 
     def _apply_all(self, report: Report) -> None:
         # A false announcement must not fail the run, so only new statuses are reported.
         own_report = Report()
-        for invoice_id, script in _matches(self.db, self._announced).items():
+        for invoice_id, script in _matches(self.db, self._unapplied).items():
             try:
                 self._apply(invoice_id, script, own_report)
             except BadRow:  # one damaged row must not block the other invoices
@@ -125,13 +124,13 @@ class Announcements:
     def _apply(self, invoice_id: str, script: bytes, report: Report) -> None:
         """Applies the announced transactions to one invoice, in order. Raises BadRow.
 
-        Each is applied like a response of a mempool. Only unconfirmed outputs whose
-        inputs the transaction spends are treated as missing. The listener must confirm
-        each such replacement. All other unconfirmed outputs are kept, since peers do
-        not announce a transaction twice.
+        Each is applied as if a mempool had shown it. Unconfirmed outputs whose inputs
+        it spends are then missing, but only if the listener confirms this replacement.
+        All other unconfirmed outputs stay, since peers do not announce a transaction
+        twice.
         """
         waiting = self._waiting_outputs(invoice_id)
-        for announced_tx in self._announced:
+        for announced_tx in self._unapplied:
             tx = announced_tx.contents
             paid = _outputs_to(script, tx)
             txid = hash_to_hex(tx.txids[0])
@@ -146,7 +145,7 @@ class Announcements:
                     remaining.append(output)
             if not paid and not lost_txids:
                 continue
-            if not self._takes_back(tx.txids[0], lost_txids):
+            if not self._replaces_all(tx.txids[0], lost_txids):
                 continue
             scan = Scan(
                 asked_at=announced_tx.at,
@@ -173,7 +172,7 @@ class Announcements:
             )
         return outputs
 
-    def _takes_back(self, txid: bytes, lost_txids: Iterable[str]) -> bool:
+    def _replaces_all(self, txid: bytes, lost_txids: Iterable[str]) -> bool:
         """True if the listener confirms that `txid` replaces all of `lost_txids`."""
         return all(self.listener.replaces(txid, hash_from_hex(id)) for id in lost_txids)
 
@@ -195,10 +194,9 @@ def open_announcements(
 
 
 def _matches(db: Database, announced: Sequence[AnnouncedTx]) -> dict[str, bytes]:
-    """Returns, for each invoice that is concerned, the script that is paid.
+    """Returns the script that the transactions pay, by the id of each invoice that they match.
 
-    The result is by invoice id. The script is empty for an invoice that only loses an
-    unconfirmed payment.
+    The script is empty if the invoice only loses an unconfirmed payment.
     """
     scripts: set[str] = set()
     spent: set[bytes] = set()

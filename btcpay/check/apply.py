@@ -33,9 +33,9 @@ def try_apply(
 ) -> set[str]:
     """Applies the scans, by invoice id. Returns the ids of the invoices that failed.
 
-    Adds each changed status and each failure to the report. An error in one invoice
+    Each changed status and each failure is added to the report. An error in one invoice
     does not stop the others: if the transaction for all of them fails, each half is
-    retried separately. Raises PeeweeException if the database's session has ended.
+    tried separately. Raises PeeweeException if the database's session has ended.
     """
     if not scans:
         return set()
@@ -61,7 +61,7 @@ def try_apply(
 
 def _report_failure(invoice_id: str, error: Exception, report: Report) -> None:
     report.failed.append(invoice_id)
-    if isinstance(error, BeyondMoney):  # the mempool invented it: not an error of ours
+    if isinstance(error, BeyondMoney):  # a false response, and no error of this program
         log.warning("%s could not be settled: %s", invoice_id, error)
     else:
         log.error("%s could not be settled: %s", invoice_id, error, exc_info=error)
@@ -84,8 +84,8 @@ def apply(
 ) -> list[Settlement]:
     """Stores all consequences of the scans in one transaction, and returns them.
 
-    Raises BeyondMoney if the mempool's outputs exceed the bound on money that can
-    exist. Outputs that a block proves never raise it.
+    Raises BeyondMoney if outputs of the mempool would make a balance exceed 21 million
+    bitcoin. Outputs that a block proves never raise it.
     """
     ids: list[Values] = [{"id": id} for id in scans]
     is_bounded = any(scan.waiting is not None for scan in scans.values())

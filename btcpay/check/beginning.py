@@ -1,6 +1,7 @@
-"""Fetches the first block headers, up to the tip, when the first merchant is created.
+"""Fetches the block headers up to the tip when the first merchant is created.
 
-The tip must be known before the first invoice, so that an older output never pays it.
+The tip must be known before the first invoice is made. Then outputs in earlier blocks
+never pay it.
 """
 
 import logging
@@ -30,8 +31,8 @@ MOST_S = 10.0
 def begin_chain(db: Database, settings: Settings, now: Callable[[], datetime]) -> bool:
     """Stores the headers up to the tip, unless some are stored already.
 
-    Reads no block. Returns True if headers are stored at the end. Returns False if no
-    source responds in time; then the next check fetches the headers.
+    It reads no block. Returns True if headers are stored at the end. Returns False if
+    no source responds in time; then the next check fetches the headers.
     """
     if db.get_or_none(blocks.TOP):
         return True

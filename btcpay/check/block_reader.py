@@ -36,21 +36,21 @@ log = logging.getLogger(__name__)
 
 # Seconds. After that the run queries the mempool, and the next run reads on.
 MOST_S = 40
-# After so many failed blocks in a row the run stops: the fault is elsewhere then.
-MOST_PASSED = 3
-# Blocks that a run fetches again because a part failed to process them.
-MOST_WORKED_OFF = 10
-# A block that no source has is skipped for a minute, and after that for as long as its
-# age, up to an hour. A new block is retried in each run, so that its payments are not
-# delayed by a short outage of the explorers.
+# The run stops after this many failed blocks in a row: then the fault is not in the blocks.
+MOST_SKIPPED = 3
+# Maximum number of blocks that a run fetches again because a part failed to process them.
+MOST_FETCHED_AGAIN = 10
+# How long a block is skipped that no source has: the first time for a minute, later for as long as
+# the block is old, up to an hour. A new block is tried in each run, so that a short outage of the
+# explorers does not delay its payments.
 NEW = timedelta(minutes=10)
 FIRST_PAUSE = timedelta(minutes=1)
 LONGEST_PAUSE = timedelta(milliseconds=LONGEST_MS)
 
 
 @dataclass
-class PassedBlocks:
-    """The blocks that this run could not read and has skipped.
+class SkippedBlocks:
+    """The blocks that this run could not read.
 
     `hashes` also has blocks that were read but must be read again. `in_a_row` is the
     number of consecutive failures.
@@ -76,22 +76,24 @@ class BlockReader:
     now: Callable[[], datetime]
 
     def read_all(self, report: Report) -> None:
-        """Reads unread blocks until none is left, or time or calls run out.
+        """Reads unread blocks until none is left, or until time or calls run out.
+
+        1. The newest block is read first, so that a new payment never waits for old blocks.
+        2. Then the oldest ones are read. The result does not depend on the order.
+        3. After a failure the newest ones are read, since old ones may not be available
+           anywhere.
 
         Raises ExplorerError if a block could not be fetched, after the other blocks
-        were read. The newest block is read first, so that a new payment never waits for
-        old blocks. Then the oldest are read. The result does not depend on the order.
-        After a failure the newest blocks are read first, since old ones may not be
-        available anywhere.
+        were read.
         """
         end_s = time.monotonic() + MOST_S
-        passed = PassedBlocks()
+        skipped = SkippedBlocks()
         order = blocks.NEWEST
         ahead = 1
         fetches: dict[str, Future[FetchedBlock]] = {}
         try:
-            while passed.in_a_row < MOST_PASSED:
-                rows = self._due(order, passed.hashes, ahead)
+            while skipped.in_a_row < MOST_SKIPPED:
+                rows = self._due(order, skipped.hashes, ahead)
                 if not rows or time.monotonic() > end_s:
                     break
                 row = rows[0]
@@ -100,26 +102,26 @@ class BlockReader:
                 fetches = self._fetch_ahead(rows, fetches, round_robin=ahead > 1)
                 fetch = fetches.pop(row.hash)
                 try:
-                    self._read_or_pass(row, fetch, passed, report)
+                    self._read_or_skip(row, fetch, skipped, report)
                 except OutOfQuota as error:
                     log.warning("not every block is read: %s", error)
                     break
                 order = blocks.OLDEST
-                if passed.hashes:
+                if skipped.hashes:
                     order = blocks.NEWEST
                 ahead = self.sources.concurrency
         finally:
             report.blocks_behind = self.db.get(blocks.UNREAD)[0]
             per_hour = self.settings.explorer_calls_per_hour
             report.hours_behind = hours_to_read(report.blocks_behind, per_hour)
-        if passed.errors:
-            raise passed.errors[0]
+        if skipped.errors:
+            raise skipped.errors[0]
 
-    def _read_or_pass(
+    def _read_or_skip(
         self,
         row: Block,
         fetch: Future[FetchedBlock],
-        passed: PassedBlocks,
+        skipped: SkippedBlocks,
         report: Report,
     ) -> None:
         """Reads the block, or skips it for this run if it fails. Raises OutOfQuota."""
@@ -128,27 +130,27 @@ class BlockReader:
         except OutOfQuota:
             raise
         except ExplorerError as error:
-            passed.errors.append(error)
-            passed.add(row)
-            self._pass_over(row)
+            skipped.errors.append(error)
+            skipped.add(row)
+            self._skip_for_a_while(row)
         except Exception as error:  # noqa: BLE001 - a bad block must not stop the others
             self._set_aside(row, error, report)
-            passed.add(row)
+            skipped.add(row)
         else:
-            passed.in_a_row = 0
+            skipped.in_a_row = 0
             if not is_done:
-                passed.hashes.add(row.hash)
+                skipped.hashes.add(row.hash)
 
     def _due(
         self,
         order: Typed[Block],
-        passed: Collection[str],
+        skipped: Collection[str],
         most: int,
     ) -> list[Block]:
         """Returns the first `most` due blocks that this run has not skipped."""
-        limit = len(passed) + most
+        limit = len(skipped) + most
         rows = self.db.rows(order, now=to_ms(self.now()), limit=limit)
-        due = [row for row in rows if row.hash not in passed]
+        due = [row for row in rows if row.hash not in skipped]
         return due[:most]
 
     def _fetch_ahead(
@@ -157,7 +159,7 @@ class BlockReader:
         fetches: Mapping[str, Future[FetchedBlock]],
         round_robin: bool,
     ) -> dict[str, Future[FetchedBlock]]:
-        """Returns the fetch of each block, by hash. Starts the missing ones."""
+        """Returns the fetch of each block, by hash. Starts those that `fetches` lacks."""
         ahead: dict[str, Future[FetchedBlock]] = {}
         for row in rows:
             ahead[row.hash] = fetches.get(row.hash) or self._fetch(row, round_robin)
@@ -169,7 +171,8 @@ class BlockReader:
 
         return run_in_thread(lambda: self.sources.ask(fetch_from, round_robin))
 
-    def _pass_over(self, row: Block) -> None:
+    def _skip_for_a_while(self, row: Block) -> None:
+        """Lets the next runs skip a block that no source has, unless it is new."""
         now = self.now()
         age = now - from_ms(row.mined_ms)
         if age <= NEW:
@@ -191,13 +194,13 @@ class BlockReader:
         until_ms = to_ms(now + FIRST_PAUSE)
         self.db.run(blocks.PASS_OVER, hash=row.hash, until=until_ms)
 
-    def work_off(self) -> None:
-        """Fetches blocks again for which a part's work is due, and retries that work.
+    def retry_part_work(self) -> None:
+        """Fetches blocks again for which a part's work is due, and does that work.
 
-        Work that fails again is retried in a later run.
+        If it fails again, it is retried in a later run.
         """
         end_s = time.monotonic() + MOST_S
-        works_by_height = blocks_due(self.db, self.now(), MOST_WORKED_OFF)
+        works_by_height = blocks_due(self.db, self.now(), MOST_FETCHED_AGAIN)
         for height, works in works_by_height.items():
             row = self.db.get_or_none(blocks.AT, height=height)
             if row is None or time.monotonic() > end_s or not self._may_read(row):
@@ -225,9 +228,9 @@ class BlockReader:
             forget_others(self.db, works, part_matches)
 
     def _prices(self, row: Block, are_needed: bool) -> Mapping[str, Decimal]:
-        """Returns the prices of one bitcoin by currency; empty if the block is too old.
+        """Returns the prices of one bitcoin by currency.
 
-        Also empty if `are_needed` is False.
+        They are empty if `are_needed` is False or the block is too old.
         """
         if not are_needed:
             return {}
@@ -239,8 +242,8 @@ class BlockReader:
     def _may_read(self, row: Block) -> bool:
         """True if calls may be spent on this block.
 
-        That is always so for the newest block. For others, enough calls per minute must
-        be left for headers and the mempool.
+        The newest block may always be read. For others, enough calls per minute must be
+        left for headers and the mempool.
         """
         allowance = self.sources.allowance()
         is_newest = row.height == blocks.tip_height(self.db)
@@ -255,7 +258,7 @@ class BlockReader:
         report: Report,
         fetch: Future[FetchedBlock] | None = None,
     ) -> bool:
-        """Reads one block; False if it has to be read again.
+        """Reads one block. Returns False if it must be read again.
 
         If `fetch` is None, the block is fetched now.
         """

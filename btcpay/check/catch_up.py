@@ -1,7 +1,7 @@
-"""Fetches headers and blocks up to the tip, and applies rules that need only blocks.
+"""Reads headers and blocks up to the tip, and applies the rules that need only blocks.
 
-These rules turn deep enough outputs into payments, expire unpaid invoices if no mempool
-is available, and detect a chain that does not advance.
+These rules make payments of outputs with enough confirmations, expire unpaid invoices
+if there is no mempool, and detect a chain that does not advance.
 """
 
 import logging
@@ -31,15 +31,15 @@ from storage.queries.meta import Key
 
 log = logging.getLogger(__name__)
 
-# After this time without a block, an unproven claim of more blocks is taken seriously.
+# After this time without a block, a source that claims more blocks is believed without proof.
 QUIET = timedelta(minutes=30)
 # Without a mempool, an invoice expires once a block's time is later than its deadline
 # by this much.
 ENDS_AFTER = timedelta(hours=1)
-# Invoices that expire in one transaction. It must hold its locks for less than a second.
+# How many invoices expire in one transaction, which must hold its locks for less than a second.
 ENDED_AT_ONCE = 500
-# While no invoice is open, only blocks older than this are skipped. Newer ones are read
-# once an invoice exists.
+# While no invoice is open, blocks are skipped once they are older than this. Newer ones are read
+# when an invoice exists.
 IDLE_KEPT = timedelta(hours=2)
 # More unread blocks than this (a day's) mean that no check ran for long.
 MANY = 144
@@ -57,9 +57,9 @@ class CatchUp(BlockReader):
     mark: Callable[[], str] = boot_mark
 
     def follow(self, report: Report) -> bool:
-        """Stores new headers and reads their blocks. True if the tip is known.
+        """Stores new headers and reads their blocks. Returns True if the tip is known.
 
-        Writes the results and failures to the report.
+        The results and failures are written to the report.
         """
         stuck_before = report.stuck_reason
         report.stuck_reason = ""
@@ -115,14 +115,14 @@ class CatchUp(BlockReader):
             self.read_all(report)
         else:
             self.db.run(blocks.SKIP, mined_before=to_ms(now - IDLE_KEPT))
-        self.work_off()
+        self.retry_part_work()
         count_again(self.db, self.settings, self.now())
 
     def _skip_before_the_first_invoice(self, now: datetime) -> None:
-        """Skips blocks that are older than the first invoice. Used after a long pause.
+        """Marks blocks that are older than the first invoice as not to be read.
 
-        Skips nothing if the first invoice is later than `now`, since then the clock was
-        wrong.
+        It is needed after a long time without checks. Nothing is skipped if the first
+        invoice is later than `now`, since then the clock was wrong.
         """
         first_ms = first_needed_ms(self.db)
         if first_ms is None or from_ms(first_ms) > now:
@@ -131,9 +131,8 @@ class CatchUp(BlockReader):
         self.db.run(blocks.SKIP, mined_before=to_ms(mined_before))
 
     def _now(self) -> datetime:
-        """Returns the current time, corrected if this machine's clock is ahead.
-
-        The sources' clocks tell how far it is ahead.
+        """Returns the current time; if this machine's clock is ahead, that of the sources'
+        clocks.
         """
         now = self.now()
         return now - self._ahead(now)
@@ -155,10 +154,7 @@ class CatchUp(BlockReader):
         return ""
 
     def _silence(self, tip: str) -> timedelta:
-        """Returns how long `tip` has been the tip; 0 if unknown.
-
-        The time is measured with a monotonic clock.
-        """
+        """Returns how long `tip` has been the tip, by a clock that is never set; 0 if unknown."""
         mark = self.mark()
         stored_value = meta.get(self.db, Key.TIP_SINCE) or ""
         stored_tip, _, since_mark = stored_value.partition(" ")
@@ -201,12 +197,12 @@ class CatchUp(BlockReader):
     def end_by_blocks(self, report: Report, has_mempool: bool) -> None:
         """Expires invoices whose deadline has passed and that no block pays.
 
-        If there are explorers (`has_mempool`), it expires only those that no answer
-        about the mempool has ended within HELD_AT_MOST.
+        If there are explorers (`has_mempool`), a look at the mempool usually expires an
+        invoice. This function then expires only those that have waited for such a look
+        longer than HELD_AT_MOST.
 
         A miner can set a block's time ahead. So the deadline must also have passed by
-        this machine's clock. If that clock is ahead of the sources' clocks, those count
-        instead.
+        this machine's clock; if that is ahead of the sources' clocks, by theirs.
         """
         if report.ends_before is None:
             return

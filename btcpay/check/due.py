@@ -13,35 +13,36 @@ from btcpay.values.times import from_ms
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
-# An open page polls each minute. With this margin no run takes it for closed.
+# A page counts as open for this long after its last poll. An open page polls each minute.
 ASKED_LATELY = 2 * MINUTE
-# For this long after a page was closed, one more look is made.
+# One more look is made within this time after a page was closed.
 CLOSED_LATELY = 10 * MINUTE
-# A run starts each minute, so at least one starts in this time.
+# How long before the deadline the last look may be made. A run starts each minute, so at least one
+# starts in this time.
 BEFORE_DEADLINE = timedelta(seconds=90)
 # The minimum time between two looks for one invoice.
 AGAIN = timedelta(seconds=10)
-# A payment can stay unconfirmed, and a page open, for days. The pause between looks is
-# then an eighth of that time, but at least SHORTEST_PAUSE and at most an hour.
+# A payment may stay unconfirmed, or a page open, for days. The pause between two looks is an eighth
+# of that time, but at least SHORTEST_PAUSE and at most an hour.
 AGE_PART = 8
 SHORTEST_PAUSE = 10 * MINUTE
-# After so many failures in a row: back-off of one minute, two, four, up to an hour.
+# From this many failures in a row on there is a back-off of one minute, two, four, up to an hour.
 PATIENCE = 3
-# An explorer with this quota belongs to the operator, so calls are not saved.
+# An explorer with at least this quota is the operator's own, so that no calls need be saved.
 OWN_PER_HOUR = 10_000
 NEVER = from_ms(0)
 
 
 @dataclass(frozen=True)
 class WatchedInvoice:
-    """An invoice that can be looked for in the mempool, with times of past events.
+    """An invoice for which the mempool may be queried, with times of past events.
 
     `checked_at` is the last look that succeeded. `opened_at` is when its page was
     opened, and `asked_at` when the page last polled. `came_at` is when the last
     unconfirmed output was first seen. `is_covered` is True if the outputs reach the
-    amount. `vanished_at` is when an unconfirmed output last left the mempool; it can
-    return. `failures` counts looks that failed in a row. `failed_at` is the last
-    failure.
+    amount. `vanished_at` is when an unconfirmed output last left the mempool; it may
+    return. `failures` is the number of failed looks in a row, and `failed_at` the time
+    of the last one.
     """
 
     id: str
@@ -63,6 +64,8 @@ class WatchedInvoice:
 
 
 class Reason(StrEnum):
+    """Why a look is due, as a phrase for people."""
+
     ENDED = "its deadline has passed"
     ENDING = "its deadline is near"
     MONEY = "money is on its way"
@@ -85,8 +88,8 @@ def due_look(
 ) -> DueLook | None:
     """Returns the look that is due for this invoice; None if none is due.
 
-    `gone_after` is the time after which an output missing from the mempool counts as
-    gone. `per_hour` is the explorer's quota of calls.
+    `gone_after` is the time for which an output may be missing from the mempool before
+    it counts as gone. `per_hour` is the explorer's quota of calls.
     """
     if _is_resting(invoice, now):
         return None
@@ -125,8 +128,9 @@ def _look_for_deadline(
 ) -> DueLook | None:
     """Returns the look that the deadline requires; None if none is required now.
 
-    One look follows the deadline, or the time when a missing output counts as gone. If
-    the page was ever opened, one look also precedes the deadline.
+    One look follows the deadline. If an output is missing by then, another one follows
+    the time when it counts as gone. If the page was ever opened, one look also precedes
+    the deadline.
     """
     if invoice.status != InvoiceStatus.OPEN or invoice.expires_at is None:
         return None
@@ -172,9 +176,9 @@ def _look_for_money(
     is_own: bool,
     now: datetime,
 ) -> DueLook | None:
-    """Returns a look if an output is unconfirmed; None otherwise.
+    """Returns the look for an unconfirmed output; None if there is none.
 
-    An unconfirmed output can be replaced or dropped, and further ones can arrive.
+    The output may be replaced or dropped, and further ones may arrive.
     """
     if invoice.came_at is None:
         return None

@@ -1,6 +1,6 @@
 """Finds in a block the payments to invoices, spends of their coins, and conflicts.
 
-Also provides the prices at the time of the payments.
+Also returns the prices with which payments are valued.
 """
 
 import json
@@ -26,11 +26,11 @@ from storage.queries.lists import mempool_watch
 
 log = logging.getLogger(__name__)
 
-# A payment found later than this after its block stores no price, since the current
-# price is not the price at receipt.
+# A payment that is found later than this after its block has no value at receipt: the price at that
+# time is not known.
 RECEIPT_PRICE_AGE = timedelta(hours=1)
-# Bytes of a txid that are kept. A false match, which only costs another reading of the
-# block, is rare.
+# How many bytes of a txid are stored. A false match is rare, and only costs another reading of the
+# block.
 KEY_BYTES = 8
 
 
@@ -41,11 +41,11 @@ def facts_of(
     block: ProvenBlock,
     new: Callable[[], Scan],
 ) -> dict[str, Scan]:
-    """Returns what the block changes for each invoice, as a scan by invoice id.
+    """Returns the block's facts about each invoice that it concerns, as a scan by invoice id.
 
-    A scan has the outputs that the block pays, the coins that it spends, and the
-    unconfirmed transactions whose inputs other transactions in it spend. `new` makes an
-    empty scan.
+    A scan has the outputs that the block pays to the invoice, the coins of the invoice
+    that it spends, and the unconfirmed payments that can no longer be mined because it
+    spends their inputs. `new` makes an empty scan.
     """
     scans: dict[str, Scan] = defaultdict(new)
     place = Block(height, block.hash, block.mined_at)
@@ -120,10 +120,11 @@ def conflicting_outputs(
     spent: Set[bytes],
     txids: Collection[bytes],
 ) -> list[Output]:
-    """Returns unconfirmed outputs whose transaction lost an input to another one.
+    """Returns unconfirmed outputs whose transaction cannot be mined any more.
 
-    `spent` has the spent outpoints, 36 bytes each. `txids` are the transactions that
-    spent them. An output of one of these transactions is not a conflict.
+    Another transaction has spent one of its inputs. `spent` has the spent outpoints, 36
+    bytes each. `txids` are the transactions that spent them; their own outputs are no
+    conflict.
     """
     conflicting: list[Output] = []
     for invoice in db.rows(mempool_watch.WITH_INPUTS):
@@ -159,8 +160,8 @@ def is_any_spent(inputs: Iterable[str], spent: Set[bytes]) -> bool:
 def spends_of(block: ProvenBlock) -> bytes:
     """Returns the outpoints that the block spends, each shortened to 12 bytes.
 
-    They are stored while an earlier block is unread, since that block may pay an
-    invoice with a coin that this block spends.
+    They are stored while an earlier block is unread: that block may contain a payment
+    to us which this block spends.
     """
     return b"".join(
         outpoint[:KEY_BYTES] + outpoint[32:]
@@ -169,9 +170,10 @@ def spends_of(block: ProvenBlock) -> bytes:
 
 
 def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
-    """Marks blocks unread that spend one of these coins but were read too early.
+    """Marks blocks as unread that spend one of these coins.
 
-    They were read before the block with the coin, so the spend was not recognised.
+    They were read before the block that created the coin, so the spend was not
+    recognised.
     """
     keys = []
     heights = []
@@ -193,9 +195,9 @@ def is_late(mined_at: datetime, now: datetime) -> bool:
 
 
 def receipt_prices(db: Database, prices: Prices) -> Mapping[str, Decimal]:
-    """Returns the current price of one bitcoin by currency.
+    """Returns the prices of one bitcoin by currency, for the merchants' currencies and USD.
 
-    Currencies whose price is unknown are missing. Waits for the refreshes.
+    It waits for refreshes. A currency is missing if its price is unknown.
     """
     currencies = {"USD", *(row.currency for row in db.rows(merchants.CURRENCIES))}
     # All refreshes run at the same time, so that the wait is that of the slowest one.

@@ -1,6 +1,6 @@
 """The end of a run: stores its results, runs scheduled work, and deletes old rows.
 
-It follows only runs that process everything due, not runs for single invoices.
+A run for a single invoice does not end like this.
 """
 
 import logging
@@ -51,9 +51,8 @@ def renew_and_erase(
 ) -> None:
     """Runs the parts' scheduled work and deletes old rows, if the clock is right.
 
-    Neither can be undone, and the clock may be years off if the machine booted without
-    a network. So the block sources must confirm the clock. `mark` is a reading of the
-    monotonic clock.
+    Neither can be undone. The clock may be years off if the machine booted without a
+    network, so the block sources must confirm it. `mark` is a text of `boot_mark`.
     """
     if not report.has_tip or report.clock_ahead_s or report.stuck_reason:
         return

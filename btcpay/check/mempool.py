@@ -31,8 +31,8 @@ AHEAD_MIN = 60
 class Look:
     """The mempool's response about one invoice.
 
-    `ahead` is how far this machine's clock was ahead of the sources' clock at
-    `asked_at`.
+    `asked_at` is the time of the request by this machine's clock, and `ahead` how far
+    that clock was ahead of the sources' clocks.
     """
 
     invoice_id: str
@@ -103,7 +103,7 @@ def _watched_invoice(
 def _past(ms: int | None, now: datetime) -> datetime:
     """Returns the stored time; NEVER if it is None or in the future.
 
-    A time is in the future if it was stored while the clock was ahead.
+    A time in the future was stored while the clock was ahead.
     """
     if ms is None or ms > to_ms(now) + AHEAD_MS:
         return NEVER
@@ -111,9 +111,9 @@ def _past(ms: int | None, now: datetime) -> datetime:
 
 
 def next_look(db: Database, settings: Settings, row: Invoice, now: datetime) -> str:
-    """Returns when and why the next look at the mempool is due, as a phrase.
+    """Returns a phrase that says when and why the mempool is queried next for the invoice.
 
-    Blocks show payments to the invoice even without a look.
+    Blocks show payments to the invoice even without that.
     """
     (invoice,) = watched_invoices(db, settings, now, [row])
     gone_after = settings.network.gone_after

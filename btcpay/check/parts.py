@@ -1,13 +1,13 @@
 """Runs the block work of parts (optional plug-ins) separately from the core's work.
 
-1. For each block, each part says which data in the block it needs. If a part fails
-   here, its work on the block is stored for a later run.
+1. For each block, each part returns the data in the block that it needs. If a part
+   fails to do so, its work on the block is stored for a later run.
 2. The work is stored as planned, in the transaction that marks the block as read or
    removes it from the chain.
 3. Afterwards the work is done, in a separate transaction for each part. If that
    transaction fails, the work is retried in a later run.
 
-The order of the work does not matter, with one exception: a part must undo the changes
+Parts may do their work in any order, with one exception: a part must undo the changes
 from removed blocks before it processes another block.
 """
 
@@ -31,7 +31,7 @@ MOST_AT_ONCE = 100
 
 
 class PartMatch(NamedTuple):
-    """A part, and what it needs from a block (`matches`); None if it failed to say."""
+    """A part, and the data that it needs from a block; None if it failed to return them."""
 
     part: str
     matches: Any
@@ -45,7 +45,7 @@ def part_matches_of(
 ) -> list[PartMatch]:
     """Returns the parts that need data in this block, with that data.
 
-    A part that fails is included, with None.
+    A part that fails to return data is included, with None.
     """
     part_matches: list[PartMatch] = []
     for part, hook in hooks.by_part(hooks.Blocks).items():
@@ -66,19 +66,19 @@ def plan_block(
     height: int,
     now: datetime,
 ) -> None:
-    """Notes which parts have work on the block, for `work_on_block`.
+    """Plans the parts' work on the block, which `work_on_block` does.
 
-    Called in the transaction that marks the block as read.
+    Call it in the transaction that marks the block as read.
     """
     for part_match in part_matches:
         plan(db, Work(part_match.part, "block", height), now)
 
 
 def plan_undo(db: Database, height: int, now: datetime) -> None:
-    """Notes that each part must undo what blocks above `height` made it do.
+    """Plans that each part undoes its changes from blocks above `height`.
 
-    Called in the transaction that removes these blocks from the chain. `undo_planned`
-    then makes the parts do it.
+    Call it in the transaction that removes these blocks from the chain. `undo_planned`
+    then does the planned work.
     """
     db.run(part_work.CUT, height=height)
     for part in hooks.by_part(hooks.Blocks):
@@ -94,7 +94,10 @@ def work_on_block(
     prices: Mapping[str, Decimal],
     now: datetime,
 ) -> None:
-    """Has each part do its work on a block, unless it must undo something first."""
+    """Makes each part do its work on a block.
+
+    A part that must undo something first does it in a later run.
+    """
     by_part = hooks.by_part(hooks.Blocks)
     for part, matches in part_matches:
         must_undo = db.get_or_none(part_work.OF_KIND, part=part, kind="undo")
@@ -124,10 +127,7 @@ def undo_planned(db: Database, settings: Settings, now: datetime) -> None:
 
 
 def run_parts(db: Database, settings: Settings, now: datetime) -> None:
-    """Calls each part's AfterCheck hook.
-
-    A failure is stored until the part succeeds.
-    """
+    """Calls each part's AfterCheck hook. A failure is stored until the part succeeds."""
     for part, hook in hooks.by_part(hooks.AfterCheck).items():
         work = Work(part, "check")
         try:
@@ -171,7 +171,7 @@ def forget_others(
 
 
 def count_again(db: Database, settings: Settings, now: datetime) -> None:
-    """Retries totals of invoices that a part failed to compute before."""
+    """Retries to count totals of invoices, for parts that failed to do so before."""
     for row in db.rows(part_work.DUE, kind="money", now=to_ms(now), limit=MOST_AT_ONCE):
         with db.write():
             invoice = db.get_or_none(invoices.WHOLE, id=row.invoice_id)

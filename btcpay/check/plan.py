@@ -1,12 +1,12 @@
-"""Plans which invoices are looked for in the mempool. Pure.
+"""Plans for which invoices the mempool is queried. Pure.
 
 A payment is always found in its block. The mempool only shows it sooner. So looks at
 the mempool are made for people who wait, within the hourly quota of calls
 (docs/operators/budget.md):
 
-1. `due_look` says why a look for an invoice is due: an open page, a deadline, or an
-   unconfirmed payment.
-2. `shares` says how many looks pages may use, and how many the others.
+1. `due_look` decides whether and why a look for an invoice is due: an open page, a
+   deadline, or an unconfirmed payment.
+2. `shares` divides the calls between pages and the other looks.
 3. `plan` chooses that many of each, the longest wait first.
 """
 
@@ -27,13 +27,12 @@ from btcpay.check.due import (
     is_waiting,
 )
 
-# A page should show a payment within this time. Unused calls are saved up for this long.
+# A page should show a payment within this time. Calls that pages do not use are saved for as long.
 SEEN_WITHIN = 5 * MINUTE
-# If more pages than this were opened in the same minute, they count as one visitor's
-# and share one visitor's priority.
+# If more pages than this were opened in the same minute, they have one visitor's priority together.
 FLOOD = 10
-# Calls per hour that are reserved for headers and blocks, but at most a quarter of the
-# quota. A sixteenth of the reserve must be available at any moment.
+# Calls per hour that are reserved for headers and blocks: 80, but at most a quarter of the quota. A
+# sixteenth of them must be left at any moment.
 RESERVED_CALLS = 80
 RESERVED_PART = 4
 RESERVED_NOW = 16
@@ -42,11 +41,11 @@ PAGES_PART = 0.75
 
 
 class Plan(NamedTuple):
-    """The chosen looks.
+    """The looks that are to be made.
 
-    `ids` are the invoices to look for, in order. `unreached` are invoices whose payer
-    has waited too long for a look. `put_off` is the number of due looks for payments
-    and deadlines that must wait for the next run.
+    `ids` are the invoices, in order. `unreached` are invoices whose payer has waited
+    too long for a look. `put_off` is the number of due looks for payments and deadlines
+    that must wait for the next run.
     """
 
     ids: list[str]
@@ -62,12 +61,12 @@ def plan(
     ends_before: datetime = NEVER,
     others_wait: bool | None = None,
 ) -> Plan:
-    """Chooses the looks for pages first, then those for payments and deadlines.
+    """Chooses the looks to make: those for pages first, then those for payments and deadlines.
 
-    Each kind gets its share of the calls. No deadline later than `ends_before` can be
-    decided yet. In a run of the check `others_wait` is None. Between two runs it is
-    True if the last run postponed looks, otherwise False. Then no looks for unconfirmed
-    payments are made.
+    Each kind gets its share of the calls. `ends_before` is the latest deadline that can
+    be decided yet. `others_wait` is None in a run of the check. Between two runs it
+    says whether the last run has put looks off; then no looks for unconfirmed payments
+    are made.
     """
     invoices = list(candidates)
     pages: list[DueLook] = []
@@ -103,10 +102,11 @@ def plan(
 def _sort_pages(pages: list[DueLook], now: datetime) -> list[DueLook]:
     """Sorts the looks for pages by priority.
 
-    Invoices near their deadline come first, then those that have waited longest. Pages
-    that were opened but have not polled follow. Pages that were opened more than an
-    hour ago come last. If more than FLOOD pages were opened in the same minute, the
-    wait of each is divided by their number.
+    1. Pages that were opened within the last hour come before others.
+    2. Pages that have polled come before those that were only opened.
+    3. Invoices near their deadline come before others.
+    4. The longest wait comes first. If more than FLOOD pages were opened in the same minute,
+       the wait of each is divided by their number.
     """
     opened_in_minute = Counter(_opening_minute(look.invoice) for look in pages)
 
@@ -137,9 +137,9 @@ def shares(
     """Returns how many looks may be made now: for pages, and for others.
 
     Calls for headers and blocks are reserved. While looks of both kinds are due, pages
-    have three quarters of the remaining calls per minute, and others a quarter. If only
-    one kind waits, it may use all. Pages may also use what was saved since the last
-    look for a page, for at most five minutes.
+    get three quarters of the remaining calls per minute, and others a quarter. If only
+    one kind is due, it gets all. Pages also get the calls that were saved since the
+    last look for a page, for at most five minutes.
     """
     reserved = min(RESERVED_CALLS, allowance.per_hour // RESERVED_PART)
     reserved_now = reserved // RESERVED_NOW
@@ -162,9 +162,9 @@ def shares(
 
 
 def _calls_between(since: datetime, now: datetime, minutely: float) -> int:
-    """Returns the whole calls in this period, at `minutely` calls per minute.
+    """Returns the whole number of calls in this period, at `minutely` calls per minute.
 
-    Counts from the epoch, so that fractions of a call are not lost between looks.
+    It counts from the epoch, so that fractions of a call add up over several periods.
     """
     since_min = since.timestamp() / 60
     now_min = now.timestamp() / 60

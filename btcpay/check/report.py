@@ -59,9 +59,8 @@ class Report:
 
     @property
     def complete(self) -> bool:
-        """True if every block up to the tip is read, and no invoice failed.
+        """True if every block up to the tip is read, no invoice failed, and the clock is right.
 
-        A missing look at the mempool is not a failure, since blocks show the payment
-        too.
+        A missing look at the mempool is no failure, since blocks show the payment too.
         """
         return self.is_caught_up and not (self.failed or self.clock_ahead_s)

@@ -30,8 +30,7 @@ from storage.queries.lists import mempool_watch
 
 log = logging.getLogger(__name__)
 
-# Seconds. After that all requests of the run end.
-MOST_RUN_S = 300
+MOST_RUN_S = 300  # all requests of a run end after this time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +38,8 @@ class Checker(CatchUp):
     """A check, with its sources of headers and blocks, and its explorers.
 
     `sources` and `explorers` may be the same object. `in_flight` is the number of
-    concurrent requests to the mempool. `hear` applies announced transactions; None if
-    no source announces any.
+    parallel requests to the mempool. `hear` applies announced transactions; None if no
+    source announces any.
     """
 
     explorers: Explorers
@@ -48,14 +47,14 @@ class Checker(CatchUp):
     hear: Callable[[Report], None] | None = None
 
     def run(self, ids: Sequence[str] | None = None) -> Report:
-        """Follows the chain, updates every invoice, and looks at the mempool.
+        """Follows the chain, updates every invoice, and queries the mempool.
 
-        The mempool is queried for the invoices in `ids`, or if None for those that the
-        plan chooses. An error in one invoice does not stop the run.
+        `ids` are the invoices for which the mempool is queried; if it is None, the plan
+        chooses them. An error in one invoice does not stop the run.
         """
         report = Report(began_at=self.now())
         began_ns = time.monotonic_ns()
-        with self._question_time(report):
+        with self._limit_time(report):
             self._run(ids, report)
         self._compare_clocks(report)
         report.took_ms = (time.monotonic_ns() - began_ns) // 1_000_000
@@ -89,9 +88,8 @@ class Checker(CatchUp):
             look_ahead_if_due(self.db, self.explorers, network, self.now())
 
     def _hear(self, hear: Callable[[Report], None], report: Report) -> None:
-        """Applies announced transactions.
-
-        These are unverified, so no error ends the run.
+        """Applies announced transactions, which are not verified: no error of theirs ends
+        the run.
         """
         try:
             hear(report)
@@ -116,15 +114,15 @@ class Checker(CatchUp):
         if looks.ids:
             # Failures of these looks must not change the result of the run.
             later = replace(report, failed=[], unreached=[])
-            with self._question_time(report):
+            with self._limit_time(report):
                 self._look_for(looks.ids, later)
             report.looked_at = later.looked_at
             report.blocks_read = later.blocks_read
         return any(is_waiting(invoice, now) for invoice in candidates)
 
     @contextmanager
-    def _question_time(self, report: Report) -> Iterator[None]:
-        """Limits the time for requests; at the end stores costs and good sources."""
+    def _limit_time(self, report: Report) -> Iterator[None]:
+        """Limits the time for requests. At the end it stores their costs and the good sources."""
         pools: set[Pool[BlockSource]] = {self.explorers, self.sources}
         for pool in pools:
             pool.end_within(MOST_RUN_S)
@@ -150,9 +148,10 @@ class Checker(CatchUp):
             self._apply(look, report)
 
     def _make_looks(self, ids: Sequence[str], report: Report) -> list[Look]:
-        """Returns the looks that succeeded. Makes `in_flight` requests at a time.
+        """Returns the looks that succeeded.
 
-        The threads that make the requests do not use the database.
+        It makes `in_flight` requests at a time, in threads that do not use the
+        database.
         """
         rows = [self.db.get(invoices.WHOLE, id=id) for id in ids]
         looks = []
@@ -218,7 +217,7 @@ class Checker(CatchUp):
             )
 
     def _lags(self, look: Look) -> bool:
-        """True if the look misses an output that was announced only recently.
+        """True if the explorer may not know yet an output that was announced only recently.
 
         Explorers need some time (the lag) until they know an announced transaction.
         """
@@ -243,7 +242,7 @@ class Checker(CatchUp):
     def finish(self, report: Report) -> None:
         """Stores the run's time and totals, and deletes old rows.
 
-        Called after a run that processed everything due.
+        Call it after a run that has processed everything due.
         """
         now = self.now()
         note_run(self.db, report, self.hear is not None, now)

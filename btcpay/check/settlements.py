@@ -21,8 +21,8 @@ from storage.models import Invoice, Payment
 from storage.queries import events, invoices
 from storage.queries.events import Kind
 
-# If an invoice's history has this many entries, only changes in blocks are recorded.
-# This limits the history and the notifications that false mempool data can cause.
+# From this many entries on, an invoice's history records only changes in blocks. This limits the
+# history and the notifications that false data of a mempool can cause.
 LONG_HISTORY = 1000
 _SEEN = ("seen", "seen again")
 _VANISHED = ("vanished",)
@@ -31,8 +31,8 @@ _VANISHED = ("vanished",)
 class Settlement(NamedTuple):
     """An invoice's row, the scan of its address, and the consequences.
 
-    `history_changes` are the changes that are recorded in the history and sent to receivers. If
-    the history is long, these are only changes of outputs in a block.
+    `history_changes` are the changes for the history and for receivers. If the history
+    is long, these are only changes of outputs in a block.
     """
 
     row: Invoice
@@ -67,7 +67,7 @@ def settle_scans(
 ) -> list[Settlement]:
     """Returns the consequences of each scan. Raises BadRow.
 
-    Loads the rows after the caller has locked them.
+    The caller must have locked the rows.
     """
     ids: list[Values] = [{"id": id} for id in scans]
     invoice_ids: list[Values] = [{"invoice_id": id} for id in scans]
@@ -134,9 +134,10 @@ def _block_detail(block: Block) -> dict[str, Any]:
 
 
 def news_of(settlement: Settlement, payments: Sequence[Payment]) -> list[News]:
-    """Returns the events of a scan that made these `payments`, in order.
+    """Returns the events that follow from a scan, in order.
 
-    A transaction that becomes a payment at once gets no "payment seen" event.
+    `payments` are the rows of the payments that it made. A transaction that becomes a
+    payment at once has no "payment seen" event.
     """
     payment_txids = {payment.tx_hash for payment in payments}
     on_its_way = [
@@ -171,7 +172,7 @@ def _of_transactions(
     changes: Iterable[Change],
     change_kinds: Sequence[str],
 ) -> list[News]:
-    """Returns one event per transaction, with the sum of its outputs to the address.
+    """Returns an event for each transaction, with the sum of its outputs to the address.
 
     Only changes whose kind is in `change_kinds` count.
     """
@@ -187,6 +188,6 @@ def _of_transactions(
 
 
 def payment_news(kind: EventKind, row: Payment, **more: bool) -> News:
-    """Returns an event about a payment, with the payment's public columns."""
+    """Returns an event about a payment, with the payment's public columns and `more`."""
     payment = {field.name: getattr(row, field.name) for field in Payment.PUBLIC}
     return News(kind, {"payment": payment, **more})

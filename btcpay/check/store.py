@@ -78,7 +78,7 @@ def add_payments(
 ) -> list[Payment]:
     """Stores the payments, completes their proofs, and returns the payments' rows.
 
-    Also marks earlier payments that settle their invoice only now.
+    Earlier payments that settle their invoice only now are marked too.
     """
     receipts: list[tuple[Settlement, Receipt]] = []
     settling: list[Values] = []
@@ -160,7 +160,7 @@ def _extend_proofs(
     db: Database,
     receipts: Sequence[tuple[Settlement, Receipt]],
 ) -> None:
-    """Appends the headers of later confirmations to the proofs.
+    """Adds the headers of later confirmations to the proofs.
 
     Before that a proof has only the header of its own block.
     """

@@ -38,8 +38,8 @@ def store_block(
 ) -> set[str] | None:
     """Stores the block's consequences. Returns the ids of the invoices that failed.
 
-    Returns None if another run has read the block in the meantime. If an invoice
-    failed, the block is marked unread again.
+    If an invoice failed, the block is marked as unread again. Returns None if another
+    run has read the block meanwhile.
     """
     block = fetched.block
     with db.write():

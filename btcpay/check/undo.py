@@ -26,10 +26,11 @@ PROVEN = 0
 
 
 def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
-    """Deletes the chain. Outputs that are not yet payments become unconfirmed.
+    """Deletes the chain, so that the next check fetches it again.
 
-    Payments are kept. If a block of the new chain contains the transaction of a
-    payment, the payment is moved to that block. The next check fetches the chain again.
+    Payments are kept. If a block of the new chain contains a payment's transaction, the
+    payment is moved to that block. Outputs that are not yet payments become
+    unconfirmed.
     """
     with db.write():
         meta.lock(db)
@@ -48,9 +49,9 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     """Undoes payments and spends of coins in blocks above `height`.
 
     These blocks have left the best chain. Invoices that the payments settled are open
-    again, and their outputs are unconfirmed again. Unspent coins are restored even
-    beyond the bound on money that can exist. Call it in the transaction that removes
-    the blocks. Afterwards call `parts.undo_planned` for the parts.
+    again, and their outputs are unconfirmed again. Coins that are unspent again are
+    added to the balance even above 21 million bitcoin. Call it in the transaction that
+    removes the blocks, and call `parts.undo_planned` afterwards.
     """
     db.rows(balances.LOCK_ALL)
     db.run(tallies.ADD, name="reorganisations", label="", total=1)
@@ -67,7 +68,7 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
         db.run(blocks.UNSPEND, height=height)
         db.run(blocks.WAITS_AGAIN, height=height)
         _record_unspent(db, spent, now)
-        _take_back_waiting(db, outputs, now)
+        _take_back_outputs(db, outputs, now)
         for payment in undone:
             if _undo(db, payment, by_payment[payment.id], now):
                 reopened.add(payment.address_invoice_id)
@@ -90,7 +91,7 @@ def _record_unspent(db: Database, coins: Sequence[Output], now: datetime) -> Non
         record(db, coin.invoice_id, Kind.UNSPENT, detail, now)
 
 
-def _take_back_waiting(db: Database, outputs: Sequence[Output], now: datetime) -> None:
+def _take_back_outputs(db: Database, outputs: Sequence[Output], now: datetime) -> None:
     """Deletes the outputs' proofs, and records outputs that were not yet payments."""
     for invoice_id, txid in {(output.invoice_id, output.txid) for output in outputs}:
         db.run(payments.DELETE_PROOF, invoice_id=invoice_id, txid=txid)
@@ -109,7 +110,7 @@ def _block_detail(output: Output) -> Row:
 
 
 def _undo(db: Database, payment: Payment, output: Output, now: datetime) -> bool:
-    """Undoes one payment. True if its invoice is open again.
+    """Undoes one payment. Returns True if its invoice is open again.
 
     `output` has the block that contained the payment.
     """
