@@ -15,20 +15,20 @@ from btcpay.cli.stop import Stop
 from btcpay.values.errors import CommandError
 
 LOOKS_EVERY_S = 0.1
-LAST_LINES = 10  # of the log; shown in the error message when a child ends
+LAST_LINES = 10  # how many lines of the log the error message has if a child ends
 OWNER_ONLY = 0o600
-# The script of a watchdog shell. It reads the children's process group ids from a pipe. The pipe
-# closes when this process ends, even by SIGKILL; then the shell terminates these groups.
-KEEPER = 'while read -r pid; do kept="$kept -$pid"; done; kill -s TERM -- $kept'
+# The script of a shell that reads the children's process group ids from a pipe. The pipe closes
+# when this process ends, even by SIGKILL. Then the shell terminates these groups.
+WATCHDOG = 'while read -r pid; do groups="$groups -$pid"; done; kill -s TERM -- $groups'
 
 
 class Children(contextlib.AbstractContextManager["Children"]):
     """A context manager that starts child processes, and stops all of them on exit.
 
     The children share `environ` and the output: the file `log`, or this process's own
-    output if it is None. A child that has not ended `stop_timeout_s` seconds after
-    SIGTERM is killed. Each child leads a session: Ctrl-C reaches only this process, and
-    a child's own children are killed with it.
+    output if it is None. SIGTERM stops them; a child that has not ended
+    `stop_timeout_s` seconds later is killed. Each child leads a session of its own. So
+    Ctrl-C reaches only this process, and a child's own children are killed with it.
     """
 
     def __init__(
@@ -44,8 +44,8 @@ class Children(contextlib.AbstractContextManager["Children"]):
         if log:
             log.unlink(missing_ok=True)  # left by the previous run
             log.touch(mode=OWNER_ONLY)
-        self._keeper = subprocess.Popen(
-            ["/bin/sh", "-c", KEEPER],
+        self._watchdog = subprocess.Popen(
+            ["/bin/sh", "-c", WATCHDOG],
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -63,8 +63,8 @@ class Children(contextlib.AbstractContextManager["Children"]):
             with contextlib.suppress(ProcessLookupError):  # the group has ended
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
-        self._keeper.kill()
-        self._keeper.communicate()
+        self._watchdog.kill()
+        self._watchdog.communicate()
 
     def start(self, name: str, *words: str) -> None:
         """Starts `python -m` with `words` (a module and its arguments) as the child `name`."""
@@ -74,8 +74,8 @@ class Children(contextlib.AbstractContextManager["Children"]):
         else:
             child = self._spawn(words, None)
         self._running[name] = child
-        if self._keeper.stdin:
-            self._keeper.stdin.write(b"%d\n" % child.pid)
+        if self._watchdog.stdin:
+            self._watchdog.stdin.write(b"%d\n" % child.pid)
 
     def _spawn(
         self,
@@ -110,11 +110,11 @@ class Children(contextlib.AbstractContextManager["Children"]):
         for name, child in self._running.items():
             status = child.poll()
             if status is not None:
-                message = self._obituary(name, status)
+                message = self._end_message(name, status)
                 raise CommandError(message, exit_status(status))
 
-    def _obituary(self, name: str, status: int) -> str:
-        """Returns the error message for a child that ended, with the last lines of the log."""
+    def _end_message(self, name: str, status: int) -> str:
+        """Returns the error message about a child that ended, with the last lines of the log."""
         sentence = f"the {name} ended ({status})"
         if status < 0:
             sentence = f"the {name} was killed (signal {-status})"
@@ -127,9 +127,10 @@ class Children(contextlib.AbstractContextManager["Children"]):
 
 
 def exit_status(code: int) -> int:
-    """Converts a return code of `subprocess` to the exit status that a shell gives.
+    """Converts a return code of `subprocess` to the exit status that a shell returns.
 
-    -N, for a process that signal N ended, becomes 128 + N. Other codes are unchanged.
+    -N means that signal N ended the process, and becomes 128 + N. Other codes are
+    unchanged.
     """
     if code >= 0:
         return code

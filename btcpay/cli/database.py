@@ -31,7 +31,7 @@ def migrate(shell: Shell) -> None:
 
 
 def run_migrations(settings: Settings, folder: Path = STEPS) -> tuple[Row, str]:
-    """Applies the migration steps in `folder` that the database lacks.
+    """Runs the schema's steps in `folder` that the database lacks.
 
     Returns a dict for JSON (`version`, `applied`, `new`) and a text for people. Raises
     DatabaseNotReady.
@@ -169,7 +169,7 @@ def _agree(
     """Prints what the restore will change, and asks for confirmation unless `yes`.
 
     Raises click.Abort if the user declines. Raises CommandError if merchants would be
-    lost and `yes` is set: their loss needs an explicit confirmation.
+    lost and `yes` is set, since their loss must be confirmed at a prompt.
     """
     if lost_merchants:
         _warn_of_lost(lost_merchants, yes)
@@ -178,9 +178,8 @@ def _agree(
         merchants = "1 merchant"
     say(f"This is a shop on {network} with {merchants}; compare with their wallets:")
     for move in moves:
-        merchant = printable(
-            move.merchant
-        )  # escaped, since anybody may have changed the backup
+        # Escaped, since somebody may have tampered with the backup.
+        merchant = printable(move.merchant)
         say(f"{merchant}: the first addresses are {', '.join(move.addresses)}")
         seen = "nothing seen beyond it"
         if move.used:

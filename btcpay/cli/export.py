@@ -67,9 +67,8 @@ def export_payments(
     included, --to is not.
     """
     parts = []
-    for owner in _owners(
-        shell.db, merchant
-    ):  # before any output, so that wrong options print nothing
+    # All options are checked before anything is printed.
+    for owner in _owners(shell.db, merchant):
         first_ms, before_ms = _span(owner, from_at, to_at)
         parts.append(payments.payment_records(shell.db, owner, first_ms, before_ms))
     records = chain.from_iterable(parts)
@@ -89,9 +88,10 @@ def _span(
     from_at: datetime | None,
     to_at: datetime | None,
 ) -> tuple[int, int]:
-    """Returns the first millisecond of the period, and the first one after it (Unix time).
+    """Returns the period from --from to --to, in ms since 1970.
 
-    Raises UsageError if --from is later than --to.
+    The second value is the first millisecond after the period. Raises UsageError if
+    --from is later than --to.
     """
     zone = zone_of(owner.timezone)
     first_ms = 0

@@ -48,7 +48,7 @@ OUTPUT_COLUMNS = (
     "txid vout amount_sats first_seen_at block_height block_hash block_time_at spent_height"
     " vanished_at payment_id"
 )
-# Fields of an order that the schemas of its amount do not validate.
+# Options of an order that the request schemas do not have. `order_of` checks them.
 UNPRICED_FIELDS = ("reference", "return_url")
 invoice = click.Group("invoice", help="Invoices of all merchants.")
 

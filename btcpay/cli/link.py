@@ -36,10 +36,10 @@ link = click.Group("link", help="Payment links.")
 
 
 def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
-    """Parses `5,10,20` as amounts, with a decimal point. Returns [] for None.
+    """Parses a text such as `5,10,20` as amounts with a decimal point. Returns [] for None.
 
     Raises UsageError for other texts, and for a text that may be one amount (`5,10`). A
-    number with a leading zero is refused too: else `1,000` would be two amounts.
+    number with a leading zero is also refused: otherwise `1,000` would be two amounts.
     """
     if text is None:
         return []

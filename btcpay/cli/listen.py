@@ -19,7 +19,7 @@ from storage.models import Receiver
 from storage.queries.receivers import WEBHOOK
 from storage.statement import blank
 
-EVERY_S = 0.5  # seconds between two polls of the table of events
+EVERY_S = 0.5  # the pause between two polls of the table of events
 Forward = Callable[[Event], None]
 
 
@@ -65,8 +65,8 @@ def _print_events(
 ) -> None:
     """Prints the events after event `number`, until `stop` is set.
 
-    Prints only the events of merchant `owner_id`, or all if it is None. Calls
-    `forward`, unless it is None, with each printed event.
+    Prints those of the merchant `owner_id`, or of all if it is None. Each printed event
+    is passed to `forward`, unless that is None.
     """
     resources = Resources(shell.settings.base_url)
     as_json = shell.as_json or not sys.stdout.isatty()
@@ -108,8 +108,8 @@ def readable_line(event: Event) -> str:
 def _new_forward(shell: Shell, url: str) -> Forward:
     """Returns a function that sends an event to `url` once, and prints a failure.
 
-    Prints the new secret with which the requests are signed. Raises CommandError if
-    `url` cannot be used.
+    Before that, it prints the new secret that signs the requests. Raises CommandError
+    if `url` cannot be used.
     """
     url = webhook_url(url, shell.settings.network)
     receiver = blank(Receiver, transport=WEBHOOK, url=url, secret=new_secret())

@@ -82,7 +82,7 @@ class Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses the arguments. Raises UsageError for an option with an empty value.
 
-        Such a value usually comes from a shell variable that is not set.
+        An empty value usually comes from a shell variable that is not set.
         """
         own = [*args, "--"]
         # Arguments after the first -- are another program's command line.
@@ -137,7 +137,7 @@ def serve(shell: Shell) -> None:
 def _show_start(shell: Shell) -> None:
     """Prints the URL of the page that creates the first merchant, if there is none yet.
 
-    If the owner's password is set, that page asks for it, and all former links end.
+    If the owner's password is set, that page asks for it, and all earlier links end.
     """
     base_url = shell.settings.base_url
     has_password = bool(shell.settings.owner_password)
@@ -158,8 +158,8 @@ def _show_start(shell: Shell) -> None:
 def main() -> None:
     """Runs the command line.
 
-    Prints each expected error as one line on standard error, and exits with status 1 or
-    2, or with the status of the CommandError.
+    An expected error is printed as one line on standard error. The exit status is then
+    1 or 2, or that of the CommandError.
     """
     escape_output()
     logging.basicConfig(

@@ -1,4 +1,4 @@
-"""Command options that the schema of an API request body validates."""
+"""Options of commands, validated by the schemas of API request bodies."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -20,9 +20,10 @@ _MOST_ECHOED = 40  # maximum characters of a wrong amount in an error message
 
 
 def parse_number(_context: Any, _option: Any, text: str | None) -> Decimal | str | None:
-    """Parses the option's text as a JSON number. Returns None for None.
+    """Parses the option's text as a JSON number.
 
-    Returns any other text unchanged: the schema rejects it later.
+    None and any other text are returned unchanged; the schema refuses other texts
+    later.
     """
     if text is None or not _JSON_NUMBER.fullmatch(text):
         return text
@@ -33,9 +34,9 @@ def parse_number(_context: Any, _option: Any, text: str | None) -> Decimal | str
 
 
 def validate(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns `options` as loaded by `schema`, whose fields have the same names.
+    """Returns the options as the schema loads them. Its fields have the options' names.
 
-    Raises UsageError with the schema's message, in which option names replace field
+    Raises UsageError with the schema's message, in which options replace the field
     names.
     """
     try:
@@ -54,8 +55,8 @@ def parse_amount_option(
 ) -> Decimal | None:
     """Parses an amount in `currency`, with an optional sign, currency code or digit groups.
 
-    Returns None and a Decimal (from a JSON number) unchanged. Raises UsageError if the
-    text is no amount, is ambiguous, or is in another currency.
+    None, and a Decimal that `parse_number` has made, are returned unchanged. Raises
+    UsageError if the text is no amount, is ambiguous, or is in another currency.
     """
     if not isinstance(amount, str):
         return amount
@@ -80,7 +81,7 @@ def _problem(error: NotAnAmount, text: str, currency: str) -> str:
 
 
 def order_fields(currency: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the validated fields of an order for an --amount in this currency.
+    """Returns the validated fields of an order with --amount in this currency.
 
     Raises UsageError if they are invalid, and TooMuch above the maximum amount.
     """
@@ -99,9 +100,9 @@ def currency_of(
     currency: str | None,
     fields: Mapping[str, Any],
 ) -> str | None:
-    """Returns the currency code of --amount, or None if --usd is given.
+    """Returns the currency of --amount; None if --usd is given.
 
-    Raises UsageError unless exactly one of the two is given, or if --currency is given
+    Raises UsageError unless exactly one of the two is given, and if --currency is given
     with --usd. Raises CommandError if the currency is unknown.
     """
     has_usd = fields["amount_usd"] is not None

@@ -12,8 +12,8 @@ import orjson
 from btcpay.settings.logs import is_json
 from btcpay.values.times import iso_ms
 
-# Columns that are stored as text and are numbers in JSON: those with one of these names, and
-# those whose name contains one of these words.
+# Amounts are stored as text, and are numbers in JSON. A column is an amount if it has one of these
+# names, or if one of these words is in its name.
 AMOUNTS = {"amount", "price", "tip"}
 WORDS_OF_AMOUNTS = {"usd", "btc", "value"}
 log = logging.getLogger(__name__)
@@ -62,9 +62,9 @@ def _escape(character: str) -> str:
 
 
 def json_lines(values: Iterable[Any]) -> Iterator[str]:
-    """Yields the text of a JSON array, with one value per line.
+    """Yields the text of a JSON array, one value on a line.
 
-    Each value is yielded as soon as it is read, since there may be a million.
+    Each value is written as soon as it is read, since there may be a million.
     """
     is_empty = True
     separator = "[\n"
@@ -94,9 +94,9 @@ def escape_output() -> None:
 
 
 def _cells(row: Any, columns: str) -> dict[str, Any]:
-    """Returns columns of a row or a dict, by name.
+    """Returns the columns of a row or a dict, by name.
 
-    A column `paid_at` is the stored column `paid_ms` in ISO 8601.
+    The column `paid_at` is the stored `paid_ms` in ISO 8601.
     """
     values = row
     if not isinstance(row, dict):
@@ -113,7 +113,7 @@ def _cells(row: Any, columns: str) -> dict[str, Any]:
 
 
 def json_object(row: object, columns: str) -> dict[str, Any]:
-    """Returns columns of the row as a JSON object. Amounts stored as text become numbers."""
+    """Returns the columns of the row as a JSON object, in which amounts are numbers."""
     cells = _cells(row, columns)
     return {name: json_value(name, value) for name, value in cells.items()}
 
@@ -130,7 +130,7 @@ def json_value(name: str, value: Any) -> Any:
 
 
 def number_text(value: Any) -> Any:
-    """Returns the text of an orjson.Fragment (an exact JSON number); else `value` unchanged."""
+    """Returns the text of a number from `json_value`; any other value unchanged."""
     if isinstance(value, orjson.Fragment):
         return orjson.dumps(value).decode()
     return value

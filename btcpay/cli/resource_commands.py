@@ -24,10 +24,10 @@ def facts_of(
     merchant: str,
     row: Any,
 ) -> dict[str, Any]:
-    """Returns the resource's fields as events contain them, and the merchant's name.
+    """Returns the resource's fields as events have them, and the merchant's name.
 
-    Amounts are texts here. In events they are JSON numbers, whose trailing zeros many
-    programs drop.
+    Amounts are texts here. As the JSON numbers of events they would lose trailing zeros
+    in many programs.
     """
     facts = {"object": resource.name, "id": row.id, "merchant": merchant}
     for name, value in resource.serialize(base_url, row).items():
@@ -48,7 +48,7 @@ def add_list_and_show(
 ) -> None:
     """Adds the commands `list` and `show` for a part's resource to `group`.
 
-    `list` prints `columns` of the rows that the query `newest` returns. `show` prints
+    `list` prints `columns` of the rows that the query `newest` selects. `show` prints
     all fields of one resource, and those that `more(db, id)` returns.
     """
 

@@ -53,10 +53,9 @@ def run(shell: Shell, every: int) -> None:
 
 
 def _show_program_key(shell: Shell) -> None:
-    """Prints a login link and an API key, if `setup --here` left a file for the key.
+    """Prints a login link and an API key, if `setup --here` has created a file for the key.
 
-    `setup --here` refuses mainnet, so this never prints the key of a shop with real
-    money.
+    `setup --here` refuses mainnet, so the key is never that of a shop with real money.
     """
     path = sqlite_path(shell.settings.database_url)
     if path is None:
@@ -74,9 +73,9 @@ def _show_program_key(shell: Shell) -> None:
 
 
 def prepare(settings: Settings, folder: Path = STEPS) -> None:
-    """Creates the database, or migrates it to the last step in `folder`.
+    """Creates the database, or brings it to the last step in `folder`.
 
-    Before a migration it copies an SQLite file to a file beside it.
+    A SQLite file is copied to a file beside it before its schema changes.
     """
     path = sqlite_path(settings.database_url)
     if path and path.exists() and path.stat().st_size:

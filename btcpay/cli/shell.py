@@ -16,7 +16,7 @@ from btcpay.values.times import utc_now
 from storage.database import Database, place_of
 from storage.versions import open_ready
 
-# Settings whose defaults are rarely intended: each command prints which of them it uses.
+# Settings whose defaults are rarely wanted. Each command prints which of them it uses.
 NOTABLE_DEFAULTS = ("BLOCKTILL_NETWORK", "BLOCKTILL_DATABASE_URL")
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
@@ -60,7 +60,7 @@ class Shell:
 
 
 def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a command, which then gets a Shell as its first argument.
+    """Decorates a command, so that it gets a Shell as its first argument.
 
     If an argument is not UTF-8 or a setting is invalid, the program exits with status 2
     before the command begins.
@@ -86,7 +86,7 @@ def with_json_shell(function: Callable[..., Any]) -> Callable[..., Any]:
 def require_text(values: Iterable[Any]) -> None:
     """Raises UsageError for a string with lone surrogates, which no database stores.
 
-    Python makes them of argument bytes that are not UTF-8. Only strings are checked: a
+    They stand for bytes of an argument that are not UTF-8. Only strings are checked: a
     Path may contain such bytes.
     """
     for value in values:

@@ -1,4 +1,4 @@
-"""A request to stop, which a signal or any thread sets."""
+"""An event that asks the program to stop, set by a signal or a thread."""
 
 import os
 import select
@@ -11,8 +11,8 @@ PIPE_BYTES = 65_536  # all that a pipe holds
 class Stop:
     """An event that is set by the given signals, or by any thread.
 
-    It is a pipe. A signal handler could not safely set a threading.Event: the thread
-    that the signal interrupts may hold the event's lock, which would be a deadlock.
+    It is a pipe, since a signal handler must not set a threading.Event: the interrupted
+    thread may hold the event's lock, which would be a deadlock.
     """
 
     def __init__(self, *signals: int) -> None:

@@ -34,9 +34,9 @@ from storage.queries import meta, sources
 # default quota of 600, for public explorers, gives four.
 MOST_IN_FLIGHT = 16
 HOURLY_FOR_ONE = 150
-# While a payer has a page open: seconds between two polls of the mempool, and the maximum duration
-# of a single run, so that it ends before cron starts the next one.
+# Seconds between two looks at the mempool, while a payer has a page open.
 LOOKS_EVERY_S = 5
+# Maximum duration of a run while a payer has a page open. It ends before cron starts the next one.
 STAYS_S = 50
 LEAST_PAUSE_S = 1.0  # minimum pause between two runs of --watch
 
@@ -111,8 +111,8 @@ def _check_invoice(shell: Shell, reporter: Reporter, invoice_id: str) -> NoRetur
 def _check_once(shell: Shell, reporter: Reporter, stays_s: int) -> NoReturn:
     """Runs the check once, and exits.
 
-    For up to `stays_s` seconds it polls the mempool again while a payer has a checkout
-    page open.
+    While a payer has a page open, it looks at the mempool again, for up to `stays_s`
+    seconds.
     """
     deliveries = Deliveries(shell)
     new_checker = _checker_factory(shell)
@@ -128,7 +128,7 @@ def _check_once(shell: Shell, reporter: Reporter, stays_s: int) -> NoReturn:
 def _watch(shell: Shell, reporter: Reporter, every_s: int) -> None:
     """Runs the check every `every_s` seconds, until SIGTERM or SIGINT.
 
-    Between runs it applies payments that peers announce, if a part (an optional
+    Between runs it applies transactions that peers announce, if a part (an optional
     plug-in) listens to peers.
     """
     announcements = open_announcements(shell.settings, shell.db, utc_now)
@@ -169,9 +169,9 @@ def _checker_factory(
 ) -> Callable[[], Checker]:
     """Returns a function that creates the Checker of a run.
 
-    All checkers share one HTTP session and one Prices object. `per_hour`, unless 0,
-    replaces the hourly quota of explorer calls in the settings. `hear` is passed to
-    each checker: it applies announcements.
+    All checkers share one HTTP session and one Prices object. If `per_hour` is not 0,
+    it replaces the hourly quota of explorer calls in the settings. Each checker applies
+    announced transactions by `hear`.
     """
     settings = shell.settings
     prices = Prices(shell.settings)
@@ -205,10 +205,10 @@ def _run_alone(
 ) -> Report | None:
     """Runs the check on everything that is due, under a lock that only one run holds.
 
-    Polls the mempool again while a payer has a checkout page open, until `end_s` (on
-    the monotonic clock), or until `pause` returns True. The lock is free during each
-    pause, so that other runs can come in between. Returns None if another process holds
-    the lock at the start. Raises CommandError.
+    While a payer has a page open, it looks at the mempool again, until `end_s` (on the
+    monotonic clock) or until `pause` returns True. During each pause the lock is free
+    for other runs. Returns None if another process holds the lock at the start. Raises
+    CommandError.
     """
     checker = new_checker()
     report = None

@@ -39,12 +39,12 @@ class Deliveries:
 
 
 class DeliveryThread:
-    """A thread that delivers what is due for some shards of the receivers (`parts`)."""
+    """A thread that makes the due deliveries to some shards (groups) of receivers."""
 
-    def __init__(self, shell: Shell, parts: Sequence[str]) -> None:
+    def __init__(self, shell: Shell, shards: Sequence[str]) -> None:
         send = new_send(shell.settings)
         self._shell = shell
-        self._parts = parts
+        self._shards = shards
         self._outbox = Outbox(shell.db, shell.settings, utc_now, send)
         self._thread = threading.Thread()
 
@@ -70,12 +70,12 @@ class DeliveryThread:
             )
 
     def _deliver(self) -> DeliveryCounts:
-        """Delivers what is due for those shards that no other process has locked."""
+        """Makes the due deliveries to those shards that no other process has locked."""
         db = self._shell.db
         url = self._shell.settings.database_url
         with ExitStack() as held_locks:
 
-            def take(part: str) -> bool:
-                return held_locks.enter_context(locks.only_one(db, url, part))
+            def take(shard: str) -> bool:
+                return held_locks.enter_context(locks.only_one(db, url, shard))
 
-            return self._outbox.run(take=take, only=self._parts)
+            return self._outbox.run(take=take, only=self._shards)

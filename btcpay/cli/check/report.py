@@ -30,14 +30,14 @@ REPORT_FIELDS = (
     " clock_ahead_s set_aside parts_behind calls"
 )
 PEER_COLUMNS = "place height good_at"
-MOST_HELD = 1000  # maximum of held log lines; more of them are printed at once
+MOST_HELD = 1000  # maximum number of held log lines; if it is reached, they are printed
 
 
 class Reporter:
-    """Prints the results of the runs of one command.
+    """Prints the results of a command's runs.
 
-    If `quiet`, it holds log lines back until a run ends, and prints them only if the
-    run failed.
+    If `quiet`, it holds log lines back until the run ends, and prints them only if the
+    run has failed.
     """
 
     def __init__(self, shell: Shell, quiet: bool) -> None:
@@ -59,11 +59,12 @@ class Reporter:
     def show(self, report: Report | None, brief: bool = False) -> None:
         """Prints the report of a run; None means that the run was skipped.
 
-        If `brief`, a complete run is printed only if an invoice has changed. Raises
-        CommandError if the run was skipped because another one exceeds its time limit.
+        If `brief`, a complete run is only printed if an invoice has changed. A run is
+        skipped while another one is running: raises CommandError if that one has
+        exceeded its time limit.
         """
         if report is None:
-            self._show_skipped(brief)
+            self._show_other_run(brief)
             return
         self._release_log(report.complete)
         is_news = not brief or report.new_statuses
@@ -78,7 +79,7 @@ class Reporter:
         else:
             log.error("check", extra={"fields": self._summary(report)})
 
-    def _show_skipped(self, brief: bool) -> None:
+    def _show_other_run(self, brief: bool) -> None:
         """Prints that another run is in progress.
 
         Raises CommandError if that run has lasted longer than MOST_RUN_S.
@@ -126,7 +127,7 @@ class Reporter:
 
 
 def _buffer(handler: logging.Handler) -> MemoryHandler:
-    """Returns a handler that holds log lines back for `handler` until an error is logged."""
+    """Returns a handler that holds log lines back from `handler` until an error is logged."""
     buffer = MemoryHandler(MOST_HELD, logging.ERROR, handler, flushOnClose=False)
     # A MemoryHandler formats nothing, but `is_json` looks at its formatter.
     buffer.setFormatter(handler.formatter)

@@ -17,8 +17,8 @@ def summary_lines(report: Report) -> list[str]:
         f" calls: {report.calls}, MB: {report.read_bytes / BYTES_PER_MB:.1f}"
     ]
     lines += _failures(report)
-    lines += [click.style(line, fg="red") for line in _held_back(report)]
-    lines += [click.style(line, fg="yellow") for line in _late(report)]
+    lines += [click.style(line, fg="red") for line in _postponed_work(report)]
+    lines += [click.style(line, fg="yellow") for line in _warnings(report)]
     for invoice_id, status in report.new_statuses.items():
         lines.append(f"{invoice_id} is {status}")
     return lines
@@ -61,8 +61,8 @@ def _hours(count: int) -> str:
     return f"{count} hours"
 
 
-def _held_back(report: Report) -> list[str]:
-    """Returns a line for each kind of postponed work. Every payment was found nonetheless."""
+def _postponed_work(report: Report) -> list[str]:
+    """Returns a line for each kind of postponed work. It delays no payment."""
     lines = []
     if report.parts_behind:
         lines.append(
@@ -75,8 +75,8 @@ def _held_back(report: Report) -> list[str]:
     return lines
 
 
-def _late(report: Report) -> list[str]:
-    """Returns a line for each warning that does not make the run incomplete."""
+def _warnings(report: Report) -> list[str]:
+    """Returns a line for each warning about a run that is nevertheless complete."""
     lines = []
     if report.unreached:
         lines.append(

@@ -66,9 +66,9 @@ def _issue_by_parts(
     scope: str | None,
     options: Mapping[str, Any],
 ) -> bool:
-    """Prints a key that a part (an optional plug-in) issued; False if none issued one.
+    """Prints a key that a part (an optional plug-in) has issued. Returns False if none has.
 
-    A part issues a key if one of the options that it adds is given.
+    A part issues a key if one of its own options is given.
     """
     for part in OTHER_KINDS:
         answer = part.issue(
@@ -92,9 +92,9 @@ def _issue_by_parts(
 def play_money_key(db: Database, network: Network, merchant_id: int, file: Path) -> str:
     """Returns the secret of the write key in `file`.
 
-    If the file is missing or its key does not work, issues a key and writes its secret
-    to the file. The key has the file's name. Only shops with play money may use this:
-    no other shop stores a secret in a file.
+    If the file is missing or its key does not work, a key is issued and its secret
+    written to the file. The key is named after the file. Call it only for shops with
+    play money: no other secret is stored in a file.
     """
     if file.exists():
         secret = file.read_text(encoding="ascii").strip()

@@ -1,4 +1,4 @@
-"""Asks the chain, and if that fails the owner, where a shop begins in its account."""
+"""Finds where a shop begins in its account: by the chain, else by asking the owner."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from storage.database import Database
 
-SAID_EVERY = 100  # addresses; then the progress is printed
+PROGRESS_EVERY = 100  # addresses
 A_NUMBER = click.IntRange(0, MOST_SKIPPED)
 skip_option = partial(
     click.option,
@@ -45,10 +45,11 @@ def choose_account_start(
     skip: int | None,
     asks: bool,
 ) -> AccountStart:
-    """Returns where the shop begins, and prints how that was found.
+    """Returns where the shop begins in its account, and prints how that was found.
 
-    If not all addresses could be looked up, and `skip` does not say enough, it prompts
-    for a number if `asks`, and else raises CommandError.
+    If not all addresses could be looked up, `skip` must say how many are left out. If
+    it says too little, the owner is prompted for a number, or CommandError is raised if
+    `asks` is False.
     """
     say("Asking which addresses of this account were used before ...")
     while True:
@@ -74,7 +75,7 @@ def choose_account_start(
 
 def _say_progress(search: AddressSearch) -> None:
     looked_up = search.position - search.start
-    if looked_up % SAID_EVERY == 0:
+    if looked_up % PROGRESS_EVERY == 0:
         used = "none is used"
         if search.used:
             used = f"used up to number {search.used[-1]}"

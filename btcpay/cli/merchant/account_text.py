@@ -20,7 +20,7 @@ from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 
 KEY_NAMES = ("--xpub", "--descriptor", "xpub")  # one option with two names
-# A line at the end of standard input that answers a later question, and is no account.
+# A line at the end of standard input that is the answer to a later prompt, and no account.
 _ANSWER = re.compile("y|yes|n|no|[0-9]{1,7}", re.IGNORECASE)
 
 
@@ -44,11 +44,11 @@ choose_option = partial(
 
 
 def key_of(xpub: str, others: list[str]) -> str:
-    """Returns the account's text from the command line, or for `-` from standard input.
+    """Returns the account's text from the command line; for `-` from standard input.
 
-    `others` are the further words on the command line. They raise UsageError, unless
-    the words may be a secret: reading such a text raises an error of its own. Raises
-    CommandError if the text is empty.
+    `others` are further words on the command line. Raises UsageError if there are any.
+    But if they may be a secret, all words are returned, since reading them raises an
+    error about the secret. Raises CommandError if the text is empty.
     """
     text = " ".join([xpub, *others])
     if others and not holds_secret(text):
@@ -64,10 +64,10 @@ def key_of(xpub: str, others: list[str]) -> str:
 
 
 def _read_standard_input() -> str:
-    """Returns all of standard input, but the answers in its last lines.
+    """Returns the text of standard input, without the answers in its last lines.
 
-    The answers can then be read from standard input. Raises CommandError if it is no
-    text.
+    The answers can be read from standard input afterwards. Raises CommandError if the
+    input is no text.
     """
     is_terminal = sys.stdin.isatty()
     if is_terminal:
@@ -91,10 +91,11 @@ def _read_standard_input() -> str:
 def choose_account(
     text: str, network: Network, script: str | None, choose: str | None, asks: bool
 ) -> tuple[WalletText, WalletAccount]:
-    """Returns what the text holds, and the account that is meant.
+    """Returns the contents of the text, and the account that the user chooses.
 
-    If there are several accounts and `choose` names none, it lists them, and prompts if
-    `asks`. Raises CommandError if the text holds no account, or none is chosen.
+    If there are several accounts and `choose` names none, they are listed, and the user
+    is prompted if `asks`. Raises CommandError if the text has no account, or none is
+    chosen.
     """
     wallet_text = read_wallet_text(text, network, script)
     if choose is None and len(wallet_text.accounts) > 1:

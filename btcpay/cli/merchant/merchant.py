@@ -37,8 +37,9 @@ from storage.statement import as_dict
 
 MERCHANT_COLUMNS = "id name script_type next_index created_at"
 LIST_COLUMNS = f"{MERCHANT_COLUMNS} highest_paid gap_limit wallet_gap_limit"
-KEY_SHOWN = 8  # number of last characters of a key; the first ones encode its place in the key tree
-FIRST_ADDRESSES = 3  # number of addresses shown, for comparison with the wallet
+# How many of a key's last characters are shown. Its first ones encode its place in the key tree.
+KEY_CHARACTERS = 8
+FIRST_ADDRESSES = 3  # how many addresses are shown, for comparison with the wallet
 NO_MAIL_NOW = (
     "No mail is sent from now on: the mail server in Settings counts only while there is"
     " one merchant. Set BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM."
@@ -105,13 +106,15 @@ def show_first_addresses(
 ) -> list[str]:
     """Prints the shop's first three addresses, for comparison with the wallet.
 
-    Returns them. `start` is the index of the first one. For a multisig account it also
-    prints the keys, and how many of them must sign.
+    Returns them. `start` is the index of the first one. For a multisig account also the
+    keys are printed, and how many of them must sign.
     """
     if account.is_multi:
         say(f"To spend, {account.threshold} of these {len(account.keys)} sign:")
         for key in account.keys:
-            say(f"  {key.text[:4]}...{key.text[-KEY_SHOWN:]} {key.origin}".rstrip())
+            say(
+                f"  {key.text[:4]}...{key.text[-KEY_CHARACTERS:]} {key.origin}".rstrip()
+            )
     descriptor = str(account)
     indexes = range(start, start + FIRST_ADDRESSES)
     addresses = [derive(descriptor, index, network) for index in indexes]

@@ -26,8 +26,8 @@ OWN_ADDRESS = "http://127.0.0.1:8000"
 class Interview:
     """The options of `setup`, and the prompts for those that are missing.
 
-    `options` has None for an option that was not given. If `asks` is False, nothing is
-    prompted for.
+    `options` has None for an option that is not given. If `asks` is False, there are no
+    prompts.
     """
 
     options: Mapping[str, Any]
@@ -53,8 +53,8 @@ class Interview:
     def _questions(self, present: Mapping[str, str]) -> Sequence[Question]:
         """Returns the questions about settings.
 
-        With --yes on a network of play money, the default of `base_url` is this
-        machine's address.
+        With --yes on a network of play money, the answer to `base_url` is by default
+        the address of this machine.
         """
         network = self.options["network"]
         if not network:

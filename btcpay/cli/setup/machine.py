@@ -59,11 +59,11 @@ def make_user(name: str) -> pwd.struct_passwd:
 def as_user(user: pwd.struct_passwd, work: Callable[[], int | None]) -> None:
     """Runs `work` as this user. Exits with its status, unless that is 0 or None.
 
-    If the effective user is another one (root), a forked child changes to the user for
-    good, and runs `work`. Files that it creates are then the user's, and code that the
-    user hid in a database gets only the user's rights. An error ends the child, and
-    only its exit status is passed on. The child raises CommandError if the user may not
-    run this program.
+    If root runs this for another user, a forked child becomes that user for good and
+    runs `work`. So files that it creates are the user's, and code that the user has
+    hidden in a database gets only the user's rights. An error ends the child, and only
+    its exit status is passed on. The child raises CommandError if the user may not run
+    this program.
     """
     status = _status_of(user, work)
     if status:
@@ -71,9 +71,10 @@ def as_user(user: pwd.struct_passwd, work: Callable[[], int | None]) -> None:
 
 
 def _status_of(user: pwd.struct_passwd, work: Callable[[], int | None]) -> int | None:
-    """Runs `work`, in a child process if it is to run as another user.
+    """Runs `work`, and returns its exit status; None means 0.
 
-    Returns its exit status; None is 0. The child does not return from here.
+    If it must run as another user, that happens in a child process, which does not
+    return from this function.
     """
     if user.pw_uid == os.geteuid():
         return work()
@@ -102,8 +103,8 @@ def _become(user: pwd.struct_passwd) -> None:
 def make_folder(folder: Path, user: pwd.struct_passwd) -> None:
     """Creates the folder, owned by the user with mode 700, unless it exists.
 
-    Never changes the owner of a symlink's target: a user who owns the parent could
-    replace the folder by a symlink.
+    If the folder has become a symlink, its target's owner is never changed: a user who
+    owns the parent folder could have put the symlink there.
     """
     if folder.is_dir():
         return
@@ -113,8 +114,8 @@ def make_folder(folder: Path, user: pwd.struct_passwd) -> None:
         os.chown(folder, user.pw_uid, user.pw_gid, follow_symlinks=False)
 
 
-def is_closed(file: Path) -> bool:
-    """True if only the file's owner can write it, and only owner and group can read it."""
+def is_private(file: Path) -> bool:
+    """True if the file exists, only its owner can write it, and others cannot read it."""
     return file.exists() and not file.stat().st_mode & BEYOND_GROUP_READING
 
 
@@ -133,10 +134,10 @@ def text_of(file: Path, if_missing: str) -> str:
 
 
 def _open_settings(file: str, flags: int) -> int:
-    """Opens the file as `os.open` does, but as root does not follow a symlink.
+    """Opens the file as `os.open` does; as root it follows no symlink.
 
-    The service's user may own the folder, and may later read the file to which root
-    writes these settings. A symlink could make root copy a secret file into it.
+    The service's user may own the folder, and may later read the file that root writes.
+    With a symlink to a secret file, root would copy the secret into it.
     """
     if os.geteuid() == 0:
         flags |= os.O_NOFOLLOW
@@ -144,7 +145,7 @@ def _open_settings(file: str, flags: int) -> int:
 
 
 def write_settings(file: Path, text: str, user: pwd.struct_passwd) -> None:
-    """Replaces the file atomically, once the new text is on the disk.
+    """Replaces the settings file atomically, once the new text is on the disk.
 
     The file belongs to the effective user. If `user` is another one, that user's group
     may read it.

@@ -16,9 +16,9 @@ Answers = dict[str, str]
 class Question(NamedTuple):
     """A setting that `setup` prompts for.
 
-    `name` is the option's name, `text` the prompt. `usual` is the default, None if an
+    `name` is the option's name, `text` the prompt. `usual` is the default; None if an
     answer is required. If `is_asked` is False, there is only an option and no prompt.
-    If `is_written`, the file contains the setting even if it has the default value.
+    If `is_written`, the file gets the setting even if it has the default value.
     """
 
     name: str
@@ -85,7 +85,7 @@ def default_of(
     present: Mapping[str, str],
     state: Path,
 ) -> str | None:
-    """Returns the setting's current value, or else a default; None if there is neither.
+    """Returns the setting's value in the file, or else a default; None if there is neither.
 
     The default may depend on the earlier `answers`. `present` has the variables that
     the file has now. `state` is the folder of a new database.
@@ -105,7 +105,7 @@ def default_of(
 
 
 def validate_answer(question: Question, text: str, answers: Mapping[str, str]) -> str:
-    """Returns the setting's text, "" if it shall be unset.
+    """Returns the setting's text; "" means that it is not set.
 
     Raises ValueError, with the reason, if the text is invalid.
     """
@@ -131,10 +131,10 @@ def validate_answer(question: Question, text: str, answers: Mapping[str, str]) -
 
 
 def worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:
-    """Returns the answers that must be written to the file, by variable.
+    """Returns the answers that the file must get, by variable.
 
-    These are the answers that differ from the file. If the file lacks the variable,
-    they are those that differ from the default.
+    These are the answers that differ from the file, or, if the file lacks the variable,
+    from the default.
     """
     changes = {}
     for question in QUESTIONS:

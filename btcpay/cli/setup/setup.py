@@ -86,7 +86,7 @@ def setup(**options: Any) -> None:
 
 
 def _options_of_here(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options that `--here` implies; options that were given take precedence.
+    """Returns the options of `--here`: those that are given, and its defaults for the others.
 
     Raises UsageError for mainnet.
     """
@@ -124,9 +124,9 @@ class _SetupRun(Interview):
         self.present = parse(self.text, str(self.file))
 
     def run(self) -> None:
-        """Collects the answers, then creates what is missing.
+        """Asks the questions, then creates what is missing.
 
-        A run that was interrupted can be repeated.
+        If it is interrupted, it can be run again.
         """
         self._show_file()
         options = self.options
@@ -142,13 +142,12 @@ class _SetupRun(Interview):
             machine.as_user(user, lambda: work(read(environ)))
 
         as_user(_migrate)
-        if text != self.text or not machine.is_closed(self.file):
+        if text != self.text or not machine.is_private(self.file):
             machine.write_settings(self.file, text, user)
             say(f"wrote {self.file}")
         if options["here"] and state:
-            write_secret(
-                state / KEY_FILE
-            )  # an empty file, for which `run` issues and prints a key
+            # An empty file: `run` then issues a key, and prints it.
+            write_secret(state / KEY_FILE)
         has_units = kind != units.NONE
         if has_units:
             self._write_units(kind, state, user)
@@ -174,7 +173,7 @@ class _SetupRun(Interview):
         say(f"The settings are in {self.file}.")
 
     def _make_user(self, state: Path | None) -> pwd.struct_passwd:
-        """Returns the user who owns service and database; creates user and folder if missing.
+        """Returns the user who owns service and database. Creates user and folder if missing.
 
         Raises UsageError if only root could set up a shop for this user, and
         CommandError if the user cannot be created.
@@ -193,9 +192,9 @@ class _SetupRun(Interview):
         state: Path | None,
         user: pwd.struct_passwd,
     ) -> None:
-        """Writes the systemd units.
+        """Writes the systemd units, and starts them if that is wanted.
 
-        Starts them with --start, with --yes, or if the user agrees.
+        It is wanted with --start, with --yes, or if the user agrees.
         """
         backups = self.options["backups"]
         texts = units.units(

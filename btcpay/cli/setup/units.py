@@ -1,4 +1,4 @@
-"""Makes the systemd units of `blocktill setup` from the files that packages contain too."""
+"""Makes the systemd units of `blocktill setup`, from the files that packages also contain."""
 
 import os
 import re
@@ -35,8 +35,8 @@ _PLAIN_WORD = re.compile(r"[^\s%$\"'\\;]+")
 def choose_kind(kind: str | None, is_started: bool | None, command: str) -> str:
     """Returns the kind of units: one of KINDS, or NONE.
 
-    The default is `run` for root on a machine that systemd runs, else NONE. Raises
-    CommandError if units are wanted and there is no systemd. Raises UsageError if a
+    The default is `run` for root on a machine that runs systemd, else NONE. Raises
+    CommandError if units are wanted but there is no systemd. Raises UsageError if a
     start is wanted without units.
     """
     if not kind:
@@ -108,10 +108,10 @@ def _names(kind: str) -> list[str]:
 
 
 def install(folder: Path, texts: Mapping[str, str]) -> list[str]:
-    """Writes the units to `folder` and has systemd read them; returns the names written.
+    """Writes the units to `folder`, and makes systemd read them. Returns the names written.
 
-    Disables and deletes those of CRON_UNITS that are not in `texts`. Raises CommandError if
-    systemctl fails.
+    Units of CRON_UNITS that are not in `texts` are disabled and deleted. Raises
+    CommandError if systemctl fails.
     """
     for name in CRON_UNITS:
         if name not in texts and (folder / name).exists():
@@ -130,10 +130,10 @@ def write(
     texts: Mapping[str, str],
     packaged: Path | None = None,
 ) -> list[str]:
-    """Writes the units that differ from these texts; returns the names of those written.
+    """Writes the units that differ from these texts. Returns the names of those written.
 
-    A unit that is missing in `folder` is compared with the one in `packaged`, which
-    systemd reads in that case.
+    A unit that is missing in `folder` is compared with that in `packaged`, which
+    systemd then uses.
     """
     names = []
     for name, text in sorted(texts.items()):
