@@ -6,9 +6,9 @@ class SandboxError(Exception):
 
 
 class BadRequest(SandboxError):
-    """The request is not possible.
+    """The request cannot be fulfilled.
 
-    The message is what a node would say, or what to do instead.
+    The message is that of a Bitcoin node, or says what to do instead.
     """
 
 

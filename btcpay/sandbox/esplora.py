@@ -102,7 +102,7 @@ VIEWS: dict[str, Callable[..., Response]] = {
 
 
 def _answer(view: Callable[..., Response], **parts: str) -> Response:
-    """Calls the view while the chain is locked, so a response shows a single state.
+    """Calls the view while the chain is locked, so that a response shows a single state.
 
     Returns 503 while the explorer is switched off.
     """
@@ -122,7 +122,7 @@ def _height(text: str) -> int:
 
 
 def _block(text: str) -> Block:
-    """Returns the block with this hash, also one of a stale branch.
+    """Returns the block with this hash, even if it is on a stale branch.
 
     Aborts the request with 400 or 404 if there is none.
     """

@@ -64,15 +64,15 @@ def serve(app: Flask, port: int) -> None:
     # The page polls every second, which would fill the log.
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = make_server(HOST, port, app, threaded=True)
-    # Also for SIGINT, which a process started in the background by a shell ignores
-    # otherwise.
+    # SIGINT is set as well: a process that a shell has started in the background ignores
+    # it otherwise.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     server.serve_forever(poll_interval=0.1)
 
 
 def price() -> Response:
-    """Returns the price of a bitcoin in each currency, like a public ticker.
+    """Returns the price of one bitcoin in each currency, like a public ticker.
 
     Returns 503 while the ticker is switched off.
     """

@@ -1,6 +1,6 @@
-"""The client of the service that runs beside the sandbox (the shop).
+"""The client of the service that runs together with the sandbox (the shop).
 
-It uses the HTTP API with a key of its own, and the command line.
+It uses the HTTP API with an API key of its own, and the command line.
 """
 
 import json
@@ -87,7 +87,7 @@ class Shop:
         return _json(answer)
 
     def look(self, invoice: Json) -> Json:
-        """Returns the invoice's status as the customer's page polls it.
+        """Returns the invoice's status, by the request with which the customer's page polls it.
 
         The request makes the shop look at the mempool.
         """

@@ -33,8 +33,8 @@ EXTENSION = "blocktill-sandbox"
 class InventedPayment:
     """A payment that nobody has sent, but that a lying explorer shows.
 
-    It is shown as unconfirmed, and in every block above `since_height`. `blocks_shown`
-    counts the responses with such a block.
+    The explorer shows it as unconfirmed, and in every block above `since_height`.
+    `blocks_shown` counts the responses that contained such a block.
     """
 
     entry: ChainTx
@@ -44,7 +44,7 @@ class InventedPayment:
     def put_into(self, block: Block, height: int) -> bytes:
         """Returns the raw block with the payment added to its transactions.
 
-        The block's merkle root does not cover the payment, so it is no valid proof.
+        The block's merkle root does not cover the payment, so the block proves nothing.
         """
         if height <= self.since_height:
             return block.raw
@@ -140,7 +140,7 @@ def open_sandbox(
     clock: Callable[[], int],
     shop: Shop | None = None,
 ) -> Sandbox:
-    """Opens the chain in `state_dir`, or creates one with 200 blocks, and locks it.
+    """Opens the chain in `state_dir` and locks it. Creates a chain of 200 blocks if needed.
 
     Raises JournalError.
     """

@@ -57,7 +57,12 @@ PARTS = {
     *("merchant_pages._OTHERS", "merchant_pages._LISTED_SALES"),
     *("merchant_pages._PAYMENTS_OF_SALE", "merchant_pages._STATES_OF_SALE 0"),
     *("refunds.OF_SALE", "refunds._WITH_INVOICE"),
-    *("deliveries._WHOLE", "deliveries._COUNTED", "bills._ENDED", "refunds._SOUGHT"),
+    *(
+        "deliveries._WHOLE",
+        "deliveries._COUNTED",
+        "bills._CLOSED_BY",
+        "refunds._SOUGHT",
+    ),
 }
 # Indexes that hold little, however long the history is.
 SMALL = (

@@ -18,7 +18,7 @@ MUST_HAPPEN = (
     "said",
     "refused",
 )
-SEEN_OF_A_REFUND = manual.MOST_SHOWN
+SEEN_OF_A_REFUND = manual.MOST_CANDIDATES
 LEAST_SATS = 294  # an invoice's address gets no less
 
 

@@ -1,6 +1,6 @@
 """The part (optional plug-in) for bills: amounts that one customer owes.
 
-A bill is converted to bitcoin at each payment, at the price of that moment.
+Each payment of a bill is converted to bitcoin at the price at that moment.
 """
 
 from btcpay import hooks

@@ -1,4 +1,4 @@
-"""Creates bills, creates the next bill of a series, and ends bills."""
+"""Creates a bill or the next bill of a series, and ends bills."""
 
 import logging
 from contextlib import suppress
@@ -33,8 +33,9 @@ log = logging.getLogger(__name__)
 class Terms(NamedTuple):
     """The terms of payment of a bill, and how often it recurs.
 
-    `every` is a period of `calendar.EVERY`; None for a single bill. `until` is the last
-    day on which the series creates a bill; None if there is no end.
+    `due_days` is the number of days within which it is to be paid. `every` is a period
+    of `calendar.EVERY`; None for a single bill. `until` is the last day on which the
+    series creates a bill; None if there is no end.
     """
 
     due_days: int = DUE_DAYS
@@ -45,7 +46,7 @@ class Terms(NamedTuple):
 def refuse_unpayable(prices: Prices, now: datetime, order: orders.Order) -> None:
     """Raises TooLittle or TooMuch if the amount cannot be paid at the current price.
 
-    Raises nothing if no price is known.
+    Does nothing if no price is known.
     """
     with suppress(PriceUnavailable):
         quotes.quote(prices, now, order)
@@ -60,8 +61,9 @@ def make(
 ) -> Bill:
     """Stores a bill and returns it. Call it in `db.write()`.
 
-    If `terms.every` is given, the bill is the first one of a series. `id` is generated
-    if it is None. Raises ChangeRefused (`until`) if the last day is in the past.
+    If `terms.every` is given, the bill is the first one of a series. If `id` is None,
+    an id is generated. Raises ChangeRefused (`until`) if the last day of the series is
+    in the past.
     """
     zone = zone_at(db, order.merchant_id)
     id = id or new_id("bil")
@@ -105,12 +107,12 @@ def _add(db: Database, new: Bill, zone: ZoneInfo, now: datetime) -> Bill:
     return publish_resource(db, RESOURCE, bill.id, BillKind.CREATED, now)
 
 
-def make_up_for(db: Database, series: Bill, now: datetime) -> None:
-    """Creates the bills of all periods that have begun, at most those of one year.
+def renew_missed(db: Database, series: Bill, now: datetime) -> None:
+    """Creates the series' bills of all periods that have begun, at most those of one year.
 
-    If more periods have begun, it suspends the series (sets `held_ms`) until the owner
-    decides. A clock that is wrong for a moment can therefore not create thousands of
-    bills. Raises BadRow.
+    If more than a year of bills is missing, it suspends the series (sets `held_ms`)
+    until the owner decides. So a clock that is wrong for a moment cannot create
+    thousands of bills. Raises BadRow.
     """
     for _ in range(MOST_AT_ONCE[series.every or ""]):
         if not renew(db, series.id, now):
@@ -125,13 +127,12 @@ def make_up_for(db: Database, series: Bill, now: datetime) -> None:
 
 
 def renew(db: Database, id: str, now: datetime) -> bool:
-    """Creates the bill of the series' next period; True if that period is done.
+    """Creates the bill of the series' next period. True if that period has its bill now.
 
     `id` is the series' id. Returns False if the period has not begun, if the series is
     suspended, or if another run has created the bill meanwhile. The start of this
-    period was computed when the bill before it was created. If the merchant has changed
-    the time zone since, the new zone applies from the following period on. Raises
-    BadRow.
+    period was computed when the previous bill was created: a new time zone of the
+    merchant applies only from the following period on. Raises BadRow.
     """
     with db.write():
         first = db.get(queries.BY_ID, id=id)
@@ -175,7 +176,7 @@ def renew(db: Database, id: str, now: datetime) -> bool:
 def period_ms(first: Bill, number: int, zone: ZoneInfo) -> int | None:
     """Returns when bill `number` of the series is due to be created, in Unix ms.
 
-    `first` is the first bill of the series. Returns None if the time is after the last
+    `first` is the first bill of the series. Returns None if that time is after the last
     day of the series.
     """
     start = datetime.fromisoformat(first.first_local or "")
@@ -192,9 +193,9 @@ def zone_at(db: Database, merchant_id: int) -> ZoneInfo:
 def end(db: Database, settings: Settings, bill_id: str, now: datetime) -> None:
     """Ends an open bill, cancels its open invoices and stops its series.
 
-    Money that arrives later is treated as money for a canceled invoice. Raises ChangeRefused
-    (`not_open`) if neither the bill nor its series is open, CommandError if there is no
-    such bill.
+    Money that arrives later is treated as money for a canceled invoice. Raises
+    ChangeRefused (`not_open`) if neither the bill nor its series is open, CommandError
+    if no bill has this id.
     """
     with db.write():
         balances.lock(db, RESOURCE.find(db, bill_id).merchant_id)

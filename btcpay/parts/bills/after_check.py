@@ -1,4 +1,4 @@
-"""The bills' step after each check of the chain.
+"""What the bills' part does after each check of the chain.
 
 It creates the next bills of series and erases old e-mail addresses.
 """
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from btcpay import hooks
 from btcpay.parts.bills import queries
-from btcpay.parts.bills.actions import make_up_for
+from btcpay.parts.bills.actions import renew_missed
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import BadRow
 from btcpay.values.times import to_ms
@@ -20,11 +20,11 @@ log = logging.getLogger(__name__)
 def on_check(db: Database, settings: Settings, now: datetime) -> None:
     """Creates a bill for each period that has begun, and erases old e-mail addresses.
 
-    Creates at most one year of bills of a series at once.
+    Creates at most one year of bills of a series in one call.
     """
     for series in db.rows(queries.TO_RENEW, now=to_ms(now)):
         try:
-            make_up_for(db, series, now)
+            renew_missed(db, series, now)
         except BadRow as error:
             log.error("bill %s cannot be renewed: %s", series.id, error)
     if days := settings.email_retention_days:

@@ -1,4 +1,4 @@
-"""The web pages of a bill: pay it, and end its series."""
+"""The customer's pages of a bill: to pay it, and to end its series."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -29,8 +29,11 @@ CONFLICT = 409
 
 
 @dataclass(frozen=True)
-class OfBill:
-    """The rules by which a bill's page creates an invoice for the unpaid amount."""
+class BillToPay:
+    """The rules by which a bill's page creates an invoice for the unpaid amount.
+
+    It is the bill's form of `checkout.link_order.Page`.
+    """
 
     id: str
     unpaid_counts = queries.UNPAID_COUNTS
@@ -67,9 +70,10 @@ class Views(Pages):
         self._cookie = LinkCookie(service.db, service.settings)
 
     def show(self, id: str, refusal: LinkRefused | None = None) -> Response:
-        """Returns the page of a bill. `refusal` is the reason why it cannot be paid.
+        """Returns the page of a bill. Writes nothing.
 
-        Writes nothing.
+        `refusal` is the reason why a payment could not be started; None before the
+        first attempt.
         """
         bill = RESOURCE.get_or_404(self.service.db, id)
         due = due_of(self.service.db, bill, self.service.now())
@@ -78,18 +82,23 @@ class Views(Pages):
             status = refusal.status
         first = RESOURCE.get_or_404(self.service.db, bill.series_id or id)
         page = self._bill_page(
-            "bill.html", bill, status, due=due, refused=refusal, first=first
+            "bill.html", bill, status, due=due, refusal=refusal, first=first
         )
         if refusal and refusal.retry_after_s:
             page.headers["Retry-After"] = str(refusal.retry_after_s)
         return page
 
     def pay(self, id: str) -> Response:
-        """Redirects (303) to the invoice to pay, or returns the page with an error."""
+        """Creates or finds the invoice to pay, and redirects (303) to it.
+
+        If that fails, returns the page with the error.
+        """
         RESOURCE.get_or_404(self.service.db, id)
         fields = read_form()
         try:
-            return redirect_to_invoice(self.service, self._cookie, OfBill(id), fields)
+            return redirect_to_invoice(
+                self.service, self._cookie, BillToPay(id), fields
+            )
         except (InvalidRequest, PriceUnavailable) as error:
             return self.show(id, LinkRefused(STATUS[error.code], error_message(error)))
         except LinkRefused as refusal:
@@ -106,8 +115,8 @@ class Views(Pages):
         """Ends the series at the customer's request: no more bills and mails.
 
         The amount of this bill is still owed. The form has no CSRF token, since a mail
-        program may send it. Redirects (303), except for a mail program's one-click
-        request, which RFC 8058 forbids to redirect.
+        program may send it. Redirects (303), unless the request is a mail program's
+        one-click request: RFC 8058 forbids to redirect that.
         """
         bill = RESOURCE.get_or_404(self.service.db, id)
         self.service.db.run(

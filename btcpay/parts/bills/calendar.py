@@ -8,8 +8,8 @@ from btcpay.values.times import date_of, day_of, in_zone, start_of, to_ms
 
 MONTHS = {"month": 1, "year": 12}
 EVERY = ("week", *MONTHS)
-# The maximum number of bills created at once. If more are due, the outage was long or
-# the clock was wrong, so the owner decides.
+# The maximum number of bills of one series that are created at once. If more are due,
+# the outage was long or the clock was wrong, so the owner decides.
 MOST_AT_ONCE = {"week": 52, "month": 12, "year": 1}
 NINE = time(9)
 SOON_DAYS = 3  # the reminder is sent this many days before the bill is due
@@ -18,8 +18,8 @@ SOON_DAYS = 3  # the reminder is sent this many days before the bill is due
 def local_time(first: datetime, every: str, number: int) -> datetime:
     """Returns the local time of bill `number` of a series; number 0 is the first.
 
-    It has the day of the month and the time of day of `first`; in a month that is
-    shorter, it is the last day.
+    Monthly and yearly bills have the day of the month of `first`, or the last day of a
+    shorter month. The time of day is that of `first`.
     """
     if every == "week":
         return first + timedelta(weeks=number)
@@ -38,10 +38,10 @@ def renewal_ms(
     until: date | None,
     zone: ZoneInfo,
 ) -> int | None:
-    """Returns when bill `number` is created, in Unix ms; None if after day `until`.
+    """Returns when bill `number` is created, in Unix ms; None if that is after `until`.
 
-    A local time that a clock change skips is moved one hour later. If a local time
-    occurs twice, the first one is taken.
+    If a change of the clocks skips the local time, the bill is created one hour later.
+    If a local time occurs twice, the first one is taken.
     """
     local = local_time(first, every, number)
     if until and local.date() > until:
@@ -50,9 +50,10 @@ def renewal_ms(
 
 
 def due_ms(made_ms: int, days: int, zone: ZoneInfo) -> int:
-    """Returns the last millisecond of the day `days` after the day of creation.
+    """Returns the last millisecond of the day `days` days after the day of creation.
 
-    `made_ms` and the result are in Unix ms; days are those of `zone`.
+    `made_ms` (the time of creation) and the result are in Unix ms; days are those of
+    `zone`.
     """
     return start_of(day_of(made_ms, zone) + days + 1, zone) - 1
 
@@ -60,9 +61,9 @@ def due_ms(made_ms: int, days: int, zone: ZoneInfo) -> int:
 def reminders_ms(made_ms: int, due_ms: int, zone: ZoneInfo) -> dict[str, int]:
     """Returns the times of the reminder mails in Unix ms, by the mail's name.
 
-    The mail `soon` is sent three days before the bill is due, `overdue` one day after,
-    both at 9:00 in `zone`. A reminder whose time is before the bill's creation is
-    omitted.
+    The mail `soon` is sent SOON_DAYS days before the bill is due, `overdue` one day
+    after, both at 9:00 in `zone`. A reminder is omitted if its time is before the
+    bill's creation.
     """
     due_day = day_of(due_ms, zone)
     days = {"soon": due_day - SOON_DAYS, "overdue": due_day + 1}

@@ -44,9 +44,9 @@ def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
 def is_news(name: str, bill: Bill, first: Bill, now_ms: int) -> bool:
     """True if the mail `name` still applies to the bill.
 
-    False if the bill's status has changed, if it is too late for the reminder `soon`,
-    or if the customer has ended the series. `first` is the first bill of the series, or
-    the bill itself if it has none. `now_ms` is in Unix ms.
+    It does not if the bill's status has changed, if it is too late for the reminder
+    `soon`, or if the customer has ended the series. `first` is the first bill of the
+    series; for a single bill it is the bill itself. `now_ms` is in Unix ms.
     """
     if first.stopped_ms or bill.status == BillStatus.ENDED:
         return False
@@ -63,7 +63,7 @@ def compose(
     zone: tzinfo,
     now: datetime,
 ) -> tuple[str, MailText] | None:
-    """Returns the recipient and the text of a mail; None if it must not be sent.
+    """Returns the recipient's address and the text of a mail; None if none must be sent.
 
     `about` is the bill's id, a space, and the name of the mail.
     """

@@ -32,7 +32,8 @@ from btcpay.web.pages.visit import Line, Visit
 from storage.database import group_by
 from storage.values import Values
 
-OF_SERIES = 120  # the newest bills of a series; ten years if it is monthly
+# The maximum number of a series' bills on a page: ten years if it is monthly.
+OF_SERIES = 120
 LISTS: dict[str, Query] = {
     BillStatus.PAID: queries.LIST_BY_STATUS,
     BillStatus.ENDED: queries.LIST_BY_STATUS,
@@ -53,7 +54,7 @@ def views(settings: Settings) -> list[tuple[str, str, View]]:
 
 
 def state_of(bill: Bill, now_ms: int) -> str:
-    """Returns the status to show: "overdue" for an open bill past its due time."""
+    """Returns the status to show: "overdue" for an open bill that is due before `now_ms`."""
     if bill.status == BillStatus.OPEN and bill.due_ms < now_ms:
         return "overdue"
     return bill.status
@@ -63,11 +64,11 @@ def show_list(visit: Visit) -> Response:
     status = visit.choice("status", LISTS)
     now_ms = to_ms(visit.now)
     of: Values = {"merchant_id": visit.merchant_id, "status": status, "now": now_ms}
-    listing = Listing("bil", LISTS.get(status, queries.LIST), queries.PLACE, of)
+    listing = Listing("bil", LISTS.get(status, queries.LIST), queries.POSITION, of)
     page = listing.page(visit.service.db, visit.query)
     return visit.page(
         "bills.html",
-        shown=page,
+        listing=page,
         of_status=status,
         state_of=state_of,
         now_ms=now_ms,
@@ -84,7 +85,7 @@ def show(visit: Visit, id: str) -> Response:
     if bill.series_id:
         own: Values = {"merchant_id": visit.merchant_id, "series_id": bill.series_id}
         series = db.rows(queries.OF_SERIES, **own | {"limit": OF_SERIES})
-        # The oldest is missing in a series of more bills than are shown.
+        # In a series of more than OF_SERIES bills, the first one is not among them.
         first = series[-1]
         if first.id != bill.series_id:
             first = db.get(queries.BY_ID, id=bill.series_id)
@@ -139,16 +140,16 @@ def menu_item() -> hooks.MenuItem:
 
 
 def today_lines(counts: Mapping[str, int]) -> list[Line]:
-    """Returns lines with the number of overdue bills and of bills due within a week."""
+    """Returns lines with the number of overdue bills, and of bills that are due within a week."""
     numbers = {"overdue": counts["bills_overdue"], "due": counts["bills_due"]}
     return [_line(kind, number) for kind, number in numbers.items() if number]
 
 
 def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
-    """Returns lines about the unpaid bills that are due in this time.
+    """Returns lines about the unpaid bills that are due from `since_ms` to `before_ms`.
 
-    `since_ms` is inclusive, `before_ms` exclusive, both in Unix ms. Each line has the
-    missing sums by currency.
+    Both are in Unix ms; `before_ms` is exclusive. Each line has the missing sums by
+    currency.
     """
     of: Values = {
         "merchant_id": visit.merchant_id,

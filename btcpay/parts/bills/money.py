@@ -30,10 +30,11 @@ from storage.models import Invoice
 
 
 class Share(NamedTuple):
-    """The part of a bill that one invoice requests and has received.
+    """The part of a bill that one invoice requests, and what the invoice has received.
 
-    `price` is that of the invoice, in the bill's currency for one bitcoin.
-    `received_sats` counts what the settlement of the invoice counts.
+    `amount` is that part, in the bill's currency, and `asked_sats` the same in
+    satoshis. `received_sats` counts the payments that settle the invoice. `price` is
+    the invoice's price of one bitcoin, in the bill's currency.
     """
 
     amount: Decimal
@@ -45,7 +46,7 @@ class Share(NamedTuple):
 class Totals(NamedTuple):
     """The sums of a bill.
 
-    `overpaid_sats` has, for each share, the satoshis that exceed the bill's amount.
+    `overpaid_sats` has, for each share in order, the satoshis above the bill's amount.
     """
 
     paid: Decimal
@@ -56,9 +57,9 @@ class Totals(NamedTuple):
 class Due(NamedTuple):
     """The state of a bill's payment.
 
-    `missing` is the amount still to be paid. `coming` is unconfirmed; it was sent to
-    the invoice with the id `coming_to`. `parts` are the bill's invoices, each with its
-    worth in the bill's currency.
+    `missing` is the amount still to be paid, `coming` the unconfirmed amount, and
+    `coming_to` the id of the invoice to which it was sent. `parts` are the bill's
+    invoices, each with the paid amount in the bill's currency.
     """
 
     amount: Decimal
@@ -71,9 +72,9 @@ class Due(NamedTuple):
 
 
 def worth_of(share: Share, currency: str) -> Decimal:
-    """Returns amount * received / requested, rounded down to the currency's unit.
+    """Returns the paid amount of a share, rounded down to the currency's unit.
 
-    It is at most the share's amount.
+    It is in proportion to the received satoshis, and at most the share's amount.
     """
     received_sats = min(share.received_sats, share.asked_sats)
     amount_minor = to_minor(share.amount, currency)
@@ -109,11 +110,11 @@ def _overpaid_sats(
     shares: Sequence[Share],
     worths: Sequence[Decimal],
 ) -> list[int]:
-    """Returns the satoshis of each share that are excess, in the order of `shares`.
+    """Returns, for each share in the order of `shares`, the satoshis that are excess.
 
-    `excess` is an amount in the bill's currency, which is converted at the price of
-    each share. The last share is taken first, then the one before it, each up to its
-    worth.
+    `excess` is an amount in the bill's currency; each share converts its part of it at
+    its own price. The excess is taken from the last share first, then from the one
+    before it, from each up to its worth.
     """
     newest_first: list[int] = []
     for share, worth in zip(reversed(shares), reversed(worths), strict=True):
@@ -127,9 +128,9 @@ def _overpaid_sats(
 
 
 def related_ids(db: Database, rows: Iterable[Invoice]) -> set[str]:
-    """Returns the ids of all paid invoices that belong to the bills of `rows`.
+    """Returns the ids of all paid invoices that belong to the same bills as `rows`.
 
-    How much of one invoice is excess depends on the other invoices of its bill.
+    The excess of one invoice depends on the other invoices of its bill.
     """
     ids: set[str] = set()
     for bill_id in {row.bill_id for row in rows if row.bill_id}:
@@ -164,7 +165,7 @@ def recount(db: Database, row: Invoice, now: datetime) -> int:
 
 
 def _store(db: Database, bill: Bill, totals: Totals, now: datetime) -> None:
-    """Stores the sums. If they change the bill's status, publishes the event."""
+    """Stores the sums. Publishes an event if they change the bill's status."""
     status = BillStatus.OPEN
     paid_ms = None
     if totals.is_paid:
@@ -208,8 +209,7 @@ def due_of(db: Database, bill: Bill, now: datetime) -> Due:
 def _share_of(row: Invoice) -> Share:
     """Returns the invoice's share, which counts confirmed satoshis only.
 
-    A canceled invoice counts zero. Once its money is accepted, the invoice is no longer
-    canceled.
+    A canceled invoice counts zero. It is no longer canceled once its money is accepted.
     """
     sats = row.received_sats - row.unconfirmed_sats
     if row.status == InvoiceStatus.CANCELED:

@@ -19,15 +19,21 @@ def show_form(
     visit: Visit,
     status: int = 200,
     problem: str = "",
-    wrong: dict[str, str] | None = None,
+    field_errors: dict[str, str] | None = None,
 ) -> Response:
     """Returns the page with the form for a new bill.
 
-    `wrong` maps the name of a field to the error about it; `problem` is an error about
-    no single field.
+    `field_errors` maps the names of fields to the errors about them; `problem` is an
+    error that is about no single field.
     """
-    values = {"typed": visit.form, "wrong": wrong or {}, "problem": problem}
-    return visit.page("new_bill.html", status, **values, due_days=actions.DUE_DAYS)
+    return visit.page(
+        "new_bill.html",
+        status,
+        entries=visit.form,
+        field_errors=field_errors or {},
+        problem=problem,
+        due_days=actions.DUE_DAYS,
+    )
 
 
 def make(visit: Visit) -> Response:
@@ -36,11 +42,11 @@ def make(visit: Visit) -> Response:
     A form that is sent twice creates one bill.
     """
     form = visit.form
-    wrong = dict[str, str]()
+    field_errors = dict[str, str]()
     service = visit.service
-    amount, terms = _parse_form(visit, wrong)
-    if wrong:
-        return show_form(visit, 400, wrong=wrong)
+    amount, terms = _parse_form(visit, field_errors)
+    if field_errors:
+        return show_form(visit, 400, field_errors=field_errors)
     description = form.get("description")
     order_data = {
         "amount": amount,
@@ -51,9 +57,9 @@ def make(visit: Visit) -> Response:
         order = visit.order(order_data, reference=form.get("reference"))
         actions.refuse_unpayable(service.prices, visit.now, order)
     except (TooLittle, TooMuch) as error:
-        return show_form(visit, 400, wrong={"amount": error_message(error)})
+        return show_form(visit, 400, field_errors={"amount": error_message(error)})
     except TextRefused as error:
-        return show_form(visit, 400, wrong={error.what: error_message(error)})
+        return show_form(visit, 400, field_errors={error.what: error_message(error)})
     except (InvalidRequest, CommandError) as error:
         return show_form(visit, 400, error_message(error))
     with visit.create_once("bil", queries.BY_ID) as (id, exists):
@@ -62,46 +68,55 @@ def make(visit: Visit) -> Response:
     return visit.redirect(f"/bills/{id}", done="made")
 
 
-def _parse_form(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, actions.Terms]:
+def _parse_form(
+    visit: Visit, field_errors: dict[str, str]
+) -> tuple[Decimal, actions.Terms]:
     """Parses the amount and the terms of the form.
 
-    For each field that is not valid, adds an error to `wrong`, by the field's name.
+    For each invalid field it adds an error to `field_errors`, by the field's name.
     """
     form = visit.form
     amount = Decimal(0)
     try:
         amount = visit.amount(form.get("amount", ""))
     except AmountRefused as error:
-        wrong["amount"] = str(error)
+        field_errors["amount"] = str(error)
     try:
         if "email" in form:
             checked_email(form["email"])
     except CommandError:
-        wrong["email"] = gettext("Enter an e-mail address such as name@example.com.")
+        field_errors["email"] = gettext(
+            "Enter an e-mail address such as name@example.com."
+        )
     days = form.get("due", str(actions.DUE_DAYS))
     is_number = days.isascii() and days.isdecimal() and len(days) < 5
     if not is_number or int(days) > actions.MOST_DAYS:
-        wrong["due"] = gettext("Enter a number of days from 0 to 3650.")
+        field_errors["due"] = gettext("Enter a number of days from 0 to 3650.")
         days = "0"
     every = None
     if form.get("every") in EVERY:
         every = form["every"]
     until = None
     if every and "until" in form:
-        until = _parse_last_day(visit, form["until"], wrong)
+        until = _parse_last_day(visit, form["until"], field_errors)
     return amount, actions.Terms(int(days), every, until)
 
 
-def _parse_last_day(visit: Visit, text: str, wrong: dict[str, str]) -> date | None:
+def _parse_last_day(
+    visit: Visit, text: str, field_errors: dict[str, str]
+) -> date | None:
     """Parses the last day of a series.
 
-    If it is no date or is in the past, returns None and adds an error to `wrong`.
+    If the text is no date or the day is in the past, returns None and adds an error to
+    `field_errors`.
     """
     try:
         day = date.fromisoformat(text)
     except ValueError:
         day = None
     if day is None or day < visit.now.astimezone(visit.zone).date():
-        wrong["until"] = gettext("Enter a date such as 2036-12-31, today or later.")
+        field_errors["until"] = gettext(
+            "Enter a date such as 2036-12-31, today or later."
+        )
         return None
     return day

@@ -17,13 +17,13 @@ BY_ID = Bill.select().where(_THIS)
 LOCKED = BY_ID.for_update()
 ADD = typed(Bill, Bill.insert(all_columns(Bill)).returning(*Bill._meta.sorted_fields))
 NEWEST = Bill.select().order_by(*keyset.order(Bill)).limit(param("limit"))
-PLACE = keyset.position_query(Bill).where(_OWN)
+POSITION = keyset.position_query(Bill).where(_OWN)
 LIST = keyset.older(Bill.select().where(_OWN), Bill)
 LIST_BY_STATUS = LIST.where(eq(Bill.status))
 OF_SERIES = NEWEST.where(_OWN, eq(Bill.series_id))
 DUE = LIST.where(_IS_OPEN, Bill.due_ms >= param("now"))
 OVERDUE = LIST.where(_IS_OPEN, Bill.due_ms < param("now"))
-# The merchant's open bills that are due within a time; the longest overdue comes first.
+# The merchant's open bills that are due from `since` to `before`, earliest first.
 OPEN = (
     Bill.select()
     .where(_OWN, _IS_OPEN, Bill.due_ms >= param("since"), Bill.due_ms < param("before"))
@@ -33,32 +33,34 @@ OPEN = (
 MOST_COUNTED = 100
 
 
-def _open_of_outer(*due: Expression) -> Select:
+def _count_open_of_outer(*due: Expression) -> Select:
     """Returns a subquery that counts open bills of the outer query's merchant.
 
-    `due` are further conditions. It counts at most MOST_COUNTED.
+    `due` are conditions on the time when they are due. It counts up to MOST_COUNTED.
     """
     own = Bill.select(Bill.id).where(Bill.merchant_id == Merchant.id, _IS_OPEN)
     return count_of(own.where(*due), MOST_COUNTED)
 
 
-OVERDUE_OF_OUTER = _open_of_outer(Bill.due_ms < param("now"))
-DUE_OF_OUTER = _open_of_outer(Bill.due_ms.between(param("now"), param("until")))
+OVERDUE_OF_OUTER = _count_open_of_outer(Bill.due_ms < param("now"))
+DUE_OF_OUTER = _count_open_of_outer(Bill.due_ms.between(param("now"), param("until")))
 # Invoices of a bill that have received something or can still be paid. The others are
 # not shown on the bill's page.
 _OF_BILL = Invoice.bill_id == param("id")
-_CAME = (Invoice.received_sats > 0) | (Invoice.unapplied_sats > 0)
+_HAS_RECEIVED = (Invoice.received_sats > 0) | (Invoice.unapplied_sats > 0)
 # Sorts invoices by the sequence numbers of the events that closed them, since two can
 # have the same millisecond.
-_ENDED = Event.select(fn.MAX(Event.seq)).where(
+_CLOSED_BY = Event.select(fn.MAX(Event.seq)).where(
     (Event.invoice_id == Invoice.id)
     & Event.kind.in_((Kind.PAID, Kind.EXPIRED, Kind.CANCELED))
 )
 INVOICES = (
     Invoice.select()
-    .where(_OF_BILL & ((Invoice.status == InvoiceStatus.OPEN) | _CAME))
+    .where(_OF_BILL & ((Invoice.status == InvoiceStatus.OPEN) | _HAS_RECEIVED))
     .order_by(
-        Case(None, [(Invoice.status == InvoiceStatus.OPEN, keyset.FIRST.at)], _ENDED),
+        Case(
+            None, [(Invoice.status == InvoiceStatus.OPEN, keyset.FIRST.at)], _CLOSED_BY
+        ),
         Invoice.seq,
     )
 )

@@ -1,4 +1,4 @@
-"""Undoes bills that a wrong clock created, and resumes suspended series."""
+"""Undoes bills that a wrong clock has created, and resumes suspended series."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,7 +21,7 @@ MAILS = ("new", "soon", "overdue")  # the mails about an unpaid bill
 
 
 class Undone(NamedTuple):
-    """Ids of the undone bills, and of those kept because they have received money."""
+    """The ids of the undone bills, and of those that stay because they have received money."""
 
     ids: list[str]
     kept_ids: list[str]
@@ -31,8 +31,9 @@ def resume(db: Database, bill_id: str, now: datetime, skip: bool) -> Bill:
     """Resumes a suspended series and returns its first bill.
 
     The next check creates the missed bills, at most those of a year. With `skip` it
-    creates none of them, and the series continues with its next period. Raises ChangeRefused
-    (`not_held`) if the series is not suspended, CommandError if there is no such bill.
+    creates none of them, and the series continues with its next period. Raises
+    ChangeRefused (`not_held`) if the series is not suspended, CommandError if no bill
+    has this id.
     """
     with db.write():
         bill = RESOURCE.find(db, bill_id)
@@ -49,7 +50,7 @@ def resume(db: Database, bill_id: str, now: datetime, skip: bool) -> Bill:
 
 
 def _number_after(db: Database, first: Bill, now: datetime) -> int:
-    """Returns the number of the first bill of the series whose period has not begun."""
+    """Returns the number of the series' first bill whose period has not begun at `now`."""
     zone = zone_at(db, first.merchant_id)
     number = first.renews or 0
     while (at := period_ms(first, number, zone)) is not None and at <= to_ms(now):
@@ -58,7 +59,7 @@ def _number_after(db: Database, first: Bill, now: datetime) -> int:
 
 
 def count_made_since(db: Database, since: datetime) -> dict[str, int]:
-    """Returns how many open bills each series has created since then, by series id."""
+    """Returns how many open bills each series has created since `since`, by series id."""
     counts: dict[str, int] = {}
     for row in db.rows(queries.MADE_SINCE, since=to_ms(since)):
         id = row.series_id or ""
@@ -73,11 +74,11 @@ def undo(
     since: datetime,
     now: datetime,
 ) -> Undone:
-    """Ends the unpaid bills that a series has created since `since`.
+    """Ends the unpaid bills that a series has created since `since`, in one transaction.
 
-    It is one transaction. No mail is sent. The series returns to the first period of
-    the undone bills. If that period has begun, the series is suspended, so that its
-    bills are not created again before the owner decides.
+    No mail is sent. The series returns to the first period of the undone bills. If that
+    period has begun, the series is suspended: otherwise its bills would be created
+    again before the owner decides.
     """
     with db.write():
         first = RESOURCE.find(db, series_id)
@@ -97,9 +98,9 @@ def undo(
 
 
 def _undo(db: Database, settings: Settings, id: str, now: datetime) -> bool:
-    """Ends one bill and removes its mails from the outbox.
+    """Ends one bill and removes its mails from the outbox. True if it did.
 
-    Returns False, and changes nothing, if the bill has received money or is not open.
+    Changes nothing if the bill has received money or is not open.
     """
     bill = db.get(queries.LOCKED, id=id)
     invoices = db.rows(queries.INVOICES, id=id)
@@ -137,5 +138,5 @@ def _put_back(db: Database, first: Bill, ids: Sequence[str], now: datetime) -> N
 
 def _move(db: Database, first: Bill, number: int, held_ms: int | None) -> None:
     next_ms = period_ms(first, number, zone_at(db, first.merchant_id))
-    place: Values = {"number": number, "next_ms": next_ms, "held_ms": held_ms}
-    db.run(queries.MOVE, **place | {"id": first.id, "renews": first.renews})
+    period: Values = {"number": number, "next_ms": next_ms, "held_ms": held_ms}
+    db.run(queries.MOVE, **period | {"id": first.id, "renews": first.renews})

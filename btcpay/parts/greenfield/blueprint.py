@@ -56,16 +56,15 @@ OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
     ("PUT", WEBHOOK): (OF_WEBHOOKS, stores.change_webhook),
     ("DELETE", WEBHOOK): (OF_WEBHOOKS, stores.remove_webhook),
 }
-# The queries for the rows whose ids are in a path below a store, by the prefix of the
-# ids.
-NAMED: dict[str, Typed[Any]] = {"inv": queries.ORDER, "whk": queries.WEBHOOK}
+# By the prefix of an id in a path: the query for the row with that id.
+ROW_BY_PREFIX: dict[str, Typed[Any]] = {"inv": queries.ORDER, "whk": queries.WEBHOOK}
 for _part in hooks.of(hooks.PlugInOperations):
     OPERATIONS |= _part.operations
-    NAMED |= _part.rows
+    ROW_BY_PREFIX |= _part.rows
 
 
 def blueprint(service: Service) -> Blueprint | None:
-    """Returns the API and the pages of shops; None if the settings disable them."""
+    """Returns the API and the pages of shops; None if the settings switch them off."""
     if not service.settings.greenfield:
         return None
     part = Blueprint("greenfield", __name__, template_folder="templates")
@@ -102,10 +101,10 @@ def _refuse_other_keys() -> None:
 
 
 def _check_permission(service: Service, permission: str, view: View) -> View:
-    """Returns a view that requires this permission and then calls `view`.
+    """Returns a view that requires `permission` and then calls `view`.
 
-    `view` gets the service, the store, and the rows whose ids are in the path. All rows
-    belong to the store of the API key. The returned view raises NotFound or Forbidden.
+    `view` gets the service, the store of the API key, and the rows whose ids are in the
+    path; these belong to that store. The returned view raises NotFound or Forbidden.
     """
 
     def respond(store: str | None = None, **ids: str) -> Response:
@@ -124,10 +123,11 @@ def _check_permission(service: Service, permission: str, view: View) -> View:
 
 
 def _get_or_404(service: Service, prefix: str, id: str) -> Any:
-    """Returns the row of the caller's store with this id. Raises NotFound."""
+    """Returns the row with this id of the caller's store. Raises NotFound."""
     row = None
     if is_id(prefix, id):
-        row = service.db.get_or_none(NAMED[prefix], store_id=g.caller.store_id, id=id)
+        query = ROW_BY_PREFIX[prefix]
+        row = service.db.get_or_none(query, store_id=g.caller.store_id, id=id)
     if row is None:
         raise NotFound("there is nothing with this id")
     return row
@@ -136,8 +136,9 @@ def _get_or_404(service: Service, prefix: str, id: str) -> Any:
 def error_answer(error: Exception) -> Response:
     """Returns the response to an error, in the form that plug-ins expect.
 
-    A ValidationError becomes a list with the path of each field, any other error one
-    object with `code` and `message`, which it repeats below `error`.
+    For a ValidationError it is a list of objects, each with a message and the path of
+    its field. For any other error it is one object with `code` and `message`, and both
+    again in `error`.
     """
     if isinstance(error, ValidationError):
         return json_response(list(_mistakes(error.normalized_messages())), 422)
@@ -154,8 +155,8 @@ def error_answer(error: Exception) -> Response:
 def _mistakes(messages: Any, *path: str) -> Iterator[dict[str, str]]:
     """Yields each message with the path of its field.
 
-    An error about an object as a whole (`_schema` in marshmallow) gets the object's
-    path.
+    A message about a whole object (`_schema` in marshmallow) gets the path of the
+    object.
     """
     if not isinstance(messages, dict):
         for message in messages:

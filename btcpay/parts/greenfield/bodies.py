@@ -33,8 +33,8 @@ class Checkout(AnyCase):
     paymentMethods = Words()
     expirationMinutes = fields.Integer(validate=validate.Range(1, 525_600))
     paymentTolerance = fields.Decimal(2, ROUND_DOWN, validate=validate.Range(0, 100))
-    # The placeholder `{OrderId}` can occur many times, each of which expands to up to
-    # 500 characters.
+    # The placeholder `{OrderId}` can occur many times, and each is replaced by up to 500
+    # characters.
     redirectURL = fields.String(validate=validate.Length(max=MAX_URL_CHARACTERS))
     redirectAutomatically = fields.Boolean()
     defaultLanguage = fields.String(validate=validate.Length(max=20))
@@ -108,9 +108,9 @@ def read_fields(schema: Schema) -> tuple[dict[str, Any], str | None]:
     """
     body = read_body()
     value = parse(body)
-    # The body is parsed twice. The first parser keeps every digit of an amount. orjson
-    # writes the metadata back as it came, and refuses numbers of so many digits that
-    # the schema would take minutes for them.
+    # The body is parsed twice. `parse` keeps every digit of an amount. orjson writes the
+    # metadata as the request has them, and raises for numbers of so many digits that the
+    # schema would need minutes for them.
     try:
         orjson_value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -146,7 +146,7 @@ def _is_beyond_64_bits(value: Any) -> bool:
 def check_field(path: str, check: Callable[..., T], *values: Any) -> T:
     """Returns the result of `check(*values)`.
 
-    If that raises CommandError or TooMuch, raises ValidationError about the field
+    If that raises CommandError or TooMuch, raises a ValidationError about the field
     `path`.
     """
     try:

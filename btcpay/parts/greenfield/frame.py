@@ -1,4 +1,4 @@
-"""More URLs of an invoice's page, and the script that shows it in a shop's frame."""
+"""The script that shows an invoice's page in a shop's frame, and the page's other URLs."""
 
 import json
 from pathlib import Path
@@ -47,9 +47,9 @@ def lead_to_invoice(invoice_id: str = "") -> Response:
 
 
 def frame_of(db: Database, invoice: Invoice) -> dict[str, Any] | None:
-    """Returns how a shop shows the invoice in a frame; None if it is not a shop's.
+    """Returns how a shop shows the invoice in a frame; None if the invoice has no shop.
 
-    `origin` is the shop's origin. `leads_back` is True if the page redirects to the
+    `origin` is the shop's origin. `leads_back` is True if the page leads back to the
     shop without a click.
     """
     if invoice.store_id is None:

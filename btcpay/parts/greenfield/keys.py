@@ -1,6 +1,6 @@
 """API keys for shops (`blocktill key issue --for`).
 
-Each belongs to one store and has the permissions that the shop's plug-in needs.
+Each key belongs to one store and has the permissions that the shop's plug-in needs.
 """
 
 from collections.abc import Mapping
@@ -24,11 +24,11 @@ _READ = "canviewinvoices cancreateinvoice"
 _WEBHOOKS = "webhooks.canmodifywebhooks"
 _ALL = f"{_READ} canviewstoresettings canmodifyinvoices {_WEBHOOKS}"
 OF_STORE = "btcpay.store."  # the prefix of each permission in the Greenfield API
-# The permissions that a plug-in can request itself. The one in _EMPTY has no effect
-# here.
+# The permissions that a plug-in can request over the merchant's page. _EMPTY is one that
+# has no effect here.
 _EMPTY = "canmodifystoresettings"
 _REFUNDS = "cancreatenonapprovedpullpayments"
-GIVEN = f"{_ALL} {_EMPTY} {_REFUNDS}"
+GRANTABLE = f"{_ALL} {_EMPTY} {_REFUNDS}"
 # The permissions that each plug-in requires. Some plug-ins reject a key that has more
 # or fewer.
 PERMISSIONS = {
@@ -68,7 +68,7 @@ def origin_of(url: str) -> str:
 def own_url(url: str, shop_url: str) -> str:
     """Returns the URL if it has the shop's scheme, host and port.
 
-    Raises CommandError.
+    Raises CommandError if it has not, or is not valid.
     """
     if origin_of(url) != origin_of(shop_url):
         raise CommandError(f"is not within {shop_url}")
@@ -76,7 +76,7 @@ def own_url(url: str, shop_url: str) -> str:
 
 
 def store_of(db: Database, merchant_id: int, shop_url: str, now: datetime) -> str:
-    """Returns the id of the shop's store, which it creates if there is none.
+    """Returns the id of the shop's store. Creates the store if there is none.
 
     Raises CommandError if `shop_url` is not valid.
     """
@@ -96,9 +96,9 @@ def issue(
     scope: str | None,
     options: Mapping[str, str | None],
 ) -> tuple[keys.IssuedKey, dict[str, str], list[str]] | None:
-    """Issues a key for a shop; None if the options `--for` and `--shop` are not given.
+    """Issues a key for a shop; returns None if neither `--for` nor `--shop` is given.
 
-    Returns the key, the values to show above its secret, and hints for the user.
+    Returns the key, the values to print above its secret, and hints for the user.
     """
     plugin = options["plugin"]
     shop = options["shop"]

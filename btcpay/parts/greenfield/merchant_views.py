@@ -1,6 +1,6 @@
 """Connects a shop: its plug-in requests an API key, and the merchant approves it.
 
-A form with a button then sends the key to the shop.
+After that, a form with a button sends the key to the shop.
 """
 
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from flask import Response, request
 from btcpay import hooks
 from btcpay.merchants import keys
 from btcpay.notify.receivers import webhook_url
-from btcpay.parts.greenfield.keys import GIVEN, OF_STORE, origin_of, store_of
+from btcpay.parts.greenfield.keys import GRANTABLE, OF_STORE, origin_of, store_of
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, InvalidRequest
 from btcpay.values.hosts import is_near
@@ -52,14 +52,15 @@ def views(settings: Settings) -> list[tuple[str, str, View]]:
 
 def show_request(visit: Visit) -> Response:
     """Shows the shop and the requested permissions. Creates no key."""
-    return visit.page("authorize.html", asked_for=_read_request(visit), given=None)
+    key_request = _read_request(visit)
+    return visit.page("authorize.html", key_request=key_request, key_fields=None)
 
 
 def allow(visit: Visit) -> Response:
     """Issues the key, and returns the form that sends it to the shop.
 
-    A form that is sent twice issues one key. The response's policy allows its form to
-    post to the shop's origin only.
+    A form that is sent twice issues one key. The response's Content-Security-Policy
+    allows the form to post to the shop's origin only.
     """
     key_request = _read_request(visit)
     db = visit.service.db
@@ -82,7 +83,9 @@ def allow(visit: Visit) -> Response:
     form_fields = [("apiKey", issued.secret), ("userId", f"merchant_{owner_id}")]
     for permission in key_request.permissions:
         form_fields.append(("permissions[]", f"{OF_STORE}{permission}:{store_id}"))
-    response = visit.page("authorize.html", asked_for=key_request, given=form_fields)
+    response = visit.page(
+        "authorize.html", key_request=key_request, key_fields=form_fields
+    )
     policy = visit.pages.policy(posts_to=key_request.origin)
     response.headers["Content-Security-Policy"] = policy
     return response
@@ -91,8 +94,8 @@ def allow(visit: Visit) -> Response:
 def _read_request(visit: Visit) -> KeyRequest:
     """Parses the plug-in's request. Raises InvalidRequest if it is not valid.
 
-    The link may come from an attacker. So the key is not sent to a host of the local
-    network, except on regtest, and on mainnet it is sent over https only.
+    The link may come from an attacker. Therefore a URL in the local network is refused,
+    except on regtest; on mainnet the URL must use https.
     """
     network = visit.service.settings.network
     names = ("redirect", "applicationName", "permissions")
@@ -100,7 +103,9 @@ def _read_request(visit: Visit) -> KeyRequest:
     redirect = query.get("redirect", [""])[0]
     application = one_line(query.get("applicationName", [""])[0], MAX_NAME_CHARACTERS)
     requested_names = set(query.get("permissions", ()))
-    permissions = [name for name in GIVEN.split() if OF_STORE + name in requested_names]
+    permissions = [
+        name for name in GRANTABLE.split() if OF_STORE + name in requested_names
+    ]
     if not permissions:
         raise InvalidRequest("the shop asks for no permission that there is")
     try:

@@ -1,4 +1,4 @@
-"""The database table of stores. A store is a shop as the Greenfield API shows it."""
+"""The database table of stores: the shops that the Greenfield API knows."""
 
 from peewee import BigIntegerField, TextField
 

@@ -1,4 +1,4 @@
-"""Converts a shop's order to the invoice to create."""
+"""Converts a shop's order to the order of a new invoice."""
 
 import json
 from collections.abc import Iterable
@@ -30,8 +30,8 @@ SATS = "SATS"
 _IN_BITCOIN = {BTC: (MAX_MONEY_BTC, SMALLEST), SATS: (MAX_MONEY_SATS, Decimal(1))}
 # Names of the payment method, in lower case.
 BITCOIN = {"btc", "btc-chain", "btc-onchain", "btc_onchain"}
-# The maximum of characters of an order number. An entry of a PostgreSQL index has at
-# most 2,704 bytes.
+# The maximum number of characters of an order number, since an entry of a PostgreSQL
+# index has at most 2,704 bytes.
 MAX_NUMBER = 500
 _MAX_DESCRIPTION = 500
 _MAX_EMAIL = 320
@@ -40,7 +40,7 @@ _PAGE_FIELDS = ("redirectURL", "redirectAutomatically", "defaultLanguage")
 
 
 def order_id_of(metadata: dict[str, Any]) -> str | None:
-    """Returns the order number, truncated to MAX_NUMBER characters, or None.
+    """Returns the order number in the metadata, cut to MAX_NUMBER characters, or None.
 
     Raises ValidationError if it contains U+0000.
     """
@@ -62,7 +62,8 @@ def order_of(
 ) -> Order:
     """Returns the order for the loaded fields of a request. Raises ValidationError.
 
-    `usual_min` is the number of minutes after which it expires if the shop states none.
+    `usual_min` is the number of minutes after which the invoice expires if the request
+    does not state it.
     """
     code = str(fields.get("currency", store.currency)).upper()
     currency, amount = _money(code, fields["amount"])
@@ -99,10 +100,10 @@ def _return_url(
     checkout: dict[str, Any],
     order_id: str | None,
 ) -> str | None:
-    """Returns the URL back to the shop, with its placeholders replaced.
+    """Returns the URL that leads back to the shop, with its placeholders replaced.
 
-    Returns None if the request has none. Raises ValidationError if it is not the
-    shop's.
+    Returns None if the request has no such URL. Raises ValidationError if the URL is
+    not within the shop.
     """
     url = checkout.get("redirectURL", "").replace("{InvoiceId}", INVOICE)
     url = url.replace("{OrderId}", quote(order_id or "", safe=""))
@@ -120,7 +121,7 @@ def _require_bitcoin(methods: Iterable[str]) -> None:
 
 
 def _email(metadata: dict[str, Any]) -> str | None:
-    """Returns the buyer's address; None if it is not a single short line."""
+    """Returns the buyer's address; None if it is longer than _MAX_EMAIL or has several lines."""
     email: str | None = value_of(metadata, "buyerEmail")
     if one_line(email, _MAX_EMAIL) != email:
         return None
@@ -128,7 +129,7 @@ def _email(metadata: dict[str, Any]) -> str | None:
 
 
 def _money(code: str, amount: Decimal) -> tuple[str, Decimal]:
-    """Returns currency and amount, in bitcoin if they are given in satoshis.
+    """Returns currency and amount; satoshis are converted to bitcoin.
 
     Raises ValidationError if the currency is unknown or the amount is out of range.
     """

@@ -26,12 +26,15 @@ from storage.statement import replace
 from storage.values import Values
 
 Json = dict[str, Any]
-MOST_LISTED = 100  # an upper bound of `take`: each order can have large metadata
-MONITORED_S = 7 * 24 * 3600  # plug-ins expect a number; in fact we watch for ever
+# The maximum number of orders in a list, even if `take` is greater: each order can have
+# large metadata.
+MOST_LISTED = 100
+# Plug-ins expect a number of seconds; in fact the service watches addresses for ever.
+MONITORED_S = 7 * 24 * 3600
 
 
 def create_order(service: Service, store: queries.OfMerchant) -> Json:
-    """Creates the invoice of an order, at the current price in the order's currency."""
+    """Creates the invoice of an order, with the current price in the order's currency."""
     db = service.db
     settings = service.settings
     fields, metadata = bodies.read_fields(bodies.NewOrder())
@@ -107,8 +110,8 @@ def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Js
 def plug_in_status(row: Invoice, rules: Rules) -> tuple[str, str]:
     """Returns Greenfield's status and additional status of an order.
 
-    PaidLate is returned only if the confirmed payments are enough, since OpenCart then
-    completes the order.
+    PaidLate is returned only if the confirmed payments are enough, since OpenCart
+    completes the order then.
     """
     received_sats = row.received_sats
     all_sats = received_sats + row.unapplied_sats
@@ -158,7 +161,7 @@ def archive_order(service: Service, store: queries.OfMerchant, order: Invoice) -
 
 
 def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
-    """Cancels an order for a request with the status Invalid.
+    """Cancels an order. The request's status must be Invalid.
 
     Raises ValidationError for the status Settled, which only the merchant may set.
     """
@@ -188,7 +191,7 @@ def order_methods(
     """Returns the order's only payment method, with its address, sums and payments."""
     percent = rules_for(service.settings, order).tolerance_percent
     outputs = service.db.rows(payments.ALIVE, invoice_id=order.id)
-    came = full_btc_text(sum(output.amount_sats for output in outputs))
+    received = full_btc_text(sum(output.amount_sats for output in outputs))
     due = full_btc_text(
         missing_sats(order.status, order.amount_sats, order.received_sats, percent)
     )
@@ -208,8 +211,8 @@ def order_methods(
         "rate": rate,
         "amount": full_btc_text(order.amount_sats),
         "due": due,
-        "totalPaid": came,
-        "paymentMethodPaid": came,
+        "totalPaid": received,
+        "paymentMethodPaid": received,
         "networkFee": "0",
         "payments": [_payment(output, address) for output in outputs],
         "additionalData": {},

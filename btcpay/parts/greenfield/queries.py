@@ -30,14 +30,14 @@ _OWN = eq(Invoice.store_id)
 _THIS = _OWN & eq(Invoice.id)
 ORDER = Invoice.select().where(_THIS)
 # Greenfield's status in SQL, with the same result as `orders.plug_in_status`. An open
-# order is New or Processing, depending on the received sum. The smaller of the
-# tolerances of shop and service applies.
-THEIRS = {
+# order is New or Processing, depending on the received sum. Of the tolerances of the
+# order and of the service, the smaller one applies.
+STATUS_BY_OURS = {
     InvoiceStatus.PAID: "Settled",
     InvoiceStatus.EXPIRED: "Expired",
     InvoiceStatus.CANCELED: "Invalid",
 }
-STATUSES = ("New", "Processing", *THEIRS.values())
+STATUSES = ("New", "Processing", *STATUS_BY_OURS.values())
 _OWN_PERCENT = Invoice.tolerance_percent.cast("NUMERIC")
 _USUAL_PERCENT = param("tolerance_percent").cast("NUMERIC")
 _PERCENT = Case(None, [(_OWN_PERCENT < _USUAL_PERCENT, _OWN_PERCENT)], _USUAL_PERCENT)
@@ -45,7 +45,7 @@ _MISSING_SATS = Invoice.amount_sats - Invoice.received_sats
 # Rounded, since SQLite computes the percentage in doubles.
 _IS_ENOUGH = fn.ROUND(Invoice.amount_sats * _PERCENT, 6) >= _MISSING_SATS * 100
 _OF_OPEN = Case(None, [(_IS_ENOUGH, "Processing")], "New")
-_STATUS = Case(Invoice.status, list(THEIRS.items()), _OF_OPEN)
+_STATUS = Case(Invoice.status, list(STATUS_BY_OURS.items()), _OF_OPEN)
 ORDERS = (
     Invoice.select()
     .where(_OWN & Invoice.archived_ms.is_null() & is_given(_STATUS))
@@ -60,11 +60,11 @@ ARCHIVE = Invoice.update(params(Invoice.archived_ms)).where(
 )
 
 _OF_STORE = eq(Receiver.store_id)
-_OFF = (Receiver.disabled_ms, Receiver.disabled_reason)
-_SHOWN = (Receiver.url, Receiver.kinds, Receiver.secret, *_OFF)
+_DISABLED = (Receiver.disabled_ms, Receiver.disabled_reason)
+_CHANGEABLE = (Receiver.url, Receiver.kinds, Receiver.secret, *_DISABLED)
 # A webhook that is registered again keeps its id and its pending deliveries.
 PUT_WEBHOOK = Receiver.insert(
-    required_columns(Receiver) | params(Receiver.store_id, *_SHOWN)
-).on_conflict(conflict_target=[Receiver.id], preserve=_SHOWN, update=WELL)
+    required_columns(Receiver) | params(Receiver.store_id, *_CHANGEABLE)
+).on_conflict(conflict_target=[Receiver.id], preserve=_CHANGEABLE, update=WELL)
 WEBHOOKS = Receiver.select().where(_OF_STORE).order_by(Receiver.created_ms, Receiver.id)
 WEBHOOK = Receiver.select().where(_OF_STORE & eq(Receiver.id))

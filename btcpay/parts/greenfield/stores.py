@@ -26,7 +26,7 @@ from storage.queries import merchants, receivers
 
 # The BTCPay Server version to report. PrestaShop's plug-in rejects versions before
 # 1.7.0.
-SPOKEN = "1.13.7"
+REPORTED_VERSION = "1.13.7"
 # A payment method in the form of Greenfield 1.x (a map), since PHP clients cannot read
 # the list of 2.x.
 METHOD = {
@@ -41,7 +41,7 @@ METHODS = {"BTC": METHOD}
 def server_info(service: Service, store: queries.OfMerchant) -> Json:
     """Returns the reported version and whether the server is synchronised.
 
-    `fullySynched` is true if payments are being found, as `/readyz` reports it.
+    `fullySynched` is true if the service finds payments, as `/readyz` reports it.
     """
     state = state_in(service.db, service.settings, service.now())
     is_found = state.payments == GREEN
@@ -54,7 +54,7 @@ def server_info(service: Service, store: queries.OfMerchant) -> Json:
         "available": is_found,
     }
     return {
-        "version": f"{SPOKEN}+{__version__}",
+        "version": f"{REPORTED_VERSION}+{__version__}",
         "onion": None,
         "supportedPaymentMethods": ["BTC"],
         "fullySynched": is_found,
@@ -94,7 +94,7 @@ def one_store(service: Service, store: queries.OfMerchant) -> Json:
 
 
 def rates(service: Service, store: queries.OfMerchant) -> list[Json]:
-    """Returns the price of a bitcoin for each requested pair, or the pair's error."""
+    """Returns the price of one bitcoin for each requested pair, or the error about the pair."""
     filters = load_filters(bodies.RateFilters(), request.args.items(multi=True))
     pairs = filters.get("currencyPair") or [f"BTC_{store.currency}"]
     return [_rate(service, store, pair) for pair in pairs]
@@ -137,8 +137,8 @@ def get_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> 
 def add_webhook(service: Service, store: queries.OfMerchant) -> Json:
     """Stores a webhook and returns it with its secret.
 
-    It replaces a webhook with the same URL, since plug-ins register again each time
-    their settings are saved.
+    A webhook with the same URL is replaced, since plug-ins register a webhook again
+    each time their settings are saved.
     """
     row = _store_webhook(service, store, None)
     return get_webhook(service, store, row) | {"secret": row.secret}
@@ -161,8 +161,8 @@ def _store_webhook(
 ) -> Receiver:
     """Stores the webhook of the request and returns its row.
 
-    It replaces `hook`, or the webhook with the same URL; otherwise it is a new one.
-    Raises ValidationError.
+    It replaces `hook` if that is given, else the webhook with the same URL if there is
+    one. Raises ValidationError.
     """
     fields, _ = bodies.read_fields(bodies.NewWebhook())
     network = service.settings.network

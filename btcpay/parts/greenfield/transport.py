@@ -38,7 +38,7 @@ Webhooks = list[tuple[str, dict[str, Any]]]
 class Greenfield(Transport):
     """The transport for webhooks of shops.
 
-    A webhook gets the orders of its own store only.
+    A webhook gets events of the orders of its own store only.
     """
 
     drops_overtaken = True
@@ -61,7 +61,8 @@ class Greenfield(Transport):
     def adapt(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
         """Returns the event with the content of Greenfield's webhook as its data.
 
-        The metadata are the invoice's current ones, so erased metadata are not sent.
+        The metadata are the invoice's current ones, so that erased metadata are not
+        sent.
         """
         invoice = db.get(
             queries.ORDER, store_id=receiver.store_id, id=row.invoice_id or ""
@@ -105,11 +106,11 @@ def webhooks_of(
     state: Mapping[str, Any],
     invoice: Invoice | None,
 ) -> Webhooks:
-    """Returns the webhooks to send for an event, in order, each with its own fields.
+    """Returns the webhooks to send for an event, in order: name and additional fields.
 
-    Which webhooks there are depends only on `state`, the invoice's state that publish()
-    stored. `invoice` is the current row, for the values of the fields; None if only the
-    names are needed.
+    `state` is the invoice's state that `publish` has stored; it alone determines which
+    webhooks there are. `invoice` is the current row, from which the values of the
+    fields come; None if only the names are needed.
     """
     status = state.get("status")
     came_sats = state.get("received_sats", 0)

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from btcpay.parts.peers.connection import Connection
 from btcpay.values.errors import FetchError
 
-NOTED_FOR_S = 900.0
-# The maximum of ids kept for one peer. Mainnet has a third of that in 15 minutes.
-MAX_NOTED = 20_000
-# The maximum of bytes from one peer in a minute. Mainnet's announcements and
-# transactions need half a million.
+ANNOUNCED_FOR_S = 900.0
+# The maximum number of ids stored for one peer. Mainnet has a third of that in 15
+# minutes.
+MAX_ANNOUNCED = 20_000
+# The maximum number of bytes read from one peer in a minute. Mainnet's announcements
+# and transactions need half a million.
 MAX_MINUTELY_BYTES = 20_000_000
 # The back-off after the end of a connection. It doubles each time, and starts again
 # after a connection that lasted longer than the maximum.
@@ -26,9 +27,10 @@ def is_outnumbered(
 ) -> bool:
     """True if more peers announce the transaction `new` than its rival `old`. Pure.
 
-    `announcements` has one entry per peer: when it last announced each of the two, by
-    txid. A peer counts for the one that it announced later. If no peer has announced
-    `old` recently, more than half of the peers must announce `new`.
+    `announcements` has one entry per peer: the time of its last announcement of each of
+    the two, by txid. Each peer counts once, for the transaction that it announced last.
+    If no peer has announced `old` recently, more than half of the peers must announce
+    `new`.
     """
     latest = [max(times, key=times.__getitem__) for times in announcements if times]
     if any(old in times for times in announcements):
@@ -61,15 +63,16 @@ class AnnouncingPeer:
     def note(self, announced: Sequence[bytes], now_s: float) -> None:
         """Stores announced txids with the time `now_s`, and deletes old ones.
 
-        An announcement is old after NOTED_FOR_S, or if there are more than MAX_NOTED.
+        An id is old ANNOUNCED_FOR_S seconds after its announcement. If there are more
+        than MAX_ANNOUNCED, the oldest are deleted as well.
         """
         for txid in announced:
-            self.announced_s.pop(txid, None)
+            self.announced_s.pop(txid, None)  # so that it comes last in the order
             self.announced_s[txid] = now_s
         while self.announced_s:
             oldest = next(iter(self.announced_s))
-            is_old = self.announced_s[oldest] < now_s - NOTED_FOR_S
-            if not is_old and len(self.announced_s) <= MAX_NOTED:
+            is_old = self.announced_s[oldest] < now_s - ANNOUNCED_FOR_S
+            if not is_old and len(self.announced_s) <= MAX_ANNOUNCED:
                 return
             del self.announced_s[oldest]
             self.has_sent.pop(oldest, None)

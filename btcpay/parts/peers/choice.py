@@ -24,10 +24,11 @@ from storage.queries import blocks, sources
 log = logging.getLogger(__name__)
 
 MAX_PEERS = 8  # with `auto`; Bitcoin Core has as many full-relay connections
-# The number of peers that come from DNS seeds. Otherwise peers that were good once
-# could fill the list for ever.
-STRANGERS = 2
-QUIET = timedelta(minutes=30)  # without a block; then all peers are from DNS seeds
+# The number of peers that come from DNS seeds. Without them, peers that were good once
+# could be the only ones for ever.
+PEERS_FROM_SEEDS = 2
+# After this time without a new block, all peers are taken from DNS seeds.
+QUIET = timedelta(minutes=30)
 BAN_TIME = timedelta(days=1)
 LOOKUP_TIMEOUT_S = 5.0
 MAX_OF_SEED = 40  # per seed, so that a seed with more addresses has no more weight
@@ -64,9 +65,9 @@ def choose_peers(
 ) -> list[str]:
     """Returns the peers (host:port) of a run: the configured ones, or 8 with `auto`.
 
-    With `auto` they are in different networks. Two come from DNS seeds, or all if no
-    block has come for half an hour. Banned peers are excluded. If all configured peers
-    or all DNS seeds are banned, they are used all the same.
+    With `auto` the peers are in different networks. Two of them come from DNS seeds; if
+    no block has been mined for half an hour, all do. Banned peers are excluded. But if
+    all configured peers or all DNS seeds are banned, they are used nevertheless.
     """
     rows = db.rows(sources.PEERS)
     banned_places = {row.place for row in rows if (row.left_until or 0) > to_ms(now)}
@@ -74,19 +75,19 @@ def choose_peers(
     if settings.peers != (AUTO,):
         return _exclude(banned_places, settings.peers) or list(settings.peers)
     if settings.proxy:
-        # The proxy resolves the names; each leads to a node that the seed chooses.
+        # The proxy resolves a seed's name to the address of one of the seed's nodes.
         seeds = [f"{name}:{network.port}" for name in network.seeds]
         return _exclude(banned_places, seeds) or seeds
     top = db.get_or_none(blocks.TOP)
     is_quiet = not top or to_ms(now - QUIET) > top.mined_ms
     good = _exclude(banned_places, [row.place for row in rows if row.good_ms])
-    strangers = _exclude(banned_places, _ask_seeds(network, look_up))
+    from_seeds = _exclude(banned_places, _ask_seeds(network, look_up))
     random.shuffle(good)
-    random.shuffle(strangers)
-    good_ones: list[str] = []
+    random.shuffle(from_seeds)
+    first: list[str] = []
     if not is_quiet:
-        good_ones = one_per_network(good)[: MAX_PEERS - STRANGERS]
-    return one_per_network([*good_ones, *strangers, *good])
+        first = one_per_network(good)[: MAX_PEERS - PEERS_FROM_SEEDS]
+    return one_per_network([*first, *from_seeds, *good])
 
 
 def _exclude(banned_places: Set[str], places: Iterable[str]) -> list[str]:
@@ -94,10 +95,7 @@ def _exclude(banned_places: Set[str], places: Iterable[str]) -> list[str]:
 
 
 def _ask_seeds(network: Network, look_up: LookUp) -> list[str]:
-    """Returns the peers that the network's DNS seeds name.
-
-    Queries all seeds at once.
-    """
+    """Returns the peers that the network's DNS seeds name. Queries all seeds at once."""
     futures = [
         run_in_thread(partial(look_up, name, network.port)) for name in network.seeds
     ]
@@ -110,7 +108,8 @@ def _ask_seeds(network: Network, look_up: LookUp) -> list[str]:
 def one_per_network(places: Iterable[str]) -> list[str]:
     """Returns the first peer of each network, at most MAX_PEERS.
 
-    So an owner of many addresses does not get many peers.
+    This keeps the owner of many addresses in one network from providing many of the
+    peers.
     """
     place_by_network: dict[str, str] = {}
     for place in places:
@@ -137,5 +136,5 @@ def note_good_peer(db: Database, place: str, height: int | None, now: datetime) 
 
 
 def ban_peer(db: Database, place: str, now: datetime) -> None:
-    """Stores that the peer must not be used for a day."""
+    """Stores that the peer must not be used for a day from `now`."""
     db.run(sources.LEAVE_PEER, place=place, left_until=to_ms(now + BAN_TIME))

@@ -1,6 +1,6 @@
-"""One connection to a Bitcoin node: handshake, sending and reading of messages.
+"""One connection to a Bitcoin node: its handshake, and the messages sent and received.
 
-Reading is limited in time and in bytes.
+Each read is limited in time and in bytes.
 """
 
 import random
@@ -35,13 +35,14 @@ T = TypeVar("T")
 
 
 class Connection:
-    """A connection to a node. `greeting` is what the node's version message claims.
+    """A connection to a node. The constructor connects and does the handshake.
 
-    `count` is called with the number of bytes after each read. With `relay` the node
-    announces transactions. Hosts outside the local network are reached through `proxy`,
-    a socks5h:// URL; "" for none. The proxy resolves names, so that onion services
-    work. The methods raise FetchError, or ProofFailed for malformed data. After an
-    error the connection must not be used any more.
+    `greeting` has the claims of the node's version message. `count` is called with the
+    number of bytes after each read. With `relay` the node announces transactions. Hosts
+    outside the local network are reached through `proxy`, a socks5h:// URL; "" means no
+    proxy. The proxy resolves names, so that onion services work. The methods raise
+    FetchError, or ProofFailed for malformed data. After an error the connection must
+    not be used any more.
     """
 
     def __init__(
@@ -80,8 +81,8 @@ class Connection:
     def next(self, commands: Collection[str], timeout_s: float) -> tuple[str, bytes]:
         """Returns command and body of the next message whose command is in `commands`.
 
-        Skips other messages and replies to pings. Raises FetchError after `timeout_s`
-        seconds or too many other messages, ProofFailed for malformed data.
+        Skips other messages, and replies to pings. Raises FetchError after `timeout_s`
+        seconds or after too many other messages, ProofFailed for malformed data.
         """
         end_s = time.monotonic() + timeout_s
         other_bytes = 0
@@ -104,7 +105,7 @@ class Connection:
         raise FetchError("sends too much that was not asked for")
 
     def close(self) -> None:
-        """Closes the connection, even while another thread is reading from it."""
+        """Closes the connection. This also ends a read in another thread."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
@@ -198,9 +199,9 @@ def _left_s(end_s: float) -> float:
 
 
 def decode(parse: Callable[[bytes], T], raw: bytes) -> T:
-    """Returns `parse(raw)`. Raises ProofFailed in place of DecodeError.
+    """Returns `parse(raw)`. Raises ProofFailed if `parse` raises DecodeError.
 
-    Malformed data counts as a lie of the peer.
+    Malformed data thus counts as a lie of the peer.
     """
     try:
         return parse(raw)

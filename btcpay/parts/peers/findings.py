@@ -17,15 +17,16 @@ from storage.statement import blank
 
 LATELY = timedelta(hours=1)
 REMEDY = "check that it runs and can be reached, or name another one in BLOCKTILL_PEERS"
-# With `auto`, the peers of this time are reported if none has responded recently.
+# With `auto`, if no peer has responded recently, the peers that have responded within
+# this time are reported.
 KNOWN_FOR = timedelta(days=1)
 
 
 def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Finding]:
     """Yields a finding for each peer, and one about listening for transactions.
 
-    They are based on what the last checks stored; no peer is contacted. A peer that
-    used to respond is red if no other peer responds either.
+    The findings are based on what the last checks stored; no peer is contacted. If no
+    peer has responded lately, the peers that responded before are red.
     """
     if not settings.peers:
         return
@@ -60,10 +61,7 @@ def _good_since(rows: Mapping[str, Peer], at: datetime) -> list[str]:
 
 
 def _trouble(row: Peer, is_good: bool, top: int, now: datetime) -> str:
-    """Returns what is wrong with a peer; "" if nothing.
-
-    `top` is the best peer's height.
-    """
+    """Returns the problem with a peer; "" if there is none. `top` is the best peer's height."""
     if row.left_until and row.left_until > to_ms(now):
         until = iso_ms(row.left_until)
         return f"gave false answers, or none: not asked until {until}"

@@ -1,7 +1,7 @@
 """Listens to Bitcoin nodes, which announce the ids of unconfirmed transactions.
 
-Announced ids are always stored, since no node announces one twice. The transactions are
-requested only while the check wants them.
+All announced ids are stored, since a node announces each id only once. The transactions
+are requested only while the check wants them.
 """
 
 import logging
@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 # is configured.
 QUORUM = 2
 SILENCE_S = 330.0  # most nodes send a ping every two minutes, some every five
-MAX_ASKED = 5_000  # requested in one message; a mempool may hold 300,000
-# The maximum of bytes held, and of bytes that one call of `take` returns. Parsed
+MAX_ASKED = 5_000  # requested in one message; a mempool may have 300,000
+# The maximum number of bytes held, and of bytes that one call of `take` returns. Parsed
 # transactions may need ten times as much memory.
 MAX_HELD_BYTES = 8_000_000
 MAX_TAKEN_BYTES = 2_000_000
@@ -39,16 +39,16 @@ MAX_PEERS = 8
 
 
 def size_of(announced: AnnouncedTx) -> int:
-    """Returns the bytes of memory that the transaction needs."""
+    """Returns how many bytes of memory the transaction needs while it is held."""
     return len(announced.raw) + BYTES_EACH
 
 
 class PeerListener:
     """Listens to peers, each in its own thread, from the first call of `listen` on.
 
-    `choose` returns peers (host:port); it is called again to replace lost ones. At
-    least `quorum` peers must send a transaction. It reads at most 20 MB a minute from
-    each peer, and holds at most 8 MB of transactions.
+    `choose` returns peers (host:port); it is called again to replace lost ones. A
+    transaction counts once `quorum` peers have sent it. At most 20 MB a minute are read
+    from each peer, and at most 8 MB of transactions are held.
     """
 
     chooses_every_s = 60.0
@@ -69,35 +69,35 @@ class PeerListener:
         self._chooses_at_s = 0.0
         self._is_wanted = False
         self._peers = list[AnnouncingPeer]()
-        self._unasked = list[AnnouncingPeer]()
+        self._peers_to_ask = list[AnnouncingPeer]()
         self._announced = deque[AnnouncedTx]()
         self._held_bytes = 0
         self._lock = threading.Lock()
 
     def listen(self, is_wanted: bool) -> None:
-        """Keeps the connections up, and requests transactions while `is_wanted`.
+        """Keeps the connections open, and requests transactions while `is_wanted`.
 
-        When `is_wanted` becomes true, it requests the ids announced before from
-        `quorum` peers. Each further call requests them from as many more peers, for
-        transactions that the first ones do not send.
+        When `is_wanted` becomes true, the ids announced before are requested from
+        `quorum` peers. Each further call requests them from as many more peers, in case
+        the first ones do not send some of them.
         """
         now_s = time.monotonic()
         if now_s >= self._chooses_at_s:
             self._chooses_at_s = now_s + self.chooses_every_s
             run_in_thread(self._replace_gone)
         if is_wanted and not self._is_wanted:
-            self._unasked = list(self._peers)
+            self._peers_to_ask = list(self._peers)
         self._is_wanted = is_wanted
         if not is_wanted:
             return
-        for peer in self._unasked[: self._quorum]:
-            self._unasked.remove(peer)
-            run_in_thread(partial(self._ask_noted, peer))
+        for peer in self._peers_to_ask[: self._quorum]:
+            self._peers_to_ask.remove(peer)
+            run_in_thread(partial(self._ask_announced, peer))
 
     def take(self) -> list[AnnouncedTx]:
-        """Removes and returns up to 2 MB of transactions, oldest first.
+        """Removes and returns up to 2 MB of the transactions that `quorum` peers have sent.
 
-        These are the transactions that enough peers have sent. Each is returned once.
+        The oldest come first. Each transaction is returned once.
         """
         txs = list[AnnouncedTx]()
         with self._lock:
@@ -125,7 +125,7 @@ class PeerListener:
             return False
 
     def _replace_gone(self) -> None:
-        """Starts to listen to new peers, as long as fewer than MAX_PEERS are connected.
+        """Connects to new peers until MAX_PEERS are connected.
 
         New peers replace those that are not connected.
         """
@@ -165,7 +165,7 @@ class PeerListener:
                 )
                 with closing(connection):
                     peer.connection = connection
-                    self._hear(peer, connection)
+                    self._read_messages(peer, connection)
             except (*FAILURES, DecodeError) as error:
                 if not peer.stop.is_set():
                     log.warning(
@@ -174,8 +174,8 @@ class PeerListener:
                     peer.rest(time.monotonic() - began_s)
             peer.connection = None
 
-    def _hear(self, peer: AnnouncingPeer, connection: Connection) -> None:
-        """Reads and handles the peer's messages until it is stopped.
+    def _read_messages(self, peer: AnnouncingPeer, connection: Connection) -> None:
+        """Reads and handles the peer's messages until the peer is stopped.
 
         Raises FetchError, ProofFailed or DecodeError.
         """
@@ -187,7 +187,7 @@ class PeerListener:
                 connection.send("pong", body)
             elif command == "tx":
                 self._wait_for_room(peer)
-                self._keep(peer, body)
+                self._store(peer, body)
             else:
                 txids = messages.parse_inv(body)[:MAX_ASKED]
                 with self._lock:
@@ -198,20 +198,21 @@ class PeerListener:
     def _wait_for_room(self, peer: AnnouncingPeer) -> None:
         """Waits until fewer than MAX_HELD_BYTES are held, or until the peer is stopped.
 
-        Meanwhile nothing is read from the peer, so no transaction is lost.
+        Meanwhile nothing is read from the peer, so that no transaction is lost.
         """
         while self._held_bytes >= MAX_HELD_BYTES:
             if peer.stop.wait(UNTIL_TAKEN_S):
                 return
 
-    def _ask_noted(self, peer: AnnouncingPeer) -> None:
+    def _ask_announced(self, peer: AnnouncingPeer) -> None:
         """Requests all transactions that the peer has announced."""
         self._ask(peer, peer.announced_s)
 
     def _ask(self, peer: AnnouncingPeer, txids: Iterable[bytes]) -> None:
         """Requests these transactions, except those that enough peers have sent.
 
-        Reads `txids` under the lock: announcements may be forgotten meanwhile.
+        `txids` is iterated while the lock is held, since it may be a collection that
+        other threads change.
         """
         with self._lock:
             wanted_txids = [txid for txid in txids if self._is_wanted_from(peer, txid)]
@@ -227,8 +228,8 @@ class PeerListener:
             return False
         return self._count_senders(txid) < self._quorum
 
-    def _keep(self, peer: AnnouncingPeer, body: bytes) -> None:
-        """Stores a requested transaction for `take` once `quorum` peers have sent it.
+    def _store(self, peer: AnnouncingPeer, body: bytes) -> None:
+        """Stores a requested transaction, for `take`, once `quorum` peers have sent it.
 
         Ignores a transaction that was not requested.
         """

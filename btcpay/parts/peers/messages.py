@@ -36,8 +36,8 @@ _MAX_INV_BYTES = 9 + 36 * MAX_INV
 NODE_NETWORK = 1
 NODE_BLOOM = 4
 NODE_NETWORK_LIMITED = 1024
-# The maximum of bytes of a message's body, by command. Messages with other commands are
-# skipped.
+# The maximum number of bytes of a message's body, by command. Messages with other
+# commands are skipped.
 MAX_BYTES_BY_COMMAND = {
     "version": 1024,
     "verack": 0,
@@ -66,7 +66,7 @@ class Head(NamedTuple):
 class Greeting(NamedTuple):
     """A peer's claims about itself. `time` is in unix seconds.
 
-    `height` is the height of its best block, `services` the service bits.
+    `height` is the height of its best block, `services` its service bits.
     """
 
     services: int
@@ -79,14 +79,14 @@ def checksum(body: bytes) -> bytes:
 
 
 def message(magic: bytes, command: str, body: bytes = b"") -> bytes:
-    """Returns an encoded message. `command` has at most twelve ASCII letters."""
+    """Returns an encoded message. `command` has at most twelve ASCII characters."""
     return _head.pack(magic, command.encode(), len(body), checksum(body)) + body
 
 
 def parse_head(magic: bytes, raw: bytes) -> Head:
     """Decodes the 24 bytes of a message's header.
 
-    Raises DecodeError if it belongs to another network, or if the body is too long.
+    Raises DecodeError if the message is of another network, or if its body is too long.
     """
     their_magic, padded_command, size, check = _head.unpack(raw)
     if their_magic != magic:
@@ -126,10 +126,11 @@ def parse_version(body: bytes) -> Greeting:
 
 
 def getheaders_body(locator: Sequence[str], stop: str = NO_HASH) -> bytes:
-    """Returns the body that requests headers above the locator's first known hash.
+    """Returns the body of a request for the headers that follow a known block.
 
-    That is the first hash that the peer has in its chain. With an empty locator it
-    requests only the header with the hash `stop`. Hashes are in reversed hex.
+    The known block is the first of `locator` that is in the peer's chain. With an empty
+    locator only the header with the hash `stop` is requested. Hashes are in reversed
+    hex.
     """
     hashes = b"".join(map(hash_from_hex, locator))
     count = ser_compact_size(len(locator))
@@ -137,7 +138,7 @@ def getheaders_body(locator: Sequence[str], stop: str = NO_HASH) -> bytes:
 
 
 def parse_headers(body: bytes) -> list[bytes]:
-    """Decodes a headers message to headers of 80 bytes each. Raises DecodeError."""
+    """Decodes a headers message to a list of headers of 80 bytes each. Raises DecodeError."""
     reader = ByteReader(body)
     count = reader.read_compact_size()
     if count > MAX_HEADERS:

@@ -27,9 +27,9 @@ class Peer(BlockSource):
     """A Bitcoin node at `host` (host:port). The first request of a run connects to it.
 
     It handles one request at a time. `shown_height` is the height of the best block
-    whose header it has sent. `has_failed` is True after it hung up or did not respond
-    before the run's time was over. `on_time` is called with the node's clock, in unix
-    seconds, at each handshake.
+    whose header it has sent. `has_failed` becomes True if it closes the connection or
+    does not respond before the run's time is over. `on_time` is called at each
+    handshake with the node's clock, in unix seconds.
     """
 
     def __init__(
@@ -56,18 +56,18 @@ class Peer(BlockSource):
     def tip_height(self) -> int:
         """Returns the height of the last header that the peer has sent.
 
-        The height in its version message is ignored, as it proves nothing. Raises
-        FetchError if it has sent no headers.
+        The height in the peer's version message is ignored, as it proves nothing.
+        Raises FetchError if the peer has sent no headers.
         """
         if self.shown_height is None:
             raise FetchError("has shown no headers")
         return self.shown_height
 
     def headers_after(self, locator: Sequence[BlockId]) -> Iterator[list[bytes]]:
-        """Yields pages of headers above the third block below our tip.
+        """Yields pages of headers that follow the third block below our tip.
 
-        A peer that has no header above that block is behind. Raises FetchError if it is
-        behind, or if its chain lacks the blocks of the locator.
+        A peer that has no header after that block is behind. Raises FetchError if the
+        peer is behind, or if its chain has none of the locator's blocks.
         """
         heights = {block.hash: block.height for block in locator}
         lower = locator[MAX_BLOCKS_BEHIND + 1 :]
@@ -89,11 +89,11 @@ class Peer(BlockSource):
             raise FetchError(f"shows none of our last {MAX_BLOCKS_BEHIND + 1} blocks")
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
-        """Returns a height and up to `below` + 1 headers that end there.
+        """Returns a height and up to `below` + 1 headers, the last of which has that height.
 
-        The last one is the newest header that is not later than `at`, or the first
-        header if all are later. It downloads all headers since the checkpoint, as peers
-        cannot search by time.
+        The last header is the newest that is not later than `at`, or the first header
+        if all are later. It downloads all headers since the checkpoint, as peers cannot
+        search by time.
         """
         first_height, headers = self._all_headers
         index = len(headers) - 1
@@ -125,7 +125,7 @@ class Peer(BlockSource):
         return not self.has_answered and self._spent_s >= MOST_CHAIN_S
 
     def close(self) -> None:
-        """Closes the connection, even during a request."""
+        """Closes the connection. This also ends a request in another thread."""
         self.until_s = 0.0
         self._hang_up()
 
@@ -133,8 +133,8 @@ class Peer(BlockSource):
     def _all_headers(self) -> tuple[int, list[bytes]]:
         """The checkpoint's height (or 0), and all headers from there to the peer's tip.
 
-        Raises FetchError if it lacks that block, ProofFailed if the headers are not
-        linked or lack proof of work.
+        Raises FetchError if the peer lacks the checkpoint's block, ProofFailed if the
+        headers are not linked or lack proof of work.
         """
         start = self.network.checkpoint or BlockId(0, self.network.genesis_hash)
         headers = self._headers([], start.hash)[:1]
@@ -154,7 +154,7 @@ class Peer(BlockSource):
         return start.height, headers
 
     def _pages(self, locator: Sequence[str]) -> Iterator[list[bytes]]:
-        """Yields pages of headers above the locator, up to the peer's tip.
+        """Yields pages of headers that follow the locator, up to the peer's tip.
 
         No page is empty. Raises ProofFailed if a page does not continue the one before.
         """
@@ -225,8 +225,8 @@ class Peer(BlockSource):
     def _hang_up(self) -> None:
         """Closes the connection. The next request opens a new one.
 
-        It is called after a failure, since the next message could be the response to an
-        earlier request.
+        Call it after a failure: the next message could be the response to the failed
+        request.
         """
         connection = self._connection
         self._connection = None

@@ -60,14 +60,14 @@ class Peers(Pool[Peer]):
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
         """Bans the peers that lied or never responded, and stores those that responded.
 
-        A peer that failed is banned only with `auto`, and only if another peer has
-        responded.
+        A peer that only failed, for example because it could not be reached, is banned
+        only with `auto`, and only if another peer has responded.
         """
         is_auto = settings.peers == (AUTO,)
         is_online = any(peer.has_answered for peer in self.all)
         for peer in self.all:
             is_dead = peer.has_failed and not peer.has_answered
-            # Others can be found, and our own connection works.
+            # Other peers can be found, and our own connection works.
             is_replaceable = is_auto and is_online
             if (
                 peer in self.liars

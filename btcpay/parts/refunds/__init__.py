@@ -1,7 +1,8 @@
 """The part (optional plug-in) for refunds.
 
 The owner or a shop's plug-in creates a refund, the payer gives an address, and the
-merchant's own wallet sends the money. A block with that transaction proves it.
+merchant's own wallet sends the money. The block that contains the transaction proves
+it.
 """
 
 from btcpay import hooks

@@ -1,4 +1,4 @@
-"""Changes of a refund: it is created, gets or loses its address, or is canceled.
+"""Changes of a refund: creates or cancels it, stores its address or deletes it.
 
 Each action is one transaction, in which the merchant's balance is locked.
 """
@@ -23,21 +23,22 @@ from storage.queries import blocks, invoices, meta
 from storage.queries.events import Kind
 from storage.queries.totals import balances
 
-MOST_TIMES = 2  # refunds may sum to this multiple of what was received
+MOST_TIMES = 2  # the refunds' sum is at most this multiple of the received sum
 
 
 class RefundRequest(NamedTuple):
-    """A refund to be created.
+    """A request to create a refund.
 
     `invoice_id` is None if only a shop's plug-in knows what was paid; then
-    `amount_sats` is required. Without `amount_sats` the refund is of what is left to
-    send back of the invoice. `id` is given if it is derived from a form, so that a form
-    that is sent twice creates one refund. `left_sats` is the sum left to send back that
-    the form showed. `made_sats` is the sum of earlier refunds, if they were subtracted
-    from `amount_sats`. If either sum has changed since, no refund is created. `asked`
-    is the money of which `amount_sats` is the worth, if the request states money.
-    `store_id` is the plug-in's shop. `shop_texts` are the plug-in's name and
-    description of the refund, as JSON.
+    `amount_sats` is required. If `amount_sats` is None, the refund is the remainder of
+    the invoice: what is left to send back. `id` is derived from a form's id, so that a
+    form that is sent twice creates one refund; None if there is no form.
+
+    `left_sats` is the remainder that the form showed, and `made_sats` the sum of
+    earlier refunds if it was subtracted from `amount_sats`. If either has changed
+    since, no refund is created. `asked` is the money that was converted to
+    `amount_sats`, if any. `store_id` is the plug-in's shop. `shop_texts` are the
+    plug-in's name and description of the refund, as JSON.
     """
 
     merchant_id: int
@@ -56,7 +57,7 @@ class RefundRequest(NamedTuple):
     def has_fixed_sum(self) -> bool:
         """False if the sum is derived from the payments.
 
-        That is the case for the default sum and for a plug-in's rule.
+        It is derived for the default sum, and for a rule that a plug-in names.
         """
         return self.amount_sats is not None and self.made_sats is None
 
@@ -67,10 +68,10 @@ def make(
     order: RefundRequest,
     now: datetime,
 ) -> Refund:
-    """Stores a refund and publishes it. Returns an existing refund with the same `id`.
+    """Stores a refund and publishes it. Returns the existing refund if one has this `id`.
 
-    Raises ChangeRefused with the code `nothing_came`, `amount`, `too_much` or `changed`, or
-    with one of those of `give_address`.
+    Raises ChangeRefused with the code `nothing_came`, `amount`, `too_much` or
+    `changed`, or with one of the codes of `give_address`.
     """
     with db.write():
         if order.address:
@@ -112,9 +113,9 @@ def make(
 
 
 class _Sum(NamedTuple):
-    """The satoshis of a refund.
+    """The sum of a refund in satoshis.
 
-    `basis` says what they are computed from; None if the request states the sum.
+    `basis` names what the sum is computed from; None if the request states the sum.
     """
 
     sats: int
@@ -131,7 +132,7 @@ def _sum(db: Database, order: RefundRequest) -> _Sum:
 
 
 def _sum_of_invoice(db: Database, order: RefundRequest, invoice_id: str) -> _Sum:
-    """Returns the sum of a refund of this invoice. Raises ChangeRefused, as `make` does."""
+    """Returns the sum of a refund of this invoice. Raises ChangeRefused like `make`."""
     came_sats = sums.came_sats_of(db, invoice_id)
     if not came_sats:
         raise ChangeRefused(
@@ -171,9 +172,9 @@ def give_address(
     text: str,
     now: datetime,
 ) -> Refund:
-    """Stores the payer's address, after which the refund is ready to be sent.
+    """Stores the payer's address; then the refund is ready to be sent.
 
-    Raises ChangeRefused with the code `changed` or `taken`, or with one of those of
+    Raises ChangeRefused with the code `changed` or `taken`, or with one of the codes of
     `destination.parse`.
     """
     with lock_refund(db, refund_id) as row:
@@ -190,8 +191,8 @@ def _give_address(
     """Stores the address. The caller holds the lock `meta.lock`.
 
     Refunds of two merchants must not wait for the same address, since a payment by one
-    of them would count as the other's refund. The lock excludes a concurrent request
-    with that address.
+    of them would count as the other's refund. The lock keeps two requests from storing
+    the same address at the same time.
     """
     to = destination.parse(db, settings.network, text, row.amount_sats)
     others: Values = {"script": to.script.hex(), "merchant_id": row.merchant_id}
@@ -208,9 +209,10 @@ def _give_address(
 
 
 def drop(db: Database, refund_id: str, to: Step, now: datetime) -> Refund:
-    """Takes the step CLEARED or CANCELED. After CLEARED a new address can be given.
+    """Deletes the refund's address (step CLEARED) or cancels the refund (step CANCELED).
 
-    Raises ChangeRefused (`changed`) if the refund's status does not allow the step.
+    After CLEARED a new address can be given. Raises ChangeRefused (`changed`) if the
+    refund's status does not allow the step.
     """
     with lock_refund(db, refund_id) as row:
         return step(db, row, to, now)

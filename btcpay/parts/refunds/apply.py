@@ -1,4 +1,4 @@
-"""Stores which refunds the outputs in blocks send, as `decide` decides."""
+"""Stores which outputs in blocks send which refunds, as `decide` decides it."""
 
 import json
 import logging
@@ -28,7 +28,7 @@ def decide_again(
     now: datetime,
     lost_outputs: Sequence[RefundOutput] = (),
 ) -> None:
-    """Stores which refunds the known outputs to these scripts send now.
+    """Decides again which outputs to these scripts send which refunds, and stores it.
 
     `lost_outputs` are outputs that a reorganisation has removed. Call it in the
     transaction of the change, while `meta.lock` is held.
@@ -54,42 +54,42 @@ def _of_script(
     lost_outputs: Sequence[RefundOutput],
     now: datetime,
 ) -> list[Refund]:
-    """Stores which refunds of this script are sent now, and which are no longer sent.
+    """Stores which refunds to this script are sent now, and which are no longer sent.
 
-    Returns the refunds that have changed, and those that seem to be sent twice or no
-    longer seem so.
+    Returns the refunds that have changed. Also returns those for which it has changed
+    whether they seem to be sent twice.
     """
     refunds = {row.id: row for row in db.rows(queries.OF_SCRIPT, script=script)}
     exact_outputs = db.rows(queries.EXACT, script=script)
     named_outputs = db.rows(queries.NAMED, script=script)
     outputs = list(dict.fromkeys([*exact_outputs, *named_outputs]))
-    outputs_by_refund, again = decide(list(refunds.values()), outputs)
+    outputs_by_refund, repeated = decide(list(refunds.values()), outputs)
     changed_refunds = []
     for row in refunds.values():
-        place_now = None
+        outpoint_now = None
         if row.id in outputs_by_refund:
             output = outputs_by_refund[row.id]
-            place_now = (output.txid, output.vout)
-        if place_now != _place_of(row):
+            outpoint_now = (output.txid, output.vout)
+        if outpoint_now != _outpoint_of(row):
             changed_refunds.append(row)
     changed_outputs = []
     repeated_ids: set[str] = set()
     for output in (*lost_outputs, *outputs):
-        again_before = output.again_of
-        again_now = again.get(output)
-        if again_before != again_now:
+        id_before = output.again_of
+        id_now = repeated.get(output)
+        if id_before != id_now:
             changed_outputs.append(output)
-            repeated_ids.update(filter(None, (again_before, again_now)))
+            repeated_ids.update(filter(None, (id_before, id_now)))
     _undo(db, refunds, changed_refunds, changed_outputs, now)
     for row in changed_refunds:
         if row.id in outputs_by_refund:
             _send(db, row, outputs_by_refund[row.id], now)
-    _store_repeats(db, refunds, changed_outputs, again, now)
+    _store_repeats(db, refunds, changed_outputs, repeated, now)
     return changed_refunds + [refunds[id] for id in repeated_ids]
 
 
-def _place_of(refund: Refund) -> tuple[str, int | None] | None:
-    """Returns txid and vout of the output that sends the refund; None if none does."""
+def _outpoint_of(refund: Refund) -> tuple[str, int | None] | None:
+    """Returns txid and vout of the output that sends the refund; None if there is none."""
     if refund.tx_hash is None:
         return None
     return refund.tx_hash, refund.vout
@@ -102,11 +102,11 @@ def _undo(
     changed_outputs: Iterable[RefundOutput],
     now: datetime,
 ) -> None:
-    """Takes back what the changed outputs sent, and what they seemed to send twice."""
+    """Marks changed refunds as not sent, and records which repeated payments are gone."""
     for output in changed_outputs:
         if output.again_of:
-            place = (output.txid, output.vout)
-            note(db, refunds[output.again_of], Kind.REFUND_UNDONE, now, place)
+            outpoint = (output.txid, output.vout)
+            note(db, refunds[output.again_of], Kind.REFUND_UNDONE, now, outpoint)
     for row in changed_refunds:
         if row.tx_hash:
             log.error(
@@ -121,26 +121,26 @@ def _store_repeats(
     db: Database,
     refunds: Mapping[str, Refund],
     changed_outputs: Iterable[RefundOutput],
-    again: Mapping[RefundOutput, str],
+    repeated: Mapping[RefundOutput, str],
     now: datetime,
 ) -> None:
-    """Stores for each changed output which refund it seems to send twice, if any.
+    """Stores for each changed output which refund it seems to send a second time, if any.
 
-    `again` has the refund's id for each output that does.
+    `repeated` has, for each output that does, the id of that refund.
     """
     for output in changed_outputs:
-        after = again.get(output)
-        db.run(queries.SET_AGAIN, txid=output.txid, vout=output.vout, again_of=after)
-        if after:
-            log.error("refund %s was sent again, by %s", after, output.txid)
-            note(db, refunds[after], Kind.REFUND_AGAIN, now, (output.txid, output.vout))
+        id = repeated.get(output)
+        db.run(queries.SET_AGAIN, txid=output.txid, vout=output.vout, again_of=id)
+        if id:
+            log.error("refund %s was sent again, by %s", id, output.txid)
+            note(db, refunds[id], Kind.REFUND_AGAIN, now, (output.txid, output.vout))
 
 
 def _send(db: Database, row: Refund, output: RefundOutput, now: datetime) -> None:
-    """Stores that the output sends the refund, with its worth.
+    """Stores that the output sends the refund, and what the output was worth.
 
-    The prices are those of the time when its block was first read, so the result does
-    not depend on the order of blocks.
+    The prices are those of the time when the block was first read, so that the result
+    does not depend on the order in which blocks are read.
     """
     currency = db.get(merchants.CURRENCY, id=row.merchant_id).currency
     prices = json.loads(db.get(queries.PRICES, txid=output.txid).prices)

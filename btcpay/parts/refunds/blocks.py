@@ -1,7 +1,7 @@
 """Finds the transactions that send refunds in the blocks of the chain.
 
-A reorganisation takes back what the lost blocks sent. The result depends on which
-blocks were read, not on the order in which they were read.
+After a reorganisation, refunds that were sent in lost blocks are no longer sent. The
+result depends on which blocks were read, not on the order in which they were read.
 """
 
 import json
@@ -27,8 +27,8 @@ Prices = Mapping[str, Decimal]
 def matches(db: Database, height: int, block: ProvenBlock) -> OutputsByScript:
     """Returns the outputs of a block that may send refunds, by script in hex.
 
-    Each output is the transaction's position in the block, the vout and the satoshis.
-    Their number is limited to what the refunds can use, since anybody can pay to a
+    An output is the transaction's position in the block, the vout and the satoshis. The
+    number of outputs is limited to what the refunds can use, since anybody can pay to a
     refund's address in thousands of outputs.
     """
     since: Values = {"height": height, "since": height - WATCHED_BLOCKS}
@@ -55,7 +55,7 @@ def connect_block(
 ) -> None:
     """Stores the outputs found in a block, and decides again which refunds are sent.
 
-    Also stores one proof for each transaction. `prices` is the price of a bitcoin by
+    Also stores a proof for each transaction. `prices` has the price of one bitcoin by
     currency.
     """
     texts_by_currency = {code: str(price) for code, price in prices.items()}
@@ -101,7 +101,7 @@ def disconnect_blocks(
 ) -> None:
     """Deletes the outputs of blocks above `height`, which left the best chain.
 
-    The refunds that they sent are ready to be sent again.
+    Refunds that these outputs sent are ready to be sent again.
     """
     db.run(queries.LOWER, height=height)
     lost_outputs = db.rows(queries.DROP, height=height)
@@ -110,9 +110,10 @@ def disconnect_blocks(
 
 
 def keep_blocks(db: Database, height: int) -> None:
-    """Moves all sent refunds to block `height`, where no reorganisation reaches them.
+    """Sets the block of all sent refunds to `height`, where no reorganisation reaches them.
 
-    It is called when the chain is begun anew, so that no refund is sent a second time.
+    It is called when the chain is begun anew: otherwise a sent refund could be sent a
+    second time.
     """
     db.run(queries.KEEP_TRANSACTIONS, height=height)
     db.run(queries.KEEP_OUTPUTS, height=height)

@@ -25,13 +25,13 @@ def blueprint(service: Service) -> Blueprint:
 class RefundPage(Pages):
     """The page of a refund.
 
-    Its URL is a secret, since everybody who knows it can give the payer's address.
+    Its URL is a secret, since everybody who knows it can give an address for the money.
     """
 
     def show(self, id: str) -> Response:
         """Returns the form for the address, or the progress of the refund.
 
-        If the query has an address, the page shows it for confirmation.
+        If the query string has an address, the page shows it for confirmation.
         """
         row = RESOURCE.get_or_404(self.service.db, id)
         text = request.args.get("address", "")
@@ -41,7 +41,9 @@ class RefundPage(Pages):
         try:
             to = destination.parse(self.service.db, network, text, row.amount_sats)
         except ChangeRefused as refusal:
-            return self._refund_page(row, 400, wrong=refusal.code, typed=text[:100])
+            return self._refund_page(
+                row, 400, error_code=refusal.code, entry=text[:100]
+            )
         return self._refund_page(row, to=to)
 
     def take(self, id: str) -> Response:
@@ -67,8 +69,8 @@ class RefundPage(Pages):
             return self._refund_page(
                 RESOURCE.get_or_404(db, id),
                 400,
-                wrong=refusal.code,
-                typed=text[:100],
+                error_code=refusal.code,
+                entry=text[:100],
             )
         query = urlencode({"address": to.address} | languages.language_parameter())
         return Response(status=303, headers={"Location": f"{id}?{query}"})
@@ -80,14 +82,14 @@ class RefundPage(Pages):
         **values: object,
     ) -> Response:
         brand = self.brand(row.merchant_id)
-        shown = self.service.db.get(queries.SHOWN, id=row.id)
+        with_invoice = self.service.db.get(queries.WITH_INVOICE, id=row.id)
         network = self.service.settings.network.name
         template_values = {
             "row": row,
-            "worth": sums.worth_of(shown),
+            "worth": sums.worth_of(with_invoice),
             "network": network,
             "to": None,
-            "wrong": "",
+            "error_code": "",
         } | values
         page = self.page("refund.html", status, brand, **template_values)
         page.headers["Referrer-Policy"] = "strict-origin"  # the path is a secret

@@ -1,4 +1,7 @@
-"""Decides which outputs in the chain send which refunds to one address. Pure."""
+"""Decides which outputs in the chain send which refunds. Pure.
+
+Each decision is about the refunds to one address.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -8,12 +11,13 @@ from typing import NamedTuple
 
 from btcpay.parts.refunds.models import Refund, RefundOutput
 
-# A week of blocks: a second payment of a refund is noticed this long after the first.
+# A week of blocks. A second payment of a refund is noticed if it comes within this time
+# after the first.
 WATCHED_BLOCKS = 1008
-# The maximum number of outputs of one block that are stored although no refund needs
-# them. An address is public and anybody can pay dust to it; a merchant sends about the
-# sum once, or a few times by mistake.
-MOST_BESIDE = 5
+# For each sum, the maximum number of outputs of one block that are stored although no
+# refund of exactly that sum needs them. More would be dust: anybody can pay to a public
+# address, but the merchant sends about the sum once, or a few times by mistake.
+MOST_UNUSED = 5
 _IN_CHAIN = attrgetter("block_height", "position", "vout", "txid")
 _SATS = itemgetter(2)
 Paid = tuple[int, int, int]
@@ -22,24 +26,24 @@ Paid = tuple[int, int, int]
 class Decision(NamedTuple):
     """The outputs that send each refund.
 
-    `sent` has, by the refund's id, the output that sends it. `again` has, by the
-    output, the id of the refund that it seems to have sent a second time.
+    `sent` has, by the refund's id, the output that sends it. `repeated` has, by output,
+    the id of the refund that the output seems to send a second time.
     """
 
     sent: dict[str, RefundOutput]
-    again: dict[RefundOutput, str]
+    repeated: dict[RefundOutput, str]
 
 
 def worth_keeping(sums_sats: Iterable[int], outputs: Sequence[Paid]) -> list[Paid]:
-    """Returns the outputs of a block to one script that its refunds may need.
+    """Returns the outputs of a block to one script that the script's refunds may need.
 
     They are in block order. `sums_sats` are the sums of the refunds to that script. An
     output is its position, its vout and its satoshis. These are kept:
 
-    1. For each sum: one output per refund of exactly this sum, and MOST_BESIDE more,
-    which may be repeated payments.
-    2. Around each sum: the nearest MOST_BESIDE outputs below it and as many above it,
-    since the merchant may name one of them as the refund.
+    1. For each sum: one output per refund of exactly this sum, and MOST_UNUSED more,
+       which may be repeated payments.
+    2. For each sum: the nearest MOST_UNUSED outputs below it and as many above it,
+       since the merchant may name one of them as the refund.
     """
     by_sats = sorted(outputs, key=_SATS)
     sats = [_SATS(output) for output in by_sats]
@@ -48,30 +52,31 @@ def worth_keeping(sums_sats: Iterable[int], outputs: Sequence[Paid]) -> list[Pai
         first = bisect_left(sats, sum_sats)
         end = bisect_right(sats, sum_sats)
         exact = by_sats[first:end]
-        selection.update(exact[: refunds + MOST_BESIDE])
-        selection.update(by_sats[max(0, first - MOST_BESIDE) : first])
-        selection.update(by_sats[end : end + MOST_BESIDE])
+        selection.update(exact[: refunds + MOST_UNUSED])
+        selection.update(by_sats[max(0, first - MOST_UNUSED) : first])
+        selection.update(by_sats[end : end + MOST_UNUSED])
     return sorted(selection)
 
 
 def decide(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> Decision:
     """Decides which outputs send which of the refunds to one address.
 
-    `refunds` are sorted oldest first. `outputs` are what blocks have paid to the
+    `refunds` are sorted oldest first. `outputs` are all that blocks have paid to the
     address.
 
-    1. A refund is sent by the output that the merchant has named, once a block has it.
+    1. If the merchant has named an output for a refund, that output sends it, once a
+       block contains it.
     2. The other outputs are processed in chain order. Each one sends the oldest waiting
-    refund of exactly its sum. Its block must be above `above_height`, the height of the
-    tip when the address was given.
-    3. An output that sends no refund is a second payment, if its sum is that of a
-    refund sent within the week before. All other outputs are shown to the merchant and
-    count only if the merchant names them.
+       refund of exactly its sum. Its block must be above `above_height`, the height of
+       the tip when the address was given.
+    3. An output that sends no refund repeats a payment, if it has the sum of a refund
+       that was sent within the week before. All other outputs are shown to the merchant
+       and count only if the merchant names them.
     """
     in_order = sorted(outputs, key=_IN_CHAIN)
     outputs_by_refund = _outputs_named(refunds, in_order)
     used_outputs = set(outputs_by_refund.values())
-    beside: list[RefundOutput] = []
+    unused: list[RefundOutput] = []
     for output in in_order:
         if output in used_outputs:
             continue
@@ -82,14 +87,12 @@ def decide(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> Decisi
         if waiting:
             outputs_by_refund[waiting.id] = output
         else:
-            beside.append(output)
-    again = {
-        output: _id_of_sent_before(refunds, output, outputs_by_refund)
-        for output in beside
-    }
-    return Decision(
-        outputs_by_refund, {output: id for output, id in again.items() if id}
-    )
+            unused.append(output)
+    repeated: dict[RefundOutput, str] = {}
+    for output in unused:
+        if id := _id_of_sent_before(refunds, output, outputs_by_refund):
+            repeated[output] = id
+    return Decision(outputs_by_refund, repeated)
 
 
 def _outputs_named(
@@ -98,14 +101,14 @@ def _outputs_named(
 ) -> dict[str, RefundOutput]:
     """Returns the outputs that the merchant has named, by the refund's id.
 
-    After the chain was begun anew, an earlier decision counts like a named output until
-    the new chain's blocks contain that output.
+    After the chain was begun anew, the output of an earlier decision counts as named
+    until a block of the new chain contains it.
     """
-    by_place = {(output.txid, output.vout): output for output in outputs}
+    by_outpoint = {(output.txid, output.vout): output for output in outputs}
     outputs_by_refund: dict[str, RefundOutput] = {}
     for refund in refunds:
-        output = by_place.get((refund.named_txid or "", refund.named_vout or 0))
-        before = by_place.get((refund.tx_hash or "", refund.vout or 0))
+        output = by_outpoint.get((refund.named_txid or "", refund.named_vout or 0))
+        before = by_outpoint.get((refund.tx_hash or "", refund.vout or 0))
         if output:
             outputs_by_refund[refund.id] = output
         elif before and before.block_height == 0:
@@ -130,7 +133,7 @@ def _id_of_sent_before(
 ) -> str | None:
     """Returns the id of a refund of this sum that was sent shortly before, or None.
 
-    "Shortly" is at most WATCHED_BLOCKS blocks before the output `output`.
+    "Shortly" is at most WATCHED_BLOCKS blocks before the block of `output`.
     """
     for refund in _refunds_of_sum(refunds, output):
         before = outputs_by_refund.get(refund.id)

@@ -23,7 +23,7 @@ _KINDS = {
 
 
 class Destination(NamedTuple):
-    """An address of the service's network in canonical form; its script and kind."""
+    """An address of the service's network in canonical form, with its script and its kind."""
 
     address: str
     script: bytes
@@ -31,7 +31,7 @@ class Destination(NamedTuple):
 
 
 def parse(db: Database, network: Network, text: str, amount_sats: int) -> Destination:
-    """Returns the address in a payer's text, which may be a URI (BIP21, BIP321).
+    """Parses a payer's text: an address, or a URI with an address (BIP21, BIP321).
 
     Raises ChangeRefused with one of the codes `malformed`, `demanding`, `lightning`,
     `silent`, `payment_code`, `other_network`, `kind`, `own`, `dust`.

@@ -27,8 +27,8 @@ def records(
 ) -> Iterator[Row]:
     """Returns the records of the refunds sent in this time, with negative sums.
 
-    `from_ms` is inclusive, `before_ms` exclusive, both in Unix ms. `page` is the number
-    of rows that one query reads.
+    The time is from `from_ms` to `before_ms`, which is exclusive, both in Unix ms.
+    `page` is the number of rows that one query reads.
     """
     own: Values = {"merchant_id": merchant.id, "before": before_ms}
     pages = keyset.pages(db, sent_queries.SENT, page, from_ms, **own)
@@ -38,7 +38,7 @@ def records(
 def _record(merchant: Merchant, row: SentRefund) -> Row:
     """Returns the record of a sent refund. Its `payment_id` is the refund's id.
 
-    Its values in currencies are those of the time when it was sent.
+    Its worth in currencies is that of the time when it was sent.
     """
     sats = row.sent_sats or row.amount_sats
     quote = row.price_usd and value_of(sats, Decimal(row.price_usd), "USD")

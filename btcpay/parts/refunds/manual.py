@@ -1,4 +1,4 @@
-"""The merchant names the output that sent a refund, if none pays exactly its sum."""
+"""The merchant names the output that sent a refund, if no output pays exactly its sum."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -12,9 +12,9 @@ from btcpay.values.errors import ChangeRefused
 from btcpay.values.statuses import RefundStatus
 from storage.database import Database
 
-# The maximum number of outputs to choose from. A refund from which the wallet
-# subtracted a fee, or whose sum it rounded, is near the refund's sum.
-MOST_SHOWN = 5
+# The maximum number of outputs to choose from. If the wallet has subtracted a fee or
+# rounded, the output is one of those nearest to the refund's sum.
+MOST_CANDIDATES = 5
 
 
 class Outpoint(NamedTuple):
@@ -37,20 +37,20 @@ def read_outpoint(text: str) -> Outpoint:
 def candidates(db: Database, refund: Refund) -> list[RefundOutput]:
     """Returns outputs to a refund's address that pay another sum, nearest sum first.
 
-    It returns at most MOST_SHOWN, only of blocks that were unknown when the address was
-    given; [] if the refund is not ready to be sent.
+    Returns at most MOST_CANDIDATES, and only those of blocks that came after the
+    address was given; [] if the refund is not ready to be sent.
     """
     if refund.status != RefundStatus.READY:
         return []
     there: Any = {"script": refund.script, "above_height": refund.above_height}
-    near: Any = there | {"amount_sats": refund.amount_sats, "limit": MOST_SHOWN}
+    near: Any = there | {"amount_sats": refund.amount_sats, "limit": MOST_CANDIDATES}
     outputs = [*db.rows(queries.LESS, **near), *db.rows(queries.MORE, **near)]
 
     def distance(output: RefundOutput) -> tuple[int, str, int]:
         difference_sats = abs(output.amount_sats - refund.amount_sats)
         return difference_sats, output.txid, output.vout
 
-    return sorted(outputs, key=distance)[:MOST_SHOWN]
+    return sorted(outputs, key=distance)[:MOST_CANDIDATES]
 
 
 def confirm_sent(
@@ -62,17 +62,17 @@ def confirm_sent(
 ) -> Refund:
     """Stores that this output sent the refund, and returns the refund.
 
-    That holds as long as a block has the output. A repeated call changes nothing.
-    Raises ChangeRefused (`changed`, `output`).
+    The refund counts as sent as long as a block contains the output. A repeated call
+    changes nothing. Raises ChangeRefused (`changed`, `output`).
     """
     with steps.lock_refund(db, refund_id) as row:
         if (row.tx_hash, row.vout) == outpoint:
             return row
         if row.status != RefundStatus.READY:
             raise ChangeRefused("changed", f"the refund is {row.status}")
-        place: Any = outpoint._asdict()
+        output: Any = outpoint._asdict()
         there: Any = {"script": row.script, "above_height": row.above_height}
-        if db.get_or_none(queries.FREE_OUTPUT, **place, **there) is None:
+        if db.get_or_none(queries.FREE_OUTPUT, **output, **there) is None:
             message = (
                 "no block has an output of this name that came to the refund's address"
             )

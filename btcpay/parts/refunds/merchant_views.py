@@ -1,7 +1,7 @@
 """The merchant's pages about refunds.
 
-A refund is created on the page of its invoice. The list of refunds shows those to be
-sent.
+A refund is created on its invoice's page. The list of refunds begins with those that
+have to be sent.
 """
 
 from collections import defaultdict
@@ -33,7 +33,7 @@ from storage.database import Values
 from storage.queries import attentions
 from storage.queries.invoices import InvoiceWith
 
-MOST = 50  # the maximum of refunds of each list on the page
+MOST = 50  # the maximum number of refunds in each list on the page
 
 
 def views(settings: Settings) -> list[tuple[str, str, View]]:
@@ -68,9 +68,9 @@ def show(visit: Visit) -> Response:
     candidates = {row.id: manual.candidates(db, row) for row in ready}
     unsent = [row for row in ready if not candidates[row.id]]
     others = db.rows(queries.OTHERS_OF_MERCHANT, **own)
-    asked_for = [row for row in others if row.status == RefundStatus.REQUESTED]
+    requested = [row for row in others if row.status == RefundStatus.REQUESTED]
     uris = {row.id: payment_uri(row.address or "", row.amount_sats) for row in ready}
-    urls = {row.id: RESOURCE.url_of(root, row.id) for row in asked_for}
+    urls = {row.id: RESOURCE.url_of(root, row.id) for row in requested}
     return visit.page(
         "refunds.html",
         ready=ready,
@@ -80,7 +80,7 @@ def show(visit: Visit) -> Response:
         uris=uris,
         urls=urls,
         codes={id: qr_svg(text) for id, text in (uris | urls).items()},
-        asked_for=asked_for,
+        requested=requested,
         ended=[row for row in others if row.status != RefundStatus.REQUESTED],
         worth_of=sums.worth_of,
     )
@@ -122,7 +122,8 @@ def make(visit: Visit, id: str) -> Response:
     )
     try:
         text = form.get("amount", "").strip()
-        # The amount that the form offers stands for exactly what is left.
+        # If the amount is still the one that the form offered, the refund is of exactly
+        # what is left.
         if text and text != form.get("offered"):
             price = live_price(service.prices, visit.now, visit.currency).in_currency
             amount = visit.amount(text)
@@ -132,9 +133,9 @@ def make(visit: Visit, id: str) -> Response:
             )
         actions.make(service.db, service.settings, order, visit.now)
     except AmountRefused as error:
-        typed_amount = text[:LONGEST_AMOUNT]
+        entry = text[:LONGEST_AMOUNT]
         return visit.redirect(
-            f"/invoices/{id}", done=f"refund_{error.code}", amount=typed_amount
+            f"/invoices/{id}", done=f"refund_{error.code}", amount=entry
         )
     except (PriceUnavailable, ChangeRefused) as error:
         return visit.redirect(f"/invoices/{id}", done=f"refund_{error.code}")
@@ -147,7 +148,7 @@ def make(visit: Visit, id: str) -> Response:
 
 
 def confirm_sent(visit: Visit, id: str, output: str) -> Response:
-    """Stores the merchant's word that `output`, of another sum, was the refund.
+    """Stores that the merchant has named `output`, of another sum, as the refund.
 
     `output` is "txid:vout". Redirects to the list of refunds (303).
     """
@@ -197,7 +198,7 @@ def _lines_of(to_send: int) -> list[Line]:
 def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
     """Returns a line with the sums that were sent back in this time, by currency.
 
-    `since_ms` is inclusive, `before_ms` exclusive, both in Unix ms.
+    The time is from `since_ms` to `before_ms`, which is exclusive, both in Unix ms.
     """
     sums_by_currency = defaultdict[str, Decimal](Decimal)
     span: Values = {
@@ -240,19 +241,19 @@ def invoice_card(
         left = value_of(left_sats, price_of(row), amount_due(row).currency)
         offered = f"{left:f}"
     values: dict[str, Any] = {
-        "made": refunds,
+        "refunds": refunds,
         "worth_of": sums.worth_of,
         "left_sats": left_sats,
         "offered": offered,
-        "twice": row.attention == sums.SENT_TWICE,
+        "is_sent_twice": row.attention == sums.SENT_TWICE,
         "is_open": "refund" in visit.query,
-        "wrong": _sentence(visit),
+        "error": _error_of(visit),
     }
     return "merchant/refund_card.html", values
 
 
 def sale_note(state: str) -> str:
-    """Returns what the list of sales says of a refund with this status."""
+    """Returns the note in the list of sales about a refund with this status."""
     texts = {
         RefundStatus.REQUESTED: gettext("Refund: address awaited"),
         RefundStatus.READY: gettext("Refund: to be sent"),
@@ -261,11 +262,10 @@ def sale_note(state: str) -> str:
     return texts[RefundStatus(state)]
 
 
-def _sentence(visit: Visit) -> str:
-    """Returns the error about the typed amount or reason; "" if there is none.
+def _error_of(visit: Visit) -> str:
+    """Returns the error about the entered amount or reason; "" if there is none.
 
-    The URL has what was typed and not the error's text, since anybody can compose a
-    URL.
+    The URL has the entry and not the error's text, since anybody can compose a URL.
     """
     outcome = visit.query.get("done")
     query = visit.query

@@ -1,4 +1,4 @@
-"""SQL statements about refunds, and about what blocks paid to their addresses."""
+"""SQL statements about refunds, and about the outputs that pay to their addresses."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,9 +25,9 @@ _OWN = eq(Refund.merchant_id)
 
 
 class RefundWith(Refund):
-    """A refund with columns of its invoice; they are None if it has none.
+    """A refund with columns of its invoice; they are None if it has no invoice.
 
-    `invoice_amount`, `invoice_currency`: the columns `amount` and `currency`.
+    `invoice_amount` and `invoice_currency` are the columns `amount` and `currency`.
     """
 
     customer_email: str | None
@@ -51,7 +51,7 @@ _WITH_INVOICE = typed(
         Invoice.currency.alias("invoice_currency"),
     ).join(Invoice, JOIN.LEFT_OUTER, on=(Invoice.id == Refund.invoice_id)),
 )
-SHOWN = _WITH_INVOICE.where(_THIS)
+WITH_INVOICE = _WITH_INVOICE.where(_THIS)
 OF_STORE = Refund.select().where(_THIS & eq(Refund.store_id))
 OF_INVOICE = _WITH_INVOICE.where(eq(Refund.invoice_id)).order_by(_OLDEST)
 READY_OF_MERCHANT = (
@@ -72,7 +72,7 @@ TO_SEND_COUNT = typed(
 _OF_OUTER = (Refund.merchant_id == Merchant.id) & _READY
 TO_SEND = Refund.select(fn.COALESCE(Refund.invoice_id, Refund.id)).where(_OF_OUTER)
 TO_SEND_OF_OUTER = count_of(Refund.select(Refund.id).where(_OF_OUTER), MOST_COUNTED)
-# The status of the newest refund of an outer query's invoice, but for canceled ones.
+# The status of the newest refund of an outer query's invoice, without canceled ones.
 OF_SALE = (
     Refund.select(Refund.status)
     .where(
@@ -96,8 +96,8 @@ _GIVEN = (
 ADD = typed(
     Refund, Refund.insert(required_columns(Refund) | params(*_GIVEN)).returning(Refund)
 )
-# Payments in blocks that were known before the invoice was created, so nobody sent them
-# for it. The merchant may have accepted one all the same.
+# Payments in blocks that were known before the invoice was created: nobody sent them
+# for the invoice. But the merchant may have accepted one nevertheless.
 _OLDER = (
     Output.select(Output.payment_id)
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
@@ -171,8 +171,8 @@ MOVE = Refund.update(
 ).where((Refund.tx_hash == param("txid")) & (Refund.vout == param("vout")))
 
 # The scripts for which a block is searched: those of refunds to be sent, and of refunds
-# sent since a height. A block that was known when the address was given is not
-# searched.
+# sent since a height. A block is not searched for a refund if the block was known when
+# the refund's address was given.
 _SOUGHT = Refund.select(Refund.script, Refund.amount_sats).where(
     Refund.above_height < param("height")
 )
@@ -212,8 +212,8 @@ MORE = _FREE.where(RefundOutput.amount_sats > param("amount_sats")).order_by(
     RefundOutput.amount_sats, RefundOutput.txid, RefundOutput.vout
 )
 
-# A block that is read again has the same rows; after a reorganisation, another block
-# can have the transaction. The prices remain those of the time when it was first read.
+# A block can be read again, and after a reorganisation another block can contain the
+# transaction. The prices remain those of the time when the first block was read.
 ADD_TRANSACTION = RefundTransaction.insert(all_columns(RefundTransaction)).on_conflict(
     conflict_target=[RefundTransaction.txid],
     preserve=[RefundTransaction.block_height, RefundTransaction.document],
@@ -249,8 +249,8 @@ DROP_TRANSACTIONS = RefundTransaction.delete().where(
 LOWER = Refund.update({Refund.above_height: param("height")}).where(
     Refund.above_height > param("height")
 )
-# When the chain is begun anew, moves what was sent to a height that no reorganisation
-# reaches.
+# When the chain is begun anew, these set the block of all sent refunds to a height that
+# no reorganisation reaches.
 KEEP_OUTPUTS = RefundOutput.update({RefundOutput.block_height: param("height")})
 KEEP_TRANSACTIONS = RefundTransaction.update(
     {RefundTransaction.block_height: param("height")}

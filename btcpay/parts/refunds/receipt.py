@@ -1,4 +1,4 @@
-"""What an invoice's page says about its refunds."""
+"""The lines about refunds on an invoice's page."""
 
 from markupsafe import Markup
 
@@ -10,7 +10,7 @@ from storage.database import Database
 
 
 def receipt_lines(db: Database, invoice_id: str) -> list[hooks.ReceiptLine]:
-    """Returns one line for each refund that a block has, in the order of the blocks."""
+    """Returns a line for each refund that a block contains, in the order of the blocks."""
     lines: list[hooks.ReceiptLine] = []
     for row in db.rows(sent_queries.SENT_OF_INVOICE, invoice_id=invoice_id):
         height = formats.whole(row.sent_height or 0, current_language())
@@ -21,7 +21,7 @@ def receipt_lines(db: Database, invoice_id: str) -> list[hooks.ReceiptLine]:
 
 
 def returned_sats(db: Database, invoice_id: str) -> int:
-    """Returns the satoshis of the invoice's refunds that a block has."""
+    """Returns the sum in satoshis of the invoice's refunds that blocks contain."""
     rows = db.rows(sent_queries.SENT_OF_INVOICE, invoice_id=invoice_id)
     return sum(row.sent_sats or 0 for row in rows)
 

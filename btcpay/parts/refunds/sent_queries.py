@@ -25,8 +25,7 @@ class SentRefund(Refund):
 
 
 _OWN = eq(Refund.merchant_id) & Refund.sent_ms.is_null(False)
-# Sorts oldest first by the time of the block, which takes the place of the creation
-# time.
+# Sorts oldest first, by the time of the block in place of the creation time.
 _BY_BLOCK = SimpleNamespace(created_ms=Refund.sent_ms, seq=Refund.seq)
 SENT = keyset.newer(
     typed(

@@ -1,7 +1,6 @@
 """Refunds that a shop's plug-in creates over the Greenfield API of BTCPay Server.
 
 A refund is either of an order, or of a sum that the shop states (a pull payment).
-
 Source: docs.btcpayserver.org/API/Greenfield/v1, invoice refund and pull payments.
 """
 
@@ -45,14 +44,14 @@ _MONEY: Any = {
 }
 
 
-class _Asked(AnyCase):
+class _RefundBody(AnyCase):
     name = fields.String(load_default="")
     description = fields.String(load_default="")
     paymentMethod = Word(METHODS, load_default=BTC)
     payoutMethodId = Word(METHODS, load_default=BTC)
 
 
-class NewRefund(_Asked):
+class NewRefund(_RefundBody):
     """The body of POST refund. Amounts may be numbers or strings."""
 
     refundVariant = Word(VARIANTS, required=True)
@@ -63,7 +62,7 @@ class NewRefund(_Asked):
     )
 
 
-class NewPullPayment(_Asked):
+class NewPullPayment(_RefundBody):
     """The body of POST pull-payments. The amount may be a number or a string."""
 
     amount = fields.Decimal(required=True, **_MONEY)
@@ -77,15 +76,15 @@ class NewPullPayment(_Asked):
 
 
 def refund_order(service: Service, store: hooks.PlugInShop, order: Invoice) -> Json:
-    """Creates a refund of the payments for an order, or of a part, and returns it."""
+    """Creates a refund of an order's payments, or of a part of them, and returns it."""
     body = NewRefund().load(parse(read_body()))
     came_sats = sums.came_sats_of(service.db, order.id)
     made_sats = sums.total_sats_of(sums.refunds_of(service.db, order.id))
     whole_sats = _sats_of_variant(service, order, body, came_sats)
     sats = int(whole_sats * (100 - body["subtractPercentage"]) / 100)
     new_refund = actions.RefundRequest(store.merchant_id, order.id, sats)
-    # Only a sum that the request states is refunded again: a shop repeats a request
-    # that has timed out.
+    # A shop repeats a request that has timed out. So earlier refunds are subtracted,
+    # unless the request states the sum itself.
     if body["refundVariant"] != "Custom":
         new_refund = new_refund._replace(
             amount_sats=max(0, sats - made_sats), made_sats=made_sats
@@ -119,7 +118,7 @@ def _sats_of_variant(
 def create_pull_payment(service: Service, store: hooks.PlugInShop) -> Json:
     """Creates a refund of a sum that the shop states, without an invoice.
 
-    Returns the refund as Greenfield's pull payment.
+    Returns the refund in the form of Greenfield's pull payment.
     """
     body = NewPullPayment().load(parse(read_body()))
     sats = _sats(service, body["amount"], body["currency"])
@@ -130,8 +129,8 @@ def create_pull_payment(service: Service, store: hooks.PlugInShop) -> Json:
 def _sats(service: Service, amount: Decimal, currency: str) -> int:
     """Converts the amount to satoshis at the current price, rounded down.
 
-    Raises ValidationError if the currency is unknown or the amount is above an order's
-    maximum.
+    Raises ValidationError if the currency is unknown or the amount is above the maximum
+    of an order.
     """
     code = currency.upper()
     try:
@@ -182,9 +181,9 @@ def show(service: Service, _store: hooks.PlugInShop, row: Refund) -> Json:
     }
 
 
-# The queries for the rows whose ids are in a path, by the prefix of the ids. Below:
-# each operation's permission and view, by its method and its path below the API's root.
-NAMED = {"rfd": queries.OF_STORE}
+# By the prefix of an id in a path: the query for the row with that id.
+ROW_BY_PREFIX = {"rfd": queries.OF_STORE}
+# By method and path (below the API's root): the permission that is needed, and the view.
 OPERATIONS: dict[tuple[str, str], tuple[str, Callable[..., Any]]] = {
     ("POST", "/stores/<store>/invoices/<inv>/refund"): (PERMISSION, refund_order),
     ("POST", "/stores/<store>/pull-payments"): (PERMISSION, create_pull_payment),
@@ -192,4 +191,4 @@ OPERATIONS: dict[tuple[str, str], tuple[str, Callable[..., Any]]] = {
 }
 
 
-HOOK = hooks.PlugInOperations(operations=OPERATIONS, rows=NAMED)
+HOOK = hooks.PlugInOperations(operations=OPERATIONS, rows=ROW_BY_PREFIX)

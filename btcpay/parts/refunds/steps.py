@@ -1,4 +1,4 @@
-"""The steps of a refund from one status to the next, each recorded and published."""
+"""The steps of a refund from one status to the next. Each is recorded and published."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,8 +24,8 @@ Outpoint = tuple[str | None, int | None]
 class Step(NamedTuple):
     """A change of a refund's status.
 
-    `query` is an UPDATE that applies only to the expected statuses. `kind` is recorded
-    in the invoice's history, `event` is published to the merchant's receivers.
+    `query` is an UPDATE that applies only to the expected statuses. `kind` is the event
+    in the invoice's history, `event` the one for the merchant's receivers.
     """
 
     query: Query
@@ -44,8 +44,8 @@ UNDONE = Step(queries.UNDO, Kind.REFUND_UNDONE, RefundKind.UNDONE)
 def lock_refund(db: Database, refund_id: str) -> Iterator[Refund]:
     """Opens a transaction, takes two locks, and yields the refund.
 
-    The locks are `meta.lock`, which changes of the chain's data take too, and that of
-    the merchant's balance. Raises CommandError if there is no such refund.
+    The locks are `meta.lock`, which changes of the chain's data take too, and the lock
+    of the merchant's balance. Raises CommandError if no refund has this id.
     """
     with db.write():
         meta.lock(db)
@@ -64,8 +64,8 @@ def step(
     """Takes the step, records and publishes it, and returns the refund after it.
 
     `values` are the other parameters of the step's query. `by` is the output that sent
-    the refund. Raises ChangeRefused (`changed`) if the refund does not have the status that
-    the step expects.
+    the refund. Raises ChangeRefused (`changed`) if the refund does not have the status
+    that the step expects.
     """
     values = values or {}
     of_refund: Values = {"id": row.id}
@@ -86,8 +86,8 @@ def note(
 ) -> None:
     """Adds an event to the history of the refund's invoice, if it has one.
 
-    `by` is the output that sent the refund. `sent_sats` is the sum of that output,
-    which is recorded if it differs from the refund's sum.
+    `by` is the output that sent the refund. `sent_sats` is the sum of that output; it
+    is recorded only if it differs from the refund's sum.
     """
     if row.invoice_id is None:
         return

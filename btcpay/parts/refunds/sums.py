@@ -20,17 +20,17 @@ from storage.database import Database
 from storage.models import Invoice
 from storage.queries import attentions
 
-# The reason why an invoice needs attention. As long as it has this reason, a refund is
-# created only if the request states its sum.
+# A reason why an invoice needs attention. As long as an invoice has it, a refund is
+# created only if the request states the sum.
 SENT_TWICE = "refunded_twice"
 Basis = Literal["excess", "all"]
 
 
 class Default(NamedTuple):
-    """The default sum of a refund: what is left of the excess, or of the received sum.
+    """The default sum of a refund: the remainder of the excess, or of the received sum.
 
-    `left_sats` is 0 if earlier refunds have reached that sum, so that a repeated
-    request creates no second refund.
+    `basis` says of which of the two. `left_sats` is 0 if earlier refunds have reached
+    that sum, so that a repeated request creates no second refund.
     """
 
     basis: Basis
@@ -40,9 +40,9 @@ class Default(NamedTuple):
 def default_of(invoice: Invoice, came_sats: int, refunds: Sequence[Refund]) -> Default:
     """Returns the default sum of a refund. `refunds` are the invoice's, oldest first.
 
-    The first refund is of a paid invoice's excess; if there is no excess, of all that
-    was received. Later refunds have the basis of the first, even if the first was
-    canceled or the received sum has changed since.
+    The first refund of a paid invoice is of its excess. If there is no excess, the
+    refund is of the whole received sum. Later refunds have the basis of the first, even
+    if the first was canceled or the received sum has changed since.
     """
     excess_sats = 0
     if invoice.status == InvoiceStatus.PAID:
@@ -82,8 +82,8 @@ def is_sent_twice(db: Database, invoice_id: str) -> bool:
 def worth_of(row: queries.RefundWith) -> Money | None:
     """Returns the money that a refund stands for, for people to read.
 
-    It is what the request stated, else the worth at the invoice's price. None if the
-    refund has neither. If another sum was sent, its worth is in proportion.
+    It is the money that the request stated, else the worth at the invoice's price; None
+    if there is neither. If another sum was sent, its worth is in proportion.
     """
     sats = row.sent_sats or row.amount_sats
     if row.asked_amount is not None:
@@ -103,7 +103,7 @@ def worth_of(row: queries.RefundWith) -> Money | None:
 def sats_at(amount: Decimal, price: Decimal) -> int:
     """Converts an amount to satoshis, rounded down. `price` is that of one bitcoin.
 
-    Raises ChangeRefused (`amount`) if that is more than 21 million bitcoin.
+    Raises ChangeRefused (`amount`) if the result is more than 21 million bitcoin.
     """
     sats = int((amount / price * SATS_PER_BTC).to_integral_value(ROUND_DOWN))
     if sats > MAX_MONEY_SATS:

@@ -93,7 +93,7 @@ def sandbox(
 def _make_database(config: SandboxConfig) -> None:
     """Creates the database, or migrates it.
 
-    Raises DatabaseNotReady, with the advice to delete the sandbox's files and start
+    Raises DatabaseNotReady with the advice to delete the sandbox's files and start
     over.
     """
     url = config.settings.database_url
@@ -114,8 +114,8 @@ def _start_shop(
 ) -> Iterator[tuple[str, Children]]:
     """Starts chain, service and check. Yields a write key and these child processes.
 
-    It yields once chain and service respond, or `stop` is set, and stops the children
-    at the end. Raises CommandError if a child ends, or does not respond within a
+    It yields when chain and service respond, or when `stop` is set. At the end it stops
+    the children. Raises CommandError if a child ends, or does not respond within a
     minute.
     """
     network = config.settings.network
@@ -137,7 +137,7 @@ def _start_shop(
 
 
 def _wait_for(url: str, children: Children, stop: Stop) -> None:
-    """Waits until `url` responds with success, or `stop` is set.
+    """Waits until `url` responds with success, or until `stop` is set.
 
     Raises CommandError if a child ends, or after a minute.
     """

@@ -63,8 +63,8 @@ class SandboxConfig:
     def programs_environ(self) -> dict[str, str]:
         """The environment for service and check.
 
-        It allows many explorer calls, logs warnings only, and lets the workbench frame
-        the pages.
+        It allows many explorer calls, logs only warnings, and lets the workbench show
+        the service's pages in frames.
         """
         workbench = [self.chain_url, f"http://localhost:{self.port}"]
         frame_ancestors = [*self.settings.frame_ancestors, *workbench]

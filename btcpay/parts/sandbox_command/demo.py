@@ -63,9 +63,9 @@ def merchant_id(db: Database, settings: Settings) -> int:
 def page_urls(api: str, secret: str) -> Iterator[str]:
     """Yields the URL of an invoice's page, then that of a payment link's page.
 
-    `api` is the base URL of the API, `secret` an API key. Reuses the invoice and the
-    link of an earlier run, since each new address widens the wallet's gap. Raises
-    requests.RequestException.
+    `api` is the base URL of the API, `secret` an API key. The invoice and the link of
+    an earlier run are used again, since each new address widens the wallet's gap.
+    Raises requests.RequestException.
     """
     for path, status, body, url_field in PAGES:
         rows = _request("GET", f"{api}{path}?limit=100", secret)["data"]
@@ -77,7 +77,7 @@ def page_urls(api: str, secret: str) -> Iterator[str]:
 
 
 def _is_usable(row: Json, status: str, body: Json) -> bool:
-    """True if the row has this status, and a field with the same value as in `body`."""
+    """True if the row has this status, and the same value as `body` in one of its fields."""
     is_ours = any(row.get(name) == value for name, value in body.items())
     return is_ours and row["status"] == status
 

@@ -15,7 +15,7 @@ from btcpay.merchants import keys
 from btcpay.parts.greenfield.bodies import MAX_METADATA
 from btcpay.parts.greenfield.keys import own_url
 from btcpay.parts.greenfield.orders import MOST_LISTED, plug_in_status
-from btcpay.parts.greenfield.queries import THEIRS
+from btcpay.parts.greenfield.queries import STATUS_BY_OURS
 from btcpay.settlement.decide import required_sats
 from btcpay.settlement.values import Rules
 from btcpay.values.errors import CommandError
@@ -550,7 +550,7 @@ NOTHING = {
 def test_every_state_has_its_names(status, came, called):
     row = blank(Invoice, **NOTHING | {"status": status, "amount_sats": 1000} | came)
     assert plug_in_status(row, Rules(1, Decimal(5))) == called
-    assert called[0] == THEIRS.get(status, called[0])
+    assert called[0] == STATUS_BY_OURS.get(status, called[0])
 
 
 @pytest.mark.parametrize("usual", ["0", "0.29", "4.000000001", "5"])

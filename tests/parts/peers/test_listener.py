@@ -11,7 +11,7 @@ from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import hash_from_hex, hash_to_hex, ser_compact_size
 from btcpay.parts.peers import messages
 from btcpay.parts.peers.announcing_peer import (
-    MAX_NOTED,
+    MAX_ANNOUNCED,
     AnnouncingPeer,
     is_outnumbered,
 )
@@ -198,14 +198,14 @@ def test_what_was_announced_while_nobody_wanted_it_is_asked_for_as_soon_as_someb
 
 def test_only_the_ids_of_a_quarter_of_an_hour_are_noted_and_not_too_many():
     peer = AnnouncingPeer("127.0.0.1:8333")
-    ids = [number.to_bytes(32, "little") for number in range(MAX_NOTED + 2)]
+    ids = [number.to_bytes(32, "little") for number in range(MAX_ANNOUNCED + 2)]
     peer.note(ids[:2], 0.0)
     peer.note(ids[1:2], 60.0)
     peer.note(ids[2:3], 901.0)
     assert list(peer.announced_s) == ids[1:3]
     peer.note(ids[3:], 902.0)
     assert (
-        len(peer.announced_s) == MAX_NOTED
+        len(peer.announced_s) == MAX_ANNOUNCED
         and ids[-1] in peer.announced_s
         and ids[1] not in peer.announced_s
     )

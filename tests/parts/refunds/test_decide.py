@@ -5,7 +5,7 @@ import random
 import pytest
 
 from btcpay.parts.refunds.decide import (
-    MOST_BESIDE,
+    MOST_UNUSED,
     WATCHED_BLOCKS,
     decide,
     worth_keeping,
@@ -116,7 +116,7 @@ CASES = [
 def test_an_output_sends_the_refund_that_it_fits(refunds, outputs, sent, again):
     decision = decide(refunds, outputs)
     assert decision.sent == {id: outputs[index] for id, index in sent.items()}
-    assert set(decision.again) == {outputs[index] for index in again}
+    assert set(decision.repeated) == {outputs[index] for index in again}
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -149,15 +149,15 @@ DUST = [(1, vout, 294) for vout in range(3_200)]
     ("sums_sats", "outputs", "kept"),
     [
         pytest.param([5_000], [(1, 0, 5_000)], [(1, 0, 5_000)], id="what sends it"),
-        pytest.param([294], DUST, DUST[: 1 + MOST_BESIDE], id="dust of the very sum"),
+        pytest.param([294], DUST, DUST[: 1 + MOST_UNUSED], id="dust of the very sum"),
         pytest.param(
-            [294, 294, 294], DUST, DUST[: 3 + MOST_BESIDE], id="as many as wait for it"
+            [294, 294, 294], DUST, DUST[: 3 + MOST_UNUSED], id="as many as wait for it"
         ),
-        pytest.param([5_000], DUST, DUST[-MOST_BESIDE:], id="dust beside another sum"),
+        pytest.param([5_000], DUST, DUST[-MOST_UNUSED:], id="dust beside another sum"),
         pytest.param(
             [5_000],
             [*DUST, (2, 0, 4_700), (2, 1, 6_000)],
-            [*DUST[1 - MOST_BESIDE :], (2, 0, 4_700), (2, 1, 6_000)],
+            [*DUST[1 - MOST_UNUSED :], (2, 0, 4_700), (2, 1, 6_000)],
             id="less by a fee, and rounded, behind much dust",
         ),
         pytest.param([5_000], [], [], id="nothing"),

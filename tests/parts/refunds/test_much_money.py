@@ -3,7 +3,7 @@
 import pytest
 
 from btcpay.bitcoin.tx import TxOut
-from btcpay.parts.refunds.decide import MOST_BESIDE
+from btcpay.parts.refunds.decide import MOST_UNUSED
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.coins import choose
 from tests.support.databases import about_sqlite
@@ -36,7 +36,7 @@ def test_much_money_to_one_script_is_one_proof_and_a_few_rows(till, sats):
     till.mine_and_check()
     assert till.shop.get(f"/invoices/{theirs['id']}").json["status"] == "paid"
     (rows,) = till.shop.sql("SELECT COUNT(*) FROM refund_output").fetchone()
-    assert rows <= MOST_BESIDE + 1
+    assert rows <= MOST_UNUSED + 1
     (proofs,) = till.shop.sql("SELECT document FROM refund_transaction").fetchall()
     assert len(proofs[0]) < MOST_BYTES
     expected = ("sent", txid) if sats == 294 else ("ready", None)
