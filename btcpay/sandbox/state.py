@@ -124,7 +124,7 @@ class Sandbox:
         with self.chain.lock:
             payment = {invoice["deposit_address"]: invoice["amount_sats"]}
             tx = parse_tx(self.wallet.draft(payment))
-            entry = self.chain.mempool.judge(self.chain.ledger, tx)
+            entry = self.chain.mempool.validate(self.chain.ledger, tx)
             invented = InventedPayment(entry, self.chain.ledger.height)
         self.switches.invented = invented
         self.switches.explorer = "lies"

@@ -1,4 +1,7 @@
-"""The merchant's web pages, for merchants who use no shell. A login link logs in."""
+"""The merchant's web pages, for merchants who use no command line.
+
+A login link or the owner's password opens them.
+"""
 
 from btcpay import hooks
 

@@ -60,10 +60,9 @@ TILL = f"{ROOT}/till"  # a till-only session may use only this path and those be
 
 
 def _isolate(response: Response) -> Response:
-    """Adds headers that forbid pages of sibling hosts to embed or control these pages.
+    """Adds headers that keep pages of sibling hosts from embedding or controlling these pages.
 
-    A sibling host is, for example, `shop.example.com`. No page may use the camera,
-    unless its view says so.
+    A sibling host of `pay.example.com` is, for example, `shop.example.com`.
     """
     response.headers.setdefault("Permissions-Policy", "camera=()")
     response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
@@ -72,7 +71,7 @@ def _isolate(response: Response) -> Response:
 
 
 def _keep_to_till() -> None:
-    """Raises Forbidden if a till-only session requests a page outside of the till."""
+    """Raises Forbidden if a till-only session requests a page that is not the till's."""
     rule = str(request.url_rule)
     if g.caller.till_only and rule != TILL and not rule.startswith(f"{TILL}/"):
         raise Forbidden("this device opens the till alone")
@@ -138,10 +137,10 @@ SESSION_VIEWS: list[tuple[str, str, View]] = [
 
 
 def blueprint(service: Service) -> Blueprint | None:
-    """Returns the blueprint of the merchant's pages; None if the settings disable them.
+    """Returns the blueprint of the merchant's pages; None if the settings switch them off.
 
-    Any other request to these paths, or below ROOT, gets an error page. Backups that a
-    former process was to restore are removed.
+    All other requests to these paths, or below ROOT, get an error page. Uploaded
+    backups that a former process has not restored are deleted.
     """
     if not service.settings.merchant_pages:
         return None
@@ -168,11 +167,11 @@ def _open_pages(service: Service, pages: Pages) -> Blueprint:
         ("POST", f"{ROOT}/login/<secret>", login.log_in),
         ("GET", f"{ROOT}/login", password.show),
         ("POST", f"{ROOT}/login", partial(_log_in, service, login, password)),
-        ("GET", f"{ROOT}/login/mailed", login.show_mailed),
+        ("GET", f"{ROOT}/login/mailed", login.show_mail_requested),
         ("GET", f"{ROOT}/login/logged-out", login.show_logged_out),
         ("GET", f"{ROOT}/start/<token>", start.show),
         ("POST", f"{ROOT}/start/<token>", start.press),
-        ("GET", "/file/<secret>", partial(downloads.send_linked, service)),
+        ("GET", "/file/<secret>", partial(downloads.send_file_of_link, service)),
         *RestoreViews(service, pages).views(),
     ]
     add_pages(blueprint, views)
@@ -182,7 +181,7 @@ def _open_pages(service: Service, pages: Pages) -> Blueprint:
 
 
 def _log_in(service: Service, login: LoginViews, password: PasswordViews) -> Response:
-    """Answers one of the login page's two forms: the password, or a mailed link."""
+    """Handles the login page's two forms: the password, and the request of a mailed link."""
     refuse_other_sites(service)
     form = read_form()
     if "address" in form or not service.owner_password.is_set:
@@ -191,7 +190,7 @@ def _log_in(service: Service, login: LoginViews, password: PasswordViews) -> Res
 
 
 def _session_pages(service: Service, pages: Pages) -> Blueprint:
-    """Returns the blueprint of the pages that need a session, also those of parts."""
+    """Returns the blueprint of the pages that need a session, including those of parts."""
     blueprint = Blueprint("inside", __name__)
     windows = caller_windows(READS, WRITES)
     blueprint.before_request(
@@ -211,7 +210,7 @@ def _session_pages(service: Service, pages: Pages) -> Blueprint:
 def _respond(service: Service, pages: Pages, view: View, **values: str) -> Response:
     """Calls the view, and returns its response.
 
-    Raises Forbidden if a form was sent that belongs to another session.
+    Raises Forbidden if the request is a form of another session.
     """
     secret = session_secret(service)
     visit = Visit(service, pages, g.caller, secret, service.now())

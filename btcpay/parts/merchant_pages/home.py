@@ -28,9 +28,9 @@ from storage.statement import as_dict, typed
 SOON = timedelta(days=7)  # parts count what is due within this time
 DAYS = 30  # the days in the chart; they are compared with as many days before
 LISTED = 5  # invoices of each kind on this page; the full lists show all of them
-NEW = timedelta(days=30)  # a shop counts as new for this time, and shows its open tasks
-PRICE_PATIENCE_S = 0.5  # a price that comes later is for the next time
-MOST_COMING = 100  # the maximum of invoices whose pending payments are added up
+NEW = timedelta(days=30)  # a shop is new for this time, and shows its open tasks
+PRICE_PATIENCE_S = 0.5  # a later price is for the next view of the page
+MOST_COMING = 100  # the maximum number of invoices whose pending payments are added up
 
 # One statement reads the shop's row and the counts of all parts.
 SHOP = typed(
@@ -59,8 +59,8 @@ def _lines(shop: today.Shop) -> list[Line]:
 def show(visit: Visit) -> Response:
     """Shows the first page after the login.
 
-    It takes four SQL statements, and the one of the session. A part may add one
-    while blocks are unread that only it needs.
+    It takes five SQL statements, including the one that reads the session. A part may
+    add one while blocks are unread that only this part needs.
     """
     service = visit.service
     now = visit.now
@@ -118,7 +118,7 @@ class Task(NamedTuple):
 def to_do(shop: today.Shop, visit: Visit, has_own_backup: bool) -> list[Task]:
     """Returns the tasks for the owner of a new shop, in the recommended order.
 
-    The list is empty if the shop is not new, or if all are done.
+    The list is empty if the shop is not new any more, or if all tasks are done.
     """
     if visit.now - from_ms(shop.created_ms) > NEW:
         return []
@@ -144,10 +144,10 @@ def to_do(shop: today.Shop, visit: Visit, has_own_backup: bool) -> list[Task]:
 
 
 def _is_without_price(visit: Visit) -> bool:
-    """True if nothing can be sold in the shop's currency now, as far as it is known.
+    """True if nothing can be sold now because no price in the shop's currency is known.
 
-    It starts a request of the sources if the price is not fresh, and waits for it for
-    PRICE_PATIENCE_S at most.
+    If the price is not fresh, it requests one and waits for it for at most
+    PRICE_PATIENCE_S.
     """
     rate = visit.service.prices.rate_for(visit.session.currency)
     rate.start_refresh()
@@ -158,7 +158,7 @@ def _is_without_price(visit: Visit) -> bool:
 def _sums(coming: Sequence[payments.OutputWith], currency: str) -> dict[str, Decimal]:
     """Returns the value of pending payments by currency.
 
-    If nothing is pending, it is 0 in the shop's currency.
+    If nothing is pending, it has a single entry: 0 in the shop's currency.
     """
     if not coming:
         return {currency: of_minor(0, currency)}

@@ -1,4 +1,4 @@
-"""The views of an invoice, of invoices that need attention, and of decisions."""
+"""The pages of an invoice, of invoices that need attention, and the decisions on them."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -27,17 +27,18 @@ from storage.queries import attentions, invoices, receivers
 from storage.statement import as_dict
 from storage.values import Values
 
-# The maximum of outputs and of events on the page, since anybody can send dust to an
-# address.
+# The maximum number of outputs and of events on the page, since anybody can send dust to
+# an address.
 MOST_SHOWN = 100
-# The maximum of invoices on the page, the highest stake first. The other ones appear
-# once these are decided.
+# The maximum number of invoices on the page, the highest stake first. The other ones
+# appear once these are decided.
 NEEDING = 50
-AT_ONCE = 100  # the maximum set aside by one click, which takes a second
-# For these reasons of attention nothing can be accepted: the invoice is paid, or its
+# The maximum number of invoices that one click sets aside, which takes a second.
+AT_ONCE = 100
+# With these reasons for attention, nothing can be accepted: the invoice is paid, or its
 # payment is not in the best chain.
 ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished", "refunded_twice", "older_coin")
-# For these reasons nothing is to be refunded: the payment is not in the best chain, or
+# With these reasons, nothing is to be refunded: the payment is not in the best chain, or
 # it was refunded twice already.
 OWES_NOTHING = ("reorganised", "vanished", "refunded_twice")
 
@@ -77,25 +78,25 @@ def show(visit: Visit, id: str) -> Response:
         payer_url=payer_url,
         qr=qr_svg(payer_url),
         mailto=_mailtos(visit, [row]).get(id) if row.attention else None,
-        happenings=events,
+        events=events,
         most_shown=MOST_SHOWN,
         loose_kind=loose_kind,
-        wrong_sign=_wrong_sign(visit),
+        reason_error=_reason_error(visit),
     )
 
 
 def accept(visit: Visit, id: str) -> Response:
-    unsaid = gettext("Accepted as received")
-    return _decide_with_reason(visit, id, "accepted", manual.settle, unsaid)
+    default_reason = gettext("Accepted as received")
+    return _decide_with_reason(visit, id, "accepted", manual.settle, default_reason)
 
 
 def set_aside(visit: Visit, id: str) -> Response:
     """Removes the invoice from the list of those that need attention.
 
-    If something new happens to the invoice, it can be listed again.
+    It can be listed again if something new happens to it.
     """
-    unsaid = gettext("Settled with the customer")
-    return _decide_with_reason(visit, id, "set_aside", manual.dismiss, unsaid)
+    default_reason = gettext("Settled with the customer")
+    return _decide_with_reason(visit, id, "set_aside", manual.dismiss, default_reason)
 
 
 def cancel(visit: Visit, id: str) -> Response:
@@ -120,43 +121,47 @@ def _decide(
 
 
 def _decide_with_reason(
-    visit: Visit, id: str, outcome: str, decision: Callable[..., Any], unsaid: str
+    visit: Visit,
+    id: str,
+    outcome: str,
+    decision: Callable[..., Any],
+    default_reason: str,
 ) -> Response:
-    """Applies the decision with the typed reason, or with `unsaid` if it is empty."""
+    """Applies the decision with the entered reason, or with `default_reason` if it is empty."""
     visit.get_or_404(invoices.WHOLE, "inv", id)
     try:
         reason = manual.read_reason(visit.form.get("reason", ""))
     except TextRefused as refusal:
         return _back(visit, id, done="reason", sign=refusal.sign)
-    return _decide(visit, id, outcome, decision, reason=reason or unsaid)
+    return _decide(visit, id, outcome, decision, reason=reason or default_reason)
 
 
 def _back(visit: Visit, id: str, **query: str) -> Response:
-    """Redirects to the page with the form: the list or the invoice."""
+    """Redirects to the page with the form: the list of invoices, or the invoice."""
     if visit.form.get("back") == "attention":
         return visit.redirect("/attention", **query)
     return visit.redirect(f"/invoices/{id}", **query)
 
 
-def _wrong_sign(visit: Visit) -> str:
-    """Returns the message about an invisible character in a typed reason, or "".
+def _reason_error(visit: Visit) -> str:
+    """Returns the message about an invisible character in an entered reason, or "".
 
-    The URL contains only the character's code point, not the message, since anybody can
-    write a URL.
+    The URL has only the character's code point, not the message, since anybody can
+    compose a URL.
     """
     return invisible_character_message_of(visit.query.get("sign", ""))
 
 
-def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
+def show_needing(visit: Visit, status: int = 200, error: str = "") -> Response:
     own = visit.merchant_id
     db = visit.service.db
     rows = db.rows(queries.WANTING, merchant_id=own, limit=NEEDING + 1)
     most_shown = None
     if len(rows) > NEEDING:
         most_shown = NEEDING
-    form: Mapping[str, str] = {}
-    if wrong:
-        form = visit.form
+    entries: Mapping[str, str] = {}
+    if error:
+        entries = visit.form
     return visit.page(
         "attention.html",
         status,
@@ -174,10 +179,10 @@ def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
             for line in part.inbox_lines(visit)
         ],
         has_cards=any(part.invoice_card for part in hooks.of(hooks.MerchantViews)),
-        wrong=wrong,
-        typed=form,
+        error=error,
+        entries=entries,
         number=visit.query.get("number", ""),
-        wrong_sign=_wrong_sign(visit),
+        reason_error=_reason_error(visit),
     )
 
 
@@ -202,9 +207,9 @@ def _mailtos(visit: Visit, rows: Sequence[invoices.InvoiceWith]) -> dict[str, st
 
 
 def _difference(row: queries.ListedInvoice) -> Decimal:
-    """Returns the excess in the invoice's currency; it is negative for a shortfall.
+    """Returns the excess in the invoice's currency; it is negative if too little was paid.
 
-    0 for the reasons in ONLY_SET_ASIDE, for which the page shows the stake.
+    It is 0 for the reasons in ONLY_SET_ASIDE; then the page shows the stake.
     """
     if row.attention in ONLY_SET_ASIDE:
         return Decimal(0)
@@ -217,16 +222,17 @@ def _difference(row: queries.ListedInvoice) -> Decimal:
 
 
 def set_small_aside(visit: Visit) -> Response:
-    """Sets aside invoices with a smaller stake than the typed amount, at most AT_ONCE.
+    """Sets aside invoices whose stake is below the entered amount, at most AT_ONCE.
 
-    Each has its own transaction. An invoice whose stake has grown meanwhile is skipped.
+    Each is set aside in a transaction of its own. An invoice whose stake has grown
+    meanwhile is skipped.
     """
     currency = visit.currency
     service = visit.service
     try:
         amount = visit.amount(visit.form.get("amount", ""))
     except AmountRefused as refusal:
-        return show_needing(visit, 400, wrong=str(refusal))
+        return show_needing(visit, 400, error=str(refusal))
     below = to_minor(amount, currency)
     db = service.db
     settings = service.settings

@@ -1,8 +1,8 @@
-"""A signed cookie of each browser that the owner's password has let in.
+"""A signed cookie for each browser that has logged in by the owner's password.
 
-Strangers who guess passwords use up the windows that visitors share. A known browser
-counts in a window of its own instead (OWASP calls this a device cookie), so nobody else
-can keep its owner out. The cookie opens nothing.
+Wrong passwords use up the windows that all visitors share. A known browser counts in a
+window of its own instead (OWASP calls this a device cookie), so that nobody else can
+lock its owner out. The cookie itself gives no access.
 """
 
 import hashlib
@@ -19,12 +19,12 @@ LIFE = timedelta(days=400)  # the longest that browsers keep a cookie (RFC 6265b
 
 
 def known_id(service: Service) -> str | None:
-    """Returns the id of the browser of this request; None if it is not known.
+    """Returns the id of this request's browser; None if the browser is not known.
 
-    A cookie that another password has let in is invalid.
+    A cookie that was set after a login by another password is invalid.
     """
     cookie = request.cookies.get(_name(service))
-    # If there is no key, no cookie was signed. Reading one does not create a key.
+    # If there is no key, no cookie was ever signed, and none is created here.
     if not cookie or meta.get(service.db, meta.Key.COOKIE_KEY) is None:
         return None
     try:
@@ -37,7 +37,7 @@ def known_id(service: Service) -> str | None:
 
 
 def remember(service: Service, response: Response) -> None:
-    """Sets the cookie of a browser that the password has let in."""
+    """Sets the cookie of a browser that has logged in by the password."""
     id = known_id(service) or random_base62(ID_CHARACTERS)
     response.set_cookie(
         _name(service),
@@ -64,7 +64,7 @@ def _is_https(service: Service) -> bool:
 
 
 def _name(service: Service) -> str:
-    """Returns the cookie's name; browsers accept `__Host-` for a Secure one alone."""
+    """Returns the cookie's name. Browsers accept `__Host-` only for a Secure cookie."""
     if _is_https(service):
         return "__Host-known"
     return "known"

@@ -42,14 +42,14 @@ def show_form(
     link: PaymentLink | None = None,
     **values: Any,
 ) -> Response:
-    """Shows the form for a new link, or for `link`, with the typed values.
+    """Shows the form for a new link, or for `link`, with the entered values.
 
-    `values`: more values for the template, such as `wrong`, which has a message by
+    `values` are more values for the template, such as `field_errors`, the messages by
     field.
     """
     form = {
-        "typed": visit.form,
-        "wrong": {},
+        "entries": visit.form,
+        "field_errors": {},
         "link": link,
         "suggested": SUGGESTED,
         "how": HOW,
@@ -60,7 +60,7 @@ def show_form(
 def show_edit(visit: Visit, id: str) -> Response:
     """Shows the form with the link's stored values.
 
-    Amounts are written in the format of the page's language.
+    Amounts have the format of the page's language.
     """
     link = visit.get_or_404(links.ANY_BY_ID, "lnk", id)
     texts = {name: getattr(link, name) or "" for name in (*TEXTS, *ASKS)}
@@ -71,22 +71,22 @@ def show_edit(visit: Visit, id: str) -> Response:
             texts[name] = formats.plain(
                 Decimal(amount), link.currency, languages.current_language()
             )
-    return show_form(visit, link=link, typed=texts)
+    return show_form(visit, link=link, entries=texts)
 
 
 def make(visit: Visit, id: str = "") -> Response:
-    """Creates a link, or changes the link `id`; an invalid form is shown again.
+    """Creates a link, or changes the link `id`. An invalid form is shown again.
 
     A form that is sent twice creates one link.
     """
     link = None
     if id:
         link = visit.get_or_404(links.ANY_BY_ID, "lnk", id)
-    texts, wrong_texts = _texts(visit.form)
-    amounts, wrong = _amounts(visit, link, texts)
-    wrong |= wrong_texts
-    if wrong:
-        return show_form(visit, 400, link, wrong=wrong)
+    texts, text_errors = _texts(visit.form)
+    amounts, field_errors = _amounts(visit, link, texts)
+    field_errors |= text_errors
+    if field_errors:
+        return show_form(visit, 400, link, field_errors=field_errors)
     body = _read_body(visit.form, texts, amounts)
     try:
         if link is None:
@@ -99,22 +99,22 @@ def make(visit: Visit, id: str = "") -> Response:
         message = error_message(refusal)
         for name, amount in amounts.items():
             if name != "goal" and amount < refusal.least:
-                wrong[name] = message
-        return show_form(visit, 400, link, wrong=wrong)
+                field_errors[name] = message
+        return show_form(visit, 400, link, field_errors=field_errors)
     except CommandError:
         message = gettext(
             "Each suggested amount must be within the limits, and there only once."
         )
-        return show_form(visit, 400, link, wrong={SUGGESTED[0]: message})
+        return show_form(visit, 400, link, field_errors={SUGGESTED[0]: message})
     except (TooMuch, PriceUnavailable) as error:
         return show_form(visit, STATUS[error.code], link, problem=error_message(error))
     return visit.redirect(f"/links/{id}", done=outcome)
 
 
 def _texts(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns the valid, non-empty texts, and a message for each invalid one."""
+    """Returns the valid, non-empty texts, and a message for each invalid one, by field."""
     texts = dict[str, str]()
-    wrong = dict[str, str]()
+    field_errors = dict[str, str]()
     for name in TEXTS:
         try:
             text = check_texts({name: form.get(name)})[name]
@@ -122,11 +122,11 @@ def _texts(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
             most = gettext(
                 "Enter at most %(most)s characters.", most=str(MAX_OPTIONAL[name])
             )
-            wrong[name] = invisible_character_message(refusal) or most
+            field_errors[name] = invisible_character_message(refusal) or most
             continue
         if text:
             texts[name] = text
-    return texts, wrong
+    return texts, field_errors
 
 
 def _amounts(
@@ -134,10 +134,10 @@ def _amounts(
     link: PaymentLink | None,
     texts: Mapping[str, str],
 ) -> tuple[dict[str, Decimal], dict[str, str]]:
-    """Returns the valid amounts, and a message for each invalid field."""
+    """Returns the valid amounts, and a message for each invalid field, by field."""
     form = visit.form
     amounts = dict[str, Decimal]()
-    wrong = dict[str, str]()
+    field_errors = dict[str, str]()
     is_fixed = link is not None and link.amount is not None
     names: list[str] = []
     if link is None:
@@ -149,22 +149,24 @@ def _amounts(
             if name in form:
                 amounts[name] = visit.amount(form[name])
         except AmountRefused as refusal:
-            wrong[name] = str(refusal)
+            field_errors[name] = str(refusal)
     price, low, high = map(amounts.get, AMOUNTS)
     body: dict[str, object] = {"title": texts.get("title")}
     for name in AMOUNTS:
         body[f"{name}_usd"] = amounts.get(name)
-    if is_nameless(body) and not is_fixed and not wrong:
-        wrong["title"] = gettext(
+    if is_nameless(body) and not is_fixed and not field_errors:
+        field_errors["title"] = gettext(
             "Give the link a title or an amount, so that customers know it."
         )
     if price is not None:
         message = gettext("Leave this empty if the price is fixed.")
         for name in amounts.keys() - {AMOUNTS[0]}:
-            wrong[name] = message
+            field_errors[name] = message
     elif low and high and low > high:
-        wrong["max_amount"] = gettext("This must not be less than the smallest amount.")
-    return amounts, wrong
+        field_errors["max_amount"] = gettext(
+            "This must not be less than the smallest amount."
+        )
+    return amounts, field_errors
 
 
 def _read_body(
@@ -188,9 +190,10 @@ def _read_body(
 
 
 def _create(visit: Visit, body: dict[str, Any]) -> str:
-    """Returns the id of the link of this form, which is created once.
+    """Creates the link of this form, if it is not created yet, and returns its id.
 
-    The price says in which currency its amounts are, and which are too small to send.
+    Its amounts are in the currency of the price, which also determines which amounts
+    are too small to send.
     """
     service = visit.service
     price = live_price(service.prices, visit.now, visit.currency)
@@ -210,7 +213,7 @@ def _create(visit: Visit, body: dict[str, Any]) -> str:
 def _update(visit: Visit, link: PaymentLink, body: dict[str, Any]) -> str:
     """Changes the link, and returns its id.
 
-    It fetches a price only if amounts have changed. So texts can be changed while no
+    It needs a price only if amounts have changed, so that texts can be changed while no
     price is available.
     """
     new_amounts = [

@@ -1,4 +1,4 @@
-"""The views of payment links: list, details, activation, and a card to print."""
+"""The pages of payment links: list, details, activation, and a card to print."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def show_links(visit: Visit) -> Response:
     own: Values = {"merchant_id": visit.merchant_id}
     listing = Listing("lnk", queries.LINKS, queries.LINK_PLACE, own)
     page = listing.page(visit.service.db, visit.query)
-    return visit.page("links.html", shown=page, most=queries.MOST_COUNTED)
+    return visit.page("links.html", listing=page, most=queries.MOST_COUNTED)
 
 
 def show_link(visit: Visit, id: str) -> Response:
@@ -39,7 +39,7 @@ def show_link(visit: Visit, id: str) -> Response:
     if link.goal:
         raised = sum_raised(db, link)
     values: Any = {"url": url, "qr": qr_svg(url), "most": queries.MOST_COUNTED}
-    return visit.page("link.html", link=link, shown=page, raised=raised, **values)
+    return visit.page("link.html", link=link, listing=page, raised=raised, **values)
 
 
 def show_card(visit: Visit, id: str) -> Response:

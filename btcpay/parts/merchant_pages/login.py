@@ -1,4 +1,4 @@
-"""The login links: those of a command, and those that are mailed."""
+"""The login by a link, which a command prints or a mail contains."""
 
 from contextlib import suppress
 from typing import Any
@@ -21,7 +21,7 @@ from storage.queries import sessions as stored
 from storage.queries.deliveries import ASK_LOGIN
 
 GONE = 410
-Typed = dict[str, str]
+FormFields = dict[str, str]
 
 
 class LoginViews:
@@ -36,16 +36,16 @@ class LoginViews:
 
         Opening the link does not use it up, since mail scanners open links too.
         """
-        return self._login_page(self._whose(secret))
+        return self._login_page(self._login_of(secret))
 
     def log_in(self, secret: str) -> Response:
         """Uses up the link, and opens a session.
 
-        A browser that was logged in before gets a new session.
+        A browser that is logged in already gets a new session.
         """
         refuse_other_sites(self._service)
-        # Looked up first, so that an invalid link causes no write to the database.
-        login = self._whose(secret)
+        # This comes first, so that an invalid link causes no write to the database.
+        login = self._login_of(secret)
         if login is None:
             return self._login_page(None)
         service = self._service
@@ -57,27 +57,28 @@ class LoginViews:
             return self._login_page(None)
         return self._enter(opened, "/till" if login.till_only else "")
 
-    def mail_link(self, form: Typed) -> Response:
+    def mail_link(self, form: FormFields) -> Response:
         """Requests a mail with a login link for the address in the form.
 
         The response is the same for each address. It does not wait for the database, so
-        that its duration does not reveal whether the address is a merchant's.
+        that its duration does not reveal whether the address belongs to a merchant.
         """
         with suppress(ValueError):
             to = checked_address(form.get("address", "").strip()).lower()
             self._service.notes.note(ASK_LOGIN, to, self._service.now())
         return Response(status=303, headers={"Location": address("/login/mailed")})
 
-    def show_mailed(self) -> Response:
+    def show_mail_requested(self) -> Response:
         return self._pages.page("merchant/link_mailed.html")
 
     def show_logged_out(self) -> Response:
         return self._pages.page("merchant/logged_out.html")
 
-    def _whose(self, secret: str) -> stored.Login | None:
+    def _login_of(self, secret: str) -> stored.Login | None:
         """Returns the login that the link offers, without using it up.
 
-        None if the link is invalid, which counts as a failed login. Raises RateLimited.
+        Returns None if the link is invalid, which counts as a failed login. Raises
+        RateLimited.
         """
         now_ms = to_ms(self._service.now())
         login = self._service.db.get_or_none(
@@ -108,7 +109,8 @@ def page_of_secret(
 ) -> Response:
     """Returns a page whose URL contains a secret.
 
-    The Referer header of the page's requests must not reveal it to a proxy's log.
+    A header keeps the browser from sending the URL to other pages, as a Referer that
+    could end up in a proxy's log.
     """
     page = pages.page(f"merchant/{template}", status, **values)
     page.headers["Referrer-Policy"] = "strict-origin"
@@ -116,7 +118,10 @@ def page_of_secret(
 
 
 def enter(service: Service, opened: str, path: str = "") -> Response:
-    """Redirects to a merchant's page, and sets the cookie of the new session."""
+    """Redirects to a merchant's page, and sets the cookie of the new session.
+
+    `session_secret` is the session's secret, `path` the path of the page below ROOT.
+    """
     response = Response(status=303, headers={"Location": address(path)})
     set_session_cookie(service, response, opened)
     return response

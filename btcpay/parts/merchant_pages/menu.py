@@ -1,4 +1,7 @@
-"""The menu of the merchant's pages: a line at a desk; tabs and a page *More* on a phone."""
+"""The menu of the merchant's pages.
+
+It is one line on a wide screen. On a phone it consists of tabs and a page *More*.
+"""
 
 from dataclasses import replace
 
@@ -29,7 +32,7 @@ SETTINGS = (
 
 
 def menu_of(session: Session) -> list[MenuItem]:
-    """Returns the items of the menu, in their order; a phone's tabs come first."""
+    """Returns the items of the menu, in order; those that are a phone's tabs come first."""
     items = [
         MenuItem("", gettext("Today"), TODAY, is_tab=True),
         MenuItem("/till", gettext("Till"), TILL, is_tab=True),
@@ -45,7 +48,7 @@ def menu_of(session: Session) -> list[MenuItem]:
 
 
 def _items_of_parts(session: Session) -> list[MenuItem]:
-    """Returns the items of parts, each with the number of things in its inbox."""
+    """Returns the items of parts, each with the number of rows in its inbox."""
     items = []
     for name, part in hooks.by_part(hooks.MerchantViews).items():
         if part.menu_item is None:

@@ -1,4 +1,4 @@
-"""The login by the owner's password, which also begins the first run."""
+"""The login by the owner's password, which also leads to the first run."""
 
 import threading
 from collections.abc import Mapping
@@ -27,19 +27,19 @@ from btcpay.web.service import Service
 from storage.queries import merchants
 
 UNAUTHORIZED = 401
-# A path and query longer than this are forgotten by a login.
+# The maximum length of a path with its query to which a login leads back.
 MAX_PATH_CHARACTERS = 2_000
 HOME = "/merchant"
 
 
 class PasswordViews:
-    """The login page, and what its form does. They need no session."""
+    """The login page, and the login by its form. They need no session."""
 
     def __init__(self, service: Service, pages: Pages) -> None:
         self._service = service
         self._pages = pages
-        # Without it, requests at the same time could each try a password before the
-        # others are counted.
+        # Without this lock, many requests at the same time could each try a password
+        # before the others are counted.
         self._one_at_a_time = threading.Lock()
 
     def show(self) -> Response:
@@ -47,10 +47,10 @@ class PasswordViews:
         return self._pages.page("merchant/password.html")
 
     def log_in(self, form: Mapping[str, str]) -> Response:
-        """Opens a session if the form's password is right, else says that it is wrong.
+        """Opens a session if the form's password is right, else shows that it is wrong.
 
-        While there is no merchant it leads to the first run, and with several of them
-        to the page that chooses one.
+        While there is no merchant, it leads to the first run. If there are several, it
+        leads to the page that chooses one.
         """
         service = self._service
         path_before_login = form.get("to", "")
@@ -81,16 +81,16 @@ class PasswordViews:
         known_browser.remember(service, response)
         return response
 
-    def _is_right(self, typed: str) -> bool:
-        """True if the password is right. Counts a wrong one.
+    def _is_right(self, password: str) -> bool:
+        """True if the password is right. A wrong one is counted.
 
-        Raises RateLimited if too many were wrong, also for the right one: whoever
-        guesses must not learn that a guess was right.
+        Raises RateLimited after too many wrong ones, even if this one is right: an
+        attacker must not learn that a guess was right.
         """
         with self._one_at_a_time:
             windows = list(_windows(self._service))
             self._refuse_full(windows)
-            if self._service.owner_password.matches(typed):
+            if self._service.owner_password.matches(password):
                 return True
             count_request(self._service, windows)
             return False
@@ -112,7 +112,7 @@ class PasswordViews:
 
 
 def show_shops(visit: Visit) -> Response:
-    """Lists the merchants of this service to the owner, who chooses one of them."""
+    """Shows the owner all merchants of this service, to choose one of them."""
     _require_password_session(visit)
     rows = visit.service.db.rows(merchants.ALL)
     return visit.page("shops.html", shops=rows, own_id=visit.merchant_id)
@@ -121,7 +121,7 @@ def show_shops(visit: Visit) -> Response:
 def choose_shop(visit: Visit) -> Response:
     """Opens a session of the chosen merchant, and ends this one.
 
-    Forms of other tabs are of the ended session. So they cannot change the chosen
+    Forms in other tabs belong to the ended session, so they cannot change the chosen
     merchant.
     """
     password_scrypt = _require_password_session(visit)
@@ -147,10 +147,10 @@ def choose_shop(visit: Visit) -> Response:
 
 
 def _page_before(to: str) -> str:
-    """Returns the URL of the page that asked for the login, or of the first page.
+    """Returns the URL of the page that required the login, or of the first page.
 
-    It is relative to the root of this service, whatever the form says: so it never
-    leads to another site.
+    It is always relative to the root of this service, so it never leads to another
+    site.
     """
     path = to.lstrip("/")
     if not path or len(path) > MAX_PATH_CHARACTERS:
@@ -161,7 +161,8 @@ def _page_before(to: str) -> str:
 def _require_password_session(visit: Visit) -> str:
     """Returns the hash of the password that opened the session.
 
-    Raises NotFound if a link opened it: a merchant learns of no other one.
+    Raises NotFound if a link opened it: then the merchant must not learn of other
+    merchants.
     """
     password_scrypt = visit.session.password_scrypt
     if password_scrypt is None:
@@ -170,9 +171,9 @@ def _require_password_session(visit: Visit) -> str:
 
 
 def _windows(service: Service) -> WindowKeys:
-    """Yields the windows of wrong passwords: of the visitor, and of all together.
+    """Yields the windows that count wrong passwords: the visitor's, and one for all visitors.
 
-    A browser that the password has let in before has one of its own instead.
+    A known browser has a window of its own instead.
     """
     known_id = known_browser.known_id(service)
     if known_id:

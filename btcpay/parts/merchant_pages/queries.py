@@ -23,10 +23,10 @@ class ListedInvoice(InvoiceWith):
 
 
 class ListedSale(ListedInvoice):
-    """An invoice and what became of it.
+    """An invoice, with the number of outputs that pay to it and the states of its parts.
 
-    `payments`: how many outputs pay to it, confirmed or not. For each part with a
-    `sale_state` there is a further column, `sale_column`.
+    `payments` counts confirmed and unconfirmed outputs. For each part with a
+    `sale_state` there is one more column, whose name is `sale_column`.
     """
 
     payments: int
@@ -42,7 +42,8 @@ class ListedPayment(PaymentWith):
 def _invoices(*columns: ColumnBase) -> TypedSelect[ListedInvoice]:
     """Returns the query of invoices with `columns`.
 
-    Each row has the satoshis that count, and the reason why it needs attention, if any.
+    Each row has the satoshis that count, and the reason why the invoice needs
+    attention, if any.
     """
     query = Invoice.select(
         *(Invoice.id, Invoice.status, Invoice.amount_sats, Invoice.received_sats),
@@ -64,11 +65,11 @@ _INVOICES = _invoices(
 
 
 def sale_column(part: str) -> str:
-    """Returns the name of the column with what this part says of a sale."""
+    """Returns the name of the column with the state of this part for a sale."""
     return f"{part}_state"
 
 
-# What the list of sales has beside each invoice.
+# Columns that the list of sales adds to each invoice.
 _PAYMENTS_OF_SALE = Output.select(fn.COUNT(SQL("*"))).where(
     Output.invoice_id == Invoice.id, Output.vanished_ms.is_null()
 )
@@ -135,10 +136,10 @@ MOST_IN_INBOX = 100
 class Session(sessions.Session):
     """A merchant's session.
 
-    `wanting`: the number of invoices, and of rows of parts (optional plug-ins), that
-    need the merchant's attention; at most MOST_IN_INBOX. `others`: 1 if the service has
-    another merchant too, else 0. For each part with an inbox there is a further column,
-    `inbox_column`.
+    `wanting` is the number of invoices, and of rows of parts (optional plug-ins), that
+    need the merchant's attention, at most MOST_IN_INBOX. `others` is 1 if the service
+    has another merchant, else 0. For each part with an inbox there is one more column,
+    whose name is `inbox_column`.
     """
 
     wanting: int
@@ -146,10 +147,7 @@ class Session(sessions.Session):
 
 
 def _inbox() -> Any:
-    """Returns a query of the ids that need attention.
-
-    It is a subquery: they are those of the outer query's merchant.
-    """
+    """Returns a subquery of the ids that need attention, for the outer query's merchant."""
     ids: Any = Attention.select(Attention.invoice_id).where(
         Attention.merchant_id == Merchant.id
     )
@@ -160,10 +158,7 @@ def _inbox() -> Any:
 
 
 def _in_part_inboxes() -> list[Select]:
-    """Returns a column for each part with an inbox: the number of its ids.
-
-    Its name is that of `inbox_column`.
-    """
+    """Returns, for each part with an inbox, a column with the number of ids in it."""
     return [
         count_of(part.inbox, MOST_IN_INBOX).alias(inbox_column(name))
         for name, part in hooks.by_part(hooks.MerchantViews).items()
@@ -205,7 +200,7 @@ WANTING = typed(
 
 
 def _begins(column: ColumnBase) -> Expression:
-    """Returns the condition that a value is from `begin` to below `end`, byte by byte.
+    """Returns the condition that a value is at least `begin` and less than `end`, by bytes.
 
     The operators are those of `storage/sqlite.py`.
     """
@@ -214,8 +209,7 @@ def _begins(column: ColumnBase) -> Expression:
     )
 
 
-# The newest thousand invoices with exactly this order number, which any number of
-# invoices may share.
+# The newest thousand invoices with exactly this order number. There may be more.
 _OF_REFERENCE = (
     Invoice.select(Invoice.id)
     .where(_OWN_INVOICE & (Invoice.reference == param("begin")))
@@ -225,10 +219,10 @@ _OF_REFERENCE = (
 
 
 def _searches(query: Q, model: type[Invoice] | type[Payment]) -> dict[str, Q]:
-    """Returns the queries that find rows by an id, an address, a txid or a reference.
+    """Returns the queries that find rows by id, address, txid and reference.
 
-    They match the beginning of an id, an address or a txid, and the exact reference. A
-    txid also finds its invoice if the transaction is unconfirmed or has vanished.
+    They match the beginning of an id, an address or a txid, and a whole reference. A
+    txid also finds the invoice if the transaction is unconfirmed or has vanished.
     """
     invoice_id = Invoice.id if model is Invoice else Payment.address_invoice_id
     paid_to = Output.select(Output.invoice_id).where(_begins(Output.txid))
@@ -253,13 +247,13 @@ FOUND_PAYMENTS = _searches(_PAYMENTS, Payment)
 
 
 # A merchant's payment links, each with the counts of its invoices.
-MOST_COUNTED = 500  # maximum count of a link's invoices; the index is read no further
+MOST_COUNTED = 500  # the maximum count of a link's invoices; counting more takes long
 
 
 def _count(*conditions: Expression) -> Select:
-    """Returns a query that counts a link's invoices, at most MOST_COUNTED.
+    """Returns a query that counts a link's invoices that fulfil the conditions.
 
-    `conditions`: what the invoices must fulfil.
+    It counts at most MOST_COUNTED.
     """
     of_link = Invoice.payment_link_id == PaymentLink.id
     query = Invoice.select(Invoice.payment_link_id).where(of_link, *conditions)

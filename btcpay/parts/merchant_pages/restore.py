@@ -1,4 +1,4 @@
-"""Restores a backup in place of making the first merchant, in a browser."""
+"""Restores a backup in the browser, instead of creating the first merchant."""
 
 import threading
 from typing import Any
@@ -25,7 +25,7 @@ REFUSED = 400
 
 
 class RestoreViews:
-    """The pages from the upload to the restored shop. The set-up link opens them."""
+    """The pages from the upload of a backup to the restored shop. The setup link opens them."""
 
     def __init__(self, service: Service, pages: Pages) -> None:
         self._service = service
@@ -44,14 +44,14 @@ class RestoreViews:
         ]
 
     def show_upload(self, token: str) -> Response:
-        """Shows the form for a backup. Raises NotFound for a wrong token."""
+        """Shows the form for a backup. Raises NotFound if the token is not valid."""
         require_setup_token(self._service, token)
         return self._upload_page(token)
 
     def upload(self, token: str) -> Response:
-        """Receives a backup, and has a thread examine it.
+        """Receives a backup, and starts a thread that examines it.
 
-        Raises NotFound for a wrong token.
+        Raises NotFound if the token is not valid.
         """
         refuse_other_sites(self._service)
         require_setup_token(self._service, token)
@@ -74,17 +74,17 @@ class RestoreViews:
         return _redirect(token, f"/restore/{pending.id}")
 
     def _examine(self, pending: PendingRestore, skip: int) -> None:
-        """Examines the backup, and frees its lock. It runs in a thread."""
+        """Examines the backup, and then frees its lock. It runs in a thread of its own."""
         try:
             examine(pending, self._service.settings, skip, self._service.now)
         finally:
             pending.release()
 
     def show(self, token: str, id: str) -> Response:
-        """Shows how the examination stands, or what a restore would do, and asks."""
+        """Shows that the examination is running, or its result and the question to restore."""
         require_setup_token(self._service, token)
         pending = self._find(id)
-        # Asked first, since the report is written before the lock is free.
+        # This comes before the report: the report is written before the lock is freed.
         is_held = pending.is_held()
         report = pending.report()
         if report is None and is_held:
@@ -99,7 +99,7 @@ class RestoreViews:
         return self._page("restore_question.html", report=report)
 
     def answer(self, token: str, id: str) -> Response:
-        """Restores the backup and logs in, or removes it, as the owner has answered."""
+        """Restores the backup and logs in, or deletes the backup, as the owner has decided."""
         refuse_other_sites(self._service)
         require_setup_token(self._service, token)
         pending = self._find(id)
@@ -110,18 +110,19 @@ class RestoreViews:
             return _redirect(token, "/restore")
         service = self._service
         try:
-            secret = self._put_in_once(pending)
+            secret = self._restore_once(pending)
         except CommandError as error:
             return self._upload_page(token, str(error))
         rows = service.db.rows(merchants.ALL)
         path = "/shops" if len(rows) > 1 and service.owner_password.is_set else ""
         return enter(service, secret, path)
 
-    def _put_in_once(self, pending: PendingRestore) -> str:
-        """Restores the backup; returns the secret of a new session.
+    def _restore_once(self, pending: PendingRestore) -> str:
+        """Restores the backup, and returns the secret of a new session.
 
-        A browser whose button is pressed twice shows the second answer. So that one,
-        which waits for the first, opens a session too. Raises CommandError.
+        If the button is pressed twice, the browser shows the second response. So the
+        second request, which waits for the first, opens a session too. Raises
+        CommandError.
         """
         service = self._service
         browser = request.headers.get("User-Agent", "")
@@ -139,7 +140,7 @@ class RestoreViews:
         return secret
 
     def _open_session(self, browser: str) -> str:
-        """Opens a session of the first restored merchant; returns its secret."""
+        """Opens a session of the first restored merchant, and returns its secret."""
         service = self._service
         first = service.db.rows(merchants.ALL)[0]
         return sessions.open_session(
@@ -177,7 +178,10 @@ def _redirect(token: str, path: str) -> Response:
 
 
 def _skip_of(text: str) -> int:
-    """Returns the number of addresses to leave out. Raises CommandError."""
+    """Parses the number of addresses to leave out; SKIP for an empty text.
+
+    Raises CommandError.
+    """
     if not text.strip():
         return SKIP
     digits = text.strip()

@@ -1,4 +1,4 @@
-"""Sales by day: their sums, the scale of the chart, and the page of a month."""
+"""Sums of sales by day, the scale of their chart, and the page of a month."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
@@ -16,15 +16,16 @@ from btcpay.web.pages.visit import Line
 from storage.models import MerchantDay
 from storage.queries.totals import days
 
-ROUND = (2, 4, 6, 8, 10)  # times a power of ten; half of each is round too
+# Multiples of a power of ten at which a chart ends: half of each is a round number too.
+ROUND = (2, 4, 6, 8, 10)
 EARLIEST = date(2009, 1, 1)  # Bitcoin began in this month
 
 
 class PaymentSum(NamedTuple):
     """The sum of several payments.
 
-    `unpriced`: the number of payments without a value, since no price was known.
-    `value_minor`: the value of the others, in minor units (such as cents).
+    `unpriced` is the number of payments without a value, since no price was known.
+    `value_minor` is the value of the other ones, in minor units (such as cents).
     """
 
     payments: int = 0
@@ -38,11 +39,11 @@ def _total(sums: Iterable[PaymentSum]) -> PaymentSum:
 
 
 class SalesReport(NamedTuple):
-    """The sales of several days in one currency, at their value at receipt.
+    """The sales of several days in one currency, with their value at receipt.
 
-    They are from days when `currency` was the shop's currency. `by_day`: the sum of
-    each day, in order. `whole`: the sum of these days. `before`: the sum of the days
-    before them.
+    They are of the days on which `currency` was the shop's currency. `by_day` has the
+    sum of each day, in order; `whole` is the sum of these days, `before` the sum of
+    earlier days.
     """
 
     currency: str
@@ -54,7 +55,7 @@ class SalesReport(NamedTuple):
         return of_minor(took.value_minor, self.currency)
 
     def top(self) -> int:
-        """Returns the upper edge of the chart, a round number of whole units."""
+        """Returns the upper edge of the chart: a round number of whole units of the currency."""
         unit = 10 ** places_of(self.currency)
         most = max(took.value_minor for took in self.by_day.values())
         edges = (number * 10**zeros for zeros in count() for number in ROUND)
@@ -64,11 +65,11 @@ class SalesReport(NamedTuple):
 def sales_reports(
     rows: Sequence[MerchantDay], first: int, last: int, currency: str
 ) -> list[SalesReport]:
-    """Returns the sales of the days `first` to `last`, and of earlier days in `rows`.
+    """Returns the sales of the days `first` to `last`, with the sum of earlier days in `rows`.
 
-    The first report is in the shop's `currency`. Each other currency with payments has
-    a report of its own, since currencies are never added up. A day without a row had no
-    sales.
+    There is one report per currency, since different currencies are never added up. The
+    first one is in the shop's `currency`; the others only if they have payments. A day
+    without a row has no sales.
     """
     sums_of: dict[str, dict[int, PaymentSum]] = {currency: {}}
     for row in sorted(rows, key=lambda row: row.currency):
@@ -87,10 +88,10 @@ def sales_reports(
 def amounts(
     reports: Sequence[SalesReport], sum_of: Callable[[SalesReport], PaymentSum]
 ) -> list[tuple[SalesReport, PaymentSum]]:
-    """Returns each report with its sum, if this sum has payments.
+    """Returns the reports whose sum has payments, each with that sum.
 
-    If none has payments, only the first report is returned. `sum_of`: returns the sum
-    to use of a report.
+    If no sum has payments, the first report is returned. `sum_of` returns the sum of a
+    report.
     """
     pairs = [(report, sum_of(report)) for report in reports]
     with_payments = [pair for pair in pairs if pair[1].payments]
@@ -100,7 +101,7 @@ def amounts(
 def show_month(visit: Visit) -> Response:
     """Shows the page of the month in `?month=2026-11`, by default of this month.
 
-    One statement reads the days of this month and of the one before.
+    One statement reads the days of this month and of the month before.
     """
     today = visit.now.astimezone(visit.zone).date()
     first = _first_of(visit.query.get("month", ""), today)
@@ -137,15 +138,16 @@ def show_month(visit: Visit) -> Response:
 
 
 def _has_sales(rows: Sequence[MerchantDay], first: date, last: date) -> bool:
-    """True if any payment came on the days `first` to `last`."""
+    """True if any payment was received on the days `first` to `last`."""
     days_to_send = range(number_of(first), number_of(last) + 1)
     return any(row.payments for row in rows if row.day in days_to_send)
 
 
 def _first_of(month: str, today: date) -> date:
-    """Returns the first day of the typed month.
+    """Returns the first day of the requested month.
 
-    It is that of this month if the typed one is invalid, in the future, or too early.
+    If the month is invalid, in the future or too early, it is the first day of this
+    month.
     """
     try:
         first = date.fromisoformat(f"{month}-01")

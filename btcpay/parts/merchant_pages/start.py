@@ -1,7 +1,7 @@
 """The pages of the first run, which create the first merchant in three steps.
 
-Each form carries what the steps before it have asked: nothing is stored before the
-last one.
+Each form contains the fields of the steps before it. Nothing is stored before the last
+step.
 """
 
 from typing import NoReturn
@@ -19,8 +19,8 @@ from btcpay.parts.merchant_pages.login import enter
 from btcpay.parts.merchant_pages.start_form import (
     SHOP,
     WALLET,
+    FormFields,
     SkipRefused,
-    Typed,
     confirmed_beginning,
     default_fields,
     read_start_form,
@@ -43,42 +43,42 @@ class StartViews:
         self._steps = StartSteps(service, pages)
 
     def show(self, token: str) -> Response:
-        """Shows the first step. Raises NotFound for a wrong token."""
+        """Shows the first step. Raises NotFound if the token is not valid."""
         require_setup_token(self._service, token)
         return self._steps.shop(default_fields())
 
     def press(self, token: str) -> Response:
-        """Shows the next step, the mistakes in this one, or a question about the text.
+        """Shows the next step, the mistakes in this one, or a question about the wallet's text.
 
-        Once the addresses are confirmed, it creates the merchant and logs in. Raises
-        NotFound for a wrong token.
+        Once the shop's first addresses are confirmed, it creates the merchant and logs
+        in. Raises NotFound if the token is not valid.
         """
         service = self._service
         refuse_other_sites(service)
         if not first_run.is_setup_token(service.db, token):
             refuse_setup_token(service)
-        typed = default_fields() | read_start_form()
+        fields = default_fields() | read_start_form()
         if not first_run.is_open(service.db, token):
-            return self._enter_again(token, typed)
-        if typed["back"] == SHOP:
-            return self._steps.shop(typed)
-        problems = shop_problems(typed)
+            return self._enter_again(token, fields)
+        if fields["back"] == SHOP:
+            return self._steps.shop(fields)
+        problems = shop_problems(fields)
         if problems:
-            return self._steps.shop(typed, problems)
-        if typed["step"] == SHOP or typed["back"] == WALLET or "differ" in typed:
-            return self._steps.wallet(typed)
-        return self._read(token, typed)
+            return self._steps.shop(fields, problems)
+        if fields["step"] == SHOP or fields["back"] == WALLET or "differ" in fields:
+            return self._steps.wallet(fields)
+        return self._read(token, fields)
 
-    def _read(self, token: str, typed: Typed) -> Response:
-        """Reads the wallet's text, or the file that takes its place."""
-        text = typed["file"] or typed["key"]
+    def _read(self, token: str, fields: FormFields) -> Response:
+        """Reads the wallet's text, or the file that replaces it, and shows the next step."""
+        text = fields["file"] or fields["key"]
         try:
-            refuse_secret(typed["key"])
-            skip = skip_of(typed["skip"])
+            refuse_secret(fields["key"])
+            skip = skip_of(fields["skip"])
             if not text.strip():
-                return self._steps.wallet(typed, refusal=nothing_given())
+                return self._steps.wallet(fields, refusal=nothing_given())
             wallet_text = read_wallet_text(text, self._service.settings.network)
-            read = typed | {"key": text}
+            read = fields | {"key": text}
             if len(wallet_text.accounts) > 1 and not read["choose"]:
                 return self._steps.choose_account(read, wallet_text)
             chosen = wallet_text.choose(read["choose"] or None)
@@ -91,15 +91,15 @@ class StartViews:
                 return self._steps.compare(read, wallet_text, chosen, skip)
             return self._make(token, chosen, read, beginning)
         except SkipRefused as error:
-            return self._steps.wallet(typed, skip_problem=str(error))
+            return self._steps.wallet(fields, skip_problem=str(error))
         except CommandError as error:
-            return self._steps.wallet(typed, refusal=refusal_of(error))
+            return self._steps.wallet(fields, refusal=refusal_of(error))
 
     def _make(
         self,
         token: str,
         chosen: WalletAccount,
-        typed: Typed,
+        fields: FormFields,
         beginning: AccountPosition,
     ) -> Response:
         """Creates the merchant, and logs this browser in.
@@ -111,28 +111,28 @@ class StartViews:
             service.db,
             token,
             chosen.descriptor,
-            typed,
+            fields,
             request.headers.get("User-Agent", ""),
             service.now(),
             service.owner_password.scrypt or None,
             beginning,
-            typed["press"],
+            fields["press"],
         )
         if opened is None:
-            return self._enter_again(token, typed)
+            return self._enter_again(token, fields)
         begin_chain(service.db, service.settings, service.now)
         return enter(service, opened)
 
-    def _enter_again(self, token: str, typed: Typed) -> Response:
-        """Logs a browser in whose button was pressed twice, as the first press did.
+    def _enter_again(self, token: str, fields: FormFields) -> Response:
+        """Logs in a browser whose button was pressed twice, as the first request did.
 
-        Raises NotFound if another form has made the merchant.
+        Raises NotFound if the merchant was created by another form.
         """
         service = self._service
         secret = first_run.session_of_press(
             service.db,
             token,
-            typed["press"],
+            fields["press"],
             service.now(),
             service.owner_password.scrypt,
         )
@@ -142,7 +142,7 @@ class StartViews:
 
 
 def require_setup_token(service: Service, token: str) -> None:
-    """Raises NotFound if the token is wrong or used, and counts a failed login."""
+    """Raises NotFound if the token is not valid or was used; this counts as a failed login."""
     if not first_run.is_open(service.db, token):
         refuse_setup_token(service)
 

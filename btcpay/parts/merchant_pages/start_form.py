@@ -1,4 +1,4 @@
-"""The form of the first run: its fields and its file, and what is wrong with them."""
+"""The form of the first run: reads its fields and its file, and checks them."""
 
 import codecs
 import io
@@ -29,7 +29,8 @@ from btcpay.web.pages.forms import (
 )
 from btcpay.web.pages.languages import gettext
 
-# Two of the steps: what a form sends as its own `step`, or as the one to go `back` to.
+# Two of the steps. A form names its own in the field `step`, and in `back` the one to
+# which the person returns.
 SHOP = "shop"
 WALLET = "wallet"
 EMPTY = {
@@ -52,27 +53,24 @@ FILE_FIELD = "file"
 MAX_PARTS = 40  # of a multipart form, which has half as many fields
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NUMBER = re.compile("[0-9]{1,9}")
-Typed = dict[str, str]
+FormFields = dict[str, str]
 
 
 class SkipRefused(CommandError):
-    """The number to begin at is none. The message is in the request's language."""
+    """The number to begin at is not valid. The message is in the request's language."""
 
 
-def default_fields() -> Typed:
-    """Returns the values of an empty form.
-
-    They have the browser's language, and the currency of its country.
-    """
+def default_fields() -> FormFields:
+    """Returns the values of an empty form, for the browser's language and country."""
     tag = request.accept_languages.best or ""
     currency = formats.currency_of(tag) or "USD"
     return EMPTY | {"currency": currency, "language": languages.current_language()}
 
 
-def read_start_form() -> Typed:
-    """Returns the form's fields that are not blank; the file's text is one of them.
+def read_start_form() -> FormFields:
+    """Returns the form's fields that are not blank, including the text of the file.
 
-    Raises InvalidRequest, PayloadTooLarge.
+    Raises InvalidRequest or PayloadTooLarge.
     """
     if request.mimetype != "multipart/form-data":
         return read_form(long_field=WALLET_FIELD, max_bytes=MAX_UPLOAD_BYTES)
@@ -99,25 +97,25 @@ def read_start_form() -> Typed:
 
 
 def _text_of_file(content: bytes) -> str:
-    """Returns the text of a file, which Windows may have written in UTF-16."""
+    """Returns the text of a file in UTF-8 or, as Windows may write it, in UTF-16."""
     encoding = "utf-8"
     if content.startswith(_UTF_16):
         encoding = "utf-16"
     return content.decode(encoding, "replace")
 
 
-def without_secrets(typed: Typed) -> Typed:
-    """Returns the fields, empty where a text holds a secret such as a private key."""
+def without_secrets(fields: FormFields) -> FormFields:
+    """Returns the fields; those that contain a secret, such as a private key, are empty."""
     safe = {}
-    for name, text in typed.items():
+    for name, text in fields.items():
         safe[name] = "" if holds_secret(text) else text
     return safe
 
 
-def shop_problems(typed: Typed) -> dict[str, str]:
-    """Returns what is wrong with the shop's fields by their names, in the request's language."""
+def shop_problems(fields: FormFields) -> dict[str, str]:
+    """Returns the errors about the shop's fields, by field, in the request's language."""
     problems = {}
-    if problem := _name_problem(typed["name"]):
+    if problem := _name_problem(fields["name"]):
         problems["name"] = problem
     choices: dict[str, Callable[[str], object]] = {
         "currency": checked_currency,
@@ -126,7 +124,7 @@ def shop_problems(typed: Typed) -> dict[str, str]:
     }
     for name, check in choices.items():
         try:
-            check(typed[name])
+            check(fields[name])
         except (CommandError, ValueError):
             problems[name] = gettext("Please choose one from the list.")
     return problems
@@ -158,7 +156,7 @@ def _name_problem(name: str) -> str:
 
 
 def skip_of(text: str) -> int | None:
-    """Returns the number of addresses to leave out; None for an empty text.
+    """Parses the number of addresses to leave out; None for an empty text.
 
     Raises SkipRefused.
     """
@@ -179,9 +177,9 @@ def _whole(number: int) -> str:
     return formats.whole(number, languages.current_language())
 
 
-def confirmed_beginning(typed: Mapping[str, str]) -> AccountPosition | None:
-    """Returns where the shop begins, if its addresses were compared; else None."""
-    numbers = (typed["next_index"], typed["used_before"])
-    if "same" not in typed or not all(map(_NUMBER.fullmatch, numbers)):
+def confirmed_beginning(fields: Mapping[str, str]) -> AccountPosition | None:
+    """Returns the position at which the shop begins, if its addresses are confirmed, else None."""
+    numbers = (fields["next_index"], fields["used_before"])
+    if "same" not in fields or not all(map(_NUMBER.fullmatch, numbers)):
         return None
     return AccountPosition(*map(int, numbers))

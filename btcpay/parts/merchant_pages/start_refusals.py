@@ -1,4 +1,4 @@
-"""What the first run says of a wallet's text that it cannot take."""
+"""The messages of the first run about a wallet's text that it cannot use."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from btcpay.web.pages.languages import gettext
 
 
 class Refusal(NamedTuple):
-    """`message` is in the request's language; `detail` is English, or ""."""
+    """A message in the request's language, and a detail in English, which may be ""."""
 
     message: str
     detail: str = ""
@@ -24,7 +24,7 @@ def nothing_given() -> Refusal:
 
 
 def refusal_of(error: CommandError) -> Refusal:
-    """Returns the refusal of a text. It has nothing of the text."""
+    """Returns the refusal for an error about a text. It contains nothing of the text."""
     if isinstance(error, SeedWordsShown):
         return Refusal(
             gettext(
@@ -51,7 +51,7 @@ def refusal_of(error: CommandError) -> Refusal:
 
 
 def _messages() -> dict[TextProblem, str]:
-    """Returns what is said of each problem that needs no detail."""
+    """Returns the message for each problem that needs no detail."""
     return {
         TextProblem.REAL_KEYS: gettext(
             "This key is of the real Bitcoin network; this shop is a test shop."

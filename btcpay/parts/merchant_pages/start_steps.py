@@ -1,4 +1,4 @@
-"""The steps of the first run, as its pages show them."""
+"""The pages of the steps of the first run."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from btcpay.merchants.wallet_text.accounts import WalletAccount, WalletText
 from btcpay.merchants.wallet_text.clean import MAX_CHARS
 from btcpay.merchants.wallet_text.wallets import WALLETS
 from btcpay.parts.merchant_pages.login import page_of_secret
-from btcpay.parts.merchant_pages.start_form import Typed, without_secrets
+from btcpay.parts.merchant_pages.start_form import FormFields, without_secrets
 from btcpay.parts.merchant_pages.start_refusals import Refusal
 from btcpay.parts.merchant_pages.visit import address
 from btcpay.values.money import CODES
@@ -21,7 +21,7 @@ from btcpay.web.service import Service
 
 FIRST_ADDRESSES = 3  # shown for comparison with the wallet
 REFUSED = 400
-# Those whose menus show what is read here, to choose from.
+# The wallets to choose from: those with a menu that shows a text that is read here.
 LISTED_WALLETS = sorted(
     (wallet for wallet in WALLETS if wallet.menu),
     key=lambda wallet: wallet.name.casefold(),
@@ -31,42 +31,44 @@ CAMERA = "camera=(self)"
 
 
 class StartSteps:
-    """The pages of the first run. Each shows what was typed, but for secrets."""
+    """The pages of the first run. Each shows what was entered, except secrets."""
 
     def __init__(self, service: Service, pages: Pages) -> None:
         self._service = service
         self._pages = pages
 
-    def choose_account(self, typed: Typed, wallet_text: WalletText) -> Response:
+    def choose_account(self, fields: FormFields, wallet_text: WalletText) -> Response:
         """Shows the accounts of a text, each with its first address."""
         network = self._service.settings.network
         choices = []
         for account in wallet_text.accounts:
             (first,) = account.first_addresses(network, 1)
             choices.append((account, first))
-        return self._page("start_account.html", typed=typed, choices=choices)
+        return self._page("start_account.html", entries=fields, choices=choices)
 
-    def choose_script_type(self, typed: Typed, account: WalletAccount) -> Response:
-        """Shows the first address of each script type, since the text leaves it open."""
+    def choose_script_type(
+        self, fields: FormFields, account: WalletAccount
+    ) -> Response:
+        """Shows the first address of each script type, since the text does not say the type."""
         network = self._service.settings.network
         choices = []
         for script_type in SCRIPT_TYPES:
             of_type = account.with_script_type(script_type)
             (first,) = of_type.first_addresses(network, 1)
             choices.append((script_type, first))
-        return self._page("start_script.html", typed=typed, choices=choices)
+        return self._page("start_script.html", entries=fields, choices=choices)
 
     def compare(
         self,
-        typed: Typed,
+        fields: FormFields,
         wallet_text: WalletText,
         chosen: WalletAccount,
         skip: int | None,
     ) -> Response:
-        """Shows the shop's first addresses, behind those that the chain shows as used.
+        """Shows the shop's first addresses: those after the addresses that were used before.
 
-        If the chain could not be asked, and the owner has not named a number, it shows
-        the wallet's form again, which then asks for one.
+        If no explorer has told which were used, and the owner has not entered a number,
+        it shows the wallet's form again, with a field for the number.
         """
         service = self._service
         start = find_account_start(
@@ -78,7 +80,7 @@ class StartSteps:
             PAGE_S,
         )
         if not start.is_decided:
-            return self.wallet(typed, start=start)
+            return self.wallet(fields, start=start)
         confirmed = {
             "next_index": str(start.index),
             "used_before": str(start.used_before),
@@ -86,7 +88,7 @@ class StartSteps:
         }
         return self._page(
             "start_compare.html",
-            typed=typed | confirmed,
+            entries=fields | confirmed,
             start=start,
             account=chosen.descriptor,
             addresses=chosen.first_addresses(
@@ -97,12 +99,14 @@ class StartSteps:
             left_out=wallet_text.left_out,
         )
 
-    def shop(self, typed: Typed, problems: dict[str, str] | None = None) -> Response:
-        """Shows the form of the shop. `problems`: what is wrong, by the field's name."""
+    def shop(
+        self, fields: FormFields, problems: dict[str, str] | None = None
+    ) -> Response:
+        """Shows the form of the shop. `problems` are the errors, by field."""
         return self._page(
             "start_shop.html",
             REFUSED if problems else 200,
-            typed=without_secrets(typed),
+            entries=without_secrets(fields),
             problems=problems or {},
             currencies=sorted(CODES),
             places=sorted(places()),
@@ -111,21 +115,21 @@ class StartSteps:
 
     def wallet(
         self,
-        typed: Typed,
+        fields: FormFields,
         refusal: Refusal | None = None,
         skip_problem: str = "",
         start: AccountStart | None = None,
     ) -> Response:
         """Shows the form of the wallet.
 
-        `refusal` says why its text was not taken. `start`: where the shop begins, if
-        that is not decided.
+        `refusal` is the reason why the wallet's text is not accepted. `start` is the
+        position of the shop in its account, if undecided.
         """
-        is_wrong = refusal or skip_problem or start
+        is_refused = refusal or skip_problem or start
         page = self._page(
             "start_wallet.html",
-            REFUSED if is_wrong else 200,
-            typed=without_secrets(typed),
+            REFUSED if is_refused else 200,
+            entries=without_secrets(fields),
             refusal=refusal,
             skip_problem=skip_problem,
             undecided=start,

@@ -1,4 +1,4 @@
-"""The till: a form for an amount, a sale's QR code until it is paid, the last sales."""
+"""The till: a form for an amount, a sale's QR code until it is paid, and the last sales."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -37,21 +37,20 @@ from btcpay.web.pages.qr import qr_svg
 from storage.queries import invoices, merchants
 from storage.values import Values
 
-# A quarter of an hour: the price is fixed while the customer stands there, and nobody
-# pays on the next day.
+# A quarter of an hour: the price is fixed only while the customer is there.
 LIFE_HOURS = Decimal("0.25")
 MOST_GRATUITIES = 4
 MOST_GRATUITY_PERCENT = 50
 LISTED = 10
-REMEMBERED = 50  # the last sales, from which frequent amounts are suggested
+RECENT_SALES = 50  # the last sales, from which frequent amounts are suggested
 MOST_SUGGESTED = 4
 
 
 def press(visit: Visit) -> Response:
     """Creates the invoice of this form and redirects to it (303).
 
-    If the customer is to choose a gratuity, it redirects to that page first. An invalid form
-    is shown again. A form that is sent twice creates one invoice.
+    If the customer is to choose a gratuity, redirects to that page first. An invalid
+    form is shown again. A form that is sent twice creates one invoice.
     """
     service = visit.service
     try:
@@ -60,15 +59,15 @@ def press(visit: Visit) -> Response:
         return show_form(
             visit,
             400,
-            wrong=error_message(refusal),
+            error=error_message(refusal),
             readings=refusal.readings,
         )
     try:
         quote = quotes.quote(service.prices, visit.now, _order(visit, sale))
     except GratuityRefused as refusal:
-        return _ask_gratuity(visit, sale, 400, wrong=error_message(refusal))
+        return _ask_gratuity(visit, sale, 400, error=error_message(refusal))
     except InvalidRequest as refusal:
-        return show_form(visit, 400, wrong=error_message(refusal))
+        return show_form(visit, 400, error=error_message(refusal))
     except TextRefused as refusal:
         return show_form(visit, 400, problem=error_message(refusal))
     except PriceUnavailable as error:
@@ -87,7 +86,7 @@ def press(visit: Visit) -> Response:
 def _order(visit: Visit, sale: Sale) -> orders.Order:
     """Returns the order for amount and gratuity.
 
-    Raises GratuityRefused, and what `Visit.order` raises.
+    Raises GratuityRefused, and the errors of `Visit.order`.
     """
     gratuity = read_gratuity(visit, sale.amount)
     order_data = {
@@ -99,7 +98,7 @@ def _order(visit: Visit, sale: Sale) -> orders.Order:
 
 
 def ask_gratuity(visit: Visit) -> Response:
-    """Shows the customer a choice of gratuities, on the turned screen.
+    """Shows the customer a choice of gratuities, on the screen that the cashier has turned.
 
     The buttons of the page create the invoice.
     """
@@ -111,9 +110,9 @@ def _ask_gratuity(
     visit: Visit,
     sale: Sale,
     status: int = 200,
-    wrong: str = "",
+    error: str = "",
 ) -> Response:
-    """`wrong`: the message about the gratuity that was typed."""
+    """Shows the choice of gratuities. `error` is the message about an entered one."""
     gratuities = [
         (int(percent), gratuity_of(visit, sale.amount, percent))
         for percent in gratuity_percents(visit)
@@ -125,21 +124,21 @@ def _ask_gratuity(
         gratuities=gratuities,
         brand=visit.pages.brand(visit.merchant_id),
         press_before=visit.query.get("press") or visit.form.get("press"),
-        typed=visit.form if wrong else {},
-        wrong=wrong,
+        entries=visit.form if error else {},
+        error=error,
     )
 
 
 def set_gratuities(visit: Visit) -> Response:
-    """Stores the gratuities that are offered, and whether the cashier chooses one.
+    """Stores the percentages that the till offers, and whether the cashier chooses one.
 
-    They are typed as whole percentages, such as `5 10` or `5 %, 10 %`.
+    The form has whole percentages, such as `5 10` or `5 %, 10 %`.
     """
     words = visit.form.get("tips", "").replace(",", " ").replace("%", " ").split()
     percents = [int(word) for word in words if word.isdecimal() and len(word) <= 2]
-    are_right = all(1 <= percent <= MOST_GRATUITY_PERCENT for percent in percents)
-    if len(percents) < len(words) or len(words) > MOST_GRATUITIES or not are_right:
-        return show_form(visit, 400, wrong_gratuities=True)
+    are_valid = all(1 <= percent <= MOST_GRATUITY_PERCENT for percent in percents)
+    if len(percents) < len(words) or len(words) > MOST_GRATUITIES or not are_valid:
+        return show_form(visit, 400, has_gratuity_error=True)
     columns: Values = {
         "id": visit.merchant_id,
         "gratuity_percents": " ".join(map(str, percents)) or None,
@@ -161,7 +160,7 @@ def show_manifest(visit: Visit) -> Response:
 
 
 def show_invoice(visit: Visit, id: str) -> Response:
-    """Shows the QR code of a sale, and whether it is paid; the script polls the status.
+    """Shows the QR code of a sale, and whether it is paid; the page's script polls the status.
 
     Raises NotFound if the invoice is not a sale of the till.
     """
@@ -193,13 +192,14 @@ def show_invoice(visit: Visit, id: str) -> Response:
 def show_form(visit: Visit, status: int = 200, **values: Any) -> Response:
     """Shows the form for an amount, and the last sales.
 
-    The parameter `?shown=` names a sale that is on the screen already. `values`: what
-    is `wrong` with the amount, and its `readings`; `wrong_gratuities`; a `problem`.
+    `?shown=` is the id of a sale that is on the screen already. `values` are more
+    values for the template: `error` about the amount and its possible `readings`,
+    `has_gratuity_error`, or a `problem` with no single field.
     """
     return visit.page(
         "till.html",
         status,
-        typed=visit.form if status != 200 else {},
+        entries=visit.form if status != 200 else {},
         percents=[int(percent) for percent in gratuity_percents(visit)],
         longest_sum=LONGEST_SUM,
         gratuity_by_cashier=visit.session.gratuity_by_cashier,
@@ -211,10 +211,10 @@ def show_form(visit: Visit, status: int = 200, **values: Any) -> Response:
 
 
 def _invoice_of_press(visit: Visit, quote: quotes.Quote) -> str:
-    """Returns the id of the invoice of this form: one that it created, or a new one.
+    """Returns the id of the invoice of this form: one that it created before, or a new one.
 
-    If money was paid to the existing invoice, a new one is created: if the cashier
-    returns to the form with the browser's back button, it is for the next customer.
+    If the existing invoice has received money, a new one is created: the cashier has
+    then returned to the form with the browser's back button, for the next customer.
     """
     service = visit.service
     with visit.create_once("inv", invoices.WHOLE) as (id, exists):
@@ -236,14 +236,14 @@ def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
     """Returns the values for the list of the last sales.
 
     - `listed`: the last sales. `taken_back`: the ids of those whose payment is gone.
-    - `alarms`: all sales whose payment is gone, except `shown_id`, which is the sale
-      that the page itself shows to a customer.
+    - `alarms`: all sales whose payment is gone, except `shown_id`, the sale that the
+      page itself shows to a customer.
     - `is_waiting`: True if a listed sale is paid but unconfirmed, so that its payment
       may still vanish.
-    - `suggested`: the result of `often_sold`. `notes`: the notes of the last sales.
+    - `suggested`: the result of `frequent_sales`. `notes`: the notes of the last sales.
     """
     db = visit.service.db
-    parameters = Values(merchant_id=visit.merchant_id, limit=REMEMBERED)
+    parameters = Values(merchant_id=visit.merchant_id, limit=RECENT_SALES)
     rows = db.rows(queries.SALES, **parameters)
     alarms = db.rows(queries.ALARMS, **parameters)
     last_rows = rows[:LISTED]
@@ -260,18 +260,18 @@ def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
         "is_waiting": any(
             row.status == InvoiceStatus.OPEN and row.covered_ms for row in last_rows
         ),
-        "suggested": often_sold(rows, visit.currency),
+        "suggested": frequent_sales(rows, visit.currency),
         "notes": sorted({row.description for row in rows if row.description}),
     }
 
 
-def often_sold(
+def frequent_sales(
     rows: Sequence[invoices.InvoiceWith],
     currency: str,
 ) -> list[tuple[Decimal, str]]:
     """Returns the most frequent amounts with their notes, the smallest amount first.
 
-    The amounts are without gratuities. Each was sold at least twice; there are at most
+    The amounts are without gratuities. Each was sold at least twice. There are at most
     MOST_SUGGESTED.
     """
     sold = Counter[tuple[Decimal, str]]()
@@ -281,5 +281,5 @@ def often_sold(
             continue
         price = round_money(asked.amount - Decimal(row.gratuity or 0), currency)
         sold[price, row.description or ""] += 1
-    often = [sale for sale, times in sold.most_common(MOST_SUGGESTED) if times > 1]
-    return sorted(often)
+    frequent = [sale for sale, times in sold.most_common(MOST_SUGGESTED) if times > 1]
+    return sorted(frequent)

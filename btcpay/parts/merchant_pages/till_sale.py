@@ -1,4 +1,4 @@
-"""What is typed at the till: an amount or a sum of amounts, a note, a gratuity."""
+"""Parses the till's form: an amount or a sum of amounts, a note, a gratuity."""
 
 from decimal import Decimal
 from typing import NamedTuple
@@ -11,26 +11,26 @@ from btcpay.web.pages.languages import current_language
 
 LONGEST_SUM = 120  # characters: a dozen amounts
 MAX_NOTE_CHARACTERS = 200
-# The value of the field `tip` if the customer has typed an amount in `tip_amount`.
+# The value of the field `tip` if the customer has entered an amount in `tip_amount`.
 OTHER_GRATUITY = "other"
 
 
 class Sale(NamedTuple):
-    """The price of a sale without a gratuity, and its note."""
+    """The price of a sale without its gratuity, and its note."""
 
     amount: Decimal
     note: str
 
 
 class GratuityRefused(AmountRefused):
-    """The typed gratuity is invalid. The message is in the request's language."""
+    """The entered gratuity is invalid. The message is in the request's language."""
 
 
 def read_sale(visit: Visit) -> Sale:
-    """Returns what the form charges. Raises AmountRefused.
+    """Returns the amount to pay and the note. Raises AmountRefused.
 
-    The amount is that of a suggestion's button, one that was typed, or a sum such as
-    `4.20+3`. The amounts of a sum are the note if none was typed.
+    The amount is that of a suggestion's button, an entered one, or a sum such as
+    `4.20+3`. The amounts of a sum become the note if none was entered.
     """
     form = visit.form
     suggestion, _, suggested_note = form.get("suggested", "").partition(" ")
@@ -56,7 +56,7 @@ def _read_sum(visit: Visit, text: str) -> list[Decimal]:
 
 
 def _note_of(amounts: list[Decimal], currency: str) -> str:
-    """Returns the amounts of a sum as a note; "" if they are too many for one."""
+    """Returns the amounts of a sum as a note; "" if the note would be too long."""
     language = current_language()
     note = " + ".join(formats.plain(amount, currency, language) for amount in amounts)
     if len(note) > MAX_NOTE_CHARACTERS:
@@ -70,9 +70,9 @@ def gratuity_percents(visit: Visit) -> list[str]:
 
 
 def read_gratuity(visit: Visit, amount: Decimal) -> Decimal:
-    """Returns the gratuity that the form chooses; 0 if it is not offered.
+    """Returns the gratuity that the form chooses; 0 if the shop does not offer it.
 
-    Raises GratuityRefused for a typed one that is no amount.
+    Raises GratuityRefused if the customer entered one that is no amount.
     """
     choice = visit.form.get("tip", "")
     if choice == OTHER_GRATUITY and gratuity_percents(visit):

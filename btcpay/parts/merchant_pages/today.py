@@ -13,7 +13,7 @@ from storage.statement import eq, param, typed
 
 
 def _fact(key: Key) -> Select:
-    """Returns the column of a number in the table of facts: a time or a count."""
+    """Returns a column with a number from the table of facts: a time or a count."""
     number = Fact.select(Fact.value.cast("BIGINT")).where(Fact.name == key.value)
     return number.alias(key.value)
 
@@ -57,8 +57,8 @@ SHOP = typed(
     .join(blocks.BEST, JOIN.LEFT_OUTER, on=blocks.IS_BEST)
     .where(Merchant.id == param("merchant_id")),
 )
-# The outputs that do not count yet, as one row per invoice, the newest first. A row has
-# their sum, and the time when the first one was seen.
+# The outputs that do not count yet, newest first. There is one row per invoice, with the
+# outputs' sum and the time when the first one was seen.
 ON_ITS_WAY = typed(
     OutputWith,
     Output.select(

@@ -1,4 +1,4 @@
-"""Receives an uploaded backup: one file and a few fields, streamed to the disk."""
+"""Receives an uploaded backup: one file and a few fields. It is streamed to the disk."""
 
 import io
 import shutil
@@ -14,11 +14,12 @@ from btcpay.values.errors import CommandError
 from btcpay.web.pages.forms import limit_fields
 
 MAX_BACKUP_BYTES = 2**30  # 1 GiB, more than half a million invoices
-MAX_BYTES = MAX_BACKUP_BYTES + 65_536  # with the fields, and what stands between
+MAX_BYTES = MAX_BACKUP_BYTES + 65_536  # with the other fields and the separators
 MAX_FIELD_BYTES = 500_000  # more than the parser reads at a time
 MAX_PARTS = 8
 FILE_FIELD = "backup"
-# The file, its examined copy, the database and its write-ahead log.
+# The disk must have room for the file, its examined copy, the restored database and its
+# write-ahead log.
 TIMES_ON_DISK = 4
 INCOMPLETE = "the file arrived incomplete: send it again"
 
@@ -26,7 +27,7 @@ INCOMPLETE = "the file arrived incomplete: send it again"
 def receive_backup(target: Path) -> dict[str, str]:
     """Writes the uploaded file to `target`, and returns the form's other fields.
 
-    Raises CommandError if the form holds no file, is too large or incomplete, or if the
+    Raises CommandError if the form has no file, is too large or incomplete, or if the
     disk has too little room.
     """
     request.max_content_length = MAX_BYTES

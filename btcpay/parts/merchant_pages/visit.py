@@ -1,4 +1,4 @@
-"""One request of a logged-in merchant, as a view gets it."""
+"""One request of a logged-in merchant, in the form in which views get it."""
 
 import hmac
 import re
@@ -48,16 +48,18 @@ OwnedRow = TypeVar("OwnedRow", bound=Owned)
 ROOT = "/merchant"
 MAX_DAY_CHARACTERS = 20
 LAST_DAY = date.max - timedelta(days=1)
-_WRONG = re.compile(r'<\w+ id="([\w-]+)"[^>]* aria-invalid="true"')
-# For a form with a file. This is more than the accepted size of a file, so that the
-# page can say that the file is too large.
+# The ids of invalid fields in a page's HTML.
+_INVALID_ID = re.compile(r'<\w+ id="([\w-]+)"[^>]* aria-invalid="true"')
+# The maximum size of a form with a file. It is more than the maximum size of the file,
+# so that the page can say that the file is too large.
 MAX_UPLOAD_BYTES = 1_000_000
 
 
 def address(path: str = "", **query: object) -> str:
-    """Returns the URL of a merchant's page, such as `/invoices`, relative to this page.
+    """Returns the URL of a merchant's page, relative to the page of this request.
 
-    `query`: the parameters; those that are None or "" are omitted.
+    `path` is the path below ROOT, such as `/invoices`. `query` has the parameters;
+    those that are None or "" are omitted.
     """
     parameters = {
         name: value for name, value in query.items() if value not in (None, "")
@@ -91,7 +93,7 @@ def set_session_cookie(
 ) -> None:
     """Sets the session cookie, which expires after `life`.
 
-    Each page sets it again, and so extends the session.
+    Each page sets it again, which extends the session.
     """
     name, is_https = _cookie(service)
     response.set_cookie(
@@ -106,7 +108,7 @@ def set_session_cookie(
 
 
 def clear_session_cookie(service: Service, response: Response) -> None:
-    """Deletes the session cookie, and has the browser clear its cached pages."""
+    """Deletes the session cookie, and makes the browser delete its cached pages."""
     set_session_cookie(service, response, "", timedelta(0))
     response.headers["Clear-Site-Data"] = '"cache"'
 
@@ -115,7 +117,7 @@ def clear_session_cookie(service: Service, response: Response) -> None:
 class Visit:
     """A request and its session.
 
-    `secret`: the secret in the session cookie. `now`: the time that all code of the
+    `secret` is the secret in the session cookie. `now` is the time that all code of the
     request uses.
     """
 
@@ -127,15 +129,15 @@ class Visit:
 
     @property
     def merchant_id(self) -> int:
-        """The session's merchant, by id. Each query of a view must be limited to it."""
+        """The id of the session's merchant. Each query of a view must be limited to it."""
         return self.session.merchant_id
 
     @property
     def is_owner(self) -> bool:
         """True if the session may do what concerns the whole service, such as a backup.
 
-        The owner's password opened it, or the service has no other merchant. A
-        till-only session may never.
+        That is so if the owner's password opened it, or if the service has no other
+        merchant. A till-only session never may.
         """
         if self.session.till_only:
             return False
@@ -163,8 +165,8 @@ class Visit:
     def currency(self) -> str:
         """The currency of the amounts in the form.
 
-        The form names it, since the merchant may have changed the display currency
-        since. Raises InvalidRequest.
+        The form names it, since the merchant may have changed the shop's currency after
+        the form was shown. Raises InvalidRequest.
         """
         currency = self.form.get("currency", self.session.currency)
         if currency not in CODES:
@@ -173,11 +175,11 @@ class Visit:
 
     @property
     def dust_limit_sats(self) -> int:
-        """The minimum that a wallet can send to the merchant's account."""
+        """The minimum in satoshis that a wallet can send to the merchant's account."""
         return dust_limit_of_account(self.session.descriptor)
 
     def amount(self, text: str) -> Decimal:
-        """Returns the typed amount in the form's currency. Raises AmountRefused."""
+        """Parses an entered amount in the form's currency. Raises AmountRefused."""
         return read_amount(
             text,
             self.currency,
@@ -186,7 +188,7 @@ class Visit:
         )
 
     def written_amount(self, text: str) -> Decimal:
-        """Returns an amount that a page has written. Raises AmountRefused."""
+        """Parses an amount that a page has written into a form or URL. Raises AmountRefused."""
         return read_written_amount(
             text,
             self.currency,
@@ -195,10 +197,10 @@ class Visit:
         )
 
     def order(self, fields: Mapping[str, Any], **more: str | None) -> Order:
-        """Returns an order in the form's currency. Raises InvalidRequest, CommandError.
+        """Returns an order in the form's currency. Raises InvalidRequest or CommandError.
 
-        `fields`: the order's fields as in the API's create-invoice. `more`: further
-        columns of the invoice.
+        `fields` are the order's fields as in the API's create-invoice. `more` are
+        further columns of the invoice.
         """
         details = load(NEW_PRICED_INVOICE, fields) | more
         currency = self.currency
@@ -257,11 +259,11 @@ class Visit:
 
     @contextmanager
     def create_once(self, prefix: str, by_id: Typed[Any]) -> Iterator[tuple[str, bool]]:
-        """Opens a transaction in which a form creates one row, also if it is resent.
+        """Opens a transaction in which a form creates one row, even if the form is sent twice.
 
         Yields the row's id, and whether the query `by_id` finds that row already. The
-        id is derived from the form's id and its fields. If a form is sent twice, the
-        second request waits for the lock on the merchant's row.
+        id is derived from the form's id and its fields. The transaction locks the
+        merchant's row, so that the second request waits for the first.
         """
         db = self.service.db
         id = derived_id(prefix, self.secret, f"press {self._press}")
@@ -272,7 +274,7 @@ class Visit:
     def form_secret(self) -> str:
         """Returns the secret that this form creates. No table stores it in clear text.
 
-        It is derived from the session, the form's id and its fields.
+        It is derived from the session's secret, the form's id and its fields.
         """
         return derived_base62(self.secret, f"secret {self._press}")
 
@@ -306,8 +308,8 @@ class Visit:
             zone=self.zone,
             zone_name=self.session.timezone.replace("_", " "),
             decimal=Decimal,
-            asked=amount_due,
-            wrong_fields=_WRONG.findall,
+            amount_due=amount_due,
+            invalid_ids=_INVALID_ID.findall,
             currency=self.currency,
             **values,
         )
@@ -315,6 +317,7 @@ class Visit:
     def redirect(self, path: str = "", **query: object) -> Response:
         """Redirects (303) to a merchant's page after a form was sent.
 
-        `done`: the name of the message that the page shows, such as "accepted".
+        `done` in `query` is the name of the message that the page shows, such as
+        "accepted".
         """
         return Response(status=303, headers={"Location": address(path, **query)})

@@ -76,7 +76,7 @@ class Block:
 
 
 def parse_block(raw: bytes) -> Block:
-    """Parses a block from `raw`. Raises DecodeError, also for bytes after the block."""
+    """Parses a block from `raw`. Raises DecodeError, also if bytes follow the block."""
     reader = ByteReader(raw)
     version = reader.read_uint(4)
     previous = hash_to_hex(reader.read_bytes(32))

@@ -68,7 +68,7 @@ class Journal:
 class Chain:
     """The best chain and its mempool.
 
-    Hold `lock` to read more than one thing at a time.
+    Hold `lock` while you read several things that must belong together.
     """
 
     def __init__(self, journal: Journal, reward_script: bytes):
@@ -84,7 +84,7 @@ class Chain:
     def _replay(self, event: dict[str, Any]) -> None:
         if "tx" in event:
             raw = bytes.fromhex(event["tx"])
-            entry = self.mempool.judge(self.ledger, parse_tx(raw))
+            entry = self.mempool.validate(self.ledger, parse_tx(raw))
             self.mempool.add(entry)
         else:
             blocks = []
@@ -102,7 +102,7 @@ class Chain:
         tx = parse_tx(raw)
         with self.lock:
             if tx.txid not in self.mempool.entries:
-                entry = self.mempool.judge(self.ledger, tx)
+                entry = self.mempool.validate(self.ledger, tx)
                 self.journal.append({"tx": tx.raw.hex(), "at": now})
                 self.mempool.add(entry)
         return tx.txid
@@ -127,7 +127,7 @@ class Chain:
         now: int,
         instead: Sequence[bytes] = (),
     ) -> list[str]:
-        """Replaces the last `depth` blocks by one more, and returns the new hashes.
+        """Replaces the last `depth` blocks by `depth` + 1 new ones, and returns their hashes.
 
         The first new block confirms the transactions `instead`. The transactions of the
         lost blocks return to the mempool, except those whose coins `instead` has spent.
@@ -141,7 +141,7 @@ class Chain:
             ledger = self.ledger.branch(fork_height)
             mempool = Mempool()
             for raw in instead:
-                entry = mempool.judge(ledger, parse_tx(raw))
+                entry = mempool.validate(ledger, parse_tx(raw))
                 mempool.add(entry)
             blocks = list[Block]()
             for _ in range(depth + 1):
@@ -155,7 +155,7 @@ class Chain:
     def find(self, txid: str) -> ChainTx:
         """Returns a transaction of the mempool or the best chain.
 
-        Raises KeyError if none.
+        Raises KeyError if there is none.
         """
         return self.mempool.entries.get(txid) or self.ledger.confirmed[txid]
 
@@ -214,5 +214,5 @@ class Chain:
         for tx in returning:
             # A transaction that the blocks have, or whose coins are spent, is dropped.
             with contextlib.suppress(BadRequest):
-                entry = self.mempool.judge(self.ledger, tx)
+                entry = self.mempool.validate(self.ledger, tx)
                 self.mempool.add(entry)

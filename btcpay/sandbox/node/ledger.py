@@ -40,7 +40,7 @@ class ChainTx(NamedTuple):
         return {output.script for output in outputs}
 
     def is_immature(self, tip_height: int) -> bool:
-        """True for a coinbase that the block after the tip may not spend."""
+        """True for a coinbase that the block after the tip may not spend yet."""
         if self.height is None or not self.tx.is_coinbase:
             return False
         depth = tip_height + 1 - self.height
@@ -51,9 +51,9 @@ class ChainTx(NamedTuple):
 class Ledger:
     """The best chain of the sandbox.
 
-    `blocks` and `heights`, by block hash, keep blocks that a reorganisation removed.
-    `hashes` are the block hashes by height. `coins` are the unspent outputs, each with
-    the transaction that created it. `confirmed` are the transactions by txid.
+    `hashes` are the block hashes by height. `blocks` and `heights` (by block hash) also
+    have the blocks that a reorganisation has removed. `coins` are the unspent outputs,
+    each with the transaction that created it. `confirmed` are the transactions by txid.
     """
 
     hashes: list[str] = field(default_factory=list)
@@ -103,10 +103,7 @@ class Ledger:
                 self.coins[Outpoint(tx.txid, vout)] = entry
 
     def branch(self, fork_height: int) -> "Ledger":
-        """Returns a ledger whose tip is at this height.
-
-        The blocks above it are stale in it.
-        """
+        """Returns a ledger whose tip is at this height; the blocks above it are stale."""
         ledger = Ledger(blocks=dict(self.blocks), heights=dict(self.heights))
         for block_hash in self.hashes[: fork_height + 1]:
             ledger.connect(self.blocks[block_hash])
@@ -117,9 +114,9 @@ class Ledger:
 class Mempool:
     """Unconfirmed transactions in the order of their arrival, parents before children.
 
-    Only the payer's wallet sends them. So nothing checks signatures, the minimum relay
-    fee, the fee of a replacement (BIP125), or the length of a chain of unconfirmed
-    transactions.
+    Only the payer's wallet sends transactions. Therefore signatures, the minimum relay
+    fee, the fee of a replacement (BIP125), and the length of a chain of unconfirmed
+    transactions are not checked.
     """
 
     entries: dict[str, ChainTx] = field(default_factory=dict)
@@ -133,7 +130,7 @@ class Mempool:
                 spenders[txin.outpoint] = txid
         return spenders
 
-    def judge(self, ledger: Ledger, tx: Tx) -> ChainTx:
+    def validate(self, ledger: Ledger, tx: Tx) -> ChainTx:
         """Returns the entry for `tx`, without adding it.
 
         Raises BadRequest with Bitcoin Core's reason if an input is missing, spent or

@@ -19,9 +19,9 @@ class Spendable(NamedTuple):
 
 
 def choose(coins: Iterable[Spendable], needed_sats: int) -> list[Spendable]:
-    """Returns the first coins whose sum suffices.
+    """Returns the first of the coins that together have at least `needed_sats`.
 
-    Raises BadRequest if all are too few.
+    Raises BadRequest if all coins together have less.
     """
     selection: list[Spendable] = []
     for coin in coins:

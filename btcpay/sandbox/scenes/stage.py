@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from btcpay.sandbox.errors import SandboxError
 from btcpay.sandbox.shop import Json
 
-# The next line follows when a person could have read this one aloud. A quick scene does
-# not wait for that.
+# A line is shown once a person could have read the previous one aloud. A quick scene
+# shows it at once.
 FIRST_S = 1.5
 CHARACTERS_PER_S = 28
 WITHIN_S = 60  # real seconds, for each condition of a scene
@@ -20,9 +20,9 @@ class Stopped(SandboxError):
 
 
 class Stage:
-    """Runs scenes and has the state that the page shows. Thread-safe.
+    """Runs scenes, and has the state that the page shows. Thread-safe.
 
-    Only the running scene changes the shown state.
+    Only the running scene changes that state.
     """
 
     def __init__(self) -> None:

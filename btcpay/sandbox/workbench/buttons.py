@@ -23,9 +23,10 @@ MAX_INVOICE_USD = 1_000_000
 
 
 def pay(sandbox: Sandbox, tenths: int = 10) -> Json:
-    """Pays `tenths` tenths of `amount` or of an invoice, rounded down to satoshis.
+    """Pays `tenths` tenths of a sum, rounded down to satoshis.
 
-    For an invoice, it is the missing sum, or all of it again if nothing is missing.
+    The sum is the field `amount`, or that of the invoice in the field `invoice`: its
+    missing sum, or its whole amount again if nothing is missing.
     """
     invoice_id = forms.field("invoice")
     if invoice_id:

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 Clock = Callable[[], float]
-# The size of the kernel's send buffer. By default it holds several MB, and a client
-# that reads nothing would seem fast until they are full.
+# The size of the kernel's send buffer. By default it has several MB, and a client that
+# reads nothing would seem fast until the buffer is full.
 SEND_BYTES = 131_072
 
 
@@ -17,9 +17,9 @@ class SlotLost(ConnectionError):
 
 
 class DownloadSlot:
-    """One download's place among those that may run at once.
+    """One of the downloads that may run at the same time.
 
-    It ends when it is released, or when it is taken from a slow reader.
+    It ends when the download is finished, or when another download takes its slot.
     """
 
     def __init__(
@@ -32,14 +32,14 @@ class DownloadSlot:
         self.has_given_way = False
         self.behind_since_s = slots.clock()
         if connection is not None:
-            # A closed connection is noticed at the first piece.
+            # If the connection is closed already, sending the first piece fails.
             with contextlib.suppress(OSError):
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
 
     def send(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Yields the pieces, and measures how fast the client reads them.
 
-        Raises SlotLost.
+        Raises SlotLost if the slot was given to another download.
         """
         began_s = self._slots.clock()
         for piece in pieces:
@@ -47,7 +47,7 @@ class DownloadSlot:
                 raise SlotLost
             now_s = self._slots.clock()
             earned_s = len(piece) / self._slots.least_pace
-            # The time to produce the piece does not count against the client.
+            # The time in which the server produced the piece is not the client's.
             self.behind_since_s += now_s - began_s + earned_s
             self.behind_since_s = min(self.behind_since_s, now_s)
             yield piece
@@ -67,9 +67,10 @@ class DownloadSlot:
 class DownloadSlots:
     """A limited number of slots for downloads at the same time.
 
-    A client that has fallen `slow_s` seconds behind `least_pace`, in bytes a second,
-    loses its slot, but only if another client needs one. If it was faster before, this
-    does not count. `most`: the number of slots. `clock`: returns seconds.
+    There are `most` slots. If another client needs one, the slowest client loses its
+    slot, provided that it is `slow_s` seconds behind the pace of `least_pace` bytes a
+    second. A client that reads faster for a while cannot save up time. `clock` returns
+    seconds.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class DownloadSlots:
     def take(self, connection: socket.socket | None) -> DownloadSlot | None:
         """Returns a slot for a download on that connection.
 
-        None if all slots are in use by clients that are fast enough.
+        Returns None if all slots are in use by clients that are fast enough.
         """
         with self._lock:
             if len(self._slots) >= self._most and not self._free_slowest():

@@ -1,4 +1,7 @@
-"""Files of payments for the bookkeeper, which are streamed, and links to them."""
+"""Downloads of payments as files for the bookkeeper, and links to such files.
+
+The files are streamed.
+"""
 
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
@@ -21,12 +24,12 @@ from storage.models import FileLink
 from storage.queries import merchants, sessions
 
 AT_ONCE = 2  # downloads at a time in one process; each occupies a thread
-AGAIN_S = 10
+RETRY_AFTER_S = 10
 CHUNK_LINES = 200  # about 70 kB
-# Bytes a second. A client that falls AGAIN_S behind this pace loses its slot if another
-# client needs it. A refused client may retry after the same time.
+# Bytes a second. A client that falls RETRY_AFTER_S behind this pace loses its slot if
+# another client needs it. That other client may then retry after the same time.
 LEAST_PACE = 32_768
-SLOTS = DownloadSlots(AT_ONCE, AGAIN_S, LEAST_PACE)
+SLOTS = DownloadSlots(AT_ONCE, RETRY_AFTER_S, LEAST_PACE)
 LINK_LIFE = timedelta(days=7)
 MOST_LINKS = 20
 
@@ -34,7 +37,7 @@ MOST_LINKS = 20
 def show(visit: Visit, link: FileLink | None = None, url: str = "") -> Response:
     """Shows the page of downloads.
 
-    `link` and `url`: the link that was just created and its URL, which is shown once.
+    `link` is a link that was just created; `url` is its URL, which is shown only once.
     """
     db = visit.service.db
     now_ms = to_ms(visit.now)
@@ -93,7 +96,7 @@ def revoke(visit: Visit, id: str) -> Response:
     return visit.redirect("/downloads", done="revoked")
 
 
-def send_linked(service: Service, secret: str) -> Response:
+def send_file_of_link(service: Service, secret: str) -> Response:
     """Returns the file of a link.
 
     Raises NotFound if the link is unknown, revoked or expired.
@@ -110,7 +113,7 @@ def send_linked(service: Service, secret: str) -> Response:
 
 
 def send_payments(visit: Visit) -> Response:
-    """Returns the payments of the days `?from=` to `?to=` as a file in `?format=`.
+    """Returns the payments of the days `?from=` to `?to=` as a file in the format `?format=`.
 
     The default format is CSV. Raises InvalidRequest.
     """
@@ -129,9 +132,9 @@ def _payments(
     first: date | None,
     last: date | None,
 ) -> Response:
-    """Returns a response that streams the payments of these days.
+    """Returns a response that streams the payments of the days `first` to `last`.
 
-    `first` and `last`: None for no limit. Raises RateLimited if no slot is free.
+    None means no limit. Raises RateLimited if no slot is free.
     """
     merchant = db.get(merchants.BY_ID, id=merchant_id)
     ledger = FORMATS[form]
@@ -150,7 +153,7 @@ def _payments(
     chunks = _chunks(ledger.lines(records, current_language(), zone))
     slot = SLOTS.take(request.environ.get("gunicorn.socket"))
     if slot is None:
-        raise RateLimited(AGAIN_S)
+        raise RateLimited(RETRY_AFTER_S)
     response = Response(
         slot.send(chunks), content_type=f"{ledger.media_type}; charset=utf-8"
     )
@@ -162,7 +165,7 @@ def _payments(
 def _chunks(lines: Iterable[str]) -> Iterator[bytes]:
     """Yields CHUNK_LINES lines at a time, encoded as UTF-8.
 
-    A chunk costs the server as little as a single line.
+    Sending a chunk costs as little as sending a single line.
     """
     remaining = iter(lines)
     while chunk := "".join(islice(remaining, CHUNK_LINES)):

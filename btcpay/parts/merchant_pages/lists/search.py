@@ -25,11 +25,11 @@ from storage.statement import Typed
 from storage.values import Values
 
 PIECE = 1_000  # rows whose texts one request searches, in a few hundredths of a second
-MOST_CHARACTERS = 200  # of the typed text; the longest id, address or txid has 90
+MOST_CHARACTERS = 200  # of a search text; the longest id, address or txid has 90
 END = "\x7f"  # sorts after every character of an id or an address
 
-# The shortest beginnings that are searched. A shorter one would match too many of a
-# million rows. Patterns that ignore case are for values stored in lower case.
+# The shortest beginnings of values that are searched. Shorter ones would match too many
+# of a million rows. Patterns that ignore case are for values stored in lower case.
 _BEGINNINGS = (
     ("id", re.compile(r"(inv_[0-9A-Za-z]{4,24})")),
     ("address", re.compile(r"\A((?:bc|tb|bcrt)1[0-9a-z]{5,})", re.I)),
@@ -42,29 +42,29 @@ _BEGINNINGS = (
 _UNIT = r"(sats?|[a-z]{3}|[^\w\s.,])?"
 _AMOUNT = re.compile(rf"{_UNIT}\s*(\d{{1,16}})(?:[.,٫](\d{{1,8}}))?\s*{_UNIT}", re.I)
 _BITCOIN = {"", "BTC", "₿", "SAT", "SATS"}
-Listed = queries.ListedInvoice | queries.ListedPayment
-# The queries that find rows by id, address, txid and reference.
-Names = Mapping[str, Typed[Listed]]
+ListedRow = queries.ListedInvoice | queries.ListedPayment
+# The queries that find rows, by "id", "address", "txid" and "reference".
+QueryByName = Mapping[str, Typed[ListedRow]]
 
 
 def search(
     db: Database,
     listing: Listing,
-    names: Names,
+    names: QueryByName,
     query: str,
-    behind: str,
+    after_id: str,
 ) -> ListPage:
     """Returns a page of the rows with this id, address, txid or reference.
 
-    If there are none, the page has rows that contain the typed words or amount.
-    `behind`: the id of the row after which a search in texts goes on; "" for the first
-    page.
+    If there are none, the page has the rows that contain the words or the amount of
+    `query`. `after_id` is the id of the row after which the search continues; "" for
+    the first page.
     """
     rows = []
-    if not behind:
+    if not after_id:
         rows = _by_name(db, listing, names, query)
     if not rows:
-        return _in_texts(db, listing, query, behind)
+        return _in_texts(db, listing, query, after_id)
     if len(rows) <= SIZE:
         return ListPage(rows, has_names=True)
     # The next page searches the texts of the rows after this one. They include the
@@ -73,12 +73,13 @@ def search(
     return ListPage(rows[:SIZE], older=last.id, until_ms=last.created_ms)
 
 
-def _by_name(db: Database, listing: Listing, names: Names, query: str) -> list[Listed]:
+def _by_name(
+    db: Database, listing: Listing, names: QueryByName, query: str
+) -> list[ListedRow]:
     """Returns the rows that match an id, an address, a txid or a reference.
 
-    The typed text is the beginning of an id, an address or a txid, or a pasted text
-    that contains one, such as a page's URL or a payment URI. A reference must match
-    exactly.
+    `query` may be the beginning of an id, an address or a txid, or a text that contains
+    one, such as a page's URL or a payment URI. A reference must match exactly.
     """
     values: Values = {"merchant_id": listing.values["merchant_id"], "limit": MORE}
     bare_text = strip_scheme(strip_unseen(query))
@@ -101,14 +102,15 @@ def _by_name(db: Database, listing: Listing, names: Names, query: str) -> list[L
     return db.rows(names["reference"], **values | {"begin": query})
 
 
-def _in_texts(db: Database, listing: Listing, query: str, behind: str) -> ListPage:
+def _in_texts(db: Database, listing: Listing, query: str, after_id: str) -> ListPage:
     """Returns the rows with these words or this amount.
 
-    It searches the PIECE rows after the row with the id `behind`.
+    It searches the PIECE rows that follow the row with the id `after_id`.
     """
-    place = listing.position_of(db, behind) or FIRST
+    place = listing.position_of(db, after_id) or FIRST
     rows = cast(
-        list[Listed], db.rows(listing.older, **listing.values_after(place, PIECE + 1))
+        list[ListedRow],
+        db.rows(listing.older, **listing.values_after(place, PIECE + 1)),
     )
     piece = rows[:PIECE]
     matches = list(islice((row for row in piece if is_match(row, query)), SIZE))
@@ -120,8 +122,8 @@ def _in_texts(db: Database, listing: Listing, query: str, behind: str) -> ListPa
     return ListPage(matches, older=last[0].id, until_ms=last[0].created_ms)
 
 
-def is_match(row: Listed, query: str) -> bool:
-    """True if the row contains all typed words, or has the typed amount."""
+def is_match(row: ListedRow, query: str) -> bool:
+    """True if the row contains all words of `query`, or has the amount in it."""
     payer = (row.customer_email, row.customer_name, row.customer_note)
     texts = (row.description, row.reference, *payer)
     text = "\n".join(filter(None, texts)).casefold()
@@ -129,8 +131,8 @@ def is_match(row: Listed, query: str) -> bool:
     return has_words or _is_amount_of(row, query)
 
 
-def _is_amount_of(row: Listed, query: str) -> bool:
-    """True if the text is the value, the invoice's amount, the satoshis or the bitcoin.
+def _is_amount_of(row: ListedRow, query: str) -> bool:
+    """True if the text is one of the row's amounts, in its currency, satoshis or bitcoin.
 
     A unit in the text must be the amount's: `€25` matches only amounts in euros.
     """
@@ -149,7 +151,7 @@ def _is_amount_of(row: Listed, query: str) -> bool:
 
 
 def _is_unit(unit: str, currency: str) -> bool:
-    """True if the typed unit is empty, the currency's code, or its symbol.
+    """True if the unit is empty, the currency's code, or its symbol.
 
     Several currencies may share a symbol.
     """
@@ -161,8 +163,8 @@ def _is_unit(unit: str, currency: str) -> bool:
 def loose_kind(status: InvoiceStatus, expires_ms: int | None, came_ms: int) -> str:
     """Returns why a payment of an invoice with this status settles nothing.
 
-    The result is "late", "part", "after_cancellation" or "on_top". `came_ms`: when the
-    payment was first seen, or the time of its block if that is earlier.
+    The result is "late", "part", "after_cancellation" or "on_top". `came_ms` is when
+    the payment was first seen, or the time of its block if that is earlier.
     """
     if status == InvoiceStatus.EXPIRED:
         if expires_ms is not None and came_ms >= expires_ms:
@@ -179,7 +181,8 @@ def loose_kind(status: InvoiceStatus, expires_ms: int | None, came_ms: int) -> s
 def show_invoices(visit: Visit) -> Response:
     """Shows a page of the list of invoices, or of a search.
 
-    If a search by id, address, txid or reference finds one invoice, it redirects to it.
+    If a search by id, address, txid or reference finds a single invoice, redirects to
+    it.
     """
     own: Values = {"merchant_id": visit.merchant_id}
     older = queries.INVOICES
@@ -195,13 +198,13 @@ def show_invoices(visit: Visit) -> Response:
         "invoices.html",
         of_status=own.get("status", ""),
         q=query,
-        shown=page,
+        listing=page,
         notes_of=_notes_of,
     )
 
 
 def _notes_of(row: queries.ListedSale) -> list[str]:
-    """Returns what parts (optional plug-ins) say of a sale, such as its refund."""
+    """Returns the notes of parts (optional plug-ins) about a sale, for example its refund."""
     notes = []
     for name, part in hooks.by_part(hooks.MerchantViews).items():
         state = getattr(row, queries.sale_column(name), None)
@@ -224,14 +227,14 @@ def show_payments(visit: Visit) -> Response:
         kind=kind,
         loose_kind=loose_kind,
         q=query,
-        shown=page,
+        listing=page,
     )
 
 
-def _page(visit: Visit, listing: Listing, names: Names) -> tuple[str, ListPage]:
-    """Returns the typed text with the rows that it finds.
+def _page(visit: Visit, listing: Listing, names: QueryByName) -> tuple[str, ListPage]:
+    """Returns the search text and a page of the rows that it finds.
 
-    If no text was typed, it returns "" and a page of the list.
+    Without a search text, returns "" and a page of the list.
     """
     db = visit.service.db
     query = visit.query.get("q", "").strip()[:MOST_CHARACTERS]

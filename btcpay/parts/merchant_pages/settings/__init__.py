@@ -1,4 +1,4 @@
 """The settings that a merchant can change in the browser.
 
-They are checked in the same way as on the command line.
+They are checked by the same functions as on the command line.
 """

@@ -1,4 +1,4 @@
-"""The page of backups: what a backup holds, and its download by the owner."""
+"""The page of backups: what a backup contains, and its download by the owner."""
 
 import logging
 import os
@@ -16,21 +16,22 @@ from storage.queries import meta
 
 log = logging.getLogger(__name__)
 
-# Downloads at a time in one process: each has a copy of the database on the disk.
+# The maximum number of downloads at the same time in one process. Each needs a copy of
+# the database on the disk.
 AT_ONCE = 1
-AGAIN_S = 10
+RETRY_AFTER_S = 10
 LEAST_PACE = 32_768  # bytes a second; see `DownloadSlots`
-SLOTS = DownloadSlots(AT_ONCE, AGAIN_S, LEAST_PACE)
+SLOTS = DownloadSlots(AT_ONCE, RETRY_AFTER_S, LEAST_PACE)
 CHUNK_BYTES = 65_536
 MEDIA_TYPE = "application/vnd.sqlite3"  # registered with IANA
 UNAVAILABLE = 503
 
 
 def show(visit: Visit, problem: str = "") -> Response:
-    """Shows what a backup holds, and the button that downloads one.
+    """Shows what a backup contains, and the button that downloads one.
 
-    `problem`: why none could be made, in English. Raises NotFound for a session that is
-    not the owner's.
+    `problem` is the reason, in English, why none could be made. Raises NotFound for a
+    session that is not the owner's.
     """
     _require_owner(visit)
     db = visit.service.db
@@ -46,8 +47,9 @@ def show(visit: Visit, problem: str = "") -> Response:
 def send(visit: Visit) -> Response:
     """Makes a backup, as `blocktill backup` does, and streams it.
 
-    Raises NotFound for a session that is not the owner's, and on a server, whose own
-    program makes its backups. Raises RateLimited while another backup is downloaded.
+    Raises NotFound for a session that is not the owner's, and for a database on a
+    server, whose own program makes its backups. Raises RateLimited while another backup
+    is downloaded.
     """
     _require_owner(visit)
     if visit.service.db.is_server:
@@ -55,7 +57,7 @@ def send(visit: Visit) -> Response:
     with ExitStack() as stack:
         slot = SLOTS.take(request.environ.get("gunicorn.socket"))
         if slot is None:
-            raise RateLimited(AGAIN_S)
+            raise RateLimited(RETRY_AFTER_S)
         stack.callback(slot.release)
         try:
             file = open_backup(visit.service.settings.database_url)
@@ -74,19 +76,22 @@ def send(visit: Visit) -> Response:
 
 
 def _pieces(visit: Visit, file: BinaryIO, slot: DownloadSlot) -> Iterator[bytes]:
-    """Yields the file, then stores that a backup was made.
+    """Yields the file, then stores the time of the backup.
 
-    Nothing is stored if the browser breaks off.
+    Nothing is stored if the browser aborts the download.
     """
     while piece := file.read(CHUNK_BYTES):
         yield piece
-    slot.release()  # the next download need not wait for the note
+    slot.release()  # the next download can start before the time is stored
     problem = note_backup(visit.service.settings.database_url, visit.now)
     if problem:
         log.warning("the time of the backup could not be noted: %s", problem)
 
 
 def _require_owner(visit: Visit) -> None:
-    """Raises NotFound: a merchant learns of nothing that concerns the whole service."""
+    """Raises NotFound for a session that is not the owner's.
+
+    Other merchants must not see that the page exists.
+    """
     if not visit.is_owner:
         raise NotFound("there is no such page")

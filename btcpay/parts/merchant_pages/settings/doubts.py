@@ -1,17 +1,17 @@
-"""Questions an e-mail address at which no mail can arrive, such as owner@example."""
+"""Asks about an e-mail address to which no mail can be sent, such as owner@example."""
 
 from collections.abc import Mapping
 
 from btcpay.values.hosts import is_without_mail
 from btcpay.web.pages.languages import gettext
 
-SURE = "sure"  # the hidden field with the text that was questioned
+SURE = "sure"  # the hidden field with the text that was questioned before
 
 
 def doubt(form: Mapping[str, str], field: str, address: str) -> str:
-    """Returns the question about the address that was typed into the field.
+    """Returns the question about the address in the form's field; "" if there is none.
 
-    Returns "" if there is none, or if the same text was questioned before: sending the
+    There is none if the form repeats a text that was questioned before: sending the
     form once more confirms it.
     """
     if not address or form.get(SURE) == form.get(field):

@@ -1,8 +1,8 @@
-"""The forms of the settings: what each field may hold, and what stores it.
+"""The forms of the settings: how each field is checked, and how the form is stored.
 
-A further page of settings is a line of FORMS here, its template in
-`templates/merchant/settings/`, which extends `settings_form.html`, and its line in
-`settings.html`, the list of all.
+A new page of settings needs an entry in FORMS, a template in
+`templates/merchant/settings/` that extends `settings_form.html`, and a line in
+`settings.html`, the list of all pages.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,15 +23,15 @@ from btcpay.values.times import checked_zone
 from btcpay.web.pages.languages import gettext
 from storage.queries import merchants
 
-MOST_DIGITS = 20  # maximum of digits in a typed number
+MOST_DIGITS = 20  # the maximum number of digits in an entered number
 Fields = dict[str, Any]
 
 
 class Form(NamedTuple):
     """A form of the settings.
 
-    `checks`: for each field, a function that returns the value to store. It raises
-    CommandError or ValueError if the text is invalid. `store`: stores the values.
+    `checks` has, for each field, a function that returns the value to store; it raises
+    CommandError or ValueError if the text is invalid. `store` stores the values.
     """
 
     checks: Mapping[str, Callable[[str], Any]]
@@ -45,7 +45,7 @@ def _store_brand(visit: Visit, change: Any) -> None:
 def _store_counting(visit: Visit, change: Fields) -> None:
     """Stores the currency, and the time zone if it has changed.
 
-    A new time zone makes the sums of all days be computed again.
+    After a change of the time zone the sums of all days are computed again.
     """
     db = visit.service.db
     owner = visit.merchant_id
@@ -127,7 +127,7 @@ FORMS = {
 
 
 def advice() -> Mapping[str, str]:
-    """Returns what each field accepts, in words for the merchant."""
+    """Returns, for each field, what a valid value is, in words for the merchant."""
     url = gettext("This must be a web address such as https://shop.example.com/orders.")
     listed = gettext("Please choose one from the list.")
     accent = gettext(

@@ -1,4 +1,4 @@
-"""The list of all pages of the settings, each with what is set there."""
+"""The list of all pages of the settings, each with a summary of its values."""
 
 from typing import NamedTuple
 
@@ -22,13 +22,14 @@ from storage.queries.meta import Key
 from storage.queries.receivers import MAILS
 from storage.statement import count_of, param, typed
 
-MOST_COUNTED = 100  # the maximum of keys, webhooks and browsers that are counted
+MOST_COUNTED = 100  # the maximum number of keys, webhooks or browsers to count
 
 
 class Summary(NamedTuple):
-    """What is set, as far as the session does not have it.
+    """The values for the list that the session does not have.
 
-    `devices`, `keys`, `webhooks`: how many are in use, at most MOST_COUNTED.
+    `devices`, `keys` and `webhooks` are the numbers of those in use, at most
+    MOST_COUNTED.
     """
 
     wallet_gap_limit: int
@@ -77,7 +78,7 @@ SUMMARY = typed(
 
 
 def show(visit: Visit) -> Response:
-    """Shows each page's name, and in one line what is set there."""
+    """Shows the name of each page of settings, and a summary of its values in one line."""
     service = visit.service
     summary = service.db.get(
         SUMMARY,

@@ -1,4 +1,4 @@
-"""The mail server of a shop that is alone on its service: set, tested and removed."""
+"""The page of the mail server, for a service with only one merchant."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from btcpay.notify.mail.server import is_in_settings, mail_account
 from btcpay.notify.mail.shop_texts import trial
 from btcpay.notify.mail.trial import Outcome, send_test
 from btcpay.parts.merchant_pages.settings.mail_server_form import (
-    SHOWN,
+    REPEATED_FIELDS,
     Fields,
     check,
     store,
@@ -28,10 +28,11 @@ CONFLICT = 409
 
 
 def show(visit: Visit, status: int = 200, **values: Any) -> Response:
-    """Shows the mail server in use, the test, and the form if nothing overrides it.
+    """Shows the mail server in use, a form for a test mail, and the form that sets the server.
 
-    `values`: more values for the template, such as the outcome of a test, or what was
-    typed and what is wrong with it.
+    The last one is missing if the mail server is set in the environment. `values` are
+    more values for the template: the outcome of a test, or `entries` and
+    `field_errors`.
     """
     _require_owner(visit)
     service = visit.service
@@ -51,29 +52,29 @@ def show(visit: Visit, status: int = 200, **values: Any) -> Response:
         keeps_password=bool(row and row.password),
         most_login=MAX_LOGIN,
         most_name=MAX_NAME,
-        **{"to": to, "typed": stored_fields(row), "wrong": {}} | values,
+        **{"to": to, "entries": stored_fields(row), "field_errors": {}} | values,
     )
 
 
 def save(visit: Visit) -> Response:
-    """Stores the form and redirects; for a mistake, shows the form again.
+    """Stores the form and redirects. An invalid form is shown again.
 
-    A password is never shown again, so it has to be typed again then.
+    Passwords are never shown, so the owner has to enter it again.
     """
     _require_owner(visit)
     if is_in_settings(visit.service.settings):
         return show(visit, CONFLICT)
     form = visit.form
-    wrong: Fields = {}
-    typed = check(form, wrong)
-    if typed:
-        store(visit, typed, wrong)
-    if not wrong:
+    field_errors: Fields = {}
+    values = check(form, field_errors)
+    if values:
+        store(visit, values, field_errors)
+    if not field_errors:
         return visit.redirect(PATH, done="saved")
     if form.get("password"):
-        wrong.setdefault("password", gettext("Please type the password again."))
-    shown = {name: form.get(name, "") for name in SHOWN}
-    return show(visit, 400, typed=shown, wrong=wrong)
+        field_errors.setdefault("password", gettext("Please type the password again."))
+    entries = {name: form.get(name, "") for name in REPEATED_FIELDS}
+    return show(visit, 400, entries=entries, field_errors=field_errors)
 
 
 def remove(visit: Visit) -> Response:
@@ -83,7 +84,7 @@ def remove(visit: Visit) -> Response:
 
 
 def test(visit: Visit) -> Response:
-    """Sends a test mail to the typed address, and shows what the server answered."""
+    """Sends a test mail to the entered address, and shows the mail server's response."""
     _require_owner(visit)
     service = visit.service
     account = mail_account(service.settings, service.db)
@@ -93,8 +94,8 @@ def test(visit: Visit) -> Response:
     try:
         to = checked_address(text)
     except ValueError:
-        wrong = {"to": gettext("This is not an e-mail address.")}
-        return show(visit, 400, to=text, wrong=wrong)
+        field_errors = {"to": gettext("This is not an e-mail address.")}
+        return show(visit, 400, to=text, field_errors=field_errors)
     mail = trial(visit.session.seller, current_language())
     id = f"test.{random_base62(ID_CHARACTERS)}.{to_ms(visit.now)}"
     brand = service.db.get(merchants.MAIL_BRAND, merchant_id=visit.merchant_id)
@@ -104,7 +105,7 @@ def test(visit: Visit) -> Response:
 
 
 def _require_owner(visit: Visit) -> None:
-    """Raises NotFound unless the visitor owns a service with one merchant."""
+    """Raises NotFound unless the session is the owner's and there is only one merchant."""
     if not visit.is_only_owner:
         raise NotFound("there is no such page")
 

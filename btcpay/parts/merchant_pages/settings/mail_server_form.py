@@ -1,4 +1,4 @@
-"""The form of the mail server: what is typed is checked, and stored in one step."""
+"""The form of the mail server: checks the fields, and stores them in one step."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -17,13 +17,13 @@ from storage.models import StoredMailServer
 from storage.queries import mail_servers, merchants
 from storage.statement import as_dict, blank
 
-# The fields that are shown again as they were typed.
-SHOWN = ("host", "encryption", "port", "user", "sender", "sender_name")
+# The fields that are shown again with the entered text if the form is invalid.
+REPEATED_FIELDS = ("host", "encryption", "port", "user", "sender", "sender_name")
 Fields = dict[str, str]
 
 
-class Typed(NamedTuple):
-    """The form's values, checked; `password` is empty to keep the stored one."""
+class FormValues(NamedTuple):
+    """The form's checked values. If `password` is empty, the stored one is kept."""
 
     host: str
     port: int
@@ -34,19 +34,19 @@ class Typed(NamedTuple):
     sender_address: str
 
     def is_same_login(self, row: StoredMailServer) -> bool:
-        """True if the stored password may be sent where these values say.
+        """True if the stored password may be sent to the server of these values.
 
-        Otherwise whoever has a session for a minute could have it sent to a server of
-        his own.
+        Otherwise, somebody who has access to a session for a minute could have the
+        password sent to a server of their own.
         """
         stored = (row.host, row.port, row.user_name)
         return stored == (self.host, self.port, self.user_name)
 
 
 def stored_fields(row: StoredMailServer | None) -> Fields:
-    """Returns the fields of the form as they are stored, without the password."""
+    """Returns the stored values as fields of the form, without the password."""
     if row is None:
-        return dict.fromkeys(SHOWN, "") | {"encryption": "tls"}
+        return dict.fromkeys(REPEATED_FIELDS, "") | {"encryption": "tls"}
     return {
         "host": row.host,
         "encryption": "tls" if row.is_tls else "starttls",
@@ -57,10 +57,10 @@ def stored_fields(row: StoredMailServer | None) -> Fields:
     }
 
 
-def check(form: Fields, wrong: Fields) -> Typed | None:
-    """Returns the checked values; None if there are mistakes.
+def check(form: Fields, field_errors: Fields) -> FormValues | None:
+    """Returns the checked values; None if a field is invalid.
 
-    Adds to `wrong` a message for each field that has one.
+    Adds a message to `field_errors` for each invalid field.
     """
     is_tls = form.get("encryption") != "starttls"
     checks: dict[str, Callable[[str], Any]] = {
@@ -79,16 +79,16 @@ def check(form: Fields, wrong: Fields) -> Typed | None:
         try:
             values[name] = parse(text)
         except ValueError:
-            wrong[name] = _advice()[name]
-    if wrong:
+            field_errors[name] = _advice()[name]
+    if field_errors:
         return None
     if question := doubt(form, "sender", values["sender"]):
-        wrong["sender"] = question
+        field_errors["sender"] = question
     if values["password"] and not values["user"]:
-        wrong["user"] = gettext("A password needs a user.")
-    if wrong:
+        field_errors["user"] = gettext("A password needs a user.")
+    if field_errors:
         return None
-    return Typed(
+    return FormValues(
         values["host"],
         values["port"],
         int(is_tls),
@@ -113,22 +113,23 @@ def _advice() -> Mapping[str, str]:
     }
 
 
-def store(visit: Visit, typed: Typed, wrong: Fields) -> None:
-    """Stores the values, with the stored password if none is typed and it may be kept.
+def store(visit: Visit, values: FormValues, field_errors: Fields) -> None:
+    """Stores the values. If no password is entered, keeps the stored one if that is allowed.
 
-    Otherwise it adds to `wrong` that the password is missing, and stores nothing.
+    If it is not allowed, stores nothing, and adds the message to `field_errors` that
+    the password is missing.
     """
     db = visit.service.db
     with db.write():
-        # Of two forms at the same time, the second sees what the first has stored.
+        # If two forms are sent at the same time, the second waits for the first.
         db.get(merchants.LOCKED, id=visit.merchant_id)
         row = db.get_or_none(mail_servers.GET)
-        password = typed.password
-        if not password and row and typed.is_same_login(row):
+        password = values.password
+        if not password and row and values.is_same_login(row):
             password = row.password
-        if typed.user_name and not password:
-            wrong["password"] = gettext("Please type the password.")
+        if values.user_name and not password:
+            field_errors["password"] = gettext("Please type the password.")
             return
-        new = blank(StoredMailServer, **typed._asdict())
-        values = as_dict(new) | {"id": mail_servers.ONLY, "password": password}
-        db.run(mail_servers.PUT, **values)
+        new = blank(StoredMailServer, **values._asdict())
+        columns = as_dict(new) | {"id": mail_servers.ONLY, "password": password}
+        db.run(mail_servers.PUT, **columns)

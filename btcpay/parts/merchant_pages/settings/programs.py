@@ -1,4 +1,7 @@
-"""API keys, webhooks and devices (browsers) of the shop. Each secret is shown once."""
+"""The pages of API keys, webhooks and devices (browsers) of the shop.
+
+Each secret is shown once.
+"""
 
 from typing import Any
 
@@ -18,13 +21,13 @@ from storage.queries import keys as stored_keys
 from storage.queries import receivers as queries
 
 SCOPES = ("write", "read")
-TEST_S = 5  # time-out of a test, for whose result the merchant waits
+TEST_S = 5  # the time-out of a test; the merchant waits for its result
 
 
 def show_keys(visit: Visit, status: int = 200, **values: Any) -> Response:
-    """Shows the API keys: the working ones, then the revoked ones, the newest first.
+    """Shows the API keys: the working ones, then the revoked ones, each newest first.
 
-    `values`: more values for the template, such as a key that was just issued.
+    `values` are more values for the template, such as a key that was just issued.
     """
     rows = visit.service.db.rows(stored_keys.OF_MERCHANT, merchant_id=visit.merchant_id)
     rows.sort(key=lambda row: (row.revoked_ms is not None, -row.created_ms))
@@ -42,11 +45,11 @@ def issue_key(visit: Visit) -> Response:
         raise InvalidRequest("the form names no kind of key")
     try:
         name = keys.checked_name(visit.form.get("name", ""))
-    except CommandError as error:
-        wrong = invisible_character_message(error) or gettext(
+    except CommandError as refusal:
+        error = invisible_character_message(refusal) or gettext(
             "One line of at most 60 characters."
         )
-        return show_keys(visit, 400, wrong=wrong, typed=visit.form.get("name", ""))
+        return show_keys(visit, 400, error=error, entry=visit.form.get("name", ""))
     with visit.create_once("key", stored_keys.BY_ID) as (id, exists):
         if exists:
             return visit.redirect("/keys", done="issued")
@@ -73,22 +76,22 @@ def revoke_key(visit: Visit, id: str) -> Response:
 def show_webhooks(visit: Visit, status: int = 200, **values: Any) -> Response:
     """Shows the webhooks.
 
-    `values`: more values for the template, such as a webhook that was just added or
-    tested, or the message `wrong` about a URL.
+    `values` are more values for the template, such as a webhook that was just added or
+    tested, or the message `error` about a URL.
     """
     rows = visit.service.db.rows(
         queries.LIST_OF_MERCHANT, merchant_id=visit.merchant_id
     )
     url = ""
-    if "wrong" in values:
+    if "error" in values:
         url = visit.form.get("url", "")
-    return visit.page("webhooks.html", status, webhooks=rows, typed=url, **values)
+    return visit.page("webhooks.html", status, webhooks=rows, entry=url, **values)
 
 
 def add_webhook(visit: Visit) -> Response:
     """Adds a webhook. A form that is sent twice adds one webhook.
 
-    Commands that receive events can be added only on the server's command line.
+    A command as a receiver of events can be added only on the server's command line.
     """
     service = visit.service
     text = visit.form.get("url", "").strip()
@@ -107,11 +110,11 @@ def add_webhook(visit: Visit) -> Response:
                 id,
             )
     except receivers.NoRoom:
-        wrong = gettext("There are already 20 webhooks. Remove one first.")
-        return show_webhooks(visit, 400, wrong=wrong)
+        error = gettext("There are already 20 webhooks. Remove one first.")
+        return show_webhooks(visit, 400, error=error)
     except CommandError:
         return show_webhooks(
-            visit, 400, wrong=gettext("This must be an https:// address.")
+            visit, 400, error=gettext("This must be an https:// address.")
         )
     return show_webhooks(visit, added=webhook)
 
@@ -133,7 +136,7 @@ def test_webhook(visit: Visit, id: str) -> Response:
 
 
 def send_all_now(visit: Visit, id: str) -> Response:
-    """Has the next check send all waiting and abandoned events of the webhook."""
+    """Makes the next check send all waiting and abandoned events of the webhook."""
     receivers.send_all_now(
         visit.service.db, visit.get_or_404(queries.BY_ID, "whk", id).id, visit.now
     )
@@ -163,7 +166,10 @@ def show_devices(
     link: str | None = None,
     till_only: bool = False,
 ) -> Response:
-    """Shows the sessions: this browser's first, then the others, the newest first."""
+    """Shows the sessions: this browser's first, then the others, newest first.
+
+    `link` is a login link that was just created.
+    """
     rows = sessions.sessions_of(visit.service.db, visit.merchant_id, visit.now)
     return visit.page(
         "sessions.html",
@@ -178,7 +184,7 @@ def show_devices(
 
 
 def end_device(visit: Visit, id: str) -> Response:
-    """Ends one of the merchant's sessions; ending this browser's session logs out."""
+    """Ends one of the merchant's sessions. If it is this browser's, it logs out."""
     if id == visit.session.id:
         return log_out(visit)
     if not sessions.end(visit.service.db, visit.merchant_id, id):

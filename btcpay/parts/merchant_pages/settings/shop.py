@@ -1,4 +1,4 @@
-"""The pages of the shop's own settings, each with one form."""
+"""The pages of the shop's own settings. Each has one form."""
 
 from decimal import Decimal
 from functools import partial
@@ -27,13 +27,13 @@ PATH = "/settings"
 def show(
     visit: Visit,
     form: str,
-    wrong: Fields | None = None,
+    field_errors: Fields | None = None,
     preview: Fields | None = None,
 ) -> Response:
-    """Shows the page of a form: each field as it is stored, or as it was just typed.
+    """Shows the page of a form, with the stored values, or with the entered ones.
 
-    `wrong`: a message for each invalid field. `preview`: columns of the branding that
-    are shown but not stored.
+    `field_errors` has a message for each invalid field. `preview` are columns of the
+    branding that are shown but not stored.
     """
     db = visit.service.db
     own = visit.merchant_id
@@ -46,15 +46,15 @@ def show(
     if values["tax_percent"]:
         percent = Decimal(values["tax_percent"])
         values["tax_percent"] = formats.percent(percent, current_language())
-    if wrong is not None or preview is not None:
+    if field_errors is not None or preview is not None:
         values |= {name: visit.form.get(name, "") for name in FORMS[form].checks}
     return visit.page(
         f"settings/{form}.html",
-        400 if wrong else 200,
+        400 if field_errors else 200,
         form=form,
-        shown_brand=brand,
+        brand_preview=brand,
         values=values,
-        wrong=wrong or {},
+        field_errors=field_errors or {},
         usual_accent=USUAL_ACCENT,
         proposed=formats.currency_of(request.accept_languages.best or ""),
         currencies=sorted(CODES),
@@ -65,31 +65,33 @@ def show(
 
 
 def save(visit: Visit, form: str) -> Response:
-    """Stores a form and redirects to its page, which says so beside the button.
+    """Stores a form and redirects to its page, which shows beside the button that it is saved.
 
-    For a mistake or a preview it shows the form again.
+    An invalid form is shown again, and so is a form that requests a preview.
     """
     checked = Fields()
-    wrong = Fields()
+    field_errors = Fields()
     for name, check in FORMS[form].checks.items():
         try:
             checked[name] = check(visit.form.get(name, ""))
         except (CommandError, ValueError) as error:
-            wrong[name] = invisible_character_message(error) or advice()[name]
+            field_errors[name] = invisible_character_message(error) or advice()[name]
     if (
         form == "return"
         and checked.get("return_unpaid")
         and not visit.form.get("return_paid")
     ):
-        wrong["return_paid"] = gettext("This one is required if the other one is set.")
+        field_errors["return_paid"] = gettext(
+            "This one is required if the other one is set."
+        )
     if question := doubt(visit.form, "address", checked.get("address") or ""):
-        wrong["address"] = question
-    is_shown = form == "look" and "show" in visit.form and not wrong
-    if form == "look" and not is_shown:
-        _check_logo(visit, checked, wrong)
-    if wrong:
-        return show(visit, form, wrong)
-    if is_shown:
+        field_errors["address"] = question
+    is_preview = form == "look" and "show" in visit.form and not field_errors
+    if form == "look" and not is_preview:
+        _check_logo(visit, checked, field_errors)
+    if field_errors:
+        return show(visit, form, field_errors)
+    if is_preview:
         return show(visit, form, preview=checked)
     FORMS[form].store(visit, checked)
     currency = checked.get("currency")
@@ -105,18 +107,20 @@ def save(visit: Visit, form: str) -> Response:
     return answer
 
 
-def _check_logo(visit: Visit, checked: Fields, wrong: Fields) -> None:
+def _check_logo(visit: Visit, checked: Fields, field_errors: Fields) -> None:
     if "remove" in visit.form:
         checked |= dict.fromkeys(("logo", "logo_type", "logo_sha256"))
     elif file := request.files.get("logo"):
         try:
             checked |= branding.brand_columns(logo=file.read())
         except CommandError:
-            wrong["logo"] = gettext("A PNG, JPEG or WebP image of at most 64 KiB.")
+            field_errors["logo"] = gettext(
+                "A PNG, JPEG or WebP image of at most 64 KiB."
+            )
 
 
 def views() -> list[tuple[str, str, View]]:
-    """Returns method, path and view of each form."""
+    """Returns the method, path and view of each form."""
     table: list[tuple[str, str, View]] = []
     for form in FORMS:
         table.append(("GET", f"{PATH}/{form}", partial(show, form=form)))
