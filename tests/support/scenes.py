@@ -20,7 +20,7 @@ import requests
 
 from btcpay.merchants.merchants import Gap, gap_of, gap_of_merchant
 from btcpay.sandbox.payer import wallet as wallets
-from storage.database import open_database
+from storage.database import group_by, open_database
 from storage.queries import merchants
 from storage.queries.totals import balances
 from tests.support.accounts import Sweeper
@@ -52,7 +52,7 @@ NOISE = {
     ),
     *("not_before", "last_used_ms", "explorer", "explorer_use", "peer", "tally"),
 }
-# When something was noticed: differs where the clock of the wall decides.
+# When something was noticed, and in which order: differs where the clock of the wall decides.
 NOTICED = {
     *(
         "first_seen_ms",
@@ -63,7 +63,7 @@ NOTICED = {
         "read_ms",
     ),
     *("tip_since", "run_since", "ran_ms", "tried_ms", "delivered_ms", "covered_ms"),
-    *("time_believed", "time_leap"),
+    *("time_believed", "time_leap", "receipt_number"),
 }
 
 
@@ -289,11 +289,22 @@ def differences(found: Rows, wanted: Rows) -> list[str]:
     return told
 
 
+def _assert_receipt_numbers(rows: Rows) -> None:
+    """1, 2, 3 and so on for each merchant, on what is paid and on what was."""
+    given = group_by(rows["invoice"], lambda row: row["merchant_id"])
+    for invoices in given.values():
+        numbers = sorted(
+            row["receipt_number"] for row in invoices if row["receipt_number"]
+        )
+        assert numbers == list(range(1, len(numbers) + 1)), numbers
+
+
 def assert_sound(url: str) -> None:
     """Asserts the rules that must hold at every moment, whatever happened.
 
     A balance is the sum of its outputs, a payment is proven and is the sum of its outputs, an
-    invoice is paid by the payments that carry its id and by nothing less.
+    invoice is paid by the payments that carry its id and by nothing less. A merchant's receipt
+    numbers have no gap.
     """
     db = open_database(url)
     for merchant in db.rows(merchants.ALL):
@@ -308,6 +319,7 @@ def assert_sound(url: str) -> None:
     db.close()
     rows = state(url)
     _assert_gaps(rows, kept)
+    _assert_receipt_numbers(rows)
     proven = {(row["invoice_id"], row["txid"]) for row in rows["proof"]}
     mined = {
         (row["invoice_id"], row["txid"]) for row in rows["output"] if row["block_hash"]
