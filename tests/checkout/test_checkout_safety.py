@@ -38,6 +38,7 @@ def test_every_answer_forbids_what_pages_do_not_need(shop, open_shops):
         headers = shop.client.get(path).headers
         assert headers["Content-Security-Policy"] == POLICY + "'none'", path
         assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Permissions-Policy"] == "camera=()"
         assert headers["Referrer-Policy"] == "same-origin"
         assert headers["Cache-Control"] == "no-store"
         assert "Set-Cookie" not in headers

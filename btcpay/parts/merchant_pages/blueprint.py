@@ -64,7 +64,6 @@ def _isolate(response: Response) -> Response:
 
     A sibling host of `pay.example.com` is, for example, `shop.example.com`.
     """
-    response.headers.setdefault("Permissions-Policy", "camera=()")
     response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
     response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
     return response

@@ -14,6 +14,7 @@ from btcpay.merchants.account import SCRIPT_TYPES
 from btcpay.merchants.first_run import AccountPosition
 from btcpay.merchants.secret import refuse_secret
 from btcpay.merchants.wallet_text.accounts import WalletAccount
+from btcpay.merchants.wallet_text.clean import MAX_CHARS
 from btcpay.merchants.wallet_text.read import read_wallet_text
 from btcpay.parts.merchant_pages.login import enter
 from btcpay.parts.merchant_pages.start_form import (
@@ -73,11 +74,12 @@ class StartViews:
         """Reads the wallet's text, or the file that replaces it, and shows the next step."""
         text = fields["file"] or fields["key"]
         try:
-            refuse_secret(fields["key"])
-            skip = skip_of(fields["skip"])
+            if fields["file"]:
+                refuse_secret(fields["key"][:MAX_CHARS])
             if not text.strip():
                 return self._steps.wallet(fields, refusal=nothing_given())
             wallet_text = read_wallet_text(text, self._service.settings.network)
+            skip = skip_of(fields["skip"])
             read = fields | {"key": text}
             if len(wallet_text.accounts) > 1 and not read["choose"]:
                 return self._steps.choose_account(read, wallet_text)
@@ -91,7 +93,7 @@ class StartViews:
                 return self._steps.compare(read, wallet_text, chosen, skip)
             return self._make(token, chosen, read, beginning)
         except SkipRefused as error:
-            return self._steps.wallet(fields, skip_problem=str(error))
+            return self._steps.wallet(fields | {"key": text}, skip_problem=str(error))
         except CommandError as error:
             return self._steps.wallet(fields, refusal=refusal_of(error))
 

@@ -15,6 +15,7 @@ from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants.first_run import AccountPosition
 from btcpay.merchants.merchants import checked_name
 from btcpay.merchants.secret import holds_secret
+from btcpay.merchants.wallet_text.clean import MAX_CHARS
 from btcpay.parts.merchant_pages.visit import MAX_UPLOAD_BYTES
 from btcpay.values.errors import CommandError, InvalidRequest
 from btcpay.values.money import checked_currency
@@ -105,10 +106,15 @@ def _text_of_file(content: bytes) -> str:
 
 
 def without_secrets(fields: FormFields) -> FormFields:
-    """Returns the fields; those that contain a secret, such as a private key, are empty."""
+    """Returns the fields that a form may show again, and no file.
+
+    A text is empty if it contains a secret, such as a private key, or if it is too long
+    to be examined for one.
+    """
     safe = {}
-    for name, text in fields.items():
-        safe[name] = "" if holds_secret(text) else text
+    for name, text in (fields | {FILE_FIELD: ""}).items():
+        is_safe = len(text) <= MAX_CHARS and not holds_secret(text)
+        safe[name] = text if is_safe else ""
     return safe
 
 

@@ -175,10 +175,12 @@ class Pages:
         return blueprint
 
     def add_security_headers(self, response: Response) -> Response:
-        """Adds four security headers.
+        """Adds five security headers.
 
-        The view's own value of a header is kept, except for `nosniff`.
+        The view's own value of a header is kept, except for `nosniff`. So a page may
+        use the camera only if its view says so.
         """
+        response.headers.setdefault("Permissions-Policy", "camera=()")
         response.headers.setdefault("Content-Security-Policy", self.policy())
         response.headers["X-Content-Type-Options"] = "nosniff"
         # With `no-referrer` browsers would send `Origin: null` for this site's own

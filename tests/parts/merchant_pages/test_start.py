@@ -13,6 +13,7 @@ from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants.account import derive
 from btcpay.merchants.first_run import start_url
 from btcpay.merchants.sessions import end_all
+from btcpay.merchants.wallet_text.clean import MAX_CHARS
 from btcpay.parts.merchant_pages.start_steps import LISTED_WALLETS
 from btcpay.values.networks import NETWORKS
 from btcpay.web import rate_limits
@@ -266,6 +267,8 @@ REFUSED = {
         "This is a single address."),
     "an animated code": ({"key": "ur:crypto-account/oeadcy"}, "problem", "moving code"),
     "words": ({"key": "see attachment"}, "problem", "No account was found in this."),
+    "more than is examined": (
+        {"key": "x" * (MAX_CHARS + 1)}, "problem", "too long for a wallet's export"),
     "an unknown path": (
         {"key": f"{KEY}/7/*"}, "problem", "cannot use this account: the path after the key"),
     "a number that is none": ({"skip": "-1"}, "skip-problem", "from 0 to 1,000,000"),
@@ -314,6 +317,13 @@ def test_a_step_back_keeps_what_was_typed_but_for_secrets(shop):
     assert "No shop was made." in Page(differed.text).texts["differed"]
     back = Page(press(shop, path, back="wallet").text)
     assert "differed" not in back.texts and back.texts["key"] == KEY
+
+
+def test_a_text_that_is_too_long_to_be_examined_is_not_shown_again(shop):
+    path = path_of(shop)
+    for length, is_shown in ((MAX_CHARS, True), (MAX_CHARS + 1, False)):
+        page = Page(press(shop, path, key="x" * length, back="wallet").text)
+        assert bool(page.texts["key"]) == is_shown
 
 
 def test_each_step_marks_how_far_it_is(shop):
@@ -401,6 +411,8 @@ def test_a_file_that_is_refused_is_not_shown_and_the_text_stays(shop):
         assert page.texts["key"] == "pasted words"
         assert "sausage" not in page.source and "SQLite" not in page.source
         assert page.texts["problem"].strip()
+    wrong_number = Page(upload(shop, path, KEY.encode(), skip="x").text)
+    assert wrong_number.texts["skip-problem"] and wrong_number.texts["key"] == KEY
     too_large = upload(shop, path, b"x" * 1_000_000)
     assert too_large.status_code == 413
     assert "too large for a wallet's export" in html.unescape(too_large.text)
