@@ -231,6 +231,9 @@ class CheckoutStatus(Resource):
     missing_sats = fields.Integer(
         **says("What is still to be sent; 0 when only confirmations are missing.", 0)
     )
+    returned_sats = fields.Integer(
+        **says("How much of what came late or in excess refunds have sent back.", 0)
+    )
     confirmations = fields.Integer(
         **says("Confirmations of the least confirmed payment that counts.", 0)
     )

@@ -79,7 +79,7 @@ def test_money_on_its_way_says_what_it_waits_for_and_no_more_confirmations_than_
     till.pay(one), till.pay(three)
     till.look_for(one, three)
     said = explained(till, one)
-    assert said["seen"][1].endswith("waits in the mempool")
+    assert said["seen"][1].endswith("waits in the mempool, pays 2.0 sat/vB")
     assert said["why"][0].endswith("0 of 41667 satoshis have 1 confirmation")
     assert explained(till, three)["why"][0].endswith("satoshis have 3 confirmations")
     new = till.shop.invoice(5_000)
