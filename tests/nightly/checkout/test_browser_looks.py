@@ -297,7 +297,11 @@ BOTTOM = "document.getElementById('{}').getBoundingClientRect().bottom"
 
 
 def branded_part(hosted):
+    """In dollars, with the sum in the merchant's euros beside it."""
     pay(hosted.shop, invoice := branded(hosted), 20_000)
+    hosted.shop.sql(
+        f"UPDATE invoice SET currency = 'EUR', price = '52000' WHERE id = '{invoice['id']}'"  # noqa: S608
+    )
     return invoice
 
 
