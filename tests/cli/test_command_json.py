@@ -60,7 +60,7 @@ def trips(till, folder):
     key_id = till.shop.sql("SELECT id FROM api_key").fetchone()[0]
     words: dict[str, Words] = {name: name.split() for name in ANSWERING}
     words["merchant add"] += ["second", "--yes", "--xpub", new_xpub()]
-    of_shop = "brand currency login mail return sessions timezone"
+    of_shop = "brand currency login mail receipt return sessions timezone"
     for name in (
         *(f"merchant {word}" for word in of_shop.split()),
         "wallet export",
