@@ -153,9 +153,10 @@ def unknown_names(
     known_names: Container[str],
     before: Iterable[str] = (),
 ) -> list[str]:
-    """Returns `before` and those `names` that are not in `known_names`, at most MOST_NAMES.
+    """Returns `before` and those of `names` that are not in `known_names`, at most MOST_NAMES.
 
-    Each name is returned once. Names that cannot stand in a header are omitted.
+    `before` are unknown names that were found earlier. Each name is returned once.
+    Names that an HTTP header cannot contain are omitted.
     """
     unknown = list(before)
     for name in names:

@@ -1,9 +1,9 @@
 """Parses a raw block in one pass: txids, outputs by script, and spent outpoints.
 
 It creates no object for each input or output, since a block may have a million of them.
-The loops do not check how many bytes remain. If the block is truncated, an index is
-beyond its end and raises IndexError; or a slice is too short, and then the index after
-the last transaction is beyond the end, which is checked once.
+The loops do not check how many bytes remain. If the block is truncated, reading a byte
+beyond its end raises IndexError. Slices raise nothing there, so the position after the
+last transaction is compared with the block's length at the end.
 """
 
 from collections.abc import Mapping, Sequence, Set

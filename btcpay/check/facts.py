@@ -170,9 +170,9 @@ def spends_of(block: ProvenBlock) -> bytes:
 
 
 def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
-    """Marks blocks as unread that spend one of these coins.
+    """Marks blocks that spend one of these coins as unread.
 
-    They were read before the block that created the coin, so the spend was not
+    These blocks were read before the block that created the coin, so the spend was not
     recognised.
     """
     keys = []

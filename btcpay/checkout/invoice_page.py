@@ -55,7 +55,7 @@ def invoice_values(
 
     - `owed_sats`: the missing satoshis. `due_sats`: the satoshis to pay now, at least
       the dust limit. `due`: their value in `currency` at the invoice's price. `beside`:
-      the value of `due` in the merchant's currency, which is shown beside it.
+      the value of `due` in the merchant's currency, which is shown next to it.
     - `uri` and `qr` (SVG): request exactly `due_sats`; None unless `state` is waiting
       or partial. Wallets show the brand's name as the recipient.
     - `gratuity`: the part of `amount` that is a tip. `tax`: the tax in the rest, for the

@@ -84,7 +84,7 @@ class LinkCookie:
     def remember(self, response: Response, link_id: str, invoice_id: str) -> None:
         """Sets the cookie with this invoice's id.
 
-        It expires when a link's invoice that is created now expires.
+        The cookie's life is that of an invoice of a link, counted from now.
         """
         response.set_cookie(
             COOKIE,

@@ -203,7 +203,10 @@ class Checkout:
         return self._link_page(link, texts={"amount": amount})
 
     def pay_link(self, id: str) -> Response:
-        """Redirects (303) to the invoice to pay. An invalid form is shown again."""
+        """Creates or finds the invoice to pay, and redirects (303) to it.
+
+        An invalid form is shown again.
+        """
         link = self._link(id)
         fields = read_form()
         texts, field_errors = answers(link, fields)

@@ -1,6 +1,6 @@
-"""Runs the service and the check until one of them ends: what `run` becomes.
+"""Runs the service and the check until one of them ends. The command `run` becomes this.
 
-It stays in memory as long as the shop runs, so it imports little, and only waits.
+It stays in memory as long as the shop runs. So it imports little, and only waits.
 """
 
 import logging

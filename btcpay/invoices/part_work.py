@@ -52,7 +52,10 @@ def work_of(row: PartWork) -> Work:
 
 
 def plan(db: Database, work: Work, now: datetime) -> None:
-    """Stores work to be done later. Call it in the transaction of its cause."""
+    """Stores work to be done later.
+
+    Call it in the transaction of the change that makes the work necessary.
+    """
     new: Values = {"failures": 0, "next_ms": to_ms(now), "reason": ""}
     db.run(part_work.ADD, **work.key | new)
 

@@ -91,9 +91,9 @@ def quote_at(price: Price, order: Order) -> Quote:
     """Returns the order at this price.
 
     Raises PriceUnavailable for more bitcoin than can exist, and TooMuch for more than
-    MAX_USD. Raises TooLittle if a person chose less than a wallet can send. If the
-    highest amount that the person could choose is also too little, the order is
-    accepted, and the invoice's page asks for the minimum that can be sent.
+    MAX_USD. Raises TooLittle if a person has chosen an amount that is too small for
+    wallets to send. If no amount that the person may choose is large enough, the order
+    is accepted, and the invoice's page asks for the minimum that can be sent.
     """
     amount = order.amount
     currency = USD

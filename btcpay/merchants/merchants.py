@@ -137,9 +137,9 @@ def set_currency(db: Database, merchant_id: int, currency: str) -> None:
 
 
 def set_timezone(db: Database, merchant_id: int, timezone: str) -> None:
-    """Sets the merchant's time zone, and counts all daily totals again by its days.
+    """Sets the merchant's time zone, and computes the totals of all past days again.
 
-    All past days are counted again too, in one transaction.
+    This is done in one transaction.
     """
     with db.write():
         balances.lock(db, merchant_id)

@@ -40,7 +40,7 @@ def delivery_of(event: PublicEvent) -> NewDelivery:
 
 
 class Transport:
-    """A way to notify receivers.
+    """A way to send events to receivers, such as webhooks or mail.
 
     `send` runs in a thread of its own and must not use the database. The other methods
     run in the caller's thread.

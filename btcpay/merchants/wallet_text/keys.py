@@ -41,7 +41,8 @@ class WalletKey(NamedTuple):
     """An extended public key from a text.
 
     `xpub` is the key as an xpub or a tpub. `origin` is normalized, for example
-    "73c5da0a/84'/0'/0'", or "". `is_hardened` is True if the key's child number is.
+    "73c5da0a/84'/0'/0'", or "". `is_hardened` is True if the key's child number is
+    hardened.
     """
 
     xpub: str

@@ -10,11 +10,11 @@ from btcpay.values.texts import display_line
 class MailText:
     """The content of a mail, in the order in which it is shown.
 
-    `amount` is shown large, and `within` below it: what it includes. Then come
-    sentences, the button `link`, facts as (label, text), and the lines of the `footer`,
-    such as the seller's address. `link` and `stop` are pairs (label, URL). `stop` leads
-    to the page that ends such mails. A mail program may send a request to it by itself
-    (RFC 8058).
+    `amount` is shown in large type; `within` are the lines below it, such as the tax
+    that it includes. Then come the sentences, the button `link`, the facts as (label,
+    text), and the lines of the `footer`, such as the seller's address. `link` and
+    `stop` are pairs (label, URL). `stop` is the page that ends such mails; a mail
+    program may send a request to it on its own (RFC 8058).
     """
 
     language: str

@@ -1,7 +1,7 @@
 """A mail's HTML part: the seller, the amount in large type, one button, the facts.
 
-Mail programs know tables and the attribute `style` better than style sheets. The part
-loads nothing and runs no script: a logo is within the mail.
+Mail programs support tables and the attribute `style` better than style sheets. The
+part loads nothing and runs no script: the logo is a part of the mail.
 """
 
 from html import escape
@@ -27,7 +27,7 @@ _BREAK = "overflow-wrap:anywhere;word-break:break-word"
 
 
 def html_of(mail: MailText, brand: MailBrand, logo_url: str | None) -> str:
-    """Returns the document. `logo_url` is that of the part with the logo, if any."""
+    """Returns the HTML document. `logo_url` is the URL of the part with the logo, if any."""
     language = mail.language
     lines = [
         "<!doctype html>",
@@ -60,7 +60,7 @@ def html_of(mail: MailText, brand: MailBrand, logo_url: str | None) -> str:
 
 
 def _seller(brand: MailBrand, logo_url: str | None) -> str:
-    """Returns the logo, with the name beside it unless the logo alone was chosen."""
+    """Returns the logo and the seller's name; only the logo if that was chosen."""
     name = f'<bdi style="font-size:18px;font-weight:bold">{escape(brand.seller)}</bdi>'
     if logo_url:
         alt = ""
@@ -86,7 +86,7 @@ def _paragraph(
 
 
 def _button(label: str, url: str, accent: str) -> str:
-    """Returns the link as a button: a table with a colour, which every program shows."""
+    """Returns the link as a button: a coloured table, which every mail program shows."""
     style = (
         f"display:inline-block;padding:14px 28px;border-radius:8px;color:{button_text(accent)};"
         "font-size:18px;font-weight:bold;text-decoration:none"

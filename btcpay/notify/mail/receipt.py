@@ -1,4 +1,4 @@
-"""The text of a receipt, and what mails to customers say of the business."""
+"""The text of a receipt, and the lines about the business in mails to customers."""
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
@@ -12,7 +12,7 @@ from storage.queries import merchants
 def receipt(
     about: InvoiceNews, language: str, brand: merchants.BrandOnPages
 ) -> MailText:
-    """Returns the receipt to a customer; `brand` says who the seller is."""
+    """Returns the receipt to a customer. `brand` has the seller's name and address."""
     gettext = catalog(language).gettext
     invoice = about.invoice
     title = gettext("Receipt from %(name)s") % {"name": brand.seller}

@@ -67,9 +67,10 @@ class Session(smtplib.SMTP):
         self._awaits_verdict = isinstance(s, bytes) and s.endswith(_END_OF_MAIL)
 
     def getreply(self) -> tuple[int, bytes]:
-        """Returns the next reply. Raises Unanswered if it should be about a whole mail.
+        """Returns the next reply.
 
-        Only then, since the server may have accepted the mail.
+        If the reply to a whole mail does not come, raises Unanswered, since the server
+        may have accepted the mail.
         """
         if self.file is None and self.sock is not None:
             self.file = Replies(self.sock, self._bounds)

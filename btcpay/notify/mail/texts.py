@@ -14,10 +14,10 @@ from storage.models import Invoice
 
 @dataclass(frozen=True)
 class InvoiceNews:
-    """An invoice, its state at the event, and the seller's time zone.
+    """An invoice, its state at the time of the event, and the seller's time zone.
 
-    `page_url` is its page for the payer, `merchant_url` the one for the merchant; None
-    if the merchant's pages are off.
+    `page_url` is the invoice's page for the payer. `merchant_url` is the one for the
+    merchant; None if the merchant's pages are off.
     """
 
     invoice: Invoice
@@ -128,7 +128,7 @@ def price(invoice: Invoice, language: str) -> str:
 
 
 def invoice_facts(about: InvoiceNews, language: str) -> list[tuple[str, str]]:
-    """Returns facts as on the receipt's page, as (label, text)."""
+    """Returns the facts of the receipt's page about an invoice, as (label, text)."""
     gettext = catalog(language).gettext
     invoice = about.invoice
     state = about.state

@@ -37,7 +37,7 @@ from btcpay.web.service import Service
 
 
 class StartViews:
-    """The views of the setup link. They need no session."""
+    """The pages of the first run, which the setup link opens. They need no session."""
 
     def __init__(self, service: Service, pages: Pages) -> None:
         self._service = service
