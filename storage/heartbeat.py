@@ -9,7 +9,7 @@ does with the connection later raises OperationalError.
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from peewee import PeeweeException
@@ -19,15 +19,15 @@ from storage.faults import as_peewee_errors
 
 BEAT_S = 2.0
 SILENCE_S = 10
-# A process may hang in a transaction. After this time the thread is silent too, and the limit
-# is the one that the server has for every session.
+# A process may hang in a transaction. After this time the thread is silent too until the
+# transaction ends, and the limit is the one that the server has for every session.
 MOST_TRANSACTION_S = 120
 USUAL_SILENCE_S = 60
 # The ids of connections that have a heartbeat: a thread may take several locks with one.
 _beating: set[int] = set()
 
-# Whether the transaction is younger than the given seconds; true outside of one.
-_BEAT = "SELECT clock_timestamp() - now() < make_interval(secs => %s)"
+# Whether the transaction has lasted so many seconds; false outside of one.
+_IS_OLD = "SELECT clock_timestamp() - now() >= make_interval(secs => {})"
 _END_SILENT = """
 SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
 WHERE locktype = 'advisory' AND granted AND datname = current_database()
@@ -59,18 +59,28 @@ def heartbeat(connection: Any) -> Iterator[None]:
 
 
 def _beat(connection: Any, over: threading.Event) -> None:
+    is_old = False
     while not over.wait(BEAT_S) and not connection.closed:
+        if is_old and connection.info.transaction_status.name != "IDLE":
+            continue
+        # A PeeweeException says that the session has ended.
+        with suppress(PeeweeException), as_peewee_errors:
+            is_old = _is_transaction_old(connection)
+
+
+def _is_transaction_old(connection: Any) -> bool:
+    """Speaks: asks whether the transaction has lasted MOST_TRANSACTION_S.
+
+    Says nothing, and returns False, while the connection is busy. It has psycopg's lock
+    from the look to the answer. Otherwise the other thread could begin a pipeline in
+    between, which would end with both statements mixed up.
+    """
+    with connection.lock:
         if not _is_silent(connection):
-            continue
-        try:
-            with as_peewee_errors:
-                cursor = connection.execute(_BEAT, [MOST_TRANSACTION_S], prepare=False)
-                (is_young,) = cursor.fetchone()
-        except PeeweeException:
-            # The session has ended, or a statement of its transaction has failed meanwhile.
-            continue
-        if not is_young:
-            return
+            return False
+        statement = _IS_OLD.format(MOST_TRANSACTION_S)
+        answer = connection.pgconn.exec_(statement.encode())
+    return bool(answer.ntuples and answer.get_value(0, 0) == b"t")
 
 
 def _is_silent(connection: Any) -> bool:

@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import threading
 import time
 from contextlib import closing
 
@@ -22,6 +21,7 @@ from tests.support.paths import PROJECT
 
 SILENCE_S = 3
 BEAT_S = 0.3
+PIPELINES = 2_000
 # Takes the lock, writes, waits for a line, and goes on: within its transaction or after it.
 HOLDER = f"""
 import sys
@@ -111,26 +111,10 @@ def test_a_frozen_process_loses_lock_and_transaction_and_writes_no_more(
 @pytest.mark.parametrize("place", ["within", "after"])
 def test_a_slow_process_keeps_lock_and_transaction(db, url, start, place):
     process = start(place)
-    began_s = time.monotonic()
-    until(
-        lambda: time.monotonic() > began_s + 2 * SILENCE_S or is_free(db, url),
-        "twice the silence that a frozen one has",
-    )
-    assert not is_free(db, url)
+    assert stays_locked(db, url)
     _, errors = process.communicate("go on\n", timeout=60)
     assert (process.returncode, errors) == (0, "")
     assert (meta.get(db, LISTENS), meta.get(db, NOT_BEGUN)) == ("yes", "yes")
-
-
-def test_a_transaction_that_hangs_is_silent_after_a_time(url, db, monkeypatch):
-    monkeypatch.setattr(heartbeat, "BEAT_S", BEAT_S)
-    monkeypatch.setattr(heartbeat, "MOST_TRANSACTION_S", 0.5)
-    others = threading.active_count()
-    with locks.only_one(db, url, "check"):
-        assert threading.active_count() == others + 1
-        with db.write():
-            meta.put(db, LISTENS, "yes")
-            until(lambda: threading.active_count() == others, "its heart to stop")
 
 
 def silent_for(connection, seconds):
@@ -144,6 +128,44 @@ def silent_for(connection, seconds):
         ).fetchone()[0],
         "the silence",
     )
+
+
+@pytest.fixture
+def other(url):
+    with closing(open_database(url)) as opened:
+        yield opened
+
+
+def stays_locked(other, url):
+    """True if the lock is held for twice the silence that a frozen process has."""
+    end_s = time.monotonic() + 2 * SILENCE_S
+    until(
+        lambda: time.monotonic() > end_s or is_free(other, url),
+        "twice the silence that a frozen one has",
+    )
+    return not is_free(other, url)
+
+
+def test_a_transaction_that_hangs_is_silent_after_a_time_and_until_its_end(
+    url, db, other, monkeypatch
+):
+    monkeypatch.setattr(heartbeat, "BEAT_S", BEAT_S)
+    monkeypatch.setattr(heartbeat, "MOST_TRANSACTION_S", 0.5)
+    with locks.only_one(db, url, "check"):
+        with db.write(), psycopg.connect(url, autocommit=True) as watcher:
+            meta.put(db, LISTENS, "yes")
+            assert silent_for(watcher, 5 * BEAT_S)
+        assert stays_locked(other, url), "it speaks again"
+
+
+def test_no_beat_comes_between_the_statements_of_a_pipeline(url, db, monkeypatch):
+    monkeypatch.setattr(heartbeat, "BEAT_S", 0)
+    with locks.only_one(db, url, "check"):
+        for turn in range(PIPELINES):
+            with db.write():
+                meta.put(db, LISTENS, str(turn))
+                meta.put(db, NOT_BEGUN, str(turn))
+    assert (meta.get(db, LISTENS), meta.get(db, NOT_BEGUN)) == (str(PIPELINES - 1),) * 2
 
 
 @pytest.mark.parametrize("is_old", [False, True], ids=["young", "old"])
