@@ -107,7 +107,7 @@ _UNREADABLE = (
         "this is a part of a BBQr code, which is not readable here: export the output descriptor"
         " as text or file", TextProblem.ANIMATED_CODE),
     (re.compile(r"(?i)^\s*(?:cHNidP|70736274ff)"),
-        "this is a transaction to pattern (PSBT), not an account: ", TextProblem.TRANSACTION),
+        "this is a transaction to sign (PSBT), not an account: ", TextProblem.TRANSACTION),
     (re.compile(r"^\s*QklF"),
         "this file of Electrum is encrypted: open the wallet in Electrum, and give the master"
         " public key that Wallet, Information shows; of a multisig wallet the file from File, Save"
