@@ -188,6 +188,22 @@ class Database:
         with self.borrow_connection(), self.connection.atomic(kind):
             yield
 
+    @contextmanager
+    def unforced(self) -> Iterator[None]:
+        """Does not force what is committed within it onto the disk, on SQLite.
+
+        A power cut may lose it, and nothing else; the end of the process does not. The
+        next usual commit forces it too. Not within a transaction.
+        """
+        if self.is_server:
+            yield
+            return
+        self.connection.execute_sql("PRAGMA synchronous = normal")
+        try:
+            yield
+        finally:
+            self.connection.execute_sql("PRAGMA synchronous = full")
+
     def batch(self) -> AbstractContextManager[None]:
         """On SQLite, runs all `write` blocks inside it in one transaction.
 

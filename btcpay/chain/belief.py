@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import orjson
 
@@ -15,6 +15,8 @@ from storage.database import Database
 from storage.queries import blocks, merchants, meta
 from storage.queries.meta import Key
 
+# An idle check stores only each hour that it believes the clock; a jump of two days is doubted.
+BELIEVED_AGAIN = timedelta(hours=1)
 Note = Mapping[str, int | str | None]
 
 
@@ -37,11 +39,25 @@ def judge_clock(
     costs_work = network.pow_limit_bits is not None
     reason = reason_to_doubt(believed, current, leap, costs_work, is_agreed)
     if not reason:
-        believe(db, current)
+        if leap is not None or _is_older(meta.get(db, Key.TIME_BELIEVED), current):
+            believe(db, current)
     elif leap is None or not leap.goes_on(now):
         note: Note = {"clock_ms": to_ms(now), "mark": mark, "why": reason}
         _put(db, Key.TIME_LEAP, note)
     return reason
+
+
+def _is_older(note: str | None, current: Moment) -> bool:
+    """True if the stored note of the believed moment is missing, or BELIEVED_AGAIN old.
+
+    Also true if only the current moment has a block.
+    """
+    if not note:
+        return True
+    moment = orjson.loads(note)
+    passed = current.clock_at - from_ms(moment["clock_ms"])
+    has_first_block = moment["height"] is None and current.height is not None
+    return abs(passed) >= BELIEVED_AGAIN or has_first_block
 
 
 def current_moment(db: Database, now: datetime) -> Moment:

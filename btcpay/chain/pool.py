@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -90,6 +91,10 @@ class Pool(Generic[Source]):
     def close(self) -> None:
         """Ends the run: no source sends requests any more."""
         self.end_within(0)
+
+    def new_totals(self) -> Counter[tuple[str, str]]:
+        """Returns what to add to the stored totals, by name and label, since the last call."""
+        return Counter()
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
         """Stores what the next run needs. By default there is nothing to store."""

@@ -15,6 +15,7 @@ from btcpay.chain.follow import Follower
 from btcpay.chain.progress import first_needed_ms, is_at_stake
 from btcpay.check.apply import try_apply
 from btcpay.check.block_reader import BlockReader
+from btcpay.check.due import CLOSED_LATELY
 from btcpay.check.facts import receipt_prices
 from btcpay.check.parts import count_again, undo_planned
 from btcpay.check.report import Report
@@ -62,6 +63,7 @@ class CatchUp(BlockReader):
         The results and failures are written to the report.
         """
         stuck_before = report.stuck_reason
+        report.read_at = None
         report.stuck_reason = ""
         try:
             if not keep_first_header(
@@ -79,6 +81,7 @@ class CatchUp(BlockReader):
                 self._undo,
             )
             has_changed = follower.follow()
+            report.has_new_tip |= has_changed
             report.has_tip = True
             report.tip_asked_at = asked_at
             report.is_agreed = follower.is_agreed
@@ -99,8 +102,21 @@ class CatchUp(BlockReader):
                 report.stuck_reason,
             )
         elif not report.blocks_behind:
-            meta.put_time(self.db, Key.READ_MS, asked_at)
+            report.read_at = asked_at
+            if self._is_page_open():
+                self.note_read(report)
         return True
+
+    def note_read(self, report: Report) -> None:
+        """Stores when every block was read, which the invoices' pages show."""
+        if report.read_at:
+            with self.db.unforced():
+                meta.put_time(self.db, Key.READ_MS, report.read_at)
+
+    def _is_page_open(self) -> bool:
+        """True if an invoice's page was open lately."""
+        after_ms = to_ms(self.now() - CLOSED_LATELY)
+        return bool(self.db.rows(mempool_watch.ASKED, after=after_ms))
 
     def _undo(self, height: int) -> None:
         undo_above(self.db, self.settings, height, self.now())

@@ -1,4 +1,4 @@
-"""The end of a run: stores its results, runs scheduled work, and deletes old rows.
+"""The end of a run: runs scheduled work, and deletes old rows.
 
 A run for a single invoice does not end like this.
 """
@@ -15,31 +15,9 @@ from btcpay.settings.settings import Settings
 from btcpay.settlement.merge import HISTORY_AFTER
 from btcpay.values.times import to_ms
 from storage.database import Database
-from storage.queries import idempotency, meta, payments
-from storage.queries.meta import Key
-from storage.queries.totals import tallies
+from storage.queries import idempotency, payments
 
 log = logging.getLogger(__name__)
-
-
-def note_run(db: Database, report: Report, is_listening: bool, now: datetime) -> None:
-    """Stores the run's time and totals, for the pages, the doctor and the metrics."""
-    result = "incomplete"
-    if report.complete:
-        result = "complete"
-    listens = ""
-    if is_listening:
-        listens = "yes"
-    with db.write():
-        if report.has_tip:
-            meta.put(db, Key.PREVIEWS_LATE, str(len(report.unreached)))
-        meta.put(db, Key.LISTENS, listens)
-        meta.put_time(db, Key.RAN_MS, report.began_at or now)
-        if report.complete:
-            meta.put_time(db, Key.CHECKED_MS, now)
-        db.run(tallies.ADD, name="checks", label=result, total=1)
-        db.run(tallies.ADD, name="check_ms", label="", total=report.took_ms)
-        db.run(tallies.ADD, name="blocks", label="", total=report.blocks_read)
 
 
 def renew_and_erase(

@@ -35,6 +35,10 @@ class Report:
     tip_asked_at: datetime | None = None
     # True if two sources (or the only one that is configured) returned a recent tip.
     is_agreed: bool = False
+    # When the tip was requested up to which every block is read; None if some are unread.
+    read_at: datetime | None = None
+    # True if the stored chain has changed.
+    has_new_tip: bool = False
     # How far this machine's clock is ahead of the sources' clocks; 0 up to CLOCK_OFF.
     clock_ahead_s: int = 0
     # Why the clock is not trusted; empty if it is. If not, nothing is renewed or deleted.
@@ -44,6 +48,12 @@ class Report:
     calls: int = 0
     read_bytes: int = 0
     took_ms: int = 0
+
+    @property
+    def has_news(self) -> bool:
+        """True if the run did more than find everything as it was."""
+        is_work = self.blocks_read or self.looked_at or self.put_off
+        return bool(is_work or self.has_new_tip or self.new_statuses)
 
     @property
     def is_caught_up(self) -> bool:

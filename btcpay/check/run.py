@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from btcpay.chain.explorers.pool import Explorers
@@ -15,9 +15,10 @@ from btcpay.chain.sources import BlockSource
 from btcpay.check.apply import try_apply
 from btcpay.check.catch_up import CatchUp
 from btcpay.check.due import CLOSED_LATELY, NEVER, is_waiting
-from btcpay.check.finish import note_run, renew_and_erase
+from btcpay.check.finish import renew_and_erase
 from btcpay.check.mempool import Look, missing_outputs, watched_invoices
 from btcpay.check.plan import plan
+from btcpay.check.record import RunRecord
 from btcpay.check.report import Report
 from btcpay.invoices.part_work import reason_of
 from btcpay.settlement.settle import HELD_AT_MOST
@@ -45,6 +46,7 @@ class Checker(CatchUp):
     explorers: Explorers
     in_flight: int = 4
     hear: Callable[[Report], None] | None = None
+    record: RunRecord = field(default_factory=RunRecord)
 
     def run(self, ids: Sequence[str] | None = None) -> Report:
         """Follows the chain, updates every invoice, and queries the mempool.
@@ -56,6 +58,8 @@ class Checker(CatchUp):
         began_ns = time.monotonic_ns()
         with self._limit_time(report):
             self._run(ids, report)
+        if ids is not None:
+            self.note_read(report)
         self._compare_clocks(report)
         report.took_ms = (time.monotonic_ns() - began_ns) // 1_000_000
         return report
@@ -131,6 +135,7 @@ class Checker(CatchUp):
         finally:
             for pool in pools:
                 pool.close()
+                self.record.count(self.db, pool.new_totals())
                 pool.note(self.db, self.settings, self.now())
         report.calls = 0
         report.read_bytes = 0
@@ -245,7 +250,10 @@ class Checker(CatchUp):
         Call it after a run that has processed everything due.
         """
         now = self.now()
-        note_run(self.db, report, self.hear is not None, now)
+        listens = ""
+        if self.hear:
+            listens = "yes"
+        self.record.note(self.db, report, listens, now)
         renew_and_erase(self.db, self.settings, report, self.mark(), now)
         (failed_count,) = self.db.get(part_work.FAILED_COUNT)
         report.parts_behind = failed_count

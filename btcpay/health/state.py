@@ -14,9 +14,9 @@ from storage.queries import meta
 
 # The maximum age of the last backup. Two nightly backups may fail.
 BACKUP_AGE = timedelta(days=3)
-# The fraction of BLOCKTILL_CHECK_MAX_AGE_MIN after which a check is late. By default that is after
-# three minutes, when a check that runs every minute has failed twice.
-LATE = 1 / 5
+# The fraction of BLOCKTILL_CHECK_MAX_AGE_MIN after which a check is late. It is more than the time
+# after which an idle check notes itself (`check/record.py`).
+LATE = 1 / 2
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ LOST = {"payments": "red", "check": "red"}
 # The facts, and the parts that are not green.
 PARTS = {
     "all is well, and every block is read": ({}, {}),
-    "a check in time": ({"checked_at": ago(minutes=3)}, {}),
-    "a late check": ({"checked_at": ago(minutes=3.001)}, {"check": "yellow"}),
+    "a check in time": ({"checked_at": ago(minutes=7.5)}, {}),
+    "a late check": ({"checked_at": ago(minutes=7.501)}, {"check": "yellow"}),
     "payments were found lately": (
         {"checked_at": ago(minutes=15)},
         {"check": "yellow"},

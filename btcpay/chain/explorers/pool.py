@@ -64,17 +64,27 @@ class Explorers(Pool[Explorer]):
         return tip
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        """Stores each explorer's calls and failures since the last call of `note`."""
+        """Stores the new totals."""
+        totals = self.new_totals()
+        if totals:
+            with db.write():
+                for (name, label), total in totals.items():
+                    db.run(tallies.ADD, name=name, label=label, total=total)
+
+    def new_totals(self) -> Counter[tuple[str, str]]:
+        """Returns each explorer's calls and failures since the last call."""
         totals = Counter[tuple[str, str]]()
         for entry in self._entries:
             host = entry.source.host
             totals["explorer_calls", host] += entry.source.calls
             totals["explorer_failures", host] += entry.failures
-        with db.write():
-            for (name, host), total in totals.items():
-                new = total - self._noted[name, host]
-                db.run(tallies.ADD, name=name, label=host, total=new)
+        new_totals = Counter[tuple[str, str]]()
+        for key, total in totals.items():
+            # A new total is returned even if it is 0: then its metric exists.
+            if key not in self._noted or total != self._noted[key]:
+                new_totals[key] = total - self._noted[key]
         self._noted = totals
+        return new_totals
 
     def allowance(self) -> Allowance:
         if self._quota is None:

@@ -1,5 +1,6 @@
 """Command `check`: runs the check once, or repeatedly with --watch."""
 
+import contextlib
 import logging
 import signal
 import sys
@@ -12,9 +13,10 @@ from peewee import PeeweeException
 
 from btcpay.chain.belief import believe, current_moment
 from btcpay.chain.explorers.pool import open_explorers
-from btcpay.chain.explorers.quota import Quota
+from btcpay.chain.explorers.quota import Quota, Reserve
 from btcpay.chain.pool import open_sources
 from btcpay.check.announcements import open_announcements
+from btcpay.check.record import RunRecord, renew_after
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.cli.check.deliveries import Deliveries
@@ -25,7 +27,7 @@ from btcpay.http import http_client
 from btcpay.invoices.status import find_invoice
 from btcpay.prices.price import Prices
 from btcpay.values.errors import CommandError
-from btcpay.values.times import boot_mark, utc_now
+from btcpay.values.times import utc_now
 from storage import locks
 from storage.database import in_one_line
 from storage.queries import meta, sources
@@ -34,6 +36,8 @@ from storage.queries import meta, sources
 # default quota of 600, for public explorers, gives four.
 MOST_IN_FLIGHT = 16
 HOURLY_FOR_ONE = 150
+# The part of the hourly quota that --watch counts in advance.
+RESERVED_PART = 10
 # Seconds between two looks at the mempool, while a payer has a page open.
 LOOKS_EVERY_S = 5
 # Maximum duration of a run while a payer has a page open. It ends before cron starts the next one.
@@ -134,9 +138,11 @@ def _watch(shell: Shell, reporter: Reporter, every_s: int) -> None:
     announcements = open_announcements(shell.settings, shell.db, utc_now)
     deliveries = Deliveries(shell)
     stop = Stop(signal.SIGTERM, signal.SIGINT)
-    new_checker = _checker_factory(shell)
+    record = RunRecord(renew_after(shell.settings, every_s))
+    hear = None
     if announcements:
-        new_checker = _checker_factory(shell, hear=announcements.apply)
+        hear = announcements.apply
+    new_checker = _checker_factory(shell, hear=hear, record=record)
 
     def pause(seconds: float) -> bool:
         if announcements:
@@ -160,18 +166,24 @@ def _watch(shell: Shell, reporter: Reporter, every_s: int) -> None:
         except Exception:  # any other error: the next run finds the payments
             log.exception("the check failed")
             rest(end_s)
+    with contextlib.suppress(
+        PeeweeException
+    ):  # totals are no reason to end in an error
+        record.flush(shell.db)
 
 
 def _checker_factory(
     shell: Shell,
     per_hour: int = 0,
     hear: Callable[[Report], None] | None = None,
+    record: RunRecord | None = None,
 ) -> Callable[[], Checker]:
     """Returns a function that creates the Checker of a run.
 
     All checkers share one HTTP session and one Prices object. If `per_hour` is not 0,
     it replaces the hourly quota of explorer calls in the settings. Each checker applies
-    announced transactions by `hear`.
+    announced transactions by `hear`. `record` is that of all runs; if it is None, each
+    run stores all about itself.
     """
     settings = shell.settings
     prices = Prices(shell.settings)
@@ -179,8 +191,12 @@ def _checker_factory(
     in_flight = max(1, min(MOST_IN_FLIGHT, per_hour // HOURLY_FOR_ONE))
     session = http_client.Session(in_flight, settings.proxy)
 
+    reserve = Reserve()
+    if record:
+        reserve = Reserve(per_hour // RESERVED_PART)
+    quota = Quota(shell.db, per_hour, utc_now, reserve)
+
     def new_checker() -> Checker:
-        quota = Quota(shell.db, per_hour, utc_now)
         explorers = open_explorers(settings, quota, session)
         return Checker(
             shell.db,
@@ -191,6 +207,7 @@ def _checker_factory(
             explorers=explorers,
             in_flight=in_flight,
             hear=hear,
+            record=record or RunRecord(),
         )
 
     return new_checker
@@ -216,7 +233,8 @@ def _run_alone(
         with locks.only_one(shell.db, shell.settings.database_url, "check") as is_alone:
             if not is_alone:
                 return report
-            meta.put(shell.db, meta.Key.RUN_SINCE, boot_mark())
+            if meta.get(shell.db, meta.Key.RUN_SINCE):
+                meta.put(shell.db, meta.Key.RUN_SINCE, "")
             if report is None:
                 report = checker.run()
                 checker.finish(report)

@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
+from queue import SimpleQueue
 
 from peewee import PeeweeException
 
@@ -33,28 +34,50 @@ class Deliveries:
             thread.start()
 
     def wait(self) -> None:
-        """Blocks until both threads have ended."""
+        """Ends both threads, after what they deliver now."""
         for thread in self._threads:
             thread.wait()
 
 
 class DeliveryThread:
-    """A thread that makes the due deliveries to some shards (groups) of receivers."""
+    """A thread that makes the due deliveries to some shards (groups) of receivers.
+
+    It stays between two deliveries, with its connection to the database.
+    """
 
     def __init__(self, shell: Shell, shards: Sequence[str]) -> None:
         send = new_send(shell.settings)
         self._shell = shell
         self._shards = shards
         self._outbox = Outbox(shell.db, shell.settings, utc_now, send)
+        # True for a delivery, False for the end.
+        self._orders = SimpleQueue[bool]()
+        self._is_busy = False
         self._thread = threading.Thread()
 
     def start(self) -> None:
-        if not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._run, daemon=True)
+        """Delivers what is due, unless the thread is at it."""
+        if self._is_busy:
+            return
+        self._is_busy = True
+        self._orders.put(True)
+        if not self._thread.is_alive():  # it has not begun, or an error has ended it
+            self._thread = threading.Thread(target=self._work, daemon=True)
             self._thread.start()
 
     def wait(self) -> None:
+        """Ends the thread, after what it delivers now."""
+        self._orders.put(False)
         self._thread.join()
+
+    def _work(self) -> None:
+        try:
+            while self._orders.get():
+                self._run()
+                self._is_busy = False
+        finally:
+            self._is_busy = False
+            self._shell.db.close()  # closes only this thread's connection
 
     def _run(self) -> None:
         try:
@@ -62,8 +85,6 @@ class DeliveryThread:
         except PeeweeException as error:
             log.error("nothing could be delivered: %s", in_one_line(error))
             return
-        finally:
-            self._shell.db.close()  # closes only this thread's connection
         if result.delivered or result.failed:
             log.info(
                 "notifications: %d delivered, %d not", result.delivered, result.failed

@@ -85,7 +85,10 @@ class Reporter:
         Raises CommandError if that run has lasted longer than MOST_RUN_S.
         """
         since = meta.get(self._db, meta.Key.RUN_SINCE) or ""
-        age = time_between(since, boot_mark())
+        mark = boot_mark()
+        age = time_between(since, mark)
+        if age is None:
+            meta.put(self._db, meta.Key.RUN_SINCE, mark)
         if age and age > timedelta(seconds=MOST_RUN_S):
             minutes = age // timedelta(minutes=1)
             raise CommandError(

@@ -86,7 +86,7 @@ def test_a_check_that_does_not_run_is_said_first(shop, browser):
     warning = "Payments are not being found"
     assert warning in browser.page().source
     meta.put_time(
-        shop.service.db, meta.Key.CHECKED_MS, shop.clock() - timedelta(minutes=3)
+        shop.service.db, meta.Key.CHECKED_MS, shop.clock() - timedelta(minutes=7.5)
     )
     meta.put(shop.service.db, meta.Key.PREVIEWS_LATE, "7")
     page = browser.page()

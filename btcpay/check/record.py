@@ -1,0 +1,106 @@
+"""What the runs of one process store about themselves, so that idle runs store nothing."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from btcpay.check.report import Report
+from btcpay.settings.settings import Settings
+from storage.database import Database
+from storage.queries import meta
+from storage.queries.meta import Key
+from storage.queries.totals import tallies
+
+# The part of BLOCKTILL_CHECK_MAX_AGE_MIN that the stored time of a run may be old, before a run
+# without news stores its own: by default five minutes. A check is late at half of that setting.
+RENEWED = 1 / 3
+
+
+@dataclass
+class RunRecord:
+    """The times and totals of the runs of one process.
+
+    If a run is like the one before and has no news, they are stored only if the stored
+    time of a run is at least `renew_after` old. Totals wait until then, and are lost if
+    the process is killed.
+    """
+
+    renew_after: timedelta = timedelta()
+    _totals: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _was_complete: bool | None = None
+    _completed_at: datetime | None = None
+
+    def count(self, db: Database, totals: Counter[tuple[str, str]]) -> None:
+        """Adds to the totals, by name and label. Stores them if none may wait."""
+        self._totals.update(totals)
+        if self._totals and not self.renew_after:
+            self.flush(db)
+
+    def note(self, db: Database, report: Report, listens: str, now: datetime) -> None:
+        """Notes the run, for the pages, the doctor and the metrics.
+
+        What is stored is not forced onto the disk: after a power cut the next run stores
+        it anew.
+        """
+        result = "incomplete"
+        if report.complete:
+            result = "complete"
+            self._completed_at = now
+        self._totals["checks", result] += 1
+        self._totals["check_ms", ""] += report.took_ms
+        self._totals["blocks", ""] += report.blocks_read
+        is_like_before = report.complete == self._was_complete and not report.has_news
+        self._was_complete = report.complete
+        late = str(len(report.unreached))
+        if is_like_before and self._is_known(db, listens, late, now):
+            return
+        with db.unforced(), db.write():
+            if report.has_tip:
+                meta.put(db, Key.PREVIEWS_LATE, late)
+            meta.put(db, Key.LISTENS, listens)
+            meta.put_time(db, Key.RAN_MS, report.began_at or now)
+            if report.read_at:
+                meta.put_time(db, Key.READ_MS, report.read_at)
+            self._put_completed(db, now)
+            self._put_totals(db)
+
+    def flush(self, db: Database) -> None:
+        """Stores the totals. Called when the process ends."""
+        with db.write():
+            self._put_totals(db)
+
+    def _is_known(
+        self,
+        db: Database,
+        listens: str,
+        late: str,
+        now: datetime,
+    ) -> bool:
+        """True if the stored facts are these, and young enough."""
+        ran_at = meta.time(db, Key.RAN_MS)
+        if ran_at is None or not timedelta() <= now - ran_at < self.renew_after:
+            return False
+        stored_listens = meta.get(db, Key.LISTENS)
+        return stored_listens == listens and meta.get(db, Key.PREVIEWS_LATE) == late
+
+    def _put_completed(self, db: Database, now: datetime) -> None:
+        """Stores when the last run was complete, also if this one is not.
+
+        Another process may have stored a later time. A time after `now` is wrong.
+        """
+        if self._completed_at is None:
+            return
+        stored_at = meta.time(db, Key.CHECKED_MS)
+        if stored_at is None or not self._completed_at <= stored_at <= now:
+            meta.put_time(db, Key.CHECKED_MS, self._completed_at)
+
+    def _put_totals(self, db: Database) -> None:
+        for (name, label), total in self._totals.items():
+            db.run(tallies.ADD, name=name, label=label, total=total)
+        self._totals.clear()
+
+
+def renew_after(settings: Settings, every_s: int) -> timedelta:
+    """Returns how old the stored time of a run may become, if one runs every `every_s`."""
+    most = timedelta(minutes=settings.check_max_age_min) * RENEWED
+    return max(timedelta(), most - timedelta(seconds=every_s))
