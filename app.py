@@ -83,7 +83,7 @@ def create_payment_link(call: Call) -> Response:
     fields = call.body(accepts.NEW_PAYMENT_LINK, empty=b"{}")
 
     def prepare() -> None:
-        """Does nothing: a payment link needs no price."""
+        """Does nothing: no rate is fetched until the link's page makes an invoice."""
 
     def make(_: None) -> dict[str, Any]:
         row = new_link(service.db, service.now(), call.merchant_id, fields)

@@ -370,11 +370,12 @@ class FirstNeededMs(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Blocks(Hook):
-    """Work on blocks. Called by `check/parts.py` for each block and each reorganisation.
+    """The functions with which a part (an optional plug-in) reads blocks.
 
-    `matches` is called before the block is stored. `connect_block` and
-    `disconnect_blocks` are called after the core has stored its own changes, in a
-    separate transaction for each part. If that transaction fails, it is retried later.
+    `check/parts.py` calls them for each block and each reorganisation: `matches` before
+    the block is stored, `connect_block` and `disconnect_blocks` after the core has
+    committed its own changes, in a database transaction for each part. If that
+    transaction fails, it is retried later.
     `chain/progress.py` calls `needs_blocks` and `first_needed_ms`.
     """
 

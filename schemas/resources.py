@@ -69,7 +69,7 @@ class Resource(Schema):
         field_obj.required = True
 
     def envelope(self, columns: tuple[str, ...], rows: list[str]) -> dict[str, Any]:
-        """Returns the list envelope (2.5) around rows from `Database.json_rows`.
+        """Returns the list envelope around rows from `Database.json_rows`.
 
         The JSON of each row is cached, because the same rows are listed again and
         again.
@@ -96,7 +96,7 @@ _ROOT = "https://pay.example.com"
 
 
 class Invoice(Resource):
-    """A one-time payment request (2.1)."""
+    """A one-time payment request."""
 
     object = _constant("invoice")
     id = Text(**says("Unique identifier.", _INVOICE_ID))
@@ -140,7 +140,7 @@ class Invoice(Resource):
 
 
 class PaymentLink(Resource):
-    """A reusable checkout page (2.2)."""
+    """A reusable checkout page."""
 
     object = _constant("payment_link")
     id = Text(**says("Unique identifier.", _LINK_ID))
@@ -172,7 +172,7 @@ class PaymentLink(Resource):
 
 
 class Payment(Resource):
-    """A confirmed on-chain payment (2.3)."""
+    """A confirmed on-chain payment."""
 
     object = _constant("payment")
     id = Text(**says("Unique identifier.", "pay_LxMi4TFlHfVTTPVioSmsSef0"))
@@ -193,7 +193,7 @@ class Payment(Resource):
 
 
 class Balance(Resource):
-    """A merchant's withdrawable and total balance (2.4)."""
+    """A merchant's withdrawable and total balance."""
 
     object = _constant("balance")
     asset = _constant("BTC")

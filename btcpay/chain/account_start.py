@@ -137,6 +137,6 @@ class _Pace:
         self._next_s = time.monotonic() + self._group_s
 
     def wait(self) -> None:
-        """Waits until the next group may be looked up."""
+        """Waits until the next group of addresses may be looked up."""
         time.sleep(max(0, self._next_s - time.monotonic()))
         self._next_s = time.monotonic() + self._group_s

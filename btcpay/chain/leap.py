@@ -5,14 +5,15 @@ period, mails, erasure of addresses. So a clock that has jumped ahead is believe
 if something else confirms it. A step back triggers no such action, and is believed at
 once.
 
-1. The newest block must not be hours ahead of the clock.
-2. A clock near the time of the last check is believed. A short outage needs no
-   confirmation.
-3. On a network where blocks cost work, new blocks confirm a longer outage. There must
-   be at least half as many as usual in such a time. A local node with a wrong clock
-   does not have them.
-4. On other networks, or if no earlier block is known, the clock must run for an hour in
-   step with a monotonic clock, and enough sources must show the same chain.
+The newest block must not be hours ahead of the clock. Besides that, one of these is
+enough:
+
+1. The clock is near the time of the last check: a short outage.
+2. On a network where blocks cost work: since then at least half the usual number of
+   blocks was mined. If the clock has jumped ahead by mistake, the blocks for that time
+   do not exist.
+3. On other networks, or if no earlier block is known: the clock has run for an hour in
+   step with a monotonic clock, and enough sources show the same chain.
 """
 
 from datetime import datetime, timedelta

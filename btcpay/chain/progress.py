@@ -50,7 +50,7 @@ def progress_of(db: Database, now: datetime) -> Progress | None:
 
 
 def progress_from_row(db: Database, row: KnownBlocks) -> Progress | None:
-    """Returns how far the best chain is read, from a row that was read already.
+    """Returns how far the best chain is read, from a row that the caller has loaded.
 
     Returns None if no header is stored yet.
     """

@@ -79,10 +79,11 @@ class AddressSearch:
         self.position = index + 1
 
     def gap_limit_for(self, next_index: int) -> int:
-        """Returns the gap limit with which a wallet finds `used` and `next_index`.
+        """Returns the gap limit with which a wallet finds the used addresses and the next.
 
-        Addresses below `start` were not looked up. They count as unused only if no used
-        address is known.
+        It is the longest gap between them. The gap before the first of them counts only
+        if the search began at 0 or found no used address; otherwise addresses below
+        `start` may be used.
         """
         indexes = [*self.used, next_index]
         if self.start == 0 or not self.used:

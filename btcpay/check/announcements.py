@@ -182,9 +182,9 @@ def open_announcements(
     db: Database,
     now: Callable[[], datetime],
 ) -> Announcements | None:
-    """Opens the first listener that a part provides.
+    """Opens the first listener for announced transactions that a part offers.
 
-    Returns None if no configured source announces transactions.
+    A part is an optional plug-in. Returns None if none offers a listener.
     """
     for part in hooks.of(hooks.Sources):
         listener = part.open_listener(settings, db, now)

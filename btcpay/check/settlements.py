@@ -65,9 +65,10 @@ def settle_scans(
     scans: Mapping[str, Scan],
     now: datetime,
 ) -> list[Settlement]:
-    """Returns the consequences of each scan. Raises BadRow.
+    """Computes what each scan changes in its invoice. Stores nothing. Raises BadRow.
 
-    The caller must have locked the rows.
+    A scan is what was seen at an invoice's address. `scans` is by invoice id. The
+    caller must have locked the invoices' rows.
     """
     ids: list[Values] = [{"id": id} for id in scans]
     invoice_ids: list[Values] = [{"invoice_id": id} for id in scans]

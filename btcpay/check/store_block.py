@@ -36,10 +36,10 @@ def store_block(
     now: datetime,
     report: Report,
 ) -> set[str] | None:
-    """Stores the block's consequences. Returns the ids of the invoices that failed.
+    """Marks the block as read, and stores what it changes in invoices.
 
-    If an invoice failed, the block is marked as unread again. Returns None if another
-    run has read the block meanwhile.
+    Returns the ids of the invoices for which that raised an error; if there are any,
+    the block is marked as unread again. Returns None if another run has read the block meanwhile.
     """
     block = fetched.block
     with db.write():

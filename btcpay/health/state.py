@@ -16,7 +16,7 @@ from storage.queries import meta
 BACKUP_AGE = timedelta(days=3)
 # The fraction of BLOCKTILL_CHECK_MAX_AGE_MIN after which a check is late. It is more than the time
 # after which an idle check notes itself (`check/record.py`).
-LATE = 1 / 2
+LATE_SHARE = 1 / 2
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class State:
     is at most BLOCKTILL_CHECK_MAX_AGE_MIN old, and its time is no further in the
     future. It is yellow before the first check, else red.
 
-    `check` is the same, but yellow once the check is LATE: no explorer responds, or
-    cron does not run it.
+    `check` is the same, but yellow once LATE_SHARE of the allowed age has passed: no
+    explorer responds, or cron does not run it.
 
     `previews` is yellow if open pages could not be looked up in time. Their payments
     are still found in blocks.
@@ -104,7 +104,7 @@ def state_of(
     max_age = timedelta(minutes=settings.check_max_age_min)
     payments = _payments(checked_at, max_age, now)
     check = payments
-    if payments == GREEN and not _is_within(checked_at, max_age * LATE, now):
+    if payments == GREEN and not _is_within(checked_at, max_age * LATE_SHARE, now):
         check = YELLOW
     previews = GREEN
     if previews_late:

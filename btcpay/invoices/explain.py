@@ -68,18 +68,19 @@ def explanation(story: Story, next_look: str) -> Lines:
 
 
 def _amount_lines(row: Invoice) -> Lines:
+    """Yields what the invoice asks for, by when, and where."""
     amount, currency = amount_due(row)
     yield (
         "asked for",
         f"{row.amount_sats} satoshis ({full_btc_text(row.amount_sats)} BTC), which were"
         f" {money_text(amount, currency)} at {money_text(price_of(row), currency)} a bitcoin",
     )
+    if row.expires_ms:
+        yield "", f"to be paid before {iso_ms(row.expires_ms)}"
     if row.description:
         yield "", row.description
     if row.reference:
         yield "reference", row.reference
-    if row.expires_ms:
-        yield "", f"to be paid before {iso_ms(row.expires_ms)}"
     yield "address", f"{row.deposit_address}, number {row.address_index} of the account"
 
 

@@ -1,4 +1,4 @@
-"""The history of invoices, and the change of status that ends one."""
+"""Ends invoices by their last change of status, and writes their history."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""An order: a validated request for an invoice, before it has a price."""
+"""An order: a validated request for an invoice, before its sum is known in bitcoin."""
 
 from collections.abc import Mapping
 from datetime import timedelta

@@ -133,11 +133,11 @@ def note(
     now: datetime,
     has_failed: bool,
 ) -> tuple[str | None, bool]:
-    """Stores the outcome of an attempt.
+    """Stores the outcome of an attempt to deliver an event.
 
-    Returns the label for the metrics, and True if the receiver was disabled. The label
-    is None if another process made an attempt meanwhile; then nothing is stored.
-    `has_failed` is True if the receiver had failed before this attempt.
+    Returns the label for the metrics, and whether this attempt disabled the receiver.
+    The label is None if another process made an attempt meanwhile; then nothing is
+    stored. `has_failed` is True if the attempts before this one failed.
     """
     next_at = _next_attempt_at(receiver, row, answer, now)
     is_mail = receiver.transport in receivers.MAILS

@@ -7,6 +7,12 @@ from btcpay.settings.settings import OF_FILES, VARIABLES
 HIDDEN = "***"
 # Nothing of these values is shown. They are no URLs, but may look like one.
 _WHOLLY_SECRET = (VARIABLES["owner_password"], VARIABLES["setup_token"])
+# https://user:password@host: what stands before the @.
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
+_URL = re.compile(r"https?://\S+")
+# ?token=value and &token=value
+_QUERY_VALUE = re.compile(r"([?&][^=&#\s]*=)[^&#\s]+")
+# https://host/v3/0123456789abcdef: a segment of the path; the host follows // and is none.
 _KEY_IN_PATH = re.compile(
     r"(?<=[^:/]/)(?=[^/?#\s]*[0-9])(?=[^/?#\s]*[A-Za-z])[A-Za-z0-9_-]{16,}(?=[/?#\s]|$)"
 )
@@ -69,6 +75,6 @@ def mask(text: str) -> str:
     segment counts as a key if it has at least sixteen characters (letters, digits, -
     and _), both letters and digits among them.
     """
-    text = re.sub(r"(?<=://)[^/\s]*@", f"{HIDDEN}@", text)
-    text = re.sub(r"https?://\S+", lambda url: _KEY_IN_PATH.sub(HIDDEN, url[0]), text)
-    return re.sub(r"([?&][^=&#\s]*=)[^&#\s]+", rf"\1{HIDDEN}", text)
+    text = _CREDENTIALS.sub(f"{HIDDEN}@", text)
+    text = _URL.sub(lambda url: _KEY_IN_PATH.sub(HIDDEN, url[0]), text)
+    return _QUERY_VALUE.sub(rf"\1{HIDDEN}", text)

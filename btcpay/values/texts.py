@@ -98,7 +98,7 @@ def checked_line(what: str, text: str) -> str:
 def check_texts(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the fields with `title` and `description` checked. Raises TextRefused.
 
-    A text that shows nothing becomes None.
+    A text without visible characters becomes None.
     """
     texts = dict(fields)
     for what, most in MAX_OPTIONAL.items():

@@ -111,9 +111,10 @@ def inspect(path: Path, name: Path) -> tuple[int, str | None]:
     """Checks that a file is an intact database of this program.
 
     Returns its version and its network (None if it has none). Error messages call the
-    file `name`. Raises CommandError if the file is damaged, is another program's
-    database, or has schema objects that this program's steps do not create. The objects
-    are checked first, because the integrity check would run code in them.
+    file `name`. Raises CommandError if the file is damaged, is a database of another
+    program or of an older version, or if its schema objects are not exactly those that
+    this program's migrations create. The objects are checked first, because the
+    integrity check would run code in them.
     """
     try:
         with closing(read_only(path)) as db:

@@ -32,8 +32,8 @@ def test_a_new_invoice_says_what_is_asked_for_and_that_nothing_was_seen(till):
     assert said["invoice"] == [f"{invoice['id']}, open"]
     assert said["asked for"] == [
         "41667 satoshis (0.00041667 BTC), which were 25.00 USD at 60,000.00 USD a bitcoin",
-        "tea",
         f"to be paid before {invoice['expires_at']}",
+        "tea",
     ]
     assert said["address"] == [f"{invoice['deposit_address']}, number 0 of the account"]
     nothing = "0 satoshis that count, 0 of them unconfirmed; 0 of 1 confirmation"

@@ -77,18 +77,20 @@ def merchant_add(
     skip: int | None,
     yes: bool,
 ) -> None:
-    """Add a merchant with its wallet's account: a key, a descriptor, or what it exports."""
+    """Add a merchant with its account: a key, a descriptor, or the wallet's export file."""
     network = shell.settings.network
+    # More words than one may be seed words, which are warned of.
     key = key_of(xpub, click.get_current_context().args)
     text, chosen = choose_account(key, network, script, choose, asks=not yes)
     account = chosen.descriptor
-    checked_name(name)
+    name = checked_name(name)
     refuse_taken(shell.db, account)  # before the user compares addresses
     show_reading(text, chosen)
     start = choose_account_start(shell.db, shell.settings, account, skip, asks=not yes)
     addresses = show_first_addresses(account, network, start.index)
     if not yes and not click.confirm("Does the wallet show the same?", err=True):
         raise CommandError("nothing was added")
+    # The mail server in a shop's settings counts only while the shop is alone.
     had_mail = has_mail(shell.settings, shell.db)
     row = add_merchant(
         shell.db, name, account, shell.now, start.index, start.used_before

@@ -109,19 +109,23 @@ def _ask(
     validate: Callable[[str], str],
     default: str | None = None,
 ) -> str:
-    """Prompts until `validate` accepts the text, and returns the value that it returns."""
+    """Prompts until `validate` accepts the text, and returns the value that it returns.
+
+    The default is validated too.
+    """
 
     def value_of(text: str) -> str:
         try:
             return validate(text)
         except ValueError as error:
+            # click shows the message and prompts again.
             raise click.UsageError(str(error)) from None
 
-    answer = click.prompt(
+    answer: str = click.prompt(
         prompt,
         default,
         value_proc=value_of,
         show_default=False,
         err=True,
     )
-    return str(answer)
+    return answer

@@ -124,7 +124,9 @@ class _SetupRun(Interview):
         self.present = parse(self.text, str(self.file))
 
     def run(self) -> None:
-        """Asks the questions, then creates what is missing.
+        """Asks for the settings, then creates what does not exist yet.
+
+        That is the user, the folder, the database, the settings file and the units.
 
         If it is interrupted, it can be run again.
         """

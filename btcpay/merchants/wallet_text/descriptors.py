@@ -71,8 +71,8 @@ class DescriptorText(NamedTuple):
 def find_descriptors(text: str) -> list[DescriptorText]:
     """Returns the descriptors in the text.
 
-    Raises TextRefused if one is cut off, or if a key is an argument of another function
-    than those of descriptors.
+    Raises TextRefused if one is cut off, if a key is an argument of another function
+    than those of descriptors, or if the text has too many brackets.
     """
     descriptors: list[DescriptorText] = []
     position = 0
@@ -86,20 +86,22 @@ def find_descriptors(text: str) -> list[DescriptorText]:
             )
         name = call.group(1)
         is_descriptor = name in FUNCTIONS
-        if not is_descriptor and call.group() != f"{name}(":
+        has_blank = call.group() != f"{name}("
+        if has_blank and not is_descriptor:
             position = call.end()  # words before a bracket, no function
             continue
         end = _closing_bracket(text, call.end())
         if end is None:
             if is_descriptor or KEY.search(text, call.end()):
                 raise TextRefused(CUT, TextProblem.DAMAGED)
-            return descriptors
+            return descriptors  # no key follows, so no descriptor is lost
         inner = text[call.end() : end]
         if is_descriptor:
             descriptor = _with_checksum(text, call.start(), end + 1)
             descriptors.append(descriptor)
             position = descriptor.end
         elif KEY.search(inner):
+            # The beginning of the descriptor is lost, such as `w` of `wpkh(`.
             raise TextRefused(CUT, TextProblem.DAMAGED)
         else:
             position = end + 1

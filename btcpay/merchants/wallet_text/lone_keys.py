@@ -51,8 +51,8 @@ _ACCOUNT_PATH = re.compile(
 class LoneKey(NamedTuple):
     """A key, with what else the text says about it.
 
-    `script_type` is None if nothing says it. `name` is the file's name for the key, or
-    "".
+    `script_type` is None if the text does not state it. `name` is what the wallet's
+    file calls the key; "" if it has no name there.
     """
 
     key: WalletKey

@@ -168,7 +168,7 @@ def show_needing(visit: Visit, status: int = 200, error: str = "") -> Response:
         rows=rows[:NEEDING],
         most_shown=most_shown,
         of_minor=of_minor,
-        difference_of=_difference,
+        difference_of=_excess,
         mailtos=_mailtos(visit, rows),
         only_set_aside=ONLY_SET_ASIDE,
         owes_nothing=OWES_NOTHING,
@@ -206,10 +206,11 @@ def _mailtos(visit: Visit, rows: Sequence[invoices.InvoiceWith]) -> dict[str, st
     }
 
 
-def _difference(row: queries.ListedInvoice) -> Decimal:
-    """Returns the excess in the invoice's currency; it is negative if too little was paid.
+def _excess(row: queries.ListedInvoice) -> Decimal:
+    """Returns by how much an invoice is overpaid, in its currency.
 
-    It is 0 for the reasons in ONLY_SET_ASIDE; then the page shows the stake.
+    It is negative if the invoice is underpaid. It is 0 if the invoice can only be set
+    aside: the page then shows the whole amount that is at stake.
     """
     if row.attention in ONLY_SET_ASIDE:
         return Decimal(0)

@@ -216,8 +216,9 @@ class Visit:
     def day(self, name: str) -> date | None:
         """Returns the day in a parameter, or in a field of a POST; None if it is empty.
 
-        It is at most LAST_DAY, so that the next day exists. Raises InvalidRequest for
-        an invalid day: if it were ignored, a list would have more rows than requested.
+        A day after LAST_DAY is replaced by LAST_DAY, so that the next day exists.
+        Raises InvalidRequest for a text that is no day: if it were ignored, a list
+        would have more rows than requested.
         """
         fields = self.query
         if request.method == "POST":
@@ -242,7 +243,11 @@ class Visit:
         return value
 
     def get_or_404(self, query: Typed[OwnedRow], prefix: str, id: str) -> OwnedRow:
-        """Returns the merchant's row with this id. Raises NotFound."""
+        """Returns the merchant's row with this id. Raises NotFound.
+
+        The query may ignore `merchant_id`: the owner is compared here. A text that is
+        no id does not reach the database.
+        """
         values: Values = {"id": id, "merchant_id": self.merchant_id}
         row = None
         if is_id(prefix, id):

@@ -148,8 +148,8 @@ def replace(wallet: Wallet, now: int, txid: str = "", away: bool = False) -> str
     """Replaces a payment by one with a higher fee (BIP125), and returns the new txid.
 
     `txid` is an unconfirmed payment of the wallet; by default it is the newest. With
-    `away` the replacement pays the wallet itself. Raises BadRequest if there is no such
-    payment, or if it cannot be replaced.
+    `away` the payee gets nothing: the replacement pays the wallet itself. Raises
+    BadRequest if there is no such payment, or if it cannot be replaced.
     """
     chain = wallet.chain
     with chain.lock:

@@ -111,7 +111,11 @@ def _invoice_to_lie_about(shop: Shop) -> Json:
 
 
 def price(sandbox: Sandbox) -> Json:
-    """Sets the price to the field `usd`; if it is empty, sets the ticker to `state`."""
+    """Sets the simulated price of a bitcoin from the field `usd`.
+
+    If that is empty, the field `state` (`up` or `down`) sets whether the price source
+    responds.
+    """
     switches = sandbox.switches
     if forms.field("usd"):
         switches.price_usd = forms.read_usd("usd", MAX_PRICE_USD)

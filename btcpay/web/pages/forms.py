@@ -44,9 +44,9 @@ def limit_fields(fields: dict[str, str]) -> dict[str, str]:
     """Returns the fields, with each text truncated to LONGEST_FIELD characters.
 
     This bounds the time of all code that reads a field, such as normalisation. A
-    truncated text is still too long for any field, so that its form refuses it. It ends
-    with an ellipsis: otherwise it could end with blanks, and be short enough without
-    them.
+    truncated text is still too long for any field, so the form refuses it. An ellipsis
+    at its end ensures that: blanks there could be stripped later, which could make the
+    text short enough.
 
     Raises InvalidRequest if a field's name is too long.
     """

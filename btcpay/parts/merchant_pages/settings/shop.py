@@ -30,10 +30,11 @@ def show(
     field_errors: Fields | None = None,
     preview: Fields | None = None,
 ) -> Response:
-    """Shows the page of a form, with the stored values, or with the entered ones.
+    """Shows the page of a form.
 
-    `field_errors` has a message for each invalid field. `preview` are columns of the
-    branding that are shown but not stored.
+    It has the entered values if `field_errors` or `preview` is given, else the stored
+    ones. `field_errors` has a message for each invalid field. `preview` has values of
+    branding columns that the page shows without storing them.
     """
     db = visit.service.db
     own = visit.merchant_id
