@@ -28,10 +28,13 @@ _beating: set[int] = set()
 
 # Whether the transaction has lasted so many seconds; false outside of one.
 _IS_OLD = "SELECT clock_timestamp() - now() >= make_interval(secs => {})"
+# A session is silent if it waits for a statement, also for the next one of a pipeline. One that
+# copies rows from its client may wait for those.
 _END_SILENT = """
 SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
 WHERE locktype = 'advisory' AND granted AND datname = current_database()
-AND (classid, objid) = (0, %s) AND state LIKE 'idle%%'
+AND (classid, objid) = (0, %s)
+AND (state LIKE 'idle%%' OR (wait_event = 'ClientRead' AND query NOT ILIKE 'COPY%%'))
 AND clock_timestamp() - state_change > make_interval(secs =>
   CASE WHEN clock_timestamp() - xact_start > make_interval(secs => %s) THEN %s ELSE %s END)
 """

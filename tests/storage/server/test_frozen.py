@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 
 import psycopg
 import pytest
@@ -22,6 +22,7 @@ from tests.support.paths import PROJECT
 SILENCE_S = 3
 BEAT_S = 0.3
 PIPELINES = 2_000
+LOCK = 7
 # Takes the lock, writes, waits for a line, and goes on: within its transaction or after it.
 HOLDER = f"""
 import sys
@@ -117,14 +118,14 @@ def test_a_slow_process_keeps_lock_and_transaction(db, url, start, place):
     assert (meta.get(db, LISTENS), meta.get(db, NOT_BEGUN)) == ("yes", "yes")
 
 
-def silent_for(connection, seconds):
+def silent_for(connection, seconds, state="idle%"):
     """True once the session's state is as old as that."""
     return until(
         lambda: connection.execute(
-            "SELECT count(*) = 1 FROM pg_stat_activity WHERE state LIKE 'idle%%'"
+            "SELECT count(*) = 1 FROM pg_stat_activity WHERE state LIKE %s"
             " AND datname = current_database() AND pid <> pg_backend_pid()"
             " AND clock_timestamp() - state_change > make_interval(secs => %s)",
-            [seconds],
+            [state, seconds],
         ).fetchone()[0],
         "the silence",
     )
@@ -174,12 +175,46 @@ def test_in_a_transaction_that_is_old_the_limit_is_the_usual_one(
 ):
     monkeypatch.setattr(heartbeat, "SILENCE_S", 0.5)
     monkeypatch.setattr(heartbeat, "MOST_TRANSACTION_S", 0.2 if is_old else 60)
-    number = 7
     with closing(psycopg.connect(url)) as holder, psycopg.connect(url) as other:
-        holder.execute("SELECT pg_advisory_lock(%s)", [number])
+        holder.execute("SELECT pg_advisory_lock(%s)", [LOCK])
         silent_for(other, 0.6)
-        with db.borrow_connection():
-            assert heartbeat.end_silent_holder(db, number) == (not is_old)
+        assert is_ended(db) == (not is_old)
+
+
+@pytest.fixture
+def holder(url, monkeypatch):
+    """A session that holds LOCK; it is frozen after half a second of silence."""
+    monkeypatch.setattr(heartbeat, "SILENCE_S", 0.5)
+    with closing(psycopg.connect(url, autocommit=True)) as connection:
+        connection.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+        yield connection
+
+
+def is_ended(db):
+    with db.borrow_connection():
+        return heartbeat.end_silent_holder(db, LOCK)
+
+
+def test_one_that_froze_between_the_statements_of_a_pipeline_is_ended(url, db, holder):
+    """Its server waits for the rest, in no state that a time-out of the server ends."""
+    with psycopg.connect(url, autocommit=True) as other:
+        with suppress(psycopg.OperationalError), holder.pipeline():
+            holder.execute("BEGIN")
+            holder.execute("DELETE FROM meta")
+            holder.pgconn.flush()
+            silent_for(other, 0.6, "active")
+            assert is_ended(db)
+        sessions = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
+        pid = holder.info.backend_pid
+        until(lambda: not other.execute(sessions, [pid]).fetchone(), "its end")
+
+
+def test_one_that_copies_rows_is_not_ended_while_it_makes_the_next(url, db, holder):
+    with psycopg.connect(url, autocommit=True) as other:
+        with holder.cursor() as cursor, cursor.copy("COPY meta FROM STDIN"):
+            silent_for(other, 0.6, "active")
+            assert not is_ended(db)
+        assert holder.execute("SELECT 1").fetchone() == (1,)
 
 
 def test_when_the_session_has_ended_no_invoice_counts_as_failed(till):
