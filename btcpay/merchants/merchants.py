@@ -121,6 +121,7 @@ def set_brand(
     written.
     """
     with db.write():
+        balances.lock(db, merchant_id)  # the row may not exist yet
         row = (
             db.get_or_none(merchants.BRAND, merchant_id=merchant_id) or merchants.BLANK
         )
@@ -160,6 +161,7 @@ def set_mail(
     An empty change writes nothing.
     """
     with db.write():
+        balances.lock(db, merchant_id)  # the row may not exist yet
         row = (
             db.get_or_none(receivers.MAIL_OF, merchant_id=merchant_id)
             or receivers.NO_MAIL

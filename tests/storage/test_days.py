@@ -9,7 +9,7 @@ from btcpay.merchants.merchants import set_timezone
 from btcpay.sandbox.payer.wallet import double_spends
 from storage.queries.totals import days
 from tests.support.builders import pay, until
-from tests.support.databases import ON_POSTGRES, about_sqlite, plan, raw, tables
+from tests.support.databases import about_sqlite, plan, raw, tables, waits_for_lock
 from tests.support.dying import run_until_death
 from tests.support.fake_esplora import Terminal
 from tests.support.scenes import assert_days
@@ -103,18 +103,12 @@ def test_a_payment_beside_a_change_of_zone_is_counted_once(shop):
     invoice = shop.invoice()
     change = Thread(target=set_timezone, args=(db, shop.merchant_id, "Asia/Kathmandu"))
 
-    def waits():
-        if not ON_POSTGRES:
-            return True  # SQLite has one writer
-        with raw(url) as connection:
-            return connection.execute(
-                "SELECT 1 FROM pg_locks WHERE NOT granted"
-            ).fetchone()
-
     with db.write():
         pay(shop, invoice, mined_at=late)
         change.start()
-        until(lambda: waits() or not change.is_alive(), "the change to wait")
+        until(
+            lambda: waits_for_lock(url) or not change.is_alive(), "the change to wait"
+        )
         assert change.is_alive()
     change.join()
     assert_days(rows(shop))

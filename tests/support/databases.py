@@ -77,6 +77,15 @@ def remove(url: str) -> None:
         postgres.server().drop(url)
 
 
+def waits_for_lock(url: str) -> bool:
+    """True if a transaction waits for another one; on SQLite always, which has one writer."""
+    if not ON_POSTGRES:
+        return True
+    with raw(url) as connection:
+        waiting = connection.execute("SELECT 1 FROM pg_locks WHERE NOT granted")
+        return waiting.fetchone() is not None
+
+
 @contextmanager
 def raw(url: str) -> Iterator[Any]:
     """A connection past peewee, whose rows are found by column; commits at the end."""
