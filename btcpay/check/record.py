@@ -77,8 +77,13 @@ class RunRecord:
         now: datetime,
     ) -> bool:
         """True if the stored facts are these, and young enough."""
-        ran_at = meta.time(db, Key.RAN_MS)
-        if ran_at is None or not timedelta() <= now - ran_at < self.renew_after:
+        key = Key.RAN_MS
+        if self._was_complete:
+            key = (
+                Key.CHECKED_MS
+            )  # another process, whose runs fail, may store the other
+        stored_at = meta.time(db, key)
+        if stored_at is None or not timedelta() <= now - stored_at < self.renew_after:
             return False
         stored_listens = meta.get(db, Key.LISTENS)
         return stored_listens == listens and meta.get(db, Key.PREVIEWS_LATE) == late

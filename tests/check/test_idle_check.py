@@ -29,6 +29,8 @@ from tests.support.builders import clean_environ
 from tests.support.databases import about_sqlite
 from tests.support.paths import PROJECT
 
+pytestmark = pytest.mark.both_databases
+
 RENEWED = timedelta(minutes=5)
 WARM_UP = 12  # runs, until enough calls are counted in advance
 
@@ -145,6 +147,17 @@ def test_what_another_process_has_noted_later_is_kept(shop):
     meta.put_time(shop.service.db, Key.CHECKED_MS, shop.clock())
     note(shop, record, Report(chain_failed=True))
     assert meta.time(shop.service.db, Key.CHECKED_MS) == shop.clock()
+
+
+def test_beside_a_process_whose_runs_fail_the_time_of_complete_runs_goes_on(shop):
+    here = RunRecord(RENEWED)
+    there = RunRecord(RENEWED)
+    for _ in range(12):
+        shop.clock.move(minutes=1)
+        note(shop, there, Report(chain_failed=True))
+        note(shop, here, complete(shop.clock()))
+    checked_at = meta.time(shop.service.db, Key.CHECKED_MS)
+    assert shop.clock() - checked_at < RENEWED
 
 
 @pytest.mark.parametrize(

@@ -166,9 +166,8 @@ def _watch(shell: Shell, reporter: Reporter, every_s: int) -> None:
         except Exception:  # any other error: the next run finds the payments
             log.exception("the check failed")
             rest(end_s)
-    with contextlib.suppress(
-        PeeweeException
-    ):  # totals are no reason to end in an error
+    # That totals are lost is no reason to end in an error.
+    with contextlib.suppress(PeeweeException):
         record.flush(shell.db)
 
 
