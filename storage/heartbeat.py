@@ -88,9 +88,9 @@ def _is_transaction_old(connection: Any) -> bool:
 
 def _is_silent(connection: Any) -> bool:
     """True if no statement runs, and none of the transaction has failed."""
-    status = connection.info.transaction_status.name
+    transaction = connection.info.transaction_status.name
     is_pipelining = connection.info.pipeline_status.name != "OFF"
-    return status in ("IDLE", "INTRANS") and not is_pipelining
+    return transaction in ("IDLE", "INTRANS") and not is_pipelining
 
 
 def end_silent_holder(db: Database, number: int) -> bool:
