@@ -3,7 +3,8 @@
 Some people write `1.500` or `1,500` for 1500, others for 1.5: a single point or comma
 before three digits can separate thousands or decimals. Such a text is refused as
 ambiguous, with two exceptions. In a currency without decimals the mark separates
-thousands. In a currency with three decimals a point is a decimal point.
+thousands. In a currency with three decimals a point is a decimal point, except in Iraqi
+dinars.
 """
 
 import re
@@ -91,7 +92,8 @@ _SIGNS = {
 _WITH_POINT = frozenset(["rs", "kr", "fr", "sfr", "rp", "ksh", "s/"])
 # currencies whose users write 1,00,000
 _WITH_LAKHS = frozenset(["INR", "PKR", "BDT", "NPR", "LKR", "BTN"])
-# Currencies with three decimals whose prices are thousands, so that `25.000` means 25000.
+# Currencies with three decimals whose prices are thousands. So `25.000` may well mean 25000, and is
+# refused as ambiguous.
 _WITH_LARGE_PRICES = frozenset(["IQD"])
 _MARKS = {"\u066b": ".", "\u066c": "'", "\u2019": "'", "\u02bc": "'", "\u060c": ","}
 # invisible direction marks and joiners; this service's own pages contain some
@@ -120,10 +122,12 @@ class NotAnAmount(ValueError):
 
 
 def parse_amount(text: str, currency: str) -> Decimal:
-    """Returns the amount that a person typed. Raises NotAnAmount.
+    """Returns the amount that a person typed.
 
     Accepts texts such as `25`, `€19.90`, `19,90 EUR`, `1,500.00`, `1,00,000` (in
-    rupees) and `۱۹٫۹۰`. Refuses the sign or code of another currency.
+    rupees) and `۱۹٫۹۰`. Raises NotAnAmount if the text is no amount, is ambiguous, has
+    the sign or code of another currency, or has a fraction of the smallest unit. Only
+    dollars may have such fractions.
     """
     if len(text) > LONGEST_AMOUNT:
         raise NotAnAmount
@@ -148,9 +152,10 @@ def parse_amount(text: str, currency: str) -> Decimal:
 
 
 def with_ascii_digits(text: str) -> str:
-    """Returns the text with ASCII digits, marks and blanks, and nothing invisible.
+    """Converts digits, decimal marks and blanks to ASCII. Removes invisible characters.
 
-    Normalising takes seconds for a long text: limit it before.
+    The caller must limit the text's length, since normalising a long text takes
+    seconds.
     """
     visible = _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)))
     plain = "".join(

@@ -26,5 +26,8 @@ def contrast(first: str, second: str) -> float:
 
 
 def button_text(accent: str) -> str:
-    """Returns white or black, whichever has more contrast with the accent."""
+    """Returns the text colour for a button of the colour `accent`: white or black.
+
+    It is the one with more contrast.
+    """
     return max("#ffffff", "#000000", key=lambda text: contrast(text, accent))

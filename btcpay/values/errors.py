@@ -25,11 +25,11 @@ class InvalidRequest(ApiError):
 
 
 class TooMuch(InvalidRequest):
-    """An amount that exceeds the maximum."""
+    """The amount exceeds the maximum."""
 
 
 class TooLittle(InvalidRequest):
-    """An amount below `least`, the smallest amount of `currency` that wallets can send."""
+    """The amount is below `least`, the minimum in `currency` that wallets can send."""
 
     def __init__(self, least: Decimal, currency: str) -> None:
         super().__init__(f"wallets cannot send less than {least} {currency}")
@@ -99,8 +99,8 @@ class ChangeRefused(CommandError):
 class DatabaseNotReady(CommandError):
     """The database cannot be used.
 
-    It is missing or no database of this service, or it belongs to another network or
-    has another version of the schema.
+    It is missing, was not made by this service, belongs to another network, or has
+    another version of the schema.
     """
 
 
@@ -168,12 +168,18 @@ class BadRow(BtcpayError):
 
 
 class ExplorerError(BtcpayError):
-    """No source gave a trustworthy response. It never means that nothing was found."""
+    """No explorer or peer gave a trustworthy response.
+
+    If they respond that nothing was found, this error is not raised.
+    """
 
 
 class OutOfQuota(ExplorerError):
-    """Every source's quota of calls is used up for now."""
+    """Every explorer or peer has used up its quota of calls, or its time in this run."""
 
 
 class BeyondMoney(ExplorerError):
-    """A merchant's total would exceed 21 million bitcoin, so the transaction is rolled back."""
+    """A merchant's total would exceed 21 million bitcoin.
+
+    The database transaction that would store this total is rolled back.
+    """

@@ -5,7 +5,10 @@ from enum import StrEnum
 
 
 class Colour(StrEnum):
-    """The severity: red if sales or payments fail now, yellow if they may fail soon."""
+    """The severity: red if sales or payments fail now, yellow if they may fail soon.
+
+    Green means that there is no problem.
+    """
 
     GREEN = "green"
     YELLOW = "yellow"
@@ -19,7 +22,7 @@ GREEN, YELLOW, RED = Colour
 class Finding:
     """The result of one health check.
 
-    `name` says what was checked, and `sentence` in which state it is. `remedy` says
+    `name` says what was checked, and `sentence` describes the result. `remedy` says
     what the operator should do; it is "" if `colour` is green.
     """
 

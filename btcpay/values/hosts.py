@@ -109,8 +109,8 @@ def web_parts(url: str) -> SplitResult:
 def web_url(text: str) -> str:
     """Returns the text as an http or https URL that `web_parts` accepts. Raises ValueError.
 
-    A host with other letters is converted to ASCII. A text that is all ASCII is
-    returned unchanged, because shops compare URLs as texts.
+    If the text has characters other than ASCII, its host is converted to ASCII. A text
+    that is all ASCII is returned unchanged, because shops compare URLs as texts.
     """
     if len(text) > MAX_URL_CHARACTERS:
         raise ValueError
@@ -120,7 +120,7 @@ def web_url(text: str) -> str:
 
 
 def is_of_examples(host: str) -> bool:
-    """True if the name is reserved for examples, so that nobody can own it."""
+    """True if the name is reserved for examples (RFC 2606). Nobody can own such a name."""
     return bool(_OF_EXAMPLES.search(host))
 
 
@@ -149,7 +149,7 @@ def host_and_port(place: str) -> tuple[str, int]:
 
 
 def is_near(host: str | None) -> bool:
-    """True if the host is this machine, or an address that is not public, as 192.168.1.5."""
+    """True if the host is this machine or a private IP address, such as 192.168.1.5."""
     try:
         return not ipaddress.ip_address(host or "").is_global
     except ValueError:

@@ -20,8 +20,8 @@ def new_id(prefix: str) -> str:
 def derived_id(prefix: str, secret: str, text: str) -> str:
     """Returns an identifier derived from the text with HMAC-SHA-256.
 
-    The same text always has the same identifier, so that a form that is sent twice
-    creates only one row. Nobody can compute it without the secret.
+    The same text always gives the same identifier, so that a form that is sent twice
+    creates only one row. Nobody can compute the identifier without the secret.
     """
     return f"{prefix}_{derived_base62(secret, text, ID_CHARACTERS)}"
 
@@ -57,6 +57,6 @@ def sha256_of(secret: str) -> str:
 def is_id(prefix: str, text: str) -> bool:
     """True if the text has the form of `new_id(prefix)`.
 
-    Callers look no other text up in the database.
+    Callers refuse any other text without a database query.
     """
     return text.startswith(f"{prefix}_") and _IS_ID(text, len(prefix) + 1) is not None

@@ -93,7 +93,7 @@ def places_of(currency: str) -> int:
 
 
 def of_minor(minor: int, currency: str) -> Decimal:
-    """Returns the amount of a number of smallest units: 1234 of EUR is 12.34.
+    """Converts a number of smallest units to an amount: 1234 cents in EUR are 12.34.
 
     The amount has all decimals of the currency.
     """
@@ -128,7 +128,7 @@ def value_of(amount_sats: int, price: Decimal, currency: str) -> Decimal:
 def money_text(amount: Decimal, currency: str) -> str:
     """Returns the amount as text for operators: `1,234.50 EUR`, without an exponent.
 
-    An amount below the smallest unit is `< 0.01 EUR`.
+    A positive amount below the smallest unit becomes `< 0.01 EUR`.
     """
     unit = unit_of(currency)
     number = f"< {unit}" if 0 < amount < unit else f"{round_money(amount, currency):,f}"
@@ -145,7 +145,8 @@ class Money(NamedTuple):
 class AmountColumns(Protocol):
     """The columns of an invoice's row that have the amount due (`Invoice.AMOUNT_DUE`).
 
-    `amount` is None if the API created the invoice: then the amount is in dollars.
+    `amount` is None if the API created the invoice. Then the amount due is in dollars,
+    and `amount_usd_quote` has it.
     """
 
     amount_usd_quote: str
@@ -154,16 +155,16 @@ class AmountColumns(Protocol):
 
 
 class PriceColumns(AmountColumns, Protocol):
-    """The columns of an invoice's row that have its amount and its price."""
+    """The columns of an invoice's row that have its amount and its exchange rate."""
 
     price_usd: str
     price: str
 
 
 def price_of(row: PriceColumns) -> Decimal:
-    """Returns the price of one bitcoin at which the invoice was created, in its currency.
+    """Returns the price of one bitcoin when the invoice was created, in its currency.
 
-    Raises BadRow.
+    Raises BadRow if the stored price is invalid.
     """
     return stored_amount(row.price_usd if row.amount is None else row.price)
 
@@ -181,16 +182,17 @@ class Taxed(AmountColumns, Protocol):
 
 
 class Tax(NamedTuple):
-    """A tax that an invoice's price includes: its rate in percent, and its amount."""
+    """A tax that an invoice's amount includes: the tax rate in percent, and the tax."""
 
     percent: Decimal
     money: Money
 
 
 def tax_of(row: Taxed) -> Tax | None:
-    """Returns the tax in the invoice's price without its gratuity; None for no rate.
+    """Returns the tax that the invoice's amount includes; None if it has no tax rate.
 
-    It is rounded half up to the currency's smallest unit. Raises BadRow.
+    The gratuity is not taxed. The tax is rounded half up to the currency's smallest
+    unit. Raises BadRow if a stored number is invalid.
     """
     if row.tax_percent is None:
         return None

@@ -42,7 +42,7 @@ class Network:
     seeds: tuple[str, ...] = ()
 
     def stands_still(self, mined_at: datetime, now: datetime) -> bool:
-        """True if a block with this time is so old that the chain must have gone on since.
+        """True if a tip mined at `mined_at` is so old that newer blocks must exist.
 
         False on a network without `tip_max_age`.
         """

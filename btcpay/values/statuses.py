@@ -1,6 +1,6 @@
 """The stored statuses of invoices, links and others, and states computed from them.
 
-A row has a plain string: compare it with `==`, never with `is`.
+Rows contain plain strings, so compare a status with `==`, never with `is`.
 """
 
 from enum import StrEnum
@@ -40,8 +40,8 @@ class LinkStatus(StrEnum):
 class RefundStatus(StrEnum):
     """The status of a refund.
 
-    It is `requested` until its address is known, then `ready` until a block contains
-    the refund's output.
+    A refund is `requested` until its address is known, then `ready` until a block
+    contains the refund's output, then `sent`.
     """
 
     REQUESTED = "requested"

@@ -83,9 +83,9 @@ def lines_of(what: str, text: str, most: int) -> str:
 
 
 def checked_line(what: str, text: str) -> str:
-    """Returns the line without blanks around it. Raises TextRefused.
+    """Returns the text as `line_of` does, but refuses an empty line too.
 
-    `what` is a key of MAX_CHARACTERS. An empty line is refused too.
+    `what` is a key of MAX_CHARACTERS, which has the maximum length. Raises TextRefused.
     """
     line = line_of(what, text, MAX_CHARACTERS[what])
     if not line:
@@ -96,9 +96,10 @@ def checked_line(what: str, text: str) -> str:
 
 
 def check_texts(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields with `title` and `description` checked. Raises TextRefused.
+    """Returns a copy of the fields with `title` and `description` checked.
 
-    A text without visible characters becomes None.
+    Both are normalised as in `line_of`. A text without visible characters becomes None.
+    Raises TextRefused.
     """
     texts = dict(fields)
     for what, most in MAX_OPTIONAL.items():

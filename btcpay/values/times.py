@@ -40,7 +40,7 @@ def to_ms(at: datetime) -> int:
 
 
 def from_ms(ms: int) -> datetime:
-    """Returns the aware UTC datetime of a stored time. Raises BadRow."""
+    """Returns the aware UTC datetime of a stored time. Raises BadRow for no valid time."""
     try:
         return _EPOCH + timedelta(milliseconds=ms)
     except (TypeError, OverflowError):
@@ -87,7 +87,7 @@ def boot_mark() -> str:
 def time_between(since: str, mark: str) -> timedelta | None:
     """Returns the time from one text of `boot_mark` to a later one.
 
-    Returns None if the machine was rebooted between them.
+    Returns None if the machine was rebooted between them, or if `since` is empty.
     """
     first_s, _, first_boot_id = since.partition(" ")
     last_s, _, last_boot_id = mark.partition(" ")
@@ -169,9 +169,9 @@ def day_of(at_ms: int, zone: ZoneInfo) -> int:
 
 
 def stretches(first: int, last: int, zone: ZoneInfo) -> Iterator[Stretch]:
-    """Yields the days from `first` to `last`, grouped by equal length.
+    """Groups the days from `first` to `last`, both included, by equal length.
 
-    Days that the zone skipped are left out.
+    A group contains only consecutive days. Days that the zone skipped are left out.
     """
 
     def length_of(day: int) -> int:
