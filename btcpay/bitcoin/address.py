@@ -50,7 +50,7 @@ def address_of(script: bytes, network: Prefixes) -> str:
     """Returns the address of a scriptPubKey on this network.
 
     The script must be one that `script_of` returns: P2PKH, P2SH or a witness program.
-    Other scripts are not detected.
+    The function does not check this, and returns a wrong address for other scripts.
     """
     if script.startswith(_P2PKH_START):
         return b58check_encode(network.p2pkh + script[3:23])

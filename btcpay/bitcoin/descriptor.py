@@ -67,9 +67,10 @@ class Descriptor:
 
     @property
     def identity(self) -> str:
-        """A hash (hex) of the keys, which is independent of their order and of `form`.
+        """A hash (hex) of the keys.
 
-        Two accounts with the same identity may have the same scripts.
+        It does not depend on their order or on `form`. Two accounts with the same
+        identity may have the same scripts.
         """
         chains = [key.chain for key in self.keys]
         keys = sorted(chain.chain_code + chain.public_key for chain in chains)
@@ -85,7 +86,7 @@ class Descriptor:
     def scripts(self, indexes: Sequence[int]) -> list[bytes]:
         """Returns the scriptPubKey at each index, faster than a call of `script` for each.
 
-        Raises InvalidChild if one of them has none.
+        Raises InvalidChild if an index is out of range, or has no valid key.
         """
         keys_by_index = zip(
             *(key.chain.children(indexes) for key in self.keys), strict=True

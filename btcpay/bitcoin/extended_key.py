@@ -75,7 +75,7 @@ class ExtendedKey:
     def children(self, indexes: Sequence[int]) -> list[Self]:
         """Returns the child key at each index, faster than a call of `child` for each.
 
-        Raises InvalidChild if one of them has none.
+        Raises InvalidChild if `child` would raise it for one of the indexes.
         """
         derived = [self._tweak_and_chain_code(index) for index in indexes]
         try:

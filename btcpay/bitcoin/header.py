@@ -149,8 +149,8 @@ def required_bits(
     `last` is the header at `height` - 1. `header_at` returns the header at a given
     height. It is called only if `height` is a multiple of 2016, for the header at
     `height` - 2016. `pow_limit_bits` is mainnet's powLimit, 0x1d00ffff: the highest
-    target of any block. Do not confuse it with the highest target of a proof that we
-    accept, which is lower. Source: Bitcoin Core's CalculateNextWorkRequired.
+    target of any block. Do not pass `max_target_bits`, the highest target that we
+    accept in a proof, which is lower. Source: Bitcoin Core's CalculateNextWorkRequired.
     """
     if height % RETARGET_INTERVAL:
         return last.bits

@@ -25,7 +25,7 @@ MAX_HEIGHT_BYTES = 5  # of the height in a coinbase; the next 40,000 years need 
 
 
 class Outpoint(NamedTuple):
-    """An outpoint: one output of a transaction. `txid` is in reversed hex."""
+    """A reference to an output of a transaction. `txid` is in reversed hex."""
 
     txid: str
     vout: int
@@ -122,8 +122,8 @@ class Tx:
 def coinbase_height(script_sig: bytes) -> int | None:
     """Returns the block height that starts the script of a coinbase input (BIP34).
 
-    Returns None if the script does not start with a number. Every mainnet block has the
-    height from block 227,931 on.
+    Returns None if the script does not start with a number. From block 227,931 on,
+    every mainnet block has its height there.
     """
     if not script_sig:
         return None
