@@ -1,1 +1,1 @@
-"""The best chain as the database has it: headers, and which blocks are still unread."""
+"""The best chain: its sources, its stored headers, and which blocks are still unread."""

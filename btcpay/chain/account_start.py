@@ -1,4 +1,4 @@
-"""Finds where a new shop begins in its account: behind the addresses that are used.
+"""Finds a new shop's first address: the one after all used addresses of its account.
 
 A wallet or another shop may have used the account. If its addresses were given out
 again, old payments and late customers would pay new invoices.
@@ -40,8 +40,8 @@ class AccountStart:
     `gap_limit`: the gap limit with which a wallet finds the used addresses and the
     shop's first one. `looked_up`: the number of addresses that were looked up.
     `problem`: why not all could be looked up, in English; "" if all were. `is_decided`:
-    True if the shop may begin there. False if addresses could not be looked up, unless
-    the owner has named a number beyond all used ones.
+    True if the shop may begin at `index`. False if the look-up failed, unless the owner
+    leaves out at least all used addresses that were found.
     """
 
     index: int
@@ -65,8 +65,8 @@ def find_account_start(
 
     `skip` is the number of first addresses that the owner leaves out; None if the owner
     has named none. The search begins shortly before the first address that is not left
-    out. If the look-up fails, no address counts as unused: the result has the reason as
-    `problem`.
+    out. If the look-up fails, `problem` of the result has the reason: the addresses
+    that were not looked up may be used.
     """
     first_index = skip or 0
     start = max(0, first_index - LOOK_AHEAD)

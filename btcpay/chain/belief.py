@@ -1,4 +1,4 @@
-"""Stores which clock time was last believed, and the clock's jump that is doubted.
+"""Stores the last clock time that was believed, and a clock jump that is doubted.
 
 `leap.py` decides whether the clock is believed.
 """
@@ -15,7 +15,8 @@ from storage.database import Database
 from storage.queries import blocks, merchants, meta
 from storage.queries.meta import Key
 
-# An idle check stores only each hour that it believes the clock; a jump of two days is doubted.
+# A check without other changes stores only once an hour that it believes the clock. That is often
+# enough, since only a jump of two days is doubted.
 BELIEVED_AGAIN = timedelta(hours=1)
 Note = Mapping[str, int | str | None]
 

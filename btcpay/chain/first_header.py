@@ -69,8 +69,8 @@ def keep_first_header(
 
     1. Blocks are needed from the first invoice on (`first_needed_ms`), else from
        `created_ms` on, else from now on. The first header is two hours older than that.
-    2. Each source proposes a header. That with the most work above it is chosen. A chain
-       that no longer grows has none.
+    2. Each source proposes a header. The header with the most work above it is chosen.
+       On a chain that no longer grows, there is no work above it.
 
     Raises ExplorerError if no source proposes a valid header. Stores its message in the
     database, except for OutOfQuota.

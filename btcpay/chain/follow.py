@@ -22,7 +22,8 @@ from storage.queries import blocks, meta
 
 log = logging.getLogger(__name__)
 
-# Reverts the effects of all blocks above a height, in the transaction that deletes their headers.
+# Reverts the effects of all blocks above a height, in the database transaction that deletes their
+# headers.
 Undo = Callable[[int], None]
 
 # A locator has this many newest blocks without gaps, since deeper forks are rare. Below them each
@@ -33,7 +34,8 @@ WITHOUT_GAPS = 10
 def add_header(db: Database, height: int, raw: bytes, is_read: bool = False) -> None:
     """Adds a header to the stored chain.
 
-    `raw` has 80 bytes. If `is_read` is true, the block of the header will not be read.
+    `raw` has 80 bytes. If `is_read` is true, the header's block is marked as read, so
+    that no check ever reads it.
     """
     header = parse_header(raw)
     read_ms = None
@@ -81,8 +83,8 @@ class Follower:
         """Requests new headers from every source, and adopts the best chain.
 
         Returns True if the stored tip has changed. The database must have a first
-        header. Raises ExplorerError if no source responded. Headers that were adopted
-        before an error stay.
+        header. Raises ExplorerError if every source failed. Headers that were adopted
+        before an error stay stored.
         """
         locator = self._locator()
         before = locator[0].hash

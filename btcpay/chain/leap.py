@@ -65,10 +65,10 @@ class Leap(NamedTuple):
         return abs(passed - self.waited) <= DRIFT
 
     def is_confirmed(self, clock_at: datetime) -> bool:
-        """True if the clock's jump is no mistake.
+        """True if the time since the jump shows that the clock is not wrong.
 
-        At least CONFIRMED_AFTER has passed since the jump, and the system's clock has
-        kept step with the monotonic one. `clock_at` is the present clock time.
+        It does so if at least CONFIRMED_AFTER has passed, and the system clock has kept
+        step with the monotonic clock. `clock_at` is the present clock time.
         """
         if self.waited is None or self.waited < CONFIRMED_AFTER:
             return False

@@ -45,7 +45,10 @@ def note_used_ahead(
     used: list[int],
     now: datetime,
 ) -> None:
-    """Stores the used indexes, for the pages. The next look-up is due in a day."""
+    """Stores the highest of the used indexes, for the merchant's pages.
+
+    It is None if none is used. The next look-up is due in a day.
+    """
     due_ms = to_ms(now) + merchants.LOOK_AHEAD_EVERY_MS
     highest = max(used, default=None)
     db.run(
@@ -64,7 +67,8 @@ def look_ahead_if_due(
 ) -> None:
     """Looks up the next addresses of one merchant, if that is due and enough calls are left.
 
-    If the look-up fails, the former result stays, and the next one is due in an hour.
+    If the look-up fails, the former result stays stored, and the next look-up is due in
+    an hour.
     """
     allowance = explorers.allowance()
     if allowance.left * SPARED_PART <= allowance.per_hour:

@@ -93,11 +93,14 @@ class Pool(Generic[Source]):
         self.end_within(0)
 
     def new_totals(self) -> Counter[tuple[str, str]]:
-        """Returns what to add to the stored totals, by name and label, since the last call."""
+        """Returns the increase of each stored total since the last call of this method.
+
+        The keys are a total's name and label.
+        """
         return Counter()
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        """Stores what the next run needs. By default there is nothing to store."""
+        """Stores data for the next run in the database. By default there is none."""
 
     @property
     def concurrency(self) -> int:
@@ -131,8 +134,8 @@ class Pool(Generic[Source]):
         All requests start at once, or one each `every_s` seconds; after a failure the
         next one starts at once. After a result the other sources have `patience_s()`
         seconds left. A source is called once more after a temporary failure, for
-        example if it had closed a kept connection. If there is no result, it raises the
-        errors of `ask`.
+        example if it had closed a kept connection. If no source gives a result, this
+        method raises OutOfQuota or ExplorerError, as `ask` does.
         """
         poll: Question[PoolEntry[Source], T] = Question(
             partial(self._ask, question),
@@ -154,12 +157,13 @@ class Pool(Generic[Source]):
         return answers, errors
 
     def expect(self, height: int, heights: Mapping[sources.BlockSource, int]) -> None:
-        """Requires a tip near `height` from a source before it gets other requests.
+        """Withholds other requests from each source whose tip is not near `height`.
 
-        `heights` has the tips that sources have shown in this run. Sources below
-        `height` move to the end of the order. One that is more than MAX_BLOCKS_BEHIND
-        below gets requests only after it has shown a newer tip: it lacks new payments,
-        and shows payments as unconfirmed that are confirmed.
+        `heights` has the tips that sources have shown in this run. Sources with a lower
+        tip than `height`, or with none, move to the end of the order. If the tip is
+        more than MAX_BLOCKS_BEHIND lower, the source gets requests only after it has
+        shown a newer tip: it lacks new payments, and reports confirmed payments as
+        unconfirmed.
         """
         for entry in self._in_order():
             shown_height = heights.get(entry.source, -1)

@@ -25,7 +25,7 @@ class Progress:
 
 
 class KnownBlocks(Protocol):
-    """The columns of the query `blocks.KNOWN`, in a row of any query."""
+    """The columns of `blocks.KNOWN`, in a row of any query that selects them."""
 
     @property
     def height(self) -> int | None: ...

@@ -1,6 +1,6 @@
 """Finds payments in blocks that are newer than a restored database.
 
-After a restore, shops need it whose sources cannot look up addresses.
+A restore needs this if the shop's sources cannot look up addresses.
 """
 
 import logging
@@ -36,8 +36,9 @@ def scripts_paid_since(
 
     `is_copy` is True if the database was not used since its backup: then the blocks
     after its newest one are read. Otherwise a check may have added blocks since the
-    restore, so the blocks since the last invoice are read. If the time limit of a run
-    is reached, another run continues. Raises ExplorerError.
+    restore, so the blocks since the last invoice are read. Whenever the sources' time
+    limit is reached, they are opened again for the remaining blocks. Raises
+    ExplorerError.
     """
     with _open_pool(db, settings, now) as sources:
         headers = _newer_headers(db, settings, now, sources, is_copy)

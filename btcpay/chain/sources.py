@@ -71,7 +71,7 @@ class BlockSource(Protocol):
     until_s: float
 
     def tip_height(self) -> int:
-        """Returns the height of its tip, as it claims."""
+        """Returns the height that the source claims for its tip."""
 
     def headers_after(self, locator: Sequence[BlockId]) -> Iterator[list[bytes]]:
         """Yields lists of headers of its best chain, in ascending order up to its tip.
@@ -126,7 +126,7 @@ class Explorer(BlockSource, Protocol):
     exclusion_reason: str
 
     def block_hash(self, height: int) -> str:
-        """Returns the hash of the block at this height, as it claims."""
+        """Returns the hash that the source claims for the block at this height."""
 
     def require_chain(self, known_height: int) -> tuple[int, bytes]:
         """Returns the height and the header (80 bytes) of its tip.

@@ -49,10 +49,10 @@ class ShownHeader(NamedTuple):
 
 
 class HistoryPage(NamedTuple):
-    """A page of an address's transactions, confirmed ones too.
+    """A page of the list of an address's transactions, confirmed ones too.
 
-    `txids` are those of all its transactions in the explorer's order. `outputs` are the
-    unconfirmed outputs that pay the address.
+    `txids` are the txids of all transactions on the page, in the explorer's order.
+    `outputs` are the unconfirmed outputs that pay the address.
     """
 
     txids: list[str]
@@ -91,7 +91,8 @@ def history_page(script: bytes) -> Response[HistoryPage]:
 def refuse_too_many(outputs: list[SeenOutput]) -> list[SeenOutput]:
     """Returns the unconfirmed outputs to one address unchanged.
 
-    Raises FetchError if there are too many, or more satoshis than can exist.
+    Raises FetchError if they have more satoshis than can exist, or if `coins_in` counts
+    more than MAX_COINS.
     """
     sats = sum(output.amount_sats for output in outputs)
     require(sats <= MAX_MONEY_SATS, "more money than can exist")
@@ -189,10 +190,10 @@ def _read_outputs(tx: Any, script: str) -> list[SeenOutput]:
 
 
 def _feerate(tx: Any) -> int | None:
-    """Returns what the transaction pays, in satoshis per 1,000 vbytes.
+    """Returns the transaction's fee rate in satoshis per 1,000 vbytes.
 
-    None if the explorer does not say it. It can only inform people, so a value that
-    makes no sense counts as not said.
+    Returns None if the explorer sends no fee or weight, or an impossible one. The fee
+    rate only informs people, so a wrong one is no error.
     """
     fee_sats = tx.get("fee")
     weight = tx.get("weight")

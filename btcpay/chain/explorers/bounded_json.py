@@ -18,7 +18,10 @@ _BYTE_WEIGHT = 4
 
 
 def require(holds: bool, answer: str) -> None:
-    """Raises FetchError unless `holds`. The message says that the explorer sent this `answer`."""
+    """Raises FetchError unless `holds` is true.
+
+    The message of the error is "answered", followed by `answer`.
+    """
     if not holds:
         raise FetchError(f"answered {answer}")
 
@@ -26,7 +29,8 @@ def require(holds: bool, answer: str) -> None:
 def parse_list(read: Callable[[list[Any]], T], body: bytes) -> T:
     """Parses a JSON list, and returns the result of `read` for it.
 
-    Raises FetchError if the values would take too much memory, or if `read` fails.
+    Raises FetchError if the values would take too much memory, if the body is not a
+    JSON list, or if `read` fails because the values are not as expected.
     """
     weight = _BYTE_WEIGHT * len(body)
     for sign, sign_weight in _SIGN_WEIGHTS.items():
@@ -47,21 +51,24 @@ def parse_list(read: Callable[[list[Any]], T], body: bytes) -> T:
 
 
 def as_list(value: Any) -> list[Any]:
-    """Returns the value if it is a list. Raises TypeError."""
+    """Returns the value if it is a list, else raises TypeError."""
     if type(value) is not list:
         raise TypeError("no list")
     return value
 
 
 def as_text(value: Any, pattern: re.Pattern[str]) -> str:
-    """Returns the value if it is a text of this pattern. Raises TypeError, ValueError."""
+    """Returns the value if it is a text that the whole pattern matches.
+
+    Raises TypeError if it is no text, and ValueError if it does not match.
+    """
     if not pattern.fullmatch(value):
         raise ValueError("another text")
     return str(value)
 
 
 def as_number(value: Any, most: int) -> int:
-    """Returns the value if it is an integer from 0 to `most`. Raises ValueError."""
+    """Returns the value if it is an integer from 0 to `most`, else raises ValueError."""
     if type(value) is not int or not 0 <= value <= most:
         raise ValueError("no such number")
     return value

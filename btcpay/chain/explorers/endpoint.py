@@ -28,9 +28,9 @@ class Endpoint:
     """The HTTP endpoint of one explorer. Thread-safe.
 
     `bytes_read` counts bytes of response bodies, also of incomplete ones.
-    `exclusion_reason` says why it must not be used; "" if it may. `on_headers` is
-    called with the HTTP headers of every response. BlockSource explains the other
-    fields.
+    `exclusion_reason` says why the endpoint must not be used; "" if it may be used.
+    `on_headers` is called with the HTTP headers of every response. The docstring of
+    `BlockSource` explains the other fields.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class Endpoint:
         """Sends a GET request, and returns the parsed response.
 
         `is_look` marks a look-up of an address. Its time does not count towards
-        MOST_CHAIN_S, since a restore makes hundreds of look-ups. Raises SourceExcluded,
-        BudgetSpent (no calls or no time left), another FetchError if the request fails,
-        or an error of `response.parse`.
+        MOST_CHAIN_S, since a restore makes hundreds of look-ups. Raises SourceExcluded
+        if `exclusion_reason` is set, BudgetSpent if no calls or no time are left,
+        another FetchError if the request fails, or an error of `response.parse`.
         """
         if self.exclusion_reason:
             raise SourceExcluded(self.exclusion_reason)
@@ -124,8 +124,9 @@ class Endpoint:
     def count_coins(self, coins: int) -> None:
         """Counts outputs and inputs of one address towards the limit of this run.
 
-        The first FEW_COINS of each address are free. The limit bounds what a run
-        stores. Raises FetchError if the total exceeds MOST_COINS.
+        The first FEW_COINS outputs and inputs of each address do not count. The limit
+        bounds the number of rows that a run stores. Raises FetchError if the total of
+        the run exceeds MOST_COINS.
         """
         with self._lock:
             self._coins += max(0, coins - FEW_COINS)

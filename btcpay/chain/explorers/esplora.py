@@ -83,7 +83,7 @@ class Esplora(Endpoint, Explorer):
         return self.fetch(f"/block/{hash}/raw", RAW_BLOCK, RAW_BLOCK_TIMEOUT_S)
 
     def require_network(self) -> None:
-        """Raises WrongNetwork if its genesis block is not that of our network."""
+        """Raises WrongNetwork if the explorer shows another network's genesis block."""
         if self._is_of_network:
             return
         genesis_hash = self.block_hash(0)

@@ -29,9 +29,10 @@ REMEMBERED_FOR = timedelta(days=1)
 
 
 def is_missing(error: FetchError) -> bool:
-    """True if the server probably lacks the path of the request.
+    """True if the error means that the server probably lacks the path of the request.
 
-    Some servers then send a web page. It does not say whether there are payments.
+    Some servers then send a web page instead of a 404 status. Such an error does not
+    mean that there are no payments.
     """
     if isinstance(error, BadStatus):
         return error.status in MISSING
@@ -41,10 +42,10 @@ def is_missing(error: FetchError) -> bool:
 def search_history(explorer: Endpoint, address: str, script: bytes) -> Mempool:
     """Returns the unconfirmed outputs that pay `script`, the script of `address`.
 
-    It reads up to MOST_PAGES pages within the time-out of one request. It does not stop
-    at the first confirmed transaction, since mempool lists a transaction that spends
-    unconfirmed coins last. If there may be more pages, the result is not whole. Raises
-    FetchError if a page fails.
+    Fetches up to MOST_PAGES pages within the time-out of one request. The search does
+    not stop at the first confirmed transaction, since the explorer software "mempool"
+    lists a transaction that spends unconfirmed coins last. If there may be more pages,
+    `is_whole` of the result is False. Raises FetchError if a page fails.
     """
     end_s = time.monotonic() + REQUEST_TIMEOUT_S
     outputs: dict[tuple[str, int], SeenOutput] = {}
@@ -68,7 +69,7 @@ def search_history(explorer: Endpoint, address: str, script: bytes) -> Mempool:
 
 
 def lacks_mempool(quota: Quota | None, name: str) -> bool:
-    """True if this explorer's path of the mempool was missing within REMEMBERED_FOR."""
+    """True if the explorer lacked `/txs/mempool` at some time within REMEMBERED_FOR."""
     if quota is None:
         return False
     row = quota.db.get_or_none(sources.WITHOUT_MEMPOOL, root=name)

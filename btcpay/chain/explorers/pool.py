@@ -50,9 +50,10 @@ class Explorers(Pool[Explorer]):
     def require_chain(self, known_height: int) -> tuple[int, bytes]:
         """Returns the height and the header (80 bytes) of an explorer's tip.
 
-        From then on another explorer gets requests only after it has shown a tip near
-        this one, since explorers that are behind lack the latest payments. Raises
-        ExplorerError.
+        From then on, another explorer gets requests only after it has shown a tip near
+        the returned one, since explorers that are behind lack the latest payments.
+        Raises ExplorerError if no explorer has a chain of this network that reaches
+        `known_height`.
         """
 
         def tip_of(explorer: Explorer) -> tuple[Explorer, tuple[int, bytes]]:
@@ -64,7 +65,7 @@ class Explorers(Pool[Explorer]):
         return tip
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        """Stores the new totals."""
+        """Adds the calls and failures since the last call to the stored totals."""
         totals = self.new_totals()
         if totals:
             with db.write():
@@ -72,7 +73,7 @@ class Explorers(Pool[Explorer]):
                     db.run(tallies.ADD, name=name, label=label, total=total)
 
     def new_totals(self) -> Counter[tuple[str, str]]:
-        """Returns each explorer's calls and failures since the last call."""
+        """Returns each explorer's calls and failures since this method was last called."""
         totals = Counter[tuple[str, str]]()
         for entry in self._entries:
             host = entry.source.host
@@ -94,8 +95,8 @@ class Explorers(Pool[Explorer]):
     def close(self) -> None:
         """Ends the run.
 
-        An explorer that served this run without a refusal is no longer known as
-        refusing.
+        If an explorer has refused no call in this run, its earlier refusals are
+        deleted, so that it has no back-off.
         """
         super().close()
         if self._quota:
@@ -113,10 +114,10 @@ def open_explorers(
     session: http_client.Session | None = None,
     urls: Sequence[str] | None = None,
 ) -> Explorers:
-    """Returns a pool of the explorers in the settings, or of those at `urls`.
+    """Returns a pool of the explorers at `urls`, or else of those in the settings.
 
-    Without a `quota` calls are not limited. A `session` can be passed to reuse its
-    connections in several runs.
+    Without a `quota` the number of calls is not limited. A `session` can be passed to
+    reuse its connections in several runs.
     """
     session = session or http_client.Session(proxy=settings.proxy)
     return Explorers(settings.network, urls or settings.explorers, session, quota)

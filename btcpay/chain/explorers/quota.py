@@ -25,10 +25,10 @@ LONGEST_REST = HOUR  # maximum back-off; public explorers limit calls by the hou
 
 
 def sustainable_per_minute(calls_left: int, used: Mapping[int, int]) -> float:
-    """Returns the calls that may be made in each of the next sixty minutes.
+    """Returns the highest rate of calls per minute that can be kept up for an hour.
 
     `calls_left` is the number of calls that may be made now. `used` has the number of
-    calls by their age in minutes. A call can be made again once it is older than an
+    past calls by their age in minutes. A call stops counting once it is older than an
     hour.
     """
     rates = []
@@ -53,8 +53,9 @@ def endpoint_name(url: str) -> str:
 class Reserve:
     """Calls that a process has counted in advance, at most `most` to each explorer.
 
-    So it need not write before each call. It counts one at first, then twice as many as
-    the time before. A process that ends has spent them. Thread-safe.
+    So the process need not write to the database before each call. First it counts one
+    call, then each time twice as many as the time before. Calls that are left when the
+    process ends stay counted as used. Thread-safe.
     """
 
     def __init__(self, most: int = 0) -> None:
@@ -72,12 +73,16 @@ class Reserve:
             return True
 
     def next_count(self, name: str, calls_left: int) -> int:
-        """Returns how many calls to count now: at most a fourth of what the quota has left."""
+        """Returns how many calls to count now, at least one.
+
+        `calls_left` is the number of calls that the quota has left. More than one call
+        is counted only within a fourth of it.
+        """
         most = min(self._most, calls_left // 4)
         return max(1, min(2 * self._counted[name], most))
 
     def fill(self, name: str, counted: int) -> None:
-        """Adds the calls that were counted, but for one, which is made at once."""
+        """Adds the calls that were counted, except one, which the caller makes at once."""
         with self._lock:
             self._counted[name] = counted
             self._left[name] += counted - 1
@@ -117,7 +122,8 @@ class Quota:
     def forget(self, responding: Iterable[str] = ()) -> None:
         """Deletes old counts of calls, and the refusals of the explorers in `responding`.
 
-        These are the explorers that have responded in this run.
+        `responding` has the names of explorers that were called in this run and did not
+        refuse.
         """
         now = self.now()
         with self.db.write():
@@ -128,9 +134,9 @@ class Quota:
             )
 
     def allowance(self, names: Sequence[str]) -> Allowance:
-        """Returns the calls that may be made to these explorers.
+        """Returns the number of calls that may be made to these explorers.
 
-        An explorer in back-off counts as having none.
+        An explorer in its back-off after refusals has none.
         """
         now_ms = to_ms(self.now())
         used: dict[str, Counter[int]] = defaultdict(Counter)
@@ -153,9 +159,9 @@ class Quota:
         return Allowance(per_hour, most_left, most_minutely)
 
     def rests_until(self, name: str) -> datetime | None:
-        """Returns until when an explorer must not be called because it refused calls.
+        """Returns the end of an explorer's back-off after it has refused calls.
 
-        Returns None if it may be called now.
+        Returns None if the explorer may be called now.
         """
         row = self.db.get_or_none(sources.REFUSAL, root=name)
         if not row:
