@@ -18,8 +18,8 @@ from storage.models import Merchant
 
 # The maximum length of a range in Bitcoin Core's importdescriptors.
 MOST_IN_RANGE = 1_000_000
-RUN = 8  # a longer run would delay its first address, and save little
-# The descriptor that is used if only an account key is given, by script type.
+RUN = 8  # with more indexes, the first address takes longer, and little time is saved
+# By script type: the descriptor that is used if only an account key is given.
 DESCRIPTORS = {
     "p2wpkh": "wpkh({}/0/*)",  # BIP84
     "p2sh-p2wpkh": "sh(wpkh({}/0/*))",  # BIP49
@@ -52,7 +52,7 @@ def network_kind(is_main: bool) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def stored_account(descriptor: str) -> Descriptor:
-    """Parses the descriptor, and caches the result. Raises CommandError."""
+    """Parses a descriptor, and caches the result. Raises CommandError if it is invalid."""
     try:
         return parse(descriptor)
     except InvalidDescriptor as error:
@@ -60,11 +60,11 @@ def stored_account(descriptor: str) -> Descriptor:
 
 
 class ScriptRun:
-    """The scripts of one account, derived in advance if the account is used often.
+    """Derives the scripts of one account, several at once if indexes are asked for in order.
 
-    If an index is asked for soon after the one before it, the scripts of RUN indexes
-    are derived together, which takes less time for each. Threads need no lock: at worst
-    two of them derive the same scripts.
+    If an index is less than RUN above the index asked for before, the scripts of RUN
+    indexes are derived together, which takes less time per script. Threads need no
+    lock: at worst two of them derive the same scripts.
     """
 
     def __init__(self, account: Descriptor) -> None:
@@ -73,7 +73,7 @@ class ScriptRun:
         self._scripts: dict[int, bytes] = {}
 
     def script(self, index: int) -> bytes:
-        """Returns the script at `index`. Raises InvalidChild as `derive` does."""
+        """Returns the script at `index`. Raises InvalidChild in the same cases as `derive`."""
         is_near = 0 < index - self._last < RUN
         self._last = index
         script = self._scripts.get(index)
@@ -84,7 +84,7 @@ class ScriptRun:
         run = range(index, index + RUN)
         try:
             scripts = dict(zip(run, self._account.scripts(run), strict=True))
-        except InvalidChild:  # it may be of a later index
+        except InvalidChild:  # perhaps only the key of a later index is invalid
             return self._account.script(index)
         self._scripts = scripts
         return scripts[index]
@@ -98,22 +98,24 @@ def _script_run(descriptor: str) -> ScriptRun:
 def derive(descriptor: str, index: int, network: Network) -> str:
     """Returns the address at `index` of the descriptor.
 
-    Raises InvalidChild if `index` is 2**31 or more, and if the derived key is invalid
-    (BIP32), which has a probability of 2**-127.
+    Raises CommandError if the descriptor is invalid. Raises InvalidChild if `index` is
+    2**31 or more, or if the derived key is invalid (BIP32), which has a probability of
+    2**-127.
     """
     return at_index(descriptor, index, network)[1]
 
 
 def at_index(descriptor: str, index: int, network: Network) -> tuple[bytes, str]:
-    """Returns the script and the address at `index`. Raises InvalidChild as `derive` does."""
+    """Returns the script and the address at `index`. Raises the same errors as `derive`."""
     script = _script_run(descriptor).script(index)
     return script, address_of(script, network)
 
 
 def dust_limit_of(script: str) -> int:
-    """Returns the lowest amount in satoshis that nodes relay to a script. Raises BadRow.
+    """Returns the lowest amount in satoshis that nodes relay to a script.
 
-    `script` is an invoice's scriptPubKey in hex.
+    `script` is an invoice's scriptPubKey in hex. Raises BadRow if its length is not
+    that of a known script type.
     """
     script_bytes = len(script) // 2
     if script_bytes not in DUST_LIMITS_SATS:
@@ -124,7 +126,7 @@ def dust_limit_of(script: str) -> int:
 def dust_limit_of_account(descriptor: str) -> int:
     """Returns the lowest amount in satoshis that nodes relay to the account's addresses.
 
-    Raises CommandError.
+    Raises CommandError if the descriptor is invalid.
     """
     outermost = stored_account(descriptor).form[0]
     return DUST_LIMITS_SATS[_SCRIPT_BYTES[outermost]]
@@ -134,7 +136,8 @@ def import_request(merchant: Merchant, indexes: range) -> Row:
     """Returns a request for Bitcoin Core's importdescriptors, to watch these addresses.
 
     `active` is False, so that the node does not hand the addresses out itself.
-    `timestamp` is the merchant's creation in unix seconds; no address was paid before.
+    `timestamp` is the time in unix seconds at which the merchant was created. No
+    address was paid before, so Bitcoin Core need not search older blocks.
     """
     account = str(stored_account(merchant.descriptor))
     return {

@@ -1,6 +1,7 @@
-"""Validates a merchant's branding: logo, accent colour, and links to the shop. Pure.
+"""Validates a merchant's branding: logo, accent colour, and links to the shop.
 
-The accent is the colour of the button on an invoice's page.
+The accent is the colour of the button on an invoice's page. The functions read no
+database and no files.
 """
 
 import hashlib
@@ -34,8 +35,8 @@ _SIGNATURES = {
 def checked_accent(text: str) -> str:
     """Returns the colour in lower case.
 
-    Raises CommandError if it is not `#rrggbb`, or if its contrast with the page is too
-    low.
+    Raises CommandError if the text is not of the form `#rrggbb`, or if the colour's
+    contrast with the light page or the dark page is too low.
     """
     accent = text.strip().lower()
     if not re.fullmatch("#[0-9a-f]{6}", accent):
@@ -55,9 +56,10 @@ def _require_contrast(accent: str, page: str, page_name: str, advice: str) -> No
 
 
 def image_type(content: bytes) -> str:
-    """Returns the media type of an image, from its first bytes.
+    """Returns the media type of an image, which its first bytes tell.
 
-    Raises CommandError if it is no PNG, JPEG or WebP image, or too large.
+    Raises CommandError if the content is too large, or is not a PNG, JPEG or WebP
+    image.
     """
     if len(content) > MAX_LOGO_BYTES:
         raise CommandError(f"the logo must have at most {MAX_LOGO_BYTES} bytes")
@@ -70,8 +72,9 @@ def image_type(content: bytes) -> str:
 def checked_url(text: str) -> str:
     """Returns the URL of a link to the shop, in ASCII. Raises CommandError if it is invalid.
 
-    A vertical bar is percent-encoded. OpenCart's URLs contain one, although URLs may
-    not, and browsers do not encode it.
+    The URL may contain the placeholder `{invoice}`. A vertical bar is percent-encoded:
+    OpenCart's URLs contain one, although the standard does not allow it, and browsers
+    do not encode it.
     """
     url = _in_ascii(text.strip().replace("|", "%7C"))
     if len(url) > MAX_URL_CHARACTERS or not re.fullmatch(r"https?://[!-~]+", url):
@@ -102,10 +105,10 @@ def _in_ascii(url: str) -> str:
 
 
 def brand_columns(logo: bytes | None = None, **texts: str | None) -> dict[str, Any]:
-    """Returns the given values as columns of the table of brands. Raises CommandError.
+    """Validates the given values, and returns them as columns of the table of brands.
 
     `logo` is the content of an image file. `texts` are the name, accent and contact.
-    Values of None are left out.
+    Values of None are left out. Raises CommandError if a value is invalid.
     """
     columns: dict[str, Any] = {}
     for name, text in texts.items():

@@ -1,4 +1,7 @@
-"""Validates what receipts say about a merchant's business: address, tax number, tax. Pure."""
+"""Validates the business details on receipts: address, tax number and tax rate.
+
+The functions read no database and no files.
+"""
 
 import re
 from decimal import Decimal
@@ -11,13 +14,13 @@ MAX_ADDRESS_CHARACTERS = 300
 MAX_ADDRESS_LINES = 6
 # U+066A is the Arabic percent sign.
 _PERCENT = re.compile(r"([0-9]{1,3})(?:[.,]([0-9]{1,3}))? ?[%\u066a]?")
-_LONGEST_PERCENT = 20  # characters, before they are normalised
+_LONGEST_PERCENT = 20  # the maximum length of the text, before its digits are converted
 
 
 def checked_business_address(text: str) -> str | None:
-    """Returns the lines that are not empty; None if there is none.
+    """Returns the address without its empty lines; None if all lines are empty.
 
-    Raises CommandError if they are too long or too many.
+    Raises CommandError if the address has too many characters or lines.
     """
     typed = lines_of("business address", text, MAX_ADDRESS_CHARACTERS)
     lines = [line for line in typed.split("\n") if line]
@@ -29,9 +32,10 @@ def checked_business_address(text: str) -> str | None:
 
 
 def checked_tax_percent(text: str) -> str | None:
-    """Returns the rate as a decimal text, such as `7.7` for `7,70 %`; None for no text.
+    """Returns the rate as a decimal text, such as `7.7` for `7,70 %`; None for an empty text.
 
-    Raises CommandError if it is not above 0 and at most 100, with up to three decimals.
+    Raises CommandError if the text is not a number with up to three decimals, or if the
+    rate is not above 0 and at most 100.
     """
     if not text.strip():
         return None

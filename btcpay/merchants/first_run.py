@@ -1,6 +1,7 @@
 """The first run: a browser with the setup link creates the first merchant.
 
-The link works once. BLOCKTILL_SETUP_TOKEN can set its token.
+The link works until a merchant exists. BLOCKTILL_SETUP_TOKEN can set the token in the
+link.
 """
 
 import re
@@ -29,7 +30,10 @@ _IS_PRESS = re.compile(f"[0-9A-Za-z]{{{ID_CHARACTERS}}}").fullmatch
 
 
 class AccountPosition(NamedTuple):
-    """The position in its account at which a shop begins: parameters of `add_merchant`."""
+    """The position in an account at which the shop's addresses begin.
+
+    The fields are parameters of `add_merchant`.
+    """
 
     next_index: int
     used_before: int
@@ -39,10 +43,10 @@ FIRST_ADDRESS = AccountPosition(0, 0)
 
 
 def start_url(db: Database, base_url: str, token: str = "") -> str | None:
-    """Stores a new setup link, which replaces the former one, and returns its URL.
+    """Stores the token of a new setup link, and returns the link's URL.
 
-    With the link a browser can create the first merchant. Returns None if a merchant
-    exists. If `token` is "", a random one is made.
+    With the link a browser can create the first merchant. A former link stops working.
+    Returns None if a merchant exists. If `token` is "", a random token is made.
     """
     if db.rows(merchants.ALL):
         return None
@@ -53,12 +57,15 @@ def start_url(db: Database, base_url: str, token: str = "") -> str | None:
 
 
 def is_open(db: Database, token: str) -> bool:
-    """True if `token` is that of the setup link and no merchant exists. It stays valid."""
+    """True if `token` is that of the setup link and no merchant exists yet.
+
+    This does not use up the token.
+    """
     return is_setup_token(db, token) and not db.rows(merchants.ALL)
 
 
 def is_setup_token(db: Database, token: str) -> bool:
-    """True if `token` is that of the setup link, even if it has been used."""
+    """True if `token` is that of the setup link, even if the link has already been used."""
     return meta.get(db, meta.Key.START_SHA256) == sha256_of(token)
 
 
@@ -75,12 +82,16 @@ def make_first(
 ) -> str | None:
     """Creates the first merchant, opens a session, and returns the session's secret.
 
-    Returns None if the token is invalid or used. `fields` has the validated `name`,
-    `currency`, `timezone` and `language`. `password_scrypt` is the hash of the owner's
-    password if there is one: then it was the password that led to the setup link.
-    `beginning` is where the shop begins in its account. `press` is the random id of the
-    form; with it `session_of_press` finds the session again. Raises CommandError if the
-    merchant cannot be created; then the token stays valid.
+    Returns None if the token is not that of the setup link, or if a merchant exists
+    already. Raises CommandError if the merchant cannot be created; the token then stays
+    valid.
+
+    - `fields` has the validated `name`, `currency`, `timezone` and `language`.
+    - `password_scrypt` is the hash of the owner's password if the visitor came to the
+      setup link by entering it, else None.
+    - `beginning` is the position in the account at which the shop's addresses begin.
+    - `press` is the random id of the submitted form. With it, `session_of_press` finds
+      the session again.
     """
     with db.write():
         meta.lock(db)  # concurrent requests are serialized
@@ -104,10 +115,11 @@ def make_first(
 def session_of_press(
     db: Database, token: str, press: str, now: datetime, password_scrypt: str = ""
 ) -> str | None:
-    """Returns the secret of the session that this form has opened; None if there is none.
+    """Returns the secret of the session that a form has opened; None if there is none.
 
-    A button that is pressed twice sends its form twice, and the browser shows the
-    second response. Only the browser that got the form knows its id, `press`.
+    If a visitor presses the form's button twice, the browser sends the form twice, and
+    shows the second response, which needs the secret too. `press` is the form's random
+    id, which only the browser that loaded the form knows.
     """
     if not is_setup_token(db, token):
         return None

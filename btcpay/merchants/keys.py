@@ -24,9 +24,9 @@ class IssuedKey(NamedTuple):
 
 
 def checked_name(text: str) -> str:
-    """Returns the name of an API key as one line, perhaps empty.
+    """Returns the name of an API key as one line, which may be empty.
 
-    Raises CommandError.
+    Raises CommandError if the name is invalid or too long.
     """
     return line_of("key's name", text, MAX_NAME_CHARACTERS)
 
@@ -45,9 +45,10 @@ def issue(
 ) -> IssuedKey:
     """Stores a new API key with the scope "read" or "write", and returns it.
 
-    Keys of shop plug-ins also have a store and permissions. `characters` are those of
-    the secret after its prefix. If they and the `id` are given, a repeated call stores
-    no second key.
+    A key of a shop plug-in also has a store id and permissions. `characters` are the
+    characters of the secret after its prefix; they are random if it is None. With both
+    `characters` and `id`, a repeated call returns the same key and stores no second
+    one.
     """
     prefix = "sk_test_"
     if network.name == "mainnet":
@@ -72,7 +73,7 @@ def issue(
 def revoke(db: Database, key_id: str, now: datetime) -> None:
     """Revokes a key permanently.
 
-    Raises CommandError if it is unknown or already revoked.
+    Raises CommandError if the key is unknown or already revoked.
     """
     db.get_or_fail(keys.BY_ID, f"key {key_id!r}", id=key_id)
     if db.run(keys.REVOKE, id=key_id, at=to_ms(now)) != 1:
@@ -86,10 +87,10 @@ def rotate(
     grace: timedelta,
     now: datetime,
 ) -> IssuedKey:
-    """Issues a new key that replaces an old one.
+    """Issues a new key with the same scope and name as an old one, which then expires.
 
-    The old key works until `grace` is over. Raises CommandError if the old key is
-    unknown, revoked or already rotated.
+    The old key still works during the time `grace`. Raises CommandError if the old key
+    is unknown, revoked or already rotated.
     """
     old = db.get_or_fail(keys.BY_ID, f"key {key_id!r}", id=key_id)
     with db.write():

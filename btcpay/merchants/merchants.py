@@ -24,15 +24,16 @@ from storage.queries import merchants, receivers
 from storage.queries.totals import balances, days, gaps
 from storage.statement import as_dict, replace
 
-# The share of a wallet's gap limit at which the merchant is warned. With a limit of 20, five
-# more invoices may stay unpaid after the warning.
+# The merchant is warned when more than this share of the wallet's gap limit is needed. With a
+# limit of 20, about five more invoices may stay unpaid after the warning.
 EARLY = Fraction(3, 4)
-# The maximum length of text that is read as a name. Names are shorter, but seed words that are
-# entered by mistake must be recognised.
+# The maximum length of an entered name before it is checked. Valid names are shorter, but seed
+# words that are entered by mistake must be recognised.
 MOST_READ = 1_000
 # The gap limit of most wallets. It is assumed until the merchant enters another one.
 USUAL_GAP_LIMIT = 20
-# Added to the gap limit needed now, so that the merchant seldom has to raise it.
+# This is added to the gap limit that is needed now, so that the merchant seldom has to raise the
+# limit in the wallet again.
 MARGIN = 100
 
 
@@ -45,7 +46,8 @@ def find_merchant(db: Database, name: str) -> Merchant:
 def checked_name(name: str) -> str:
     """Returns the name without surrounding blanks.
 
-    Raises CommandError if it is invalid.
+    Raises CommandError if the name is empty, not printable or too long, or if it may be
+    a private key or seed words.
     """
     line = line_of("merchant's name", name, MOST_READ)
     if not line:
@@ -62,7 +64,7 @@ def checked_name(name: str) -> str:
 
 
 def refuse_taken(db: Database, account: Descriptor) -> None:
-    """Raises CommandError if another merchant uses this account key."""
+    """Raises CommandError if a merchant already uses this account key."""
     owner = db.get_or_none(merchants.BY_ACCOUNT_KEY, account_key=account.identity)
     if owner is not None:
         raise CommandError(
@@ -81,9 +83,10 @@ def add_merchant(
 ) -> Merchant:
     """Stores a merchant with an empty balance, and returns its row.
 
-    `next_index` is the index of its first address, and `used_before` the number of the
-    account's addresses up to the last one that was used before. Raises CommandError if
-    another merchant has this name or account key.
+    `next_index` is the index of the merchant's first address. `used_before` is the
+    number of the account's addresses up to the last one that was used before. Raises
+    CommandError if the name is invalid, or if a merchant with this name or account key
+    exists.
     """
     name = checked_name(name)
     refuse_taken(db, account)
@@ -116,9 +119,9 @@ def set_brand(
 ) -> Brand:
     """Changes columns of a merchant's brand, and returns the whole row.
 
-    `change` is a result of `branding.brand_columns`. With `clear`, the brand's
-    appearance is reset first. If `change` is empty and `clear` is False, nothing is
-    written.
+    `change` is a result of `branding.brand_columns`. If `clear` is True, the brand's
+    appearance is first reset to the default. If `change` is empty and `clear` is False,
+    nothing is stored.
     """
     with db.write():
         balances.lock(db, merchant_id)  # the row may not exist yet
@@ -140,13 +143,13 @@ def set_currency(db: Database, merchant_id: int, currency: str) -> None:
 def set_timezone(db: Database, merchant_id: int, timezone: str) -> None:
     """Sets the merchant's time zone, and computes the totals of all past days again.
 
-    This is done in one transaction.
+    Both are done in one database transaction.
     """
     with db.write():
         balances.lock(db, merchant_id)
         days.recount(db, merchant_id, timezone)
-        # This is last: the row lock stops new invoices of this merchant until the transaction
-        # ends.
+        # This is last: it locks the merchant's row, so that no new invoice can be created until
+        # the database transaction ends.
         db.run(merchants.SET_TIMEZONE, id=merchant_id, timezone=timezone)
 
 
@@ -156,9 +159,9 @@ def set_mail(
     change: Values,
     now: datetime,
 ) -> MerchantMail:
-    """Changes a merchant's mail settings, and returns the full row.
+    """Changes a merchant's mail settings, and returns the whole row.
 
-    An empty change writes nothing.
+    If `change` is empty, nothing is stored.
     """
     with db.write():
         balances.lock(db, merchant_id)  # the row may not exist yet
@@ -175,18 +178,18 @@ def set_mail(
 class Gap(NamedTuple):
     """The gap limit that a merchant's wallet needs.
 
-    `highest_paid` is the highest paid address index; None before the first payment.
-    `limit` is the minimum gap limit with which a wallet finds every payment and the
-    address of the next invoice.
+    `highest_paid` is the highest address index that was paid; None before the first
+    payment. `limit` is the lowest gap limit with which a wallet finds every payment,
+    and the address of the next invoice.
     """
 
     highest_paid: int | None
     limit: int
 
     def is_well_within(self, wallet_gap_limit: int) -> bool:
-        """True if a wallet with this gap limit finds everything, and some more invoices.
+        """True if a wallet with this gap limit finds everything, and has a margin.
 
-        A quarter of the limit is kept as a margin.
+        The margin is a quarter of `wallet_gap_limit`, for more unpaid invoices.
         """
         return self.limit <= wallet_gap_limit * EARLY
 
@@ -198,11 +201,14 @@ def gap_of(
     used: Sequence[int] = (),
     used_before: int = 0,
 ) -> Gap:
-    """Returns the gap of an account whose next address has the index `next_index`.
+    """Returns the gap limit that an account needs.
 
-    `last` (the highest paid index) and `widest` (the widest gap) come from
-    `gaps.LAST_AND_WIDEST`. `used` are paid indexes above `last`, ascending.
-    `used_before` is the merchant's number of addresses that the wallet knows already.
+    - `last` is the highest paid index in the database, and `widest` the widest gap
+      between paid indexes. Both come from `gaps.LAST_AND_WIDEST`, and may be None.
+    - `next_index` is the index of the next address.
+    - `used` are further paid indexes above `last`, ascending.
+    - `used_before` is the number of addresses that the wallet used before the shop
+      began.
     """
     before_first = used_before - 1
     if last is None:
@@ -219,9 +225,9 @@ def gap_of(
 
 
 def gap_of_merchant(db: Database, merchant: Merchant, used: Sequence[int] = ()) -> Gap:
-    """Returns a merchant's gap, from all payments seen so far.
+    """Returns the gap limit that a merchant's wallet needs.
 
-    Unconfirmed payments are included. `used` is as in `gap_of`.
+    All payments seen so far count, also unconfirmed ones. `used` is as in `gap_of`.
     """
     last, widest = db.get(gaps.LAST_AND_WIDEST, merchant_id=merchant.id)
     return gap_of(last, widest, merchant.next_index, used, merchant.used_before)

@@ -1,4 +1,7 @@
-"""The owner's password, BLOCKTILL_OWNER_PASSWORD, which opens every shop of a service."""
+"""The password of the service's owner, which opens the pages of every merchant.
+
+The setting BLOCKTILL_OWNER_PASSWORD has it.
+"""
 
 import hashlib
 import hmac
@@ -9,8 +12,9 @@ from btcpay.values.ids import SECRET_CHARACTERS, random_base62
 from storage.database import Database
 from storage.queries import meta
 
-# It takes 16 MiB and some 50 ms on a desktop. A backup contains the hash. A password that a person
-# has chosen could be guessed from a faster hash, unlike an API key.
+# The hash takes 16 MiB and some 50 ms on a desktop, and is contained in backups. From a faster
+# hash, somebody could guess a password that a person chose. An API key is random, so its hash can
+# be fast.
 SCRYPT_COST = 2**14
 SCRYPT_BLOCK_SIZE = 8
 
@@ -19,8 +23,8 @@ SCRYPT_BLOCK_SIZE = 8
 class OwnerPassword:
     """The hashes of the owner's password. Both are empty if the settings have no password.
 
-    `sha256` is compared with the password that a visitor enters, and is stored nowhere.
-    `scrypt` is stored with each session that the password opens.
+    `sha256` is compared with the hash of what a visitor enters, and is not stored.
+    `scrypt` is stored with each session that was opened with the password.
     """
 
     sha256: bytes
@@ -31,7 +35,7 @@ class OwnerPassword:
         return bool(self.sha256)
 
     def matches(self, text: str) -> bool:
-        """True if the text is the password. The time does not depend on the text."""
+        """True if the text is the password. The comparison takes the same time for any text."""
         return self.is_set and hmac.compare_digest(_sha256_of(text), self.sha256)
 
 
@@ -41,7 +45,7 @@ NO_PASSWORD = OwnerPassword(b"", "")
 def owner_password(text: str, db: Database) -> OwnerPassword:
     """Returns the hashes of the password in the settings; NO_PASSWORD if it is "".
 
-    The database's salt is made when it is first needed.
+    The first call with a password stores a random salt in the database.
     """
     if not text:
         return NO_PASSWORD

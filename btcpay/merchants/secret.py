@@ -1,6 +1,6 @@
-"""Finds private keys and seed words in a text, before anything else reads it.
+"""Finds private keys and seed words in a text before the text is parsed.
 
-A text that may contain a secret is never shown or logged. A doubtful text counts as a
+A text that may contain a secret is never shown or logged. In doubt, a text counts as a
 secret.
 """
 
@@ -21,14 +21,14 @@ SEED_WORDS_SHOWN = (
     " shown them, and its shell keeps what is typed: whoever reads them can take the money. Make"
     " a new wallet, move all money there, and give the PUBLIC key of one of its accounts instead"
 )
-# The maximum length of a seed word with its number, in code points. It has up to 16 letters
-# with up to four code points each (Korean in NFD).
+# The maximum length of a seed word with its number, in code points. The word has up to 16
+# letters, each with up to four code points (Korean in NFD).
 MAX_WORD = 70
 _BETWEEN_WORDS = re.compile(r"[\s,;]+")
 _SEED_WORD = re.compile(r"([0-9]{1,2}[.):])?[^\W\d_]{1,16}")
 _BASE58 = "[1-9A-HJ-NP-Za-km-z]"
-# Texts that look like a private key, even with a wrong character: an extended one of any prefix,
-# one in the formats WIF, BIP38 and BIP93, and a UR of a seed.
+# Texts that look like a private key, even if a character is wrong: an extended private key of any
+# prefix, a key in the format WIF, BIP38 or BIP93, and a UR (Uniform Resource) of a seed.
 _LOOKS_PRIVATE = re.compile(
     rf"[A-Za-z]prv{_BASE58}{{16}}"
     rf"|(?<!{_BASE58})(?:[59]{_BASE58}{{50}}|[KLc]{_BASE58}{{51}}|6P{_BASE58}{{56}})(?!{_BASE58})"
@@ -39,7 +39,7 @@ _LOOKS_PRIVATE = re.compile(
 _LABELLED = re.compile(
     r"(?i)(?:seed|entropy|(?:private|secret)[ _-]?key)(?:[ _-]?hex)?\W{1,20}[0-9a-f]{32}"
 )
-# A run of Base58 characters. Line breaks may divide a key into several of them.
+# A run of Base58 characters. Line breaks may divide a key into several runs.
 _PIECE = re.compile(rf"{_BASE58}+")
 _MAX_PIECES = 4  # of one key
 _BROKEN_KEY_CHARS = (51, 113)  # WIF to an extended key
@@ -51,17 +51,20 @@ _MAX_LONG_WORDS = 400
 
 
 class SecretShown(CommandError):
-    """The text contains a secret. The message warns, and repeats nothing of the text."""
+    """The text contains a private key or seed words.
+
+    The message warns of this, and repeats nothing of the text.
+    """
 
 
 class SeedWordsShown(SecretShown):
-    """The secret is that of a whole wallet."""
+    """The text contains seed words, which are the secret of a whole wallet."""
 
 
 def refuse_secret(text: str) -> None:
-    """Raises SecretShown if the text contains a private key or seed words.
+    """Raises SecretShown if the text contains a private key, SeedWordsShown for seed words.
 
-    They are also found if they are written with JSON's escapes.
+    Secrets are also found if they are written with JSON's escapes.
     """
     for form in {text, _unescape(text)}:
         if holds_private_key(form):
@@ -95,7 +98,7 @@ def holds_secret(text: str) -> bool:
 def holds_private_key(text: str) -> bool:
     """True if the text contains a private key, or something that looks like one.
 
-    It is also found if line breaks divide it.
+    A key is also found if line breaks divide it.
     """
     # One public key in two thousand contains `prv` by chance.
     unknown = _without_public_keys(text)
@@ -112,7 +115,7 @@ def holds_private_key(text: str) -> bool:
 def _without_public_keys(text: str) -> str:
     """Returns the text with a blank in place of each extended public key.
 
-    Only a key with a valid checksum is replaced.
+    Keys whose checksum is wrong are not replaced.
     """
 
     def blank_public(match: re.Match[str]) -> str:
@@ -125,7 +128,7 @@ def _without_public_keys(text: str) -> str:
 
 
 def _broken_words(text: str) -> list[str]:
-    """Returns words that may be a private key, joined from pieces with blanks between them."""
+    """Joins pieces of text between blanks, and returns those that may be a private key."""
     words: list[str] = []
     pieces = list(_PIECE.finditer(text))
     shortest, longest = _BROKEN_KEY_CHARS
@@ -146,9 +149,9 @@ def _broken_words(text: str) -> list[str]:
 
 
 def are_seed_words(text: str) -> bool:
-    """True if the whole text looks like a mnemonic (BIP39), numbered or not.
+    """True if the whole text looks like a mnemonic (BIP39), with or without numbers.
 
-    The language of the words does not matter.
+    The words may be in any language.
     """
     words = [
         word for word in _BETWEEN_WORDS.split(text.strip()) if not _is_number(word)

@@ -1,9 +1,9 @@
 """Login to the merchant's pages: single-use links, the owner's password, and sessions.
 
 A merchant has no password; the owner of the service may have one (owner_password.py).
-Secrets are random: 142 bits in a link, which is short enough to be read aloud, and 256
-bits in a session cookie. Only their SHA-256 is stored. first_run.py has the link that
-creates the first merchant.
+Secrets are random. The secret in a link has 142 bits, so it is short enough to be read
+aloud; the secret in a session cookie has 256 bits. Only the SHA-256 of a secret is
+stored. The link that creates the first merchant is in first_run.py.
 """
 
 import re
@@ -61,9 +61,9 @@ def login_url(
     now: datetime,
     till_only: bool = False,
 ) -> str:
-    """Stores a new login link, and returns its URL below `base_url`.
+    """Stores a new login link, and returns its URL, which begins with `base_url`.
 
-    With `till_only`, its session can use only the till.
+    If `till_only` is True, the session that the link opens can use only the till.
     """
     return f"{base_url}/merchant/login/{new_login(db, merchant_id, now, till_only)}"
 
@@ -78,7 +78,7 @@ def log_in(
     """Uses up a login link, opens a session, and returns the session's secret.
 
     Returns None if the link is unknown, used or expired. `former` is the secret of the
-    browser's present session, which ends; "" if there is none.
+    session that the browser had before; "" if it had none. This call ends that session.
     """
     with db.write():
         login = db.get_or_none(
@@ -99,9 +99,10 @@ def log_in_owner(
     browser: str,
     now: datetime,
 ) -> str:
-    """Opens a session for somebody who knows the owner's password. Returns its secret.
+    """Opens a session for a visitor who entered the owner's password. Returns its secret.
 
-    `password_scrypt` is the password's hash. `former` is as in `log_in`.
+    The caller has checked the password. `password_scrypt` is the password's hash.
+    `former` is as in `log_in`.
     """
     with db.write():
         db.run(sessions.END_BY_SECRET, secret_sha256=sha256_of(former))
@@ -128,8 +129,8 @@ def open_session(
     """Stores a new session, and returns its secret.
 
     `browser` is the User-Agent. `password_scrypt` is the hash of the owner's password
-    if it opens the session, else None. `secret` must not have been given to anybody; if
-    it is empty, a random one is made.
+    if the password opens the session, else None. `secret` must not be the secret of
+    another session; if it is "", a random secret is made.
     """
     secret = secret or random_base62(SECRET_CHARACTERS)
     db.run(
@@ -156,8 +157,8 @@ def session_of(
     """Returns the session with this secret; None if it is unknown, ended or expired.
 
     `query` is `sessions.BY_SECRET` or a query derived from it. `password_scrypt` is the
-    hash of the owner's password, "" if there is none. A session that another password
-    has opened counts as ended.
+    hash of the owner's present password; "" if there is none. A session that was opened
+    with a former password counts as ended.
     """
     return db.get_or_none(
         query,
@@ -168,10 +169,10 @@ def session_of(
 
 
 def end_sessions_of_other_passwords(db: Database, password_scrypt: str) -> None:
-    """Deletes all sessions that another than the owner's present password has opened.
+    """Deletes all sessions that were opened with a former password of the owner.
 
-    They are useless anyway, since each look-up compares the hash. So it does no harm if
-    a read-only database keeps them.
+    `session_of` does not accept these sessions anyway, since it compares the hash. So a
+    read-only database may keep them: this function ignores the error then.
     """
     with suppress(OperationalError):
         db.run(sessions.END_OF_OTHER_PASSWORDS, password_scrypt=password_scrypt)
@@ -185,9 +186,10 @@ def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[MerchantS
 
 
 def end(db: Database, merchant_id: int, session_id: str) -> bool:
-    """Ends a session. Returns False if it is unknown.
+    """Ends a session of the merchant. Returns False if the merchant has no such session.
 
-    Also deletes all unused login links, since this session may have created them.
+    Also deletes the merchant's unused login links, since this session may have created
+    them.
     """
     if not is_id("ses", session_id):
         return False
@@ -200,10 +202,10 @@ def end(db: Database, merchant_id: int, session_id: str) -> bool:
 
 
 def end_all(db: Database, merchant_id: int, but: str = "") -> int:
-    """Ends all sessions of a merchant but one, and returns how many were ended.
+    """Ends all sessions of a merchant, and returns their number.
 
-    `but` is the id of the session that stays; "" ends all. Also deletes the merchant's
-    unused login links.
+    `but` is the id of a session that is not ended; "" ends all. Also deletes the
+    merchant's unused login links.
     """
     with db.write():
         db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
@@ -213,7 +215,8 @@ def end_all(db: Database, merchant_id: int, but: str = "") -> int:
 def browser_and_system(user_agent: str) -> tuple[str, str]:
     """Returns the names of the browser and the operating system from a User-Agent.
 
-    If the browser is unknown, returns the whole text and "".
+    An unknown operating system is "". If the browser is unknown, returns the whole text
+    and "".
     """
     text = " ".join(user_agent.split())
     browser = _first_match(_BROWSERS, text)

@@ -1,1 +1,1 @@
-"""Reads texts that wallets export or that people paste, and returns their accounts."""
+"""Parses texts that wallets export or that people paste, and returns their accounts."""

@@ -1,4 +1,4 @@
-"""The accounts of a wallet's text, described for the person who chooses one of them."""
+"""Describes the accounts of a wallet's text to the person who chooses one of them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Self
@@ -30,9 +30,11 @@ MAX_NAME = 40  # characters of an account's name
 class WalletAccount(NamedTuple):
     """An account that the text contains.
 
-    `name`: unique within the text. `description`: how it was read, for example "2 of 3,
-    P2WSH, from BlueWallet's file". `is_assumed`: True if nothing in the text says the
-    script type. `notes`: sentences to read before comparing addresses.
+    - `name`: unique within the text.
+    - `description`: the account's signers, script type and source, for example "2 of 3,
+      P2WSH, from BlueWallet's file".
+    - `is_assumed`: True if nothing in the text gives the script type.
+    - `notes`: sentences to show before the person compares addresses.
     """
 
     name: str
@@ -44,7 +46,7 @@ class WalletAccount(NamedTuple):
     def with_script_type(self, script_type: str) -> Self:
         """Returns the account with another script type, which a person has chosen.
 
-        Only for an account whose script type is assumed.
+        The account must have a single key. Call this only if `is_assumed` is True.
         """
         (key,) = self.descriptor.keys
         expression = key.text
@@ -68,14 +70,18 @@ class WalletAccount(NamedTuple):
         count: int,
         start: int = 0,
     ) -> list[str]:
-        """Returns `count` addresses from the index `start` on."""
+        """Returns the `count` addresses that begin at the index `start`."""
         text = str(self.descriptor)
         indexes = range(start, start + count)
         return [derive(text, index, network) for index in indexes]
 
 
 class WalletText(NamedTuple):
-    """The accounts of a text, at least one, and notes on what was left out."""
+    """The accounts of a text.
+
+    There is at least one account. `left_out` has a note on each thing in the text that
+    is not used.
+    """
 
     accounts: tuple[WalletAccount, ...]
     left_out: tuple[str, ...]
@@ -83,8 +89,8 @@ class WalletText(NamedTuple):
     def choose(self, name: str | None) -> WalletAccount:
         """Returns the account with this name; if `name` is None, the only account.
 
-        Raises CommandError if there are several and `name` is None, or none has this
-        name.
+        Upper and lower case are the same. Raises CommandError if no account has this
+        name, or if `name` is None and there are several accounts.
         """
         names = ", ".join(account.name for account in self.accounts)
         if name is None:
@@ -100,7 +106,10 @@ class WalletText(NamedTuple):
 
 
 def accounts_of(candidates: Sequence[Candidate], source: str) -> list[WalletAccount]:
-    """Returns the accounts with names and descriptions. `source` says where the text is from."""
+    """Returns the accounts with names and descriptions.
+
+    `source` says where the text is from, for example "from Sparrow's file".
+    """
     names = _names(candidates)
     return [
         _account(candidate, name, source)
@@ -109,7 +118,7 @@ def accounts_of(candidates: Sequence[Candidate], source: str) -> list[WalletAcco
 
 
 def _names(candidates: Sequence[Candidate]) -> list[str]:
-    """Returns a different name for each account: the file's own, or the script type."""
+    """Returns a different name for each account: its name in the file, or its script type."""
     names: list[str] = []
     for candidate in candidates:
         base = "".join(sign for sign in candidate.name if sign.isprintable())

@@ -11,8 +11,8 @@ CHANGE_LEFT_OUT = "the change branch, whose addresses are the wallet's own"
 def receiving_accounts(contents: Contents) -> list[Candidate]:
     """Returns the accounts in the text, each once, without their change branches.
 
-    A change branch without its receiving branch stays, unless the file calls it
-    internal.
+    A change branch whose receiving branch is not in the text is returned too, unless
+    the file calls it internal.
     """
     candidates = sorted(contents.candidates, key=lambda each: not each.has_checksum)
     candidates.sort(key=_is_change)
@@ -40,7 +40,7 @@ def _is_change(candidate: Candidate) -> bool:
 
 
 def _pair(descriptor: Descriptor) -> object:
-    """Returns a value that is equal for the two branches of an account, and for no others."""
+    """Returns a value that is equal for the two branches of one account, and for no others."""
     keys = [(key.text, key.steps[:-1]) for key in descriptor.keys]
     if descriptor.form[-1] == "sortedmulti":
         keys.sort()

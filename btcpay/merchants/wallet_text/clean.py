@@ -6,7 +6,7 @@ import unicodedata
 
 from btcpay.merchants.wallet_text.contents import TextRefused
 
-MAX_CHARS = 400_000  # as in a wallet's file with some thousand transactions
+MAX_CHARS = 400_000  # the size of a wallet's file with some thousand transactions
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _SIGNS = {
     **dict.fromkeys("‘’‚‛ʹʼ′´＇`", "'"),
@@ -21,11 +21,13 @@ _INVISIBLE = ("Cf", "Cc")
 def clean_text(text: str) -> str:
     """Returns the text without invisible characters, with plain quotes and plain blanks.
 
-    An HTML entity such as `&quot;` becomes its character. Line breaks stay.
+    An HTML entity such as `&quot;` becomes its character. Line breaks are kept. The `>`
+    before the lines of a quoted mail is removed. Raises TextRefused if an HTML entity
+    is malformed.
     """
     try:
         plain = html.unescape(text)
-    except ValueError:  # a mark with thousands of digits
+    except ValueError:  # an HTML entity with thousands of digits
         raise TextRefused(
             "something in the text is not readable here: give the key or the descriptor alone"
         ) from None
@@ -50,7 +52,7 @@ def unescape_lines(text: str) -> str:
 
 
 def _plain_sign(match: re.Match[str]) -> str:
-    """Returns the ASCII for a character outside ASCII; "" if it is invisible."""
+    """Returns ASCII characters for a character outside ASCII; "" if it is invisible."""
     sign = match.group()
     if sign in _SIGNS:
         return _SIGNS[sign]

@@ -12,7 +12,7 @@ from btcpay.values.networks import Network
 
 
 class TextProblem(StrEnum):
-    """What is wrong with a text. Pages show it in the reader's language."""
+    """The problem with a text. Pages describe it in the visitor's language."""
 
     REAL_KEYS = "real_keys"  # of the main network, where the shop is on a test network
     TEST_KEYS = "test_keys"  # the other way round
@@ -30,7 +30,10 @@ class TextProblem(StrEnum):
 
 
 class TextRefused(CommandError):
-    """The text has no account that can be used. The message says what to export instead."""
+    """The text is damaged, or has no account that can be used.
+
+    The message says why. For a known problem, it also says what to export instead.
+    """
 
     def __init__(self, message: str, problem: TextProblem = TextProblem.OTHER) -> None:
         super().__init__(message)
@@ -38,13 +41,15 @@ class TextRefused(CommandError):
 
 
 class Candidate(NamedTuple):
-    """An account of the text, or the change branch of one.
+    """An account in the text, or the change branch of an account.
 
-    `name`: the file's name for it, or "". `is_assumed`: True if nothing in the text
-    says the script type. `is_internal`: True if the file says that it is for change.
-    `has_checksum`: True if a checksum covers the whole descriptor. `is_lone`: True if
-    it comes from a single key. `is_wanted`: True if its script type is the one that the
-    person named.
+    - `name`: the account's name in the file, or "".
+    - `is_assumed`: True if nothing in the text gives the script type.
+    - `is_internal`: True if the file says that the addresses are for change.
+    - `has_checksum`: True if a checksum covers the whole descriptor.
+    - `is_lone`: True if the account comes from a single key.
+    - `is_wanted`: True if the account comes from a single key, and the person named its
+      script type.
     """
 
     descriptor: Descriptor
@@ -60,9 +65,10 @@ class Candidate(NamedTuple):
 class Contents:
     """The accounts of a text for this network, collected one by one.
 
-    `script_type` is the one that the person named, for keys that do not say theirs.
-    `wallet` is where the text comes from, for example "BlueWallet's file". `reasons`
-    has the problem for each reason why something was left out.
+    - `script_type`: the script type that the person named; None if none. It is used for
+      keys that do not give their own.
+    - `wallet`: where the text comes from, for example "BlueWallet's file".
+    - `reasons`: each reason why something was left out, with its TextProblem.
     """
 
     network: Network
@@ -72,7 +78,7 @@ class Contents:
     reasons: dict[str, TextProblem] = field(default_factory=dict)
 
     def take(self, candidate: Candidate) -> None:
-        """Adds the account; if it is for another network, adds a reason instead."""
+        """Adds an account; if it is for another network, adds only the reason to leave it out."""
         is_main = candidate.descriptor.is_main
         if is_main != self.network.main_keys:
             self.leave_out_other_network(is_main, "its keys are")
@@ -80,13 +86,14 @@ class Contents:
         self.candidates.append(candidate)
 
     def leave_out(self, reason: str, problem: TextProblem = TextProblem.OTHER) -> None:
-        """Adds a reason why something in the text is no account here."""
+        """Adds a reason why something in the text is left out."""
         self.reasons.setdefault(reason, problem)
 
     def leave_out_other_network(self, is_main: bool, subject: str) -> None:
-        """Adds the reason that an account is for another network.
+        """Adds the reason that a key is for another network.
 
-        `subject` begins the sentence about it, for example "its keys are".
+        `is_main` is True if the key is for mainnet. `subject` begins the sentence about
+        the key, for example "its keys are".
         """
         problem = TextProblem.TEST_KEYS
         if is_main:
@@ -120,7 +127,11 @@ def number_word(number: int) -> str:
 
 
 def refuse_missing_keys(count: int, present: Sequence[object]) -> None:
-    """Raises TextRefused if not all keys of a multisig are in the text."""
+    """Raises TextRefused if the number of keys in the text is not `count`.
+
+    `count` is the number of keys of the multisig, and `present` are the keys in the
+    text.
+    """
     if len(present) == count:
         return
     verb = "are"

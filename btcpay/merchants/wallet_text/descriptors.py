@@ -1,4 +1,4 @@
-"""Finds output descriptors in a text, as wallets and people spell them."""
+"""Finds output descriptors in a text, in the spellings of wallets and people."""
 
 import re
 from typing import NamedTuple
@@ -34,7 +34,7 @@ FUNCTIONS = frozenset(
 _CALL = re.compile(r"(?<![A-Za-z0-9_])([A-Za-z_][A-Za-z_0-9]{0,20})\s{0,5}\(")
 _BRACKET = re.compile(r"[()]")
 _CHECKSUM = re.compile(r"#([^\s\"',;<>]*)")
-# A checksum that a line break may divide, and that may be the end of a sentence.
+# A checksum. Line breaks may divide it, and it may be the end of a sentence.
 _BROKEN_CHECKSUM = re.compile(
     r"#((?:\s{0,5}[a-z0-9]){8})(?=[.!?:)\]}]{0,3}(?:[\s\"',;<>]|$))"
 )
@@ -46,7 +46,7 @@ _FRAGMENT = re.compile(
 )  # the end, or most of a key
 # The maximum number of functions in a text, which bounds the time.
 MAX_CALLS = 500
-# BIP388's path, which stands for both branches (BIP389).
+# The path of BIP388 that means both the receiving and the change branch (as in BIP389).
 BOTH_BRANCHES = "/**"
 OLD_BRANCHES = "/{0,1}/*"  # Specter's, before BIP389
 WRONG_CHECKSUM = (
@@ -57,9 +57,9 @@ CUT = "a descriptor in it is cut: check that all of it was copied"
 
 
 class DescriptorText(NamedTuple):
-    """A descriptor as it is written in a text, with its checksum or None.
+    """A descriptor at text[start:end], as it is written there.
 
-    It is text[start:end].
+    `script` is the descriptor without blanks. `checksum` is None if the text has none.
     """
 
     start: int
@@ -71,8 +71,8 @@ class DescriptorText(NamedTuple):
 def find_descriptors(text: str) -> list[DescriptorText]:
     """Returns the descriptors in the text.
 
-    Raises TextRefused if one is cut off, if a key is an argument of another function
-    than those of descriptors, or if the text has too many brackets.
+    Raises TextRefused if the text has too many brackets, if a descriptor is cut off, or
+    if a key is in the brackets of a function that descriptors do not have.
     """
     descriptors: list[DescriptorText] = []
     position = 0
@@ -123,7 +123,7 @@ def _closing_bracket(text: str, start: int) -> int | None:
 
 
 def _with_checksum(text: str, start: int, end: int) -> DescriptorText:
-    """Returns the descriptor text[start:end], with the checksum after it if there is one."""
+    """Returns the descriptor text[start:end], with the checksum if one follows it."""
     script = re.sub(r"\s+", "", text[start:end])
     broken = _BROKEN_CHECKSUM.match(text, end)
     if broken:
@@ -140,7 +140,8 @@ def take_descriptor(
 ) -> None:
     """Adds the descriptor to the contents, or the reason why it is left out.
 
-    Raises TextRefused if it is damaged.
+    Raises TextRefused if the checksum is wrong, or if the descriptor is invalid and has
+    no checksum.
     """
     has_checksum = found.checksum is not None
     if has_checksum and not _is_intact(found):
@@ -161,10 +162,10 @@ def take_descriptor(
 
 
 def read_descriptor(script: str) -> Descriptor:
-    """Parses a descriptor in any wallet's spelling. It must not contain blanks.
+    """Parses a descriptor in any wallet's spelling. The text must not contain blanks.
 
-    Raises InvalidDescriptor, also if a key's prefix (SLIP-132) contradicts the
-    functions.
+    Raises InvalidDescriptor. That is also the error if a key's prefix (SLIP-132) means
+    another script type than the descriptor's functions.
     """
     plain = _ORIGIN.sub(lambda origin: origin.group().replace("H", "h"), script)
     plain = plain.replace(BOTH_BRANCHES, "/<0;1>/*")
@@ -186,7 +187,10 @@ def read_descriptor(script: str) -> Descriptor:
 
 
 def refuse_fragments(text: str) -> None:
-    """Raises TextRefused if a text without descriptors has the end of one, or most of a key."""
+    """Raises TextRefused if a text has the end of a descriptor, or most of a key.
+
+    The caller has removed whole descriptors and keys from the text.
+    """
     if _FRAGMENT.search(text):
         raise TextRefused(CUT, TextProblem.DAMAGED)
 
@@ -195,8 +199,8 @@ def _is_intact(found: DescriptorText) -> bool:
     """True if the checksum fits the descriptor in one of its usual spellings.
 
     Wallets compute the checksum with `'` or `h` for hardened steps, and with the
-    branches as in BIP388 or BIP389. The copied text may have another of these
-    spellings.
+    branches written as in BIP388 or as in BIP389. The text may have another spelling
+    than the one with which the checksum was computed.
     """
     script = found.script
     marks = [script]

@@ -1,4 +1,4 @@
-"""Compares the first address that a file gives with the first one of its account."""
+"""Compares the first addresses that a file gives with those of its accounts."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -25,9 +25,9 @@ def refuse_other_first_address(
     text: str,
     network: Network,
 ) -> None:
-    """Raises TextRefused if an account's first address is none of those in the text.
+    """Raises TextRefused if the text does not give the first address of each account.
 
-    It does not raise if the text has fewer valid addresses than accounts.
+    If the text gives fewer valid addresses than there are accounts, it is not refused.
     """
     named = set()
     for address in _named_addresses(text):
@@ -47,7 +47,7 @@ def refuse_other_first_address(
 
 
 def _named_addresses(text: str) -> Iterator[str]:
-    """Yields the texts in the places where files have a first address."""
+    """Yields the texts at the places where wallets' files have a first address."""
     for pattern in _FIRST:
         for match in pattern.finditer(text):
             yield match.group(1)

@@ -21,7 +21,10 @@ FINGERPRINTS = frozenset(
 
 
 def field_of(node: Object, names: frozenset[str]) -> str:
-    """Returns the first text whose field has one of these names; "" if there is none."""
+    """Returns the first text in a field with one of these names; "" if there is none.
+
+    `names` are in lower case. The case of the field's name does not matter.
+    """
     for name, value in node.items():
         if name.lower() in names and isinstance(value, str):
             return value

@@ -1,4 +1,7 @@
-"""Reads wallets' JSON files: those of a known form, and others that contain keys."""
+"""Parses wallets' JSON files, both of known and of unknown forms.
+
+A file of an unknown form is searched for descriptors and keys.
+"""
 
 import re
 from collections.abc import Iterator
@@ -40,7 +43,7 @@ from btcpay.merchants.wallet_text.lone_keys import (
     take_keys,
 )
 
-# Names in files that say nothing about an account.
+# Field names that say nothing about an account, so that they are not used as its name.
 _PLAIN_NAMES = frozenset(
     {
         "accounts", "account", "addresses", "change", "change_descriptor", "core_descriptors",
@@ -50,7 +53,7 @@ _PLAIN_NAMES = frozenset(
         "_pub", "zpub", "ypub",
     }
 )  # fmt: skip
-# The names of a key's field. The path in the same object is that key's.
+# The names of fields that have a key. A path in the same object belongs to that key.
 _KEYS = frozenset(
     {
         "xpub", "_pub", "zpub", "ypub", "key", "original", "extpubkey", "accountkey", "publickey",
@@ -72,7 +75,7 @@ _SCRIPT_TYPES = {
     "p2wsh-p2sh": "p2sh-p2wsh", "p2wsh_p2sh": "p2sh-p2wsh", "p2sh_p2wsh": "p2sh-p2wsh",
     "sh-wsh": "p2sh-p2wsh",
 }  # fmt: skip
-# The script type of a key under this name, if nothing else says it (Wasabi's files).
+# By the field's name: the script type of a key if nothing else gives it (Wasabi's files).
 _SCRIPT_TYPES_OF_FIELDS = {"extpubkey": "p2wpkh", "taprootextpubkey": "p2tr"}
 _POLICY_KEY = re.compile("@[0-9]")
 # The id of an account in Ledger Live's data; other files have ids such as urn:uuid:...
@@ -82,12 +85,13 @@ _SIGNERS = re.compile(r"(?i)threshold|required|quorum|^m$")
 
 
 def take_file(contents: Contents, trees: list[Tree]) -> None:
-    """Adds the accounts of a file's JSON values to the contents.
+    """Adds the accounts in a file's JSON values to the contents.
 
-    Raises TextRefused if something in it is damaged.
+    Raises TextRefused if the file is damaged, or if it has several signers in an
+    unknown form.
     """
     for _, node in objects(trees):
-        # These are read first, since they contain texts that look like descriptors without keys.
+        # These come first, since they contain texts that look like descriptors without keys.
         if take_jade(contents, node) or take_sparrow(contents, node):
             _note_other_keys(contents, trees)
             return
@@ -110,7 +114,7 @@ def take_file(contents: Contents, trees: list[Tree]) -> None:
 
 
 def _note_other_keys(contents: Contents, trees: list[Tree]) -> None:
-    """Adds a reason if the file has a key that no account has."""
+    """Adds a reason to `contents` if the file has a key that is in no account."""
     taken = {
         key.text for account in contents.candidates for key in account.descriptor.keys
     }
@@ -120,7 +124,7 @@ def _note_other_keys(contents: Contents, trees: list[Tree]) -> None:
 
 
 def objects(tree: Tree, place: JsonPath = ()) -> Iterator[tuple[JsonPath, Object]]:
-    """Yields each object in a JSON value, with the names that lead to it."""
+    """Yields each object in a JSON value, with the names of the fields that lead to it."""
     if isinstance(tree, dict):
         yield place, tree
         for name, value in tree.items():
@@ -131,7 +135,7 @@ def objects(tree: Tree, place: JsonPath = ()) -> Iterator[tuple[JsonPath, Object
 
 
 def _texts(tree: Tree, place: JsonPath = ()) -> Iterator[tuple[JsonPath, Object, str]]:
-    """Yields each text in a JSON value, with the names that lead to it, and its object."""
+    """Yields each text in a JSON value, with its path of field names, and its object."""
     for where, node in objects(tree):
         for name, value in node.items():
             for text in _texts_of(value):
@@ -179,7 +183,7 @@ def _name_of(place: JsonPath, node: Object) -> str:
 
 
 def _keys_of(contents: Contents, place: JsonPath, node: Object) -> Iterator[LoneKey]:
-    """Yields the keys that are fields of the object, with the object's facts about them."""
+    """Yields the keys in the object's fields, with what the object says about them."""
     coin = _ledger_coin(node)
     if coin and coin not in LEDGER_COINS:
         contents.leave_out(OTHER_COIN, TextProblem.OTHER_COIN)
@@ -211,7 +215,7 @@ def _keys_of(contents: Contents, place: JsonPath, node: Object) -> Iterator[Lone
 
 
 def _ledger_coin(node: Object) -> str:
-    """Returns the coin of an account of Ledger Live; "" if the object is none."""
+    """Returns the coin of an account of Ledger Live; "" if the object is no such account."""
     if isinstance(node.get("currencyId"), str):
         return str(node["currencyId"])
     match = _LEDGER_ID.match(str(node.get("id", "")))

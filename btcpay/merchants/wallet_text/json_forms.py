@@ -1,6 +1,6 @@
-"""Reads the JSON files of Electrum, Caravan and BTCPay Server, and wallet policies.
+"""Parses the JSON files of Electrum, Caravan and BTCPay Server, and wallet policies.
 
-json_signers.py reads those of Jade and Sparrow.
+json_signers.py parses the files of Jade and Sparrow.
 """
 
 import re
@@ -34,9 +34,10 @@ _ELECTRUM_SEVERAL = re.compile(r"([0-9]{1,2})of([0-9]{1,2})")
 
 
 def take_known_form(contents: Contents, node: Object) -> bool:
-    """Adds the account of an object in one of these forms. Returns False for another object.
+    """Adds the account of an object in a known form. Returns False if the form is another.
 
-    Raises TextRefused if a field is missing.
+    The forms are those of this module. Raises TextRefused if a field is missing or
+    invalid.
     """
     return (
         _take_policy(contents, node)

@@ -1,4 +1,4 @@
-"""Reads the JSON files of Jade and Sparrow, which list the signers of an account.
+"""Parses the JSON files of Jade and Sparrow, which list the signers of an account.
 
 Sources: Blockstream Jade's documentation of register_multisig; Sparrow's classes Wallet
 and Keystore, as they are written to JSON.
@@ -34,9 +34,9 @@ _SINGLE_TYPES = ("p2pkh", "p2wpkh", "p2sh-p2wpkh", "p2tr")
 
 
 def take_jade(contents: Contents, node: Object) -> bool:
-    """Adds the multisig account of Jade's file. Returns False for another object.
+    """Adds the multisig account of Jade's file. Returns False if the object has another form.
 
-    Raises TextRefused if a field is missing.
+    Raises TextRefused if a field is missing or invalid.
     """
     variant = node.get("variant")
     signers = node.get("signers")
@@ -61,7 +61,7 @@ def take_jade(contents: Contents, node: Object) -> bool:
 
 
 def _path_of(derivation: Any) -> str:
-    """Returns a path such as m/48'/0' from a text or a list of numbers; "" for anything else."""
+    """Returns a path such as m/48'/0' from a text or a list of numbers; "" for other values."""
     if isinstance(derivation, str):
         return derivation
     if not isinstance(derivation, list):
@@ -86,9 +86,9 @@ def _key_of(text: Any, fingerprint: Any, path: Any) -> WalletKey:
 
 
 def take_sparrow(contents: Contents, node: Object) -> bool:
-    """Adds the account of Sparrow's file. Returns False for another object.
+    """Adds the account of Sparrow's file. Returns False if the object has another form.
 
-    Raises TextRefused if a field is missing.
+    Raises TextRefused if a field is missing or invalid.
     """
     policy_type = node.get("policyType")
     script_type = node.get("scriptType")

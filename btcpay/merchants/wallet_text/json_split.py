@@ -20,9 +20,11 @@ FRAGMENT = (
 
 
 def split_json(plain: str) -> tuple[list[Any], str]:
-    """Returns the JSON values in the text, and the rest of the text.
+    """Returns the JSON values in the text, and the text without them.
 
-    Raises TextRefused if a JSON value in it is not complete.
+    What Electrum appends to its file is left out. Raises TextRefused if a JSON value is
+    incomplete, nested too deeply, or has a name twice, or if the appended changes are
+    about keys.
     """
     decoder = json.JSONDecoder(strict=False, object_pairs_hook=_object)
     trees: list[Any] = []
@@ -74,7 +76,7 @@ def _children(value: Any) -> Iterable[Any]:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns a JSON object. Raises TextRefused if it has a name twice."""
+    """Returns a JSON object. Raises TextRefused if it has two fields with the same name."""
     names = dict(pairs)
     if len(names) < len(pairs):
         raise TextRefused(
@@ -84,7 +86,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _descriptors_outside(plain: str) -> list[DescriptorText]:
-    """Returns the descriptors in the text; none if it begins with JSON."""
+    """Returns the descriptors in the text; none if it has no JSON, or begins with JSON."""
     start = _JSON_START.search(plain)
     if start is None or plain[: start.start()].strip() == "":
         return []

@@ -1,4 +1,4 @@
-"""Finds and reads extended public keys in a text, each with its origin."""
+"""Finds and parses extended public keys in a text, with the origin of each key."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,8 @@ BREAK = r"\s{0,5}"
 ORIGIN = (
     rf"\[{BREAK}[0-9a-fA-F]{{8}}(?:{BREAK}/{BREAK}[0-9]+(?:{BREAK}['hH])?)*{BREAK}\]"
 )
-# A text that begins like a key counts as a key, perhaps a damaged one. The word "xpub" does not.
+# A text that begins like a key counts as a key, perhaps a damaged one. The mere word "xpub" does
+# not count.
 KEY = re.compile(
     rf"(?:(?P<origin>{ORIGIN}){BREAK})?(?<![0-9A-Za-z])"
     rf"(?P<key>[xyzYZtuvUV]pub{BREAK}[4-8D](?:{BREAK}{BASE58}){{15,{KEY_CHARS - 5}}})"
@@ -40,9 +41,10 @@ BROKEN_KEY = (
 class WalletKey(NamedTuple):
     """An extended public key from a text.
 
-    `xpub` is the key as an xpub or a tpub. `origin` is normalized, for example
-    "73c5da0a/84'/0'/0'", or "". `is_hardened` is True if the key's child number is
-    hardened.
+    - `xpub`: the key with the prefix xpub or tpub.
+    - `origin`: the key's origin in normal form, for example "73c5da0a/84'/0'/0'", or
+      "".
+    - `is_hardened`: True if the key's child number is hardened.
     """
 
     xpub: str
@@ -53,19 +55,19 @@ class WalletKey(NamedTuple):
 
     @property
     def purpose(self) -> int | None:
-        """The first step of the path in the origin, without its mark; None if unknown."""
+        """The first step of the origin's path; None if it is unknown or not hardened."""
         return purpose_of(self.origin.partition("/")[2])
 
     @property
     def expression(self) -> str:
-        """The key with its origin, as in a descriptor but without a path after it."""
+        """The key with its origin in brackets, as in a descriptor, without a path after it."""
         if self.origin:
             return f"[{self.origin}]{self.xpub}"
         return self.xpub
 
 
 def purpose_of(path: str) -> int | None:
-    """Returns the first step of a path such as m/84'/0'/0'; None if it is not hardened."""
+    """Returns 84 for a path such as m/84'/0'/0'; None if the first step is not hardened."""
     match = re.match(r"(?:m/)?([0-9]{1,3})['hH](?:/|$)", path.strip())
     if match is None:
         return None
@@ -75,7 +77,7 @@ def purpose_of(path: str) -> int | None:
 def script_type_of_path(path: str) -> str | None:
     """Returns the script type that an account's path means (BIP44, 48, 49, 84, 86).
 
-    Returns None if it means none.
+    Returns None if the path means no script type.
     """
     several = re.fullmatch(r"48'/[0-9]+'/[0-9]+'/([12])'", path)
     if several:
@@ -87,9 +89,9 @@ def script_type_of_path(path: str) -> str | None:
 
 
 def read_key(text: str, origin: str = "") -> WalletKey:
-    """Reads an extended public key of any prefix (SLIP-132).
+    """Parses an extended public key of any prefix (SLIP-132).
 
-    Raises TextRefused if it is damaged, or is no such key.
+    Raises TextRefused if the text is damaged, or is no extended public key.
     """
     try:
         payload = b58check_decode(re.sub(r"\s+", "", text))
@@ -117,7 +119,7 @@ def clean_origin(origin: str) -> str:
 def origin_of(fingerprint: object, path: object) -> str:
     """Returns the origin of a key from the fingerprint and the path in a file.
 
-    Returns "" if one of them is missing or malformed.
+    Returns "" if the fingerprint or the path is missing or malformed.
     """
     if not isinstance(fingerprint, str) or not isinstance(path, str):
         return ""
@@ -131,6 +133,6 @@ def origin_of(fingerprint: object, path: object) -> str:
 
 
 def find_keys(text: str) -> Iterator[tuple[re.Match[str], WalletKey]]:
-    """Yields each extended public key in the text. Raises TextRefused for a damaged one."""
+    """Yields each extended public key in the text. Raises TextRefused for a damaged key."""
     for match in KEY.finditer(text):
         yield match, read_key(match["key"], match["origin"] or "")

@@ -1,4 +1,4 @@
-"""Reads extended public keys without a descriptor, and finds the script type of each."""
+"""Finds extended public keys that are in no descriptor, and the script type of each."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -49,10 +49,10 @@ _ACCOUNT_PATH = re.compile(
 
 
 class LoneKey(NamedTuple):
-    """A key, with what else the text says about it.
+    """A key that is in no descriptor, with what the text says about it.
 
-    `script_type` is None if the text does not state it. `name` is what the wallet's
-    file calls the key; "" if it has no name there.
+    `script_type` is None if the text does not give one. `name` is the key's name in the
+    wallet's file; "" if it has no name there.
     """
 
     key: WalletKey
@@ -64,7 +64,7 @@ def keys_in_words(contents: Contents, text: str) -> list[LoneKey]:
     """Returns the keys in a text that is no file and has no descriptors.
 
     Change branches are left out. Raises TextRefused if a key is part of a damaged
-    descriptor or setup file.
+    descriptor or of a setup file, is of another coin, or has an unknown path after it.
     """
     keys = []
     hint = _purpose_in_words(KEY.sub("", text))
@@ -108,7 +108,7 @@ def keys_in_words(contents: Contents, text: str) -> list[LoneKey]:
 def _purpose_in_words(text: str) -> str | None:
     """Returns the script type that paths in the text mean, such as "Path: m/84'/0'/0'".
 
-    Returns None if the text has no path, or contradictory ones.
+    Returns None if the text has no path, or if its paths contradict each other.
     """
     purposes = {int(match.group(1)) for match in _ACCOUNT_PATH.finditer(text)}
     if len(purposes) != 1:
@@ -120,7 +120,11 @@ def _purpose_in_words(text: str) -> str | None:
 
 
 def take_keys(contents: Contents, keys: Iterable[LoneKey]) -> None:
-    """Adds the accounts of the keys to the contents, or the reasons why they are left out."""
+    """Adds the accounts of the keys to the contents, or the reasons why they are left out.
+
+    Raises TextRefused if a key's script type is contradictory, or not the one that the
+    person named.
+    """
     remaining = _without_repeated(list(keys))
     has_accounts = any(lone.key.depth > 0 for lone in remaining)
     for lone in remaining:
@@ -133,7 +137,7 @@ def take_keys(contents: Contents, keys: Iterable[LoneKey]) -> None:
 def _without_repeated(keys: Sequence[LoneKey]) -> list[LoneKey]:
     """Returns the keys without repetitions.
 
-    Of a key that is there with and without a script type, the former stays.
+    If a key is there both with and without a script type, only the former is returned.
     """
     known = {lone.key.xpub for lone in keys if _script_type_of(lone)}
     remaining = []
@@ -152,7 +156,7 @@ def _script_type_of(lone: LoneKey) -> str | None:
     """Returns the script type that the key's prefix, its origin or the file gives.
 
     Returns None if none of them gives one. Raises TextRefused if they contradict each
-    other.
+    other and at least one of them is a script type of single-key accounts.
     """
     sources = [lone.key.version.script_type, lone.script_type]
     purpose = lone.key.purpose
@@ -194,7 +198,7 @@ def _take_key(contents: Contents, lone: LoneKey) -> None:
     form = DESCRIPTORS[script_type or wanted or "p2wpkh"]
     try:
         descriptor = parse(form.format(key.expression))
-    except InvalidDescriptor as error:  # its origin was not parsed before
+    except InvalidDescriptor as error:  # the key's origin was not parsed before
         raise TextRefused(str(error)) from None
     is_assumed = script_type is None and wanted is None
     contents.take(

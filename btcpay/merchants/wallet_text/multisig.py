@@ -1,7 +1,7 @@
 """Builds the descriptor of a multisig account from a file in another form.
 
-Forms: the setup file of Coldcard, BlueWallet, Sparrow and others; BTCPay Server's
-derivation scheme; a wallet policy (BIP388). Their keys have the branches 0 and 1.
+The forms are the setup file of Coldcard, BlueWallet, Sparrow and others, BTCPay
+Server's derivation scheme, and wallet policies (BIP388).
 """
 
 import re
@@ -27,7 +27,7 @@ from btcpay.merchants.wallet_text.keys import (
 from btcpay.merchants.wallet_text.lone_keys import LoneKey, take_keys
 
 T = TypeVar("T")
-# The functions around the keys, by the script types as files call them.
+# By the names that files give to script types: the descriptor functions around the keys.
 FORMS = {
     "p2wsh": "wsh({})",
     "p2sh-p2wsh": "sh(wsh({}))",
@@ -59,10 +59,10 @@ def take_multisig(
     name: str = "",
     function: str = "sortedmulti",
 ) -> None:
-    """Adds a multisig account.
+    """Adds a multisig account to the contents.
 
-    Raises TextRefused if the keys are of another script type, or make no valid
-    descriptor.
+    Raises TextRefused if the script type is not a multisig one, if a key's prefix means
+    another script type, or if the keys make no valid descriptor.
     """
     script_type = SCRIPT_TYPES.get(script_type, script_type)
     if script_type not in FORMS:
@@ -94,7 +94,10 @@ def has_setup_file(text: str) -> bool:
 
 
 def has_signers(text: str) -> bool:
-    """True if the text has a line of a setup file with a signer's key."""
+    """True if the text has a line with a signer's key, as in a setup file.
+
+    Raises TextRefused if such a key is damaged.
+    """
     return bool(_keys_of_setup_file(text))
 
 
@@ -116,7 +119,7 @@ def refuse_other_policy(text: str, candidates: Sequence[Candidate]) -> None:
 def take_setup_file(contents: Contents, text: str) -> None:
     """Adds the account of a setup file such as BlueWallet's.
 
-    Raises TextRefused if a line is missing, or contradicts another one.
+    Raises TextRefused if a line is missing, unknown, or contradicts another line.
     """
     policy = _only({match.groups() for match in _POLICY.finditer(text)}, "Policy")
     threshold, count = map(int, policy)
@@ -141,7 +144,7 @@ def take_setup_file(contents: Contents, text: str) -> None:
 
 
 def _only(values: set[T], line: str) -> T:
-    """Returns the only value of this line. Raises TextRefused if there is not just one."""
+    """Returns the only value of this line. Raises TextRefused if there are none or several."""
     if len(values) != 1:
         raise TextRefused(
             f"the line `{line}` of the file is missing, or is there twice with different values:"
@@ -181,8 +184,9 @@ def has_scheme(text: str) -> bool:
 def take_scheme(contents: Contents, text: str, origins: Sequence[str] = ()) -> None:
     """Adds the account of BTCPay Server's derivation scheme, such as xpub...-[p2sh].
 
-    `origins` are those of the keys, in their order, if the file has them. Raises
-    TextRefused if the scheme is not understood.
+    The text must contain a key. `origins` are the origins of the keys, in the same
+    order, if the file has them. Raises TextRefused if a key is damaged, or the scheme
+    is unknown.
     """
     matches = list(KEY.finditer(text))
     keys = [read_key(match["key"], match["origin"] or "") for match in matches]
@@ -235,7 +239,7 @@ def _take_single_scheme(
 def fill_policy(template: str, keys: Sequence[str]) -> str:
     """Returns the descriptor of a wallet policy (BIP388) such as wsh(multi(2,@0/**,...)).
 
-    `keys` replace @0, @1 and so on. Raises TextRefused if one is missing.
+    `keys` replace @0, @1 and so on. Raises TextRefused if a key is missing.
     """
     places = {int(match.group(1)) for match in _POLICY_KEY.finditer(template)}
     if places != set(range(len(keys))):

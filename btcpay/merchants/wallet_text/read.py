@@ -1,6 +1,6 @@
-"""Reads the accounts in a wallet's text, for `merchant add` and the first-run page.
+"""Finds the accounts in a wallet's text, for `merchant add` and the first-run page.
 
-1. Secrets are looked for before anything else.
+1. The text is searched for secrets before anything else.
 2. A damaged text is refused, and never completed by guessing.
 3. Everything that is left out is reported.
 """
@@ -52,8 +52,9 @@ def read_wallet_text(
     """Returns the accounts in a text that a wallet exports, or that a person pastes.
 
     `script_type` is used for a key that does not give its own. Raises SecretShown if
-    the text may contain a secret. Raises CommandError if it has no account, or is
-    damaged. No message repeats anything of the text.
+    the text may contain a secret. Raises TextRefused, a CommandError, if the text is
+    damaged or too long, has no account, or contradicts `script_type`. No message
+    repeats anything of the text.
     """
     _refuse_long(text)
     refuse_secret(text)
@@ -107,7 +108,7 @@ def _take_all(contents: Contents, plain: str) -> None:
         refuse_other_policy(words, contents.candidates)
         return
     if has_setup_file(words):
-        take_setup_file(contents, words)  # refuses it, since keys are missing
+        take_setup_file(contents, words)  # raises TextRefused, since keys are missing
         return
     if has_scheme(words):
         take_scheme(contents, words)
@@ -135,7 +136,7 @@ def _take_descriptors(
 
 
 def _source(plain: str) -> str:
-    """Returns the source of the text, for example "from Sparrow's file"."""
+    """Returns where the text comes from, for example "from Sparrow's file"."""
     wallet = wallet_of(plain)
     if wallet is not None:
         return f"from {wallet.text_name}"

@@ -7,11 +7,13 @@ from btcpay.merchants.wallet_text.contents import TextProblem, TextRefused
 
 
 class Wallet(NamedTuple):
-    """A wallet, or a program that writes its files, recognised by a `pattern` in its texts.
+    """A wallet, or another program that writes wallets' files.
 
-    `text_name` is the name of such a text. `menu` are the menu items, in English, that
-    lead to the text to export; `menu_of_several` those of a wallet with several
-    signers, if they differ. `advice` takes the place of a menu.
+    - `pattern`: matches the texts that come from it.
+    - `text_name`: the name of such a text.
+    - `menu`: the menu items, in English, that lead to the text to export.
+    - `menu_of_several`: the same for a wallet with several signers, if it differs.
+    - `advice`: the text to export, if there is no menu.
     """
 
     name: str
@@ -23,7 +25,7 @@ class Wallet(NamedTuple):
 
     @property
     def export(self) -> str:
-        """The text to export from the wallet, as a part of a sentence."""
+        """The text to export from the wallet, as a phrase within a sentence."""
         if not self.menu:
             return self.advice
         text = f"in {self.name} {', '.join(self.menu)}"
@@ -137,7 +139,7 @@ def refuse_unreadable(text: str) -> None:
 
 
 def what_to_export(text: str) -> str:
-    """Returns the advice what to export; if the wallet is recognised, with its menu."""
+    """Returns advice on what to export, with the menu items of the wallet if it is recognised."""
     wallet = wallet_of(text)
     if wallet is None:
         return _ANY_EXPORT
