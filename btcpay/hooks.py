@@ -1,4 +1,4 @@
-"""The hooks by which parts (optional plug-ins) join the core: types, callers and times.
+"""The hooks by which parts (optional plug-ins) join the core, which runs without them.
 
 A part is a folder in btcpay/parts/. Its `__init__.py` lists the hook classes that the
 part implements, in `HOOKS`. Each hook class names a module of the part. That module
@@ -8,8 +8,8 @@ ends with an instance of the class:
 
 mypy compares each function in the instance with the protocol in this module, including
 the names of its arguments. A module of a part is imported when its hook is first
-needed, so the check imports no web pages. Parts are called in alphabetical order of
-their names.
+needed. So the check, the cron job that reads the blockchain, imports no web pages.
+Parts are called in alphabetical order of their names.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ PARTS_FOLDER = Path(__file__).with_name("parts")
 class HookError(Exception):
     """A part's modules do not match its `HOOKS`.
 
-    A module or a hook is misspelt, missing or not listed.
+    A hook's module or its `HOOK` is missing, or `HOOKS` does not list the hook.
     """
 
 
@@ -62,7 +62,7 @@ class HookError(Exception):
 class Hook:
     """The base class of the hooks.
 
-    `module` is the name of the part's module that defines `HOOK`.
+    `module` is the name of the module, in the part's folder, that ends with `HOOK`.
     """
 
     module: ClassVar[str]
@@ -80,14 +80,14 @@ class FrontPageLink(Protocol):
     def __call__(self, settings: Settings) -> tuple[str, str] | None:
         """Returns a link for the page `/`; None if the settings disable the part.
 
-        The link is its path without the leading slash, and its text in the language of
-        the request.
+        The first text is the link's path without the leading slash. The second is the
+        text to show, in the language of the request.
         """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pages(Hook):
-    """Web pages and API operations. Called by `app.py` when the service starts.
+    """Adds web pages and API operations. `app.py` calls `blueprint` when the service starts.
 
     `checkout/views.py` calls `front_page_link` for each visit of `/`.
     """
@@ -99,16 +99,19 @@ class Pages(Hook):
 
 class FrameOf(Protocol):
     def __call__(self, db: Database, invoice: Invoice) -> dict[str, Any] | None:
-        """Returns the site that may show the invoice's page in a frame; None if none may.
+        """Returns the site that may show the invoice's page in a frame; None if no site may.
 
-        The dictionary has `origin`, the site, and `leads_back`, which is True if the
-        page returns the visitor to that site automatically.
+        In the dictionary, `origin` is the origin of the site. `leads_back` is True if
+        the page returns the visitor to that site automatically.
         """
 
 
 @dataclass(frozen=True, kw_only=True)
 class InvoiceFrame(Hook):
-    """Framing of invoice pages. Called by `checkout/views.py` for each invoice page."""
+    """Lets a site show invoice pages in a frame.
+
+    `checkout/views.py` calls `frame_of` for each invoice page.
+    """
 
     module = "frame"
     frame_of: FrameOf
@@ -124,23 +127,20 @@ class ReceiptLine(NamedTuple):
 
 class ReceiptLines(Protocol):
     def __call__(self, db: Database, invoice_id: str) -> Iterable[ReceiptLine]:
-        """Returns the part's receipt lines for a paid invoice.
-
-        They are in the language of the request.
-        """
+        """Returns the part's receipt lines for a paid invoice, in the language of the request."""
 
 
 class ReturnedSats(Protocol):
     def __call__(self, db: Database, invoice_id: str) -> int:
-        """Returns the satoshis that were sent back to the payer of the invoice."""
+        """Returns how many satoshis of this invoice were sent back to the payer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Receipts(Hook):
-    """Receipt lines, and what was sent back. Called by `checkout/snapshot.py`.
+    """Adds lines to receipts, and says what was sent back. Called by `checkout/snapshot.py`.
 
-    `receipt_lines` is called for each page of a paid invoice, `returned_sats` for each
-    page and status of an invoice that has ended or is overpaid.
+    `receipt_lines` is called for each page of a paid invoice. `returned_sats` is called
+    for each page and each status request of an invoice that has ended or is overpaid.
     """
 
     module = "receipt"
@@ -152,18 +152,20 @@ class ViewsOf(Protocol):
     def __call__(
         self, settings: Settings
     ) -> list[tuple[str, str, Callable[..., Response]]]:
-        """Returns the method, path and view function of each of the part's pages."""
+        """Returns the method, path and view function of each of the part's merchant pages."""
 
 
 @dataclass(frozen=True)
 class MenuItem:
     """An item of the merchant's menu.
 
-    - `path`: its page, below /merchant, such as "/bills". `name`: its translated name.
+    - `path`: the path of its page, below /merchant, such as "/bills".
+    - `name`: its name, in the language of the request.
     - `drawn`: the `d` attribute of its icon's SVG path.
     - `is_tab`: True if it is a tab on a phone. Other items are on the page *More*.
-    - `new_path`, `new_name`: the page on which one can be created, if there is such a page.
-    - `waiting`: the number of rows that need the merchant's attention.
+    - `new_path`, `new_name`: the path and name of the page that creates a new object,
+      such as a bill; "" if there is no such page.
+    - `waiting`: the number of objects that need the merchant's attention.
     """
 
     path: str
@@ -184,55 +186,61 @@ class TodayLines(Protocol):
     def __call__(self, counts: Mapping[str, int]) -> list[Line]:
         """Returns sentences for the page *Today*.
 
-        `counts` has the result of each query in `today_counts`, by the query's name.
+        `counts` has the number that each query of `today_counts` returned, by the
+        query's name.
         """
 
 
 class InboxLines(Protocol):
     def __call__(self, visit: Visit) -> list[Line]:
-        """Returns sentences to show above the list of items that need attention."""
+        """Returns sentences to show above the list of what needs the merchant's attention."""
 
 
 class MonthLines(Protocol):
     def __call__(self, visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
         """Returns sentences for the page *Month*.
 
-        They are about since_ms <= time < before_ms, in unix milliseconds.
+        The sentences are about events with since_ms <= time < before_ms, in unix
+        milliseconds.
         """
 
 
 class SaleNote(Protocol):
     def __call__(self, state: str) -> str:
-        """Returns a few words about a sale in this state, such as "Sent back"."""
+        """Returns a short note on a sale, such as "Refunded".
+
+        `state` is the word that the query `sale_state` returned for the sale's invoice.
+        """
 
 
 class InvoiceCard(Protocol):
     def __call__(
         self, visit: Visit, row: InvoiceWith, came_sats: int
     ) -> tuple[str, dict[str, Any]] | None:
-        """Returns a card on an invoice's page (template, values); None for no card.
+        """Returns a card for the merchant's page of an invoice; None for no card.
 
-        `came_sats` is the sum of the invoice's confirmed payments, in satoshis.
+        A card is the name of a template, and the values for it. `came_sats` is the sum
+        of the invoice's confirmed payments, in satoshis.
         """
 
 
 @dataclass(frozen=True, kw_only=True)
 class MerchantViews(Hook):
-    """Merchant pages. Called by the part `merchant_pages`, if it is installed.
+    """Adds pages for the merchant. Called by the part `merchant_pages`, if it is installed.
 
     `views` is called when the service starts.
 
-    `inbox`, `today_counts` and `sale_state` are queries that `merchant_pages` embeds in
-    its own SQL statements, when it is imported. The first two refer to the `Merchant`
-    of the outer query, `sale_state` to its `Invoice`.
+    `inbox`, `today_counts` and `sale_state` are queries. When `merchant_pages` is
+    imported, it embeds them in its own SQL statements. The first two refer to the
+    `Merchant` of the outer query, `sale_state` refers to the outer query's `Invoice`.
 
-    - `inbox` selects the ids of items that need the merchant's attention, on every page. For
-      an item about an invoice, the id is the invoice's id. Their number is also shown on the
-      part's menu item.
-    - `today_counts` select one number each. Their names must be unique among all parts. Their
-      parameters `now` and `until` are the current time and the time a week later.
-    - `sale_state` selects one word about the invoice, or nothing. `sale_note` is the text for
-      this word in the list of sales.
+    - `inbox` selects an id for each thing that needs the merchant's attention. If the
+      thing is about an invoice, this is the invoice's id. The number of these ids is
+      shown on every page, and on the part's menu item.
+    - `today_counts` select one number each. Their names must be unique among all parts.
+      Their parameters `now` and `until` are the current time and the time a week later.
+    - `sale_state` selects one word about the invoice, or nothing. `sale_note` returns
+      the text that the list of sales shows for this word.
     """
 
     module = "merchant_views"
@@ -249,9 +257,10 @@ class MerchantViews(Hook):
 
 
 class PlugInShop(Protocol):
-    """The shop whose API key the request has.
+    """The shop to which the API key of a request belongs.
 
-    A view gets it as its first argument after the service.
+    A view of a plug-in's operation gets the service as its first argument, and this
+    shop as its second.
     """
 
     @property
@@ -262,11 +271,12 @@ class PlugInShop(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PlugInOperations(Hook):
-    """API operations for shop plug-ins. Read by the part `greenfield` at import.
+    """Adds API operations for shop plug-ins. The part `greenfield` loads it at import.
 
-    If `greenfield` is not installed, nothing reads this hook. `operations` has the
+    If `greenfield` is not installed, nothing uses this hook. `operations` has the
     required permission and the view function of each operation, by its method and path.
-    `rows` has the query that loads a row whose id is in a path, by the id's prefix.
+    `rows` is for paths that contain an id: by the id's prefix, the query that loads the
+    row with this id.
     """
 
     module = "shop_views"
@@ -274,21 +284,24 @@ class PlugInOperations(Hook):
     rows: Mapping[str, Typed[Any]]
 
 
-# Blocks and the check (the cron run that reads them)
+# Blocks and the check (the cron job that reads them)
 
 
 class OpenPool(Protocol):
     def __call__(
         self, settings: Settings, db: Database, now: Callable[[], datetime]
     ) -> Pool[BlockSource] | None:
-        """Opens the sources of headers and blocks for one run; None if none are set."""
+        """Opens the part's sources of headers and blocks for one run of the check.
+
+        Returns None if the settings name no such source.
+        """
 
 
 class OpenListener(Protocol):
     def __call__(
         self, settings: Settings, db: Database, now: Callable[[], datetime]
     ) -> Listener | None:
-        """Opens the listener for announced transactions between two runs of the check.
+        """Opens a listener that reports new transactions of the network between two checks.
 
         Returns None if no configured source announces transactions.
         """
@@ -296,9 +309,9 @@ class OpenListener(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Sources(Hook):
-    """Sources of blocks. Called by `chain/pool.py` and `check/announcements.py`.
+    """Adds sources of blocks. Called by `chain/pool.py` and `check/announcements.py`.
 
-    The callers use the first part that returns a result other than None.
+    The callers ask the parts in order, and use the first result that is not None.
     """
 
     module = "source"
@@ -308,10 +321,11 @@ class Sources(Hook):
 
 class Matches(Protocol):
     def __call__(self, db: Database, height: int, block: ProvenBlock) -> Any:
-        """Returns the data that the part needs from the block at this height; empty if none.
+        """Returns the data that the part needs from the block at this height.
 
-        It is called outside a transaction. The result is only passed to
-        `connect_block`, so the part chooses its type.
+        An empty result means that the part needs nothing from this block. Only the
+        part's `connect_block` gets the result, so the part chooses its type. The core
+        calls this outside a database transaction.
         """
 
 
@@ -326,10 +340,11 @@ class ConnectBlock(Protocol):
         prices: Mapping[str, Decimal],
         now: datetime,
     ) -> None:
-        """Stores the consequences of the block for the part.
+        """Stores what the block changes for the part, for example that a refund was sent.
 
-        `matches` is the result of `Matches`. `prices` are the prices of one bitcoin by
-        currency, empty if the block is old.
+        `matches` is the result of the part's function `matches` for this block.
+        `prices` has the price of one bitcoin in each currency; it is empty if the block
+        is old.
         """
 
 
@@ -337,46 +352,47 @@ class DisconnectBlocks(Protocol):
     def __call__(
         self, db: Database, settings: Settings, height: int, now: datetime
     ) -> None:
-        """Undoes the part's changes from blocks above `height`.
+        """Undoes what the blocks above `height` changed for the part.
 
-        These blocks have left the best chain.
+        A reorganisation has removed these blocks from the best chain.
         """
 
 
 class KeepBlocks(Protocol):
     def __call__(self, db: Database, height: int) -> None:
-        """Marks rows that depend on blocks as permanent, before the stored chain is deleted.
+        """Makes what earlier blocks changed permanent, before the stored chain is deleted.
 
-        It stores `height` as their block's height, so that no reorganisation undoes
-        them.
+        The part stores `height` as the block height in its rows. No reorganisation
+        reaches this height, so none undoes the changes.
         """
 
 
 class NeedsBlocks(Protocol):
     def __call__(self, db: Database) -> bool:
-        """True while the part waits for blocks.
+        """Returns True while the part waits for data in blocks.
 
-        If neither the core nor any part waits for blocks, the check reads none.
+        If neither the core nor any part waits for blocks, the check downloads no
+        blocks.
         """
 
 
 class FirstNeededMs(Protocol):
     def __call__(self, db: Database) -> int | None:
-        """Returns the time in unix milliseconds from which the part needs blocks.
+        """Returns the time from which the part needs blocks, in unix milliseconds.
 
-        None means that it needs none yet.
+        None means that the part needs no blocks yet.
         """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Blocks(Hook):
-    """The functions with which a part (an optional plug-in) reads blocks.
+    """Lets a part (an optional plug-in) store what blocks contain.
 
-    `check/parts.py` calls them for each block and each reorganisation: `matches` before
-    the block is stored, `connect_block` and `disconnect_blocks` after the core has
-    committed its own changes, in a database transaction for each part. If that
-    transaction fails, it is retried later.
-    `chain/progress.py` calls `needs_blocks` and `first_needed_ms`.
+    `check/parts.py` calls `matches` for each new block, before the block is stored. It
+    calls `connect_block` for a new block and `disconnect_blocks` for a reorganisation
+    after the core has committed its own changes, in a separate database transaction for
+    each part. If that transaction fails, it is retried later. `chain/progress.py` calls
+    `needs_blocks` and `first_needed_ms`.
     """
 
     module = "blocks"
@@ -390,22 +406,26 @@ class Blocks(Hook):
 
 class RelatedIds(Protocol):
     def __call__(self, db: Database, rows: Iterable[Invoice]) -> set[str]:
-        """Returns the ids of other invoices that may need attention because these rows changed."""
+        """Returns the ids of further invoices that may need attention now, or no longer.
+
+        `rows` are invoices that have changed.
+        """
 
 
 class Recount(Protocol):
     def __call__(self, db: Database, row: Invoice, now: datetime) -> int:
-        """Counts the total again that the invoice is a part of, for example that of a bill.
+        """Computes the total again to which the invoice belongs, for example that of a bill.
 
-        Returns the satoshis that the invoice received beyond that total.
+        Returns the satoshis of this invoice that exceed the total; 0 if the invoice
+        belongs to no total.
         """
 
 
 @dataclass(frozen=True, kw_only=True)
 class InvoiceSums(Hook):
-    """Totals over invoices. Called by `invoices/attention.py`.
+    """Keeps totals over several invoices. Called by `invoices/attention.py`.
 
-    Its functions are called whenever the received amount of an invoice changes.
+    Both functions are called when what an invoice has received changes.
     """
 
     module = "money"
@@ -415,15 +435,16 @@ class InvoiceSums(Hook):
 
 class OnCheck(Protocol):
     def __call__(self, db: Database, settings: Settings, now: datetime) -> None:
-        """Does the work that is due at `now`.
+        """Does the part's work that is due at `now`.
 
-        It must do each item once, even if several processes run at the same time.
+        It must do each piece of work only once, even if several processes run at the
+        same time.
         """
 
 
 @dataclass(frozen=True, kw_only=True)
 class AfterCheck(Hook):
-    """Scheduled work. Called by `check/parts.py` at the end of a run of the check.
+    """Runs scheduled work. `check/parts.py` calls `on_check` at the end of each check.
 
     It is called only if the block sources confirm the system clock.
     """
@@ -437,7 +458,7 @@ class AfterCheck(Hook):
 
 @dataclass(frozen=True, kw_only=True)
 class EventKinds(Hook):
-    """The part's resource and its event types. Read by `notify/events.py` at import."""
+    """Adds a resource of the part, and its event types. `notify/events.py` loads it at import."""
 
     module = "kinds"
     resource: PartResource[Any]
@@ -445,9 +466,9 @@ class EventKinds(Hook):
 
 @dataclass(frozen=True, kw_only=True)
 class Transports(Hook):
-    """A transport for notifications and its name.
+    """Adds a transport for notifications, and its name.
 
-    Read by `notify/transports.py` when it is imported.
+    `notify/transports.py` loads it when it is imported.
     """
 
     module = "transport"
@@ -465,19 +486,20 @@ class ComposeMail(Protocol):
         zone: tzinfo,
         now: datetime,
     ) -> tuple[str, MailText] | None:
-        """Returns the recipient's address and the mail's text; None if the mail is out of date.
+        """Returns the recipient's address and the text of a mail that is about to be sent.
 
-        `about` identifies the row that the mail is about.
+        Returns None if the mail need not be sent any more. `about` identifies the
+        database row that the mail is about.
         """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mails(Hook):
-    """Mails of the part. Called by `notify/mail/compose.py`.
+    """Composes mails of the part. Called by `notify/mail/compose.py`.
 
     `name` is the transport of the receivers that get these mails. `of_clock` is True if
-    they are due by the clock, without an event: `notify/outbox.py` keeps them while the
-    clock is not trusted.
+    a mail is due at a certain time, without an event: then `notify/outbox.py` keeps the
+    mail back while the system clock is not trusted.
     """
 
     module = "mail"
@@ -493,11 +515,11 @@ class ExportRecords(Protocol):
     def __call__(
         self, db: Database, merchant: Merchant, from_ms: int, before_ms: int, page: int
     ) -> Iterator[Row]:
-        """Yields records for the payments file, oldest first.
+        """Yields the part's records for the payments file, oldest first.
 
-        Each has the COLUMNS of `exports/payments.py`, and from_ms <= `received_at` <
-        before_ms, in unix milliseconds. `page` is the number of rows that are loaded at
-        a time.
+        Each record has the COLUMNS of `exports/payments.py`. Its `received_at` is in
+        the span from_ms <= time < before_ms, in unix milliseconds. `page` is the number
+        of rows that one query loads.
         """
 
 
@@ -505,15 +527,16 @@ class WalletLabels(Protocol):
     def __call__(self, db: Database, merchant: Merchant) -> Iterator[Row]:
         """Yields labels for the merchant's wallet (BIP329).
 
-        They follow the labels of invoices.
+        In the file of labels, they follow the labels of invoices.
         """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exports(Hook):
-    """Exported records.
+    """Adds records to the files for bookkeeping and for wallets.
 
-    Called by `exports/payments.py` and `exports/labels.py` for each file.
+    `exports/payments.py` calls `records`, and `exports/labels.py` calls `labels`, for
+    each file.
     """
 
     module = "exports"
@@ -526,7 +549,7 @@ class Exports(Hook):
 
 @dataclass(frozen=True, kw_only=True)
 class Commands(Hook):
-    """Commands and groups of the command line, by name. Read by `cli/main.py`."""
+    """Adds commands and command groups, by name. `cli/main.py` loads them."""
 
     module = "commands"
     commands: Mapping[str, click.Command]
@@ -542,16 +565,16 @@ class IssueKey(Protocol):
         scope: str | None,
         options: Mapping[str, str | None],
     ) -> tuple[IssuedKey, dict[str, str], list[str]] | None:
-        """Issues an API key; None if no option of this part was given.
+        """Issues an API key; returns None if the user gave none of this part's options.
 
-        Otherwise returns the key, the lines to print above its secret, and hints for
-        the user. `scope` is the value of --scope; None if it was not given.
+        Otherwise returns the key, the named values to print above the key's secret, and
+        hints for the user. `scope` is the value of --scope; None if it was not given.
         """
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKeys(Hook):
-    """Kinds of API keys. Called by `cli/merchant/access.py` for `key issue`.
+    """Adds a kind of API key. `cli/merchant/access.py` calls it for `key issue`.
 
     `options` are added to the options of that command.
     """
@@ -570,7 +593,7 @@ class FindingsOf(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Findings(Hook):
-    """Results for `blocktill doctor`. Called by `health/doctor/run.py`."""
+    """Adds results to `blocktill doctor`. Called by `health/doctor/run.py`."""
 
     module = "findings"
     findings: FindingsOf
@@ -584,7 +607,10 @@ H = TypeVar("H", bound=Hook)
 
 @cache
 def parts() -> dict[str, tuple[type[Hook], ...]]:
-    """Returns the hook classes of each part, by the part's name. Raises HookError."""
+    """Returns the hook classes of each installed part, by the part's name.
+
+    Raises HookError if a part's modules do not match its `HOOKS`.
+    """
     names = sorted(file.parent.name for file in PARTS_FOLDER.glob("*/__init__.py"))
     return {name: _hooks_of(name) for name in names}
 
@@ -608,15 +634,18 @@ def _hooks_of(part: str) -> tuple[type[Hook], ...]:
 
 
 def of(kind: type[H]) -> list[H]:
-    """Returns the `HOOK` instances of this class, ordered by their parts' names.
+    """Returns each part's instance of this hook class, ordered by the parts' names.
 
-    Raises HookError.
+    Raises HookError if a part's modules do not match its `HOOKS`.
     """
     return list(by_part(kind).values())
 
 
 def by_part(kind: type[H]) -> dict[str, H]:
-    """Returns the `HOOK` instances of this class, by part name. Raises HookError."""
+    """Returns each part's instance of this hook class, by the part's name.
+
+    Raises HookError if a part's modules do not match its `HOOKS`.
+    """
     return {
         part: _load_hook(part, kind) for part, kinds in parts().items() if kind in kinds
     }
