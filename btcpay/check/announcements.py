@@ -1,4 +1,4 @@
-"""Applies transactions that peers announce between two runs of the check.
+"""Applies unconfirmed transactions that peers announce to the invoices that they match.
 
 An announced transaction matches the invoices that it pays. It also matches invoices
 that lose an unconfirmed payment, because the transaction spends the same inputs.
@@ -39,9 +39,10 @@ LISTENS_EVERY_S = 1.0
 
 @dataclass
 class Announcements:
-    """Applies announced transactions while an invoice's page is open.
+    """Applies announced transactions to invoices, while an invoice's page is open.
 
-    The listener stays on until ten minutes after the last page was closed.
+    The listener, which collects the announcements, stays on until ten minutes after the
+    last page was closed.
     """
 
     db: Database
@@ -56,10 +57,12 @@ class Announcements:
         wait: Callable[[float], bool],
         after_news: Callable[[], None],
     ) -> bool:
-        """Listens for `seconds`. Returns True if `wait` ended the pause early.
+        """Waits for `seconds`, and applies the transactions that are announced meanwhile.
 
         `wait` sleeps for the given seconds, and returns True if the program must stop.
-        `after_news` is called after each attempt to apply announced transactions.
+        Then this method returns True at once; otherwise it returns False at the end.
+        `after_news` is called after each attempt to apply announced transactions. After
+        a database error no more of them are applied during this pause.
         """
         end_s = time.monotonic() + seconds
         while not wait(max(0.0, min(LISTENS_EVERY_S, end_s - time.monotonic()))):
@@ -84,10 +87,10 @@ class Announcements:
                 self.apply(Report())
 
     def has_news(self) -> bool:
-        """True if an announced transaction matches an invoice.
+        """True if announced transactions are to be applied: one matches an invoice.
 
         Also turns the listener on if an invoice's page was open in the last ten
-        minutes, else off.
+        minutes, and off if none was.
         """
         after = to_ms(self.now() - CLOSED_LATELY)
         pages = self.db.rows(mempool_watch.ASKED, after=after)
@@ -99,9 +102,10 @@ class Announcements:
         return bool(self._unapplied)
 
     def apply(self, report: Report) -> None:
-        """Applies all announced transactions.
+        """Applies all announced transactions to the invoices that they match.
 
-        One that cannot be applied, for example a false one, does not fail the run.
+        A transaction that cannot be applied, for example a false one, does not count as
+        a failure of the run. Changed statuses are added to the report.
         """
         if self.has_news():
             try:
@@ -184,7 +188,7 @@ def open_announcements(
 ) -> Announcements | None:
     """Opens the first listener for announced transactions that a part offers.
 
-    A part is an optional plug-in. Returns None if none offers a listener.
+    A part is an optional plug-in. Returns None if no part offers a listener.
     """
     for part in hooks.of(hooks.Sources):
         listener = part.open_listener(settings, db, now)

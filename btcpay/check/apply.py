@@ -1,6 +1,6 @@
-"""Stores the consequences of scans of invoice addresses, many in one transaction.
+"""Stores what scans change in their invoices, many scans in one database transaction.
 
-A scan is what blocks or a mempool show about one address.
+A scan is new data from blocks or a mempool about the address of one invoice.
 """
 
 import logging
@@ -31,11 +31,13 @@ def try_apply(
     now: datetime,
     report: Report,
 ) -> set[str]:
-    """Applies the scans, by invoice id. Returns the ids of the invoices that failed.
+    """Stores what the scans change. Returns the ids of the invoices for which it failed.
 
-    Each changed status and each failure is added to the report. An error in one invoice
-    does not stop the others: if the transaction for all of them fails, each half is
-    tried separately. Raises PeeweeException if the database's session has ended.
+    A scan is new data about an invoice's address. `scans` is by invoice id. Each
+    changed status and each failure is added to the report. An error in one invoice does
+    not stop the others: if the database transaction for all of them fails, each half is
+    tried in a transaction of its own. An error is raised only if the connection to the
+    database is lost.
     """
     if not scans:
         return set()
@@ -82,10 +84,11 @@ def apply(
     scans: Mapping[str, Scan],
     now: datetime,
 ) -> list[Settlement]:
-    """Stores all consequences of the scans in one transaction, and returns them.
+    """Stores everything that the scans change, in one database transaction.
 
-    Raises BeyondMoney if outputs of the mempool would make a balance exceed 21 million
-    bitcoin. Outputs that a block proves never raise it.
+    Returns a `Settlement` for each invoice, with the changes. Any error rolls all of
+    them back. Raises BeyondMoney if outputs of the mempool would make a balance exceed
+    21 million bitcoin. Outputs that a block proves never raise this error.
     """
     ids: list[Values] = [{"id": id} for id in scans]
     is_bounded = any(scan.waiting is not None for scan in scans.values())

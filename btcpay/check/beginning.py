@@ -31,8 +31,9 @@ MOST_S = 10.0
 def begin_chain(db: Database, settings: Settings, now: Callable[[], datetime]) -> bool:
     """Stores the headers up to the tip, unless some are stored already.
 
-    It reads no block. Returns True if headers are stored at the end. Returns False if
-    no source responds in time; then the next check fetches the headers.
+    It does not search blocks for payments. Returns True if headers are stored at the
+    end. Returns False if no source responds correctly in time; then the next check
+    fetches the headers.
     """
     if db.get_or_none(blocks.TOP):
         return True

@@ -1,4 +1,4 @@
-"""Reads blocks: fetches each, verifies it, and applies it once, in one transaction."""
+"""Reads blocks: fetches each block, verifies it, and stores its changes exactly once."""
 
 import logging
 import time
@@ -38,7 +38,8 @@ log = logging.getLogger(__name__)
 MOST_S = 40
 # The run stops after this many failed blocks in a row: then the fault is not in the blocks.
 MOST_SKIPPED = 3
-# Maximum number of blocks that a run fetches again because a part failed to process them.
+# Maximum number of blocks that a run fetches again because a part (an optional plug-in) failed to
+# process them.
 MOST_FETCHED_AGAIN = 10
 # How long a block is skipped that no source has: the first time for a minute, later for as long as
 # the block is old, up to an hour. A new block is tried in each run, so that a short outage of the
@@ -50,9 +51,10 @@ LONGEST_PAUSE = timedelta(milliseconds=LONGEST_MS)
 
 @dataclass
 class SkippedBlocks:
-    """The blocks that this run could not read.
+    """The blocks that this run could not read, and does not try again.
 
-    `hashes` also has blocks that were read but must be read again. `in_a_row` is the
+    `hashes` also has blocks that were read but must be read again, by a later run.
+    `errors` are the errors of blocks that could not be fetched. `in_a_row` is the
     number of consecutive failures.
     """
 
@@ -83,8 +85,9 @@ class BlockReader:
         3. After a failure the newest ones are read, since old ones may not be available
            anywhere.
 
-        Raises ExplorerError if a block could not be fetched, after the other blocks
-        were read.
+        Gives up after MOST_SKIPPED failures in a row. Raises ExplorerError at the end
+        if a block could not be fetched, except for lack of quota, which is only logged.
+        A block whose processing failed is recorded in the report.
         """
         end_s = time.monotonic() + MOST_S
         skipped = SkippedBlocks()
@@ -195,9 +198,9 @@ class BlockReader:
         self.db.run(blocks.PASS_OVER, hash=row.hash, until=until_ms)
 
     def retry_part_work(self) -> None:
-        """Fetches blocks again for which a part's work is due, and does that work.
+        """Fetches blocks again on which a part's work failed, and repeats the work.
 
-        If it fails again, it is retried in a later run.
+        A part is an optional plug-in. Work that fails again is retried in a later run.
         """
         end_s = time.monotonic() + MOST_S
         works_by_height = blocks_due(self.db, self.now(), MOST_FETCHED_AGAIN)

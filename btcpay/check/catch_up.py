@@ -1,7 +1,7 @@
 """Reads headers and blocks up to the tip, and applies the rules that need only blocks.
 
-These rules make payments of outputs with enough confirmations, expire unpaid invoices
-if there is no mempool, and detect a chain that does not advance.
+By these rules outputs with enough confirmations become payments, and unpaid invoices
+expire if no mempool can be queried. They also detect a chain that does not advance.
 """
 
 import logging
@@ -50,9 +50,10 @@ BEFORE_THE_FIRST = timedelta(days=1)
 
 @dataclass(frozen=True)
 class CatchUp(BlockReader):
-    """Follows the headers, then reads the blocks.
+    """Stores new headers, then reads their blocks.
 
-    `mark` reads a monotonic clock.
+    `mark` is `boot_mark`, which reads a clock that is never set, or a replacement in
+    tests.
     """
 
     mark: Callable[[], str] = boot_mark
@@ -60,7 +61,8 @@ class CatchUp(BlockReader):
     def follow(self, report: Report) -> bool:
         """Stores new headers and reads their blocks. Returns True if the tip is known.
 
-        The results and failures are written to the report.
+        Returns False if no source has shown its tip in this run, or if there is no
+        merchant yet. The results and failures are written to the report.
         """
         stuck_before = report.stuck_reason
         report.read_at = None
@@ -108,7 +110,10 @@ class CatchUp(BlockReader):
         return True
 
     def note_read(self, report: Report) -> None:
-        """Stores when every block was read, which the invoices' pages show."""
+        """Stores `report.read_at`, the time up to which every block is read.
+
+        The invoices' pages show it. Does nothing if it is None.
+        """
         if report.read_at:
             with self.db.unforced():
                 meta.put_time(self.db, Key.READ_MS, report.read_at)
@@ -211,14 +216,17 @@ class CatchUp(BlockReader):
             return False
 
     def end_by_blocks(self, report: Report, has_mempool: bool) -> None:
-        """Expires invoices whose deadline has passed and that no block pays.
+        """Expires invoices whose deadline has passed and that no block has paid.
 
-        If there are explorers (`has_mempool`), a look at the mempool usually expires an
-        invoice. This function then expires only those that have waited for such a look
-        longer than HELD_AT_MOST.
+        Does nothing while blocks are unread or the chain may be incomplete. If there
+        are explorers (`has_mempool`), an invoice usually expires after a query of the
+        mempool for its address. Then this method expires only invoices that have waited
+        for such a query longer than HELD_AT_MOST. The same delay applies if only one of
+        several sources has shown the tip.
 
-        A miner can set a block's time ahead. So the deadline must also have passed by
-        this machine's clock; if that is ahead of the sources' clocks, by theirs.
+        The deadline must have passed both by the newest block's time and by this
+        machine's clock, since a miner can set a block's time ahead. If this machine's
+        clock is ahead of the sources' clocks, theirs counts instead.
         """
         if report.ends_before is None:
             return

@@ -41,11 +41,11 @@ def facts_of(
     block: ProvenBlock,
     new: Callable[[], Scan],
 ) -> dict[str, Scan]:
-    """Returns the block's facts about each invoice that it concerns, as a scan by invoice id.
+    """Returns what the block shows about each invoice that it concerns, by invoice id.
 
-    A scan has the outputs that the block pays to the invoice, the coins of the invoice
-    that it spends, and the unconfirmed payments that can no longer be mined because it
-    spends their inputs. `new` makes an empty scan.
+    Each value is a scan, with the outputs that the block pays to the invoice, the coins
+    of the invoice that the block spends, and the unconfirmed payments that can no
+    longer be mined because the block spends their inputs. `new` makes an empty scan.
     """
     scans: dict[str, Scan] = defaultdict(new)
     place = Block(height, block.hash, block.mined_at)
@@ -120,11 +120,11 @@ def conflicting_outputs(
     spent: Set[bytes],
     txids: Collection[bytes],
 ) -> list[Output]:
-    """Returns unconfirmed outputs whose transaction cannot be mined any more.
+    """Returns stored unconfirmed outputs whose transaction cannot be mined any more.
 
     Another transaction has spent one of its inputs. `spent` has the spent outpoints, 36
-    bytes each. `txids` are the transactions that spent them; their own outputs are no
-    conflict.
+    bytes each. `txids` are the transactions that spent them; their own outputs are left
+    out.
     """
     conflicting: list[Output] = []
     for invoice in db.rows(mempool_watch.WITH_INPUTS):
@@ -170,9 +170,9 @@ def spends_of(block: ProvenBlock) -> bytes:
 
 
 def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
-    """Marks blocks that spend one of these coins as unread.
+    """Marks blocks that spend one of these coins as unread, so that they are read again.
 
-    These blocks were read before the block that created the coin, so the spend was not
+    The blocks were read before the block that created the coin, so the spend was not
     recognised.
     """
     keys = []
@@ -197,7 +197,8 @@ def is_late(mined_at: datetime, now: datetime) -> bool:
 def receipt_prices(db: Database, prices: Prices) -> Mapping[str, Decimal]:
     """Returns the prices of one bitcoin by currency, for the merchants' currencies and USD.
 
-    It waits for refreshes. A currency is missing if its price is unknown.
+    Prices that are too old are refreshed first. A currency is missing if its price is
+    unknown.
     """
     currencies = {"USD", *(row.currency for row in db.rows(merchants.CURRENCIES))}
     # All refreshes run at the same time, so that the wait is that of the slowest one.

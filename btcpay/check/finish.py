@@ -27,10 +27,12 @@ def renew_and_erase(
     mark: str,
     now: datetime,
 ) -> None:
-    """Runs the parts' scheduled work and deletes old rows, if the clock is right.
+    """Runs scheduled work and deletes old rows, if the clock is believed.
 
-    Neither can be undone. The clock may be years off if the machine booted without a
-    network, so the block sources must confirm it. `mark` is a text of `boot_mark`.
+    The scheduled work is that of the parts (optional plug-ins). Neither it nor a
+    deletion can be undone. The clock may be years off if the machine booted without a
+    network, so the block sources must confirm it. If they do not, the reason is stored
+    in `report.doubt`. `mark` is a text of `boot_mark`.
     """
     if not report.has_tip or report.clock_ahead_s or report.stuck_reason:
         return

@@ -1,4 +1,7 @@
-"""Loads the invoices that may need a look at the mempool, and the result of a look."""
+"""Finds the invoices that may need a look at the mempool, and outputs that left it.
+
+A look is one query of the mempool for an invoice's address.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,7 +52,7 @@ def watched_invoices(
 ) -> list[WatchedInvoice]:
     """Returns the invoices for which a look at the mempool may be due.
 
-    If `rows` are given, returns only these invoices.
+    If `rows` are given, returns exactly these invoices instead.
     """
     if rows is None:
         opened_after_ms = to_ms(now - CLOSED_LATELY)
@@ -113,7 +116,7 @@ def _past(ms: int | None, now: datetime) -> datetime:
 def next_look(db: Database, settings: Settings, row: Invoice, now: datetime) -> str:
     """Returns a phrase that says when and why the mempool is queried next for the invoice.
 
-    Blocks show payments to the invoice even without that.
+    Even without such a query, a payment is found in its block.
     """
     (invoice,) = watched_invoices(db, settings, now, [row])
     gone_after = settings.network.gone_after
@@ -130,9 +133,9 @@ def next_look(db: Database, settings: Settings, row: Invoice, now: datetime) -> 
 
 
 def missing_outputs(db: Database, look: Look) -> list[Output]:
-    """Returns unconfirmed outputs that the mempool no longer shows.
+    """Returns the stored unconfirmed outputs that the mempool no longer shows in `look`.
 
-    Each is either in a new block, or was dropped or replaced.
+    Each of them is in a new block, or was dropped or replaced.
     """
     shown_outpoints = {output.outpoint for output in look.mempool.outputs}
     missing = []

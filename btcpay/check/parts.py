@@ -2,10 +2,10 @@
 
 1. For each block, each part returns the data in the block that it needs. If a part
    fails to do so, its work on the block is stored for a later run.
-2. The work is stored as planned, in the transaction that marks the block as read or
-   removes it from the chain.
-3. Afterwards the work is done, in a separate transaction for each part. If that
-   transaction fails, the work is retried in a later run.
+2. The work is stored as planned, in the database transaction that marks the block as
+   read or removes it from the chain.
+3. Afterwards the work is done, in a separate database transaction for each part. If
+   that transaction fails, the work is retried in a later run.
 
 Parts may do their work in any order, with one exception: a part must undo the changes
 from removed blocks before it processes another block.
@@ -68,7 +68,7 @@ def plan_block(
 ) -> None:
     """Plans the parts' work on the block, which `work_on_block` does.
 
-    Call it in the transaction that marks the block as read.
+    Call it in the database transaction that marks the block as read.
     """
     for part_match in part_matches:
         plan(db, Work(part_match.part, "block", height), now)
@@ -77,8 +77,8 @@ def plan_block(
 def plan_undo(db: Database, height: int, now: datetime) -> None:
     """Plans that each part undoes its changes from blocks above `height`.
 
-    Call it in the transaction that removes these blocks from the chain. `undo_planned`
-    then does the planned work.
+    Call it in the database transaction that removes these blocks from the chain.
+    Afterwards `undo_planned` does the planned work.
     """
     db.run(part_work.CUT, height=height)
     for part in hooks.by_part(hooks.Blocks):
@@ -96,7 +96,8 @@ def work_on_block(
 ) -> None:
     """Makes each part do its work on a block.
 
-    A part that must undo something first does it in a later run.
+    A later run does the work of a part that failed to return its data, or that must
+    first undo its changes from removed blocks.
     """
     by_part = hooks.by_part(hooks.Blocks)
     for part, matches in part_matches:
@@ -141,7 +142,7 @@ def run_parts(db: Database, settings: Settings, now: datetime) -> None:
 def blocks_due(db: Database, now: datetime, most: int) -> dict[int, list[Work]]:
     """Returns the parts' due work on blocks, by height, for at most `most` heights.
 
-    Skips parts that must undo something first.
+    Skips parts that must first undo their changes from removed blocks.
     """
     rows = db.rows(part_work.DUE, kind="block", now=to_ms(now), limit=MOST_AT_ONCE)
     parts = set(hooks.by_part(hooks.Blocks))
@@ -171,7 +172,7 @@ def forget_others(
 
 
 def count_again(db: Database, settings: Settings, now: datetime) -> None:
-    """Retries to count totals of invoices, for parts that failed to do so before."""
+    """Counts totals over invoices, such as a bill's, again for parts that failed before."""
     for row in db.rows(part_work.DUE, kind="money", now=to_ms(now), limit=MOST_AT_ONCE):
         with db.write():
             invoice = db.get_or_none(invoices.WHOLE, id=row.invoice_id)

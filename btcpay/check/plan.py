@@ -41,11 +41,11 @@ PAGES_PART = 0.75
 
 
 class Plan(NamedTuple):
-    """The looks that are to be made.
+    """The looks at the mempool that are to be made now.
 
-    `ids` are the invoices, in order. `unreached` are invoices whose payer has waited
-    too long for a look. `put_off` is the number of due looks for payments and deadlines
-    that must wait for the next run.
+    `ids` are the invoices, in the order of the looks. `unreached` are invoices whose
+    payer has waited too long for a look, and still waits. `put_off` is the number of
+    due looks for payments and deadlines that must wait for the next run.
     """
 
     ids: list[str]
@@ -63,10 +63,10 @@ def plan(
 ) -> Plan:
     """Chooses the looks to make: those for pages first, then those for payments and deadlines.
 
-    Each kind gets its share of the calls. `ends_before` is the latest deadline that can
-    be decided yet. `others_wait` is None in a run of the check. Between two runs it
-    says whether the last run has put looks off; then no looks for unconfirmed payments
-    are made.
+    Each of these two kinds gets its share of the calls. `ends_before` is the latest
+    deadline that can be decided yet. `others_wait` is None in a run of the check.
+    Between two runs it is True if the last run has postponed looks of the second kind,
+    else False. Looks for unconfirmed payments are made only in a run.
     """
     invoices = list(candidates)
     pages: list[DueLook] = []
@@ -136,10 +136,11 @@ def shares(
 ) -> tuple[int, int]:
     """Returns how many looks may be made now: for pages, and for others.
 
-    Calls for headers and blocks are reserved. While looks of both kinds are due, pages
-    get three quarters of the remaining calls per minute, and others a quarter. If only
-    one kind is due, it gets all. Pages also get the calls that were saved since the
-    last look for a page, for at most five minutes.
+    The others are looks for payments and deadlines. Calls for headers and blocks are
+    reserved. While looks of both kinds are due, pages get three quarters of the
+    remaining calls per minute, and others a quarter. If only one kind is due, it gets
+    all. Pages also get the calls that were saved since the last look for a page, at
+    most those of five minutes.
     """
     reserved = min(RESERVED_CALLS, allowance.per_hour // RESERVED_PART)
     reserved_now = reserved // RESERVED_NOW

@@ -1,4 +1,4 @@
-"""What the runs of one process store about themselves, so that idle runs store nothing."""
+"""Stores times and totals of the runs of a process, but seldom while nothing changes."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -20,9 +20,9 @@ RENEWED = 1 / 3
 class RunRecord:
     """The times and totals of the runs of one process.
 
-    If a run is like the one before and has no news, they are stored only if the stored
-    time of a run is at least `renew_after` old. Totals wait until then, and are lost if
-    the process is killed.
+    After a run that found nothing new and ended like the one before, they are stored
+    only if the stored time of a run is at least `renew_after` old. Totals that are not
+    yet stored are lost if the process is killed.
     """
 
     renew_after: timedelta = timedelta()
@@ -31,16 +31,20 @@ class RunRecord:
     _completed_at: datetime | None = None
 
     def count(self, db: Database, totals: Counter[tuple[str, str]]) -> None:
-        """Adds to the totals, by name and label. Stores them if none may wait."""
+        """Adds to the totals, by name and label.
+
+        Stores them at once if `renew_after` is zero.
+        """
         self._totals.update(totals)
         if self._totals and not self.renew_after:
             self.flush(db)
 
     def note(self, db: Database, report: Report, listens: str, now: datetime) -> None:
-        """Notes the run, for the pages, the doctor and the metrics.
+        """Notes the run's result and times, for the pages, the doctor and the metrics.
 
-        What is stored is not forced onto the disk: after a power cut the next run stores
-        it anew.
+        `listens` is "yes" if announced transactions are applied between runs, else "".
+        The commit is not forced onto the disk (no fsync): after a power cut, the next
+        run stores its own result.
         """
         result = "incomplete"
         if report.complete:
@@ -106,6 +110,9 @@ class RunRecord:
 
 
 def renew_after(settings: Settings, every_s: int) -> timedelta:
-    """Returns how old the stored time of a run may become, if one runs every `every_s`."""
+    """Returns how old the stored time of a run may be before a new one is stored.
+
+    `every_s` is the number of seconds from the start of a run to that of the next.
+    """
     most = timedelta(minutes=settings.check_max_age_min) * RENEWED
     return max(timedelta(), most - timedelta(seconds=every_s))

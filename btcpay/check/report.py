@@ -51,7 +51,10 @@ class Report:
 
     @property
     def has_news(self) -> bool:
-        """True if the run did more than find everything as it was."""
+        """True if the run found new blocks or statuses, or had looks at the mempool due.
+
+        Blocks that it read count too, even if they are not new.
+        """
         is_work = self.blocks_read or self.looked_at or self.put_off
         return bool(is_work or self.has_new_tip or self.new_statuses)
 
@@ -62,7 +65,11 @@ class Report:
 
     @property
     def ends_before(self) -> datetime | None:
-        """The latest deadline that can be decided; None if no deadline can."""
+        """The latest deadline that can be decided now; None if no deadline can.
+
+        A deadline is decided once it is certain that no block before it pays the
+        invoice.
+        """
         if self.is_caught_up:
             return self.tip_asked_at
         return None

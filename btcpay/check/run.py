@@ -103,7 +103,8 @@ class Checker(CatchUp):
     def look_again(self, report: Report) -> bool:
         """Queries the mempool, between two runs, for invoices whose pages are open.
 
-        Returns True if a payer still waits at one.
+        `report` is that of the last run. Returns True if a payer still waits at one of
+        these pages. Does nothing without explorers, or if the last run found no tip.
         """
         if not report.has_tip or not self.settings.explorers:
             return False
@@ -245,9 +246,9 @@ class Checker(CatchUp):
             )
 
     def finish(self, report: Report) -> None:
-        """Stores the run's time and totals, and deletes old rows.
+        """Stores the run's time and totals, runs scheduled work, and deletes old rows.
 
-        Call it after a run that has processed everything due.
+        Call it after a run for all invoices, not after one for chosen invoices.
         """
         now = self.now()
         listens = ""

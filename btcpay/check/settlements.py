@@ -1,6 +1,7 @@
-"""Computes the consequences of scans, and the history entries and events for them.
+"""Computes what scans change in their invoices, with the history entries and events.
 
-All rows are loaded together; each invoice is settled separately.
+A scan is new data about an invoice's address. All rows are loaded together; each
+invoice is settled separately.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,10 +30,10 @@ _VANISHED = ("vanished",)
 
 
 class Settlement(NamedTuple):
-    """An invoice's row, the scan of its address, and the consequences.
+    """An invoice's row, the scan of its address, and the changes that follow (`outcome`).
 
-    `history_changes` are the changes for the history and for receivers. If the history
-    is long, these are only changes of outputs in a block.
+    `history_changes` are the changes of outputs that the invoice's history records and
+    of which events tell. If the history is long, these are only outputs in a block.
     """
 
     row: Invoice
@@ -65,10 +66,11 @@ def settle_scans(
     scans: Mapping[str, Scan],
     now: datetime,
 ) -> list[Settlement]:
-    """Computes what each scan changes in its invoice. Stores nothing. Raises BadRow.
+    """Computes what each scan changes in its invoice. Stores nothing.
 
     A scan is what was seen at an invoice's address. `scans` is by invoice id. The
-    caller must have locked the invoices' rows.
+    caller must have locked the merchants' balances. Raises BadRow if a stored value is
+    invalid.
     """
     ids: list[Values] = [{"id": id} for id in scans]
     invoice_ids: list[Values] = [{"invoice_id": id} for id in scans]
@@ -93,7 +95,10 @@ def history_of(
     payments: Sequence[Payment],
     now: datetime,
 ) -> Iterator[Values]:
-    """Yields the history entries of a scan: first its outputs, then its `payments`."""
+    """Yields history entries about what a scan changed: outputs, then new payments.
+
+    `payments` are the rows of the new payments.
+    """
     invoice_id = settlement.row.id
     explorer = {"explorer": settlement.scan.explorer}
     for change in settlement.history_changes:
@@ -135,10 +140,10 @@ def _block_detail(block: Block) -> dict[str, Any]:
 
 
 def news_of(settlement: Settlement, payments: Sequence[Payment]) -> list[News]:
-    """Returns the events that follow from a scan, in order.
+    """Returns the events that follow from a scan, in the order to send them.
 
-    `payments` are the rows of the payments that it made. A transaction that becomes a
-    payment at once has no "payment seen" event.
+    `payments` are the rows of the new payments. A transaction that becomes a payment at
+    once has no "payment seen" event.
     """
     payment_txids = {payment.tx_hash for payment in payments}
     on_its_way = [
@@ -189,6 +194,6 @@ def _of_transactions(
 
 
 def payment_news(kind: EventKind, row: Payment, **more: bool) -> News:
-    """Returns an event about a payment, with the payment's public columns and `more`."""
+    """Returns an event with the payment's public columns, and the fields in `more`."""
     payment = {field.name: getattr(row, field.name) for field in Payment.PUBLIC}
     return News(kind, {"payment": payment, **more})

@@ -19,7 +19,7 @@ from storage.queries.totals import days
 
 
 def store_outputs(db: Database, settlements: Sequence[Settlement]) -> None:
-    """Stores changed outputs and new proofs, and deletes outputs that are not kept."""
+    """Stores changed outputs and new proofs, and deletes the outputs in `forgotten`."""
     changed_outputs: list[Values] = []
     forgotten_outputs: list[Values] = []
     proofs: list[Values] = []
@@ -76,9 +76,9 @@ def add_payments(
     settlements: Sequence[Settlement],
     now: datetime,
 ) -> list[Payment]:
-    """Stores the payments, completes their proofs, and returns the payments' rows.
+    """Stores the new payments, completes their proofs, and returns the payments' rows.
 
-    Earlier payments that settle their invoice only now are marked too.
+    Also marks earlier payments that settle their invoice only now.
     """
     receipts: list[tuple[Settlement, Receipt]] = []
     settling: list[Values] = []

@@ -1,4 +1,4 @@
-"""Marks a block as read and stores all its consequences, in one transaction."""
+"""Marks a block as read and stores all that it changes, in one database transaction."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -38,8 +38,9 @@ def store_block(
 ) -> set[str] | None:
     """Marks the block as read, and stores what it changes in invoices.
 
-    Returns the ids of the invoices for which that raised an error; if there are any,
-    the block is marked as unread again. Returns None if another run has read the block meanwhile.
+    All is stored in one database transaction. Returns the ids of the invoices whose
+    changes could not be stored. If there are any, the block is marked as unread again.
+    Returns None if another run has read the block meanwhile.
     """
     block = fetched.block
     with db.write():

@@ -26,7 +26,7 @@ PROVEN = 0
 
 
 def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
-    """Deletes the chain, so that the next check fetches it again.
+    """Deletes the stored headers, so that the next check begins the chain anew.
 
     Payments are kept. If a block of the new chain contains a payment's transaction, the
     payment is moved to that block. Outputs that are not yet payments become
@@ -50,8 +50,9 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
 
     These blocks have left the best chain. Invoices that the payments settled are open
     again, and their outputs are unconfirmed again. Coins that are unspent again are
-    added to the balance even above 21 million bitcoin. Call it in the transaction that
-    removes the blocks, and call `parts.undo_planned` afterwards.
+    added to the balance, even if it then exceeds 21 million bitcoin. Call this in the
+    database transaction that removes the blocks, and call `parts.undo_planned`
+    afterwards.
     """
     db.rows(balances.LOCK_ALL)
     db.run(tallies.ADD, name="reorganisations", label="", total=1)
