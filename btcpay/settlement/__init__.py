@@ -1,4 +1,1 @@
-"""Settlement: computes an invoice's status and payments from outputs and scans.
-
-Pure.
-"""
+"""Computes an invoice's status and payments from the outputs to its address. Pure."""

@@ -9,9 +9,9 @@ BLOCK_TIME_SLACK = timedelta(hours=2)
 
 
 def came_in_time(output: Output, invoice: Invoice) -> bool:
-    """True if the output was seen or mined before the invoice expired.
+    """True if the output was seen or mined before the invoice's deadline, if it has one.
 
-    False if it is older than the invoice (`is_older`).
+    False if the output is older than the invoice (`is_older`).
     """
     if is_older(output, invoice):
         return False
@@ -21,14 +21,14 @@ def came_in_time(output: Output, invoice: Invoice) -> bool:
 
 
 def is_older(output: Output, invoice: Invoice) -> bool:
-    """True if the output is older than the invoice: its address was used before.
+    """True if the output is older than the invoice, because its address was used before.
 
     1. An output is older if we had the header of its block when the invoice was made,
        whatever the block's time says.
     2. Otherwise it is older if its block's time is more than BLOCK_TIME_SLACK before the
-       invoice.
-    3. An output that was seen unconfirmed is not older by rule 2: if its block seems so
-       early, our clock was ahead when the invoice was made.
+       invoice was made.
+    3. Rule 2 does not apply to an output that we saw unconfirmed. If its block's time is
+       that early, our clock was ahead when the invoice was made.
     """
     if output.block is None:
         return False
@@ -47,10 +47,11 @@ def was_known(output: Output, invoice: Invoice) -> bool:
 
 
 def may_be_older(output: Output, invoice: Invoice) -> bool:
-    """True if the time of the output's block is before the invoice.
+    """True if the output's block may have been mined before the invoice was made.
 
-    That proves little, since blocks have inexact times. So it is False if `was_known`
-    can tell: if we had any header when the invoice was made.
+    The block's time is before the invoice, which proves little, since block times are
+    inexact. So the result is False if better evidence exists: if we had any header when
+    the invoice was made (see `was_known`), or if we saw the output unconfirmed.
     """
     if invoice.above_height is not None or output.seen_waiting or output.block is None:
         return False

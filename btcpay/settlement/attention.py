@@ -1,7 +1,7 @@
 """Decides why an invoice needs the attention of a human. Pure.
 
-It uses the invoice's state and history. docs/developers/settlement.md explains the
-rules in full.
+The invoice's state and history decide. docs/developers/settlement.md explains the rules
+in full.
 """
 
 from collections.abc import Sequence
@@ -53,8 +53,9 @@ def reason_for(
     4. A refund covers payments before it: the refunded part of an overpayment, or all
        payments to an unpaid invoice. A payment that was refunded twice needs attention.
     5. An expired invoice needs attention if its full amount was once seen, since the
-       shop may have handed the goods over. At a till the shop has: there an open invoice
-       needs attention as soon as the payment vanishes, until somebody dismisses it.
+       shop may have handed the goods over. At a till the shop has certainly done so:
+       there an open invoice needs attention as soon as its payment vanishes, until
+       somebody dismisses the invoice.
     6. An invoice of a bill needs attention only for payments that came late or exceed
        the bill. For the rest, the bill makes another invoice.
     7. A paid invoice needs attention if an output that may be older than the invoice
@@ -149,7 +150,7 @@ def stake_sats(
     verdict: Verdict,
     history: Sequence[Happening],
 ) -> int:
-    """Returns the satoshis that the human must decide about, by `reason`.
+    """Returns the amount in question, in satoshis, which depends on `reason`.
 
     - "too_much": the overpayment
     - "older_coin": the sum of the payments that may be older

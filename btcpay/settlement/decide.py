@@ -45,8 +45,8 @@ def missing_sats(
 ) -> int:
     """Returns the satoshis that are still to be sent; 0 once enough was received.
 
-    It is the difference to the full amount, not to the minimum that the tolerance
-    allows.
+    The result is the difference to the full amount, not to the minimum that the
+    tolerance allows.
     """
     if status == InvoiceStatus.PAID:
         return 0
@@ -64,10 +64,11 @@ def decide(
     now: datetime,
     credited_only: bool = False,
 ) -> Verdict:
-    """Returns the invoice's status, payments and sums, by the rules above.
+    """Returns the invoice's status, payments and sums, by the rules of this module.
 
-    `tip_height` is the best chain's. `ends_at` is the latest deadline that can be
-    decided, or None. If `credited_only`, only outputs of existing payments are confirmed.
+    `tip_height` is the height of the best chain. `ends_at` is the latest deadline that
+    can be decided; None if no deadline can. If `credited_only`, only outputs that
+    already belong to a payment count as confirmed.
     """
     needed_sats = required_sats(invoice.amount_sats, rules.tolerance_percent)
     present = [output for output in outputs if not output.vanished_at]

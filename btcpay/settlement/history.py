@@ -58,7 +58,8 @@ def payment_txids(since: Sequence[Happening]) -> set[str]:
 def undone_txids(since: Sequence[Happening]) -> set[str]:
     """Returns the transactions that a reorganisation undid and no block has again.
 
-    Those undone before the invoice was paid are left out: other payments replaced them.
+    Transactions that were undone before the invoice was paid are left out, since other
+    payments have replaced them.
     """
     undone: set[str] = set()
     for happening in since:
@@ -72,5 +73,5 @@ def undone_txids(since: Sequence[Happening]) -> set[str]:
 
 
 def sum_of(kind: str, history: Iterable[Happening]) -> int:
-    """Returns the sum of the events of this kind, in satoshis."""
+    """Returns the sum of the amounts of all events of this kind, in satoshis."""
     return sum(happening.amount_sats for happening in history if happening.kind == kind)

@@ -18,7 +18,9 @@ HISTORY_AFTER = timedelta(hours=1)
 
 
 def merge(known_outputs: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
-    """Returns the outputs of the address after this scan. `now` is the current time.
+    """Returns all outputs to the address, as known after this scan.
+
+    `now` is the current time.
 
     1. An output that is proven to be in a block stays there, whatever a mempool shows.
        Only a reorganisation removes it.
@@ -29,8 +31,8 @@ def merge(known_outputs: Sequence[Output], scan: Scan, now: datetime) -> list[Ou
     4. A transaction has vanished if a block has another transaction that spends one of
        its inputs. It returns only if it is mined itself, or if that block is undone.
     5. A transaction replaces an earlier one if it spends one of the same coins and pays
-       the address at least as much. Its outputs count as seen when the earlier one was,
-       so that a fee bump makes no payment late.
+       the address at least as much. The new outputs count as first seen when the old
+       transaction was, so that a fee bump makes no payment late.
     6. Times in the future are set to `now`. They were stored while our clock was ahead.
     """
     outputs = {output.outpoint: output for output in known_outputs}

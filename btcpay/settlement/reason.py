@@ -16,8 +16,8 @@ def describe_status(
 ) -> str:
     """Returns one sentence for the merchant, such as "open: ...".
 
-    `counting` are those `outputs` that count towards the amount. `needed_sats` is the
-    sum that pays the invoice.
+    `outputs` are all known outputs to the address, and `counting` those of them that
+    count towards the amount. `needed_sats` is the sum that pays the invoice.
     """
     received_sats = sum(output.amount_sats for output in counting)
     if status == InvoiceStatus.PAID:

@@ -15,9 +15,10 @@ def settling_outputs(
 ) -> list[Output]:
     """Returns the outputs that pay the invoice, in the order of the chain.
 
-    These are the first outputs whose sum reaches `needed_sats`. If the invoice is not
-    open, these are the outputs that settled it already. `confirmed` are the outputs
-    that came in time and have enough confirmations, in the order of the chain.
+    For an open invoice, these are the first outputs whose sum reaches `needed_sats`.
+    For others, these are the outputs that settled the invoice already. `confirmed` are
+    the outputs that came in time and have enough confirmations, in the order of the
+    chain.
     """
     if invoice.status != InvoiceStatus.OPEN:
         return [output for output in confirmed if output.settles]
@@ -37,10 +38,10 @@ def make_receipts(
     settling: Sequence[Output],
     now: datetime,
 ) -> tuple[Receipt, ...]:
-    """Returns a receipt for each transaction, in the order of the chain.
+    """Returns the payments, one `Receipt` for each transaction, in the chain's order.
 
-    `deep` are the outputs that are payments, in that order; `settling` are those that
-    pay the invoice.
+    `deep` are the outputs that are payments or become payments now, in that order.
+    `settling` are those of them that pay the invoice.
     """
     settling_txids = {output.txid for output in settling}
     by_txid: dict[str, list[Output]] = {}
@@ -65,7 +66,11 @@ def make_receipts(
 
 
 def receipt_time(output: Output, invoice: Invoice, now: datetime) -> datetime:
-    """Returns the block's time, but not before the invoice was created and not after `now`."""
+    """Returns the time at which an output counts as received.
+
+    It is the block's time, but not before the invoice was created and not after `now`.
+    For an unconfirmed output it is `now`.
+    """
     if output.block is None:
         return now
     return min(max(output.block.mined_at, invoice.created_at), now)

@@ -1,8 +1,9 @@
-"""Settles an invoice: computes the consequences of a scan for its known outputs. Pure.
+"""Computes what a scan changes in an invoice, its outputs and its payments. Pure.
 
-The check stores the result of `settle`. Between scans the pages, the command line and
-the API show the verdict on the stored outputs; that makes no payment and expires no
-invoice. docs/developers/settlement.md explains the rules.
+A scan is new data from blocks or a mempool about the invoice's address. The check
+stores the result of `settle`. Between scans the pages, the command line and the API
+show the state that follows from the stored outputs; to show it makes no payment and
+expires no invoice. docs/developers/settlement.md explains the rules.
 """
 
 from collections.abc import Sequence, Set
@@ -46,7 +47,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The consequences of a scan.
+    """What a scan changes, and the invoice's new state (`verdict`).
 
     `changes` are the outputs to store. `forgotten` are known outputs to delete.
     `payments` are the payments to make. `settling` are the txids of existing payments
@@ -67,10 +68,11 @@ def settle(
     rules: Rules,
     now: datetime,
 ) -> Outcome:
-    """Returns the consequences of a scan of the invoice's address.
+    """Returns what a scan of the invoice's address changes.
 
-    1. The mempool's list may be incomplete (`scan.is_cut`). Then outputs missing from it
-       have not vanished, and the invoice does not expire until a day after its deadline.
+    1. If the mempool's list may be incomplete (`scan.is_cut`), outputs that are missing
+       from it do not count as vanished, and the invoice does not expire. Both hold until
+       a day after its deadline.
     2. The known outputs are merged with the scan.
     3. The number of outputs in no block is limited.
     4. The invoice stays open while the outputs that came in time, including those that

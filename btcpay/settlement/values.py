@@ -24,7 +24,7 @@ class SeenOutput:
     It is proven to be in `block`; if `block` is None, a mempool shows it. `position` is
     the index of its transaction in the block, 0 for the coinbase. `inputs` are the
     outpoints that its transaction spends, as "txid:vout". They are empty if they are
-    too many to store. `feerate` is what its transaction pays, in satoshis per 1,000
+    too many to store. `feerate` is the transaction's fee rate in satoshis per 1,000
     vbytes, as an explorer states it; None if it is unknown.
     """
 
@@ -47,7 +47,7 @@ class Scan:
 
     `asked_at` is the time of the request, by our clock. `confirmed` are outputs to the
     address in blocks, and `proofs` the documents that prove them, by txid. `spent` maps
-    outpoints of its coins to the heights at which they were spent. `replaced` maps the
+    outpoints of the address to the heights at which they were spent. `replaced` maps the
     txids of unconfirmed transactions to the heights at which other transactions spent
     one of their inputs.
 
@@ -95,13 +95,13 @@ class Invoice:
     """An invoice, as far as settlement needs it.
 
     `covered_at` is the time when the full amount was first seen. `at_till` is True if
-    goods are handed over at that time. `of_bill` is True if the invoice collects the
-    rest of a bill, which makes another invoice if too little is paid. `overpaid_sats`
-    is what it received beyond the rest of the bill.
+    the shop hands the goods over as soon as that happens. `of_bill` is True if the
+    invoice collects the unpaid rest of a bill; if too little is paid, the bill makes
+    another invoice. `overpaid_sats` is the amount received beyond that rest.
 
-    `above_height` is the height of the headers that we had when the invoice was made;
-    None if we had none. Outputs in blocks up to this height are older than the invoice.
-    A reorganisation lowers it.
+    `above_height` is the height of the newest header that we had when the invoice was
+    made; None if we had none. Outputs in blocks up to this height are older than the
+    invoice. A reorganisation of such blocks lowers the stored height.
     """
 
     id: str
@@ -124,9 +124,10 @@ class Output(SeenOutput):
 
     `seen_waiting` is True if it was seen before it was mined. `vanished_at` is the time
     since which no mempool shows it; a vanished output does not count. `replaced_height`
-    is the height at which another transaction spent one of its inputs. `spent_height`
-    is the height at which the output itself was spent. `credited` is True if it belongs
-    to a payment. `settles` is True if that payment settles the invoice.
+    is the height of the block in which another transaction spent an input of this
+    output's transaction. `spent_height` is the height at which the output itself was
+    spent. `credited` is True if the output belongs to a payment. `settles` is True if
+    that payment settles the invoice.
     """
 
     first_seen_at: datetime
@@ -147,11 +148,11 @@ class Output(SeenOutput):
 class Receipt:
     """A payment that results from one transaction's confirmed outputs to the address.
 
-    `received_at` is the block's time, but not before the invoice was created and not
-    after the present. `settles` is True if the payment settles the invoice.
-    `may_be_older` is True if the transaction was perhaps sent before the invoice was
-    made. `is_older` is True if its block was known before the invoice, so that it was
-    certainly not sent for it.
+    `received_at` is the block's time, but not before the invoice was created and not in
+    the future. `settles` is True if the payment settles the invoice. `may_be_older` is
+    True if the transaction was perhaps sent before the invoice was made. `is_older` is
+    True if its block was known before the invoice was made, so that it was certainly
+    not sent for this invoice.
     """
 
     txid: str
@@ -177,7 +178,7 @@ class Verdict:
 
     `received_sats` is the sum of all outputs that count towards the amount, and
     `unconfirmed_sats` the part of that sum that lacks confirmations. `missing_sats` is
-    still to be sent. `confirmations` is the lowest number of any output that counts.
+    still to be sent. `confirmations` is that of the least confirmed output that counts.
     `reason` is a sentence for the merchant. `coming_unapplied_sats` is the sum of
     unconfirmed outputs that will settle nothing: they are late, follow a cancellation,
     or exceed the amount.
