@@ -68,7 +68,7 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
        which would lead to the same root (CVE-2012-2459).
     3. Only the first transaction is a coinbase, and it is not 64 bytes long. An inner
        node of the Merkle tree could be presented as a transaction of 64 bytes
-       (CVE-2017-12842). It is enough to check the first one: if the transactions were
+       (CVE-2017-12842). It is enough to check the first transaction: if the others were
        inner nodes, it would be one too, and an attacker cannot make a node that starts
        like a coinbase.
     4. No output is above 21 million bitcoins. On a test network anybody can mine such a

@@ -18,9 +18,10 @@ def to_document(
     network: str,
     confirmations: int,
 ) -> dict[str, Any]:
-    """Returns a proof as a JSON document, which also says what it proves.
+    """Returns a proof as a JSON document, with the facts that it proves.
 
-    Hashes are in reversed hex, other bytes in hex.
+    These facts are the txid, the script that is paid, the network and the number of
+    confirmations. Hashes are in reversed hex, other bytes in hex.
     """
     return {
         "format": FORMAT,
@@ -38,11 +39,10 @@ def extend_document(
     document: dict[str, Any],
     following: Sequence[bytes],
 ) -> dict[str, Any]:
-    """Returns the document with these headers above that of its block.
+    """Returns the proof document with other headers after that of the payment's block.
 
-    `following` are the headers (80 bytes each) after the block's; they replace those
-    that the document has. The number of confirmations becomes the number of all
-    headers.
+    `following` are these headers, 80 bytes each. They replace the later headers in the
+    document. The number of confirmations becomes the number of all headers.
     """
     headers = document["headers"][:1]
     headers += [raw.hex() for raw in following]
@@ -75,10 +75,10 @@ def check_document(document: Any) -> ProvenPayment:
 
 
 def parse_documents(text: bytes) -> list[Any]:
-    """Parses a JSON file that contains a proof document or a list of them.
+    """Parses a JSON file that contains a proof document, or a list of such documents.
 
-    Raises CommandError if it is not JSON, or if the list is empty. The documents are
-    not verified.
+    Raises CommandError if the file is not JSON, or if the list is empty. The documents
+    are not verified.
     """
     try:
         value = json.loads(text)

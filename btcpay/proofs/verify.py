@@ -28,8 +28,9 @@ class Branch:
 
     `raw_tx`: the serialized transaction. It may have witnesses; our own proofs omit
     them.
-    `position`: its index in the block.
-    `merkle`: its siblings in the Merkle tree in reversed hex, from leaf to root.
+    `position`: the transaction's index in the block.
+    `merkle`: the siblings on the path from the transaction to the root of the Merkle
+    tree, in reversed hex.
     """
 
     raw_tx: bytes
@@ -138,7 +139,8 @@ def check_header(raw: bytes, max_target_bits: int) -> Header:
     """Parses a header, and verifies its work.
 
     `max_target_bits` is the maximum target in compact form. Raises ProofFailed if the
-    target is above it, or if the hash is above the target.
+    header does not have 80 bytes, if it claims a higher target than this maximum, or if
+    its hash is above the target that it claims.
     """
     try:
         header = parse_header(raw)
