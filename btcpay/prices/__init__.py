@@ -1,1 +1,1 @@
-"""The exchange rate of bitcoin."""
+"""The price of a bitcoin in dollars and other currencies."""

@@ -37,8 +37,8 @@ class Rate:
 
     `quorum`: the number of sources that must agree. `max_age_s`: the seconds for which
     a price may be used. `monotonic`: returns the seconds of a clock that is never set.
-    `on_refresh`: called after each refresh, with True if it brought a price. `proxy`:
-    the URL of a proxy, or "".
+    `on_refresh`: called after each refresh, with True if enough sources agreed on a
+    price. `proxy`: the URL of a proxy, or "".
 
     Only one refresh runs at a time.
     """
@@ -115,8 +115,8 @@ class Rate:
     def cached_price(self, patience_s: float = 0) -> Decimal | None:
         """Returns the cached price if it is still valid, else None.
 
-        If there is none, it waits up to `patience_s` seconds for a refresh that is
-        running. It does not wait if the last refresh failed: otherwise unavailable
+        If no valid price is cached, waits up to `patience_s` seconds for a refresh that
+        is running, but not if the refresh before it failed: otherwise unavailable
         sources would delay every caller.
         """
         future = self._refresh_future
@@ -151,7 +151,7 @@ class Rate:
 
         Returns zero unless more than half of the sources agree. A source's clock is
         known from its last Date header and the time that has passed since by the
-        monotonic clock. So it is noticed if our clock was set meanwhile.
+        monotonic clock. So the result is right even if our clock was set meanwhile.
         """
         zero_at = now - timedelta(seconds=self.monotonic())
         times_ahead = [zero_at - theirs for theirs in self._monotonic_zero_at.values()]
@@ -200,8 +200,8 @@ class Prices:
     """The price of a bitcoin in each supported currency.
 
     The sources of a currency are called only if its price is needed. `on_refresh` is
-    called after each refresh of the price in US dollars, with True if it brought a
-    price.
+    called after each refresh of the price in US dollars, with True if enough sources
+    agreed on a price.
     """
 
     def __init__(

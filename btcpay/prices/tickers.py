@@ -1,4 +1,4 @@
-"""Fetches the price of a bitcoin from tickers, and combines several prices."""
+"""Fetches the price of a bitcoin from web APIs (tickers), and combines several prices."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -27,9 +27,9 @@ _MAX_CHARACTERS = 100
 
 
 def resolve_pointer(document: Any, pointer: str) -> Any:
-    """Returns the value at a JSON pointer (RFC 6901).
+    """Returns the value in `document` at a JSON pointer (RFC 6901).
 
-    Raises LookupError if there is none.
+    Raises LookupError if the document has no such value.
     """
     value = document
     for token in pointer.split("/")[1:]:
