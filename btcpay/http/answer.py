@@ -41,8 +41,8 @@ def read_pieces(
 def refuse_page(answer: requests.Response, body: bytes | bytearray) -> None:
     """Raises WebPage if the response is an HTML page.
 
-    The content type alone does not decide: the body must also begin with a tag, since
-    some servers send JSON as HTML.
+    The body must also begin with a tag, since some servers send JSON with the content
+    type of HTML.
     """
     is_html = "html" in answer.headers.get("Content-Type", "").lower()
     if is_html and body.lstrip().startswith(b"<"):
@@ -53,7 +53,7 @@ def append_piece(body: bytearray, piece: bytes, max_kept: int | None) -> None:
     """Appends a piece of a JSON body to `body`.
 
     If `max_kept` is not None, JSON values longer than 128 characters are truncated,
-    also those that began in an earlier piece. Raises FetchError if the truncated body
+    also values that began in an earlier piece. Raises FetchError if the truncated body
     is longer than `max_kept` bytes.
     """
     if max_kept is None:

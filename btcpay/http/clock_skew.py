@@ -1,6 +1,6 @@
-"""Measures the error of the system clock by the Date headers of responses.
+"""Measures the error of the system clock by the Date headers of HTTP responses.
 
-It uses responses that arrive anyway, and sends no requests of its own.
+The responses belong to requests that are sent anyway.
 """
 
 import re
@@ -22,8 +22,8 @@ def time_sent(headers: Mapping[str, str]) -> datetime | None:
     """Returns the time when a response was sent: Date plus Age (RFC 9110, RFC 9111).
 
     Returns None if there is no valid Date, or if Age is invalid or above CLOCK_OFF.
-    Some caches replace Date by the present time, and then the sum would be in the
-    future.
+    Some caches replace Date by the present time but keep Age. The sum would then be in
+    the future.
     """
     age_text = headers.get("Age", "0")
     if not re.fullmatch("[0-9]{1,9}", age_text):
@@ -44,9 +44,9 @@ def agreed_time_ahead(times_ahead: Sequence[timedelta], server_count: int) -> ti
     """Returns how far our clock is ahead, if more than half of the servers agree.
 
     `times_ahead` has our time minus the server's, for each server that sent its time.
-    `server_count` is the number of all servers. Returns zero if too few sent a time, or
-    if the result is at most CLOCK_OFF. So a minority of servers can neither fake nor
-    hide that our clock is ahead.
+    `server_count` is the number of all servers. Returns zero if half of them or fewer
+    sent a time, or if the clock is ahead by CLOCK_OFF or less. So a minority of servers
+    can neither fake nor hide that our clock is ahead.
     """
     majority = server_count // 2 + 1
     if len(times_ahead) < majority:
@@ -66,9 +66,9 @@ class ClockSkew:
     """The difference between our clock and the servers' clocks in one run. Thread-safe.
 
     Of the times that servers sent, the latest counts, since cached responses are old.
-    Time that passes is added by `time.monotonic()`, so that a step of our clock during
-    the run is noticed. A server whose clock is late cannot change the result; one whose
-    clock is early can only delay the expiry of invoices.
+    Later times follow from it by `time.monotonic()`, so that a step of our clock during
+    the run is noticed. A server whose clock is behind the others' cannot change the
+    result. A server whose clock is ahead can hide that our clock is ahead.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class ClockSkew:
         """Returns how far our clock was ahead at `now`.
 
         `monotonic_s` is `time.monotonic()` at the same moment. Returns zero if no
-        server has sent its time, or if the result is at most CLOCK_OFF.
+        server has sent its time, or if the clock was ahead by CLOCK_OFF or less.
         """
         return _above_clock_off(self.offset(now, monotonic_s) or timedelta())
 

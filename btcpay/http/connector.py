@@ -24,10 +24,12 @@ def connect(
     timeout_s: float,
     options: Options = (),
 ) -> socket.socket:
-    """Connects to a host. Raises the OSError of the first address that failed, or TimeoutError.
+    """Connects to a host, at whichever of its addresses accepts first.
 
-    `timeout_s` does not include the DNS look-up, whose OSError is raised too. If a
-    network drops IPv6 packets, the connection takes NEXT_AFTER_S longer.
+    Raises TimeoutError after `timeout_s`, which does not include the DNS look-up. If
+    all addresses fail earlier, raises the OSError of the first failure. Also raises the
+    OSError of a failed look-up. If a network drops IPv6 packets, the connection takes
+    NEXT_AFTER_S longer.
     """
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     ordered = interleave_families(cast(list[Address], addresses))
@@ -39,9 +41,10 @@ def connect_first(
     timeout_s: float,
     options: Options = (),
 ) -> socket.socket:
-    """Connects to the addresses in turn, and returns the first that succeeds.
+    """Tries the addresses in turn, and returns the first connection that succeeds.
 
-    Raises as `connect`.
+    The next address is tried after a failure, or after NEXT_AFTER_S in parallel. Raises
+    TimeoutError after `timeout_s`, or the OSError of the first failure if all fail.
     """
     return _Race(addresses, timeout_s, options).run()
 

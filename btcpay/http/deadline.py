@@ -90,7 +90,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class Adapter(HTTPAdapter):
-    """An adapter of `requests` whose responses have the two limits of this module."""
+    """An adapter of `requests` with this module's limits: total time, size of headers."""
 
     def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
         pool: Any = super().get_connection_with_tls_context(*args, **kwargs)

@@ -47,7 +47,7 @@ class Response(Generic[T]):
 
     `max_bytes`: the maximum size of the body.
     `max_kept`: if not None, long JSON values (scripts, witnesses and their texts) are
-    truncated while the body arrives. It is the maximum size of what remains.
+    truncated while the body arrives, and this is the maximum size of the truncated body.
     """
 
     parse: Callable[[bytes], T]
@@ -86,9 +86,9 @@ class Session:
         of its body. Requests that share the lock `long_answers` receive only one body
         above SMALL_BYTES at a time, which limits memory.
 
-        Raises BadStatus, Unreachable, Compressed, WebPage, FetchError if the body is
-        too large, and the errors of `response.parse`. Messages do not contain the URL,
-        since it may contain secrets.
+        Raises BadStatus, Unreachable, Compressed or WebPage, another FetchError if the
+        body is too large, and the errors of `response.parse`. Messages do not contain
+        the URL, since it may contain secrets.
         """
         end_s = time.monotonic() + timeout_s
 
