@@ -1,7 +1,7 @@
-"""Runs one query many times, each time with other values.
+"""Runs one query for many sets of values.
 
 PostgreSQL gets a single statement with the values as arrays, so that there is only one
-network round trip. SQLite runs the query once for each of the values.
+network round trip. SQLite runs the query once for each set.
 """
 
 from collections.abc import Iterable, Sequence
@@ -44,10 +44,10 @@ class _OfMany(Statement):
 
 
 def rows(db: Database, query: Typed[T], values_list: Iterable[Values]) -> list[T]:
-    """Returns the rows of a SELECT or of a RETURNING clause, for all of the values together.
+    """Returns the rows of a SELECT or of a RETURNING clause, for all sets of values.
 
-    Rows that come from the same values are in the query's order. The query must have no
-    LIMIT, because it would apply to all rows together.
+    The rows of one set are in the query's order. The query must have no LIMIT, because
+    on PostgreSQL it would apply to the rows of all sets together.
     """
     many = list(values_list)
     if _is_one_by_one(db, many):
@@ -61,9 +61,9 @@ def rows(db: Database, query: Typed[T], values_list: Iterable[Values]) -> list[T
 
 
 def run(db: Database, query: Query, values_list: Iterable[Values]) -> int:
-    """Runs the query for each of the values, and returns how many rows were changed in all.
+    """Runs the query for each set of values, and returns the total number of changed rows.
 
-    No two of the values may refer to the same row.
+    No two sets may refer to the same row.
     """
     many = list(values_list)
     if _is_one_by_one(db, many):
@@ -77,7 +77,10 @@ def run(db: Database, query: Query, values_list: Iterable[Values]) -> int:
 
 
 def queue(db: Database, query: Query, values_list: Iterable[Values]) -> None:
-    """Runs the query for each of the values, as `Database.queue` does for one of them."""
+    """Runs the query for each set of values, if the number of changed rows is not needed.
+
+    If there is only one set, `Database.queue` runs the query.
+    """
     many = list(values_list)
     if len(many) == 1:
         db.queue(query, **many[0])

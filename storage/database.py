@@ -84,8 +84,8 @@ class Database:
     ) -> tuple[tuple[str, ...], list[str]]:
         """Returns the names of the columns, and each row as the text of a JSON array.
 
-        This is faster than `rows`, because the sqlite3 module releases the GIL at each
-        value.
+        This is faster than `rows`: the sqlite3 module releases the GIL at each value,
+        and here a row is a single value.
         """
         columns, packing = self._packings.get(id(query)) or self._pack(query)
         with self.borrow_connection(), as_peewee_errors:
@@ -101,16 +101,16 @@ class Database:
         return None
 
     def get(self, query: Typed[T], **values: Unpack[Values]) -> T:
-        """Returns the first row. Raises LookupError if there is none."""
+        """Returns the first row. Raises LookupError if there is no row."""
         row = self.get_or_none(query, **values)
         if row is None:
             raise LookupError(f"no row for {sorted(values)}")
         return row
 
     def get_or_fail(self, query: Typed[T], name: str, /, **values: Unpack[Values]) -> T:
-        """Returns the first row. Raises CommandError ("there is no NAME") for none.
+        """Returns the first row. Raises CommandError ("there is no NAME") if there is none.
 
-        `name` says in the message what was looked for.
+        `name` is what the message calls the missing row.
         """
         row = self.get_or_none(query, **values)
         if row is None:
@@ -126,9 +126,9 @@ class Database:
     def queue(self, query: Query, **values: Unpack[Values]) -> None:
         """Runs a statement whose result is not needed.
 
-        In a transaction of PostgreSQL it is sent together with the next statement, or
-        with COMMIT, in one network round trip. If it fails, that statement raises the
-        error.
+        In a transaction of PostgreSQL, it is sent together with the next statement, or
+        with COMMIT, in one network round trip. If it fails, the next statement or the
+        COMMIT raises the error. Otherwise it is run at once.
         """
         if not self._may_queue():
             self.run(query, **values)
@@ -144,9 +144,10 @@ class Database:
         /,
         **values: Unpack[Values],
     ) -> tuple[list[T], list[K]]:
-        """Returns the rows of two queries. The first is run first.
+        """Returns the rows of two queries, which are run in this order.
 
-        In a transaction of PostgreSQL both are sent in one network round trip.
+        Both get the same values. In a transaction of PostgreSQL both are sent in one
+        network round trip.
         """
         if not self._may_queue():
             return self.rows(first, **values), self.rows(second, **values)
@@ -162,7 +163,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[None]:
-        """Runs the block in one transaction, or in a savepoint if one is already open.
+        """Runs the block in a transaction, or in a savepoint of the open transaction.
 
         On SQLite the transaction takes the write lock at its start (BEGIN IMMEDIATE).
         On PostgreSQL it is READ COMMITTED: a query that reads a row in order to change
@@ -180,9 +181,9 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Runs the block in a transaction whose reads all see the same state.
+        """Runs the block in a transaction in which all queries see the same state.
 
-        It blocks no writer.
+        The transaction blocks no writer.
         """
         kind = "REPEATABLE READ" if self.is_server else "DEFERRED"
         with self.borrow_connection(), self.connection.atomic(kind):
@@ -190,10 +191,12 @@ class Database:
 
     @contextmanager
     def unforced(self) -> Iterator[None]:
-        """Does not force what is committed within it onto the disk, on SQLite.
+        """On SQLite, lets commits in the block return without waiting for the disk.
 
-        A power cut may lose it, and nothing else; the end of the process does not. The
-        next usual commit forces it too. Not within a transaction.
+        They are then not followed by fsync, so that a power cut may lose them, but no
+        other data; if the process is killed, they stay. The next commit outside such a
+        block forces them onto the disk too. Do not call it in a transaction. It does
+        nothing on PostgreSQL.
         """
         if self.is_server:
             yield
@@ -315,7 +318,10 @@ def open_database(url: str) -> Database:
 
 
 def group_by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Groups the rows by `key`. Groups keep the rows' order; a missing group is an empty list."""
+    """Groups the rows by `key`.
+
+    Each group keeps the order of the rows. A key without rows gives an empty list.
+    """
     groups: dict[K, list[T]] = defaultdict(list)
     for row in rows:
         groups[key(row)].append(row)
@@ -325,6 +331,6 @@ def group_by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 def in_one_line(error: Exception) -> str:
     """Returns the message of a database error as one line.
 
-    PostgreSQL's messages have several.
+    PostgreSQL's messages have several lines.
     """
     return " ".join(str(error).split())

@@ -1,4 +1,4 @@
-"""Tells failures of the database's environment from bugs of this program.
+"""Distinguishes failures of the database's environment from bugs of this program.
 
 The environment is the disk, the server, or a lock that another process holds.
 """

@@ -1,10 +1,12 @@
-"""Tells a frozen process that holds a lock of PostgreSQL from a slow one, and ends its session.
+"""Ends the PostgreSQL session of a process that froze while it held a lock.
 
-A stopped process keeps its connections, and with them its locks and its open transaction.
-While a process holds a lock, a thread of it speaks on the lock's connection, also while
-the process computes or waits for the network. So whoever wants the lock can see in
-PostgreSQL's statistics that its holder is silent, and end that session. What the holder
-does with the connection later raises OperationalError.
+A frozen process keeps its connections, and with them its locks and its open transaction.
+A slow process must not be mistaken for a frozen one. So while a process holds a lock, one
+of its threads sends a short statement on the lock's connection every two seconds (the
+heartbeat), even while the process computes or waits for the network. Another process that
+wants the lock can see in PostgreSQL's statistics how long the holder's session has been
+silent, and end the session. If the holder then continues, its next statement raises
+OperationalError.
 """
 
 import threading
@@ -19,8 +21,8 @@ from storage.faults import as_peewee_errors
 
 BEAT_S = 2.0
 SILENCE_S = 10
-# A process may hang in a transaction. After this time the thread is silent too until the
-# transaction ends, and the limit is the one that the server has for every session.
+# A process may hang in a transaction. After this time the heartbeat pauses until the transaction
+# ends. Then USUAL_SILENCE_S is the limit, which the server has for every session.
 MOST_TRANSACTION_S = 120
 USUAL_SILENCE_S = 60
 # The ids of connections that have a heartbeat: a thread may take several locks with one.
@@ -42,9 +44,10 @@ AND clock_timestamp() - state_change > make_interval(secs =>
 
 @contextmanager
 def heartbeat(connection: Any) -> Iterator[None]:
-    """Speaks on this psycopg connection every BEAT_S seconds while it is silent.
+    """Sends a short statement on this psycopg connection every BEAT_S seconds.
 
-    Does nothing if the connection has a heartbeat already.
+    It does so during the block, while no other statement runs. Does nothing if the
+    connection has a heartbeat already.
     """
     if id(connection) in _beating:
         yield
@@ -72,11 +75,11 @@ def _beat(connection: Any, over: threading.Event) -> None:
 
 
 def _is_transaction_old(connection: Any) -> bool:
-    """Speaks: asks whether the transaction has lasted MOST_TRANSACTION_S.
+    """Sends the heartbeat's statement: has the transaction lasted MOST_TRANSACTION_S?
 
-    Says nothing, and returns False, while the connection is busy. It has psycopg's lock
-    from the look to the answer. Otherwise the other thread could begin a pipeline in
-    between, which would end with both statements mixed up.
+    Sends nothing and returns False while the connection is busy. Holds psycopg's lock
+    from the check of the connection to the response. Otherwise the other thread could
+    begin a pipeline in between, and the statements would be mixed up.
     """
     with connection.lock:
         if not _is_silent(connection):
@@ -94,9 +97,11 @@ def _is_silent(connection: Any) -> bool:
 
 
 def end_silent_holder(db: Database, number: int) -> bool:
-    """Ends the session that holds the advisory lock `number`, if it is silent.
+    """Ends the session that holds the advisory lock `number`, if its process is frozen.
 
-    Returns True if it was ended. Its transaction is rolled back, and its locks are free.
+    A process counts as frozen if its session has sent nothing for SILENCE_S seconds, or
+    for USUAL_SILENCE_S in a transaction older than MOST_TRANSACTION_S. Returns True if
+    the session is ended: its transaction is rolled back, and its locks are released.
     """
     limits = (number, MOST_TRANSACTION_S, USUAL_SILENCE_S, SILENCE_S)
     return db.connection.execute_sql(_END_SILENT, limits).fetchone() is not None

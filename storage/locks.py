@@ -20,10 +20,10 @@ _AGAIN_S = 0.1
 def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[bool]:
     """Yields True if this process holds the lock for the task `name`, else False.
 
-    With `wait`, waits for the lock. The lock is a file lock (SQLite) or an advisory
-    lock (PostgreSQL), so it is released when its process ends. PostgreSQL also releases
-    it, and rolls back, if the process is frozen. Raises DatabaseNotReady if the
-    connection goes through a pooler.
+    With `wait`, waits until the lock is free. The lock is a file lock (SQLite) or an
+    advisory lock (PostgreSQL), so it is released when its process ends. On PostgreSQL
+    it is also taken from a frozen process, whose transaction is rolled back. Raises
+    DatabaseNotReady if a connection to PostgreSQL goes through a pooler.
     """
     path = sqlite_path(url)
     if path:

@@ -107,7 +107,10 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
         return super().cursor(named_cursor)
 
     def execute_sql(self, sql: str, params: Sequence[Any] | None = None) -> Any:
-        """Runs a statement of peewee, such as one about a savepoint."""
+        """Runs a statement that peewee makes, such as SAVEPOINT.
+
+        A ROLLBACK first drops the statements that are queued.
+        """
         if sql.startswith("ROLLBACK"):
             # BEGIN or SAVEPOINT was sent. Statements that were queued since then are dropped.
             self._queue.statements = []
@@ -190,7 +193,7 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
 
 
 def open_pool(url: str) -> Pool:
-    """Returns the pool for a `postgresql://` URL. It connects at the first query.
+    """Returns a connection pool for a `postgresql://` URL. The first query connects.
 
     The URL may have libpq's parameters, which override NETWORK. SESSION overrides the
     URL's `options`. The parameter `pooler=transaction` is this program's own:

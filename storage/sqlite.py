@@ -35,7 +35,7 @@ class Sqlite(SqliteDatabase):
         return connection
 
     def rollback(self) -> None:
-        """Rolls back, unless SQLite has done so itself, as on a full disk."""
+        """Rolls back, unless SQLite has already done so itself, for example on a full disk."""
         if self.connection().in_transaction:  # type: ignore[no-untyped-call]
             super().rollback()
 

@@ -55,7 +55,7 @@ def typed(shape: type[T], query: Query) -> TypedSelect[T]:
 
 
 def blank(model: type[M], **values: Unpack[Values]) -> M:
-    """Returns a row that is in no table. All columns except `values` are None."""
+    """Returns a row of the model that is not stored: `values`, and None elsewhere."""
     names = [field.name for field in model._meta.sorted_fields]
     empty = _maker(names)([None] * len(names))
     return replace(cast(M, empty), **values)
@@ -97,14 +97,17 @@ def eq(*fields: Field) -> Expression:
 
 
 def all_columns(model: type[Model]) -> dict[Field, Value]:
-    """Returns the values for an INSERT of all columns except `seq`, which the database numbers."""
+    """Returns a parameter for each column except `seq`, for an INSERT.
+
+    The database itself numbers `seq`.
+    """
     return params(
         *(field for field in model._meta.sorted_fields if field.name != "seq")
     )
 
 
 def required_columns(model: type[Model]) -> dict[Field, Value]:
-    """Returns the values for an INSERT of all NOT NULL columns except `seq`."""
+    """Returns a parameter for each NOT NULL column except `seq`, for an INSERT."""
     return params(*(field for field in all_columns(model) if not field.null))
 
 

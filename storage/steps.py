@@ -20,9 +20,9 @@ _ONLY_SERVERS = "-- PostgreSQL alone\n"
 
 
 def steps(folder: Path = STEPS) -> list[Path]:
-    """Returns the SQL files of a schema, in order.
+    """Returns the SQL files of a schema (its migrations), in order.
 
-    The version of a database is the number of files that were run.
+    The version of a database is the number of files that were run in it.
     """
     return sorted(folder.glob("*.sql"))
 

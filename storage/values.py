@@ -4,7 +4,7 @@ from typing import TypedDict
 
 
 class Values(TypedDict, total=False):
-    """The values of a query's parameters, by their names in alphabetical order."""
+    """The values of a query's parameters, by name. All queries share these names."""
 
     about: str
     above_height: int | None

@@ -1,7 +1,8 @@
-"""Brings a database to this program's version, and checks that it fits the program.
+"""Migrates a database to this program's version, and checks that it fits the program.
 
-There is no downgrade. Code that runs during a step must write column names out. The
-models have the columns of the last step, and the database may be several steps behind.
+There is no downgrade. Code that runs during a step (a migration) must write column names
+out. The models have the columns after the last step, and the database may be several
+steps behind.
 """
 
 from collections.abc import Collection, Sequence
@@ -35,10 +36,11 @@ OLDER_REMEDY = (
 
 
 def migrate(url: str, network: str, folder: Path = STEPS) -> list[str]:
-    """Runs the missing steps of `folder` under a lock. Returns their names in order.
+    """Runs the steps (migrations) of `folder` that the database lacks, under a lock.
 
-    Creates a missing SQLite file. Raises DatabaseNotReady if the database is newer, or
-    belongs to another program or another network.
+    Returns their names in order. Creates a missing SQLite file. Raises DatabaseNotReady
+    if the database is newer, was made by an early version with other steps or by another
+    program, belongs to another network, or is a PostgreSQL database without UTF-8.
     """
     path = sqlite_path(url)
     if path:
@@ -83,9 +85,10 @@ def _lock_tables(db: Database) -> None:
 
 
 def version(db: Database, folder: Path = STEPS) -> int | None:
-    """Returns the number of steps run; None if the database is empty.
+    """Returns the number of steps (migrations) run; None if the database is empty.
 
-    Returns UNKNOWN or OLDER if this program's steps did not make its tables.
+    Returns OLDER if an early version of this program with other steps made its tables,
+    and UNKNOWN if no version did.
     """
     with db.borrow_connection(), as_peewee_errors:
         tables = db.connection.get_tables()
@@ -99,10 +102,10 @@ def version(db: Database, folder: Path = STEPS) -> int | None:
 
 
 def version_in(mark: Sequence[Any] | None, folder: Path = STEPS) -> int:
-    """Returns the version that a row of MARK says.
+    """Returns the version in `mark`, the row that the query MARK returned.
 
-    UNKNOWN if there is no row. OLDER if the steps that were run differ from those in
-    `folder`.
+    Returns UNKNOWN if there is no row, and OLDER if the steps that were run differ from
+    the files in `folder`. A version above the number of these files is not checked.
     """
     if mark is None:
         return UNKNOWN
@@ -122,8 +125,8 @@ def is_older(tables: Collection[str]) -> bool:
 def open_ready(url: str, network: str) -> Database:
     """Opens a database that has exactly this program's version and this network.
 
-    Creates no file. Raises DatabaseNotReady, whose message names the command that
-    helps.
+    Creates no file. Raises DatabaseNotReady for any other database; the message names
+    the command that helps.
     """
     refuse_missing(url)
     db = open_database(url)
@@ -158,7 +161,7 @@ def refuse_version(current: int | None, place: str, needed: int = VERSION) -> No
 
 
 def refuse_foreign(current: int, newest: int, place: str) -> None:
-    """Raises DatabaseNotReady if no step leads from this version to the newest."""
+    """Raises DatabaseNotReady if no steps lead from version `current` to `newest`."""
     if current == OLDER:
         raise DatabaseNotReady(
             f"{place} is of an older version of this program: {OLDER_REMEDY}"
@@ -188,9 +191,9 @@ def refuse_unfit(db: Database) -> None:
 
 
 def claim_network(db: Database, network: str) -> None:
-    """Stores the network if the database has none.
+    """Stores the name of the network, unless the database has one already.
 
-    Raises DatabaseNotReady for another.
+    Raises DatabaseNotReady if the database has the name of another network.
     """
     refuse_network(meta.keep(db, meta.Key.NETWORK, network), network)
 

@@ -22,7 +22,7 @@ MAX_SUBJECTS = 10_000
 
 
 class Notes:
-    """Collects timestamps in memory; a thread writes those of a second in one commit.
+    """Collects timestamps in memory. A thread writes them, at most once a second.
 
     Each timestamp is written by a query with the parameters `id` and `at`. A crash
     loses at most the last timestamps. That is harmless, since they are only precise to
@@ -39,9 +39,10 @@ class Notes:
         self._thread: threading.Thread | None = None
 
     def note(self, query: Query, subject: str, now: datetime) -> None:
-        """Has `query` write, soon, that `subject` was used at `now`. Takes microseconds.
+        """Schedules `query` to store that `subject` (an id) was used at `now`.
 
-        Nothing is written if the subject was noted less than EVERY_MS ago.
+        Returns within microseconds. Nothing is scheduled if the same query was
+        scheduled for this subject less than EVERY_MS ago.
         """
         key = (id(query), subject)
         at_ms = to_ms(now)

@@ -20,8 +20,8 @@ class TooManyWait(OperationalError):
 class Places:
     """A context manager that at most PLACES threads can be in at the same time.
 
-    One more thread waits PATIENCE_S seconds for a place, then raises TooManyWait. From
-    then on further threads raise it at once, until some thread leaves.
+    If all places are taken, a thread waits PATIENCE_S seconds for one, then raises
+    TooManyWait. From then on further threads raise it at once, until a thread leaves.
     """
 
     def __init__(self) -> None:
@@ -44,8 +44,9 @@ class WriteQueue:
     """A reentrant lock that this process's threads take before they write to SQLite.
 
     Without it SQLite would make threads sleep and retry. If a thread finds the file
-    locked by another process, the threads that waited meanwhile fail too, instead of
-    each waiting for its own time-out. Raises OperationalError.
+    locked by another process, the threads that waited meanwhile raise OperationalError
+    too, instead of each waiting for its own time-out. Raises TooManyWait if too many
+    threads wait.
     """
 
     def __init__(self) -> None:

@@ -1,1 +1,1 @@
-"""Backups of SQLite databases, their restore, and the move to PostgreSQL."""
+"""Makes and restores backups of SQLite databases, and moves them to PostgreSQL."""

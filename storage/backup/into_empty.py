@@ -48,11 +48,13 @@ def require_empty(db: Database) -> None:
 
 
 def carry_over(source: Path, db: Database, finish: Callable[[], T]) -> T:
-    """Copies all rows of the SQLite file `source`, in one transaction.
+    """Copies all rows of the SQLite file `source` into `db`, in one transaction.
 
-    At its end `finish` is called, whose result is returned. The database must have no
-    merchants, and both must have this program's version. Rows are streamed, so any
-    number of them fits. If the process dies, nothing is copied. Raises CommandError.
+    At the end of the transaction `finish` is called, and its result is returned. The
+    caller must have checked that both databases have this program's version. Rows are
+    streamed, so that any number of them fits into memory. If the process dies, nothing
+    is copied. Raises CommandError if `db` has a merchant, if the file cannot be read,
+    or if `db` refuses a row.
     """
     try:
         with closing(read_only(source)) as old, db.write():

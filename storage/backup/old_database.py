@@ -13,9 +13,9 @@ from storage.versions import MARK, version_in
 class OldDatabase(NamedTuple):
     """The contents of a database that will be replaced.
 
-    All fields are empty if it has no tables or is damaged. `version` is the number of
-    schema steps run. `counters` are the merchants' next address indexes and `names` the
-    merchants' names, both by account key.
+    A field is None or empty if the database has no such table or is damaged. `version`
+    is the number of schema steps (migrations) run. `counters` are the merchants' next
+    address indexes and `names` the merchants' names, both by account key.
     """
 
     network: str | None = None

@@ -14,7 +14,7 @@ _ALL = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 
 
 def objects_in(db: sqlite3.Connection) -> list[SchemaObject]:
-    """Returns all schema objects of a database, sorted. This runs no code in them."""
+    """Returns all schema objects of a database, sorted, without running code in them."""
     db.execute("PRAGMA trusted_schema = OFF")
     return sorted(db.execute(_ALL).fetchall(), key=repr)
 
@@ -34,8 +34,9 @@ def objects_by_version() -> list[list[SchemaObject]]:
 def foreign_objects(objects: list[SchemaObject]) -> list[str]:
     """Returns a description of each schema object that this program would not make.
 
-    The version with the fewest differences counts. Objects of that version that are
-    missing are included. The list is empty if all objects match.
+    `objects` are compared with the objects of the version that differs least. The
+    result also has the objects of that version that are missing in `objects`. It is
+    empty if all objects match.
     """
     doubles = [entry for entry in set(objects) if objects.count(entry) > 1]
     differences_by_version = []

@@ -89,7 +89,9 @@ def discard_all(path: Path, purpose: str) -> None:
 def copy(source: Path, target: Path) -> None:
     """Copies `source` as of one moment into the file `target`. `source` may be in use.
 
-    `target` has no write-ahead log. Raises CommandError.
+    `target` gets no write-ahead log. Raises CommandError if `source` is damaged, locked
+    or missing, or if `target` cannot be written, and DatabaseNotReady if Python's
+    SQLite is too old.
     """
     refuse_old_library()
     try:
@@ -112,9 +114,9 @@ def inspect(path: Path, name: Path) -> tuple[int, str | None]:
 
     Returns its version and its network (None if it has none). Error messages call the
     file `name`. Raises CommandError if the file is damaged, is a database of another
-    program or of an older version, or if its schema objects are not exactly those that
-    this program's migrations create. The objects are checked first, because the
-    integrity check would run code in them.
+    program or of an early version with other migrations, or if its schema objects are
+    not exactly those that this program's migrations create. The objects are checked
+    first, because the integrity check would run code in them.
     """
     try:
         with closing(read_only(path)) as db:
@@ -220,7 +222,7 @@ def replace(place: sqlite3.Connection, new: Path) -> None:
     """Replaces a database's contents with those of the file `new`, in one transaction.
 
     If the process dies, the database has either the old or the new contents. Raises
-    CommandError.
+    CommandError if nothing could be replaced.
     """
     try:
         with closing(read_only(new)) as source:

@@ -1,4 +1,4 @@
-"""The peewee models, from which queries are built. The constraints are in the schema.
+"""The peewee models, from which queries are built. storage/schema/ has the constraints.
 
 Times are int milliseconds since 1970 UTC. Bitcoin amounts are int satoshis. Amounts in
 dollars or another currency are exact decimal text.

@@ -158,7 +158,11 @@ IS_BEST = BEST.height == Block.select(fn.MAX(Block.height))
 
 
 class BestBlock(NamedTuple):
-    """The best known block. `behind` is the number of blocks that were not read yet."""
+    """The best known block, and how much must still be read.
+
+    `behind` is the number of blocks that were not read yet. `is_at_stake` is True if
+    they must be read: an invoice may be paid, or a merchant has a balance.
+    """
 
     height: int
     mined_ms: int

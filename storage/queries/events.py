@@ -125,9 +125,9 @@ FORGET = PublicEvent.delete().where(PublicEvent.number <= param("number"))
 def number_new(db: Database) -> int:
     """Numbers the new events in the order of insertion. Returns how many there were.
 
-    Only processes that number events wait for each other, by a lock; those that add
-    events do not. An event that is committed later gets a higher number than all events
-    that could be read before.
+    Processes that number events wait for each other, by a lock. Processes that add
+    events need not wait. An event that is committed later gets a higher number than all
+    events that could be read before.
     """
     numbered = 0
     while db.get_or_none(_NEWEST):

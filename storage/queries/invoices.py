@@ -85,7 +85,7 @@ _GONE_AT = _GONE.select(fn.MAX(_GONE.vanished_ms)).where(
 
 
 class InvoiceWith(Invoice, Attention):
-    """An invoice with columns of joined tables; a row has the columns of its query."""
+    """An invoice with columns of joined tables. A row has only what its query selects."""
 
     tip_height: int | None
     read_ms: str | None

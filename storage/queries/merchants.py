@@ -143,7 +143,7 @@ PUT_BRAND = Brand.insert(all_columns(Brand)).on_conflict(
 
 
 class LastReceipt(NamedTuple):
-    """The highest receipt number of a merchant, 0 if there is none, and its tax rate."""
+    """A merchant's id, highest receipt number (0 if there is none), and tax rate."""
 
     id: int
     number: int

@@ -99,19 +99,19 @@ def put_time(db: Database, key: Key, at: datetime) -> None:
 
 
 def lock(db: Database) -> None:
-    """Locks the row of NETWORK until the transaction ends.
+    """Locks the row of NETWORK until the database transaction ends.
 
-    Code takes this lock before it changes another value, or the hourly quota of calls
-    to explorers.
+    Code takes this lock before changes that processes must make one after the other,
+    for example to the stored chain or to the quota of calls to explorers.
     """
     db.get_or_none(_LOCK)
 
 
 def try_to_write(db: Database, size: int = ORDER_BYTES) -> None:
-    """Writes a value of `size` bytes, and deletes it. Raises the error if that fails.
+    """Writes a value of `size` bytes and deletes it, to test that the database can write.
 
-    The bytes are random each time: PostgreSQL would compress others, and would not
-    write an unchanged row.
+    Raises the database's error if it cannot. The bytes are random each time: PostgreSQL
+    would compress other values, and would not write an unchanged row.
     """
     with db.write():
         value = os.urandom(size // 2).hex()

@@ -28,7 +28,7 @@ SETTLE = Payment.update({Payment.invoice_id: param("invoice_id")}).where(
 
 
 class OutputWith(Output, Invoice):
-    """An output with columns of its invoice; a row has the columns of its query."""
+    """An output with columns of its invoice. A row has only what its query selects."""
 
     settled_invoice_id: str | None
     document: str
@@ -37,7 +37,7 @@ class OutputWith(Output, Invoice):
 class PaymentWith(Payment, Invoice):  # type: ignore[misc]  # `tx_hash`, `PUBLIC`: the payment's
     """A payment with columns of the invoice that its address belongs to.
 
-    A row has the columns of its query.
+    A row has only the columns that its query selects.
     """
 
     first_seen_ms: int | None

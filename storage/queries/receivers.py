@@ -146,10 +146,11 @@ def add_mailbox(
     kinds: Sequence[str],
     at_ms: int,
 ) -> str:
-    """Adds a mail receiver unless it exists, and returns its id.
+    """Adds a mail receiver unless it exists already, and returns its id.
 
     The id is made of `name` and the merchant's id. The receiver gets events of these
-    `kinds`; mails without an event, such as that of the evening, are queued elsewhere.
+    `kinds`. Mails without an event, such as the daily one in the evening, are queued
+    elsewhere.
     """
     new: Values = {"id": mail_id(name, merchant_id), "merchant_id": merchant_id}
     new |= {"transport": transport, "kinds": json.dumps(kinds), "created_ms": at_ms}

@@ -66,7 +66,8 @@ def pages(
 ) -> Iterator[list[P]]:
     """Yields all rows of a `newer` query in pages of at most `limit` rows, oldest first.
 
-    It begins at the time `since` in ms. Each page is read in a transaction of its own.
+    It begins at the time `since` in ms. Each page is loaded by a query of its own, so
+    that a later page may have rows that were added meanwhile.
     """
     behind: Values = {**values, "at": since, "place": OLDEST, "limit": limit}
     while rows := db.rows(query, **behind):

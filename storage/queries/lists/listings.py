@@ -66,7 +66,8 @@ def newest(
 ) -> list[P]:
     """Returns the newest `limit` rows of all merchants, newest first.
 
-    An index gives the newest rows of each merchant in order; they are merged.
+    `of_merchant` is the query for the newest rows of one merchant. It is run for each
+    merchant, and the results are merged.
     """
     rows: list[P] = []
     for merchant in db.rows(merchants.ALL):

@@ -1,6 +1,6 @@
-"""Invoices for which the mempool is checked, and outputs that are not yet settled.
+"""Invoices for which the mempool is queried, and outputs that are not yet payments.
 
-The mempool is checked for an invoice while a payer views its page, shortly before it
+The mempool is queried for an invoice while a payer views its page, shortly before it
 expires, and while a payment to it is unconfirmed.
 """
 

@@ -1,4 +1,4 @@
-"""Running totals, updated in the same transaction as the rows that they sum.
+"""Running totals, updated in the same database transaction as the rows that they sum.
 
 They are balances, daily income, gaps between paid addresses, and counters.
 """

@@ -1,4 +1,4 @@
-"""Each merchant's balance, updated in the transaction that changes its outputs."""
+"""Each merchant's balance, updated in the database transaction that changes outputs."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -73,8 +73,8 @@ _OF_INVOICE = typed(
     .group_by(Output.merchant_id),
 )
 
-# Every transaction that changes what merchants have received takes this lock first. Several are
-# taken in the order of merchant ids.
+# Every database transaction that changes what merchants have received takes this lock first. The
+# locks of several merchants are taken in the order of their ids.
 _LOCK = OF_MERCHANT.order_by(Balance.merchant_id).for_update()
 LOCK_ALL = (
     Balance.select(Balance.merchant_id).order_by(Balance.merchant_id).for_update()
@@ -102,7 +102,7 @@ _CHANGE_BOUNDED = _CHANGE.where(
 
 
 def lock(db: Database, *merchant_ids: int) -> None:
-    """Locks the balances of these merchants until the transaction ends."""
+    """Locks the balances of these merchants until the database transaction ends."""
     in_order = sorted(set(merchant_ids))
     at_once.rows(db, _LOCK, [{"merchant_id": id} for id in in_order])
 
@@ -113,12 +113,12 @@ def update_balances(
     invoice_ids: Iterable[str],
     bounded: bool = True,
 ) -> Iterator[None]:
-    """Adds the changes that the `with` block makes to these invoices' outputs to the balances.
+    """Updates the balances by what the `with` block changes in these invoices' outputs.
 
-    Call it after `lock`, in the transaction that changes the outputs. Raises
+    Call it after `lock`, in the database transaction that changes the outputs. Raises
     BeyondMoney if a balance would grow beyond 21 million bitcoin; the caller's
-    transaction is then rolled back. With `bounded=False` it never raises, because a
-    proven change must be stored.
+    transaction is then rolled back. With `bounded=False` this error is never raised,
+    because a proven change must be stored.
     """
     ids = list(invoice_ids)
     before = _sums(db, ids)

@@ -68,7 +68,10 @@ _SPAN = typed(
 
 
 def add(db: Database, payments: Iterable[Payment], zones: Mapping[int, str]) -> None:
-    """Adds new payments to their days. `zones` has the merchants' time zones by id."""
+    """Adds new payments to the sums of their days.
+
+    `zones` has the merchants' time zones by merchant id.
+    """
     days: dict[tuple[int, int, str], Values] = {}
     for payment in payments:
         zone = zone_of(zones[payment.merchant_id])
@@ -95,7 +98,10 @@ def add(db: Database, payments: Iterable[Payment], zones: Mapping[int, str]) -> 
 
 
 def take(db: Database, payments: Iterable[Payment]) -> None:
-    """Counts the days of removed payments again. The row of an empty day is deleted."""
+    """Computes the sums of days again from which `payments` were removed.
+
+    The row of a day without payments is deleted.
+    """
     payments_by_merchant = group_by(payments, lambda payment: payment.merchant_id)
     for merchant_id, removed in payments_by_merchant.items():
         timezone = db.get(_ZONE, merchant_id=merchant_id).timezone

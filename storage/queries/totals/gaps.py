@@ -60,7 +60,8 @@ _CAME = (
 def note(db: Database, invoices: Collection[Invoice]) -> None:
     """Updates the gaps after outputs to these invoices' addresses appeared or vanished.
 
-    Call it in the transaction that changes the outputs, under the balances' locks.
+    Call it in the database transaction that changes the outputs, while it holds the
+    locks of the merchants' balances.
     """
     ids: list[Values] = [{"invoice_id": invoice.id} for invoice in invoices]
     came = {row.invoice_id for row in at_once.rows(db, _CAME, ids)}
