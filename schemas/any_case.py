@@ -20,8 +20,8 @@ MAX_SHOWN = 100  # maximum characters of an unknown name in an error message
 class AnyCase(Body):
     """A JSON object whose field names may be in any case.
 
-    A blank text for an optional field means that it is absent, except for nested
-    objects.
+    A blank text for an optional field means that the field is absent, unless the field
+    is a nested object.
     """
 
     @pre_load
@@ -56,7 +56,7 @@ class AnyCase(Body):
 
 
 class Word(fields.String):
-    """One of the given words in any case. It is loaded in the given spelling."""
+    """A field that accepts one of `words` in any case. It is loaded as `words` spells it."""
 
     def __init__(self, words: Iterable[str], **kwargs: Any) -> None:
         self.words = {word.lower(): word for word in words}
@@ -79,7 +79,10 @@ class Unknown(fields.String):
 
 
 class Words(fields.List[Any]):
-    """A list of words in any case. Empty texts in it are dropped."""
+    """A field with a list of words. Empty texts in the list are dropped.
+
+    If `words` are given, only these are accepted, in any case. Otherwise any text is.
+    """
 
     def __init__(self, words: Iterable[str] | None = None, **kwargs: Any) -> None:
         item = fields.String()
@@ -110,9 +113,10 @@ def parameters(
     names: Iterable[str],
     query: Iterable[tuple[str, str]],
 ) -> dict[str, list[str]]:
-    """Returns the values of these parameters of a query string, in order, by exact name.
+    """Returns the values of the parameters `names` in a query string, by name.
 
-    All other parameters are dropped.
+    The query string may spell the names in any case. The values of each parameter are
+    in order. Other parameters are dropped.
     """
     groups = _values_by_name(names, query)
     return {name: groups[name] for name in groups if name in names}
@@ -121,8 +125,9 @@ def parameters(
 def load_filters(schema: Schema, query: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """Returns a list operation's filters from a query string.
 
-    Raises ValidationError for an unknown filter. If it were ignored, the list would
-    have more than the client wants, such as other orders.
+    Raises ValidationError for an unknown filter, an invalid value, or two different
+    values of one filter. If an unknown filter were ignored, the list would have more
+    than the client wants, such as other orders.
     """
     filters: dict[str, Any] = {}
     for name, values in _values_by_name(schema.fields, query).items():

@@ -65,7 +65,7 @@ PAYMENT_QUERY = PaymentQuery()
 def load_query(schema: Schema, parameters: Mapping[str, list[str]]) -> dict[str, Any]:
     """Returns the validated parameters of a query string.
 
-    Raises InvalidRequest if one is invalid, or if a known one is given more than once.
+    Raises InvalidRequest if a known parameter is invalid or given more than once.
     """
     for name in schema.fields:
         if len(parameters.get(name, ())) > 1:

@@ -26,9 +26,9 @@ MAX_HOURS = 8_760
 class Body(Schema):
     """The base class of request bodies, which are JSON objects.
 
-    Unknown fields are ignored. `null` for an optional field means absent. `together` is
-    the JSON Schema of which fields may be sent together; the `fits_...` methods enforce
-    it.
+    Unknown fields are ignored. A field that is `null` counts as absent. `together` is a
+    JSON Schema that says which fields may be sent together; the `fits_...` methods
+    enforce it.
     """
 
     class Meta:
@@ -45,7 +45,7 @@ class Body(Schema):
 
 
 class NewInvoice(Body):
-    """Body of create-invoice (specification 4.2)."""
+    """The body of the API operation create-invoice (docs/developers/api.md)."""
 
     amount_usd = Number(
         MAX_USD,
@@ -63,9 +63,9 @@ class NewInvoice(Body):
 
 
 class NewPricedInvoice(NewInvoice):
-    """A new invoice from a command or a page, in any currency.
+    """The fields of a new invoice from a command or a page, in any currency.
 
-    The number of the amount's decimals is checked elsewhere.
+    Other code checks the number of the amount's decimals.
     """
 
     class Meta(Body.Meta):
@@ -75,7 +75,10 @@ class NewPricedInvoice(NewInvoice):
 
 
 class NewPaymentLink(Body):
-    """Body of create-payment-link (specification 4.5). All fields are optional."""
+    """The body of the API operation create-payment-link (docs/developers/api.md).
+
+    All fields are optional.
+    """
 
     # No oneOf: code generators mistake its alternatives for the whole, and drop the title.
     together = {
@@ -156,9 +159,9 @@ def _mode_of(link: Mapping[str, Any]) -> str:
 
 
 class NewPricedLink(NewPaymentLink):
-    """A new payment link from a command or a page.
+    """The fields of a new payment link from a command or a page.
 
-    Amounts are in the link's currency.
+    The amounts are in the link's currency, although their names end with `_usd`.
     """
 
     amount_usd, min_amount_usd, max_amount_usd = (Number(MAX_AMOUNT) for _ in range(3))
@@ -172,9 +175,9 @@ NEW_PRICED_LINK = NewPricedLink()
 
 
 def load(schema: Schema, data: Any) -> dict[str, Any]:
-    """Returns the validated values.
+    """Returns the validated values of `data`.
 
-    Raises InvalidRequest, whose message names every invalid field.
+    Raises InvalidRequest if a field is invalid. The message names every invalid field.
     """
     try:
         loaded: dict[str, Any] = schema.load(data)

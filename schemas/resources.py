@@ -1,4 +1,4 @@
-"""The resources of API responses (specification, section 2), field by field."""
+"""The resources of API responses (docs/developers/api.md), field by field."""
 
 import functools
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ def _constant(value: str) -> fields.Field[Any]:
 class Resource(Schema):
     """A JSON object made from a database row. `base_url` is the root of hosted pages.
 
-    marshmallow would analyse every field again for every row. Here they are analysed
-    once. Texts and whole numbers are stored as clients get them, and are copied
+    marshmallow would analyse every field again for every row. This class analyses the
+    fields once. Texts and whole numbers are stored as clients get them, and are copied
     unchanged.
     """
 
@@ -69,7 +69,7 @@ class Resource(Schema):
         field_obj.required = True
 
     def envelope(self, columns: tuple[str, ...], rows: list[str]) -> dict[str, Any]:
-        """Returns the list envelope around rows from `Database.json_rows`.
+        """Returns a list response, with rows from `Database.json_rows` as its `data`.
 
         The JSON of each row is cached, because the same rows are listed again and
         again.
