@@ -31,7 +31,7 @@ def try_apply(
     now: datetime,
     report: Report,
 ) -> set[str]:
-    """Stores what the scans change. Returns the ids of the invoices for which it failed.
+    """Stores what the scans change. Returns the ids of the invoices whose changes failed.
 
     A scan is new data about an invoice's address. `scans` is by invoice id. Each
     changed status and each failure is added to the report. An error in one invoice does

@@ -51,7 +51,7 @@ LONGEST_PAUSE = timedelta(milliseconds=LONGEST_MS)
 
 @dataclass
 class SkippedBlocks:
-    """The blocks that this run could not read, and does not try again.
+    """The blocks that this run of the check could not read, and does not try again.
 
     `hashes` also has blocks that were read but must be read again, by a later run.
     `errors` are the errors of blocks that could not be fetched. `in_a_row` is the

@@ -37,12 +37,12 @@ NEVER = from_ms(0)
 class WatchedInvoice:
     """An invoice for which the mempool may be queried, with times of past events.
 
-    `checked_at` is the last look that succeeded. `opened_at` is when its page was
-    opened, and `asked_at` when the page last polled. `came_at` is when the last
-    unconfirmed output was first seen. `is_covered` is True if the outputs reach the
-    amount. `vanished_at` is when an unconfirmed output last left the mempool; it may
-    return. `failures` is the number of failed looks in a row, and `failed_at` the time
-    of the last one.
+    `checked_at` is when the last query of the mempool succeeded. `opened_at` is when
+    the invoice's page was opened, and `asked_at` when the page last polled. `came_at`
+    is when the last unconfirmed output was first seen. `is_covered` is True if the
+    outputs reach the amount. `vanished_at` is when an unconfirmed output last left the
+    mempool; the output may return. `failures` is the number of failed queries in a row,
+    and `failed_at` the time of the last failed one.
     """
 
     id: str
@@ -59,12 +59,12 @@ class WatchedInvoice:
 
     @property
     def waits_since(self) -> datetime:
-        """The time of the last look, or of the opening of the page if that is later."""
+        """The time of the last query, or of the opening of the page if that is later."""
         return max(self.opened_at, self.checked_at)
 
 
 class Reason(StrEnum):
-    """Why a look is due, as a phrase for people."""
+    """Why a look at the mempool is due, as a phrase for people."""
 
     ENDED = "its deadline has passed"
     ENDING = "its deadline is near"
@@ -73,7 +73,7 @@ class Reason(StrEnum):
 
 
 class DueLook(NamedTuple):
-    """A look that is due, its reason, and the time since which it is due."""
+    """A query of the mempool that is due, its reason, and the time since it is due."""
 
     invoice: WatchedInvoice
     reason: Reason
@@ -86,10 +86,10 @@ def due_look(
     per_hour: int,
     now: datetime,
 ) -> DueLook | None:
-    """Returns the look that is due for this invoice; None if none is due.
+    """Returns the query of the mempool that is due for this invoice; None if none is due.
 
     `gone_after` is the time for which an output may be missing from the mempool before
-    it counts as gone. `per_hour` is the explorer's quota of calls.
+    the output counts as gone. `per_hour` is the explorer's quota of calls.
     """
     if _is_resting(invoice, now):
         return None

@@ -31,7 +31,10 @@ MOST_AT_ONCE = 100
 
 
 class PartMatch(NamedTuple):
-    """A part, and the data that it needs from a block; None if it failed to return them."""
+    """A part (an optional plug-in), and the data that it needs from a block.
+
+    `matches` is None if the part failed to return the data.
+    """
 
     part: str
     matches: Any
@@ -43,9 +46,9 @@ def part_matches_of(
     block: ProvenBlock,
     now: datetime,
 ) -> list[PartMatch]:
-    """Returns the parts that need data in this block, with that data.
+    """Returns the parts (optional plug-ins) that need data in this block, with the data.
 
-    A part that fails to return data is included, with None.
+    A part that fails to return its data is included, with None instead of the data.
     """
     part_matches: list[PartMatch] = []
     for part, hook in hooks.by_part(hooks.Blocks).items():
@@ -66,8 +69,9 @@ def plan_block(
     height: int,
     now: datetime,
 ) -> None:
-    """Plans the parts' work on the block, which `work_on_block` does.
+    """Stores which parts (optional plug-ins) must do work on the block.
 
+    `work_on_block` does this work.
     Call it in the database transaction that marks the block as read.
     """
     for part_match in part_matches:
@@ -75,7 +79,7 @@ def plan_block(
 
 
 def plan_undo(db: Database, height: int, now: datetime) -> None:
-    """Plans that each part undoes its changes from blocks above `height`.
+    """Stores that each part (optional plug-in) must undo changes from blocks above `height`.
 
     Call it in the database transaction that removes these blocks from the chain.
     Afterwards `undo_planned` does the planned work.
@@ -94,7 +98,7 @@ def work_on_block(
     prices: Mapping[str, Decimal],
     now: datetime,
 ) -> None:
-    """Makes each part do its work on a block.
+    """Makes each part (optional plug-in) do its work on a block.
 
     A later run does the work of a part that failed to return its data, or that must
     first undo its changes from removed blocks.
@@ -112,7 +116,10 @@ def work_on_block(
 
 
 def undo_planned(db: Database, settings: Settings, now: datetime) -> None:
-    """Makes the parts undo changes from removed blocks, the lowest height first."""
+    """Makes the parts (optional plug-ins) undo changes from blocks that left the chain.
+
+    The lowest height comes first.
+    """
     by_part = hooks.by_part(hooks.Blocks)
     for row in db.rows(part_work.DUE, kind="undo", now=to_ms(now), limit=MOST_AT_ONCE):
         work = work_of(row)
@@ -128,7 +135,10 @@ def undo_planned(db: Database, settings: Settings, now: datetime) -> None:
 
 
 def run_parts(db: Database, settings: Settings, now: datetime) -> None:
-    """Calls each part's AfterCheck hook. A failure is stored until the part succeeds."""
+    """Calls the AfterCheck hook of each part (optional plug-in).
+
+    A failure is stored until the part's hook succeeds.
+    """
     for part, hook in hooks.by_part(hooks.AfterCheck).items():
         work = Work(part, "check")
         try:
@@ -140,7 +150,7 @@ def run_parts(db: Database, settings: Settings, now: datetime) -> None:
 
 
 def blocks_due(db: Database, now: datetime, most: int) -> dict[int, list[Work]]:
-    """Returns the parts' due work on blocks, by height, for at most `most` heights.
+    """Returns the due work of parts (optional plug-ins) on at most `most` blocks, by height.
 
     Skips parts that must first undo their changes from removed blocks.
     """
@@ -164,7 +174,7 @@ def forget_others(
     works: Sequence[Work],
     part_matches: Sequence[PartMatch],
 ) -> None:
-    """Deletes planned work of parts that no longer need data in the block."""
+    """Deletes planned work of parts (optional plug-ins) that need no data in the block."""
     parts = {part_match.part for part_match in part_matches}
     for work in works:
         if work.part not in parts:
@@ -172,7 +182,10 @@ def forget_others(
 
 
 def count_again(db: Database, settings: Settings, now: datetime) -> None:
-    """Counts totals over invoices, such as a bill's, again for parts that failed before."""
+    """Counts totals over invoices again for parts (optional plug-ins) that failed before.
+
+    Such a total is, for example, the sum of a bill's invoices.
+    """
     for row in db.rows(part_work.DUE, kind="money", now=to_ms(now), limit=MOST_AT_ONCE):
         with db.write():
             invoice = db.get_or_none(invoices.WHOLE, id=row.invoice_id)

@@ -41,7 +41,7 @@ PAGES_PART = 0.75
 
 
 class Plan(NamedTuple):
-    """The looks at the mempool that are to be made now.
+    """The looks at the mempool (queries for an address) that are to be made now.
 
     `ids` are the invoices, in the order of the looks. `unreached` are invoices whose
     payer has waited too long for a look, and still waits. `put_off` is the number of
@@ -61,12 +61,13 @@ def plan(
     ends_before: datetime = NEVER,
     others_wait: bool | None = None,
 ) -> Plan:
-    """Chooses the looks to make: those for pages first, then those for payments and deadlines.
+    """Chooses for which invoices to query the mempool now.
 
+    Queries for open pages come first, then those for unconfirmed payments and deadlines.
     Each of these two kinds gets its share of the calls. `ends_before` is the latest
     deadline that can be decided yet. `others_wait` is None in a run of the check.
-    Between two runs it is True if the last run has postponed looks of the second kind,
-    else False. Looks for unconfirmed payments are made only in a run.
+    Between two runs it is True if the last run has postponed queries of the second
+    kind, else False. Queries for unconfirmed payments are made only in a run.
     """
     invoices = list(candidates)
     pages: list[DueLook] = []
@@ -134,12 +135,12 @@ def shares(
     others_wait: bool,
     now: datetime,
 ) -> tuple[int, int]:
-    """Returns how many looks may be made now: for pages, and for others.
+    """Returns how many queries of the mempool may be made now: for pages, and for others.
 
-    The others are looks for payments and deadlines. Calls for headers and blocks are
-    reserved. While looks of both kinds are due, pages get three quarters of the
+    The others are queries for payments and deadlines. Calls for headers and blocks are
+    reserved. While queries of both kinds are due, pages get three quarters of the
     remaining calls per minute, and others a quarter. If only one kind is due, it gets
-    all. Pages also get the calls that were saved since the last look for a page, at
+    all. Pages also get the calls that were saved since the last query for a page, at
     most those of five minutes.
     """
     reserved = min(RESERVED_CALLS, allowance.per_hour // RESERVED_PART)

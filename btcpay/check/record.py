@@ -18,7 +18,7 @@ RENEWED = 1 / 3
 
 @dataclass
 class RunRecord:
-    """The times and totals of the runs of one process.
+    """The times and totals of the runs of the check by one process.
 
     After a run that found nothing new and ended like the one before, they are stored
     only if the stored time of a run is at least `renew_after` old. Totals that are not

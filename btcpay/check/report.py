@@ -6,7 +6,10 @@ from datetime import datetime
 
 @dataclass
 class Report:
-    """The work of a run, its failures and its costs. Invoices are given by id."""
+    """The work of a run of the check, its failures and its costs.
+
+    Invoices are given by id.
+    """
 
     blocks_read: int = 0
     # The number of unread blocks. Reading them takes about `hours_behind`.
@@ -67,8 +70,8 @@ class Report:
     def ends_before(self) -> datetime | None:
         """The latest deadline that can be decided now; None if no deadline can.
 
-        A deadline is decided once it is certain that no block before it pays the
-        invoice.
+        A deadline can be decided if every block is read up to a tip that was requested
+        after the deadline.
         """
         if self.is_caught_up:
             return self.tip_asked_at

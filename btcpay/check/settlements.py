@@ -30,10 +30,11 @@ _VANISHED = ("vanished",)
 
 
 class Settlement(NamedTuple):
-    """An invoice's row, the scan of its address, and the changes that follow (`outcome`).
+    """An invoice's row, a scan of its address, and the changes that follow (`outcome`).
 
-    `history_changes` are the changes of outputs that the invoice's history records and
-    of which events tell. If the history is long, these are only outputs in a block.
+    A scan is new data about the address. `history_changes` are the changes of outputs
+    that the invoice's history records and of which events tell. If the history is long,
+    these are only outputs in a block.
     """
 
     row: Invoice
@@ -95,7 +96,7 @@ def history_of(
     payments: Sequence[Payment],
     now: datetime,
 ) -> Iterator[Values]:
-    """Yields history entries about what a scan changed: outputs, then new payments.
+    """Yields entries for an invoice's history: first changed outputs, then new payments.
 
     `payments` are the rows of the new payments.
     """
@@ -140,10 +141,10 @@ def _block_detail(block: Block) -> dict[str, Any]:
 
 
 def news_of(settlement: Settlement, payments: Sequence[Payment]) -> list[News]:
-    """Returns the events that follow from a scan, in the order to send them.
+    """Returns the events about an invoice's changes, in the order to send them.
 
-    `payments` are the rows of the new payments. A transaction that becomes a payment at
-    once has no "payment seen" event.
+    `payments` are the rows of the new payments. A Bitcoin transaction that becomes a
+    payment at once has no "payment seen" event.
     """
     payment_txids = {payment.tx_hash for payment in payments}
     on_its_way = [

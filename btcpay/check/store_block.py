@@ -40,7 +40,7 @@ def store_block(
 
     All is stored in one database transaction. Returns the ids of the invoices whose
     changes could not be stored. If there are any, the block is marked as unread again.
-    Returns None if another run has read the block meanwhile.
+    Returns None if another run of the check has read the block meanwhile.
     """
     block = fetched.block
     with db.write():
