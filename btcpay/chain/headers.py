@@ -23,7 +23,7 @@ def check_headers(
     `last` is the header before the first one, and `height` its height. Each header must
     refer to the one before it and have the work that it claims. On a network with
     difficulty rules its target must be the required one. Timestamps are not verified.
-    Raises ProofFailed.
+    Raises ProofFailed if a header breaks one of these rules.
     """
     headers = []
     for raw in raws:

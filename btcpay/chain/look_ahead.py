@@ -45,9 +45,9 @@ def note_used_ahead(
     used: list[int],
     now: datetime,
 ) -> None:
-    """Stores the highest of the used indexes, for the merchant's pages.
+    """Stores the highest used index (None if no index is used), for the merchant's pages.
 
-    It is None if none is used. The next look-up is due in a day.
+    The next look-up is due in a day.
     """
     due_ms = to_ms(now) + merchants.LOOK_AHEAD_EVERY_MS
     highest = max(used, default=None)

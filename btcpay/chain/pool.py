@@ -35,7 +35,7 @@ FIRST_PAUSE_S = 0.25  # first back-off; it doubles at each failure in a row
 
 @dataclass(eq=False)
 class PoolEntry(Generic[Source]):
-    """One source of a pool, with its rank and its failures in this run."""
+    """One source of a pool, with its rank and its failures so far."""
 
     source: Source
     rank: int = 0  # the lowest is tried first
@@ -47,9 +47,10 @@ class PoolEntry(Generic[Source]):
 
 
 class Pool(Generic[Source]):
-    """Sources in order of preference. One that failed or was slow moves to the end.
+    """Sources in order of preference. A source that failed or was slow moves to the end.
 
-    Each request runs in its own thread, and a response that comes too late is dropped.
+    A pool serves one run of the check, or one command. Each request runs in its own
+    thread, and a response that comes too late is dropped.
     `on_end` is called in each such thread before it ends. `pause` sleeps for a number
     of seconds. `clock_skew` collects the times in responses. Thread-safe.
     """
@@ -89,7 +90,7 @@ class Pool(Generic[Source]):
             source.until_s = end_s
 
     def close(self) -> None:
-        """Ends the run: no source sends requests any more."""
+        """Stops the requests of all sources, until `end_within` allows them again."""
         self.end_within(0)
 
     def new_totals(self) -> Counter[tuple[str, str]]:
@@ -100,7 +101,7 @@ class Pool(Generic[Source]):
         return Counter()
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        """Stores data for the next run in the database. By default there is none."""
+        """Stores data for the next pool in the database. By default there is none."""
 
     @property
     def concurrency(self) -> int:
@@ -157,13 +158,13 @@ class Pool(Generic[Source]):
         return answers, errors
 
     def expect(self, height: int, heights: Mapping[sources.BlockSource, int]) -> None:
-        """Withholds other requests from each source whose tip is not near `height`.
+        """Stops requests to each source whose tip is far below `height`.
 
-        `heights` has the tips that sources have shown in this run. Sources with a lower
-        tip than `height`, or with none, move to the end of the order. If the tip is
-        more than MAX_BLOCKS_BEHIND lower, the source gets requests only after it has
-        shown a newer tip: it lacks new payments, and reports confirmed payments as
-        unconfirmed.
+        `heights` has the heights of the tips that sources have shown. A source counts
+        as far below if its tip is more than MAX_BLOCKS_BEHIND lower, or if it has shown
+        no tip. It gets requests again after it has shown a newer tip, since it lacks
+        new payments, and reports confirmed payments as unconfirmed. All sources below
+        `height` move to the end of the order.
         """
         for entry in self._in_order():
             shown_height = heights.get(entry.source, -1)

@@ -27,11 +27,11 @@ MAX_BLOCKS_BEHIND = 2
 
 
 class SourceExcluded(FetchError):
-    """The source must not be used any more in this run: it refused requests or failed often."""
+    """This pool must not use the source any more: it refused requests or failed often."""
 
 
 class BudgetSpent(FetchError):
-    """The source has used up its calls of this hour, or its time in this run."""
+    """The source has used up its hourly quota of calls, or the time limit of its pool."""
 
 
 class WrongNetwork(FetchError):
@@ -40,12 +40,12 @@ class WrongNetwork(FetchError):
 
 @dataclass(frozen=True)
 class Allowance:
-    """The calls to explorers that a run may make.
+    """The number of calls to explorers that may be made.
 
     `per_hour`: the quota of one explorer. Further explorers do not add to it, since
-    they are only used if the first one fails. `left`: the number of calls left, of the
-    explorer that has the most. `minutely`: the calls that may be made in each minute of
-    the next hour.
+    they are only used if the first one fails. `left`: the calls that may be made now to
+    the explorer that has the most of them left. `minutely`: the calls that may be made
+    in each minute of the next hour.
     """
 
     per_hour: int
@@ -57,12 +57,12 @@ UNLIMITED = Allowance(10**9, 10**9, 10**9)
 
 
 class BlockSource(Protocol):
-    """A source of headers and blocks. Its data must be verified by the caller.
+    """A source of headers and blocks. The caller must verify its data.
 
-    `host` is the part of its URL that may be logged. `calls` counts requests, and
-    `bytes_read` the bytes of response bodies. It sends no request after `until_s`, a
-    time of `time.monotonic()`. The methods raise FetchError if the source does not
-    respond.
+    `host` is the part of the source's URL that may be logged. `calls` counts requests,
+    and `bytes_read` the bytes of response bodies. After `until_s`, a time of
+    `time.monotonic()`, no request is sent. The methods raise FetchError if the source
+    does not respond.
     """
 
     host: str
@@ -74,23 +74,23 @@ class BlockSource(Protocol):
         """Returns the height that the source claims for its tip."""
 
     def headers_after(self, locator: Sequence[BlockId]) -> Iterator[list[bytes]]:
-        """Yields lists of headers of its best chain, in ascending order up to its tip.
+        """Yields lists of headers of the source's best chain, ascending up to its tip.
 
         `locator` has blocks that we have stored, from the newest to the first, with
-        gaps. The first header builds on one of them. Some headers may be stored
-        already. Yields nothing if our newest block is its tip.
+        gaps. The first header builds on one of these blocks. Some headers may be stored
+        already. Yields nothing if our newest block is the source's tip.
         """
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
         """Returns the last header whose time is not after `at`, and headers below it.
 
         The result is the height of that header, and a list of up to `below` + 1 headers
-        in ascending order, which ends with it. If the times of all headers are after
-        `at`, it is the first header of the chain.
+        in ascending order, which ends with that header. If the times of all headers are
+        after `at`, that header is the first one of the chain.
         """
 
     def header_at(self, height: int) -> bytes:
-        """Returns the header (80 bytes) of its best chain at this height."""
+        """Returns the header (80 bytes) of the source's best chain at this height."""
 
     def raw_block(self, hash: str) -> bytes:
         """Returns the serialized block with this hash, at most 4,000,000 bytes."""
@@ -116,10 +116,10 @@ class Mempool(NamedTuple):
 
 
 class Explorer(BlockSource, Protocol):
-    """A source that can also look up addresses. Its results about addresses are not proven.
+    """A source that can also look up addresses, without a proof of the results.
 
-    `name` identifies the explorer in the count of calls. `exclusion_reason` says why it
-    must not be used; "" if it may.
+    `name` identifies the explorer in the count of calls. `exclusion_reason` says why
+    the explorer must not be used; "" if it may be used.
     """
 
     name: str
@@ -129,10 +129,10 @@ class Explorer(BlockSource, Protocol):
         """Returns the hash that the source claims for the block at this height."""
 
     def require_chain(self, known_height: int) -> tuple[int, bytes]:
-        """Returns the height and the header (80 bytes) of its tip.
+        """Returns the height and the header (80 bytes) of the explorer's tip.
 
-        Raises FetchError if the tip is below `known_height`, and WrongNetwork if it
-        follows the chain of another network.
+        Raises FetchError if the tip is below `known_height`, and WrongNetwork if the
+        explorer follows the chain of another network.
         """
 
     def mempool(self, address: str, script: bytes) -> Mempool:
@@ -158,7 +158,10 @@ class AnnouncedTx:
 
     @cached_property
     def contents(self) -> BlockContents:
-        """The transaction, parsed as the only one of a block. Raises DecodeError."""
+        """The transaction, parsed as the only one of a block.
+
+        Raises DecodeError if the bytes are invalid.
+        """
         empty_header = bytes(HEADER_BYTES)
         one_transaction = b"\x01"
         return scan_block(empty_header + one_transaction + self.raw)
@@ -168,10 +171,10 @@ class Listener(Protocol):
     """A collector of the unconfirmed transactions that sources announce."""
 
     def listen(self, is_wanted: bool) -> None:
-        """Starts to listen, or continues. It must be called repeatedly.
+        """Starts to listen, or continues. The caller must call this repeatedly.
 
-        `is_wanted` is True if somebody will `take` transactions. Then also transactions
-        are fetched that were announced before.
+        `is_wanted` is True if somebody will `take` transactions. Then transactions that
+        were announced earlier are fetched too.
         """
 
     def take(self) -> Sequence[AnnouncedTx]:
@@ -180,6 +183,6 @@ class Listener(Protocol):
     def replaces(self, new: bytes, old: bytes) -> bool:
         """True if more sources announce the transaction `new` than `old`.
 
-        Both spend the same output. If it is False, `take` returns `new` once more after
-        another source has announced it.
+        Both spend the same output. After a False result, `take` returns `new` once more
+        when another source has announced it.
         """

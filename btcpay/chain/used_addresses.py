@@ -81,10 +81,10 @@ class AddressSearch:
     def gap_limit_for(self, next_index: int) -> int:
         """Returns the gap limit that a wallet needs to find all used addresses.
 
-        With it the wallet also finds the address at `next_index`. It is the longest gap
-        between these addresses. The gap before the first of them counts only if the
-        search began at 0 or found no used address; otherwise addresses below `start`
-        may be used.
+        With this gap limit the wallet also finds the address at `next_index`. The gap
+        limit is the longest gap between these addresses. The gap before the first of
+        them counts only if the search began at 0 or found no used address; otherwise
+        addresses below `start` may be used.
         """
         indexes = [*self.used, next_index]
         if self.start == 0 or not self.used:

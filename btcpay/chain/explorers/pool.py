@@ -93,10 +93,10 @@ class Explorers(Pool[Explorer]):
         return self._quota.allowance([explorer.name for explorer in self.all])
 
     def close(self) -> None:
-        """Ends the run.
+        """Stops the explorers from sending further requests.
 
-        If an explorer has refused no call in this run, its earlier refusals are
-        deleted, so that it has no back-off.
+        If an explorer was called and has refused no call of this pool, its earlier
+        refusals are deleted, so that it has no back-off.
         """
         super().close()
         if self._quota:

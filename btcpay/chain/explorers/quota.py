@@ -43,7 +43,7 @@ def sustainable_per_minute(calls_left: int, used: Mapping[int, int]) -> float:
 def endpoint_name(url: str) -> str:
     """Returns the host, port and path of a URL.
 
-    It is safe to store and display, since it contains no credentials.
+    The result is safe to store and display, since it contains no credentials.
     """
     parts = urlsplit(url)
     _, _, host_and_port = parts.netloc.rpartition("@")
