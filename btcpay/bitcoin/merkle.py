@@ -34,8 +34,8 @@ def merkle_root(leaves: Sequence[bytes]) -> bytes:
 def merkle_branch(rows: Sequence[Sequence[bytes]], position: int) -> list[bytes]:
     """Returns the siblings on the path from the leaf at `position` to the root.
 
-    `rows` are those of `merkle_rows`. The list starts with the leaf's sibling. It is
-    empty if there is only one leaf.
+    `rows` is the result of `merkle_rows`. The list starts with the leaf's sibling. The
+    list is empty if the tree has only one leaf.
     """
     branch = []
     for row in rows[:-1]:
@@ -49,8 +49,8 @@ def merkle_branch(rows: Sequence[Sequence[bytes]], position: int) -> list[bytes]
 def is_mutated(rows: Sequence[Sequence[bytes]]) -> bool:
     """True if two sibling nodes are equal in any row (CVE-2012-2459).
 
-    `rows` are those of `merkle_rows`. A block whose last transactions are repeated has
-    equal siblings, and the same root as the original block.
+    `rows` is the result of `merkle_rows`. A block whose last transactions are repeated
+    has equal siblings, and the same root as the original block.
     """
     return any(any(map(eq, row[::2], row[1::2])) for row in rows)
 

@@ -13,7 +13,7 @@ class DecodeError(ValueError):
 def hash256(data: bytes) -> bytes:
     """Returns the double SHA-256 of the data.
 
-    It is the hash function of txids, block hashes and Merkle nodes.
+    Txids, block hashes and Merkle nodes are such hashes.
     """
     return hashlib.sha256(hashlib.sha256(data).digest()).digest()
 
@@ -89,7 +89,8 @@ class ByteReader:
     def read_compact_size(self) -> int:
         """Reads a CompactSize.
 
-        Raises DecodeError if it is not in its shortest form, as Bitcoin Core does.
+        Raises DecodeError if the number is not in its shortest form. Bitcoin Core
+        rejects such numbers too.
         """
         first = self.read_uint(1)
         if first < 0xFD:

@@ -63,7 +63,7 @@ def _above_clock_off(time_ahead: timedelta) -> timedelta:
 
 
 class ClockSkew:
-    """The difference between our clock and the servers' clocks in one run. Thread-safe.
+    """The difference between our clock and the servers' clocks. Thread-safe.
 
     Of the times that servers sent, the latest counts, since cached responses are old.
     Later times follow from it by `time.monotonic()`, so that a step of our clock during

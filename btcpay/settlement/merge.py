@@ -18,7 +18,7 @@ HISTORY_AFTER = timedelta(hours=1)
 
 
 def merge(known_outputs: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
-    """Returns all outputs to the address, as known after this scan.
+    """Returns all outputs to the address, as known after this scan (new data about it).
 
     `now` is the current time.
 

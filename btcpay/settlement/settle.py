@@ -22,7 +22,7 @@ HELD_AT_MOST = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Change:
-    """The state of an output before a scan (None if it is new) and after it."""
+    """The state of an output before new data came (None if it is new), and afterwards."""
 
     before: Output | None
     after: Output
@@ -47,7 +47,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a scan changes, and the invoice's new state (`verdict`).
+    """What new data about an address changes, and the invoice's new state (`verdict`).
 
     `changes` are the outputs to store. `forgotten` are known outputs to delete.
     `payments` are the payments to make. `settling` are the txids of existing payments
@@ -68,7 +68,7 @@ def settle(
     rules: Rules,
     now: datetime,
 ) -> Outcome:
-    """Returns what a scan of the invoice's address changes.
+    """Returns what a scan (new data about the invoice's address) changes.
 
     1. If the mempool's list may be incomplete (`scan.is_cut`), outputs that are missing
        from it do not count as vanished, and the invoice does not expire. Both hold until

@@ -163,7 +163,7 @@ class ProofFailed(BtcpayError):
 class BadRow(BtcpayError):
     """A stored column has an invalid value, because of an edit or a faulty disk.
 
-    It is raised when a row is converted, so that a loop over rows can skip this row.
+    The error is raised when a row is converted, so that a loop can skip this row.
     """
 
 
@@ -175,7 +175,7 @@ class ExplorerError(BtcpayError):
 
 
 class OutOfQuota(ExplorerError):
-    """Every explorer or peer has used up its quota of calls, or its time in this run."""
+    """No explorer or peer may be called: each one's quota or time limit is used up."""
 
 
 class BeyondMoney(ExplorerError):

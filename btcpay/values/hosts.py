@@ -55,9 +55,10 @@ def _ascii_label(label: str) -> str:
 
 
 def with_ascii_host(url: str) -> str:
-    """Returns the URL with its host as `ascii_host` returns it. Raises ValueError.
+    """Returns the URL with its host in the canonical form of `ascii_host`.
 
-    Everything else in the URL stays the same.
+    Everything else in the URL stays the same. Raises ValueError if the URL has no host,
+    or a host that `ascii_host` refuses.
     """
     parts = urlsplit(url)
     place = parts.netloc.rpartition("@")[2]
@@ -69,9 +70,10 @@ def with_ascii_host(url: str) -> str:
 
 
 def ascii_place(place: str) -> str:
-    """Returns `host` or `host:port` with the host as `ascii_host` returns it.
+    """Returns `host` or `host:port` with the host in the canonical form of `ascii_host`.
 
-    Raises ValueError.
+    Raises ValueError if `ascii_host` refuses the host, or if brackets are around
+    anything but an IPv6 address.
     """
     if place.startswith("["):
         host, bracket, port = place[1:].partition("]")
@@ -125,7 +127,7 @@ def is_of_examples(host: str) -> bool:
 
 
 def is_without_mail(domain: str) -> bool:
-    """True if a mail to this domain cannot arrive: it has no dot, or is a reserved name."""
+    """True if no mail can arrive at this domain: it has no dot, or is a reserved name."""
     if "." not in domain or is_of_examples(domain):
         return True
     return bool(_WITHOUT_MAIL.search(domain))
@@ -149,7 +151,7 @@ def host_and_port(place: str) -> tuple[str, int]:
 
 
 def is_near(host: str | None) -> bool:
-    """True if the host is this machine or a private IP address, such as 192.168.1.5."""
+    """True if the host is this machine, or an IP address that is not public (192.168.1.5)."""
     try:
         return not ipaddress.ip_address(host or "").is_global
     except ValueError:

@@ -33,7 +33,7 @@ _UNSEEN_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 class TextRefused(CommandError):
-    """A text has a character that is refused, is too long, or is empty.
+    """A text is too long, is empty, or has a character that is refused.
 
     `what` is the text's name in the message, such as "title". `sign` is the first
     refused character as a code point, such as U+202E, else "".

@@ -147,9 +147,9 @@ def number_of(day: date) -> int:
 
 
 def in_zone(at: datetime, zone: ZoneInfo) -> datetime:
-    """Returns the time; if it has no zone, it is read as a time in `zone`.
+    """Returns the time with a zone: its own if it has one, else `zone`.
 
-    If the zone's clocks show that time twice, the first one is meant.
+    If the clocks of `zone` show that time twice, the first of both is meant.
     """
     if at.tzinfo:
         return at
