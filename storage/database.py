@@ -126,9 +126,10 @@ class Database:
     def queue(self, query: Query, **values: Unpack[Values]) -> None:
         """Runs a statement whose result is not needed.
 
-        In a transaction of PostgreSQL, it is sent together with the next statement, or
-        with COMMIT, in one network round trip. If it fails, the next statement or the
-        COMMIT raises the error. Otherwise it is run at once.
+        In a transaction of PostgreSQL, the statement is sent together with the next
+        one, or with COMMIT, in one network round trip. If it fails, the next statement
+        or the COMMIT raises the error. Outside of a transaction, and on SQLite, the
+        statement is run at once.
         """
         if not self._may_queue():
             self.run(query, **values)

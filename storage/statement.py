@@ -72,7 +72,10 @@ def replace(row: T, **values: Unpack[Values]) -> T:
 
 
 class Slot(str):
-    """The name of a parameter of a compiled statement. Each run gives it a value."""
+    """The name of a parameter of a compiled statement.
+
+    Each execution of the statement has a value for the parameter.
+    """
 
 
 class _InQuery(Value):
