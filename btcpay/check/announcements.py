@@ -1,4 +1,4 @@
-"""Applies unconfirmed transactions that peers announce to the invoices that they match.
+"""Updates invoices by unconfirmed transactions that peers announce.
 
 An announced transaction matches the invoices that it pays. It also matches invoices
 that lose an unconfirmed payment, because the transaction spends the same inputs.
@@ -33,7 +33,7 @@ from storage.queries.lists import mempool_watch
 
 log = logging.getLogger(__name__)
 
-# Seconds between two looks at the announcements, so that pages show payments within seconds.
+# Seconds between two checks for announcements, so that pages show payments within seconds.
 LISTENS_EVERY_S = 1.0
 
 

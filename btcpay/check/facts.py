@@ -1,6 +1,7 @@
-"""Finds in a block the payments to invoices, spends of their coins, and conflicts.
+"""Finds what a block says about invoices: payments, spent coins, double spends.
 
-Also returns the prices with which payments are valued.
+A double spend is a transaction that spends an input of an unconfirmed payment. The
+module also returns the prices with which payments are valued.
 """
 
 import json

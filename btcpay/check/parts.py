@@ -1,4 +1,4 @@
-"""Runs the block work of parts (optional plug-ins) separately from the core's work.
+"""Runs the block work of parts (optional plug-ins) after that of the core (other code).
 
 1. For each block, each part returns the data in the block that it needs. If a part
    fails to do so, its work on the block is stored for a later run.

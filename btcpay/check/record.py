@@ -11,8 +11,9 @@ from storage.queries import meta
 from storage.queries.meta import Key
 from storage.queries.totals import tallies
 
-# The part of BLOCKTILL_CHECK_MAX_AGE_MIN that the stored time of a run may be old, before a run
-# without news stores its own: by default five minutes. A check is late at half of that setting.
+# How old the stored time of a run may be before a run that found nothing new stores its own, as a
+# fraction of BLOCKTILL_CHECK_MAX_AGE_MIN: by default five minutes. A check is late at half of that
+# setting.
 RENEWED = 1 / 3
 
 
@@ -40,7 +41,7 @@ class RunRecord:
             self.flush(db)
 
     def note(self, db: Database, report: Report, listens: str, now: datetime) -> None:
-        """Notes the run's result and times, for the pages, the doctor and the metrics.
+        """Stores the run's result and times, for pages, `blocktill doctor` and metrics.
 
         `listens` is "yes" if announced transactions are applied between runs, else "".
         The commit is not forced onto the disk (no fsync): after a power cut, the next

@@ -1,7 +1,6 @@
-"""Decides why an invoice needs the attention of a human. Pure.
+"""Determines why an invoice needs a human's attention, by its state and history. Pure.
 
-The invoice's state and history decide. docs/developers/settlement.md explains the rules
-in full.
+docs/developers/settlement.md explains the rules in full.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""Merges the known outputs of an address with those of a scan. Pure.
+"""Merges the known outputs of an address with a scan, which is new data about it. Pure.
 
-Also limits the number of unconfirmed outputs, which an explorer can invent.
+Also limits the number of unconfirmed outputs, since an explorer can invent such outputs.
 """
 
 from collections import Counter

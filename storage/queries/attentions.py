@@ -27,7 +27,8 @@ COUNT = typed(
     Attention.select(fn.COUNT(Attention.invoice_id)).where(eq(Attention.merchant_id)),
 )
 OF_INVOICE = Attention.select().where(eq(Attention.invoice_id))
-# Invoices at which less than an amount is at stake, in one currency; the smallest first.
+# Invoices whose amount in question (`stake_minor`) is below a limit, in one currency; the smallest
+# first.
 BELOW = (
     Attention.select(Attention.invoice_id)
     .join(Invoice, on=(Invoice.id == Attention.invoice_id))

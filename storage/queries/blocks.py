@@ -1,4 +1,4 @@
-"""The headers of the best chain, the blocks read, and the scripts and coins to find."""
+"""The best chain's headers, which blocks are read, and the scripts and coins to find."""
 
 from collections.abc import Iterable
 from typing import NamedTuple

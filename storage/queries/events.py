@@ -14,26 +14,29 @@ from storage.statement import all_columns, eq, param, typed
 
 
 class Kind(StrEnum):
-    """The kinds of history entries.
+    """The kinds of entries in an invoice's history.
 
-    The comments say what each means, and what its JSON detail has at least.
+    The comments say what each kind means, and what its JSON detail has at least.
     """
 
-    # an output to its address was first seen, in the mempool or in a block
+    # an output to the invoice's address was first seen, in the mempool or in a block
     SEEN = "seen"
     MOVED = "moved"  # the output is in a block now
-    VANISHED = "vanished"  # it has left the mempool: replaced or dropped
+    VANISHED = "vanished"  # the output has left the mempool: replaced or dropped
     SEEN_AGAIN = "seen again"  # an output that had vanished was seen again
-    SPENT = "spent"  # its coin was spent; the detail has the block's height
-    UNSPENT = "unspent"  # its coin is unspent again, because that block left the chain
-    PAYMENT = "payment"  # its transaction is confirmed; the detail has the payment's id
-    # the payment's block left the chain, so it is undone; the detail has its id
+    SPENT = "spent"  # the output was spent; the detail has the block's height
+    # the output is unspent again, because the block that spent it left the chain
+    UNSPENT = "unspent"
+    # the output's transaction is confirmed; the detail has the payment's id
+    PAYMENT = "payment"
+    # the block of an output left the chain; the detail has the id of the payment that this
+    # undid, if there was one
     REORGANISED = "reorganised"
     # the invoice was paid; the detail has the reason, and `settled_reason` if a person decided
     PAID = "paid"
     EXPIRED = "expired"  # the same for an expired invoice
     CANCELED = "canceled"  # the same for a canceled invoice
-    # a person dismissed its attention; the detail has the reason
+    # a person decided that it no longer needs attention; the detail has the reason
     DISMISSED = "dismissed"
     REFUND_MADE = "refund made"  # a refund was created; the detail has its id
     REFUND_READY = "refund ready"  # the refund's address is known

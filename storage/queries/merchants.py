@@ -46,7 +46,7 @@ FORWARD = Merchant.update(params(Merchant.next_index)).where(
     eq(Merchant.id), Merchant.next_index < param("next_index")
 )
 
-# The merchant whose next addresses are due for a look, the longest first. A time after `until`
+# The merchant whose next addresses have been due for a look-up for longest. A time after `until`
 # was stored while the clock was ahead.
 DUE_LOOK_AHEAD = (
     Merchant.select()
@@ -133,7 +133,7 @@ MAIL_BRAND = typed(
 BRAND = Brand.select().where(eq(Brand.merchant_id))
 LOGO = Brand.select(*_LOGO).where(eq(Brand.logo_sha256)).limit(1)
 
-# PLAIN resets a brand's look and logo. BLANK is a brand with no values at all.
+# PLAIN resets a brand's logo and its columns for pages. BLANK is a brand with no values at all.
 PLAIN = cast(Values, dict.fromkeys(column.name for column in _COLUMNS))
 BLANK = blank(Brand)
 PUT_BRAND = Brand.insert(all_columns(Brand)).on_conflict(

@@ -32,10 +32,11 @@ class Key(StrEnum):
     # The next two have texts of `boot_mark` (values/times.py): that clock is never set.
     # the hash of the newest known block, and the mark when it became the newest
     TIP_SINCE = "tip_since"
-    # the mark when a check first found that another held the lock; empty once that ended
+    # the mark when a check first found that another check held the lock; empty once that
+    # other check has ended
     RUN_SINCE = "run_since"
-    # Irreversible steps need a clock that is trusted (btcpay/chain/leap.py). This one has
-    # the last trusted time, and the time and height of the newest block then, as JSON.
+    # Irreversible actions need a clock that is trusted (btcpay/chain/leap.py). This value
+    # has the last trusted time, and the time and height of the newest block then, as JSON.
     TIME_BELIEVED = "time_believed"
     # the time that is not trusted, the mark since then and the reason; or empty
     TIME_LEAP = "time_leap"

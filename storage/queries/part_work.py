@@ -1,4 +1,4 @@
-"""Work of parts (optional plug-ins) and of the core that is pending or must be retried."""
+"""Pending or failed work of parts (optional plug-ins), and of the core (other code)."""
 
 from peewee import fn
 

@@ -1,8 +1,8 @@
 """Finds unconfirmed payments to an address in the list of all its transactions.
 
-Some explorers have no `/address/:address/txs/mempool`, above all mempool with an
-electrum backend. Their `/address/:address/txs` shows unconfirmed transactions too, in
-pages. Source: mempool/mempool, backend/src/api/bitcoin/bitcoin.routes.ts and
+Some explorers have no `/address/:address/txs/mempool`, above all the software "mempool"
+with an electrum backend. Their `/address/:address/txs` shows unconfirmed transactions
+too, in pages. Source: mempool/mempool, backend/src/api/bitcoin/bitcoin.routes.ts and
 electrum-api.ts.
 """
 

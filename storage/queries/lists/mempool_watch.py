@@ -26,8 +26,8 @@ _COMES = Output.vanished_ms.is_null() & Output.payment_id.is_null()
 EXPECTING = _WATCHED.where(
     Invoice.id.in_(Output.select(Output.invoice_id).where(_COMES))
 )
-# An invoice's outputs that are not part of a payment yet, or that vanished so recently that the
-# invoice cannot expire yet.
+# An invoice's outputs that do not belong to a payment yet, and have not vanished, or so recently
+# that the invoice cannot expire yet.
 UNSETTLED = Output.select(
     *(Output.invoice_id, Output.amount_sats, Output.first_seen_ms, Output.block_height),
     Output.vanished_ms,
@@ -44,7 +44,8 @@ FAILED = Invoice.update(
 ).where(eq(Invoice.id))
 
 
-# Outputs in a block that are not part of a payment yet; a new tip may confirm them.
+# Outputs in a block that do not belong to a payment yet. A new block may give them enough
+# confirmations.
 DEEPENING = typed(
     OutputWith,
     Output.select(Output, *Invoice.RULES, Output.payment_id.alias("settled_invoice_id"))
