@@ -163,7 +163,8 @@ def taproot_output_key(internal: Point) -> bytes:
 def parse(text: str) -> Descriptor:
     """Parses a descriptor. Verifies its checksum if it has one.
 
-    Raises InvalidDescriptor with the reason.
+    Raises UnsupportedDescriptor for functions that are not supported, else
+    InvalidDescriptor if the text is invalid. The message gives the reason.
     """
     if len(text) > MAX_CHARS:
         raise InvalidDescriptor(f"a descriptor has at most {MAX_CHARS} characters")

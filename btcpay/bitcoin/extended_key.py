@@ -16,7 +16,7 @@ KEY_AT = 45
 
 
 class InvalidChild(ValueError):
-    """The index has no valid public key, or is hardened."""
+    """The index is hardened or out of range, or has no valid public key."""
 
 
 @dataclass(frozen=True)

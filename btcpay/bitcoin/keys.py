@@ -66,7 +66,10 @@ class KeyExpression:
 
 
 def parse_key(text: str) -> KeyExpression:
-    """Parses a key expression. Raises InvalidDescriptor."""
+    """Parses a key expression.
+
+    Raises InvalidDescriptor if it is invalid, has a private key, or is not supported.
+    """
     origin = ""
     if text.startswith("["):
         origin, text = _split_origin(text)

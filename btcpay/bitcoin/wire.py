@@ -105,7 +105,7 @@ class ByteReader:
         return self.read_bytes(self.read_compact_size())
 
     def starts_with(self, prefix: bytes) -> bool:
-        """True if the next bytes are `prefix`. Does not advance."""
+        """True if the next bytes are `prefix`. The position does not change."""
         return self._data.startswith(prefix, self.position)
 
     def finish(self) -> None:

@@ -29,7 +29,7 @@ SPARED_PART = 2
 def used_ahead(explorers: Explorers, merchant: Merchant, network: Network) -> list[int]:
     """Returns the indexes of used addresses among the merchant's next AHEAD addresses.
 
-    Raises ExplorerError.
+    Raises ExplorerError if no explorer gives an answer for one of the addresses.
     """
     account = parse(merchant.descriptor)
     used = []

@@ -38,7 +38,7 @@ def scripts_paid_since(
     after its newest one are read. Otherwise a check may have added blocks since the
     restore, so the blocks since the last invoice are read. Whenever the sources' time
     limit is reached, they are opened again for the remaining blocks. Raises
-    ExplorerError.
+    ExplorerError if headers or a block cannot be fetched.
     """
     with _open_pool(db, settings, now) as sources:
         headers = _newer_headers(db, settings, now, sources, is_copy)

@@ -19,7 +19,7 @@ from storage.queries.totals import days
 
 
 def store_outputs(db: Database, settlements: Sequence[Settlement]) -> None:
-    """Stores changed outputs and new proofs, and deletes the outputs in `forgotten`."""
+    """Stores changed outputs and new proofs, and deletes `Outcome.forgotten` outputs."""
     changed_outputs: list[Values] = []
     forgotten_outputs: list[Values] = []
     proofs: list[Values] = []

@@ -86,10 +86,11 @@ def ascii_place(place: str) -> str:
 
 
 def web_parts(url: str) -> SplitResult:
-    """Returns the parts of an http or https URL of printable ASCII. Raises ValueError.
+    """Returns the parts of an http or https URL of printable ASCII.
 
     The host must be a name with a dot, localhost, or an IP address in canonical form.
-    Browsers, resolvers and content security policies disagree about other forms.
+    Browsers, resolvers and content security policies disagree about other forms. Raises
+    ValueError for any other URL.
     """
     if len(url) > MAX_URL_CHARACTERS:
         raise ValueError
@@ -109,10 +110,11 @@ def web_parts(url: str) -> SplitResult:
 
 
 def web_url(text: str) -> str:
-    """Returns the text as an http or https URL that `web_parts` accepts. Raises ValueError.
+    """Returns the text as an http or https URL that `web_parts` accepts.
 
     If the text has characters other than ASCII, its host is converted to ASCII. A text
-    that is all ASCII is returned unchanged, because shops compare URLs as texts.
+    that is all ASCII is returned unchanged, because shops compare URLs as texts. Raises
+    ValueError if `web_parts` refuses the result.
     """
     if len(text) > MAX_URL_CHARACTERS:
         raise ValueError
@@ -145,7 +147,7 @@ def is_here(host: str | None) -> bool:
 
 
 def host_and_port(place: str) -> tuple[str, int]:
-    """Splits `host:port` or `[IPv6 address]:port`. Raises ValueError."""
+    """Splits `host:port` or `[IPv6 address]:port`. Raises ValueError for no port."""
     host, _, port = place.rpartition(":")
     return host.strip("[]"), int(port)
 

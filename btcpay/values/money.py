@@ -40,7 +40,7 @@ def sats_for(amount: Decimal, price: Decimal) -> int | None:
 
 
 def stored_amount(text: str) -> Decimal:
-    """Returns an amount or price from its stored text. Raises BadRow."""
+    """Returns an amount or price from its stored text. Raises BadRow for no number."""
     try:
         amount = Decimal(text)
     except (InvalidOperation, TypeError):
@@ -136,7 +136,7 @@ def money_text(amount: Decimal, currency: str) -> str:
 
 
 class Money(NamedTuple):
-    """An invoice's amount and currency; in dollars if the API created the invoice."""
+    """An amount of money, and its currency."""
 
     amount: Decimal
     currency: str
@@ -170,7 +170,10 @@ def price_of(row: PriceColumns) -> Decimal:
 
 
 def amount_due(row: AmountColumns) -> Money:
-    """Returns the amount that the invoice asks for, in its currency. Raises BadRow."""
+    """Returns the amount that the invoice asks for, in its currency.
+
+    Raises BadRow if the stored amount is no number.
+    """
     if row.amount is None:
         return Money(stored_amount(row.amount_usd_quote), "USD")
     return Money(stored_amount(row.amount), row.currency)

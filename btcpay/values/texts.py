@@ -72,9 +72,10 @@ def line_of(what: str, text: str, most: int) -> str:
 
 
 def lines_of(what: str, text: str, most: int) -> str:
-    """Returns the text with each of its lines checked by `line_of`. Raises TextRefused.
+    """Returns the text with each of its lines normalised as in `line_of`.
 
-    `most` is the maximum for the whole text.
+    Raises TextRefused if `line_of` refuses a line, or if the whole text has more than
+    `most` characters.
     """
     text = text.replace("\r\n", "\n").strip()
     if len(text) > most:
@@ -85,7 +86,8 @@ def lines_of(what: str, text: str, most: int) -> str:
 def checked_line(what: str, text: str) -> str:
     """Returns the text as `line_of` does, but refuses an empty line too.
 
-    `what` is a key of MAX_CHARACTERS, which has the maximum length. Raises TextRefused.
+    `what` is a key of MAX_CHARACTERS, which has the maximum length. Raises TextRefused
+    if the line is empty or `line_of` refuses it.
     """
     line = line_of(what, text, MAX_CHARACTERS[what])
     if not line:
@@ -98,8 +100,9 @@ def checked_line(what: str, text: str) -> str:
 def check_texts(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a copy of the fields with `title` and `description` checked.
 
-    Both are normalised as in `line_of`. A text without visible characters becomes None.
-    Raises TextRefused.
+    The title is normalised as in `line_of`, the description as in `lines_of`. A text
+    without visible characters becomes None. Raises TextRefused if one of these functions
+    refuses the text.
     """
     texts = dict(fields)
     for what, most in MAX_OPTIONAL.items():

@@ -119,7 +119,10 @@ def places() -> list[str]:
 
 
 def checked_zone(name: str) -> str:
-    """Returns the time zone's name as the database spells it. Raises CommandError."""
+    """Returns a time zone's name as the time zone database spells it.
+
+    `name` may be in any case. Raises CommandError if there is no such zone.
+    """
     names = {
         spelling.casefold(): spelling for spelling in available_timezones() - _NO_ZONES
     }
@@ -131,7 +134,7 @@ def checked_zone(name: str) -> str:
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """Returns the time zone of a stored name. Raises BadRow."""
+    """Returns the time zone of a stored name. Raises BadRow if it is unknown here."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, OSError, ValueError, TypeError):
