@@ -1,6 +1,7 @@
 """The part (optional plug-in) for bills: amounts that one customer owes.
 
-Each payment of a bill is converted to bitcoin at the price at that moment.
+A bill is in a currency. Each payment is converted to bitcoin at the exchange rate at
+that moment.
 """
 
 from btcpay import hooks

@@ -1,4 +1,4 @@
-"""Creates a bill or the next bill of a series, and ends bills."""
+"""Creates bills, also the next bill of a series (a recurring bill), and ends bills."""
 
 import logging
 from contextlib import suppress
@@ -31,11 +31,11 @@ log = logging.getLogger(__name__)
 
 
 class Terms(NamedTuple):
-    """The terms of payment of a bill, and how often it recurs.
+    """The terms of payment of a bill, and how often the bill recurs.
 
-    `due_days` is the number of days within which it is to be paid. `every` is a period
-    of `calendar.EVERY`; None for a single bill. `until` is the last day on which the
-    series creates a bill; None if there is no end.
+    - `due_days`: the number of days within which the bill must be paid.
+    - `every`: a period of `calendar.EVERY`; None for a single bill.
+    - `until`: the last day on which the series creates a bill; None for no end.
     """
 
     due_days: int = DUE_DAYS
@@ -44,9 +44,9 @@ class Terms(NamedTuple):
 
 
 def refuse_unpayable(prices: Prices, now: datetime, order: orders.Order) -> None:
-    """Raises TooLittle or TooMuch if the amount cannot be paid at the current price.
+    """Raises TooLittle or TooMuch if the amount cannot be paid at the current exchange rate.
 
-    Does nothing if no price is known.
+    Does nothing if no exchange rate is available.
     """
     with suppress(PriceUnavailable):
         quotes.quote(prices, now, order)
@@ -61,9 +61,9 @@ def make(
 ) -> Bill:
     """Stores a bill and returns it. Call it in `db.write()`.
 
-    If `terms.every` is given, the bill is the first one of a series. If `id` is None,
-    an id is generated. Raises ChangeRefused (`until`) if the last day of the series is
-    in the past.
+    If `terms.every` is given, the bill is the first bill of a series. If `id` is None,
+    an id is generated. Raises ChangeRefused with the code `until` if the last day of
+    the series is in the past.
     """
     zone = zone_at(db, order.merchant_id)
     id = id or new_id("bil")
@@ -108,11 +108,11 @@ def _add(db: Database, new: Bill, zone: ZoneInfo, now: datetime) -> Bill:
 
 
 def renew_missed(db: Database, series: Bill, now: datetime) -> None:
-    """Creates the series' bills of all periods that have begun, at most those of one year.
+    """Creates a bill for each period of the series that has begun, but no more than a year's.
 
-    If more than a year of bills is missing, it suspends the series (sets `held_ms`)
-    until the owner decides. So a clock that is wrong for a moment cannot create
-    thousands of bills. Raises BadRow.
+    If still more bills are missing, it suspends the series (sets `held_ms`) until the
+    owner decides. So a clock that is wrong for a moment cannot create thousands of
+    bills. Raises BadRow if a stored value is malformed.
     """
     for _ in range(MOST_AT_ONCE[series.every or ""]):
         if not renew(db, series.id, now):
@@ -127,12 +127,13 @@ def renew_missed(db: Database, series: Bill, now: datetime) -> None:
 
 
 def renew(db: Database, id: str, now: datetime) -> bool:
-    """Creates the bill of the series' next period. True if that period has its bill now.
+    """Creates the bill of the series' next period. Returns True if that bill exists now.
 
-    `id` is the series' id. Returns False if the period has not begun, if the series is
-    suspended, or if another run has created the bill meanwhile. The start of this
-    period was computed when the previous bill was created: a new time zone of the
-    merchant applies only from the following period on. Raises BadRow.
+    `id` is the series' id. Returns False if the period has not begun, if the series has
+    ended or is suspended, or if another process has created the bill meanwhile. When a
+    bill is created, the start of the period after it is computed too. So if the
+    merchant changes the time zone, the new zone applies only from the second period on.
+    Raises BadRow if a stored value is malformed.
     """
     with db.write():
         first = db.get(queries.BY_ID, id=id)
@@ -174,7 +175,7 @@ def renew(db: Database, id: str, now: datetime) -> bool:
 
 
 def period_ms(first: Bill, number: int, zone: ZoneInfo) -> int | None:
-    """Returns when bill `number` of the series is due to be created, in Unix ms.
+    """Returns when bill `number` of the series is to be created, in unix milliseconds.
 
     `first` is the first bill of the series. Returns None if that time is after the last
     day of the series.
@@ -193,9 +194,9 @@ def zone_at(db: Database, merchant_id: int) -> ZoneInfo:
 def end(db: Database, settings: Settings, bill_id: str, now: datetime) -> None:
     """Ends an open bill, cancels its open invoices and stops its series.
 
-    Money that arrives later is treated as money for a canceled invoice. Raises
-    ChangeRefused (`not_open`) if neither the bill nor its series is open, CommandError
-    if no bill has this id.
+    A payment that arrives later is handled like a payment of a canceled invoice. Raises
+    ChangeRefused with the code `not_open` if neither the bill nor its series is open.
+    Raises CommandError if no bill has this id.
     """
     with db.write():
         balances.lock(db, RESOURCE.find(db, bill_id).merchant_id)

@@ -1,6 +1,6 @@
-"""What the bills' part does after each check of the chain.
+"""The work of the bills' part after each check (the cron job that reads blocks).
 
-It creates the next bills of series and erases old e-mail addresses.
+It creates the next bills of series, and erases old e-mail addresses.
 """
 
 import logging
@@ -20,7 +20,8 @@ log = logging.getLogger(__name__)
 def on_check(db: Database, settings: Settings, now: datetime) -> None:
     """Creates a bill for each period that has begun, and erases old e-mail addresses.
 
-    Creates at most one year of bills of a series in one call.
+    One call creates at most the bills of one year for each series. A series with a
+    damaged row is logged and skipped.
     """
     for series in db.rows(queries.TO_RENEW, now=to_ms(now)):
         try:

@@ -1,4 +1,4 @@
-"""The customer's pages of a bill: to pay it, and to end its series."""
+"""The customer's pages of a bill: one to pay the bill, and one to end its series."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -30,9 +30,9 @@ CONFLICT = 409
 
 @dataclass(frozen=True)
 class BillToPay:
-    """The rules by which a bill's page creates an invoice for the unpaid amount.
+    """Tells how a bill's page creates an invoice for the unpaid amount.
 
-    It is the bill's form of `checkout.link_order.Page`.
+    Implements the protocol `checkout.link_order.Page` for bills.
     """
 
     id: str
@@ -70,10 +70,10 @@ class Views(Pages):
         self._cookie = LinkCookie(service.db, service.settings)
 
     def show(self, id: str, refusal: LinkRefused | None = None) -> Response:
-        """Returns the page of a bill. Writes nothing.
+        """Returns the page of a bill. Stores nothing.
 
-        `refusal` is the reason why a payment could not be started; None before the
-        first attempt.
+        `refusal` is the reason why the customer's attempt to pay was refused; None if
+        there was no such attempt.
         """
         bill = RESOURCE.get_or_404(self.service.db, id)
         due = due_of(self.service.db, bill, self.service.now())
@@ -89,9 +89,9 @@ class Views(Pages):
         return page
 
     def pay(self, id: str) -> Response:
-        """Creates or finds the invoice to pay, and redirects (303) to it.
+        """Creates the invoice to pay, or finds the existing one, and redirects (303) to it.
 
-        If that fails, returns the page with the error.
+        If there is no invoice to pay, returns the bill's page with the reason.
         """
         RESOURCE.get_or_404(self.service.db, id)
         fields = read_form()
@@ -112,11 +112,11 @@ class Views(Pages):
         return self._bill_page("bill_stop.html", bill, first=first)
 
     def stop(self, id: str) -> Response:
-        """Ends the series at the customer's request: no more bills and mails.
+        """Ends the series at the customer's request: it creates no more bills and mails.
 
         The amount of this bill is still owed. The form has no CSRF token, since a mail
-        program may send it. Redirects (303), unless the request is a mail program's
-        one-click request: RFC 8058 forbids to redirect that.
+        program may send it. Redirects (303), except after a mail program's one-click
+        request: RFC 8058 forbids a redirect there.
         """
         bill = RESOURCE.get_or_404(self.service.db, id)
         self.service.db.run(
@@ -146,7 +146,7 @@ class Views(Pages):
 def blueprint(service: Service) -> Blueprint:
     """Returns the pages below /bill.
 
-    They are open to everybody who knows the bill's id.
+    Everybody who knows a bill's id can open its pages.
     """
     views = Views(service)
     paths: list[tuple[str, str, View]] = [

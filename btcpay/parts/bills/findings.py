@@ -1,4 +1,4 @@
-"""The doctor's findings about bills: series that wait for the owner's decision."""
+"""Results for `blocktill doctor` about series of bills that wait for the owner."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -14,10 +14,10 @@ MOST = 20  # findings; the remaining series are only counted
 
 
 def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Finding]:
-    """Yields a red finding for each suspended series.
+    """Yields a red result for each suspended series, at most MOST and a count of the others.
 
-    A series is suspended after a year of its bills was created at once, or after some
-    of its bills were undone.
+    A series is suspended if more bills were missing than those of a year, or if bills
+    of periods that had begun were undone.
     """
     suspended = db.rows(queries.HELD)
     for first in suspended[:MOST]:

@@ -30,7 +30,7 @@ class BillKind(Kind):
 def _sums(row: Bill) -> dict[str, orjson.Fragment]:
     """Returns the amount, the paid sum and the missing sum as JSON numbers.
 
-    Each has all decimals of the currency. Raises BadRow if a stored amount is
+    Each number has all decimals of the currency. Raises BadRow if a stored amount is
     malformed.
     """
     amount = stored_amount(row.amount)

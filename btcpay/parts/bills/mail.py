@@ -1,6 +1,7 @@
-"""The mails to the customer of a bill.
+"""Mails to the customer of a bill.
 
-Their text is composed when they are sent, from the bill's state at that time.
+The text of a mail is composed when the mail is sent, from the bill's state at that
+time.
 """
 
 from collections.abc import Mapping
@@ -24,10 +25,10 @@ NAME = receivers.BILL
 
 
 def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
-    """Adds mails to the outbox, if the bill has an e-mail address.
+    """Adds mails to the outbox. Does nothing if the bill has no e-mail address.
 
-    `at_ms` maps the name of each mail to the time to send it, in Unix ms. A mail that
-    is in the outbox already is not added again.
+    `at_ms` has the time to send each mail, in unix milliseconds, by the mail's name. A
+    mail that is in the outbox already is not added again.
     """
     if not bill.customer_email:
         return
@@ -42,11 +43,12 @@ def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
 
 
 def is_news(name: str, bill: Bill, first: Bill, now_ms: int) -> bool:
-    """True if the mail `name` still applies to the bill.
+    """True if the mail with this name still fits the bill's state.
 
-    It does not if the bill's status has changed, if it is too late for the reminder
-    `soon`, or if the customer has ended the series. `first` is the first bill of the
-    series; for a single bill it is the bill itself. `now_ms` is in Unix ms.
+    False if the customer has ended the series, if the bill's status does not fit the
+    mail, or if the bill is overdue and the mail is the reminder `soon`. `first` is the
+    first bill of the series; for a single bill, it is the bill itself. `now_ms` is in
+    unix milliseconds.
     """
     if first.stopped_ms or bill.status == BillStatus.ENDED:
         return False
@@ -63,7 +65,7 @@ def compose(
     zone: tzinfo,
     now: datetime,
 ) -> tuple[str, MailText] | None:
-    """Returns the recipient's address and the text of a mail; None if none must be sent.
+    """Returns the recipient's address and the text of a mail; None if it must not be sent.
 
     `about` is the bill's id, a space, and the name of the mail.
     """
@@ -90,9 +92,10 @@ def text_of(
     language: str,
     zone: tzinfo,
 ) -> MailText:
-    """Returns the mail of this name, without a footer.
+    """Returns the mail with this name, without a footer.
 
-    `renews_ms`: when the next bill of the series is made, in Unix ms.
+    `renews_ms` is the time when the series creates its next bill, in unix milliseconds;
+    None if it creates none.
     """
     gettext = catalog(language).gettext
     subjects = {
@@ -139,7 +142,7 @@ def _facts(
     language: str,
     zone: tzinfo,
 ) -> list[tuple[str, str]]:
-    """Returns label and text of each fact that a mail about the bill lists."""
+    """Returns the label and the text of each line that a mail about the bill lists."""
     gettext = catalog(language).gettext
     often = ""
     if bill.every and renews_ms:

@@ -1,4 +1,4 @@
-"""The merchant's pages about bills, and the lines about bills on other pages.
+"""The merchant's pages about bills, and the sentences about bills on other pages.
 
 The form for a new bill is in `new_bill.py`.
 """
@@ -43,7 +43,7 @@ LISTS: dict[str, Query] = {
 
 
 def views(settings: Settings) -> list[tuple[str, str, View]]:
-    """Returns method, path and view of each page in the merchant's area."""
+    """Returns the method, path and view function of each of the merchant's pages about bills."""
     return [
         ("GET", "/merchant/bills", show_list),
         ("POST", "/merchant/bills", new_bill.make),
@@ -140,16 +140,15 @@ def menu_item() -> hooks.MenuItem:
 
 
 def today_lines(counts: Mapping[str, int]) -> list[Line]:
-    """Returns lines with the number of overdue bills, and of bills that are due within a week."""
+    """Returns sentences with the number of overdue bills, and of bills due within a week."""
     numbers = {"overdue": counts["bills_overdue"], "due": counts["bills_due"]}
     return [_line(kind, number) for kind, number in numbers.items() if number]
 
 
 def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
-    """Returns lines about the unpaid bills that are due from `since_ms` to `before_ms`.
+    """Returns sentences about the unpaid bills with since_ms <= due time < before_ms.
 
-    Both are in Unix ms; `before_ms` is exclusive. Each line has the missing sums by
-    currency.
+    The times are in unix milliseconds. Each sentence has the missing sums by currency.
     """
     of: Values = {
         "merchant_id": visit.merchant_id,

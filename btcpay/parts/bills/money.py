@@ -1,6 +1,6 @@
 """Computes how much of a bill is paid.
 
-The sums are computed again after each change of one of the bill's invoices.
+The sums are computed again whenever one of the bill's invoices changes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,11 +30,13 @@ from storage.models import Invoice
 
 
 class Share(NamedTuple):
-    """The part of a bill that one invoice requests, and what the invoice has received.
+    """The share of a bill that one invoice requests, and how much the invoice has received.
 
-    `amount` is that part, in the bill's currency, and `asked_sats` the same in
-    satoshis. `received_sats` counts the payments that settle the invoice. `price` is
-    the invoice's price of one bitcoin, in the bill's currency.
+    - `amount`: the requested share in the bill's currency.
+    - `asked_sats`: the same in satoshis.
+    - `received_sats`: the sum of the payments that count for the invoice.
+    - `price`: the price of one bitcoin in the bill's currency, as stored in the
+      invoice.
     """
 
     amount: Decimal
@@ -46,7 +48,8 @@ class Share(NamedTuple):
 class Totals(NamedTuple):
     """The sums of a bill.
 
-    `overpaid_sats` has, for each share in order, the satoshis above the bill's amount.
+    `overpaid_sats` has, for each share of the bill in order, the satoshis of this share
+    that exceed the bill's amount.
     """
 
     paid: Decimal
@@ -57,9 +60,10 @@ class Totals(NamedTuple):
 class Due(NamedTuple):
     """The state of a bill's payment.
 
-    `missing` is the amount still to be paid, `coming` the unconfirmed amount, and
-    `coming_to` the id of the invoice to which it was sent. `parts` are the bill's
-    invoices, each with the paid amount in the bill's currency.
+    - `missing`: the amount still to be paid.
+    - `coming`: the unconfirmed amount.
+    - `coming_to`: the id of the invoice to which the unconfirmed amount was sent.
+    - `parts`: the bill's invoices, each with its paid amount in the bill's currency.
     """
 
     amount: Decimal
@@ -72,9 +76,10 @@ class Due(NamedTuple):
 
 
 def worth_of(share: Share, currency: str) -> Decimal:
-    """Returns the paid amount of a share, rounded down to the currency's unit.
+    """Returns the paid amount of a share, rounded down to the currency's smallest unit.
 
-    It is in proportion to the received satoshis, and at most the share's amount.
+    The paid amount is the share's amount times the fraction of its satoshis that was
+    received. What exceeds the share's amount is not counted.
     """
     received_sats = min(share.received_sats, share.asked_sats)
     amount_minor = to_minor(share.amount, currency)
@@ -87,10 +92,11 @@ def totals_of(
     shares: Sequence[Share],
     dust_limit_sats: int,
 ) -> Totals:
-    """Returns the sums of a bill from its shares, which are sorted oldest first. Pure.
+    """Returns the sums of a bill from its shares, which are sorted oldest first.
 
-    The bill is paid if nothing is missing, or if the missing amount is below
-    `dust_limit_sats` at the price of the last share that received something.
+    The bill is paid if something was received and nothing is missing, or if the missing
+    amount is below `dust_limit_sats`, so that no wallet can send it. The missing amount
+    is converted at the price of the last share that received something.
     """
     worths = [worth_of(share, currency) for share in shares]
     paid = sum(worths, of_minor(0, currency))
@@ -112,9 +118,9 @@ def _overpaid_sats(
 ) -> list[int]:
     """Returns, for each share in the order of `shares`, the satoshis that are excess.
 
-    `excess` is an amount in the bill's currency; each share converts its part of it at
-    its own price. The excess is taken from the last share first, then from the one
-    before it, from each up to its worth.
+    `excess` is the amount above the bill's, in the bill's currency. It is taken from
+    the last share first, then from the share before it, and so on, from each at most
+    its worth. What is taken from a share is converted to satoshis at the share's price.
     """
     newest_first: list[int] = []
     for share, worth in zip(reversed(shares), reversed(worths), strict=True):
@@ -130,7 +136,7 @@ def _overpaid_sats(
 def related_ids(db: Database, rows: Iterable[Invoice]) -> set[str]:
     """Returns the ids of all paid invoices that belong to the same bills as `rows`.
 
-    The excess of one invoice depends on the other invoices of its bill.
+    The excess of an invoice depends on the other invoices of its bill.
     """
     ids: set[str] = set()
     for bill_id in {row.bill_id for row in rows if row.bill_id}:
@@ -139,11 +145,12 @@ def related_ids(db: Database, rows: Iterable[Invoice]) -> set[str]:
 
 
 def recount(db: Database, row: Invoice, now: datetime) -> int:
-    """Computes the sums of the invoice's bill again and stores them.
+    """Computes the sums of the invoice's bill again, and stores them.
 
-    Returns the satoshis by which this invoice exceeds the bill; 0 if it belongs to no
-    bill. Call it in the transaction of the change, while the merchant's balance is
-    locked. The sums of an ended bill do not change.
+    Returns the satoshis of this invoice that exceed the bill's amount. If the bill has
+    ended, its sums stay as they are, and the result is 0. The result is also 0 if the
+    invoice belongs to no bill. Call it in the database transaction that changes the
+    invoice, while the merchant's balance is locked.
     """
     if row.bill_id is None:
         return 0
@@ -165,7 +172,7 @@ def recount(db: Database, row: Invoice, now: datetime) -> int:
 
 
 def _store(db: Database, bill: Bill, totals: Totals, now: datetime) -> None:
-    """Stores the sums. Publishes an event if they change the bill's status."""
+    """Stores the sums and the status. If the status changes, publishes an event."""
     status = BillStatus.OPEN
     paid_ms = None
     if totals.is_paid:
@@ -189,7 +196,7 @@ def _store(db: Database, bill: Bill, totals: Totals, now: datetime) -> None:
 
 
 def due_of(db: Database, bill: Bill, now: datetime) -> Due:
-    """Returns the missing and the unconfirmed amount of the bill. Raises BadRow."""
+    """Returns the state of the bill's payment. Raises BadRow if a stored amount is malformed."""
     amount = stored_amount(bill.amount)
     paid = stored_amount(bill.paid)
     rows = db.rows(queries.INVOICES, id=bill.id)
@@ -207,9 +214,10 @@ def due_of(db: Database, bill: Bill, now: datetime) -> Due:
 
 
 def _share_of(row: Invoice) -> Share:
-    """Returns the invoice's share, which counts confirmed satoshis only.
+    """Returns the invoice's share of its bill, which counts confirmed satoshis only.
 
-    A canceled invoice counts zero. It is no longer canceled once its money is accepted.
+    A canceled invoice counts as 0. If the merchant accepts its payments, the invoice is
+    no longer canceled.
     """
     sats = row.received_sats - row.unconfirmed_sats
     if row.status == InvoiceStatus.CANCELED:

@@ -23,8 +23,8 @@ def show_form(
 ) -> Response:
     """Returns the page with the form for a new bill.
 
-    `field_errors` maps the names of fields to the errors about them; `problem` is an
-    error that is about no single field.
+    `field_errors` has the error about each invalid field, by the field's name.
+    `problem` is an error that is about no single field.
     """
     return visit.page(
         "new_bill.html",
@@ -39,7 +39,7 @@ def show_form(
 def make(visit: Visit) -> Response:
     """Creates a bill and redirects to it (303), or returns the form with the errors.
 
-    A form that is sent twice creates one bill.
+    If the browser sends the same form twice, only one bill is created.
     """
     form = visit.form
     field_errors = dict[str, str]()
@@ -71,9 +71,9 @@ def make(visit: Visit) -> Response:
 def _parse_form(
     visit: Visit, field_errors: dict[str, str]
 ) -> tuple[Decimal, actions.Terms]:
-    """Parses the amount and the terms of the form.
+    """Parses the amount and the terms in the form.
 
-    For each invalid field it adds an error to `field_errors`, by the field's name.
+    For each invalid field, adds an error to `field_errors` by the field's name.
     """
     form = visit.form
     amount = Decimal(0)

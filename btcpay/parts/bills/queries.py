@@ -36,7 +36,8 @@ MOST_COUNTED = 100
 def _count_open_of_outer(*due: Expression) -> Select:
     """Returns a subquery that counts open bills of the outer query's merchant.
 
-    `due` are conditions on the time when they are due. It counts up to MOST_COUNTED.
+    `due` are conditions on the time when a bill is due. The result is never more than
+    MOST_COUNTED.
     """
     own = Bill.select(Bill.id).where(Bill.merchant_id == Merchant.id, _IS_OPEN)
     return count_of(own.where(*due), MOST_COUNTED)
@@ -44,12 +45,12 @@ def _count_open_of_outer(*due: Expression) -> Select:
 
 OVERDUE_OF_OUTER = _count_open_of_outer(Bill.due_ms < param("now"))
 DUE_OF_OUTER = _count_open_of_outer(Bill.due_ms.between(param("now"), param("until")))
-# Invoices of a bill that have received something or can still be paid. The others are
-# not shown on the bill's page.
+# Invoices of a bill that have received something or can still be paid. Other invoices
+# are not shown on the bill's page.
 _OF_BILL = Invoice.bill_id == param("id")
 _HAS_RECEIVED = (Invoice.received_sats > 0) | (Invoice.unapplied_sats > 0)
-# Sorts invoices by the sequence numbers of the events that closed them, since two can
-# have the same millisecond.
+# Sorts invoices by the sequence numbers of the events that closed them, since two events
+# can have the same time in milliseconds.
 _CLOSED_BY = Event.select(fn.MAX(Event.seq)).where(
     (Event.invoice_id == Invoice.id)
     & Event.kind.in_((Kind.PAID, Kind.EXPIRED, Kind.CANCELED))
@@ -87,7 +88,7 @@ TO_RENEW = (
     .where(Bill.renews_ms <= param("now"), ~_IS_HELD)
     .order_by(Bill.renews_ms)
 )
-# Suspends a series after a year of its bills was created at once.
+# Suspends a series if the bill of a further period is still missing.
 HOLD = Bill.update({Bill.held_ms: param("now")}).where(
     _THIS & (Bill.renews_ms <= param("now")) & ~_IS_HELD
 )
@@ -124,8 +125,8 @@ MADE_OF_SERIES = (
 UNDO = Bill.update({Bill.status: BillStatus.ENDED, Bill.undone_ms: param("at")}).where(
     _THIS & _IS_OPEN & (Bill.number > 0)
 )
-# Erases the customer's address of a closed bill when its retention time is over. A
-# series keeps the address while it runs.
+# Erases the customer's e-mail address of a closed bill when its retention time is over.
+# The first bill of a series keeps the address while the series continues.
 ERASE = Bill.update({Bill.customer_email: None}).where(
     *(Bill.customer_email.is_null(False), Bill.created_ms < param("before"), ~_IS_OPEN),
     *(fn.COALESCE(Bill.paid_ms, 0) < param("before"), Bill.renews_ms.is_null()),

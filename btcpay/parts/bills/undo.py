@@ -21,19 +21,22 @@ MAILS = ("new", "soon", "overdue")  # the mails about an unpaid bill
 
 
 class Undone(NamedTuple):
-    """The ids of the undone bills, and of those that stay because they have received money."""
+    """The ids of the undone bills, and of the bills that could not be undone.
+
+    A bill cannot be undone if it has received a payment or is not open any more.
+    """
 
     ids: list[str]
     kept_ids: list[str]
 
 
 def resume(db: Database, bill_id: str, now: datetime, skip: bool) -> Bill:
-    """Resumes a suspended series and returns its first bill.
+    """Resumes a suspended series, and returns its first bill.
 
-    The next check creates the missed bills, at most those of a year. With `skip` it
-    creates none of them, and the series continues with its next period. Raises
-    ChangeRefused (`not_held`) if the series is not suspended, CommandError if no bill
-    has this id.
+    The next check creates the missed bills, but no more than those of a year. If `skip`
+    is True, no missed bill is created, and the series continues with the next period.
+    Raises ChangeRefused with the code `not_held` if the series is not suspended. Raises
+    CommandError if no bill has this id.
     """
     with db.write():
         bill = RESOURCE.find(db, bill_id)
@@ -59,7 +62,10 @@ def _number_after(db: Database, first: Bill, now: datetime) -> int:
 
 
 def count_made_since(db: Database, since: datetime) -> dict[str, int]:
-    """Returns how many open bills each series has created since `since`, by series id."""
+    """Returns how many of the bills that each series created since `since` are still open.
+
+    The first bill of a series is not counted. The result is by series id.
+    """
     counts: dict[str, int] = {}
     for row in db.rows(queries.MADE_SINCE, since=to_ms(since)):
         id = row.series_id or ""
@@ -74,11 +80,12 @@ def undo(
     since: datetime,
     now: datetime,
 ) -> Undone:
-    """Ends the unpaid bills that a series has created since `since`, in one transaction.
+    """Ends the unpaid bills that a series has created since `since`.
 
-    No mail is sent. The series returns to the first period of the undone bills. If that
-    period has begun, the series is suspended: otherwise its bills would be created
-    again before the owner decides.
+    Sends no mail. Afterwards the series continues with the first period whose bill was
+    undone. If that period has begun, the series is suspended: otherwise its bills would
+    be created again before the owner decides. All changes are in one database
+    transaction.
     """
     with db.write():
         first = RESOURCE.find(db, series_id)
@@ -98,9 +105,9 @@ def undo(
 
 
 def _undo(db: Database, settings: Settings, id: str, now: datetime) -> bool:
-    """Ends one bill and removes its mails from the outbox. True if it did.
+    """Ends one bill and removes its mails from the outbox. Returns True if it did.
 
-    Changes nothing if the bill has received money or is not open.
+    Changes nothing if the bill has received a payment or is not open.
     """
     bill = db.get(queries.LOCKED, id=id)
     invoices = db.rows(queries.INVOICES, id=id)
@@ -118,9 +125,9 @@ def _undo(db: Database, settings: Settings, id: str, now: datetime) -> bool:
 
 
 def _put_back(db: Database, first: Bill, ids: Sequence[str], now: datetime) -> None:
-    """Sets the series to the first period whose bill was undone.
+    """Makes the series continue with the first period whose bill was undone.
 
-    Does nothing if the series was ended by the owner or the customer.
+    Does nothing if the owner or the customer has ended the series.
     """
     zone = zone_at(db, first.merchant_id)
     renews = first.renews or 0
