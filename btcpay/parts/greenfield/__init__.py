@@ -1,4 +1,4 @@
-"""The part (optional plug-in) for the Greenfield API of BTCPay Server.
+"""The part (optional plug-in) for the Greenfield API, the API of BTCPay Server.
 
 Plug-ins of web shops use that API to create invoices for their orders.
 """

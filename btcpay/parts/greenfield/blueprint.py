@@ -1,4 +1,4 @@
-"""The Greenfield API: its paths, the permissions they need, and the form of errors."""
+"""The Greenfield API: its paths, the required permissions, and the form of errors."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,7 +26,7 @@ INVOICES = f"{STORE}/invoices"
 WEBHOOKS = f"{STORE}/webhooks"
 WEBHOOK = f"{WEBHOOKS}/<whk>"
 OF_WEBHOOKS = "webhooks.canmodifywebhooks"
-# By method and path: the permission that is needed, and the view.
+# By method and path: the required permission, and the view.
 OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
     ("GET", "/server/info"): ("", stores.server_info),
     ("GET", "/api-keys/current"): ("", stores.current_key),
@@ -64,7 +64,7 @@ for _part in hooks.of(hooks.PlugInOperations):
 
 
 def blueprint(service: Service) -> Blueprint | None:
-    """Returns the API and the pages of shops; None if the settings switch them off."""
+    """Returns the API, and pages for shops; None if the settings switch them off."""
     if not service.settings.greenfield:
         return None
     part = Blueprint("greenfield", __name__, template_folder="templates")
@@ -74,9 +74,9 @@ def blueprint(service: Service) -> Blueprint | None:
 
 
 def operations(service: Service) -> Blueprint:
-    """Returns the API's operations.
+    """Returns the blueprint of the API's operations.
 
-    Requests to other paths below the API's roots get an error in the form that plug-ins
+    A request to any other path of the API gets an error in the form that plug-ins
     expect.
     """
     blueprint = Blueprint("interface", __name__, url_prefix=ROOT)
@@ -104,7 +104,8 @@ def _check_permission(service: Service, permission: str, view: View) -> View:
     """Returns a view that requires `permission` and then calls `view`.
 
     `view` gets the service, the store of the API key, and the rows whose ids are in the
-    path; these belong to that store. The returned view raises NotFound or Forbidden.
+    path. The returned view raises NotFound if a row does not belong to that store, and
+    Forbidden if the key lacks the permission.
     """
 
     def respond(store: str | None = None, **ids: str) -> Response:
@@ -123,7 +124,7 @@ def _check_permission(service: Service, permission: str, view: View) -> View:
 
 
 def _get_or_404(service: Service, prefix: str, id: str) -> Any:
-    """Returns the row with this id of the caller's store. Raises NotFound."""
+    """Returns the caller's row with this id. Raises NotFound if the store has no such row."""
     row = None
     if is_id(prefix, id):
         query = ROW_BY_PREFIX[prefix]
@@ -136,9 +137,9 @@ def _get_or_404(service: Service, prefix: str, id: str) -> Any:
 def error_answer(error: Exception) -> Response:
     """Returns the response to an error, in the form that plug-ins expect.
 
-    For a ValidationError it is a list of objects, each with a message and the path of
-    its field. For any other error it is one object with `code` and `message`, and both
-    again in `error`.
+    For a ValidationError, the body is a list of objects, each with a message and the
+    path of the invalid field. For any other error, the body is one object with `code`
+    and `message`, and with a field `error` that has both again.
     """
     if isinstance(error, ValidationError):
         return json_response(list(_mistakes(error.normalized_messages())), 422)
@@ -155,8 +156,8 @@ def error_answer(error: Exception) -> Response:
 def _mistakes(messages: Any, *path: str) -> Iterator[dict[str, str]]:
     """Yields each message with the path of its field.
 
-    A message about a whole object (`_schema` in marshmallow) gets the path of the
-    object.
+    If a message is about a whole object (`_schema` in marshmallow), its path is that of
+    the object.
     """
     if not isinstance(messages, dict):
         for message in messages:

@@ -1,4 +1,4 @@
-"""Schemas of the bodies and query strings of the Greenfield API.
+"""Schemas of the request bodies and query strings of the Greenfield API.
 
 An invalid value raises a ValidationError that names its field.
 """
@@ -104,7 +104,8 @@ class NewWebhook(AnyCase):
 def read_fields(schema: Schema) -> tuple[dict[str, Any], str | None]:
     """Returns the request's body as the schema loads it, and its metadata as JSON text.
 
-    The text is None if the body has no metadata. Raises ValidationError.
+    The metadata text is None if the body has no metadata. Raises ValidationError if the
+    body is invalid, or if its metadata are too long or have a too large number.
     """
     body = read_body()
     value = parse(body)
@@ -146,8 +147,8 @@ def _is_beyond_64_bits(value: Any) -> bool:
 def check_field(path: str, check: Callable[..., T], *values: Any) -> T:
     """Returns the result of `check(*values)`.
 
-    If that raises CommandError or TooMuch, raises a ValidationError about the field
-    `path`.
+    If `check` raises CommandError or TooMuch, raises a ValidationError about the field
+    `path` instead.
     """
     try:
         return check(*values)

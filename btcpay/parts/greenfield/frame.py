@@ -1,4 +1,4 @@
-"""The script that shows an invoice's page in a shop's frame, and the page's other URLs."""
+"""The script with which a shop shows an invoice's page in a frame, and redirects to it."""
 
 import json
 from pathlib import Path
@@ -47,10 +47,10 @@ def lead_to_invoice(invoice_id: str = "") -> Response:
 
 
 def frame_of(db: Database, invoice: Invoice) -> dict[str, Any] | None:
-    """Returns how a shop shows the invoice in a frame; None if the invoice has no shop.
+    """Returns the shop that may show the invoice in a frame; None if it has no shop.
 
-    `origin` is the shop's origin. `leads_back` is True if the page leads back to the
-    shop without a click.
+    `origin` is the shop's origin. `leads_back` is True if the page returns the visitor
+    to the shop without a click.
     """
     if invoice.store_id is None:
         return None

@@ -24,8 +24,8 @@ _READ = "canviewinvoices cancreateinvoice"
 _WEBHOOKS = "webhooks.canmodifywebhooks"
 _ALL = f"{_READ} canviewstoresettings canmodifyinvoices {_WEBHOOKS}"
 OF_STORE = "btcpay.store."  # the prefix of each permission in the Greenfield API
-# The permissions that a plug-in can request over the merchant's page. _EMPTY is one that
-# has no effect here.
+# The permissions that a plug-in can request, for the merchant to approve on a page. The
+# permission _EMPTY has no effect in this service.
 _EMPTY = "canmodifystoresettings"
 _REFUNDS = "cancreatenonapprovedpullpayments"
 GRANTABLE = f"{_ALL} {_EMPTY} {_REFUNDS}"
@@ -54,9 +54,9 @@ OFF = "plug-ins are answered by run and by the sandbox; serve wants BLOCKTILL_GR
 
 
 def origin_of(url: str) -> str:
-    """Returns scheme, host and port of a URL.
+    """Returns the scheme, host and port of a URL as one text.
 
-    Raises CommandError if it is not valid.
+    Raises CommandError if the URL is invalid.
     """
     parts = urlsplit(checked_url(url))
     host = parts.hostname or ""
@@ -68,7 +68,7 @@ def origin_of(url: str) -> str:
 def own_url(url: str, shop_url: str) -> str:
     """Returns the URL if it has the shop's scheme, host and port.
 
-    Raises CommandError if it has not, or is not valid.
+    Raises CommandError if it has others, or if it is invalid.
     """
     if origin_of(url) != origin_of(shop_url):
         raise CommandError(f"is not within {shop_url}")
@@ -78,7 +78,7 @@ def own_url(url: str, shop_url: str) -> str:
 def store_of(db: Database, merchant_id: int, shop_url: str, now: datetime) -> str:
     """Returns the id of the shop's store. Creates the store if there is none.
 
-    Raises CommandError if `shop_url` is not valid.
+    Raises CommandError if `shop_url` is invalid.
     """
     shop: Values = {"merchant_id": merchant_id, "shop_url": origin_of(shop_url)}
     new: Values = {"id": new_id("store"), "created_ms": to_ms(now)}
@@ -98,7 +98,9 @@ def issue(
 ) -> tuple[keys.IssuedKey, dict[str, str], list[str]] | None:
     """Issues a key for a shop; returns None if neither `--for` nor `--shop` is given.
 
-    Returns the key, the values to print above its secret, and hints for the user.
+    Returns the key, the named values to print above its secret, and hints for the user.
+    Raises UsageError if only one of the two options is given, or also `--scope`. Raises
+    CommandError if the shop's URL is invalid.
     """
     plugin = options["plugin"]
     shop = options["shop"]

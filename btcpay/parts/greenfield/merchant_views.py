@@ -1,6 +1,6 @@
 """Connects a shop: its plug-in requests an API key, and the merchant approves it.
 
-After that, a form with a button sends the key to the shop.
+Then the merchant's browser shows a form, whose button sends the key to the shop.
 """
 
 from typing import NamedTuple
@@ -27,8 +27,9 @@ MAX_NAME_CHARACTERS = 100
 class KeyRequest(NamedTuple):
     """A plug-in's request for an API key.
 
-    `redirect` is the URL to which the form sends the key; `origin` is its origin.
-    `application` is the name that the merchant sees.
+    - `redirect`: the URL to which the form sends the key.
+    - `origin`: the scheme, host and port of this URL.
+    - `application`: the plug-in's name that the merchant sees.
     """
 
     redirect: str
@@ -38,7 +39,7 @@ class KeyRequest(NamedTuple):
 
 
 def views(settings: Settings) -> list[tuple[str, str, View]]:
-    """Returns method, path and view of each page in the merchant's area."""
+    """Returns the method, path and view function of each page; none if they are disabled."""
     if not settings.greenfield:
         return []
     # Shopware links to the path with a slash at the end.
@@ -51,7 +52,7 @@ def views(settings: Settings) -> list[tuple[str, str, View]]:
 
 
 def show_request(visit: Visit) -> Response:
-    """Shows the shop and the requested permissions. Creates no key."""
+    """Shows the merchant the shop and the requested permissions. Creates no key."""
     key_request = _read_request(visit)
     return visit.page("authorize.html", key_request=key_request, key_fields=None)
 
@@ -59,8 +60,8 @@ def show_request(visit: Visit) -> Response:
 def allow(visit: Visit) -> Response:
     """Issues the key, and returns the form that sends it to the shop.
 
-    A form that is sent twice issues one key. The response's Content-Security-Policy
-    allows the form to post to the shop's origin only.
+    If the browser sends the same form twice, only one key is issued. The response's
+    Content-Security-Policy allows the form to post to the shop's origin only.
     """
     key_request = _read_request(visit)
     db = visit.service.db
@@ -92,10 +93,10 @@ def allow(visit: Visit) -> Response:
 
 
 def _read_request(visit: Visit) -> KeyRequest:
-    """Parses the plug-in's request. Raises InvalidRequest if it is not valid.
+    """Parses the plug-in's request. Raises InvalidRequest if it is invalid.
 
     The link may come from an attacker. Therefore a URL in the local network is refused,
-    except on regtest; on mainnet the URL must use https.
+    except on regtest. On mainnet, the URL must use https.
     """
     network = visit.service.settings.network
     names = ("redirect", "applicationName", "permissions")

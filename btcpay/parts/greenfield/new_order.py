@@ -1,4 +1,4 @@
-"""Converts a shop's order to the order of a new invoice."""
+"""Converts a shop's request for an invoice to the order from which an invoice is created."""
 
 import json
 from collections.abc import Iterable
@@ -40,9 +40,10 @@ _PAGE_FIELDS = ("redirectURL", "redirectAutomatically", "defaultLanguage")
 
 
 def order_id_of(metadata: dict[str, Any]) -> str | None:
-    """Returns the order number in the metadata, cut to MAX_NUMBER characters, or None.
+    """Returns the order number in the metadata, cut to MAX_NUMBER characters.
 
-    Raises ValidationError if it contains U+0000.
+    Returns None if the metadata have no number or text as `orderId`. Raises
+    ValidationError if the order number contains U+0000.
     """
     number = value_of(metadata, "orderId")
     if "\0" in str(number):
@@ -60,10 +61,11 @@ def order_of(
     metadata_text: str | None,
     usual_min: int,
 ) -> Order:
-    """Returns the order for the loaded fields of a request. Raises ValidationError.
+    """Returns the order for the loaded fields of a request.
 
-    `usual_min` is the number of minutes after which the invoice expires if the request
-    does not state it.
+    `metadata_text` are the request's metadata as JSON. `usual_min` is the number of
+    minutes after which the invoice expires if the request states none. Raises
+    ValidationError if a field is invalid.
     """
     code = str(fields.get("currency", store.currency)).upper()
     currency, amount = _money(code, fields["amount"])
@@ -100,10 +102,10 @@ def _return_url(
     checkout: dict[str, Any],
     order_id: str | None,
 ) -> str | None:
-    """Returns the URL that leads back to the shop, with its placeholders replaced.
+    """Returns the URL that leads back to the shop; None if the request has none.
 
-    Returns None if the request has no such URL. Raises ValidationError if the URL is
-    not within the shop.
+    The placeholders in the URL are replaced. Raises ValidationError if the URL is not
+    within the shop.
     """
     url = checkout.get("redirectURL", "").replace("{InvoiceId}", INVOICE)
     url = url.replace("{OrderId}", quote(order_id or "", safe=""))
@@ -121,7 +123,7 @@ def _require_bitcoin(methods: Iterable[str]) -> None:
 
 
 def _email(metadata: dict[str, Any]) -> str | None:
-    """Returns the buyer's address; None if it is longer than _MAX_EMAIL or has several lines."""
+    """Returns the buyer's e-mail address; None if it has several lines or is too long."""
     email: str | None = value_of(metadata, "buyerEmail")
     if one_line(email, _MAX_EMAIL) != email:
         return None
@@ -129,7 +131,7 @@ def _email(metadata: dict[str, Any]) -> str | None:
 
 
 def _money(code: str, amount: Decimal) -> tuple[str, Decimal]:
-    """Returns currency and amount; satoshis are converted to bitcoin.
+    """Returns the currency and the amount. Satoshis are converted to bitcoin.
 
     Raises ValidationError if the currency is unknown or the amount is out of range.
     """

@@ -26,15 +26,18 @@ from storage.statement import replace
 from storage.values import Values
 
 Json = dict[str, Any]
-# The maximum number of orders in a list, even if `take` is greater: each order can have
-# large metadata.
+# The maximum number of orders in a list, even if the request's `take` is greater, since each
+# order can have large metadata.
 MOST_LISTED = 100
 # Plug-ins expect a number of seconds; in fact the service watches addresses for ever.
 MONITORED_S = 7 * 24 * 3600
 
 
 def create_order(service: Service, store: queries.OfMerchant) -> Json:
-    """Creates the invoice of an order, with the current price in the order's currency."""
+    """Creates an invoice for the shop's order, and returns it in Greenfield's form.
+
+    The amount is converted at the current price of one bitcoin in the order's currency.
+    """
     db = service.db
     settings = service.settings
     fields, metadata = bodies.read_fields(bodies.NewOrder())
@@ -110,8 +113,8 @@ def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Js
 def plug_in_status(row: Invoice, rules: Rules) -> tuple[str, str]:
     """Returns Greenfield's status and additional status of an order.
 
-    PaidLate is returned only if the confirmed payments are enough, since OpenCart
-    completes the order then.
+    A payment after the expiry is PaidLate only if the confirmed payments are enough,
+    since OpenCart completes the order then.
     """
     received_sats = row.received_sats
     all_sats = received_sats + row.unapplied_sats
@@ -139,7 +142,7 @@ def _detail(name: str, applies: bool) -> str:
 
 
 def set_metadata(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
-    """Replaces the order's metadata, and the order number that they contain."""
+    """Replaces the order's metadata, and takes the order number from the new metadata."""
     fields, metadata = bodies.read_fields(bodies.NewMetadata())
     order_id = new_order.order_id_of(fields["metadata"])
     service.db.run(
@@ -154,16 +157,17 @@ def set_metadata(service: Service, store: queries.OfMerchant, order: Invoice) ->
 
 
 def archive_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
-    """Hides the order from the list. Its address is still watched for ever."""
+    """Hides the order from lists. Payments to its address are still noticed."""
     at = to_ms(service.now())
     service.db.run(queries.ARCHIVE, store_id=store.id, id=order.id, archived_ms=at)
     return {}
 
 
 def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
-    """Cancels an order. The request's status must be Invalid.
+    """Cancels an order. The status in the request must be Invalid.
 
-    Raises ValidationError for the status Settled, which only the merchant may set.
+    Raises ValidationError for the status Settled, which only the merchant may set, and
+    if the order cannot be canceled.
     """
     db = service.db
     fields, _ = bodies.read_fields(bodies.Mark())

@@ -30,8 +30,8 @@ _OWN = eq(Invoice.store_id)
 _THIS = _OWN & eq(Invoice.id)
 ORDER = Invoice.select().where(_THIS)
 # Greenfield's status in SQL, with the same result as `orders.plug_in_status`. An open
-# order is New or Processing, depending on the received sum. Of the tolerances of the
-# order and of the service, the smaller one applies.
+# order is New or Processing, depending on the received sum. The order and the service
+# have a tolerance for underpayment each; the smaller one applies.
 STATUS_BY_OURS = {
     InvoiceStatus.PAID: "Settled",
     InvoiceStatus.EXPIRED: "Expired",

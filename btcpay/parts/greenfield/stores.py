@@ -1,4 +1,4 @@
-"""The API operations on the server, the API key, the store, rates and webhooks."""
+"""API operations on the server, the API key, the store, exchange rates and webhooks."""
 
 import json
 from decimal import Decimal
@@ -39,9 +39,10 @@ METHODS = {"BTC": METHOD}
 
 
 def server_info(service: Service, store: queries.OfMerchant) -> Json:
-    """Returns the reported version and whether the server is synchronised.
+    """Returns the version to report, and whether the server is synchronised.
 
-    `fullySynched` is true if the service finds payments, as `/readyz` reports it.
+    `fullySynched` is true if the service currently finds payments; `/readyz` reports
+    the same.
     """
     state = state_in(service.db, service.settings, service.now())
     is_found = state.payments == GREEN
@@ -94,7 +95,10 @@ def one_store(service: Service, store: queries.OfMerchant) -> Json:
 
 
 def rates(service: Service, store: queries.OfMerchant) -> list[Json]:
-    """Returns the price of one bitcoin for each requested pair, or the error about the pair."""
+    """Returns the price of one bitcoin for each requested currency pair, such as BTC_EUR.
+
+    If a pair has no price, its entry has the reason.
+    """
     filters = load_filters(bodies.RateFilters(), request.args.items(multi=True))
     pairs = filters.get("currencyPair") or [f"BTC_{store.currency}"]
     return [_rate(service, store, pair) for pair in pairs]
@@ -118,9 +122,9 @@ def list_webhooks(service: Service, store: queries.OfMerchant) -> list[Json]:
 
 
 def get_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
-    """Returns a webhook without its secret. Only `add_webhook` returns the secret.
+    """Returns a webhook without its secret, which only `add_webhook` returns.
 
-    `automaticRedelivery` is always true: failed deliveries are always retried.
+    `automaticRedelivery` is always true, since failed deliveries are always retried.
     """
     types = []
     if hook.kinds:
@@ -135,10 +139,10 @@ def get_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> 
 
 
 def add_webhook(service: Service, store: queries.OfMerchant) -> Json:
-    """Stores a webhook and returns it with its secret.
+    """Stores a webhook, and returns it with its secret.
 
-    A webhook with the same URL is replaced, since plug-ins register a webhook again
-    each time their settings are saved.
+    An existing webhook with the same URL is replaced, since plug-ins register a webhook
+    again each time their settings are saved.
     """
     row = _store_webhook(service, store, None)
     return get_webhook(service, store, row) | {"secret": row.secret}
@@ -159,10 +163,11 @@ def _store_webhook(
     store: queries.OfMerchant,
     hook: Receiver | None,
 ) -> Receiver:
-    """Stores the webhook of the request and returns its row.
+    """Stores the webhook in the request, and returns its row.
 
-    It replaces `hook` if that is given, else the webhook with the same URL if there is
-    one. Raises ValidationError.
+    The new values replace `hook`. If that is None, they replace the webhook with the
+    same URL, if there is one. Raises ValidationError if a field is invalid, or if the
+    merchant has too many webhooks.
     """
     fields, _ = bodies.read_fields(bodies.NewWebhook())
     network = service.settings.network

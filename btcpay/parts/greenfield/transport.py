@@ -1,9 +1,9 @@
-"""Sends an order's events to a plug-in's webhooks, in the form of Greenfield.
+"""Sends an order's events to a plug-in's webhooks, in Greenfield's form.
 
-Webhooks about one order are sent one at a time and in order.
+The deliveries about one order are sent one at a time and in order.
 
-Source: docs.btcpayserver.org/API/Greenfield/v1, Webhooks; the signature is
-`BTCPay-Sig`.
+Source: docs.btcpayserver.org/API/Greenfield/v1, Webhooks. The signature is in the
+header `BTCPay-Sig`.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ Webhooks = list[tuple[str, dict[str, Any]]]
 class Greenfield(Transport):
     """The transport for webhooks of shops.
 
-    A webhook gets events of the orders of its own store only.
+    A webhook gets only events about orders of its own store.
     """
 
     drops_overtaken = True
@@ -61,7 +61,7 @@ class Greenfield(Transport):
     def adapt(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
         """Returns the event with the content of Greenfield's webhook as its data.
 
-        The metadata are the invoice's current ones, so that erased metadata are not
+        The metadata are those that the invoice has now, so that erased metadata are not
         sent.
         """
         invoice = db.get(
@@ -106,11 +106,11 @@ def webhooks_of(
     state: Mapping[str, Any],
     invoice: Invoice | None,
 ) -> Webhooks:
-    """Returns the webhooks to send for an event, in order: name and additional fields.
+    """Returns the webhooks to send for an event, in order: their names and further fields.
 
-    `state` is the invoice's state that `publish` has stored; it alone determines which
-    webhooks there are. `invoice` is the current row, from which the values of the
-    fields come; None if only the names are needed.
+    `state` is the invoice's state that `publish` has stored with the event. It alone
+    determines which webhooks are sent. `invoice` is the current row, which gives values
+    of the fields; None if the caller needs only the names.
     """
     status = state.get("status")
     came_sats = state.get("received_sats", 0)
@@ -153,7 +153,7 @@ def webhooks_of(
 
 
 def signature(secret: str, body: bytes) -> str:
-    """Returns `sha256=` and the HMAC-SHA256 of the body in hex."""
+    """Returns `sha256=` followed by the HMAC-SHA256 of the body in hex."""
     return "sha256=" + hmac.digest(secret.encode(), body, hashlib.sha256).hex()
 
 
