@@ -1,8 +1,8 @@
 """The part (optional plug-in) for refunds.
 
-The owner or a shop's plug-in creates a refund, the payer gives an address, and the
-merchant's own wallet sends the money. The block that contains the transaction proves
-it.
+The owner or a shop's plug-in creates a refund, and the payer gives an address. The
+merchant sends the money from their own wallet. The refund counts as sent when a block
+contains the transaction.
 """
 
 from btcpay import hooks

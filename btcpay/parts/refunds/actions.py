@@ -1,6 +1,6 @@
-"""Changes of a refund: creates or cancels it, stores its address or deletes it.
+"""Actions on a refund: create or cancel it, and store or delete its address.
 
-Each action is one transaction, in which the merchant's balance is locked.
+Each action is one database transaction, in which the merchant's balance is locked.
 """
 
 from datetime import datetime
@@ -23,22 +23,26 @@ from storage.queries import blocks, invoices, meta
 from storage.queries.events import Kind
 from storage.queries.totals import balances
 
-MOST_TIMES = 2  # the refunds' sum is at most this multiple of the received sum
+MOST_TIMES = 2  # more than this multiple of the received sum is not refunded
 
 
 class RefundRequest(NamedTuple):
     """A request to create a refund.
 
-    `invoice_id` is None if only a shop's plug-in knows what was paid; then
-    `amount_sats` is required. If `amount_sats` is None, the refund is the remainder of
-    the invoice: what is left to send back. `id` is derived from a form's id, so that a
-    form that is sent twice creates one refund; None if there is no form.
-
-    `left_sats` is the remainder that the form showed, and `made_sats` the sum of
-    earlier refunds if it was subtracted from `amount_sats`. If either has changed
-    since, no refund is created. `asked` is the money that was converted to
-    `amount_sats`, if any. `store_id` is the plug-in's shop. `shop_texts` are the
-    plug-in's name and description of the refund, as JSON.
+    - `invoice_id`: None if only a shop's plug-in knows what was paid. Then
+      `amount_sats` is required.
+    - `amount_sats`: the sum of the refund. None means the remainder of the invoice:
+      what is left to send back.
+    - `id`: the refund's id, derived from a form's id, so that a form that is sent twice
+      creates one refund; None if there is no form.
+    - `left_sats`: the remainder that the form showed. If it has changed, the request is
+      refused.
+    - `made_sats`: the sum of earlier refunds, if it was subtracted from `amount_sats`.
+      If it has changed, the request is refused.
+    - `asked`: the amount of money that was converted to `amount_sats`; None if there
+      was none.
+    - `store_id`: the id of the plug-in's shop.
+    - `shop_texts`: the plug-in's name and description of the refund, as JSON.
     """
 
     merchant_id: int
@@ -55,9 +59,10 @@ class RefundRequest(NamedTuple):
 
     @property
     def has_fixed_sum(self) -> bool:
-        """False if the sum is derived from the payments.
+        """True if the request states the sum, so that it does not depend on the payments.
 
-        It is derived for the default sum, and for a rule that a plug-in names.
+        The sum depends on the payments if it is the default one, or if a plug-in names
+        a rule for it.
         """
         return self.amount_sats is not None and self.made_sats is None
 
@@ -68,10 +73,11 @@ def make(
     order: RefundRequest,
     now: datetime,
 ) -> Refund:
-    """Stores a refund and publishes it. Returns the existing refund if one has this `id`.
+    """Stores a refund and publishes it. If a refund has this `id` already, returns that one.
 
     Raises ChangeRefused with the code `nothing_came`, `amount`, `too_much` or
-    `changed`, or with one of the codes of `give_address`.
+    `changed`, or with one of the codes of `give_address`. Raises CommandError if the
+    reason is invalid.
     """
     with db.write():
         if order.address:
@@ -115,7 +121,8 @@ def make(
 class _Sum(NamedTuple):
     """The sum of a refund in satoshis.
 
-    `basis` names what the sum is computed from; None if the request states the sum.
+    `basis` names the sum from which this one is computed; None if the request states
+    it.
     """
 
     sats: int
@@ -132,7 +139,7 @@ def _sum(db: Database, order: RefundRequest) -> _Sum:
 
 
 def _sum_of_invoice(db: Database, order: RefundRequest, invoice_id: str) -> _Sum:
-    """Returns the sum of a refund of this invoice. Raises ChangeRefused like `make`."""
+    """Returns the sum of a refund of this invoice. Raises ChangeRefused as `make` does."""
     came_sats = sums.came_sats_of(db, invoice_id)
     if not came_sats:
         raise ChangeRefused(
@@ -172,10 +179,10 @@ def give_address(
     text: str,
     now: datetime,
 ) -> Refund:
-    """Stores the payer's address; then the refund is ready to be sent.
+    """Stores the payer's address. After that, the refund is ready to be sent.
 
     Raises ChangeRefused with the code `changed` or `taken`, or with one of the codes of
-    `destination.parse`.
+    `destination.parse`. Raises CommandError if no refund has this id.
     """
     with lock_refund(db, refund_id) as row:
         return _give_address(db, settings, row, text, now)
@@ -209,10 +216,11 @@ def _give_address(
 
 
 def drop(db: Database, refund_id: str, to: Step, now: datetime) -> Refund:
-    """Deletes the refund's address (step CLEARED) or cancels the refund (step CANCELED).
+    """Applies the step CLEARED, which deletes the address, or CANCELED, which cancels.
 
-    After CLEARED a new address can be given. Raises ChangeRefused (`changed`) if the
-    refund's status does not allow the step.
+    After CLEARED, the payer can give a new address. Raises ChangeRefused with the code
+    `changed` if the refund's status does not allow the step. Raises CommandError if no
+    refund has this id.
     """
     with lock_refund(db, refund_id) as row:
         return step(db, row, to, now)

@@ -1,4 +1,4 @@
-"""Stores which outputs in blocks send which refunds, as `decide` decides it."""
+"""Stores which outputs in blocks send which refunds, as decide.py decides it."""
 
 import json
 import logging
@@ -28,10 +28,10 @@ def decide_again(
     now: datetime,
     lost_outputs: Sequence[RefundOutput] = (),
 ) -> None:
-    """Decides again which outputs to these scripts send which refunds, and stores it.
+    """Decides again which outputs to these scripts send which refunds, and stores the result.
 
     `lost_outputs` are outputs that a reorganisation has removed. Call it in the
-    transaction of the change, while `meta.lock` is held.
+    database transaction that stores or deletes the outputs, while `meta.lock` is held.
     """
     merchant_ids: set[int] = set()
     for script in scripts:
@@ -54,10 +54,10 @@ def _of_script(
     lost_outputs: Sequence[RefundOutput],
     now: datetime,
 ) -> list[Refund]:
-    """Stores which refunds to this script are sent now, and which are no longer sent.
+    """Stores which refunds to this script are sent now, and which are not sent any more.
 
-    Returns the refunds that have changed. Also returns those for which it has changed
-    whether they seem to be sent twice.
+    Returns the refunds that have changed. A refund has also changed if an output seems
+    to send it a second time now, or no longer does.
     """
     refunds = {row.id: row for row in db.rows(queries.OF_SCRIPT, script=script)}
     exact_outputs = db.rows(queries.EXACT, script=script)
@@ -102,7 +102,7 @@ def _undo(
     changed_outputs: Iterable[RefundOutput],
     now: datetime,
 ) -> None:
-    """Marks changed refunds as not sent, and records which repeated payments are gone."""
+    """Marks changed refunds as not sent, and records which repeated payments do not count now."""
     for output in changed_outputs:
         if output.again_of:
             outpoint = (output.txid, output.vout)
@@ -126,7 +126,7 @@ def _store_repeats(
 ) -> None:
     """Stores for each changed output which refund it seems to send a second time, if any.
 
-    `repeated` has, for each output that does, the id of that refund.
+    `repeated` has the id of this refund, by output.
     """
     for output in changed_outputs:
         id = repeated.get(output)
@@ -137,10 +137,11 @@ def _store_repeats(
 
 
 def _send(db: Database, row: Refund, output: RefundOutput, now: datetime) -> None:
-    """Stores that the output sends the refund, and what the output was worth.
+    """Stores that the output sends the refund, and the output's value in currencies.
 
-    The prices are those of the time when the block was first read, so that the result
-    does not depend on the order in which blocks are read.
+    The value is computed with the exchange rates stored when a block with the
+    transaction was first processed. So it does not depend on the order in which blocks
+    are processed.
     """
     currency = db.get(merchants.CURRENCY, id=row.merchant_id).currency
     prices = json.loads(db.get(queries.PRICES, txid=output.txid).prices)

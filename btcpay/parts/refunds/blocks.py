@@ -1,7 +1,7 @@
-"""Finds the transactions that send refunds in the blocks of the chain.
+"""Finds the transactions that send refunds in blocks.
 
-After a reorganisation, refunds that were sent in lost blocks are no longer sent. The
-result depends on which blocks were read, not on the order in which they were read.
+If a reorganisation removes a block, the refunds that it sent are not sent any more. The
+result depends on which blocks were processed, but not on their order.
 """
 
 import json
@@ -27,9 +27,9 @@ Prices = Mapping[str, Decimal]
 def matches(db: Database, height: int, block: ProvenBlock) -> OutputsByScript:
     """Returns the outputs of a block that may send refunds, by script in hex.
 
-    An output is the transaction's position in the block, the vout and the satoshis. The
-    number of outputs is limited to what the refunds can use, since anybody can pay to a
-    refund's address in thousands of outputs.
+    An output is the transaction's position in the block, the vout and the satoshis. If
+    there are more outputs than the refunds can use, the others are left out: anybody
+    can pay to a refund's address in thousands of outputs.
     """
     since: Values = {"height": height, "since": height - WATCHED_BLOCKS}
     refunds_by_script = group_by(
@@ -55,8 +55,8 @@ def connect_block(
 ) -> None:
     """Stores the outputs found in a block, and decides again which refunds are sent.
 
-    Also stores a proof for each transaction. `prices` has the price of one bitcoin by
-    currency.
+    Also stores a proof of each transaction, and the prices. `matches` is the result of
+    the function `matches`. `prices` has the price of one bitcoin by currency.
     """
     texts_by_currency = {code: str(price) for code, price in prices.items()}
     price_texts = json.dumps(texts_by_currency)
@@ -99,9 +99,9 @@ def disconnect_blocks(
     height: int,
     now: datetime,
 ) -> None:
-    """Deletes the outputs of blocks above `height`, which left the best chain.
+    """Deletes the outputs of blocks above `height`, which have left the best chain.
 
-    Refunds that these outputs sent are ready to be sent again.
+    Refunds that only these outputs sent are ready to be sent again.
     """
     db.run(queries.LOWER, height=height)
     lost_outputs = db.rows(queries.DROP, height=height)
@@ -110,10 +110,10 @@ def disconnect_blocks(
 
 
 def keep_blocks(db: Database, height: int) -> None:
-    """Sets the block of all sent refunds to `height`, where no reorganisation reaches them.
+    """Sets the block height of all sent refunds to `height`, which no reorganisation reaches.
 
-    It is called when the chain is begun anew: otherwise a sent refund could be sent a
-    second time.
+    It is called before the stored chain is deleted and built anew. Otherwise these
+    refunds would count as not sent, and the merchant could send them a second time.
     """
     db.run(queries.KEEP_TRANSACTIONS, height=height)
     db.run(queries.KEEP_OUTPUTS, height=height)
@@ -126,7 +126,7 @@ def needs_blocks(db: Database) -> bool:
 
 
 def first_needed_ms(db: Database) -> int | None:
-    """Returns when the first refund was created, in Unix ms; None if there is none."""
+    """Returns when the first refund was created, in unix milliseconds; None for no refunds."""
     return db.get(queries.FIRST_MADE)[0]
 
 

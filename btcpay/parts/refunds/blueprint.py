@@ -25,13 +25,14 @@ def blueprint(service: Service) -> Blueprint:
 class RefundPage(Pages):
     """The page of a refund.
 
-    Its URL is a secret, since everybody who knows it can give an address for the money.
+    Its URL is a secret, since everybody who knows the URL can give the address to which
+    the money is sent.
     """
 
     def show(self, id: str) -> Response:
         """Returns the form for the address, or the progress of the refund.
 
-        If the query string has an address, the page shows it for confirmation.
+        If the query string has an address, the page asks the payer to confirm it.
         """
         row = RESOURCE.get_or_404(self.service.db, id)
         text = request.args.get("address", "")
@@ -47,10 +48,10 @@ class RefundPage(Pages):
         return self._refund_page(row, to=to)
 
     def take(self, id: str) -> Response:
-        """Checks the form's address, and stores it if the form has the field `keep`.
+        """Checks the address in the form, and stores it if the form has the field `keep`.
 
-        Without that field, redirects (303) to the page that shows the address for
-        confirmation.
+        Without this field, redirects (303) to the page that asks the payer to confirm
+        the address.
         """
         db = self.service.db
         settings = self.service.settings

@@ -1,6 +1,7 @@
-"""Decides which outputs in the chain send which refunds. Pure.
+"""Decides which outputs in the chain send which refunds.
 
-Each decision is about the refunds to one address.
+Each decision is about the refunds to one address. All functions compute their result
+from their arguments alone.
 """
 
 from bisect import bisect_left, bisect_right
@@ -11,12 +12,12 @@ from typing import NamedTuple
 
 from btcpay.parts.refunds.models import Refund, RefundOutput
 
-# A week of blocks. A second payment of a refund is noticed if it comes within this time
-# after the first.
+# A week of blocks. A second payment of a refund is noticed if its block is within this
+# distance of the first payment's block.
 WATCHED_BLOCKS = 1008
 # For each sum, the maximum number of outputs of one block that are stored although no
-# refund of exactly that sum needs them. More would be dust: anybody can pay to a public
-# address, but the merchant sends about the sum once, or a few times by mistake.
+# refund of exactly that sum needs them. Further outputs are not the merchant's, who pays
+# about this sum once, or a few times by mistake. Anybody can pay to a public address.
 MOST_UNUSED = 5
 _IN_CHAIN = attrgetter("block_height", "position", "vout", "txid")
 _SATS = itemgetter(2)
@@ -24,10 +25,11 @@ Paid = tuple[int, int, int]
 
 
 class Decision(NamedTuple):
-    """The outputs that send each refund.
+    """The result of a decision about the refunds to one address.
 
-    `sent` has, by the refund's id, the output that sends it. `repeated` has, by output,
-    the id of the refund that the output seems to send a second time.
+    - `sent`: by the id of each sent refund, the output that sends it.
+    - `repeated`: by output, the id of the refund that the output seems to send a second
+      time.
     """
 
     sent: dict[str, RefundOutput]
@@ -35,15 +37,15 @@ class Decision(NamedTuple):
 
 
 def worth_keeping(sums_sats: Iterable[int], outputs: Sequence[Paid]) -> list[Paid]:
-    """Returns the outputs of a block to one script that the script's refunds may need.
+    """Returns the outputs of a block to one script that the refunds to the script may need.
 
-    They are in block order. `sums_sats` are the sums of the refunds to that script. An
-    output is its position, its vout and its satoshis. These are kept:
+    `sums_sats` are the sums of these refunds. An output is its position, its vout and
+    its satoshis. The result is in block order. It contains, for each sum:
 
-    1. For each sum: one output per refund of exactly this sum, and MOST_UNUSED more,
-       which may be repeated payments.
-    2. For each sum: the nearest MOST_UNUSED outputs below it and as many above it,
-       since the merchant may name one of them as the refund.
+    1. one output per refund of exactly this sum, and up to MOST_UNUSED more outputs of
+       this sum, which may be repeated payments;
+    2. up to MOST_UNUSED outputs with the nearest lower sums, and as many with the
+       nearest higher sums, since the merchant may name one of them as the refund.
     """
     by_sats = sorted(outputs, key=_SATS)
     sats = [_SATS(output) for output in by_sats]
@@ -61,17 +63,17 @@ def worth_keeping(sums_sats: Iterable[int], outputs: Sequence[Paid]) -> list[Pai
 def decide(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> Decision:
     """Decides which outputs send which of the refunds to one address.
 
-    `refunds` are sorted oldest first. `outputs` are all that blocks have paid to the
-    address.
+    `refunds` are sorted oldest first. `outputs` are the stored outputs to the address,
+    all of them in blocks.
 
-    1. If the merchant has named an output for a refund, that output sends it, once a
-       block contains it.
-    2. The other outputs are processed in chain order. Each one sends the oldest waiting
-       refund of exactly its sum. Its block must be above `above_height`, the height of
-       the tip when the address was given.
-    3. An output that sends no refund repeats a payment, if it has the sum of a refund
-       that was sent within the week before. All other outputs are shown to the merchant
-       and count only if the merchant names them.
+    1. If the merchant has named an output for a refund, this output sends the refund as
+       soon as a block contains the output.
+    2. The other outputs are processed in chain order. Each output sends the oldest
+       refund of exactly its sum that is not sent yet. Its block must be above
+       `above_height`, the height of the tip when the payer gave the address.
+    3. An output that sends no refund repeats a payment, if a refund of exactly its sum
+       was sent at most a week of blocks before. All other outputs are shown to the
+       merchant. They count only if the merchant names them.
     """
     in_order = sorted(outputs, key=_IN_CHAIN)
     outputs_by_refund = _outputs_named(refunds, in_order)
@@ -101,8 +103,8 @@ def _outputs_named(
 ) -> dict[str, RefundOutput]:
     """Returns the outputs that the merchant has named, by the refund's id.
 
-    After the chain was begun anew, the output of an earlier decision counts as named
-    until a block of the new chain contains it.
+    After the stored chain was deleted and built anew, the output that sent a refund
+    before counts as named until a block of the new chain contains it.
     """
     by_outpoint = {(output.txid, output.vout): output for output in outputs}
     outputs_by_refund: dict[str, RefundOutput] = {}
@@ -117,7 +119,7 @@ def _outputs_named(
 
 
 def _refunds_of_sum(refunds: Sequence[Refund], paid: RefundOutput) -> list[Refund]:
-    """Returns the refunds of exactly this sum whose address is older than the block."""
+    """Returns the refunds of exactly this sum whose address was given before the block."""
     matching = []
     for refund in refunds:
         is_older = (refund.above_height or 0) < paid.block_height
@@ -131,9 +133,9 @@ def _id_of_sent_before(
     output: RefundOutput,
     outputs_by_refund: dict[str, RefundOutput],
 ) -> str | None:
-    """Returns the id of a refund of this sum that was sent shortly before, or None.
+    """Returns the id of a refund of this sum that was sent shortly before; None if none was.
 
-    "Shortly" is at most WATCHED_BLOCKS blocks before the block of `output`.
+    "Shortly" means at most WATCHED_BLOCKS blocks before the block of `output`.
     """
     for refund in _refunds_of_sum(refunds, output):
         before = outputs_by_refund.get(refund.id)

@@ -1,4 +1,4 @@
-"""Checks the address that a payer gives, before it is stored."""
+"""Checks the address that a payer gives for a refund, before it is stored."""
 
 from contextlib import suppress
 from typing import NamedTuple
@@ -23,7 +23,10 @@ _KINDS = {
 
 
 class Destination(NamedTuple):
-    """An address of the service's network in canonical form, with its script and its kind."""
+    """An address of the service's network in canonical form, with its script and its kind.
+
+    `kind` is, for example, "P2WPKH".
+    """
 
     address: str
     script: bytes

@@ -25,10 +25,10 @@ def records(
     before_ms: int,
     page: int,
 ) -> Iterator[Row]:
-    """Returns the records of the refunds sent in this time, with negative sums.
+    """Returns the records of the refunds with from_ms <= time of sending < before_ms.
 
-    The time is from `from_ms` to `before_ms`, which is exclusive, both in Unix ms.
-    `page` is the number of rows that one query reads.
+    The times are in unix milliseconds, the sums are negative. `page` is the number of
+    rows that one query loads.
     """
     own: Values = {"merchant_id": merchant.id, "before": before_ms}
     pages = keyset.pages(db, sent_queries.SENT, page, from_ms, **own)
@@ -38,7 +38,7 @@ def records(
 def _record(merchant: Merchant, row: SentRefund) -> Row:
     """Returns the record of a sent refund. Its `payment_id` is the refund's id.
 
-    Its worth in currencies is that of the time when it was sent.
+    Its value in currencies is the value at the time when it was sent.
     """
     sats = row.sent_sats or row.amount_sats
     quote = row.price_usd and value_of(sats, Decimal(row.price_usd), "USD")

@@ -1,4 +1,7 @@
-"""The merchant names the output that sent a refund, if no output pays exactly its sum."""
+"""Lets the merchant name the output that sent a refund.
+
+This is needed if no output pays exactly the refund's sum.
+"""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -25,7 +28,10 @@ class Outpoint(NamedTuple):
 
 
 def read_outpoint(text: str) -> Outpoint:
-    """Parses an outpoint of the form TXID:VOUT. Raises ChangeRefused (`output`)."""
+    """Parses an outpoint of the form TXID:VOUT.
+
+    Raises ChangeRefused with the code `output` if the text has another form.
+    """
     txid, _, vout = text.strip().lower().partition(":")
     is_txid = len(txid) == 64 and not set(txid) - set("0123456789abcdef")
     is_vout = vout.isascii() and vout.isdecimal() and len(vout) <= 9
@@ -35,10 +41,11 @@ def read_outpoint(text: str) -> Outpoint:
 
 
 def candidates(db: Database, refund: Refund) -> list[RefundOutput]:
-    """Returns outputs to a refund's address that pay another sum, nearest sum first.
+    """Returns the outputs to the refund's address from which the merchant can choose.
 
-    Returns at most MOST_CANDIDATES, and only those of blocks that came after the
-    address was given; [] if the refund is not ready to be sent.
+    They have not sent a refund, and the nearest sum comes first. Only blocks above the
+    tip at which the address was given count. There are at most MOST_CANDIDATES; none if
+    the refund is not ready to be sent.
     """
     if refund.status != RefundStatus.READY:
         return []
@@ -62,8 +69,11 @@ def confirm_sent(
 ) -> Refund:
     """Stores that this output sent the refund, and returns the refund.
 
-    The refund counts as sent as long as a block contains the output. A repeated call
-    changes nothing. Raises ChangeRefused (`changed`, `output`).
+    The refund counts as sent as long as a block contains the output. If the output has
+    sent this refund already, nothing changes. Raises ChangeRefused with the code
+    `changed` if the refund is not ready to be sent. Raises ChangeRefused with the code
+    `output` if no block has such an output to the refund's address, or if the output
+    has sent another refund. Raises CommandError if no refund has this id.
     """
     with steps.lock_refund(db, refund_id) as row:
         if (row.tx_hash, row.vout) == outpoint:

@@ -1,7 +1,7 @@
 """The merchant's pages about refunds.
 
-A refund is created on its invoice's page. The list of refunds begins with those that
-have to be sent.
+A refund is created on its invoice's page. The list of refunds begins with the refunds
+that the merchant has to send.
 """
 
 from collections import defaultdict
@@ -37,7 +37,7 @@ MOST = 50  # the maximum number of refunds in each list on the page
 
 
 def views(settings: Settings) -> list[tuple[str, str, View]]:
-    """Returns method, path and view of each page in the merchant's area."""
+    """Returns the method, path and view function of each of the merchant's pages."""
     return [
         ("GET", "/merchant/refunds", show),
         ("GET", "/merchant/refunds/pay-many", download),
@@ -57,9 +57,9 @@ def views(settings: Settings) -> list[tuple[str, str, View]]:
 
 
 def show(visit: Visit) -> Response:
-    """Returns the page of refunds: those to be sent, oldest first, then the others.
+    """Returns the page of refunds: first the refunds to be sent, then the others.
 
-    The others are sorted newest first.
+    The refunds to be sent are sorted oldest first, the others newest first.
     """
     db = visit.service.db
     root = visit.service.settings.base_url
@@ -87,9 +87,10 @@ def show(visit: Visit) -> Response:
 
 
 def download(visit: Visit) -> Response:
-    """Returns the file with which a wallet sends all refunds by one transaction.
+    """Returns a file with which a wallet sends several refunds by one transaction.
 
-    It lacks refunds about which the page asks whether they were sent.
+    It contains the refunds to be sent, except those that may have been sent already:
+    the page asks the merchant about them.
     """
     db = visit.service.db
     own: Any = {"merchant_id": visit.merchant_id, "limit": MOST}
@@ -104,8 +105,8 @@ def download(visit: Visit) -> Response:
 def make(visit: Visit, id: str) -> Response:
     """Creates a refund and redirects (303) to the list of refunds.
 
-    If that fails, redirects to the invoice's page, which shows the error. A form that
-    is sent twice creates one refund.
+    If that fails, redirects to the invoice's page, which shows the error. If the
+    browser sends the same form twice, only one refund is created.
     """
     visit.get_or_404(attentions.INVOICE, "inv", id)
     if sums.is_sent_twice(visit.service.db, id):
@@ -148,9 +149,9 @@ def make(visit: Visit, id: str) -> Response:
 
 
 def confirm_sent(visit: Visit, id: str, output: str) -> Response:
-    """Stores that the merchant has named `output`, of another sum, as the refund.
+    """Stores that `output`, which pays another sum, sent the refund, as the merchant says.
 
-    `output` is "txid:vout". Redirects to the list of refunds (303).
+    `output` is "txid:vout". Redirects (303) to the list of refunds.
     """
     visit.get_or_404(queries.BY_ID, "rfd", id)
     service = visit.service
@@ -178,7 +179,7 @@ def menu_item() -> hooks.MenuItem:
 
 
 def today_lines(counts: Mapping[str, int]) -> list[Line]:
-    """Returns a line with the number of refunds that the merchant has to send."""
+    """Returns a sentence with the number of refunds that the merchant has to send."""
     return _lines_of(counts["refunds_to_send"])
 
 
@@ -196,9 +197,9 @@ def _lines_of(to_send: int) -> list[Line]:
 
 
 def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
-    """Returns a line with the sums that were sent back in this time, by currency.
+    """Returns a sentence with the sums that were sent back, by currency.
 
-    The time is from `since_ms` to `before_ms`, which is exclusive, both in Unix ms.
+    Refunds count if since_ms <= time of sending < before_ms, in unix milliseconds.
     """
     sums_by_currency = defaultdict[str, Decimal](Decimal)
     span: Values = {
@@ -228,7 +229,7 @@ def invoice_card(
     row: InvoiceWith,
     came_sats: int,
 ) -> tuple[str, dict[str, Any]] | None:
-    """Returns the template and its values for the refunds on an invoice's page.
+    """Returns the template for the refunds on an invoice's page, and the values for it.
 
     Returns None if the invoice has received nothing that could be sent back.
     """
@@ -265,7 +266,8 @@ def sale_note(state: str) -> str:
 def _error_of(visit: Visit) -> str:
     """Returns the error about the entered amount or reason; "" if there is none.
 
-    The URL has the entry and not the error's text, since anybody can compose a URL.
+    The URL contains what was entered, not the error's text. Otherwise anybody could
+    compose a URL that shows a text of their choice.
     """
     outcome = visit.query.get("done")
     query = visit.query

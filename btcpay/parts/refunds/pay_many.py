@@ -1,9 +1,10 @@
-"""A file of refunds that wallets read to pay all of them by one transaction.
+"""Writes a file of refunds, with which a wallet pays all of them by one transaction.
 
-Each line has an address and an amount in bitcoin, without a header: Electrum's *Pay to
-many* takes just these two, and Sparrow's *Send to many* takes them too. Bitcoin is the
-unit since a wallet that is set to a smaller one then sends too little, or refuses the
-file. In a smaller unit the file could make a wallet send thousands of times too much.
+Each line has an address and an amount in bitcoin; there is no header. Electrum's *Pay
+to many* accepts exactly this form, and Sparrow's *Send to many* accepts it too. The
+unit is bitcoin: a wallet that is set to a smaller unit then sends too little, or
+refuses the file. With amounts in a smaller unit, a wallet could send thousands of times
+too much.
 
 Source: spesmilo/electrum, electrum/payment_identifier.py, and sparrowwallet/sparrow,
 SendToManyDialog.java.
@@ -14,8 +15,8 @@ from collections.abc import Iterable
 from btcpay.parts.refunds.models import Refund
 from btcpay.values.money import full_btc_text
 
-# Wallets cut off what is below a satoshi. Sparrow multiplies floating-point numbers
-# before, so that it would read 0.00000029 as 28 satoshis.
+# A ninth decimal, which wallets cut off. Sparrow first multiplies the amount as a
+# floating-point number, so without this decimal 0.00000029 would become 28 satoshis.
 NINTH_DECIMAL = "1"
 
 

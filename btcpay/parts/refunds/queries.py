@@ -27,7 +27,8 @@ _OWN = eq(Refund.merchant_id)
 class RefundWith(Refund):
     """A refund with columns of its invoice; they are None if it has no invoice.
 
-    `invoice_amount` and `invoice_currency` are the columns `amount` and `currency`.
+    `invoice_amount` and `invoice_currency` are the invoice's columns `amount` and
+    `currency`. `price` is the invoice's price of one bitcoin.
     """
 
     customer_email: str | None
@@ -96,8 +97,8 @@ _GIVEN = (
 ADD = typed(
     Refund, Refund.insert(required_columns(Refund) | params(*_GIVEN)).returning(Refund)
 )
-# Payments in blocks that were known before the invoice was created: nobody sent them
-# for the invoice. But the merchant may have accepted one nevertheless.
+# Payments in blocks that were known before the invoice was created, so that nobody sent
+# them for the invoice. The merchant may still have accepted such a payment.
 _OLDER = (
     Output.select(Output.payment_id)
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
@@ -126,7 +127,7 @@ def _step(
     after: RefundStatus,
     changes: Mapping[Field, Any],
 ) -> Query:
-    """Returns the UPDATE to status `after` for a refund with a status of `before`.
+    """Returns an UPDATE to the status `after` for a refund whose status is in `before`.
 
     `changes` are the new values of other columns.
     """
@@ -165,7 +166,7 @@ NAME_OUTPUT = Refund.update(params(*_NAMED)).where(
     _THIS & (Refund.status == RefundStatus.READY)
 )
 # Updates the block of a sent refund, if its output is found in another block, for
-# example after the chain was begun anew.
+# example after the stored chain was deleted and built anew.
 MOVE = Refund.update(
     {Refund.sent_height: param("block_height"), Refund.sent_ms: param("block_time_ms")}
 ).where((Refund.tx_hash == param("txid")) & (Refund.vout == param("vout")))
@@ -212,8 +213,8 @@ MORE = _FREE.where(RefundOutput.amount_sats > param("amount_sats")).order_by(
     RefundOutput.amount_sats, RefundOutput.txid, RefundOutput.vout
 )
 
-# A block can be read again, and after a reorganisation another block can contain the
-# transaction. The prices remain those of the time when the first block was read.
+# A block can be processed again, and after a reorganisation another block can contain
+# the transaction. The exchange rates stored at the first time remain.
 ADD_TRANSACTION = RefundTransaction.insert(all_columns(RefundTransaction)).on_conflict(
     conflict_target=[RefundTransaction.txid],
     preserve=[RefundTransaction.block_height, RefundTransaction.document],
@@ -249,8 +250,8 @@ DROP_TRANSACTIONS = RefundTransaction.delete().where(
 LOWER = Refund.update({Refund.above_height: param("height")}).where(
     Refund.above_height > param("height")
 )
-# When the chain is begun anew, these set the block of all sent refunds to a height that
-# no reorganisation reaches.
+# When the stored chain is deleted and built anew, these queries set the block height of
+# all sent refunds to one that no reorganisation reaches.
 KEEP_OUTPUTS = RefundOutput.update({RefundOutput.block_height: param("height")})
 KEEP_TRANSACTIONS = RefundTransaction.update(
     {RefundTransaction.block_height: param("height")}

@@ -1,4 +1,4 @@
-"""The lines about refunds on an invoice's page."""
+"""The receipt lines about refunds on an invoice's page."""
 
 from markupsafe import Markup
 
@@ -21,7 +21,7 @@ def receipt_lines(db: Database, invoice_id: str) -> list[hooks.ReceiptLine]:
 
 
 def returned_sats(db: Database, invoice_id: str) -> int:
-    """Returns the sum in satoshis of the invoice's refunds that blocks contain."""
+    """Returns the sum in satoshis of those refunds of the invoice that are in blocks."""
     rows = db.rows(sent_queries.SENT_OF_INVOICE, invoice_id=invoice_id)
     return sum(row.sent_sats or 0 for row in rows)
 

@@ -1,6 +1,7 @@
 """Refunds that a shop's plug-in creates over the Greenfield API of BTCPay Server.
 
-A refund is either of an order, or of a sum that the shop states (a pull payment).
+A refund belongs to an order, or has a sum that the shop states (a pull payment).
+
 Source: docs.btcpayserver.org/API/Greenfield/v1, invoice refund and pull payments.
 """
 
@@ -76,7 +77,10 @@ class NewPullPayment(_RefundBody):
 
 
 def refund_order(service: Service, store: hooks.PlugInShop, order: Invoice) -> Json:
-    """Creates a refund of an order's payments, or of a part of them, and returns it."""
+    """Creates a refund of all of an order's payments, or of a part, and returns the refund.
+
+    Raises ValidationError if the request is invalid, or if the refund is refused.
+    """
     body = NewRefund().load(parse(read_body()))
     came_sats = sums.came_sats_of(service.db, order.id)
     made_sats = sums.total_sats_of(sums.refunds_of(service.db, order.id))
@@ -116,9 +120,10 @@ def _sats_of_variant(
 
 
 def create_pull_payment(service: Service, store: hooks.PlugInShop) -> Json:
-    """Creates a refund of a sum that the shop states, without an invoice.
+    """Creates a refund without an invoice, whose sum the shop states.
 
-    Returns the refund in the form of Greenfield's pull payment.
+    Returns the refund in the form of Greenfield's pull payment. Raises ValidationError
+    if the request is invalid, or if the refund is refused.
     """
     body = NewPullPayment().load(parse(read_body()))
     sats = _sats(service, body["amount"], body["currency"])
@@ -127,10 +132,10 @@ def create_pull_payment(service: Service, store: hooks.PlugInShop) -> Json:
 
 
 def _sats(service: Service, amount: Decimal, currency: str) -> int:
-    """Converts the amount to satoshis at the current price, rounded down.
+    """Converts the amount to satoshis at the current exchange rate, rounded down.
 
-    Raises ValidationError if the currency is unknown or the amount is above the maximum
-    of an order.
+    Raises ValidationError if the currency is unknown, or if the amount is above the
+    maximum of an order.
     """
     code = currency.upper()
     try:
@@ -183,7 +188,7 @@ def show(service: Service, _store: hooks.PlugInShop, row: Refund) -> Json:
 
 # By the prefix of an id in a path: the query for the row with that id.
 ROW_BY_PREFIX = {"rfd": queries.OF_STORE}
-# By method and path (below the API's root): the permission that is needed, and the view.
+# By method and path (below the API's root): the required permission, and the view.
 OPERATIONS: dict[tuple[str, str], tuple[str, Callable[..., Any]]] = {
     ("POST", "/stores/<store>/invoices/<inv>/refund"): (PERMISSION, refund_order),
     ("POST", "/stores/<store>/pull-payments"): (PERMISSION, create_pull_payment),

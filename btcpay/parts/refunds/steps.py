@@ -1,4 +1,7 @@
-"""The steps of a refund from one status to the next. Each is recorded and published."""
+"""The steps: changes of a refund from one status to the next.
+
+Each step is recorded in the invoice's history, and published as an event.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,8 +27,10 @@ Outpoint = tuple[str | None, int | None]
 class Step(NamedTuple):
     """A change of a refund's status.
 
-    `query` is an UPDATE that applies only to the expected statuses. `kind` is the event
-    in the invoice's history, `event` the one for the merchant's receivers.
+    - `query`: an UPDATE that applies only if the refund has a status that allows the
+      step.
+    - `kind`: the kind of the entry in the invoice's history.
+    - `event`: the kind of the event for the merchant's webhooks and other receivers.
     """
 
     query: Query
@@ -42,9 +47,9 @@ UNDONE = Step(queries.UNDO, Kind.REFUND_UNDONE, RefundKind.UNDONE)
 
 @contextmanager
 def lock_refund(db: Database, refund_id: str) -> Iterator[Refund]:
-    """Opens a transaction, takes two locks, and yields the refund.
+    """Opens a database transaction, takes two locks, and yields the refund.
 
-    The locks are `meta.lock`, which changes of the chain's data take too, and the lock
+    The locks are `meta.lock`, which changes of the stored chain take too, and the lock
     of the merchant's balance. Raises CommandError if no refund has this id.
     """
     with db.write():
@@ -61,11 +66,11 @@ def step(
     values: Values | None = None,
     by: Outpoint | None = None,
 ) -> Refund:
-    """Takes the step, records and publishes it, and returns the refund after it.
+    """Applies a step to a refund, records and publishes it, and returns the changed refund.
 
-    `values` are the other parameters of the step's query. `by` is the output that sent
-    the refund. Raises ChangeRefused (`changed`) if the refund does not have the status
-    that the step expects.
+    `values` are further parameters of the step's query. `by` is the output that sent
+    the refund. Raises ChangeRefused with the code `changed` if the refund's status does
+    not allow the step.
     """
     values = values or {}
     of_refund: Values = {"id": row.id}
@@ -84,9 +89,9 @@ def note(
     by: Outpoint | None = None,
     sent_sats: int | None = None,
 ) -> None:
-    """Adds an event to the history of the refund's invoice, if it has one.
+    """Adds an event to the history of the refund's invoice. Does nothing without an invoice.
 
-    `by` is the output that sent the refund. `sent_sats` is the sum of that output; it
+    `by` is the output that sent the refund. `sent_sats` is the sum of this output; it
     is recorded only if it differs from the refund's sum.
     """
     if row.invoice_id is None:

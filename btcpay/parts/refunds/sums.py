@@ -1,4 +1,4 @@
-"""The sums of an invoice: received, refunded, and the default sum of a refund."""
+"""Sums of an invoice: the received sum, the refunds, and the default sum of a refund."""
 
 from collections.abc import Sequence
 from decimal import ROUND_DOWN, Decimal
@@ -20,17 +20,17 @@ from storage.database import Database
 from storage.models import Invoice
 from storage.queries import attentions
 
-# A reason why an invoice needs attention. As long as an invoice has it, a refund is
-# created only if the request states the sum.
+# A reason why an invoice needs attention. While it applies to an invoice, a refund of the
+# invoice is created only if the request states the sum.
 SENT_TWICE = "refunded_twice"
 Basis = Literal["excess", "all"]
 
 
 class Default(NamedTuple):
-    """The default sum of a refund: the remainder of the excess, or of the received sum.
+    """The default sum of a refund: what is left of the excess, or of the whole received sum.
 
     `basis` says of which of the two. `left_sats` is 0 if earlier refunds have reached
-    that sum, so that a repeated request creates no second refund.
+    this sum, so that a repeated request creates no second refund.
     """
 
     basis: Basis
@@ -40,9 +40,10 @@ class Default(NamedTuple):
 def default_of(invoice: Invoice, came_sats: int, refunds: Sequence[Refund]) -> Default:
     """Returns the default sum of a refund. `refunds` are the invoice's, oldest first.
 
-    The first refund of a paid invoice is of its excess. If there is no excess, the
-    refund is of the whole received sum. Later refunds have the basis of the first, even
-    if the first was canceled or the received sum has changed since.
+    The basis of the first refund of a paid invoice is the excess. If there is no
+    excess, or if the invoice is not paid, it is the whole received sum. A later refund
+    has the basis of the first refund with a basis, even if that refund was canceled or
+    the received sum has changed since.
     """
     excess_sats = 0
     if invoice.status == InvoiceStatus.PAID:
@@ -74,16 +75,17 @@ def total_sats_of(refunds: Sequence[Refund]) -> int:
 
 
 def is_sent_twice(db: Database, invoice_id: str) -> bool:
-    """True if the invoice needs attention because a refund of it was sent twice."""
+    """True if the invoice needs attention because one of its refunds was sent twice."""
     attention = db.get_or_none(attentions.OF_INVOICE, invoice_id=invoice_id)
     return attention is not None and attention.reason == SENT_TWICE
 
 
 def worth_of(row: queries.RefundWith) -> Money | None:
-    """Returns the money that a refund stands for, for people to read.
+    """Returns the value of a refund in a currency, for people to read.
 
-    It is the money that the request stated, else the worth at the invoice's price; None
-    if there is neither. If another sum was sent, its worth is in proportion.
+    This is the amount of money that the request stated, else the value at the invoice's
+    exchange rate; None if there is neither. If another sum than the refund's was sent,
+    the value is in proportion to that sum.
     """
     sats = row.sent_sats or row.amount_sats
     if row.asked_amount is not None:
@@ -101,9 +103,10 @@ def worth_of(row: queries.RefundWith) -> Money | None:
 
 
 def sats_at(amount: Decimal, price: Decimal) -> int:
-    """Converts an amount to satoshis, rounded down. `price` is that of one bitcoin.
+    """Converts an amount to satoshis, rounded down. `price` is the price of one bitcoin.
 
-    Raises ChangeRefused (`amount`) if the result is more than 21 million bitcoin.
+    Raises ChangeRefused with the code `amount` if the result is more than 21 million
+    bitcoin.
     """
     sats = int((amount / price * SATS_PER_BTC).to_integral_value(ROUND_DOWN))
     if sats > MAX_MONEY_SATS:
