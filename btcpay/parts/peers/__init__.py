@@ -1,7 +1,6 @@
-"""The part (optional plug-in) that reads headers and blocks from Bitcoin nodes.
+"""The part (optional plug-in) that downloads headers and blocks from Bitcoin nodes.
 
-It speaks Bitcoin's peer-to-peer protocol, and also listens for unconfirmed
-transactions.
+It speaks Bitcoin's peer-to-peer protocol. It also listens for unconfirmed transactions.
 """
 
 from btcpay import hooks

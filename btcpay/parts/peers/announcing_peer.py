@@ -1,4 +1,4 @@
-"""The state of one peer that announces transactions, and its back-off."""
+"""One peer that announces transactions: its announcements and its waiting times."""
 
 import threading
 import time
@@ -8,14 +8,14 @@ from btcpay.parts.peers.connection import Connection
 from btcpay.values.errors import FetchError
 
 ANNOUNCED_FOR_S = 900.0
-# The maximum number of ids stored for one peer. Mainnet has a third of that in 15
-# minutes.
+# The maximum number of txids stored for one peer. On mainnet, a third of this number is
+# announced in 15 minutes.
 MAX_ANNOUNCED = 20_000
-# The maximum number of bytes read from one peer in a minute. Mainnet's announcements
-# and transactions need half a million.
+# The maximum number of bytes received from one peer in a minute. Mainnet's announcements
+# and transactions have half a million bytes.
 MAX_MINUTELY_BYTES = 20_000_000
-# The back-off after the end of a connection. It doubles each time, and starts again
-# after a connection that lasted longer than the maximum.
+# The waiting time after the end of a connection. It doubles each time. It starts again
+# with the first value after a connection that lasted longer than the maximum.
 FIRST_REST_S = 5.0
 LONGEST_REST_S = 600.0
 
@@ -25,12 +25,12 @@ def is_outnumbered(
     old: bytes,
     new: bytes,
 ) -> bool:
-    """True if more peers announce the transaction `new` than its rival `old`. Pure.
+    """True if more peers announce the transaction `new` than `old`, which it replaces.
 
-    `announcements` has one entry per peer: the time of its last announcement of each of
-    the two, by txid. Each peer counts once, for the transaction that it announced last.
-    If no peer has announced `old` recently, more than half of the peers must announce
-    `new`.
+    `announcements` has one entry per peer: by txid, the time at which the peer last
+    announced each of the two. Each peer counts once, for the transaction that it
+    announced last. If no peer has announced `old` recently, more than half of the peers
+    must announce `new`.
     """
     latest = [max(times, key=times.__getitem__) for times in announcements if times]
     if any(old in times for times in announcements):
@@ -43,10 +43,12 @@ def is_outnumbered(
 class AnnouncingPeer:
     """One peer that announces transactions.
 
-    `announced_s` has, by txid and oldest first, the time of the last announcement in
-    seconds of `time.monotonic()`. `has_sent` has, by txid, False after the transaction
-    was requested and True after it was received. `stop` is set when the peer is no
-    longer used. `rests_until_s` is the end of its back-off.
+    - `announced_s`: by txid and oldest first, the time of the last announcement in
+      seconds of `time.monotonic()`.
+    - `has_sent`: by txid, False after the transaction was requested, and True after it
+      was received.
+    - `stop`: is set when the peer is no longer used.
+    - `rests_until_s`: the time until which no new connection to the peer is made.
     """
 
     def __init__(self, place: str) -> None:
@@ -63,8 +65,8 @@ class AnnouncingPeer:
     def note(self, announced: Sequence[bytes], now_s: float) -> None:
         """Stores announced txids with the time `now_s`, and deletes old ones.
 
-        An id is old ANNOUNCED_FOR_S seconds after its announcement. If there are more
-        than MAX_ANNOUNCED, the oldest are deleted as well.
+        A txid is deleted ANNOUNCED_FOR_S seconds after its last announcement. If more
+        than MAX_ANNOUNCED txids remain, the oldest are deleted as well.
         """
         for txid in announced:
             self.announced_s.pop(txid, None)  # so that it comes last in the order
@@ -80,7 +82,7 @@ class AnnouncingPeer:
     def count_bytes(self, size: int) -> None:
         """Counts received bytes.
 
-        Raises FetchError above MAX_MINUTELY_BYTES in a minute.
+        Raises FetchError if more than MAX_MINUTELY_BYTES were received in this minute.
         """
         minute = int(time.monotonic() / 60)
         if minute != self._minute:
@@ -91,7 +93,7 @@ class AnnouncingPeer:
             raise FetchError("sends much more than there can be")
 
     def rest(self, lasted_s: float) -> None:
-        """Starts the back-off after a connection that lasted `lasted_s` seconds."""
+        """Starts the waiting time after a connection that lasted `lasted_s` seconds."""
         if lasted_s > LONGEST_REST_S:
             self._rest_s = 0.0
         rest_s = max(self._rest_s * 2, FIRST_REST_S)

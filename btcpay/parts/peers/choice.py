@@ -1,6 +1,6 @@
-"""Chooses the peers of a run, and stores which have responded and which are banned.
+"""Chooses the peers for one run of the check, and stores what is known about peers.
 
-A ban lasts a day.
+It stores which peers have responded, and which are banned. A ban lasts a day.
 """
 
 import ipaddress
@@ -24,8 +24,8 @@ from storage.queries import blocks, sources
 log = logging.getLogger(__name__)
 
 MAX_PEERS = 8  # with `auto`; Bitcoin Core has as many full-relay connections
-# The number of peers that come from DNS seeds. Without them, peers that were good once
-# could be the only ones for ever.
+# The number of peers that come from DNS seeds. Without these, the same peers could be
+# chosen for ever once they have responded.
 PEERS_FROM_SEEDS = 2
 # After this time without a new block, all peers are taken from DNS seeds.
 QUIET = timedelta(minutes=30)
@@ -36,7 +36,7 @@ LookUp = Callable[[str, int], Sequence[str]]
 
 
 def resolve_seed(name: str, port: int) -> list[str]:
-    """Returns the peers (host:port) that a DNS seed names; [] if it does not reply."""
+    """Returns the peers (host:port) that a DNS seed names; [] if the seed does not reply."""
 
     def look_up() -> list[Any]:
         return socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
@@ -63,11 +63,13 @@ def choose_peers(
     now: datetime,
     look_up: LookUp = resolve_seed,
 ) -> list[str]:
-    """Returns the peers (host:port) of a run: the configured ones, or 8 with `auto`.
+    """Returns the peers (host:port) for one run: the configured ones, or up to 8 with `auto`.
 
-    With `auto` the peers are in different networks. Two of them come from DNS seeds; if
-    no block has been mined for half an hour, all do. Banned peers are excluded. But if
-    all configured peers or all DNS seeds are banned, they are used nevertheless.
+    `auto` chooses peers in different networks. Two of them come from DNS seeds; if the
+    last known block is older than half an hour, DNS seeds come first for all. With a
+    proxy, `auto` returns the names of the DNS seeds, which the proxy resolves. Banned
+    peers are left out. But if all configured peers, or all names of seeds for a proxy,
+    are banned, they are used nevertheless.
     """
     rows = db.rows(sources.PEERS)
     banned_places = {row.place for row in rows if (row.left_until or 0) > to_ms(now)}
@@ -106,10 +108,9 @@ def _ask_seeds(network: Network, look_up: LookUp) -> list[str]:
 
 
 def one_per_network(places: Iterable[str]) -> list[str]:
-    """Returns the first peer of each network, at most MAX_PEERS.
+    """Returns the first peer of each network, at most MAX_PEERS peers.
 
-    This keeps the owner of many addresses in one network from providing many of the
-    peers.
+    So somebody with many addresses in one network cannot provide many of the peers.
     """
     place_by_network: dict[str, str] = {}
     for place in places:
@@ -118,7 +119,10 @@ def one_per_network(places: Iterable[str]) -> list[str]:
 
 
 def network_of(place: str) -> str:
-    """Returns the /16 of an IPv4 address, the /32 of an IPv6 one, or a host name."""
+    """Returns the /16 network of an IPv4 address, or the /32 network of an IPv6 address.
+
+    Returns a host name unchanged.
+    """
     host, _ = host_and_port(place)
     try:
         address = ipaddress.ip_address(host)

@@ -1,6 +1,6 @@
 """One connection to a Bitcoin node: its handshake, and the messages sent and received.
 
-Each read is limited in time and in bytes.
+Each wait for the node is limited in time and in bytes.
 """
 
 import random
@@ -37,12 +37,14 @@ T = TypeVar("T")
 class Connection:
     """A connection to a node. The constructor connects and does the handshake.
 
-    `greeting` has the claims of the node's version message. `count` is called with the
-    number of bytes after each read. With `relay` the node announces transactions. Hosts
-    outside the local network are reached through `proxy`, a socks5h:// URL; "" means no
-    proxy. The proxy resolves names, so that onion services work. The methods raise
-    FetchError, or ProofFailed for malformed data. After an error the connection must
-    not be used any more.
+    - `greeting` has what the node claims in its version message.
+    - `count` is called with the number of received bytes, each time some are received.
+    - `relay`: if True, the node announces transactions.
+    - `proxy` is a socks5h:// URL through which hosts outside the local network are
+      reached; "" means no proxy. The proxy resolves names, so onion services work.
+
+    The constructor and the methods raise FetchError, or ProofFailed for malformed data.
+    After an error the connection must not be used any more.
     """
 
     def __init__(
@@ -79,10 +81,11 @@ class Connection:
             raise Unreachable(f"takes nothing: {error.strerror or error}") from None
 
     def next(self, commands: Collection[str], timeout_s: float) -> tuple[str, bytes]:
-        """Returns command and body of the next message whose command is in `commands`.
+        """Returns the command and body of the next message whose command is in `commands`.
 
-        Skips other messages, and replies to pings. Raises FetchError after `timeout_s`
-        seconds or after too many other messages, ProofFailed for malformed data.
+        Skips other messages, but replies to pings. Raises FetchError if the message
+        does not come within `timeout_s` seconds, or if too many other messages come
+        first. Raises ProofFailed for malformed data.
         """
         end_s = time.monotonic() + timeout_s
         other_bytes = 0
@@ -105,7 +108,7 @@ class Connection:
         raise FetchError("sends too much that was not asked for")
 
     def close(self) -> None:
-        """Closes the connection. This also ends a read in another thread."""
+        """Closes the connection. If another thread waits for a message, this ends its wait."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
@@ -191,7 +194,7 @@ def _connect_through(proxy: str, host: str, port: int) -> socket.socket:
 
 
 def _left_s(end_s: float) -> float:
-    """Returns the seconds until `end_s`. Raises Unreachable if it is past."""
+    """Returns the seconds until the time `end_s`. Raises Unreachable if it has passed."""
     left_s = end_s - time.monotonic()
     if left_s <= 0:
         raise Unreachable("took too long")
@@ -199,9 +202,9 @@ def _left_s(end_s: float) -> float:
 
 
 def decode(parse: Callable[[bytes], T], raw: bytes) -> T:
-    """Returns `parse(raw)`. Raises ProofFailed if `parse` raises DecodeError.
+    """Returns `parse(raw)`. If `parse` raises DecodeError, raises ProofFailed instead.
 
-    Malformed data thus counts as a lie of the peer.
+    So a peer that sends malformed data is treated like a peer that lies.
     """
     try:
         return parse(raw)

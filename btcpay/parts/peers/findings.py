@@ -1,4 +1,7 @@
-"""The doctor's findings about peers: their last responses, their heights, listening."""
+"""Results for `blocktill doctor` about peers: their last responses and their heights.
+
+One more result says whether the check listens for unconfirmed transactions.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -23,10 +26,10 @@ KNOWN_FOR = timedelta(days=1)
 
 
 def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Finding]:
-    """Yields a finding for each peer, and one about listening for transactions.
+    """Yields a result for each peer, and a result about listening for transactions.
 
-    The findings are based on what the last checks stored; no peer is contacted. If no
-    peer has responded lately, the peers that responded before are red.
+    The results are based on what the last checks have stored; no peer is contacted. If
+    no peer has responded lately, the peers that responded before are red.
     """
     if not settings.peers:
         return
@@ -61,7 +64,10 @@ def _good_since(rows: Mapping[str, Peer], at: datetime) -> list[str]:
 
 
 def _trouble(row: Peer, is_good: bool, top: int, now: datetime) -> str:
-    """Returns the problem with a peer; "" if there is none. `top` is the best peer's height."""
+    """Returns the problem with a peer; "" if there is none.
+
+    `top` is the height of the highest peer that has responded lately.
+    """
     if row.left_until and row.left_until > to_ms(now):
         until = iso_ms(row.left_until)
         return f"gave false answers, or none: not asked until {until}"

@@ -1,7 +1,7 @@
 """Listens to Bitcoin nodes, which announce the ids of unconfirmed transactions.
 
-All announced ids are stored, since a node announces each id only once. The transactions
-are requested only while the check wants them.
+All announced txids are stored, since a node announces each one only once. The
+transactions themselves are requested only while the check wants them.
 """
 
 import logging
@@ -39,16 +39,17 @@ MAX_PEERS = 8
 
 
 def size_of(announced: AnnouncedTx) -> int:
-    """Returns how many bytes of memory the transaction needs while it is held."""
+    """Returns how many bytes of memory the transaction needs while it waits for `take`."""
     return len(announced.raw) + BYTES_EACH
 
 
 class PeerListener:
-    """Listens to peers, each in its own thread, from the first call of `listen` on.
+    """Listens to peers, each in its own thread. The first call of `listen` starts this.
 
-    `choose` returns peers (host:port); it is called again to replace lost ones. A
-    transaction counts once `quorum` peers have sent it. At most 20 MB a minute are read
-    from each peer, and at most 8 MB of transactions are held.
+    `choose` returns peers (host:port); it is called again to replace lost peers. A
+    transaction counts once `quorum` peers have sent it. A peer that sends more than 20
+    MB a minute is disconnected. While 8 MB of transactions wait for `take`, no more are
+    received.
     """
 
     chooses_every_s = 60.0
@@ -75,11 +76,11 @@ class PeerListener:
         self._lock = threading.Lock()
 
     def listen(self, is_wanted: bool) -> None:
-        """Keeps the connections open, and requests transactions while `is_wanted`.
+        """Keeps the connections open, and requests transactions while `is_wanted` is True.
 
-        When `is_wanted` becomes true, the ids announced before are requested from
-        `quorum` peers. Each further call requests them from as many more peers, in case
-        the first ones do not send some of them.
+        When `is_wanted` becomes True, the txids announced before are requested from
+        `quorum` peers. Each further call requests them from as many further peers, in
+        case the former peers do not send all of the transactions.
         """
         now_s = time.monotonic()
         if now_s >= self._chooses_at_s:
@@ -95,9 +96,10 @@ class PeerListener:
             run_in_thread(partial(self._ask_announced, peer))
 
     def take(self) -> list[AnnouncedTx]:
-        """Removes and returns up to 2 MB of the transactions that `quorum` peers have sent.
+        """Removes and returns about 2 MB of the transactions that `quorum` peers have sent.
 
-        The oldest come first. Each transaction is returned once.
+        The oldest come first. Each transaction is returned once, unless `replaces` has
+        asked for it again.
         """
         txs = list[AnnouncedTx]()
         with self._lock:
@@ -125,9 +127,9 @@ class PeerListener:
             return False
 
     def _replace_gone(self) -> None:
-        """Connects to new peers until MAX_PEERS are connected.
+        """Connects to new peers, so that up to MAX_PEERS are connected.
 
-        New peers replace those that are not connected.
+        New peers replace peers that are not connected.
         """
         connected = sum(peer.connection is not None for peer in self._peers)
         room = MAX_PEERS - connected
@@ -149,9 +151,9 @@ class PeerListener:
             threading.Thread(target=self._run, args=(peer,), daemon=True).start()
 
     def _run(self, peer: AnnouncingPeer) -> None:
-        """Connects to the peer, again after each failure, until it is stopped.
+        """Connects to the peer, and again after each failure, until the peer is stopped.
 
-        After a failure it waits for the peer's back-off.
+        Waits between a failure and the next attempt, longer after each failure.
         """
         while not peer.stop.wait(max(0.0, peer.rests_until_s - time.monotonic())):
             began_s = time.monotonic()
@@ -175,7 +177,7 @@ class PeerListener:
             peer.connection = None
 
     def _read_messages(self, peer: AnnouncingPeer, connection: Connection) -> None:
-        """Reads and handles the peer's messages until the peer is stopped.
+        """Receives and handles the peer's messages until the peer is stopped.
 
         Raises FetchError, ProofFailed or DecodeError.
         """
@@ -196,9 +198,9 @@ class PeerListener:
                     self._ask(peer, txids)
 
     def _wait_for_room(self, peer: AnnouncingPeer) -> None:
-        """Waits until fewer than MAX_HELD_BYTES are held, or until the peer is stopped.
+        """Waits until less than MAX_HELD_BYTES are held, or until the peer is stopped.
 
-        Meanwhile nothing is read from the peer, so that no transaction is lost.
+        Meanwhile nothing is received from the peer, so that no transaction is lost.
         """
         while self._held_bytes >= MAX_HELD_BYTES:
             if peer.stop.wait(UNTIL_TAKEN_S):
@@ -229,9 +231,9 @@ class PeerListener:
         return self._count_senders(txid) < self._quorum
 
     def _store(self, peer: AnnouncingPeer, body: bytes) -> None:
-        """Stores a requested transaction, for `take`, once `quorum` peers have sent it.
+        """Stores a requested transaction for `take`, once `quorum` peers have sent it.
 
-        Ignores a transaction that was not requested.
+        Ignores a transaction that was not requested from this peer.
         """
         announced = AnnouncedTx(body, peer.place, self._now())
         txid = announced.contents.txids[0]

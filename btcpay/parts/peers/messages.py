@@ -1,4 +1,6 @@
-"""Encodes and decodes messages of Bitcoin's peer-to-peer protocol. Pure functions.
+"""Encodes and decodes messages of Bitcoin's peer-to-peer protocol.
+
+All functions compute their result from their arguments alone.
 
 Source: BIP31, 37, 130, 144 and the protocol's developer reference
 (developer.bitcoin.org).
@@ -64,9 +66,10 @@ class Head(NamedTuple):
 
 
 class Greeting(NamedTuple):
-    """A peer's claims about itself. `time` is in unix seconds.
+    """What a peer claims about itself in its version message.
 
-    `height` is the height of its best block, `services` its service bits.
+    `services` are its service bits, `time` is its clock in unix seconds, and `height`
+    is the height of its best block.
     """
 
     services: int
@@ -79,7 +82,7 @@ def checksum(body: bytes) -> bytes:
 
 
 def message(magic: bytes, command: str, body: bytes = b"") -> bytes:
-    """Returns an encoded message. `command` has at most twelve ASCII characters."""
+    """Encodes a message. `command` must have at most twelve ASCII characters."""
     return _head.pack(magic, command.encode(), len(body), checksum(body)) + body
 
 
@@ -100,8 +103,8 @@ def parse_head(magic: bytes, raw: bytes) -> Head:
 def version_body(nonce: int, relay: bool = False) -> bytes:
     """Returns the body of our version message.
 
-    With `relay` the peer announces transactions (BIP37). The message claims no
-    services, and does not reveal our time.
+    If `relay` is True, the peer announces transactions to us (BIP37). The message
+    claims no services, and does not reveal our time.
     """
     services = 0
     time = 0
@@ -113,9 +116,9 @@ def version_body(nonce: int, relay: bool = False) -> bytes:
 
 
 def parse_version(body: bytes) -> Greeting:
-    """Decodes a version message. Raises DecodeError.
+    """Decodes a version message. Raises DecodeError if it is malformed.
 
-    Ignores fields that later versions of the protocol have added at the end.
+    Ignores the fields that later versions of the protocol have added at the end.
     """
     reader = ByteReader(body)
     start = reader.read_bytes(_version_start.size)
@@ -128,9 +131,9 @@ def parse_version(body: bytes) -> Greeting:
 def getheaders_body(locator: Sequence[str], stop: str = NO_HASH) -> bytes:
     """Returns the body of a request for the headers that follow a known block.
 
-    The known block is the first of `locator` that is in the peer's chain. With an empty
-    locator only the header with the hash `stop` is requested. Hashes are in reversed
-    hex.
+    The known block is the first one of `locator` that is in the peer's chain. If
+    `locator` is empty, only the header with the hash `stop` is requested. Hashes are in
+    reversed hex.
     """
     hashes = b"".join(map(hash_from_hex, locator))
     count = ser_compact_size(len(locator))
@@ -138,7 +141,7 @@ def getheaders_body(locator: Sequence[str], stop: str = NO_HASH) -> bytes:
 
 
 def parse_headers(body: bytes) -> list[bytes]:
-    """Decodes a headers message to a list of headers of 80 bytes each. Raises DecodeError."""
+    """Decodes a headers message to headers of 80 bytes. Raises DecodeError if malformed."""
     reader = ByteReader(body)
     count = reader.read_compact_size()
     if count > MAX_HEADERS:
@@ -160,7 +163,7 @@ def getdata_body(kind: int, hashes: Sequence[bytes]) -> bytes:
 def parse_inv(body: bytes) -> list[bytes]:
     """Returns the txids in an inv message, without entries of other types.
 
-    Raises DecodeError.
+    Raises DecodeError if the message is malformed.
     """
     reader = ByteReader(body)
     txids = []

@@ -1,4 +1,4 @@
-"""A Bitcoin node as a source of blocks: headers by locator, blocks by hash."""
+"""A Bitcoin node as a source of blocks: it serves headers by locator, and blocks by hash."""
 
 import math
 import threading
@@ -26,10 +26,11 @@ MAX_MESSAGES = 100  # of 2,000 headers each: nearly four years
 class Peer(BlockSource):
     """A Bitcoin node at `host` (host:port). The first request of a run connects to it.
 
-    It handles one request at a time. `shown_height` is the height of the best block
-    whose header it has sent. `has_failed` becomes True if it closes the connection or
-    does not respond before the run's time is over. `on_time` is called at each
-    handshake with the node's clock, in unix seconds.
+    It handles one request at a time.
+
+    - `shown_height`: the height of the highest block whose header it has sent.
+    - `has_failed`: becomes True if a request fails before the time `until_s`.
+    - `on_time`: is called at each handshake with the node's clock, in unix seconds.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Peer(BlockSource):
     def tip_height(self) -> int:
         """Returns the height of the last header that the peer has sent.
 
-        The height in the peer's version message is ignored, as it proves nothing.
+        The height in the peer's version message is not used, as it proves nothing.
         Raises FetchError if the peer has sent no headers.
         """
         if self.shown_height is None:
@@ -64,10 +65,11 @@ class Peer(BlockSource):
         return self.shown_height
 
     def headers_after(self, locator: Sequence[BlockId]) -> Iterator[list[bytes]]:
-        """Yields pages of headers that follow the third block below our tip.
+        """Yields pages of the headers that follow a block slightly below our tip.
 
-        A peer that has no header after that block is behind. Raises FetchError if the
-        peer is behind, or if its chain has none of the locator's blocks.
+        The peer counts as behind if it has no header after that block. Raises
+        FetchError if the peer is behind, or if its chain has none of the locator's
+        blocks.
         """
         heights = {block.hash: block.height for block in locator}
         lower = locator[MAX_BLOCKS_BEHIND + 1 :]
@@ -89,11 +91,11 @@ class Peer(BlockSource):
             raise FetchError(f"shows none of our last {MAX_BLOCKS_BEHIND + 1} blocks")
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
-        """Returns a height and up to `below` + 1 headers, the last of which has that height.
+        """Returns a height, and up to `below` + 1 headers. The last header has this height.
 
-        The last header is the newest that is not later than `at`, or the first header
-        if all are later. It downloads all headers since the checkpoint, as peers cannot
-        search by time.
+        The last header is the highest one whose time is not later than `at`, or the
+        first known header if all are later. It downloads all headers since the
+        checkpoint, as peers cannot search by time.
         """
         first_height, headers = self._all_headers
         index = len(headers) - 1
@@ -121,11 +123,11 @@ class Peer(BlockSource):
 
     @property
     def has_wasted_its_time(self) -> bool:
-        """True if it used up its time in this run without any response."""
+        """True if the peer has used up its time in this run without any response."""
         return not self.has_answered and self._spent_s >= MOST_CHAIN_S
 
     def close(self) -> None:
-        """Closes the connection. This also ends a request in another thread."""
+        """Closes the connection. If another thread waits for a response, this ends its wait."""
         self.until_s = 0.0
         self._hang_up()
 
@@ -156,7 +158,8 @@ class Peer(BlockSource):
     def _pages(self, locator: Sequence[str]) -> Iterator[list[bytes]]:
         """Yields pages of headers that follow the locator, up to the peer's tip.
 
-        No page is empty. Raises ProofFailed if a page does not continue the one before.
+        Yields no empty page. Raises ProofFailed if a page does not continue the
+        previous one. Raises FetchError after MAX_MESSAGES pages.
         """
         last = ""
         for _ in range(MAX_MESSAGES):
@@ -225,8 +228,8 @@ class Peer(BlockSource):
     def _hang_up(self) -> None:
         """Closes the connection. The next request opens a new one.
 
-        Call it after a failure: the next message could be the response to the failed
-        request.
+        Call it after a failed request: otherwise the late response to it could be taken
+        for the response to the next request.
         """
         connection = self._connection
         self._connection = None

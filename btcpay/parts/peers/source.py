@@ -1,4 +1,4 @@
-"""Bitcoin nodes as a kind of block source."""
+"""Makes Bitcoin nodes a kind of block source."""
 
 import time
 from collections.abc import Callable
@@ -19,9 +19,9 @@ from storage.queries import sources
 
 
 class Peers(Pool[Peer]):
-    """The pool of peers of one run.
+    """The pool of peers for one run of the check.
 
-    `liars` are peers that sent false data in this run.
+    `liars` are the peers that sent false or malformed data in this run.
     """
 
     max_concurrent = 4  # each holds a block of up to 4 MB and its parsed contents
@@ -58,10 +58,11 @@ class Peers(Pool[Peer]):
             peer.close()
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        """Bans the peers that lied or never responded, and stores those that responded.
+        """Bans peers that lied or never responded, and stores which peers responded.
 
-        A peer that only failed, for example because it could not be reached, is banned
-        only with `auto`, and only if another peer has responded.
+        Peers that lied, or used up their time without a response, are always banned. A
+        peer that failed without a response, for example because it could not be
+        reached, is banned only with `auto`, and only if another peer has responded.
         """
         is_auto = settings.peers == (AUTO,)
         is_online = any(peer.has_answered for peer in self.all)
