@@ -1,4 +1,4 @@
-"""The command `sandbox`, as a part (an optional plug-in)."""
+"""The part (optional plug-in) with the command `sandbox`."""
 
 from btcpay import hooks
 

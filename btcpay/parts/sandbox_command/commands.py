@@ -1,4 +1,4 @@
-"""Command `sandbox`: runs a regtest chain, the service and the check, with a demo merchant."""
+"""The command `sandbox`: runs a regtest chain, the service and the check with a demo shop."""
 
 import contextlib
 import os
@@ -91,10 +91,10 @@ def sandbox(
 
 
 def _make_database(config: SandboxConfig) -> None:
-    """Creates the database, or migrates it.
+    """Creates the database, or migrates an existing one.
 
-    Raises DatabaseNotReady with the advice to delete the sandbox's files and start
-    over.
+    If that fails, raises DatabaseNotReady with the advice to delete the sandbox's files
+    and start over.
     """
     url = config.settings.database_url
     try:
@@ -114,9 +114,9 @@ def _start_shop(
 ) -> Iterator[tuple[str, Children]]:
     """Starts chain, service and check. Yields a write key and these child processes.
 
-    It yields when chain and service respond, or when `stop` is set. At the end it stops
-    the children. Raises CommandError if a child ends, or does not respond within a
-    minute.
+    It yields when the chain and the service respond, or when `stop` is set. At the end
+    it stops the child processes. Raises CommandError if a child process ends, or if the
+    chain or the service does not respond within a minute.
     """
     network = config.settings.network
     owner_id = merchant_id(db, config.settings)
@@ -139,7 +139,7 @@ def _start_shop(
 def _wait_for(url: str, children: Children, stop: Stop) -> None:
     """Waits until `url` responds with success, or until `stop` is set.
 
-    Raises CommandError if a child ends, or after a minute.
+    Raises CommandError if a child process ends, or after a minute.
     """
     deadline_s = time.monotonic() + START_TIMEOUT_S
     while not stop.wait():

@@ -20,8 +20,9 @@ ANY_HOST = ("", "0.0.0.0")
 class SandboxConfig:
     """The configuration of a sandbox.
 
-    `state` is its folder. `port` is the port of the chain and the workbench on
-    127.0.0.1. `own_environ` has the variables from which `settings` were read.
+    - `state`: the sandbox's folder.
+    - `port`: the port of the chain and the workbench on 127.0.0.1.
+    - `own_environ`: the environment variables from which `settings` come.
     """
 
     settings: Settings
@@ -48,7 +49,8 @@ class SandboxConfig:
     def environ(self) -> dict[str, str]:
         """The environment for each program of this shop.
 
-        It is `own_environ`, with the chain as explorer and as price source.
+        It is `own_environ`, with the sandbox's chain as block explorer and as price
+        source.
         """
         return dict(self.own_environ) | {
             "BLOCKTILL_NETWORK": self.settings.network.name,
@@ -61,10 +63,10 @@ class SandboxConfig:
 
     @property
     def programs_environ(self) -> dict[str, str]:
-        """The environment for service and check.
+        """The environment for the programs that `sandbox` starts: chain, service and check.
 
-        It allows many explorer calls, logs only warnings, and lets the workbench show
-        the service's pages in frames.
+        In addition to `environ`, it allows many explorer calls, logs only warnings, and
+        lets the workbench show the service's pages in frames.
         """
         workbench = [self.chain_url, f"http://localhost:{self.port}"]
         frame_ancestors = [*self.settings.frame_ancestors, *workbench]
@@ -83,7 +85,7 @@ class SandboxConfig:
     def require_fit(self) -> None:
         """Raises CommandError if the sandbox cannot run with this configuration.
 
-        It needs regtest, a TCP port for the service, and free ports.
+        It needs regtest, a TCP port for the service (no socket file), and free ports.
         """
         if self.settings.network.name != "regtest":
             raise CommandError(
@@ -124,7 +126,7 @@ def _refuse_taken(bind: str, name: str) -> None:
 def command_line(program: str, environ: Mapping[str, str]) -> str:
     """Returns the beginning of a `blocktill` command line for another terminal.
 
-    It sets the variables that the command needs, but hides secrets.
+    The text sets the environment variables that the command needs, but hides secrets.
     """
     words = []
     for name, text in _required_variables(environ).items():
@@ -137,7 +139,7 @@ def command_line(program: str, environ: Mapping[str, str]) -> str:
 
 
 def _required_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Returns those BLOCKTILL_* variables that change the settings."""
+    """Returns the BLOCKTILL_* variables without which the settings would differ."""
     settings = read(environ)
     variables = {}
     for name, text in sorted(environ.items()):

@@ -22,8 +22,8 @@ Json = dict[str, Any]
 MERCHANT = "demo"
 INVOICE = {"description": "Demo", "amount_usd": 25}
 LINK = {"title": "Tip jar"}
-# Path of the operation, status of a resource that can be reused, request body, and the field of the
-# response that has the page's URL.
+# The path of the operation, the status in which an existing resource can be used again, the request
+# body, and the field of the response that has the page's URL.
 PAGES: tuple[tuple[str, str, Json, str], ...] = (
     ("/invoices", InvoiceStatus.OPEN, INVOICE, "pay_url"),
     ("/payment-links", LinkStatus.ACTIVE, LINK, "link_url"),
@@ -39,9 +39,9 @@ TIMEOUT_S = 30
 
 
 def add_webhook(db: Database, owner_id: int, chain_url: str, file: Path) -> None:
-    """Adds a webhook to the workbench at `chain_url`, and removes those of earlier runs.
+    """Adds a webhook to the workbench at `chain_url`, and removes the webhooks of earlier runs.
 
-    Writes the webhook's secret to `file`.
+    Writes the new webhook's secret to `file`.
     """
     for row in db.rows(LIST):
         if row.url and row.url.endswith(WEBHOOK_PATH):
@@ -52,7 +52,7 @@ def add_webhook(db: Database, owner_id: int, chain_url: str, file: Path) -> None
 
 
 def merchant_id(db: Database, settings: Settings) -> int:
-    """Returns the id of the demo merchant. Adds the merchant if it is missing."""
+    """Returns the id of the demo merchant. Adds the merchant if there is none."""
     row = db.get_or_none(merchants.BY_NAME, name=MERCHANT)
     if row is None:
         account = stored_account(DESCRIPTORS["p2wpkh"].format(TPUB))
@@ -61,11 +61,11 @@ def merchant_id(db: Database, settings: Settings) -> int:
 
 
 def page_urls(api: str, secret: str) -> Iterator[str]:
-    """Yields the URL of an invoice's page, then that of a payment link's page.
+    """Yields the URL of an invoice's page, then the URL of a payment link's page.
 
-    `api` is the base URL of the API, `secret` an API key. The invoice and the link of
-    an earlier run are used again, since each new address widens the wallet's gap.
-    Raises requests.RequestException.
+    `api` is the base URL of the API, `secret` an API key. An invoice and a link of an
+    earlier run are used again, since each new address widens the wallet's gap. Raises
+    requests.RequestException.
     """
     for path, status, body, url_field in PAGES:
         rows = _request("GET", f"{api}{path}?limit=100", secret)["data"]

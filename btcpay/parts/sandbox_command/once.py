@@ -27,8 +27,8 @@ STOP_TIMEOUT_S = 10
 def temporary_config(state: Path | None, port: int | None) -> Iterator[SandboxConfig]:
     """Yields the configuration of a sandbox in a temporary folder, on free ports.
 
-    Variables of the environment, `state` and `port` take precedence if they are set.
-    The folder is removed at the end.
+    If `state`, `port` or an environment variable is set, its value is used instead. The
+    temporary folder is removed at the end.
     """
     with tempfile.TemporaryDirectory(prefix="blocktill-sandbox-") as folder:
         defaults = {
@@ -62,9 +62,9 @@ def run_once(
 ) -> int:
     """Runs the command `words`, and returns its exit status.
 
-    Without a command it prints the shop as JSON, waits until `stop` is set, and returns
-    0. If standard input is a pipe, its end sets `stop`. Raises CommandError if a child
-    ends.
+    If `words` is empty, prints the shop's URLs and keys as JSON, waits until `stop` is
+    set, and returns 0. If standard input is a pipe, the end of the input sets `stop`.
+    Raises CommandError if a child process ends.
     """
     base_url = config.settings.base_url
     environ = config.environ | {
@@ -94,8 +94,8 @@ def run_once(
 def _is_input_a_pipe() -> bool:
     """True if standard input is a pipe or a socket.
 
-    A shell gives /dev/null to background programs: the end of such an input means
-    nothing.
+    A shell gives /dev/null to background programs. That input ends at once, which must
+    not end the sandbox.
     """
     if not sys.stdin:
         return False
