@@ -65,11 +65,12 @@ def choose_peers(
 ) -> list[str]:
     """Returns the peers (host:port) for one run: the configured ones, or up to 8 with `auto`.
 
-    `auto` chooses peers in different networks. Two of them come from DNS seeds; if the
-    last known block is older than half an hour, DNS seeds come first for all. With a
-    proxy, `auto` returns the names of the DNS seeds, which the proxy resolves. Banned
-    peers are left out. But if all configured peers, or all names of seeds for a proxy,
-    are banned, they are used nevertheless.
+    `auto` chooses peers in different networks. At most six of them are peers that have
+    responded before; peers from DNS seeds follow. If the last known block is older than
+    half an hour, peers from DNS seeds come first. With a proxy, `auto` returns the
+    names of the DNS seeds, which the proxy resolves. Banned peers are left out. But if
+    all configured peers, or all names of seeds for a proxy, are banned, they are used
+    nevertheless.
     """
     rows = db.rows(sources.PEERS)
     banned_places = {row.place for row in rows if (row.left_until or 0) > to_ms(now)}
