@@ -1,6 +1,6 @@
 """`python -m btcpay.sandbox --port 8001 --state DIR`: runs the sandbox's server.
 
-With `--shop` it works together with a running service.
+With `--shop`, the page of the sandbox also shows and uses a running service.
 """
 
 import argparse
@@ -18,9 +18,9 @@ KEY_FILE = "workbench_key"
 
 
 def main() -> None:
-    """Runs the sandbox until SIGTERM or SIGINT (exit status 0).
+    """Runs the sandbox until SIGTERM or SIGINT, then exits with status 0.
 
-    The exit status is 1 if it cannot start.
+    The exit status is 1 if the sandbox cannot start.
     """
     parser = argparse.ArgumentParser(
         prog="python -m btcpay.sandbox", description="A regtest chain to pay on."

@@ -6,9 +6,9 @@ class SandboxError(Exception):
 
 
 class BadRequest(SandboxError):
-    """The request cannot be fulfilled.
+    """The requested action is not possible.
 
-    The message is that of a Bitcoin node, or says what to do instead.
+    The message is the one that a Bitcoin node gives, or says what to do instead.
     """
 
 
@@ -17,4 +17,4 @@ class ShopAway(SandboxError):
 
 
 class JournalError(SandboxError):
-    """The state directory cannot be read, or another sandbox uses it."""
+    """The journal of the chain is damaged, or another sandbox uses it."""

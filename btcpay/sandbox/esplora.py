@@ -1,6 +1,6 @@
-"""The Esplora API at the root path, like that of Blockstream's electrs.
+"""The API of an Esplora block explorer, at the root path.
 
-Every response is 503 while the explorer is switched off.
+While the explorer is switched off, every response has the status 503.
 
 Source: https://github.com/Blockstream/esplora/blob/master/API.md.
 """
@@ -37,7 +37,7 @@ def text_response(message: str, status: int = 200) -> Response:
 
 
 def blocks(start_height: str = "") -> Response:
-    """Returns ten blocks of the best chain, downward from a height or the tip."""
+    """Returns up to ten blocks of the best chain, downward from a height or from the tip."""
     ledger = current_sandbox().chain.ledger
     start = ledger.height
     if start_height:
@@ -50,7 +50,10 @@ def blocks(start_height: str = "") -> Response:
 
 
 def raw_block(block_hash: str) -> Response:
-    """Returns the serialized block, with the invented payment if the explorer lies."""
+    """Returns the serialized block.
+
+    While the explorer lies, newer blocks also contain the invented payment.
+    """
     block = _block(block_hash)
     raw = block.raw
     invented = current_sandbox().switches.invented
@@ -61,14 +64,14 @@ def raw_block(block_hash: str) -> Response:
 
 
 def txs(address: str) -> Response:
-    """Returns up to 50 unconfirmed transactions and the newest 25 confirmed ones."""
+    """Returns up to 50 unconfirmed and the newest 25 confirmed transactions of an address."""
     script = _script(address)
     confirmed = current_sandbox().chain.confirmed_of(script)
     return _tx_list([*_waiting(script), *confirmed[:CHAIN_TXS_PER_PAGE]])
 
 
 def mempool_txs(address: str) -> Response:
-    """Returns up to 50 unconfirmed transactions."""
+    """Returns up to 50 unconfirmed transactions of an address."""
     return _tx_list(_waiting(_script(address)))
 
 
@@ -124,7 +127,8 @@ def _height(text: str) -> int:
 def _block(text: str) -> Block:
     """Returns the block with this hash, even if it is on a stale branch.
 
-    Aborts the request with 400 or 404 if there is none.
+    Aborts the request with 400 if the text is no hash, with 404 if there is no such
+    block.
     """
     block_hash = text.lower()
     if not HASH.fullmatch(block_hash):
@@ -178,7 +182,7 @@ def _tx_view(entry: ChainTx) -> Json:
 
 
 def _fee_sats(entry: ChainTx) -> int:
-    """Returns the fee, 0 for a coinbase and for a payment that is invented."""
+    """Returns the fee in satoshis; 0 for a coinbase, whose fee would be negative."""
     return max(0, entry.fee_sats)
 
 

@@ -1,6 +1,7 @@
 """The sandbox's web server on 127.0.0.1.
 
-It has the block explorer, a price ticker, a webhook receiver, and a page with buttons.
+It serves the block explorer, a price ticker, a webhook receiver, and a page with
+buttons.
 """
 
 import base64
@@ -43,7 +44,7 @@ RATES = {
 def create_app() -> Flask:
     """Returns the Flask app.
 
-    The caller sets `app.extensions[EXTENSION]` to a sandbox.
+    The caller must set `app.extensions[EXTENSION]` to a Sandbox.
     """
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
@@ -74,7 +75,7 @@ def serve(app: Flask, port: int) -> None:
 def price() -> Response:
     """Returns the price of one bitcoin in each currency, like a public ticker.
 
-    Returns 503 while the ticker is switched off.
+    While the ticker is switched off, returns 503.
     """
     switches = current_sandbox().switches
     if switches.price == "down":
@@ -86,9 +87,9 @@ def price() -> Response:
 
 
 def receive() -> ResponseReturnValue:
-    """Stores an event of the shop (`POST /sandbox/webhook`) and returns 204.
+    """Stores an event that the shop sends to `/sandbox/webhook`, and returns 204.
 
-    Returns 401 if the shop has not signed the event.
+    Returns 401 if the event has no valid signature of the shop.
     """
     sandbox = current_sandbox()
     body = request.get_data()
@@ -104,7 +105,7 @@ def receive() -> ResponseReturnValue:
 def _is_signed(secret: str, body: bytes) -> bool:
     """True if one of the request's signatures is valid (Standard Webhooks).
 
-    A signature is the HMAC-SHA256 over id, timestamp and body.
+    A valid signature is the HMAC-SHA256 over id, timestamp and body.
     """
     id = request.headers.get("webhook-id", "")
     timestamp = request.headers.get("webhook-timestamp", "")

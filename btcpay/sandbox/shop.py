@@ -1,4 +1,4 @@
-"""The client of the service that runs together with the sandbox (the shop).
+"""The client of the shop, which is the service that runs together with the sandbox.
 
 It uses the HTTP API with an API key of its own, and the command line.
 """
@@ -24,9 +24,10 @@ CACHED_S = 1.0  # the pages share a list: a key may read 120 times a minute
 
 
 class Shop:
-    """The client of the shop. All methods may raise ShopAway.
+    """The client of the shop.
 
-    `root` is the service's URL, `key` an API key with the scope `write`.
+    `root` is the service's URL, `key` an API key with the scope `write`. All methods
+    that send a request or run a command may raise ShopAway.
     """
 
     def __init__(self, root: str, key: str) -> None:
@@ -38,7 +39,7 @@ class Shop:
         self._cached_at_s: float | None = None
 
     def invoices(self) -> list[Json]:
-        """Returns the newest hundred invoices. The list is at most one second old."""
+        """Returns the newest hundred invoices, as they were at most a second ago."""
         now_s = time.monotonic()
         with self._lock:
             if self._cached_at_s is None or now_s - self._cached_at_s > CACHED_S:
@@ -54,7 +55,7 @@ class Shop:
     def invoice(self, id: str) -> Json:
         """Returns the current state of an invoice.
 
-        Raises BadRequest if there is none.
+        Raises BadRequest if the shop has no invoice with this id.
         """
         if not (id.isascii() and id.replace("_", "").isalnum()):
             raise BadRequest("Invoice: give an id such as inv_eJ1R0DRkbm1q2C35XQfBX4ys")
@@ -71,7 +72,7 @@ class Shop:
     ) -> Json:
         """Creates an invoice over `usd` dollars and returns it.
 
-        Raises BadRequest with the service's error message.
+        If the shop refuses this, raises BadRequest with the shop's error message.
         """
         # Composed as text, since json.dumps does not support Decimal and a float is not
         # exact.
@@ -87,9 +88,9 @@ class Shop:
         return _json(answer)
 
     def look(self, invoice: Json) -> Json:
-        """Returns the invoice's status, by the request with which the customer's page polls it.
+        """Returns the invoice's status, with the request that the customer's page uses.
 
-        The request makes the shop look at the mempool.
+        This request makes the shop search the mempool for payments.
         """
         return _json(self._ask("GET", f"{self._root}/pay/{invoice['id']}/status"))
 
@@ -97,28 +98,28 @@ class Shop:
         return any(payment["tx_hash"] == txid for payment in self._list("/payments"))
 
     def login_url(self) -> str:
-        """Returns a new login link to the merchant's pages. Runs a command of the shop.
+        """Returns a new login link to the merchant's pages.
 
-        API keys do not give access to these pages.
+        Runs a command of the shop, as API keys cannot create login links.
         """
         return self._command("merchant", "login", MERCHANT).strip()
 
     def refund(self, *words: str) -> Json:
-        """Runs `blocktill refund` and returns its JSON.
+        """Runs `blocktill refund` with these arguments, and returns its JSON.
 
-        The API cannot create refunds.
+        A command is needed because the API cannot create refunds.
         """
         return dict(json.loads(self._command("refund", *words, "--json")))
 
     def give_address(self, refund: Json, address: str) -> None:
-        """Stores the payer's address of a refund, by a POST to the refund's page."""
+        """Gives the shop the payer's address for a refund, by a POST to the refund's page."""
         fields = {"address": address, "keep": "yes"}
         answer = self._ask("POST", f"{self._root}/refund/{refund['id']}", fields)
         if not answer.ok:
             raise ShopAway("the shop takes no address; the log says more")
 
     def _command(self, *words: str) -> str:
-        """Returns the output of the shop's command line."""
+        """Runs a command of the shop, and returns its output."""
         result = subprocess.run(
             [sys.executable, "-P", "-m", "btcpay", *words],
             capture_output=True,
@@ -133,7 +134,7 @@ class Shop:
         return result.stdout
 
     def _list(self, path: str) -> list[Json]:
-        """Returns the newest hundred items of a list of the API."""
+        """Returns the newest hundred items of a list in the API."""
         answer = self._ask("GET", f"{self._api}{path}?limit=100")
         return list(_json(answer)["data"])
 

@@ -34,7 +34,7 @@ class InventedPayment:
     """A payment that nobody has sent, but that a lying explorer shows.
 
     The explorer shows it as unconfirmed, and in every block above `since_height`.
-    `blocks_shown` counts the responses that contained such a block.
+    `blocks_shown` counts the responses with such a block.
     """
 
     entry: ChainTx
@@ -42,9 +42,10 @@ class InventedPayment:
     blocks_shown: int = 0
 
     def put_into(self, block: Block, height: int) -> bytes:
-        """Returns the raw block with the payment added to its transactions.
+        """Returns the raw block; above `since_height`, with the payment added to it.
 
-        The block's merkle root does not cover the payment, so the block proves nothing.
+        The block's merkle root does not cover the payment, so the block does not prove
+        it.
         """
         if height <= self.since_height:
             return block.raw
@@ -54,10 +55,12 @@ class InventedPayment:
 
 @dataclass
 class Switches:
-    """The settings that buttons change. `notice` is the sentence about the last click.
+    """The settings that the page's buttons change.
 
-    `explorer` is up, down, or lies (shows the payment `invented`). `price` is up or
-    down.
+    - `explorer`: "up", "down", or "lies", which means that it shows the payment
+      `invented`.
+    - `price`: "up" or "down", the state of the price ticker.
+    - `notice`: the sentence about the last click.
     """
 
     price_usd: Decimal = FIRST_PRICE_USD
@@ -75,9 +78,9 @@ class Switches:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """A running sandbox. Its methods raise BadRequest for an impossible action.
+    """A running sandbox. Its methods raise BadRequest if an action is not possible.
 
-    `clock` returns unix seconds. `events` are those received from the shop, newest
+    `clock` returns unix seconds. `events` are the events received from the shop, newest
     first.
     """
 
@@ -109,9 +112,10 @@ class Sandbox:
         return wallets.replace(self.wallet, self.clock(), txid, away)
 
     def reorganise(self, depth: int, double_spend: bool) -> list[str]:
-        """Replaces the last `depth` blocks and returns the hashes of the new ones.
+        """Replaces the last `depth` blocks, and returns the hashes of the new ones.
 
-        With `double_spend` the payments in the lost blocks become invalid.
+        If `double_spend` is True, the wallet's payments in the replaced blocks become
+        invalid.
         """
         with self.chain.lock:
             instead: list[bytes] = []
@@ -120,7 +124,7 @@ class Sandbox:
             return self.chain.reorganise(depth, self.clock(), instead)
 
     def invent(self, invoice: Json) -> InventedPayment:
-        """Makes the explorer show a payment of the invoice that nobody has sent."""
+        """Makes the explorer show a payment to the invoice that nobody has sent."""
         with self.chain.lock:
             payment = {invoice["deposit_address"]: invoice["amount_sats"]}
             tx = parse_tx(self.wallet.draft(payment))
@@ -140,9 +144,10 @@ def open_sandbox(
     clock: Callable[[], int],
     shop: Shop | None = None,
 ) -> Sandbox:
-    """Opens the chain in `state_dir` and locks it. Creates a chain of 200 blocks if needed.
+    """Opens the chain in `state_dir` and locks it, so that no other sandbox can use it.
 
-    Raises JournalError.
+    If the chain has fewer than 200 blocks, mines the missing ones. Raises JournalError
+    if the chain's file is damaged, or another sandbox uses it.
     """
     state_dir.mkdir(parents=True, exist_ok=True)
     journal = Journal(state_dir / "chain.db")

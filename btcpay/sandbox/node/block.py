@@ -1,6 +1,7 @@
-"""Builds and parses blocks.
+"""Builds and parses blocks of the regtest chain.
 
-A coinbase has the height (BIP34) and the witness commitment (BIP141).
+The coinbase of a built block contains the height (BIP34) and the witness commitment
+(BIP141).
 """
 
 import os
@@ -41,9 +42,10 @@ GENESIS_RAW = bytes.fromhex(
 
 @dataclass(frozen=True)
 class Block:
-    """A block.
+    """A block with its header fields and transactions.
 
-    `previous` and `merkle_root` are in reversed hex, `time` in unix seconds.
+    `previous`, the hash of the block before, and `merkle_root` are in reversed hex.
+    `time` is in unix seconds.
     """
 
     version: int
@@ -76,7 +78,7 @@ class Block:
 
 
 def parse_block(raw: bytes) -> Block:
-    """Parses a block from `raw`. Raises DecodeError, also if bytes follow the block."""
+    """Parses a block. Raises DecodeError if it is malformed, or if more bytes follow it."""
     reader = ByteReader(raw)
     version = reader.read_uint(4)
     previous = hash_to_hex(reader.read_bytes(32))
@@ -98,7 +100,7 @@ def build_block(
 ) -> Block:
     """Returns a block on top of `previous`, with proof of work.
 
-    With the default `bits` that takes about two hashes.
+    With the default `bits`, this takes about two hashes.
     """
     contents = (coinbase, *txs)
     root = hash_to_hex(merkle_root([hash_from_hex(tx.txid) for tx in contents]))
@@ -109,7 +111,7 @@ def build_block(
 
 
 def build_coinbase(height: int, fees_sats: int, script: bytes, txs: Sequence[Tx]) -> Tx:
-    """Returns the coinbase that pays the reward to `script` and commits to `txs`."""
+    """Returns a coinbase that pays the block's reward to `script`, and commits to `txs`."""
     tag = os.urandom(8)  # makes coinbases of one height differ (BIP30)
     script_sig = push_height(height) + bytes([len(tag)]) + tag
     outpoint = Outpoint(NULL_TXID, NULL_VOUT)
@@ -124,7 +126,7 @@ def build_coinbase(height: int, fees_sats: int, script: bytes, txs: Sequence[Tx]
 def subsidy_sats(height: int) -> int:
     """Returns the new satoshis in the block at `height`.
 
-    Regtest halves them every 150 blocks.
+    On regtest, they are halved every 150 blocks.
     """
     halvings = min(height // HALVING_BLOCKS, 63)
     return FIRST_SUBSIDY_SATS >> halvings

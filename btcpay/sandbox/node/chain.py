@@ -1,6 +1,6 @@
 """The sandbox's chain: accepts transactions, mines and reorganises.
 
-It writes each change to a journal, from which it is restored.
+Each change is written to a journal, from which the chain is restored at the next start.
 """
 
 import contextlib
@@ -30,9 +30,10 @@ MAX_REORGANISATION_BLOCKS = 100  # a deeper one would remove mature coinbases
 class Journal:
     """The SQLite file with all changes of the chain. It is locked until it is closed.
 
-    `past` are the changes so far: `{"tx": hex, "at": unix seconds}` for an accepted
-    transaction, and `{"blocks": [hex]}` for blocks on top of a block of the best chain.
-    Raises JournalError if another sandbox uses the file, or if it is damaged.
+    `past` are the changes that the file had when it was opened: `{"tx": hex, "at": unix
+    seconds}` for an accepted transaction, and `{"blocks": [hex]}` for new blocks on top
+    of a block of the best chain. The constructor raises JournalError if another sandbox
+    uses the file, or if the file is damaged.
     """
 
     def __init__(self, path: Path):
@@ -68,7 +69,7 @@ class Journal:
 class Chain:
     """The best chain and its mempool.
 
-    Hold `lock` while you read several things that must belong together.
+    Hold `lock` while you read several values that must be of the same state.
     """
 
     def __init__(self, journal: Journal, reward_script: bytes):
@@ -96,8 +97,9 @@ class Chain:
     def accept(self, raw: bytes, now: int) -> str:
         """Adds a transaction to the mempool and returns its txid.
 
-        Does nothing if it is in the mempool already. `now` is in unix seconds. Raises
-        DecodeError or BadRequest.
+        Does nothing if the mempool has the transaction already. `now` is in unix
+        seconds. Raises DecodeError if the bytes are malformed, BadRequest if an input
+        cannot be spent.
         """
         tx = parse_tx(raw)
         with self.lock:
@@ -110,8 +112,8 @@ class Chain:
     def mine(self, count: int, now: int) -> list[str]:
         """Mines `count` blocks and returns their hashes.
 
-        The first block has all transactions of the mempool. `now` is in unix seconds.
-        Raises BadRequest.
+        The first block contains all transactions of the mempool. `now` is in unix
+        seconds. Raises BadRequest if `count` is not from 1 to MAX_BLOCKS_AT_ONCE.
         """
         if not 1 <= count <= MAX_BLOCKS_AT_ONCE:
             raise BadRequest(f"Blocks: give 1 to {MAX_BLOCKS_AT_ONCE}, not {count}")
@@ -127,11 +129,12 @@ class Chain:
         now: int,
         instead: Sequence[bytes] = (),
     ) -> list[str]:
-        """Replaces the last `depth` blocks by `depth` + 1 new ones, and returns their hashes.
+        """Replaces the last `depth` blocks by `depth` + 1 new ones, and returns the new hashes.
 
-        The first new block confirms the transactions `instead`. The transactions of the
-        lost blocks return to the mempool, except those whose coins `instead` has spent.
-        Raises BadRequest, and changes nothing, if `depth` or `instead` is not valid.
+        The first new block confirms the raw transactions `instead`. The transactions of
+        the replaced blocks return to the mempool, except those whose coins `instead`
+        has spent. If `depth` or a transaction in `instead` is invalid, raises
+        BadRequest and changes nothing.
         """
         with self.lock:
             deepest = min(MAX_REORGANISATION_BLOCKS, self.ledger.height)
@@ -153,30 +156,24 @@ class Chain:
             return [block.hash for block in blocks]
 
     def find(self, txid: str) -> ChainTx:
-        """Returns a transaction of the mempool or the best chain.
+        """Returns the transaction with this txid in the mempool or in the best chain.
 
-        Raises KeyError if there is none.
+        Raises KeyError if neither contains it.
         """
         return self.mempool.entries.get(txid) or self.ledger.confirmed[txid]
 
     def confirmed_of(self, script: bytes) -> list[ChainTx]:
-        """Returns the confirmed transactions of a script, newest first.
-
-        These are all that spend from the script or pay to it.
-        """
+        """Returns the confirmed transactions that spend from or pay to a script, newest first."""
         confirmed = reversed(self.ledger.confirmed.values())
         return [entry for entry in confirmed if script in entry.scripts]
 
     def waiting_of(self, script: bytes) -> list[ChainTx]:
-        """Returns the mempool's transactions of a script, newest first.
-
-        These are all that spend from the script or pay to it.
-        """
+        """Returns the mempool's transactions that spend from or pay to a script, newest first."""
         waiting = reversed(self.mempool.entries.values())
         return [entry for entry in waiting if script in entry.scripts]
 
     def _next_block(self, ledger: Ledger, mempool: Mempool, now: int) -> Block:
-        """Returns a block on the ledger's tip, later than the median time past."""
+        """Returns a block on the ledger's tip, whose time is later than the median time past."""
         time = max(now, ledger.median_time_past + 1)
         txs = []
         fees_sats = 0
@@ -196,9 +193,10 @@ class Chain:
         self._connect(blocks)
 
     def _connect(self, blocks: Sequence[Block]) -> None:
-        """Adds blocks on top of the block that they follow.
+        """Adds blocks, the first of which follows a block of the best chain.
 
-        The transactions of the blocks that they replace return to the mempool.
+        If they replace blocks, the transactions of the replaced blocks return to the
+        mempool.
         """
         fork_height = self.ledger.heights[blocks[0].previous]
         returning: list[Tx] = []

@@ -16,7 +16,7 @@ COINBASE_MATURITY_BLOCKS = 100
 class ChainTx(NamedTuple):
     """A transaction with the outputs that it spends.
 
-    `height` is that of its block; None while it is unconfirmed.
+    `height` is the height of its block; None while it is unconfirmed.
     """
 
     tx: Tx
@@ -25,7 +25,7 @@ class ChainTx(NamedTuple):
 
     @property
     def fee_sats(self) -> int:
-        """The fee in satoshis. Not meaningful for a coinbase."""
+        """The fee in satoshis. For a coinbase, this value has no meaning."""
         fee_sats = 0
         for prevout in self.prevouts:
             fee_sats += prevout.value_sats
@@ -40,7 +40,7 @@ class ChainTx(NamedTuple):
         return {output.script for output in outputs}
 
     def is_immature(self, tip_height: int) -> bool:
-        """True for a coinbase that the block after the tip may not spend yet."""
+        """True for a coinbase whose outputs the block after the tip may not spend yet."""
         if self.height is None or not self.tx.is_coinbase:
             return False
         depth = tip_height + 1 - self.height
@@ -51,9 +51,11 @@ class ChainTx(NamedTuple):
 class Ledger:
     """The best chain of the sandbox.
 
-    `hashes` are the block hashes by height. `blocks` and `heights` (by block hash) also
-    have the blocks that a reorganisation has removed. `coins` are the unspent outputs,
-    each with the transaction that created it. `confirmed` are the transactions by txid.
+    - `hashes`: the hashes of its blocks, by height.
+    - `blocks`: the blocks by hash, including blocks that a reorganisation has removed.
+    - `heights`: the heights of all these blocks, by hash.
+    - `coins`: for each unspent output, the transaction that created it.
+    - `confirmed`: the transactions in the best chain, by txid.
     """
 
     hashes: list[str] = field(default_factory=list)
@@ -103,7 +105,10 @@ class Ledger:
                 self.coins[Outpoint(tx.txid, vout)] = entry
 
     def branch(self, fork_height: int) -> "Ledger":
-        """Returns a ledger whose tip is at this height; the blocks above it are stale."""
+        """Returns a ledger whose tip is the block at this height.
+
+        It knows the higher blocks too, but they are not in its best chain.
+        """
         ledger = Ledger(blocks=dict(self.blocks), heights=dict(self.heights))
         for block_hash in self.hashes[: fork_height + 1]:
             ledger.connect(self.blocks[block_hash])
@@ -114,9 +119,9 @@ class Ledger:
 class Mempool:
     """Unconfirmed transactions in the order of their arrival, parents before children.
 
-    Only the payer's wallet sends transactions. Therefore signatures, the minimum relay
-    fee, the fee of a replacement (BIP125), and the length of a chain of unconfirmed
-    transactions are not checked.
+    Not checked are signatures, the minimum relay fee, the fee of a replacement
+    (BIP125), and the length of a chain of unconfirmed transactions. All transactions
+    come from the payer's wallet, which gets these right.
     """
 
     entries: dict[str, ChainTx] = field(default_factory=dict)
@@ -131,10 +136,10 @@ class Mempool:
         return spenders
 
     def validate(self, ledger: Ledger, tx: Tx) -> ChainTx:
-        """Returns the entry for `tx`, without adding it.
+        """Checks the inputs of `tx`, and returns its entry without adding it.
 
-        Raises BadRequest with Bitcoin Core's reason if an input is missing, spent or
-        immature.
+        If an input is missing, spent or immature, raises BadRequest with the message
+        that Bitcoin Core would give.
         """
         prevouts = [self._output(ledger, txin.outpoint) for txin in tx.inputs]
         return ChainTx(tx, tuple(prevouts), None)
@@ -142,7 +147,8 @@ class Mempool:
     def add(self, entry: ChainTx) -> None:
         """Adds an entry.
 
-        Removes those that spend the same coins, and their descendants.
+        Removes the entries that spend the same coins, and the descendants of these
+        entries.
         """
         spenders = self.spenders
         rivals = set()
@@ -157,7 +163,7 @@ class Mempool:
             del self.entries[txid]
 
     def descendants(self, txids: set[str]) -> set[str]:
-        """Returns `txids` and the txids of all entries that depend on them."""
+        """Returns `txids`, and the txids of all entries that depend on them."""
         descendants = set(txids)
         for txid, entry in self.entries.items():
             if any(txin.outpoint.txid in descendants for txin in entry.tx.inputs):
@@ -165,10 +171,10 @@ class Mempool:
         return descendants
 
     def _output(self, ledger: Ledger, outpoint: Outpoint) -> TxOut:
-        """Returns the output at `outpoint`, even if the mempool spends it already.
+        """Returns the output at `outpoint`, even if another entry of the mempool spends it.
 
-        Raises BadRequest if it does not exist, if a block has spent it, or if it is
-        immature.
+        Raises BadRequest if the output does not exist, if a block has spent it, or if
+        it is immature.
         """
         origin = self.entries.get(outpoint.txid) or ledger.coins.get(outpoint)
         if origin is None:

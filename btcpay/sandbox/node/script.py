@@ -17,7 +17,7 @@ def address_of(script: bytes) -> str:
 def script_of(address: str) -> bytes:
     """Returns the output script of a regtest address.
 
-    Raises BadRequest with the reason.
+    Raises BadRequest if the address is invalid or of another network.
     """
     if address.lower().startswith(("bc1", "tb1")):
         raise BadRequest(

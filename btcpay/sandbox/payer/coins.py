@@ -10,7 +10,7 @@ from btcpay.sandbox.errors import BadRequest
 class Spendable(NamedTuple):
     """A coin of the wallet.
 
-    `is_waiting` is True while its transaction is unconfirmed.
+    `is_waiting` is True while the transaction that created the coin is unconfirmed.
     """
 
     outpoint: Outpoint
@@ -19,7 +19,7 @@ class Spendable(NamedTuple):
 
 
 def choose(coins: Iterable[Spendable], needed_sats: int) -> list[Spendable]:
-    """Returns the first of the coins that together have at least `needed_sats`.
+    """Takes coins in their order until they have at least `needed_sats`, and returns them.
 
     Raises BadRequest if all coins together have less.
     """

@@ -1,6 +1,7 @@
 """The payer's private key: its script, its file, and ECDSA signatures (RFC 6979).
 
-Only for coins without value: the time to sign depends on the secret.
+It is only for coins without value: the time that signing takes depends on the secret,
+so that an attacker could learn the secret from the time.
 """
 
 import hmac
@@ -18,7 +19,7 @@ from btcpay.bitcoin.wire import hash160, hash256
 
 @dataclass(frozen=True)
 class Key:
-    """A private key, from 1 to the curve's order - 1."""
+    """A private key. `secret` is a number from 1 to the curve's order - 1."""
 
     secret: int
 
@@ -47,8 +48,8 @@ class Key:
 def open_key(path: Path) -> Key:
     """Returns the key in the file `path` (hex, mode 0600).
 
-    Creates the file with a new key if there is none, so that the wallet keeps its coins
-    after a restart.
+    If there is no file, creates it with a new key. So the wallet keeps its coins after
+    a restart.
     """
     if not path.exists():
         path.touch(mode=stat.S_IRUSR | stat.S_IWUSR)
@@ -57,7 +58,7 @@ def open_key(path: Path) -> Key:
 
 
 def public_point(secret: int) -> Point:
-    """Returns secret * G, for a secret from 1 to ORDER - 1."""
+    """Returns the point secret * G of the curve. `secret` must be from 1 to ORDER - 1."""
     return G.add(secret - 1)
 
 
@@ -73,9 +74,10 @@ def sign_digest(secret: int, digest: bytes) -> bytes:
 
 
 def _nonce(secret: int, digest: bytes) -> int:
-    """Returns the first candidate nonce of RFC 6979, section 3.2, with SHA-256.
+    """Returns the first candidate for the nonce of RFC 6979, section 3.2, with SHA-256.
 
-    The loop to a next candidate is omitted: its probability is 2**-127.
+    RFC 6979 tries further candidates if the first is invalid. This is omitted, since it
+    has a probability of 2**-127.
     """
     number = int.from_bytes(digest, "big") % ORDER
     seed = secret.to_bytes(32, "big") + number.to_bytes(32, "big")

@@ -14,7 +14,7 @@ SIGHASH_ALL = 1
 
 
 def sign(key: Key, coins: Sequence[Spendable], outputs: Sequence[TxOut]) -> bytes:
-    """Returns the signed raw transaction."""
+    """Returns the raw transaction that spends `coins` to `outputs`, signed with `key`."""
     inputs = tuple(TxIn(coin.outpoint, b"", RBF_SEQUENCE) for coin in coins)
     unsigned = Tx(TX_VERSION, inputs, tuple(outputs), 0)
     signed = []

@@ -1,6 +1,6 @@
 """The payer's wallet: pays, replaces and double-spends.
 
-The block rewards of the sandbox are paid to it.
+The rewards of the sandbox's blocks are paid to this wallet.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,9 +25,9 @@ MOST_DUST_SATS = 354
 
 
 class Wallet:
-    """The P2WPKH coins of one key.
+    """The wallet of one key, with its P2WPKH coins.
 
-    Its methods raise BadRequest for impossible payments.
+    The methods raise BadRequest if a payment is not possible.
     """
 
     def __init__(self, key: Key, chain: Chain):
@@ -37,9 +37,10 @@ class Wallet:
         self.address = address_of(key.script)
 
     def fresh_address(self) -> str:
-        """Returns a new address, whose key is discarded: coins paid to it are lost.
+        """Returns a new address, whose key is discarded, so that coins paid to it are lost.
 
-        It differs from the wallet's own address, to which each block's reward is paid.
+        The wallet's own address cannot serve for this, since each block pays its reward
+        there.
         """
         return address_of(Key.new().script)
 
@@ -72,9 +73,9 @@ class Wallet:
             return self.chain.accept(self.draft({address: sats}), now)
 
     def draft(self, sats: Mapping[str, int]) -> bytes:
-        """Returns a signed raw payment without sending it.
+        """Returns a signed raw transaction without sending it.
 
-        `sats` are the satoshis to pay by address.
+        `sats` are the satoshis to pay, by address.
         """
         outputs = []
         for address, value_sats in sats.items():
@@ -101,7 +102,7 @@ class Wallet:
         return txids
 
     def owns(self, prevouts: Sequence[TxOut]) -> bool:
-        """True if all of these outputs are the wallet's."""
+        """True if all these outputs pay to the wallet."""
         return all(prevout.script == self.script for prevout in prevouts)
 
     def build(
@@ -110,9 +111,9 @@ class Wallet:
         outputs: Sequence[TxOut],
         fee_sats: int,
     ) -> bytes:
-        """Returns the signed raw transaction, with change unless that would be dust.
+        """Returns the signed raw transaction. Change is returned to the wallet unless it is dust.
 
-        Raises BadRequest if nothing is left after the fee.
+        Raises BadRequest if nothing is left to pay after the fee.
         """
         paid_sats = sum(output.value_sats for output in outputs)
         change_sats = sum_sats(coins) - paid_sats - fee_sats
@@ -123,9 +124,9 @@ class Wallet:
         return sign(self._key, coins, outputs)
 
     def usual_fee_sats(self, input_count: int, outputs: Sequence[TxOut]) -> int:
-        """Returns 2 sat for each virtual byte of a transaction with these outputs.
+        """Returns the fee, 2 satoshis per virtual byte, of a transaction with these outputs.
 
-        Includes a change output. The size is rounded up.
+        The size includes a change output, and is rounded up.
         """
         inputs_vb = INPUT_VB * input_count
         outputs_vb = OUTPUT_VB + len(self.script)
@@ -147,8 +148,8 @@ def _refuse_dust(value_sats: int, script: bytes) -> None:
 def replace(wallet: Wallet, now: int, txid: str = "", away: bool = False) -> str:
     """Replaces a payment by one with a higher fee (BIP125), and returns the new txid.
 
-    `txid` is an unconfirmed payment of the wallet; by default it is the newest. With
-    `away` the payee gets nothing: the replacement pays the wallet itself. Raises
+    `txid` is an unconfirmed payment of the wallet; "" means the newest one. If `away`
+    is True, the payee gets nothing: the replacement pays the wallet itself. Raises
     BadRequest if there is no such payment, or if it cannot be replaced.
     """
     chain = wallet.chain
@@ -183,8 +184,8 @@ def _outputs_to_others(wallet: Wallet, entry: ChainTx) -> list[TxOut]:
 def double_spends(wallet: Wallet, depth: int) -> list[bytes]:
     """Returns raw double spends of the wallet's payments in the last `depth` blocks.
 
-    There is none for a payment that spends coins of another transaction in these
-    blocks: it becomes invalid together with that transaction.
+    A payment that spends an output of another transaction in these blocks needs none:
+    it becomes invalid together with that transaction.
     """
     chain = wallet.chain
     with chain.lock:
@@ -204,7 +205,7 @@ def double_spends(wallet: Wallet, depth: int) -> list[bytes]:
 
 
 def _parents(tx: Tx) -> list[str]:
-    """Returns the txids of the transactions whose outputs this one spends."""
+    """Returns the txids of the transactions whose outputs `tx` spends."""
     return [txin.outpoint.txid for txin in tx.inputs]
 
 
@@ -219,8 +220,8 @@ def _spent_coins(entry: ChainTx) -> list[Spendable]:
 def _fee_sats(wallet: Wallet, entry: ChainTx, outputs: Sequence[TxOut]) -> int:
     """Returns a sufficient fee for a replacement (BIP125).
 
-    It exceeds the fees of all replaced transactions, pays for its own relay, and has a
-    feerate that is not below the old one.
+    It exceeds the fees of all replaced transactions by enough to pay for its own relay.
+    Its fee rate is not below that of the replaced payment.
     """
     mempool = wallet.chain.mempool
     replaced_sats = 0

@@ -1,1 +1,1 @@
-"""Scenes: demonstrations that a click starts, with payers, miners and explorers."""
+"""Scenes: demonstrations that a click starts. Payers, miners and explorers act in them."""

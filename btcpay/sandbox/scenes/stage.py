@@ -20,9 +20,9 @@ class Stopped(SandboxError):
 
 
 class Stage:
-    """Runs scenes, and has the state that the page shows. Thread-safe.
+    """Runs scenes, and has the state of the newest scene for the page. Thread-safe.
 
-    Only the running scene changes that state.
+    Only the running scene changes this state.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Stage:
         self._read_at_s = 0.0
 
     def view(self) -> Json | None:
-        """Returns the newest scene as JSON; None if there is none.
+        """Returns the newest scene as JSON; None if no scene was started yet.
 
         Its `state` is playing, over, stopped or failed.
         """
@@ -50,8 +50,8 @@ class Stage:
     ) -> None:
         """Starts a scene, and stops the one that is running.
 
-        `story` yields the lines to show; its code between them does the scene's
-        actions. With `quick` there are no pauses for reading.
+        `story` yields the lines to show; its code between two lines does the scene's
+        actions. If `quick` is True, there are no pauses for reading.
         """
         with self._start_lock:
             self.stop()
@@ -79,9 +79,10 @@ class Stage:
         self._view = self._view | {"invoice": link}
 
     def until(self, holds: Callable[[], bool], what: str) -> None:
-        """Waits until `holds()` is true. `what` describes the condition in the error.
+        """Waits until `holds()` is true. `what` describes the condition in the error message.
 
-        Raises SandboxError after a minute, or Stopped.
+        Raises SandboxError after a minute, and Stopped if the scene is stopped
+        meanwhile.
         """
         end_s = time.monotonic() + WITHIN_S
         while not holds():

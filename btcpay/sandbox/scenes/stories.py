@@ -20,9 +20,11 @@ SOON_QUICK_S = 4
 
 
 class Scene(NamedTuple):
-    """A scene of stories.toml. `about` is the text of its button, after the title.
+    """A scene of stories.toml.
 
-    `steps` are lines to show (after `> `) and actions with their arguments, one a line.
+    - `title`, `about`: the text of its button.
+    - `steps`: one step a line. A step that begins with `> ` is a line to show. Any
+      other step is an action, the name of a method of `Actors`, with its arguments.
     """
 
     title: str
@@ -50,7 +52,7 @@ def scenes() -> dict[str, Scene]:
 class Actors:
     """The participants of a scene: shop, customer, miner and explorer.
 
-    A method is an action of a scene. It returns once the shop shows the result.
+    Its methods are the actions of scenes. Most return when the shop shows the result.
     """
 
     def __init__(self, sandbox: Sandbox, shop: Shop) -> None:
@@ -83,7 +85,7 @@ class Actors:
         }
 
     def make(self, soon: str = "") -> None:
-        """Creates an invoice. With `soon` it expires after `soon_s` seconds."""
+        """Creates an invoice. If `soon` is not "", the invoice expires after `soon_s` seconds."""
         expires_in_s = None
         if soon:
             expires_in_s = self.soon_s
@@ -91,7 +93,11 @@ class Actors:
         self.stage.show(self.invoice)
 
     def pay(self, part: str = "") -> None:
-        """Pays the invoice: all of it, one `half`, the `rest`, or `more` than all."""
+        """Pays the invoice: its amount, or another sum if `part` is given.
+
+        `part` is "half" for one half, "rest" for the other half, or "more" for more
+        than the amount.
+        """
         sats: int = self.invoice["amount_sats"]
         half_sats = sats // 2
         paid_sats = sats
@@ -115,7 +121,7 @@ class Actors:
     def replace(self, away: str = "") -> None:
         """Replaces the payment by one with a higher fee.
 
-        With `away` the replacement pays the customer instead of the shop.
+        If `away` is not "", the replacement pays the customer instead of the shop.
         """
         self.txid = self.sandbox.replace(self.txid, bool(away))
         received_sats = self.invoice["amount_sats"]

@@ -1,4 +1,4 @@
-"""The sandbox's page, on which a person pays, mines and starts scenes.
+"""The workbench: the sandbox's page, on which a person pays, mines and starts scenes.
 
-Its buttons return JSON to programs.
+To programs, its buttons return JSON.
 """

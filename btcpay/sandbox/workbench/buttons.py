@@ -1,7 +1,7 @@
-"""The buttons of the sandbox's page, as form POSTs.
+"""The buttons of the sandbox's page. Each is a POST of a form.
 
-A button redirects (303) to the page, or returns JSON if the request accepts it. The
-function of a button returns its result, or raises BadRequest or ShopAway.
+The response redirects (303) to the page, or is JSON if the request prefers that. A
+button's function returns the result, or raises BadRequest or ShopAway.
 """
 
 from collections.abc import Callable
@@ -25,8 +25,9 @@ MAX_INVOICE_USD = 1_000_000
 def pay(sandbox: Sandbox, tenths: int = 10) -> Json:
     """Pays `tenths` tenths of a sum, rounded down to satoshis.
 
-    The sum is the field `amount`, or that of the invoice in the field `invoice`: its
-    missing sum, or its whole amount again if nothing is missing.
+    If the field `invoice` has an invoice's id, the sum is what the invoice still lacks,
+    or its whole amount if it lacks nothing. Otherwise the sum is the field `amount`,
+    paid to the field `address`.
     """
     invoice_id = forms.field("invoice")
     if invoice_id:
@@ -47,10 +48,9 @@ def mine(sandbox: Sandbox) -> Json:
 def replace(sandbox: Sandbox) -> Json:
     """Replaces an unconfirmed payment by one with a higher fee.
 
-    It is the payment whose id is the field `txid`, else the one to the field `invoice`,
-    else the newest.
-
-    With the field `away` the replacement pays the wallet itself.
+    The payment is the one whose id is in the field `txid`. If that is empty, it is the
+    newest payment of the invoice in the field `invoice`. If both are empty, it is the
+    newest of all. With the field `away`, the replacement pays the wallet itself.
     """
     replaced = forms.field("txid").lower()
     away = forms.read_flag("away")
@@ -69,7 +69,10 @@ def replace(sandbox: Sandbox) -> Json:
 
 
 def reorganise(sandbox: Sandbox) -> Json:
-    """Replaces the last `depth` blocks. `double_spend` makes their payments invalid."""
+    """Replaces as many of the last blocks as the field `depth` says.
+
+    With the field `double_spend`, the wallet's payments in these blocks become invalid.
+    """
     depth = forms.read_count("depth")
     double_spend = forms.read_flag("double_spend")
     with sandbox.chain.lock:
@@ -79,9 +82,10 @@ def reorganise(sandbox: Sandbox) -> Json:
 
 
 def explorer(sandbox: Sandbox) -> Json:
-    """Sets the explorer to the field `state`: up, down or lies.
+    """Sets the state of the explorer from the field `state`: up, down or lies.
 
-    It lies about `invoice`, by default the newest open one.
+    It lies about the invoice in the field `invoice`, by default about the newest open
+    one.
     """
     switches = sandbox.switches
     state = forms.read_state("up", "down", "lies")
@@ -95,9 +99,9 @@ def explorer(sandbox: Sandbox) -> Json:
 
 
 def _invoice_to_lie_about(shop: Shop) -> Json:
-    """Returns the invoice of the field `invoice`, by default the newest open one.
+    """Returns the invoice in the field `invoice`, by default the newest open one.
 
-    Raises BadRequest if there is none.
+    Raises BadRequest if there is no such invoice.
     """
     invoice_id = forms.field("invoice")
     if invoice_id:
@@ -111,10 +115,10 @@ def _invoice_to_lie_about(shop: Shop) -> Json:
 
 
 def price(sandbox: Sandbox) -> Json:
-    """Sets the simulated price of a bitcoin from the field `usd`.
+    """Sets the simulated price of one bitcoin from the field `usd`.
 
-    If that is empty, the field `state` (`up` or `down`) sets whether the price source
-    responds.
+    If this field is empty, the field `state` (`up` or `down`) sets whether the price
+    ticker responds.
     """
     switches = sandbox.switches
     if forms.field("usd"):
@@ -127,7 +131,8 @@ def price(sandbox: Sandbox) -> Json:
 def invoice(sandbox: Sandbox) -> Json:
     """Creates an invoice from the fields `amount_usd`, `description` and `minutes`.
 
-    It expires after these minutes; if the field is empty, after the shop's default.
+    The invoice expires after this number of minutes. If the field is empty, the shop's
+    default applies.
     """
     expires_in_s = None
     if forms.field("minutes"):
@@ -137,9 +142,9 @@ def invoice(sandbox: Sandbox) -> Json:
 
 
 def scene(sandbox: Sandbox) -> Json:
-    """Ends all simulated faults and starts the scene of the field `scene`.
+    """Ends all simulated faults, and starts the scene named in the field `scene`.
 
-    With the field `quick` there are no pauses for reading.
+    With the field `quick`, there are no pauses for reading.
     """
     shop = sandbox.require_shop()
     name = forms.field("scene")
@@ -209,7 +214,7 @@ def _press(name: str) -> ResponseReturnValue:
 
 
 def _problem(status: int, error: Exception) -> ResponseReturnValue:
-    """Returns the page, or JSON, with the reason why a button failed."""
+    """Returns the page, or JSON, with the reason why a button could not do its action."""
     if _wants_json():
         return jsonify({"error": str(error)}), status
     return show(str(error)), status

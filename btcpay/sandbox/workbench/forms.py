@@ -1,6 +1,6 @@
 """Parses the fields of the page: amounts, addresses, BIP21 URIs, prices, flags.
 
-Each function raises BadRequest, with the name of the field.
+For an invalid field, each function raises BadRequest with the field's name.
 """
 
 import re
@@ -21,13 +21,13 @@ WHOLE = re.compile("[1-9][0-9]{0,15}")
 
 
 def field_error(name: str, problem: str) -> BadRequest:
-    """Returns the error about a field. In it, `amount_usd` is written "Amount usd"."""
+    """Returns the error about a field. Its message calls `amount_usd` "Amount usd"."""
     title = name.replace("_", " ").capitalize()
     return BadRequest(f"{title}: {problem}")
 
 
 def field(name: str) -> str:
-    """Returns the field's text, stripped; "" if it is missing."""
+    """Returns the field's text without surrounding blanks; "" if the field is missing."""
     text = request.form.get(name, "")
     # Check the length before urlsplit, which could take seconds.
     if len(text) > LONGEST_FIELD:
@@ -36,9 +36,10 @@ def field(name: str) -> str:
 
 
 def read_order() -> tuple[str, int]:
-    """Returns address and satoshis of the fields `address` and `amount`.
+    """Returns the address and the satoshis from the fields `address` and `amount`.
 
-    `address` may be a BIP21 URI, whose amount counts if `amount` is empty.
+    `address` may be a BIP21 URI. The amount in the URI is used if the field `amount` is
+    empty.
     """
     address = field("address")
     amount = field("amount")
@@ -69,7 +70,7 @@ def _read_amount(text: str) -> int:
 
 
 def read_count(name: str) -> int:
-    """Parses a whole number of at least 1. An empty field is 1."""
+    """Parses a whole number of at least 1. An empty field means 1."""
     text = field(name) or "1"
     if not WHOLE.fullmatch(text):
         raise field_error(name, "give a whole number of at least 1")

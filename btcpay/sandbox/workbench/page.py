@@ -56,10 +56,10 @@ def create_page() -> Blueprint:
 
 
 def refuse_other_sites() -> None:
-    """Aborts a request that another website causes, with the status 403.
+    """Aborts a request that another website has caused, with the status 403.
 
-    It rejects host names of other sites (DNS rebinding), and forms on other sites'
-    pages.
+    It refuses requests to the host name of another site (DNS rebinding), and forms on
+    other sites' pages.
     """
     if not is_here(urlsplit(f"//{request.host}").hostname):
         message = "The sandbox is for this machine: open it at http://127.0.0.1"
@@ -98,7 +98,7 @@ def merchant() -> ResponseReturnValue:
 
 
 def show(problem: str = "") -> Response:
-    """Returns the page as HTML. `problem` is the error to show, if any."""
+    """Returns the page as HTML. `problem` is the error message to show; "" for none."""
     sandbox = current_sandbox()
     # Before the lock: nothing may wait for the shop while the chain is locked.
     invoices = _invoices(sandbox)
@@ -142,7 +142,7 @@ def _render(sandbox: Sandbox, invoices: list[Json] | None, problem: str) -> str:
 
 
 def _newest_txs(chain: Chain) -> list[ChainTx]:
-    """Returns the newest transactions without coinbases, unconfirmed ones first."""
+    """Returns the newest transactions, unconfirmed ones first. Coinbases are left out."""
     confirmed = chain.ledger.confirmed.values()
     waiting = chain.mempool.entries.values()
     newest_first = reversed([*confirmed, *waiting])
@@ -156,7 +156,7 @@ def time_of(unix_s: int) -> str:
 
 @dataclass(frozen=True)
 class OnChain:
-    """The satoshis that an invoice's address has received, and what is missing."""
+    """The satoshis that an invoice's address has received, and the satoshis still missing."""
 
     waiting_sats: int
     confirmed_sats: int
@@ -167,7 +167,7 @@ class OnChain:
 def on_chain(sandbox: Sandbox, invoice: Json) -> OnChain:
     """Returns what the invoice's address has received.
 
-    Raises BadRequest if it is not a regtest address.
+    Raises BadRequest if the invoice's address is not a regtest address.
     """
     with sandbox.chain.lock:
         script = script_of(invoice["deposit_address"])
@@ -186,7 +186,7 @@ def on_chain(sandbox: Sandbox, invoice: Json) -> OnChain:
 
 
 def _paid_sats(entries: list[ChainTx], script: bytes) -> int:
-    """Returns the sum of what the transactions pay to the script."""
+    """Returns the sum of what the transactions pay to the script, in satoshis."""
     sats = 0
     for entry in entries:
         for output in entry.tx.outputs:
@@ -198,7 +198,7 @@ def _paid_sats(entries: list[ChainTx], script: bytes) -> int:
 def _invoices(sandbox: Sandbox) -> list[Json] | None:
     """Returns the shop's newest invoices.
 
-    Returns [] if no shop runs, None if it does not respond.
+    Returns [] if the sandbox runs without a shop, None if the shop does not respond.
     """
     if sandbox.shop is None:
         return []
@@ -211,8 +211,8 @@ def _invoices(sandbox: Sandbox) -> list[Json] | None:
 def _customer_page(scene: Json | None, invoices: list[Json]) -> str:
     """Returns the URL of an invoice's page for the frame; "" if there is no invoice.
 
-    It is the running scene's invoice, otherwise the newest open one, otherwise the
-    newest.
+    It is the invoice of the newest scene, else the newest open invoice, else the newest
+    one.
     """
     if scene and scene["invoice"]:
         return str(scene["invoice"]["pay_url"])
