@@ -1,1 +1,1 @@
-"""Invoices: orders and quotes, creation, state, attention and history."""
+"""Creates invoices, decides whether they need attention, and ends them."""

@@ -1,4 +1,4 @@
-"""Decides whether invoices need attention, whenever what they received changes."""
+"""Decides whether invoices need the owner's attention, after their payments change."""
 
 import json
 import logging
@@ -34,7 +34,10 @@ Reasons = dict[str, str | None]
 
 
 class _Case(NamedTuple):
-    """An invoice, the verdict on its outputs, and its history concerning money."""
+    """An invoice, the verdict on its outputs, and its events that concern money.
+
+    The verdict says how much was received, and what is still missing.
+    """
 
     row: Invoice
     verdict: Verdict
@@ -48,7 +51,11 @@ def update_attention(
     now: datetime,
     news: Sequence[News] = (),
 ) -> str | None:
-    """Does `update_attentions` for one invoice. Returns the reason, or None."""
+    """Calls `update_attentions` for one invoice.
+
+    Returns the reason why the invoice needs attention; None if it needs none. Raises
+    BadRow if a stored value is invalid.
+    """
     return update_attentions(db, settings, {invoice_id: news}, now)[invoice_id]
 
 
@@ -59,9 +66,9 @@ def try_update_attention(
     now: datetime,
     news: Sequence[News],
 ) -> None:
-    """Does `update_attention`, and logs a BadRow instead of raising it.
+    """Calls `update_attention`, and logs a BadRow instead of raising it.
 
-    So a damaged row does not stop a loop over invoices.
+    So an invalid stored value does not stop a loop over invoices.
     """
     try:
         update_attention(db, settings, invoice_id, now, news)
@@ -77,18 +84,19 @@ def update_attentions(
     news: Mapping[str, Sequence[News]],
     now: datetime,
 ) -> Reasons:
-    """Decides whether invoices need attention, and publishes their news.
+    """Decides whether invoices need attention, and publishes their events.
 
-    `news` has the news of each invoice by its id.
+    `news` maps the id of each invoice to what has happened to it, perhaps nothing.
 
-    1. Other invoices whose attention depends on these are added.
-    2. The received amounts that pages show are stored.
-    3. The reasons are decided and stored.
-    4. The `news` are published, and an event for each new reason. The events have the
-       invoices' final state.
+    1. Adds other invoices whose attention depends on these.
+    2. Stores the received amounts that pages show.
+    3. Decides and stores why each invoice needs attention, if it does.
+    4. Publishes the events in `news`, and one more for each invoice that needs
+       attention for a new reason. All of them contain the invoice's state after step 3.
 
-    Returns the reasons by invoice id, None for no reason. Call it in the transaction of
-    the change, after the balance was locked. Raises BadRow.
+    Returns the reason of each invoice by its id; None if it needs no attention. Call
+    this function in the database transaction that changes the payments or the status,
+    after you lock the merchants' balances. Raises BadRow if a stored value is invalid.
     """
     own_rows = at_once.rows(db, invoices.WHOLE, [{"id": id} for id in news])
     rows = _with_related(db, own_rows)
@@ -142,7 +150,10 @@ def _read_cases(
     now: datetime,
     tip_height: int,
 ) -> list[_Case]:
-    """Returns each invoice with its verdict and its history. Raises BadRow."""
+    """Returns each invoice with its verdict and its events that concern money.
+
+    Raises BadRow if a stored value is invalid.
+    """
     ids: list[Values] = [{"invoice_id": row.id} for row in rows]
     all_outputs = at_once.rows(db, payments.ALIVE, ids)
     outputs = group_by(all_outputs, lambda output: output.invoice_id)
@@ -161,9 +172,9 @@ def _decide(
     now: datetime,
     is_alone: bool,
 ) -> tuple[str | None, int]:
-    """Returns the reason for attention (or None) and the satoshis at stake.
+    """Returns the reason for attention (or None), and the satoshis that it is about.
 
-    Before that, the parts (optional plug-ins) count what the invoice received.
+    First makes the parts (optional plug-ins) count how much the invoice received.
     """
     row = case.row
     verdict = case.verdict
@@ -186,12 +197,12 @@ def _recount_sats(
     now: datetime,
     is_alone: bool,
 ) -> int:
-    """Makes a part count what the invoice received. Returns the overpaid satoshis.
+    """Makes a part (an optional plug-in) count how much the invoice received.
 
-    For a single invoice (`is_alone`) a failure of the part must not keep the invoice
-    from being paid: 0 is returned, and the count is retried later. For several invoices
-    the error is raised. The caller then tries each half of them, down to single
-    invoices.
+    Returns the overpaid satoshis. If the part fails for a single invoice (`is_alone`),
+    returns 0, and the count is retried later: the failure must not keep the invoice
+    from being paid. If the part fails for one of several invoices, its error is raised.
+    The caller then tries each half of them, down to single invoices.
     """
 
     def count() -> int:
@@ -240,9 +251,10 @@ def _happenings(history: Iterable[Event]) -> list[Happening]:
 
 
 def _happening(entry: Event) -> Happening | None:
-    """Returns an entry of the history as settlement's value. Raises BadRow.
+    """Converts an event of the invoice's history to the value that settlement uses.
 
-    Returns None if a reorganisation undid an output that was no payment yet.
+    Returns None for a reorganisation that undid an output before it counted as a
+    payment. Raises BadRow if the event's detail is no JSON.
     """
     try:
         kind = entry.kind

@@ -1,8 +1,8 @@
 """Creates an invoice with an address that was never used before.
 
-Every order takes two steps. `quotes.quote` gets the price, while no transaction is
-open. Then `new_invoice` stores the invoice. Its caller's transaction ensures that this
-happens once.
+Every order takes two steps. `quotes.quote` gets the exchange rate, while no database
+transaction is open. Then `new_invoice` stores the invoice. Its caller's database
+transaction ensures that an order makes only one invoice.
 """
 
 from datetime import datetime
@@ -32,9 +32,9 @@ def new_invoice(
 ) -> Invoice:
     """Stores an invoice, publishes its event, and returns its row.
 
-    The row lacks `seq` and `above_height`, which only the database knows. Call it
-    inside `db.write()`: the address index is taken in the transaction that stores the
-    invoice. A form may determine the `id`; otherwise it is random.
+    In the returned row `seq` and `above_height` are not set: the database chooses them.
+    Call this function inside `db.write()`, so that one database transaction takes the
+    address index and stores the invoice. If `id` is None, the id is random.
     """
     order = quote.order
     (merchant,), of_merchant = db.rows_of_both(
@@ -67,10 +67,10 @@ def new_invoice(
 
 
 def _price_columns(quote: Quote) -> dict[str, Any]:
-    """Returns the columns of amount and price.
+    """Returns the columns with the amount and the exchange rate.
 
-    An order in bitcoin has dollars as its currency: its page shows them beside the
-    amount.
+    An order in bitcoin gets dollars as its currency: its page shows its value in
+    dollars beside the amount.
     """
     order = quote.order
     price = quote.price

@@ -1,4 +1,4 @@
-"""The customer's e-mail address: stored for the receipt, and erased after a time."""
+"""Stores customers' e-mail addresses for receipts, and erases them after a time."""
 
 import re
 from datetime import datetime, timedelta
@@ -12,19 +12,23 @@ from storage.models import Invoice
 from storage.queries import deliveries, idempotency, invoices, receivers
 from storage.statement import as_dict, replace
 
-# Maximum number of invoices in a run. With a check each minute half a million are erased in a day.
-# A larger batch would delay other writers.
+# The maximum number of invoices in a call of `erase_emails`. If `blocktill check` runs each minute,
+# this erases half a million addresses in a day. A larger batch would delay other writers.
 BATCH = 400
-# The address in the text of a stored JSON response. The text is not parsed, so that its numbers
-# stay as they are. A description cannot match, since JSON escapes the quotes in it.
+# The e-mail address in the text of a stored JSON response. The text is not parsed, so that its
+# numbers stay as they are. A description cannot match, since JSON escapes the quotes in it.
 _EMAIL = re.compile(r'"customer_email":"(?:[^"\\]|\\.)*"')
 
 
 def may_ask(db: Database, settings: Settings, row: Invoice, now: datetime) -> bool:
     """True if the invoice's page may ask for an e-mail address, to send the receipt.
 
-    The invoice must be paid and have no address yet, mail must be set up, and the
-    address must not be one to be erased at once.
+    All of these are necessary:
+
+    - the invoice is paid, and has no e-mail address yet;
+    - its e-mail address would not be erased at once, because the invoice was paid so
+      long ago;
+    - a mail server is set up.
     """
     if row.status != InvoiceStatus.PAID or row.customer_email is not None:
         return False
@@ -35,7 +39,10 @@ def may_ask(db: Database, settings: Settings, row: Invoice, now: datetime) -> bo
 
 
 def store_address(db: Database, row: Invoice, address: str, now: datetime) -> None:
-    """Stores the address and adds the mail, unless the invoice has an address."""
+    """Stores the customer's e-mail address, and puts the receipt into the outbox.
+
+    Does nothing if the invoice already has an e-mail address.
+    """
     at = to_ms(now)
     with db.write():
         if db.run(invoices.GIVE_ADDRESS, id=row.id, customer_email=address):
@@ -53,10 +60,11 @@ def store_address(db: Database, row: Invoice, address: str, now: datetime) -> No
 
 
 def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
-    """Erases the addresses of old invoices, at most BATCH. Returns how many were erased.
+    """Erases e-mail addresses of invoices that ended long ago. Returns how many it erased.
 
-    The oldest are erased first. `retention_days` of 0 erases none. An address is also
-    erased in the responses that are stored for Idempotency-Keys.
+    A call erases up to BATCH addresses, the oldest first. "Long ago" means more than
+    `retention_days`; 0 means that no address is ever erased. An address is also erased
+    in the API responses that are stored for Idempotency-Keys.
     """
     if not retention_days:
         return 0
@@ -69,9 +77,9 @@ def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
 
 
 def _erase(db: Database, invoice_id: str, before: int) -> int:
-    """Erases the address of one invoice; returns 1 if it was erased.
+    """Erases the e-mail address of one invoice. Returns 1 if it did.
 
-    Returns 0 if the invoice was reopened, or if another run has erased it.
+    Returns 0 if the invoice was reopened, or if another process erased the address.
     """
     with db.write():
         erased = db.run(invoices.ERASE_PERSONAL, id=invoice_id, before=before)

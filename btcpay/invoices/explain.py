@@ -1,4 +1,7 @@
-"""Explains an invoice in sentences: the amounts requested, seen and missing, and why."""
+"""Explains the state of an invoice to its owner, in sentences.
+
+They say how much was requested, how much was seen, how much is missing, and why.
+"""
 
 import json
 from collections.abc import Iterator
@@ -17,8 +20,8 @@ Lines = Iterator[tuple[str, str]]
 _SETTLE = "`blocktill invoice settle ID --reason TEXT` accepts what came"
 _DISMISS = "`blocktill invoice dismiss ID --reason TEXT` takes it off the list"
 _SETTLE_OR_DISMISS = f"{_SETTLE}; {_DISMISS}"
-# What the owner can do, by the reason for attention. It names only commands that can succeed:
-# `settle` refuses a paid invoice, and one that received nothing.
+# What the owner can do, by the reason for attention. These texts name only commands that can
+# succeed: `settle` refuses a paid invoice, and an invoice that received nothing.
 ADVICE = {
     "reorganised": f"it counts again once it is in a block again; {_DISMISS}",
     "paid_late": _SETTLE_OR_DISMISS,
@@ -35,8 +38,8 @@ ADVICE = {
 def explanation(story: Story, next_look: str) -> Lines:
     """Yields (heading, sentence) pairs, in the order in which readers need them.
 
-    A pair with the heading "" belongs to the heading before. `next_look` is the
-    sentence about when the mempool is queried again.
+    A pair with the heading "" continues the pair before it. `next_look` is the sentence
+    that says when the mempool is queried again.
     """
     row = story.row
     verdict = story.verdict
@@ -68,7 +71,7 @@ def explanation(story: Story, next_look: str) -> Lines:
 
 
 def _amount_lines(row: Invoice) -> Lines:
-    """Yields what the invoice asks for, by when, and where."""
+    """Yields the amount of the invoice, its deadline, its purpose and its address."""
     amount, currency = amount_due(row)
     yield (
         "asked for",

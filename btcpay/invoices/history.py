@@ -1,4 +1,4 @@
-"""Ends invoices by their last change of status, and writes their history."""
+"""Ends invoices (paid, expired or canceled), and writes their history."""
 
 import json
 from collections.abc import Sequence
@@ -17,10 +17,11 @@ from storage.queries.events import Kind
 
 
 class End(NamedTuple):
-    """The end of an invoice. `tx_hash` and `paid_ms` are those of a paid one.
+    """The end of an invoice: its new status, and why.
 
-    `detail` is stored in the history. It has the `reason`, and the owner's reason as
-    `settled_reason` if the owner decided.
+    `detail` is stored in the invoice's history. It has the `reason`. If the owner has
+    decided that the invoice is paid, it also has the owner's text, `settled_reason`.
+    `tx_hash` and `paid_ms` are set only if the invoice is paid.
     """
 
     row: Invoice
@@ -34,9 +35,10 @@ def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
     """Ends invoices, and records the reasons in their history.
 
     Invoices that become paid get their receipt numbers, in the order in which they were
-    paid. Call it after the merchants' balances were locked. Raises ChangeRefused
-    (`changed`) if the status of one is no longer that of its row; then the transaction
-    is rolled back.
+    paid. Call this function in a database transaction, after you lock the merchants'
+    balances. Raises ChangeRefused with the code `changed` if another process changed
+    the status of an invoice after its row was loaded. The caller's transaction must
+    then be rolled back, since other invoices may have been changed already.
     """
     paid = [end for end in ends if end.status == InvoiceStatus.PAID]
     paid.sort(key=lambda end: (end.paid_ms or 0, end.row.seq))
@@ -54,10 +56,10 @@ def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
 
 
 def _change_of(end: End, receipt: ReceiptNumber | None, now: datetime) -> Values:
-    """Returns the columns for `invoices.FINISH`.
+    """Returns the parameters of the statement `invoices.FINISH`.
 
-    `receipt` is None if the invoice does not become paid. A number that it got earlier
-    stays.
+    `receipt` is None if the invoice does not become paid. Then the invoice keeps a
+    receipt number that it got earlier.
     """
     number = end.row.receipt_number
     tax_percent = end.row.tax_percent
@@ -83,7 +85,10 @@ def history_entry(
     detail: dict[str, Any],
     now: datetime,
 ) -> Values:
-    """Returns the parameters of `events.RECORD`. Raises ValueError for an unknown kind."""
+    """Returns the parameters of the statement `events.RECORD`.
+
+    Raises ValueError for an unknown kind.
+    """
     return {
         "invoice_id": invoice_id,
         "kind": Kind(kind).value,

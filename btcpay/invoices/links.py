@@ -24,12 +24,13 @@ MOST_SUGGESTED = 6  # as buttons they fill two rows on a phone
 AMOUNTS = ("amount", "min_amount", "max_amount")
 TEXTS = ("title", "description")
 ASKS = ("ask_email", "ask_name", "ask_note")
-# Whether a link's form has the field: no, as an optional field, or as a required field.
+# The values of each field in ASKS: the link's form does not have that field ("no"), has it as an
+# optional field ("may"), or as a required field ("must").
 HOW = ("no", "may", "must")
 
 
 def is_nameless(fields: Mapping[str, Any]) -> bool:
-    """True if payers could not recognise the link: it has no title and no amount."""
+    """True if the link has neither a title nor an amount, so payers cannot recognise it."""
     title = (fields.get("title") or "").strip()
     return not (title or any(fields.get(f"{name}_usd") for name in AMOUNTS))
 
@@ -44,14 +45,14 @@ def new_link(
 ) -> PaymentLink:
     """Stores an active link, publishes its event, and returns its row.
 
-    Call it in `db.write()`. `fields` is the loaded body of create-payment-link. It may
-    also have `suggested` amounts, a `goal_usd`, and the fields in ASKS. Amounts are in
-    the currency of `price`, or in dollars if `price` is None.
+    Call this function in `db.write()`. `fields` is the validated body of the API
+    operation create-payment-link. It may also have `suggested` amounts, a `goal_usd`,
+    and the fields in ASKS. Amounts are in the currency of the exchange rate `price`. If
+    `price` is None, as for links of the API, amounts are in dollars.
 
     Raises CommandError for suggested amounts that do not fit the link, and TooMuch for
-    more than MAX_USD. The API passes no `price`. With one, it also raises TooLittle for
-    amounts below `dust_limit_sats`, the minimum that a wallet can send to the
-    merchant's account.
+    amounts above MAX_USD. If `price` is given, raises TooLittle for amounts below
+    `dust_limit_sats`, the minimum that a wallet can send to the merchant's account.
     """
     currency = USD
     if price:
@@ -80,10 +81,11 @@ def edit(
     price: Price | None,
     dust_limit_sats: int,
 ) -> None:
-    """Changes a link's texts and the fields in ASKS; with a `price` also its other amounts.
+    """Changes a link's title, description, goal and the fields in ASKS.
 
-    These are its limits and suggestions. A fixed price, the currency and existing
-    invoices do not change. Raises the errors of `new_link`.
+    If the exchange rate `price` is given, also changes the link's minimum, maximum and
+    suggested amounts. A fixed amount, the currency and existing invoices stay as they
+    are. Raises the errors of `new_link`.
     """
     new = replace(link, **_texts(fields))
     if price:
@@ -107,7 +109,7 @@ def _text_of(amount: Decimal | None) -> str | None:
 
 
 def sum_raised(db: Database, link: PaymentLink) -> Decimal:
-    """Returns the sum of the amounts of the link's paid invoices, in the link's currency."""
+    """Returns the total of the link's paid invoices, in the link's currency."""
     minor = 10 ** places_of(link.currency)
     sum_minor = db.get(links.RAISED, through=link.id, minor=minor)[0]
     return of_minor(sum_minor, link.currency)
@@ -118,9 +120,10 @@ def _amounts(
     price: Price | None,
     dust_limit_sats: int,
 ) -> Any:
-    """Returns the amounts as columns, each also in dollars.
+    """Returns the columns of the link's amounts, each also in dollars.
 
-    Raises TooLittle, TooMuch.
+    Raises TooLittle for an amount that a wallet cannot send, and TooMuch for an amount
+    above MAX_USD.
     """
     amounts: dict[str, Decimal | None] = {
         name: fields.get(f"{name}_usd") for name in AMOUNTS
@@ -164,7 +167,8 @@ def greatest_amount(currency: str) -> Decimal:
 def _suggestions(amounts: Sequence[Decimal], link: PaymentLink) -> str | None:
     """Returns the suggested amounts as they are stored; None if there are none.
 
-    Raises CommandError.
+    Raises CommandError for amounts that do not fit the link, for a repeated amount, and
+    for more than MOST_SUGGESTED amounts.
     """
     if not amounts:
         return None

@@ -1,6 +1,7 @@
-"""The owner's decisions about an invoice: to cancel, to settle, to dismiss attention.
+"""The owner's decisions about an invoice: cancel, settle (mark as paid), or dismiss.
 
-Each is one transaction, which first locks the merchant's balance.
+To dismiss means to remove the invoice from the list of those that need attention. Each
+decision is one database transaction, which first locks the merchant's balance.
 """
 
 from collections.abc import Iterator
@@ -36,8 +37,10 @@ def cancel(
 ) -> None:
     """Cancels an open invoice.
 
-    Raises ChangeRefused with the code `not_open`. Unless `force`, raises it with
-    `on_its_way` if money for the invoice was already seen.
+    Raises ChangeRefused with the code `not_open` if the invoice is not open, and with
+    `on_its_way` if payments to it were already seen. `force` cancels it despite such
+    payments. `where` tells in the history how the owner canceled the invoice. Raises
+    CommandError if there is no such invoice.
     """
     with _lock(db, settings, invoice_id, now, EventKind.INVOICE_CANCELED) as row:
         if row.status != InvoiceStatus.OPEN:
@@ -60,11 +63,12 @@ def settle(
     reason: str,
     now: datetime,
 ) -> None:
-    """Accepts the confirmed payments, late or short, as full payment of the invoice.
+    """Marks the invoice as paid by its confirmed payments, even if late or too small.
 
-    The invoice gets the transaction and the time of the last payment. Raises
-    TextRefused. Raises ChangeRefused with the code `no_reason`, `paid` or
-    `nothing_came`.
+    Stores the txid and the time of the last payment in the invoice. Raises TextRefused
+    if the reason has a character that must not be shown, or is too long. Raises
+    ChangeRefused with the code `no_reason` if the reason is blank, with `paid` if the
+    invoice is already paid, and with `nothing_came` if it has no confirmed payment.
     """
     reason = _checked_reason(reason)
     with _lock(db, settings, invoice_id, now, EventKind.INVOICE_PAID) as row:
@@ -95,11 +99,16 @@ def dismiss(
     now: datetime,
     below_minor: int | None = None,
 ) -> str:
-    """Removes an invoice from those that need attention, until something new happens to it.
+    """Marks the invoice as needing no attention, until something new happens to it.
 
-    Returns the former reason as part of a sentence. If `below_minor` is given, less
-    than that must be at stake, in smallest units of the currency. Raises TextRefused.
-    Raises ChangeRefused with the code `no_reason`, `nothing_wanted` or `at_stake`.
+    Returns why it needed attention, as part of a sentence. `below_minor` is an amount
+    in the smallest unit of the merchant's currency: if it is given, an invoice whose
+    problem is about that amount or more is refused.
+
+    Raises TextRefused if the reason has a character that must not be shown, or is too
+    long. Raises ChangeRefused with the code `no_reason` if the reason is blank, with
+    `nothing_wanted` if the invoice needs no attention, and with `at_stake` if the
+    amount is not below `below_minor`.
     """
     reason = _checked_reason(reason)
     with _lock(db, settings, invoice_id, now):
@@ -116,12 +125,19 @@ def dismiss(
 
 
 def read_reason(text: str) -> str:
-    """Returns the owner's reason on one line; "" if it is blank. Raises TextRefused."""
+    """Returns the owner's reason on one line; "" if it is blank.
+
+    Raises TextRefused if it has a character that must not be shown, or is too long.
+    """
     return line_of("reason", text, MAX_REASON_CHARACTERS)
 
 
 def _checked_reason(text: str) -> str:
-    """Returns the reason on one line. Raises ChangeRefused (`no_reason`), TextRefused."""
+    """Returns the reason on one line.
+
+    Raises ChangeRefused with the code `no_reason` if it is blank, and the errors of
+    `read_reason`.
+    """
     reason = read_reason(text)
     if not reason:
         raise ChangeRefused(
@@ -138,10 +154,10 @@ def _lock(
     now: datetime,
     kind: EventKind | None = None,
 ) -> Iterator[Invoice]:
-    """Locks the merchant's balance, and yields the invoice's row.
+    """Locks the merchant's balance, and yields the invoice's row, in one transaction.
 
-    After the block it decides again whether the invoice needs attention. If `kind` is
-    given, it publishes an event of this kind.
+    When the `with` block ends, decides again whether the invoice needs attention, and
+    publishes an event of `kind` unless that is None.
     """
     with db.write():
         balances.lock(db, find_invoice(db, invoice_id).merchant_id)

@@ -1,4 +1,4 @@
-"""An order: a validated request for an invoice, before its sum is known in bitcoin."""
+"""An order: a validated request for an invoice, before its amount in bitcoin is known."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -12,7 +12,8 @@ from btcpay.values.texts import check_texts, checked_line
 
 MS_PER_HOUR = 3_600_000
 USD = "USD"
-# An order in bitcoin needs no price for its satoshis, only for the dollars that its page shows.
+# An order in bitcoin needs no exchange rate for its satoshis, only for the dollars that its page
+# shows.
 BTC = "BTC"
 MAX_SHOWN = 100  # characters that an error shows of a refused text
 
@@ -20,14 +21,14 @@ MAX_SHOWN = 100  # characters that an error shows of a refused text
 class Order(NamedTuple):
     """A validated request for an invoice.
 
-    `life` is the time until it expires; None means never. The amount is in `currency`.
-    An order of the API has None: its amount is in dollars, and pages show the
-    merchant's `shown_currency` beside it. `details` are columns that are stored
-    unchanged.
+    `life` is the time until the invoice expires; None means never. `amount` is in
+    `currency`. If `currency` is None, as for an order of the API, the amount is in
+    dollars, and pages show its value in `shown_currency` beside it. `details` are
+    columns of the invoice that are stored unchanged.
 
-    `high` is the highest amount that a person could have chosen; None if no person
-    chose the amount. An amount below `dust_limit_sats`, the minimum that a wallet can
-    send to the merchant's account, is refused only if a person chose it.
+    `high` is the highest amount that a person could have entered; None if a program
+    chose the amount. `dust_limit_sats` is the minimum that a wallet can send to the
+    merchant's account. A lower amount is refused only if a person chose it.
     """
 
     merchant_id: int
@@ -48,12 +49,12 @@ def order_of(
     dust_limit_sats: int = 0,
     shown_currency: str = USD,
 ) -> Order:
-    """Returns an order from the loaded body of create-invoice, or from a form.
+    """Returns an order from a validated body of create-invoice, or from a form's fields.
 
-    A form may have any currency, and further columns in `body`. Raises CommandError for
-    a reference or a return_url that pages must not show. If a person has entered the
-    values (`high` is given), also raises it for a description with invisible
-    characters, and for an address to which no mail can be sent.
+    A form passes its `currency`, and may have further columns in `body`. Raises
+    CommandError for a reference or a return_url that pages must not show. If a person
+    has entered the values (`high` is given), also raises CommandError for a description
+    with invisible characters, and for an e-mail address to which no mail can be sent.
     """
     details = dict(body)
     is_from_person = high is not None
@@ -90,9 +91,9 @@ def _life_of(hours: Decimal | None) -> timedelta | None:
 
 
 def checked_email(text: str) -> str:
-    """Returns a customer's e-mail address without blanks around it.
+    """Returns a customer's e-mail address without surrounding blanks.
 
-    Raises CommandError if no mail can be sent to it.
+    Raises CommandError if no mail can be sent to this address.
     """
     email = text.strip()
     try:

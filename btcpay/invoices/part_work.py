@@ -1,6 +1,6 @@
-"""Runs the work of parts (optional plug-ins), whose failures do not stop the core.
+"""Runs the work of parts (optional plug-ins), so that a failing part stops nothing else.
 
-Failed work is stored and retried after a growing back-off.
+Failed work is stored, and retried after a pause that grows with each failure.
 """
 
 import logging
@@ -27,7 +27,12 @@ INTERRUPTED = "its process ended"
 
 
 class Work(NamedTuple):
-    """One task of a part: `kind` is block, undo, money or check, as in the schema."""
+    """One task of a part (an optional plug-in).
+
+    `kind` is "block" (handle a new block), "undo" (undo a block after a
+    reorganisation), "money" (count how much an invoice received) or "check" (what the
+    part does at the end of each check).
+    """
 
     part: str
     kind: str
@@ -54,18 +59,20 @@ def work_of(row: PartWork) -> Work:
 def plan(db: Database, work: Work, now: datetime) -> None:
     """Stores work to be done later.
 
-    Call it in the transaction of the change that makes the work necessary.
+    Call this function in the database transaction that makes the work necessary.
     """
     new: Values = {"failures": 0, "next_ms": to_ms(now), "reason": ""}
     db.run(part_work.ADD, **work.key | new)
 
 
 def attempt(db: Database, work: Work, now: datetime, do: Callable[[], None]) -> bool:
-    """Does planned work and removes it from the plan, in one transaction.
+    """Does stored work and removes it from the database, in one transaction.
 
-    Returns False if the work fails. The failure is counted before the work begins, in
-    case the process dies. The next run then retries at once. If that process dies too,
-    perhaps for lack of memory, the work is retried after a back-off.
+    Returns False if the work fails; it is then retried after a pause.
+
+    A failure is counted before the work begins, in case the process dies during the
+    work. After the first such death the next run retries at once. After a second one,
+    perhaps for lack of memory, the work is retried after a pause.
     """
     row = db.get_or_none(part_work.OF, **work.key)
     is_first = row is None or row.failures == 0
@@ -90,10 +97,10 @@ def isolate(
     do: Callable[[], T],
     otherwise: T,
 ) -> T:
-    """Does a part's work inside a transaction, and returns its result.
+    """Does a part's work inside the caller's transaction, and returns its result.
 
-    If the work fails, its changes are undone, `otherwise` is returned, and the work is
-    stored for a retry. The outer transaction goes on.
+    If the work fails, only its own changes are rolled back, the work is stored for a
+    retry, and `otherwise` is returned. The caller's transaction goes on.
     """
     try:
         with db.write():
@@ -105,7 +112,10 @@ def isolate(
 
 
 def note_failure(db: Database, work: Work, error: Exception, now: datetime) -> None:
-    """Counts and logs a failure of work that ran outside `attempt` and `isolate`."""
+    """Counts and logs a failure of work that ran outside `attempt` and `isolate`.
+
+    The work is stored for a retry.
+    """
     _count(db, work, reason_of(error), now)
     log.error("%s: %s; it is tried again", work, reason_of(error))
 
@@ -130,7 +140,10 @@ def _count(
     now: datetime,
     pause: timedelta | None = None,
 ) -> None:
-    """Counts one more failure. If `pause` is None, it grows with the number of failures."""
+    """Counts one more failure, and schedules the retry after `pause`.
+
+    If `pause` is None, the pause grows with the number of failures.
+    """
     row = db.get_or_none(part_work.OF, **work.key)
     if pause is None:
         failures_before = 0

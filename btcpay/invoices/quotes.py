@@ -1,6 +1,7 @@
-"""Quotes: an order with the price at a moment.
+"""Quotes: converts an order to satoshis at the current exchange rate.
 
-Prices are fetched while no transaction is open.
+In this project the "price" is the exchange rate: the price of one bitcoin. Prices are
+fetched while no database transaction is open.
 """
 
 import logging
@@ -15,8 +16,8 @@ from btcpay.values.money import CENT, SATS_PER_BTC, round_money, sats_for, unit_
 from btcpay.values.times import SET_CLOCK
 from schemas.requests import MAX_USD
 
-# Seconds to wait for the price of a currency that a page shows only beside dollars, once the price
-# in dollars is known.
+# A page may show a second currency beside dollars. Once the price of one bitcoin in dollars is
+# known, this is the time in seconds to wait for the price in the second currency.
 PATIENCE_S = 1
 log = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ class Price(NamedTuple):
 
 
 class Quote(NamedTuple):
-    """An order with a price: the satoshis to request, and their value in dollars."""
+    """An order with its exchange rate, the satoshis to request, and their dollar value."""
 
     order: Order
     price: Price
@@ -39,9 +40,10 @@ class Quote(NamedTuple):
 
 
 def quote(prices: Prices, now: datetime, order: Order) -> Quote:
-    """Returns the order at the current price.
+    """Converts the order to satoshis at the current price of one bitcoin.
 
-    Raises PriceUnavailable, and the errors of `quote_at`.
+    Raises PriceUnavailable if there is no valid price, and the errors of `live_price`
+    and `quote_at`.
     """
     if order.currency is None:
         price = _price_beside(prices, now, order.shown_currency)
@@ -53,8 +55,9 @@ def quote(prices: Prices, now: datetime, order: Order) -> Quote:
 def live_price(prices: Prices, now: datetime, currency: str) -> Price:
     """Returns the current price of one bitcoin in dollars and in `currency`.
 
-    Raises PriceUnavailable. Also raises it while most price sources say that this
-    machine's clock is ahead: a payment's block could then look older than its invoice.
+    Raises PriceUnavailable if there is no valid price. Also raises PriceUnavailable
+    while most price sources say that this machine's clock is ahead: an invoice made now
+    could look newer than the block that pays it.
     """
     price_usd = prices.usd.current_price()
     ahead = prices.usd.time_ahead(now)
@@ -72,9 +75,9 @@ def live_price(prices: Prices, now: datetime, currency: str) -> Price:
 
 
 def _price_beside(prices: Prices, now: datetime, currency: str) -> Price:
-    """Returns the price for an order in dollars, and in `currency` if that has a price.
+    """Returns the price of one bitcoin in dollars, and in `currency` if it is available.
 
-    Otherwise the price is in dollars alone. Raises PriceUnavailable.
+    Raises PriceUnavailable if the price in dollars is not available.
     """
     if currency == USD:
         return live_price(prices, now, USD)
@@ -88,12 +91,15 @@ def _price_beside(prices: Prices, now: datetime, currency: str) -> Price:
 
 
 def quote_at(price: Price, order: Order) -> Quote:
-    """Returns the order at this price.
+    """Converts the order to satoshis at this price of one bitcoin.
 
-    Raises PriceUnavailable for more bitcoin than can exist, and TooMuch for more than
-    MAX_USD. Raises TooLittle if a person has chosen an amount that is too small for
-    wallets to send. If no amount that the person may choose is large enough, the order
-    is accepted, and the invoice's page asks for the minimum that can be sent.
+    Raises PriceUnavailable if the order would be more bitcoin than can exist, and
+    TooMuch if it is worth more than MAX_USD.
+
+    Raises TooLittle if a person has entered an amount that is too small for wallets to
+    send, but could have entered a larger one. If even the highest permitted amount is
+    too small, the order is accepted, and the invoice's page asks for the minimum that
+    wallets can send.
     """
     amount = order.amount
     currency = USD
@@ -117,18 +123,21 @@ def quote_at(price: Price, order: Order) -> Quote:
 
 
 def least_amount(dust_limit_sats: int, price: Decimal, currency: str) -> Decimal:
-    """Returns the lowest amount, in this currency, that a wallet can send.
+    """Returns the lowest amount in `currency` that a wallet can send.
 
-    `price` is the price of one bitcoin. The amount is rounded up to the smallest unit.
+    `price` is the price of one bitcoin in that currency. The amount is rounded up to
+    the currency's smallest unit, such as a cent.
     """
     exact = dust_limit_sats * price / SATS_PER_BTC
     return exact.quantize(unit_of(currency), ROUND_CEILING)
 
 
 def worth_usd(amount: Decimal, price: Price | None) -> Decimal:
-    """Returns the amount in dollars. Raises TooMuch.
+    """Converts an amount in the currency of `price` to dollars.
 
-    A converted amount is at least a cent. If `price` is None, the amount is in dollars.
+    If `price` is None, the amount is already in dollars. An amount of another currency
+    that is worth less than a cent becomes one cent. Raises TooMuch if the result is
+    above MAX_USD.
     """
     amount_usd = amount
     if price and price.currency != USD:

@@ -11,7 +11,7 @@ from storage.statement import replace
 
 
 class ReceiptNumber(NamedTuple):
-    """An invoice's receipt number, and the tax rate that its receipt names, if any."""
+    """An invoice's receipt number, and the tax rate on its receipt (None for no tax)."""
 
     number: int
     tax_percent: str | None
@@ -20,12 +20,15 @@ class ReceiptNumber(NamedTuple):
 def give_receipt_numbers(
     db: Database, rows: Sequence[Invoice]
 ) -> dict[str, ReceiptNumber]:
-    """Returns the receipt numbers of invoices that become paid, by the invoice's id.
+    """Assigns receipt numbers to invoices that become paid. Returns them by invoice id.
 
     An invoice that was paid before, and reopened by a reorganisation, keeps its number
-    and its tax rate. The others get their merchant's next numbers, in the order of the
-    rows, and its present rate. Call it after the balances were locked, in the
-    transaction that stores the numbers. So none is left out if that transaction fails.
+    and its tax rate. The other invoices get the next numbers of their merchant, in the
+    order of `rows`, and the merchant's present tax rate.
+
+    This function does not store the numbers. Call it in the database transaction that
+    stores them, after you lock the merchants' balances. If that transaction fails, the
+    next one uses the same numbers again, so no number is skipped.
     """
     new_rows = [row for row in rows if row.receipt_number is None]
     merchant_ids = sorted({row.merchant_id for row in new_rows})

@@ -1,4 +1,8 @@
-"""The state of an invoice: its rows as values, the verdict on them, and its history."""
+"""Loads the state of an invoice: its payments, the verdict on them, and its history.
+
+The verdict is the result of `btcpay.settlement.decide`: whether the invoice is paid,
+how much was received, and how much is missing.
+"""
 
 import json
 import re
@@ -21,15 +25,18 @@ _OUTPOINT = re.compile("[0-9a-f]{64}:[0-9]{1,10}")
 
 
 def find_invoice(db: Database, invoice_id: str) -> models.Invoice:
-    """Returns the whole row. Raises CommandError if there is none."""
+    """Returns the invoice's row with all columns.
+
+    Raises CommandError if there is no such invoice.
+    """
     return db.get_or_fail(invoices.WHOLE, f"invoice {invoice_id!r}", id=invoice_id)
 
 
 def rules_for(settings: Settings, row: models.Invoice | payments.OutputWith) -> Rules:
-    """Returns the conditions for payments to an invoice. Raises BadRow.
+    """Returns the rules for payments to an invoice, such as the confirmations needed.
 
-    The settings and the amount determine them. The shop may have set stricter ones for
-    this invoice.
+    The settings and the invoice's amount determine them. The shop may have set stricter
+    rules for this invoice. Raises BadRow if a stored value is invalid.
     """
     confirmations = settings.confirmations.for_usd(stored_amount(row.amount_usd_quote))
     tolerance_percent = settings.underpayment_tolerance_percent
@@ -44,7 +51,10 @@ def rules_for(settings: Settings, row: models.Invoice | payments.OutputWith) -> 
 
 
 def invoice_of(row: models.Invoice) -> Invoice:
-    """Returns the row as the value that settlement uses. Raises BadRow."""
+    """Converts an invoice's row to the value that `btcpay.settlement` uses.
+
+    Raises BadRow if a stored time is invalid.
+    """
     return Invoice(
         id=row.id,
         status=row.status,
@@ -61,7 +71,10 @@ def invoice_of(row: models.Invoice) -> Invoice:
 
 
 def output_of(row: payments.OutputWith) -> Output:
-    """Returns the row as the value that settlement uses. Raises BadRow."""
+    """Converts an output's row to the value that `btcpay.settlement` uses.
+
+    Raises BadRow if a stored value is invalid.
+    """
     block = None
     if row.block_height is not None:
         block = Block(
@@ -88,7 +101,7 @@ def output_of(row: payments.OutputWith) -> Output:
 def inputs_of(row: models.Output) -> tuple[str, ...]:
     """Returns the outpoints that the output's transaction spends, each as `txid:vout`.
 
-    Raises BadRow.
+    Raises BadRow if the stored text is no list of outpoints.
     """
     refusal = f"the inputs of {row.txid} are no outpoints"
     try:
@@ -104,10 +117,11 @@ def inputs_of(row: models.Output) -> tuple[str, ...]:
 
 
 def known_outputs(db: Database, scans: Mapping[str, Scan]) -> dict[str, list[Output]]:
-    """Returns the stored outputs that each scan may change, by invoice id. Raises BadRow.
+    """Returns the stored outputs that each scan may change, by invoice id.
 
-    A vanished output is among them only if it vanished recently, or if the scan shows
-    it again.
+    A scan has new facts about the outputs to one invoice's address. An output that
+    vanished from the mempool is included only if it vanished recently, or if the scan
+    shows it again. Raises BadRow if a stored value is invalid.
     """
     of_scans: list[Values] = []
     for id, scan in scans.items():
@@ -135,10 +149,11 @@ def _txids_of(scan: Scan) -> set[str]:
 
 
 def checked_ms(row: invoices.InvoiceWith) -> int | None:
-    """Returns when blocks or the mempool were last checked for this invoice, in ms.
+    """Returns when this invoice's payments were last looked for, in Unix milliseconds.
 
-    That is when every block was last read or when the mempool was last queried,
-    whichever is later. None if neither has happened since the invoice was made.
+    This is the later of two times: when the service had last searched every block up
+    to the tip, and when it last queried the mempool for this invoice. Returns None if
+    neither has happened since the invoice was made.
     """
     read_ms = int(row.read_ms or 0)
     has_read_since = read_ms >= row.created_ms
@@ -154,9 +169,10 @@ def verdict_on(
     now: datetime,
     tip_height: int | None,
 ) -> Verdict:
-    """Returns the verdict on these outputs, some of which may have vanished.
+    """Returns whether these outputs pay the invoice, and how much is missing.
 
-    Raises BadRow.
+    Only outputs that are stored as payments count as received. Some outputs may have
+    vanished from the mempool. Raises BadRow if a stored value is invalid.
     """
     invoice = invoice_of(row)
     values = [output_of(output) for output in outputs]
@@ -173,9 +189,10 @@ def verdict_on(
 
 
 def unapplied_sats(verdict: Verdict) -> int:
-    """Returns the satoshis of payments that settle nothing.
+    """Returns the sum of the confirmed payments that do not pay the invoice.
 
-    Payments that are older than the invoice do not count.
+    They came too late, for example. Payments that are older than the invoice are left
+    out.
     """
     unapplied = [
         receipt
@@ -186,9 +203,9 @@ def unapplied_sats(verdict: Verdict) -> int:
 
 
 def figures(row: models.Invoice, verdict: Verdict, tip_height: int) -> Values:
-    """Returns the amounts that pages show, as parameters of `invoices.KEEP`.
+    """Returns the amounts that pages show, as parameters of the statement `invoices.KEEP`.
 
-    Store them in the transaction of the change.
+    Store them in the database transaction that changes the payments.
     """
     newest_height = None
     if verdict.confirmations:
@@ -205,12 +222,13 @@ def figures(row: models.Invoice, verdict: Verdict, tip_height: int) -> Values:
 
 @dataclass(frozen=True)
 class Story:
-    """An invoice's row with its verdict, outputs and history.
+    """An invoice with the verdict on its payments, its outputs and its history.
 
-    The row's `attention` is the reason why it needs attention, a key of settlement's
-    REASONS. `confirmations_needed` is the number that a payment needs. `outputs`
-    includes vanished ones. `events` are in order, the oldest first. `checked_ms` is the
-    result of the function of that name.
+    `row.attention` is why the invoice needs attention: a key of REASONS in
+    `btcpay/settlement/attention.py`, or None. `confirmations_needed` is the number of
+    confirmations that a payment needs. `outputs` includes those that have vanished from
+    the mempool. `events` begins with the oldest. `checked_ms` is the result of the
+    function `checked_ms`.
     """
 
     row: invoices.InvoiceWith
@@ -227,7 +245,11 @@ def find_story(
     invoice_id: str,
     now: datetime,
 ) -> Story:
-    """Returns the story of the invoice. Raises CommandError if there is no such invoice."""
+    """Loads an invoice with its payments and its history, by its id.
+
+    Raises CommandError if there is no such invoice, and BadRow if a stored value is
+    invalid.
+    """
     row = db.get_or_fail(attentions.INVOICE, f"invoice {invoice_id!r}", id=invoice_id)
     return story_of(db, settings, row, now)
 
@@ -238,7 +260,11 @@ def story_of(
     row: invoices.InvoiceWith,
     now: datetime,
 ) -> Story:
-    """Returns the story of a row of `attentions.INVOICE`. It takes two statements."""
+    """Loads the payments and the history of an invoice, with two SQL statements.
+
+    `row` is a row of the query `attentions.INVOICE`. Raises BadRow if a stored value is
+    invalid.
+    """
     outputs = db.rows(payments.OUTPUTS, invoice_id=row.id)
     return Story(
         row=row,

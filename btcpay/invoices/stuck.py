@@ -1,4 +1,4 @@
-"""Tells which payments have waited for a block for a long time."""
+"""Finds payments that have waited for a block for a long time."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -13,10 +13,10 @@ HOUR_MS = 3_600_000
 
 
 class Stuck(NamedTuple):
-    """The unconfirmed payment of an invoice that has waited longest.
+    """The unconfirmed payment of an invoice that has waited for a block the longest.
 
-    `hours`: how long, in whole hours. `feerate`: in satoshis per 1,000 vbytes; None if
-    no explorer said it.
+    `hours`: for how many whole hours it has waited. `feerate`: its fee in satoshis per
+    1,000 vbytes; None if unknown, because no explorer has told it.
     """
 
     hours: int
@@ -24,7 +24,11 @@ class Stuck(NamedTuple):
 
 
 def stuck_of(waiting: Iterable[Output], now: datetime) -> Stuck | None:
-    """Returns None if none of the unconfirmed outputs has waited for STUCK_AFTER_MS."""
+    """Returns the output that has waited longest, if for STUCK_AFTER_MS or more.
+
+    `waiting` are the unconfirmed outputs of an invoice. Returns None if all of them
+    have waited for less time, or if there are none.
+    """
     oldest = min(waiting, key=lambda output: output.first_seen_ms, default=None)
     if oldest is None:
         return None
