@@ -1,1 +1,1 @@
-"""Events, and their delivery to webhooks, commands and mailboxes."""
+"""Stores events, and delivers them to webhooks, commands and mailboxes."""

@@ -1,4 +1,8 @@
-"""The queues of a run of the outbox, and how many attempts each may have at once."""
+"""The queues of deliveries to receivers, in one run of the outbox.
+
+A receiver is a webhook, a command or a mailbox. A delivery is an event, or a mail, that
+is to be sent to one receiver. A run of the outbox sends the waiting deliveries.
+"""
 
 from collections import deque
 from collections.abc import Set
@@ -9,12 +13,12 @@ from btcpay.notify.outcome import Answer
 from storage.models import Receiver
 from storage.queries import deliveries, receivers
 
-# A queue ends for this run after this many failures. After fewer it goes on if its receiver accepts
-# other events: an event that is never accepted must not block the later ones.
+# After this many failures a queue sends nothing more in this run. After fewer failures it goes on
+# if its receiver accepts other events: an event that is never accepted must not block later ones.
 MOST_REFUSED = 3
-# The names of shards, into which receivers are divided. A process locks a shard while it delivers.
-# For webhooks and commands there are 16 shards on PostgreSQL (True), and one on SQLite, which has
-# one writer.
+# Receivers are divided into shards. A process locks a shard while it sends to its receivers. These
+# are the names of the shards. For webhooks and commands there are 16 shards on PostgreSQL (key
+# True), and one on SQLite (key False), which has one writer.
 MAIL_SHARD = "mail"
 PROGRAM_SHARDS = {
     False: ["outbox"],
@@ -27,9 +31,10 @@ def all_shards(is_server: bool) -> list[str]:
 
 
 def shard_of(receiver: Receiver, is_server: bool) -> str:
-    """Returns the name of the receiver's shard.
+    """Returns the name of the receiver's shard, which a process locks while it sends.
 
-    All mail is in one shard, since mails are sent one after another.
+    All mailboxes are in one shard, since mails are sent one after another. `is_server`
+    is True for PostgreSQL, False for SQLite.
     """
     if receiver.transport in receivers.MAILS:
         return MAIL_SHARD
@@ -39,11 +44,12 @@ def shard_of(receiver: Receiver, is_server: bool) -> str:
 
 @dataclass(eq=False)
 class DeliveryQueue:
-    """The deliveries to one receiver in this run of the outbox, or all mails.
+    """The deliveries to one receiver in a run of the outbox, or to all mailboxes.
 
-    All mail receivers share one queue, since they share the mail server. A queue makes
-    one attempt at a time until an attempt shows that the receiver is up
-    (`Answer.is_up`). So a receiver that hangs delays one attempt, and no other queue.
+    All mailboxes share one queue, since they share the mail server. A queue makes one
+    attempt at a time until an attempt shows that the receiver is up (`Answer.is_up`).
+    Then it makes up to `at_once` attempts at the same time. So a receiver that does not
+    respond occupies only one attempt, and delays no other queue.
     """
 
     receivers: list[Receiver]
@@ -51,9 +57,9 @@ class DeliveryQueue:
     rows: deque[tuple[Receiver, deliveries.Due]] = field(default_factory=deque)
     tried: set[tuple[str, str]] = field(default_factory=set)
     # The (receiver id, line) pairs in which a delivery failed. A line is a sequence of deliveries
-    # that are sent in order: its later ones wait for the next run.
+    # that are sent in order: the later deliveries of these lines wait for the next run.
     stopped: set[tuple[str, str]] = field(default_factory=set)
-    # The last row that was read, by receiver id, while all waiting rows are read in pages.
+    # When all waiting deliveries are loaded page by page: the last one so far, by receiver id.
     last: dict[str, deliveries.Due] = field(default_factory=dict)
     failures: int = 0
     may_have_more: bool = True
@@ -87,7 +93,7 @@ class DeliveryQueue:
             self.stopped.add((receiver.id, row.line))
 
     def skip(self) -> None:
-        """Goes on to the next delivery, since this one was dropped unsent."""
+        """Goes on to the next delivery, after one was dropped without being sent."""
         self.oldest = None
         self.may_have_more = True
 
@@ -97,9 +103,10 @@ class DeliveryQueue:
     ) -> tuple[Receiver, deliveries.Due] | None:
         """Removes and returns the next delivery; None if none may be sent now.
 
-        Returns None while the line of the next delivery is in `in_flight`. Drops
-        deliveries whose line was stopped. A line is a sequence of deliveries that are
-        sent in order.
+        A line is a sequence of deliveries that are sent in order. `in_flight` has the
+        lines in which an attempt is running, as (receiver id, line) pairs. Returns None
+        while the next delivery belongs to such a line. Skips deliveries of a line in
+        which an earlier delivery has failed in this run.
         """
         while self.rows:
             receiver, row = self.rows[0]
@@ -118,7 +125,10 @@ class DeliveryQueue:
         answer: Answer,
         is_disabled: bool,
     ) -> None:
-        """Decides from the outcome of an attempt whether and how the queue goes on."""
+        """Decides from the outcome of an attempt whether and how the queue goes on.
+
+        `is_disabled` is True if this attempt has disabled the receiver.
+        """
         if row.line is not None:
             self.may_have_more = True  # the next delivery of its line is due now
         if not (answer.is_taken or answer.is_final):
@@ -144,10 +154,11 @@ class DeliveryQueue:
         row: deliveries.Due,
         answer: Answer,
     ) -> bool:
-        """True if the oldest delivery may be the only one that the receiver refuses.
+        """True if the receiver may refuse only the oldest delivery, and accept others.
 
-        That is so only if it has failed before: once if the receiver has responded with
-        a status, twice if it has not responded, since then it is more likely down.
+        False if this delivery is not the oldest. The oldest must have failed before:
+        once if the receiver has now responded with a status, twice if it has not
+        responded, since a receiver that does not respond is more likely down.
         """
         is_oldest = self.oldest == (receiver.id, row.about)
         failures_before = 2

@@ -1,4 +1,8 @@
-"""Public events, numbered without gaps. Each has its resource as it was at that time."""
+"""Public events: numbered without gaps, each with its resource as it was at that time.
+
+The resource is the object that the event is about: an invoice, a payment or a payment
+link, as in the API.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -28,7 +32,7 @@ _ALL: list[Kind] = [
 ]
 KINDS: dict[str, Kind] = {kind.value: kind for kind in _ALL}
 PAGE = 100
-# Longer than any delivery is retried, and longer than a shop closes for holidays.
+# Events are kept longer than any delivery is retried, and longer than a shop closes for holidays.
 KEPT = timedelta(days=30)
 # The values of a new invoice in the columns that later events change.
 _NEW = {"status": InvoiceStatus.OPEN, "tx_hash": None, "paid_ms": None}
@@ -45,8 +49,10 @@ _BESIDE = (
 class Event:
     """A public event.
 
-    `number` is its position in this service's sequence of events. `id` identifies it to
-    receivers. `is_test` marks a made-up event for testing a receiver; its JSON says so.
+    `number` is its position in the sequence of all events of this service. `id` lets
+    receivers recognise an event that is sent twice. `data` has the resource as it was
+    at the event. `is_test` is True for a made-up event that tests a receiver; then its
+    JSON has `"test": true`.
     """
 
     number: int
@@ -59,12 +65,12 @@ class Event:
 
     @property
     def body(self) -> bytes:
-        """The JSON body that is sent (Standard Webhooks: type, timestamp, data)."""
+        """The JSON body that receivers get: type, timestamp and data (Standard Webhooks)."""
         return orjson.dumps(self._content)
 
     @property
     def line(self) -> bytes:
-        """The JSON object on one line, with `number` and `id` added."""
+        """The JSON of `body` on one line, with `number` and `id` added."""
         return orjson.dumps({"number": self.number, "id": self.id} | self._content)
 
     @property
@@ -81,9 +87,10 @@ def events_after(
     number: int,
     limit: int = PAGE,
 ) -> list[Event]:
-    """Returns up to `limit` events with a number above `number`, in order and without a gap.
+    """Returns up to `limit` events with a number above `number`, in order without gaps.
 
-    New events are numbered first.
+    First gives numbers to the stored events that have none yet. Raises BadRow if a
+    stored event is invalid.
     """
     events.number_new(db)
     rows = db.rows(events.AFTER, number=number, limit=limit)
@@ -91,17 +98,18 @@ def events_after(
 
 
 def last_number(db: Database) -> int:
-    """Returns the number of the newest event; 0 if there is none. New events are numbered
-    first.
+    """Returns the number of the newest event; 0 if there is none.
+
+    First gives numbers to the stored events that have none yet.
     """
     events.number_new(db)
     return db.get(events.LAST)[0]
 
 
 def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
-    """Returns the event of a database row, with data as the API shows it.
+    """Converts a database row to an event, whose data are as the API shows them.
 
-    Raises BadRow.
+    Raises BadRow if the row is invalid.
     """
     kind = KINDS.get(row.kind)
     if kind is None:
@@ -117,7 +125,10 @@ def _data_of(
     row: PublicEvent,
     kind: Kind,
 ) -> dict[str, Any]:
-    """Returns the event's resource as it was at the event. Raises BadRow."""
+    """Returns the event's resource as it was at the event.
+
+    Raises BadRow if the stored state is invalid.
+    """
     part = PART_RESOURCES.get(kind.resource)
     if part:
         resource = db.get(part.by_id, id=row.resource_id or "")
@@ -143,10 +154,10 @@ def invoice_data(
     invoice: Invoice,
     state: dict[str, Any] | None,
 ) -> dict[str, Any]:
-    """Returns the data of an event about an invoice, as it was at the event.
+    """Returns the data of an event about an invoice, as the invoice was at that time.
 
-    Personal data that has been erased since then is missing. `state` is None for a new
-    invoice.
+    `state` has the values at that time; None means those of a new invoice. Personal
+    data that has been erased since the event is left out.
     """
     if state is None:
         state = {
@@ -170,7 +181,10 @@ def invoice_data(
 
 
 def state_of(row: PublicEvent) -> dict[str, Any]:
-    """Returns the stored values as they were at the event. Raises BadRow."""
+    """Returns the values that were stored with an event: those at the time of the event.
+
+    Raises BadRow if they are no JSON object.
+    """
     try:
         state = orjson.loads(row.state or "")
     except orjson.JSONDecodeError:
@@ -181,11 +195,11 @@ def state_of(row: PublicEvent) -> dict[str, Any]:
 
 
 def delete_old_events(db: Database, now: datetime) -> int:
-    """Deletes a batch of events older than KEPT. Returns the number of deleted events.
+    """Deletes a batch of events that are older than KEPT. Returns how many it deleted.
 
-    Their deliveries are deleted too, and old deliveries without an event. An event that
-    waits to be delivered stays, and so do all later ones. The newest event always
-    stays, since numbering continues from it.
+    Also deletes their deliveries, and old deliveries that have no event. Keeps the
+    oldest event that still waits to be delivered, and all later events. Always keeps
+    the newest event, since the numbering continues from it.
     """
     events.number_new(db)
     before = to_ms(now - KEPT)
@@ -208,8 +222,8 @@ def delete_old_events(db: Database, now: datetime) -> int:
 def sample_event(resources: Resources, merchant_id: int, now: datetime) -> Event:
     """Returns a made-up `invoice.paid` event, for testing a receiver.
 
-    It is marked as a test. Its ids are those of no real event or invoice, and it has no
-    address that could be paid.
+    The event is marked as a test. Its ids belong to no real event or invoice, and its
+    invoice has no address that could be paid.
     """
     at_ms = to_ms(now)
     sats = 41_667

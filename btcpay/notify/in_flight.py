@@ -1,4 +1,4 @@
-"""The attempts under way in a run of the outbox, and the limits on their number."""
+"""The running attempts to send deliveries, and the limits on their number."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -24,10 +24,10 @@ class Attempt(NamedTuple):
 
 
 class InFlight:
-    """The attempts under way.
+    """The running attempts of one run of the outbox.
 
-    `ends_s` returns when an attempt of a queue is abandoned, as a monotonic time in
-    seconds.
+    `ends_s` returns when a running attempt of a queue is given up, in seconds of the
+    monotonic clock.
     """
 
     def __init__(self, ends_s: Callable[[DeliveryQueue], float]) -> None:
@@ -45,11 +45,15 @@ class InFlight:
         self._attempts[run_in_thread(send)] = attempt
 
     def end(self, future: Future[Answer]) -> Attempt:
-        """Removes the attempt of this future and returns it."""
+        """Removes and returns the attempt that has this future."""
         return self._attempts.pop(future)
 
     def may_begin(self, queue: DeliveryQueue) -> bool:
-        """True if this queue may begin one more attempt now."""
+        """True if this queue may begin one more attempt now.
+
+        Each queue has a limit on its attempts at the same time. The queues of failing
+        receivers also share the limit MOST_FAILING.
+        """
         if not queue.most_attempts:
             return False
         busy = [attempt.queue for attempt in self._attempts.values()]
@@ -58,7 +62,7 @@ class InFlight:
         return busy.count(queue) < queue.most_attempts
 
     def lines_of(self, queue: DeliveryQueue) -> set[tuple[str, str]]:
-        """Returns the (receiver id, line) pairs of this queue's attempts under way.
+        """Returns the (receiver id, line) pairs of this queue's running attempts.
 
         A line is a sequence of deliveries that are sent in order.
         """
@@ -70,10 +74,10 @@ class InFlight:
         return lines
 
     def await_answers(self) -> Iterable[Future[Answer]]:
-        """Waits until an attempt has ended or has timed out.
+        """Waits until an attempt ends, or until the time for one is over.
 
-        Returns the futures that are done. If none is done, returns those that have
-        timed out.
+        Returns the futures of the attempts that have ended. If none has, returns the
+        futures of the attempts whose time is over.
         """
         ends_s = min(self._ends_s(attempt.queue) for attempt in self._attempts.values())
         left_s = max(0, ends_s - time.monotonic())

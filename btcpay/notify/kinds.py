@@ -1,4 +1,4 @@
-"""Every kind of event, with its meaning. docs/developers/events.md has examples."""
+"""Defines every kind of event and its meaning. Examples: docs/developers/events.md."""
 
 import tomllib
 from collections.abc import Callable
@@ -17,7 +17,8 @@ from storage.statement import Typed
 class Kind(StrEnum):
     """A kind of event, such as `invoice.paid`, with its meaning.
 
-    The name begins with the name of the event's resource.
+    The part of its name before the dot names the resource: the object that the event is
+    about.
     """
 
     meaning: str
@@ -30,12 +31,15 @@ class Kind(StrEnum):
 
     @property
     def resource(self) -> str:
-        """The resource: `invoice`, `payment`, `payment_link`, or one of a part."""
+        """What the event is about: `invoice`, `payment`, `payment_link`, or another name.
+
+        Other names are resources of parts (optional plug-ins), such as `refund`.
+        """
         return self.partition(".")[0]
 
 
 class EventKind(Kind):
-    """The event kinds of the core. Parts (optional plug-ins) add further kinds."""
+    """The kinds of events without any parts. Parts (optional plug-ins) add more kinds."""
 
     INVOICE_CREATED = (
         "invoice.created",
@@ -85,9 +89,10 @@ class EventKind(Kind):
 
 
 def properties_beside(file: str) -> dict[str, Any]:
-    """Returns the content of properties.toml in the folder of `file`.
+    """Returns the content of the file properties.toml in the folder of `file`.
 
-    It has a JSON schema for each field of a part's resource.
+    In a part (an optional plug-in) this file has a JSON schema for each field of the
+    part's resource.
     """
     return tomllib.loads(
         Path(file).with_name("properties.toml").read_text(encoding="utf-8")
@@ -105,9 +110,9 @@ R = TypeVar("R", bound=EventSubject)
 
 
 def _time_of(row: EventSubject, name: str) -> str | None:
-    """Returns the time of a field in ISO 8601; None if it is not set.
+    """Returns the value of a time field in ISO 8601; None if the time is not set.
 
-    The field `sent_at` has the time of the column `sent_ms`.
+    A field such as `sent_at` has the value of the column `sent_ms`.
     """
     stored_ms = getattr(row, f"{name.removesuffix('_at')}_ms")
     if stored_ms is None:
@@ -119,9 +124,10 @@ def _time_of(row: EventSubject, name: str) -> str | None:
 class PartResource(Generic[R]):
     """A resource of a part (an optional plug-in), such as a refund, with kinds of events.
 
-    `prefix` is the prefix of its ids. `by_id` is the query for a row. `state` names the
-    columns that can change; each event stores their values. `properties` has a JSON
-    schema for each field. `computed` returns the fields that are not columns.
+    `prefix` is the prefix of its ids. `by_id` is the query that selects a row by its
+    id. `state` names the columns that can change; each event stores their values.
+    `properties` has a JSON schema for each field. `computed` returns the fields that
+    are not columns.
     """
 
     name: str
@@ -133,11 +139,17 @@ class PartResource(Generic[R]):
     computed: Callable[[R], dict[str, Any]] = lambda _: {}
 
     def find(self, db: Database, id: str) -> R:
-        """Returns the row with this id, for a command. Raises CommandError."""
+        """Returns the row with this id, for the command line.
+
+        Raises CommandError if there is no such row.
+        """
         return db.get_or_fail(self.by_id, f"{self.name} {id!r}", id=id)
 
     def get_or_404(self, db: Database, id: str) -> R:
-        """Returns the row with this id, for its page. Raises NotFound."""
+        """Returns the row with this id, for a web page.
+
+        Raises NotFound (HTTP status 404) if there is no such row.
+        """
         if not is_id(self.prefix, id):
             raise NotFound(f"there is no such {self.name}")
         row = db.get_or_none(self.by_id, id=id)
@@ -149,7 +161,10 @@ class PartResource(Generic[R]):
         return f"{base_url}/{self.name}/{id}"
 
     def serialize(self, base_url: str, row: R) -> dict[str, Any]:
-        """Returns the fields as events and commands show them. Raises the errors of `computed`."""
+        """Returns the row's fields as events and commands show them.
+
+        Raises the errors of `computed`.
+        """
         fields: dict[str, Any] = {}
         for name in self.properties:
             if name.endswith("_at"):

@@ -1,4 +1,8 @@
-"""The outbox: sends waiting deliveries to all receivers concurrently."""
+"""The outbox: sends waiting events and mails to all receivers concurrently.
+
+A receiver is a webhook, a command or a mailbox. A delivery is an event, or a mail, that
+is to be sent to one receiver.
+"""
 
 import logging
 import random
@@ -54,7 +58,10 @@ Send = Callable[[Receiver, Event, datetime], Answer]
 
 
 def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
-    """Returns a function that makes one attempt. Attempts share HTTP connections."""
+    """Returns a function that makes one attempt to send an event to a receiver.
+
+    The attempts share HTTP connections.
+    """
     session = Session(MOST_OF_ONE, settings.proxy)
 
     def send(receiver: Receiver, event: Event, at: datetime) -> Answer:
@@ -70,9 +77,10 @@ def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
 
 
 class Outbox:
-    """Sends waiting deliveries. `now` reads the wall clock.
+    """Sends waiting deliveries.
 
-    Only the thread that calls `run` uses the database.
+    Only the thread that calls `run` uses the database. `now` returns the time of the
+    wall clock.
     """
 
     def __init__(
@@ -96,15 +104,15 @@ class Outbox:
         take: Callable[[str], bool] = lambda shard: True,
         only: Sequence[str] = (),
     ) -> DeliveryCounts:
-        """Makes the deliveries that are due. Returns how many succeeded and failed.
+        """Sends the deliveries that are due. Returns how many succeeded and how many failed.
 
-        Attempts take at most `run_s` seconds; only a mail that was begun may take
-        longer. The remaining deliveries wait for the next run. `take` locks a shard (a
-        group of receivers) for this process until the run has ended; it returns False
-        if another process has the lock. `only` limits the run to these shards.
+        The run ends after `run_s` seconds, or later if a mail is just being sent. The
+        remaining deliveries wait for the next run. `take` locks a shard (a group of
+        receivers) for this process until the run has ended; it returns False if another
+        process has the lock. If `only` is not empty, the run uses only these shards.
 
-        An attempt without a response in time counts as a failure (a DNS server may be
-        slow). The delivery is retried with the same id.
+        An attempt that is still running when the run ends counts as a failure. The
+        delivery is retried with the same id.
         """
         shards = list(only or all_shards(self._db.is_server))
         self._mail = self._new_mail()
@@ -134,7 +142,7 @@ class Outbox:
         return Mail(self._db, urls, account.server, account.sender, self._mail_times)
 
     def _update_mails(self) -> None:
-        """Gives up mails that are too old, and adds mails that are due by the clock."""
+        """Gives up mails that are too old, and adds mails that are due at this time."""
         self._db.run(deliveries.GIVE_UP_MAILS, before=to_ms(self._now() - STALE))
         if self._mail:
             add_clock_mails(self._db, self._now())
@@ -156,9 +164,10 @@ class Outbox:
                 return
 
     def _queues_of(self, shard: str) -> list[DeliveryQueue]:
-        """Returns the queues of the receivers in this shard.
+        """Loads the receivers in this shard, and returns their queues.
 
-        Call it after the shard is locked: another process may have served it before.
+        Call this method after you lock the shard: until then another process may be
+        sending to these receivers.
         """
         is_server = self._db.is_server
         rows = self._db.rows(receivers.WAITED_FOR)
@@ -177,10 +186,10 @@ class Outbox:
         return queues
 
     def _ends_s(self, queue: DeliveryQueue) -> float:
-        """Returns the monotonic time at which an attempt of this queue is abandoned.
+        """Returns the monotonic time at which a running attempt of this queue is given up.
 
-        An attempt of a mail may last beyond the end of the run. No mail begins in the
-        last seconds of a run.
+        An attempt to send a mail may last beyond the end of the run. No mail begins in
+        the last seconds of a run.
         """
         if queue.is_of_mail:
             return self._until_s - ATTEMPT_S + self._mail_times.mail_s + AROUND_MAIL_S
@@ -202,7 +211,7 @@ class Outbox:
                     has_begun |= self._begin_next(queue)
 
     def _begin_next(self, queue: DeliveryQueue) -> bool:
-        """Handles the queue's next delivery. Returns False if it has nothing to send now."""
+        """Handles the queue's next delivery. Returns False if the queue has none now."""
         if queue.may_have_more and not queue.rows:
             fill(self._db, queue, self._now())
         next_delivery = queue.take_next(self._in_flight.lines_of(queue))
@@ -240,9 +249,10 @@ class Outbox:
         receiver: Receiver,
         row: deliveries.Due,
     ) -> Callable[[], Answer] | None:
-        """Returns a function that makes the attempt. Raises BadRow.
+        """Returns a function that makes the attempt.
 
-        Returns None if the delivery is a mail that is out of date.
+        Returns None if the delivery is a mail that is out of date. Raises BadRow if a
+        stored value is invalid.
         """
         now = self._now()
         if self._mail and receiver.transport in receivers.MAILS:
@@ -273,7 +283,7 @@ class Outbox:
         row: deliveries.Due,
         answer: Answer,
     ) -> bool:
-        """Stores the outcome of an attempt. Returns True if that has disabled the receiver."""
+        """Stores the outcome of an attempt. Returns True if it disabled the receiver."""
         now = self._now()
         has_failed = queue.was_failing or queue.failures > 0
         label, is_disabled = note(self._db, receiver, row, answer, now, has_failed)

@@ -1,4 +1,4 @@
-"""The outcome of an attempt: schedules the retry, or disables a receiver that fails."""
+"""Stores the outcome of an attempt: schedules a retry, or disables a failing receiver."""
 
 import logging
 import secrets
@@ -13,8 +13,8 @@ from storage.queries import deliveries, receivers
 log = logging.getLogger(__name__)
 
 ATTEMPT_S = 10
-# The attempts, in hours and minutes since the first: the example schedule of Standard Webhooks.
-# After the last attempt the delivery is given up.
+# The times of the attempts, as (hours, minutes) since the first attempt: the example schedule of
+# Standard Webhooks. After the last attempt the delivery is given up.
 _HOURS_MIN = (
     (0, 0),
     (0, 5),
@@ -29,11 +29,11 @@ _HOURS_MIN = (
 OFFSETS = [
     timedelta(hours=hours, minutes=minutes, seconds=5) for hours, minutes in _HOURS_MIN
 ]
-# Up to a tenth is added to each pause, so that deliveries that failed together are not retried
-# together.
+# Up to a tenth is added to each pause, so that deliveries that failed at the same time are not
+# retried at the same time.
 JITTER_PERMILLE = 100
-# A failing receiver is tried at least every half hour, since checks, which run the outbox, may be
-# some minutes apart.
+# Together with the minutes between two runs of the outbox, this tests a failing receiver at least
+# every half hour.
 PROBE_AFTER = timedelta(minutes=25)
 DISABLED_AFTER = timedelta(days=5)
 GONE = 410
@@ -43,16 +43,17 @@ HELD_MS = 60_000  # longer than an attempt of ATTEMPT_S, even with a slow DNS se
 
 
 class Answer(NamedTuple):
-    """The outcome of an attempt.
+    """The outcome of an attempt to send a delivery.
 
-    `status` is the HTTP status, the program's exit status or the SMTP code; None if
-    there was none. `text` is the beginning of the response, or the reason for the
-    failure. Further flags of a failure:
+    `is_taken` is True if the receiver has accepted the delivery. `status` is the HTTP
+    status, the exit status of the command, or the SMTP code; None if there was none.
+    `text` is the beginning of the response, or the reason for the failure. A failure
+    can have more flags:
 
-    - `is_refusal`: the receiver is up and may accept other deliveries;
+    - `is_refusal`: the receiver is up, and may accept other deliveries;
     - `is_final`: no retry can succeed;
     - `may_go_on`: the attempt may still be running;
-    - `is_in_doubt`: it was a mail, and the server may have accepted it.
+    - `is_in_doubt`: the delivery is a mail that the server may have accepted.
     """
 
     is_taken: bool
@@ -75,8 +76,9 @@ def next_try(
 ) -> datetime | None:
     """Returns the time of the next attempt; None if the delivery is given up.
 
-    `first_at` is the time of the first attempt. The pause is lengthened by `permille`
-    thousandths: 0 to JITTER_PERMILLE, chosen at random if it is None.
+    `first_at` is the time of the first attempt. The pause until the next attempt is
+    lengthened by `permille` thousandths. If `permille` is None, a random number from 0
+    to JITTER_PERMILLE is used.
     """
     if permille is None:
         permille = secrets.randbelow(JITTER_PERMILLE + 1)
@@ -92,9 +94,11 @@ def reason_to_disable(
     failing_since: datetime,
     now: datetime,
 ) -> str | None:
-    """Returns the reason to disable a receiver that has failed; None if there is none yet.
+    """Returns why a failing receiver is to be disabled; None if it is not.
 
-    `status` is the HTTP status of the failure; None if there was none.
+    A receiver is disabled if it responds with the HTTP status 410 Gone, or if it has
+    failed for DISABLED_AFTER. `status` is the HTTP status of the last failure; None if
+    there was no response.
     """
     if status == GONE:
         return "it answered 410 Gone"
@@ -105,11 +109,11 @@ def reason_to_disable(
 
 
 def hold(db: Database, row: deliveries.Due, now: datetime) -> bool:
-    """Claims a delivery before it is sent. Returns False if another process holds it.
+    """Claims a delivery before it is sent. Returns False if another process has it.
 
-    The claim keeps the next delivery of the same line from overtaking this one. A line
-    is a sequence of deliveries that are sent in order. A delivery without a line needs
-    no claim.
+    A line is a sequence of deliveries that are sent in order. The claim keeps another
+    process from sending the next delivery of the line during this attempt. A delivery
+    without a line needs no claim; then the result is True.
     """
     if row.line is None:
         return True
@@ -133,11 +137,12 @@ def note(
     now: datetime,
     has_failed: bool,
 ) -> tuple[str | None, bool]:
-    """Stores the outcome of an attempt to deliver an event.
+    """Stores the outcome of an attempt to send a delivery.
 
-    Returns the label for the metrics, and whether this attempt disabled the receiver.
-    The label is None if another process made an attempt meanwhile; then nothing is
-    stored. `has_failed` is True if the attempts before this one failed.
+    Returns the outcome's label in the metrics, and True if this attempt has disabled
+    the receiver. If another process has attempted the same delivery meanwhile, nothing
+    is stored and the label is None. `has_failed` is True if the receiver was failing
+    before this attempt.
     """
     next_at = _next_attempt_at(receiver, row, answer, now)
     is_mail = receiver.transport in receivers.MAILS
@@ -165,7 +170,7 @@ def _next_attempt_at(
     answer: Answer,
     now: datetime,
 ) -> datetime | None:
-    """Returns the time of the next attempt; None if there is none."""
+    """Returns the time of the next attempt; None if there will be none."""
     first_at = now
     if row.first_ms is not None:
         first_at = from_ms(row.first_ms)
@@ -234,7 +239,7 @@ def _note_failure(
 ) -> bool:
     """Stores a failure of the receiver, and disables the receiver if there is a reason.
 
-    Returns True if it was disabled.
+    Returns True if this failure disables the receiver.
     """
     db.run(receivers.FAILS, id=id, at=to_ms(now))
     failing_since_ms = db.get(receivers.BY_ID, id=id).failing_since

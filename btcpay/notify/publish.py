@@ -1,4 +1,4 @@
-"""Stores events and their deliveries, in the transaction of what has happened."""
+"""Stores events and their deliveries, in the database transaction that causes them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -29,10 +29,10 @@ _COLUMNS = {
 
 @dataclass(frozen=True)
 class News:
-    """What has happened to an invoice, to a payment to its address, or to another row.
+    """What happened to an invoice, a payment, a payment link or a row of a part.
 
-    `detail` has the row of a `payment`, or the `transaction` that was seen or has
-    vanished.
+    A part is an optional plug-in. `kind` is the kind of the event. `detail` may have
+    the row of a `payment`, or the bitcoin `transaction` that was seen or has vanished.
     """
 
     kind: Kind
@@ -40,11 +40,12 @@ class News:
 
 
 class NewEvent(NamedTuple):
-    """An event to be published to the receivers of its row's merchant.
+    """An event to be published to the receivers of a merchant.
 
-    `row` is the invoice, the payment link or a part's row. `state` has the values that
-    can change later, such as status and amounts. The event of a new invoice or link, or
-    of a deactivated link, needs none: its state is None.
+    `row` is what the event is about: an invoice, a payment link, or a row of a part (an
+    optional plug-in). It names the merchant. `state` has the values of the row that can
+    change later, such as the status and the amounts. It is None for a new invoice, a
+    new link or a deactivated link, whose values follow from the kind of the event.
     """
 
     row: EventSubject
@@ -62,10 +63,11 @@ def publish(
     now: datetime,
     of_merchants: Sequence[Receiver] | None = None,
 ) -> None:
-    """Stores events in this order, with their deliveries.
+    """Stores events in this order, with a delivery for each receiver that wants them.
 
-    Call it within `db.write()`. `of_merchants` are the receivers of the events'
-    merchants, if this transaction has read them before.
+    Call this function within `db.write()`. `of_merchants` are the receivers of the
+    events' merchants, if the caller has loaded them in this database transaction. If it
+    is None, this function loads them.
     """
     new_rows = [_columns(new_event, now) for new_event in new_events]
     if of_merchants is None:
@@ -98,8 +100,8 @@ def _deliveries_to(
 ) -> list[Values]:
     """Returns the columns of each delivery of an event that this receiver wants.
 
-    Returns [] if the receiver's transport is that of a deleted part (an optional
-    plug-in).
+    Returns [] if the receiver belongs to a part (an optional plug-in) that is no longer
+    installed.
     """
     transport = TRANSPORTS.get(receiver.transport)
     if transport is None:
@@ -119,7 +121,11 @@ def publish_resource(
     kind: Kind,
     now: datetime,
 ) -> R:
-    """Publishes an event about a part's resource as it is now, and returns its row."""
+    """Publishes an event about a resource of a part (an optional plug-in).
+
+    The event contains the present state of the resource. Returns the resource's row.
+    Call this function within `db.write()`.
+    """
     row = db.get(of.by_id, id=id)
     state = {name: getattr(row, name) for name in of.state}
     publish(db, [NewEvent(row, News(kind), state)], now)
@@ -150,8 +156,8 @@ def _columns(new_event: NewEvent, now: datetime) -> Values:
 def wants(receiver: Receiver, name: str) -> bool:
     """True if the receiver wants deliveries of this name.
 
-    The name is a kind of event, or one that the receiver's transport defines. A
-    receiver without a list of names wants all.
+    `name` is a kind of event, or another name that the receiver's transport defines. A
+    receiver without a list of names wants all deliveries.
     """
     return receiver.kinds is None or name in json.loads(receiver.kinds)
 

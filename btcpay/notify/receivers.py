@@ -1,4 +1,8 @@
-"""Adds and removes webhooks and commands, rotates secrets, and resends events."""
+"""Adds and removes webhooks and commands, rotates secrets, and resends events.
+
+A receiver is a webhook (a URL that gets signed requests), a command (a program that is
+run), or a mailbox. An event is sent to every receiver that wants it.
+"""
 
 import json
 from collections.abc import Sequence
@@ -25,11 +29,14 @@ MOST = 20  # for each merchant, since each event stores a delivery for each rece
 
 
 class NoRoom(CommandError):
-    """The merchant already has the maximum number of receivers."""
+    """The merchant already has the maximum number of webhooks and commands."""
 
 
 def find(db: Database, receiver_id: str) -> Receiver:
-    """Returns the whole row, with its secret. Raises CommandError if there is none."""
+    """Returns the row of a receiver that is no mailbox, with its secret.
+
+    Raises CommandError if there is no such receiver, or if it is a mailbox.
+    """
     row = db.get_or_none(receivers.BY_ID, id=receiver_id)
     if row is None or row.transport in receivers.MAILS:
         raise CommandError(
@@ -39,10 +46,10 @@ def find(db: Database, receiver_id: str) -> Receiver:
 
 
 def find_own(db: Database, receiver_id: str) -> Receiver:
-    """Returns the row of a webhook or command. Raises CommandError.
+    """Returns the row of a webhook or a command.
 
-    A receiver of a part (an optional plug-in) is refused too: only the part may change
-    it.
+    Raises CommandError if there is none with this id, or if the receiver belongs to a
+    part (an optional plug-in): only the part may change its receivers.
     """
     row = find(db, receiver_id)
     if row.transport not in (receivers.WEBHOOK, receivers.COMMAND):
@@ -53,9 +60,10 @@ def find_own(db: Database, receiver_id: str) -> Receiver:
 
 
 def require_room(db: Database, merchant_id: int) -> None:
-    """Raises NoRoom if the merchant has the maximum number of receivers.
+    """Raises NoRoom if the merchant has the maximum number of webhooks and commands.
 
-    Locks the merchant's row. Call it in the transaction that adds a receiver.
+    Locks the merchant's row. Call this function in the database transaction that adds a
+    receiver.
     """
     db.get(merchants.LOCKED, id=merchant_id)
     if len(db.rows(receivers.LIST_OF_MERCHANT, merchant_id=merchant_id)) >= MOST:
@@ -73,10 +81,12 @@ def add(
     now: datetime,
     id: str | None = None,
 ) -> Receiver:
-    """Adds a receiver of future events, and returns its row. Raises NoRoom.
+    """Adds a receiver of future events, and returns its row.
 
-    If `url` is given it is a webhook, whose requests are signed, otherwise a command.
-    Empty `kinds` mean all events. The id is random if `id` is None.
+    If `url` is given, the receiver is a webhook, whose requests are signed; otherwise
+    it is a command. It gets the kinds of events in `kinds`, or all if `kinds` is empty.
+    If `id` is None, the id is random. Raises NoRoom if the merchant already has the
+    maximum number of receivers.
     """
     columns: Values = {
         "id": id or new_id("whk"),
@@ -100,10 +110,11 @@ def add(
 
 
 def webhook_url(text: str, network: Network) -> str:
-    """Returns the URL of a webhook, with its host in ASCII. Raises CommandError.
+    """Returns the URL of a webhook, with its host in ASCII.
 
-    On mainnet http:// is accepted only for this machine. Any host is accepted: the
-    operator is responsible for it.
+    Raises CommandError if the text is no such URL. On mainnet http:// is accepted only
+    for a host on this machine. Hosts of private networks are not refused: the operator
+    chooses the URL.
     """
     try:
         url = web_url(text)
@@ -123,16 +134,17 @@ def webhook_url(text: str, network: Network) -> str:
 
 
 def remove(db: Database, receiver_id: str) -> None:
-    """Removes the receiver. Raises CommandError if there is none."""
+    """Removes a receiver. Raises CommandError if there is none, or if it is a mailbox."""
     find(db, receiver_id)
     db.run(receivers.REMOVE, id=receiver_id)
 
 
 def rotate(db: Database, receiver_id: str, now: datetime) -> Receiver:
-    """Replaces a webhook's secret, and returns its row with the new one.
+    """Replaces a webhook's secret, and returns its row with the new secret.
 
     For one day (GRACE) requests are also signed with the old secret. Raises
-    CommandError.
+    CommandError if the receiver is no webhook, or if another process rotates the secret
+    at the same time.
     """
     row = find_own(db, receiver_id)
     if row.secret is None:
@@ -151,9 +163,11 @@ def rotate(db: Database, receiver_id: str, now: datetime) -> Receiver:
 
 
 def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
-    """Makes the deliveries that were given up due again. Returns how many.
+    """Schedules the deliveries that were given up to be sent now. Returns how many.
 
-    Enables the receiver.
+    Also enables the receiver if it was disabled. Raises CommandError if there is no
+    such receiver. Some transports (`drops_overtaken`) leave out a delivery if the
+    receiver has accepted a later one about the same resource.
     """
     transport = TRANSPORTS.get(find(db, receiver_id).transport)
     again = deliveries.FAILED_AGAIN
@@ -165,9 +179,10 @@ def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
 
 
 def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
-    """Makes all deliveries that wait or were given up due now. Returns how many.
+    """Schedules all waiting and given-up deliveries to be sent now. Returns how many.
 
-    Enables the receiver. The next check sends them.
+    The next run of the outbox sends them. Also enables the receiver if it was disabled.
+    Raises CommandError if there is no such receiver.
     """
     with db.write():
         waiting = db.run(
@@ -177,9 +192,11 @@ def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
 
 
 def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> int:
-    """Makes the receiver's events with a number above `number` due again. Returns how many.
+    """Schedules all events after `number` to be sent to the receiver again.
 
-    They include those that were delivered. Enables the receiver. Raises CommandError.
+    Returns how many events these are. They include events that the receiver has already
+    accepted, but only kinds that it wants. Also enables the receiver if it was
+    disabled. Raises CommandError if there is no such webhook or command.
     """
     receiver = find_own(db, receiver_id)
     events.number_new(db)

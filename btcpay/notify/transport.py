@@ -1,4 +1,4 @@
-"""The base class of transports: the deliveries of an event, and how one is sent."""
+"""The base class of transports, the ways to send events to receivers."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -18,11 +18,11 @@ MAX_ANSWER_BYTES = 200
 
 
 class NewDelivery(NamedTuple):
-    """A delivery to be stored.
+    """A delivery to be stored: an event that is to be sent to one receiver.
 
-    A receiver gets it if it wants its `name`. `about` identifies it among the
-    deliveries of its receiver. Deliveries of one `line` are sent one at a time and in
-    order.
+    The delivery is stored only if the receiver wants deliveries of this `name`. `about`
+    identifies the delivery among all deliveries to the same receiver. Deliveries with
+    the same `line` are sent one at a time and in order.
     """
 
     name: str
@@ -33,21 +33,22 @@ class NewDelivery(NamedTuple):
 def delivery_of(event: PublicEvent) -> NewDelivery:
     """Returns the usual delivery of an event.
 
-    Deliveries about one resource are in one line, so they are sent in order.
+    Deliveries about the same invoice, payment link or other resource are in one line,
+    so they are sent in order.
     """
     line = event.invoice_id or event.payment_link_id or event.resource_id
     return NewDelivery(event.kind, event.id, line)
 
 
 class Transport:
-    """A way to send events to receivers, such as webhooks or mail.
+    """The base class of ways to send events to receivers, such as webhooks or mail.
 
-    `send` runs in a thread of its own and must not use the database. The other methods
-    run in the caller's thread.
+    `send` runs in its own thread, and must not use the database. The other methods run
+    in the caller's thread.
     """
 
     # If True, a delivery that was given up is not sent again once the receiver has accepted a later
-    # one of the same line: it would undo the effect of the later one.
+    # delivery of the same line, whose effect it would undo.
     drops_overtaken = False
 
     def deliveries_for(
@@ -59,15 +60,16 @@ class Transport:
     ) -> Iterable[NewDelivery]:
         """Returns the deliveries of an event to this receiver, in order.
 
-        Returns an empty list if the event does not concern it. `about` is the row that
-        the event is about. `state` has the row's values that can change later.
+        Returns an empty list if the event does not concern the receiver. `about` is the
+        row that the event is about, such as an invoice. `state` has those values of the
+        row that can change later.
         """
         return [delivery_of(event)]
 
     def adapt(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
-        """Returns the delivery's event in the form that this receiver gets.
+        """Converts the delivery's event to the form that this receiver gets.
 
-        Raises BadRow.
+        Raises BadRow if a stored value is invalid.
         """
         return event
 
@@ -79,9 +81,9 @@ class Transport:
         at: datetime,
         timeout_s: float,
     ) -> Answer:
-        """Makes one attempt and returns its outcome, also if it fails.
+        """Makes one attempt to send the event. Returns the outcome, even of a failure.
 
-        Mails are sent by the run's `Mail` instead.
+        The class `Mail` sends mails instead.
         """
         raise NotImplementedError
 
@@ -93,7 +95,7 @@ def post(
     body: bytes,
     headers: Mapping[str, str],
 ) -> Answer:
-    """Posts the body, and returns the outcome. A status of 2xx means success."""
+    """Sends a POST request, and returns the outcome. A status of 2xx means success."""
     try:
         status, start = session.post(url, timeout_s, body, headers, MAX_ANSWER_BYTES)
     except FetchError as error:

@@ -1,7 +1,8 @@
-"""The table of transports: those of the core, and those of parts (optional plug-ins).
+"""The table of all transports, the ways to send events to receivers.
 
-A part defines its transport in a module `transport`. Signatures follow Standard
-Webhooks 1.0.0 (github.com/standard-webhooks/standard-webhooks).
+Parts (optional plug-ins) add their own, which they define in their module `transport`.
+Signatures of webhooks follow Standard Webhooks 1.0.0
+(github.com/standard-webhooks/standard-webhooks).
 """
 
 import base64
@@ -39,7 +40,8 @@ def new_secret() -> str:
 def sign(secret: str, id: str, timestamp_s: int, body: bytes) -> str:
     """Returns a signature: `v1,` and the base64 of HMAC-SHA256 over id, time and body.
 
-    `secret` is in the form of `new_secret`. `timestamp_s` is the Unix time in seconds.
+    `secret` has the form that `new_secret` returns. `timestamp_s` is the Unix time in
+    seconds.
     """
     key = base64.b64decode(secret.removeprefix(PREFIX))
     content = f"{id}.{timestamp_s}.".encode() + body
@@ -47,7 +49,7 @@ def sign(secret: str, id: str, timestamp_s: int, body: bytes) -> str:
 
 
 def headers(keys: Iterable[str], id: str, at: datetime, body: bytes) -> dict[str, str]:
-    """Returns the headers of a request at this time, signed with each secret."""
+    """Returns the headers of a webhook's request, with a signature for each secret."""
     timestamp_s = int(at.timestamp())
     return {
         "Content-Type": "application/json",
@@ -58,7 +60,7 @@ def headers(keys: Iterable[str], id: str, at: datetime, body: bytes) -> dict[str
 
 
 class StandardWebhook(Transport):
-    """Signed HTTP requests to a shop's URL."""
+    """Sends signed HTTP requests to a shop's URL."""
 
     def send(
         self,
@@ -68,7 +70,11 @@ class StandardWebhook(Transport):
         at: datetime,
         timeout_s: float,
     ) -> Answer:
-        """Posts the event, signed with each valid secret. A status of 2xx means success."""
+        """Sends the event in a POST request. A status of 2xx means success.
+
+        The request is signed with the webhook's secret. For a day after the secret was
+        rotated, it is also signed with the old one.
+        """
         keys = [receiver.secret]
         if receiver.old_until_ms is not None and to_ms(at) < receiver.old_until_ms:
             keys.append(receiver.old_secret)
@@ -78,7 +84,7 @@ class StandardWebhook(Transport):
 
 
 class Command(Transport):
-    """A program of the operator, which is run for each event."""
+    """Runs a program of the operator for each event."""
 
     def send(
         self,
@@ -90,7 +96,8 @@ class Command(Transport):
     ) -> Answer:
         """Runs the command, without a shell and with few environment variables.
 
-        The event's JSON goes to its standard input. Exit status 0 means success.
+        The command gets the event's JSON on its standard input. Exit status 0 means
+        success. The command is killed if it runs longer than `timeout_s`.
         """
         environ = {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -128,9 +135,10 @@ class Command(Transport):
 
 
 class Receipt(Transport):
-    """One receipt for each invoice, even if it is paid twice after a reorganisation.
+    """Mails one receipt for each invoice, even if a reorganisation makes it paid twice.
 
-    An invoice of a bill gets no receipt: its customer is thanked once the bill is paid.
+    An invoice of a bill gets no receipt: the customer gets a mail when the whole bill
+    is paid.
     """
 
     def deliveries_for(

@@ -1,4 +1,4 @@
-"""Fills a queue with its next deliveries, read from the database."""
+"""Loads the next deliveries of a queue from the database."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -16,12 +16,12 @@ Waiting = tuple[Receiver, deliveries.Due]
 
 
 def fill(db: Database, queue: DeliveryQueue, now: datetime) -> None:
-    """Reads the deliveries that the queue may send next.
+    """Loads the deliveries that the queue may send next.
 
-    1. While the receiver is failing, the queue gets one delivery as a test.
-    2. If the receiver works again in this run, the queue gets all that wait, the oldest
-       first.
-    3. Otherwise it gets the deliveries that are due.
+    - While the receiver is failing, the queue gets one delivery as a test.
+    - If the receiver was failing and has accepted a delivery in this run, the queue
+      gets all waiting deliveries, the oldest first.
+    - If the receiver was not failing, the queue gets the deliveries that are due.
     """
     queue.may_have_more = False
     if queue.is_failing:
@@ -60,11 +60,11 @@ def _fill_all(db: Database, queue: DeliveryQueue, now: datetime) -> None:
 def _probe(db: Database, queue: DeliveryQueue, now: datetime) -> list[Waiting]:
     """Returns the delivery that tests a failing receiver; [] if it is too early for a test.
 
-    1. The test is the oldest delivery, due or not.
-    2. If that one is refused, the others may be accepted. So if it may be the only one that
-       is refused, the delivery with the fewest attempts is tried in the same run.
-    3. If the oldest has timed out twice, that other delivery is tried first: an attempt that
-       times out takes all the time of a run.
+    1. The test is usually the oldest delivery, even if it is not due.
+    2. The receiver may refuse only the oldest delivery, and accept others. So after a
+       refusal the delivery with the fewest attempts is tried in the same run.
+    3. If the oldest delivery has timed out twice, the delivery with the fewest attempts is
+       tried instead: an attempt that times out takes all the time of a run.
     """
     if queue.oldest is not None:
         return _least_tried(db, queue, now, queue.oldest)
@@ -91,8 +91,8 @@ def _probe(db: Database, queue: DeliveryQueue, now: datetime) -> list[Waiting]:
 def _is_time(db: Database, queue: DeliveryQueue, now: datetime) -> bool:
     """True if a failing receiver is to be tested again.
 
-    It is tested PROBE_AFTER the last failure, and as soon as a delivery has become due
-    since then. It is also tested if the clock was set back.
+    One of these is enough: PROBE_AFTER has passed since the last failure, a delivery
+    has become due since the last failure, or the clock was set back.
     """
     failed_ms = max(receiver.failed_ms or 0 for receiver in queue.receivers)
     pause = now - from_ms(failed_ms)
@@ -117,7 +117,10 @@ def _least_tried(
     now: datetime,
     oldest: tuple[str, str],
 ) -> list[Waiting]:
-    """Returns the waiting delivery with the fewest attempts, without `oldest`; [] if none."""
+    """Returns the waiting delivery with the fewest attempts, other than `oldest`.
+
+    Returns [] if there is no other delivery.
+    """
     oldest_receiver_id, oldest_about = oldest
     others: list[Waiting] = []
     for receiver in queue.receivers:
@@ -143,7 +146,10 @@ def _oldest(
     last: deliveries.Due | None,
     limit: int,
 ) -> list[deliveries.Due]:
-    """Returns the `limit` oldest waiting deliveries, or the next ones after `last`."""
+    """Returns up to `limit` waiting deliveries, the oldest first.
+
+    If `last` is given, begins with the next delivery after that one.
+    """
     values: Values = {
         "receiver_id": receiver.id,
         "now": to_ms(now),

@@ -1,1 +1,1 @@
-"""Mails to merchants and to their customers."""
+"""Composes mails to merchants and to their customers, and sends them."""

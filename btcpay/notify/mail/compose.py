@@ -1,4 +1,4 @@
-"""Composes mails to merchants and customers, from the data at the time of sending."""
+"""Composes mails to merchants and customers, just before they are sent."""
 
 from datetime import date, datetime, timedelta, tzinfo
 from typing import NamedTuple
@@ -28,8 +28,8 @@ from storage.queries import (
 from storage.queries.totals import days
 from storage.statement import as_dict
 
-# The function that composes the mails of a part (an optional plug-in), by the transport of its
-# receivers.
+# The functions that compose the mails of parts (optional plug-ins), by the transport of the
+# receivers that get these mails.
 PART_MAILS: dict[str, hooks.ComposeMail] = {
     part.name: part.compose for part in hooks.of(hooks.Mails)
 }
@@ -38,7 +38,10 @@ CLOCK_MAILS = {part.name for part in hooks.of(hooks.Mails) if part.of_clock}
 
 
 class Urls(NamedTuple):
-    """The service's public address, and that of the merchant's pages; None if off."""
+    """The public URLs of the service and of the merchant's pages.
+
+    `merchant_pages` is None if the settings switch the merchant's pages off.
+    """
 
     root: str
     merchant_pages: str | None
@@ -58,11 +61,17 @@ def compose(
     row: deliveries.Due,
     now: datetime,
 ) -> tuple[str, MailText] | None:
-    """Returns the address and the text of a delivery's mail; None if it is out of date.
+    """Composes the mail of a delivery. Returns the recipient's address and the text.
 
-    A mail is out of date if the customer's address was erased, the invoice is no longer
-    paid, a check has completed since, a later evening has come, or the login link was
-    requested too long ago. Raises BadRow.
+    Returns None if the mail is out of date:
+
+    - a receipt, if the customer's address was erased or the invoice is no longer paid;
+    - a warning that no check (`blocktill check`) completes, if one has completed since;
+    - the mail about an evening, if a later evening has come;
+    - a login link, if it was requested more than an hour (OVERDUE) ago.
+
+    A part (an optional plug-in) decides about its own mails. Raises BadRow if a stored
+    value is invalid.
     """
     merchant = db.get(merchants.BY_ID, id=receiver.merchant_id)
     mailbox = (
@@ -132,9 +141,9 @@ def _invoice_news(
     row: deliveries.Due,
     zone: tzinfo,
 ) -> InvoiceNews:
-    """Returns the invoice with its state at the event.
+    """Returns the invoice with its state at the time of the event.
 
-    A receipt that a customer has asked for has no event: its state is the present one.
+    A receipt that a customer has requested has no event. It gets the present state.
     """
     invoice = db.get(invoices.WHOLE, id=row.invoice_id or row.about)
     state = as_dict(invoice)
@@ -159,9 +168,9 @@ def _evening(
     now: datetime,
     language: str,
 ) -> MailText | None:
-    """Returns the mail about the evening in `about`; None if a later evening has come.
+    """Returns the mail about one evening; None if a later evening has come.
 
-    `now` is in the merchant's time zone.
+    `about` has the date of the evening. `now` is in the merchant's time zone.
     """
     day = last_evening(now)
     if about != f"{EVENING}{day}":

@@ -1,4 +1,4 @@
-"""A mail's content, and its plain text part."""
+"""Holds the content of a mail, and makes its plain text part."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,13 +8,14 @@ from btcpay.values.texts import display_line
 
 @dataclass(frozen=True)
 class MailText:
-    """The content of a mail, in the order in which it is shown.
+    """The content of a mail.
 
-    `amount` is shown in large type; `within` are the lines below it, such as the tax
-    that it includes. Then come the sentences, the button `link`, the facts as (label,
-    text), and the lines of the `footer`, such as the seller's address. `link` and
-    `stop` are pairs (label, URL). `stop` is the page that ends such mails; a mail
-    program may send a request to it on its own (RFC 8058).
+    The mail shows `amount` in large type, and the lines `within` below it, such as the
+    tax in the amount. Then it shows the sentences, a button for `link`, the facts as
+    (label, text), and the lines of the footer, such as the seller's address. `link` and
+    `stop` are (label, URL) pairs. `stop` is the page on which the recipient
+    unsubscribes from mails of this kind. A mail program may also unsubscribe by sending
+    a request to that URL (RFC 8058).
     """
 
     language: str
@@ -29,7 +30,7 @@ class MailText:
 
     @property
     def text(self) -> str:
-        """The plain text part; its links follow the facts."""
+        """The plain text part of the mail, in which the links come after the facts."""
         facts = "\n".join(f"{label}: {one_line(text)}" for label, text in self.facts)
         links = []
         for link in (self.link, self.stop):

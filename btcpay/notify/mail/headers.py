@@ -1,8 +1,8 @@
-"""The headers of mails as they are sent: ASCII, folded by this module.
+"""Encodes mail headers in ASCII, and folds (breaks) their long lines.
 
 Python's own folding is not used, since it has two faults. It turns a long URL into an
 encoded word, which breaks List-Unsubscribe. It splits a long name at its commas, as if
-it were several mailboxes.
+the name were several mailboxes.
 """
 
 from email.header import Header
@@ -10,17 +10,18 @@ from email.policy import EmailPolicy
 
 from btcpay.settings.mail_settings import Sender
 
-# The maximum length of a line with an encoded word (RFC 2047, 2), and of any line (RFC 5322,
-# 2.1.1).
+# The maximum length of a line with an encoded word (section 2 of RFC 2047), and of any line
+# (section 2.1.1 of RFC 5322).
 LINE_CHARACTERS = 76
 MOST_CHARACTERS = 998
 _QUOTED = str.maketrans({"\\": "\\\\", '"': '\\"'})
 
 
 class AsWritten(EmailPolicy):
-    """An email policy that sends each header exactly as it is given.
+    """A policy of Python's `email` that sends each header exactly as it was set.
 
-    Raises ValueError for a line that is empty, too long, or not printable ASCII.
+    Setting a header raises ValueError if a line of it is empty, too long, or not
+    printable ASCII.
     """
 
     def header_store_parse(self, name: str, value: str) -> tuple[str, str]:
@@ -44,9 +45,10 @@ POLICY = AsWritten(linesep="\r\n")
 
 
 def text(name: str, words: str) -> str:
-    """Returns the words as the value of header `name`.
+    """Returns `words` as the value of the header `name`.
 
-    The value is plain, or made of encoded words (RFC 2047).
+    The words stay as they are if they are short ASCII. Otherwise the value consists of
+    encoded words (RFC 2047).
     """
     if _is_plain(words) and len(f"{name}: {words}") <= LINE_CHARACTERS:
         return words
@@ -54,9 +56,9 @@ def text(name: str, words: str) -> str:
 
 
 def mailbox(name: str, sender: Sender) -> str:
-    """Returns one mailbox as the value of header `name`.
+    """Returns the sender's name and address as the value of the header `name`.
 
-    The sender's name may have any characters.
+    The sender's name may contain any characters.
     """
     address = f"<{sender.address}>"
     if not sender.name:

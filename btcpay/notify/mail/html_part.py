@@ -1,7 +1,8 @@
-"""A mail's HTML part: the seller, the amount in large type, one button, the facts.
+"""Makes the HTML part of a mail: the seller, the amount, one button and the facts.
 
-Mail programs support tables and the attribute `style` better than style sheets. The
-part loads nothing and runs no script: the logo is a part of the mail.
+The HTML has tables and `style` attributes, which mail programs support better than
+style sheets. It loads nothing from other servers and has no script: the logo is
+attached to the mail.
 """
 
 from html import escape
@@ -27,7 +28,10 @@ _BREAK = "overflow-wrap:anywhere;word-break:break-word"
 
 
 def html_of(mail: MailText, brand: MailBrand, logo_url: str | None) -> str:
-    """Returns the HTML document. `logo_url` is the URL of the part with the logo, if any."""
+    """Returns the HTML document of the mail.
+
+    `logo_url` is the `cid:` URL of the attached logo; None if there is no logo.
+    """
     language = mail.language
     lines = [
         "<!doctype html>",
@@ -60,7 +64,10 @@ def html_of(mail: MailText, brand: MailBrand, logo_url: str | None) -> str:
 
 
 def _seller(brand: MailBrand, logo_url: str | None) -> str:
-    """Returns the logo and the seller's name; only the logo if that was chosen."""
+    """Returns the logo and the seller's name.
+
+    Leaves the name out if the merchant has chosen to show only the logo.
+    """
     name = f'<bdi style="font-size:18px;font-weight:bold">{escape(brand.seller)}</bdi>'
     if logo_url:
         alt = ""

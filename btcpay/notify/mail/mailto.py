@@ -13,8 +13,8 @@ from storage.queries import invoices
 def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str) -> str:
     """Returns a link (RFC 6068) that opens a mail to the invoice's customer.
 
-    Its text depends on the reason why the invoice needs attention. The merchant reads
-    the mail before sending it.
+    The mail's text depends on the reason why the invoice needs attention. The merchant
+    reads the mail before sending it.
     """
     gettext = catalog(language).gettext
     asks = {
@@ -52,10 +52,11 @@ def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str)
 
 
 def mail_link(to: str | None, subject: str, body: str) -> str:
-    """Returns a link (RFC 6068) that opens a mail. Lines of `body` end with CR and LF.
+    """Returns a link (RFC 6068) that opens a mail in the user's mail program.
 
-    The address is converted to the form that this service would send to, since mail
-    programs treat other characters differently. An invalid address is not converted.
+    The lines of `body` must end with CR and LF. A valid address is converted as for
+    mails that this service sends (to ASCII), since mail programs differ in how they
+    treat other characters. An invalid address stays as it is.
     """
     try:
         address = checked_address(to or "")

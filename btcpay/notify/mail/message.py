@@ -1,4 +1,4 @@
-"""The message: a plain text part, and an HTML part with the shop's logo."""
+"""Builds a mail's message: a plain text part, and an HTML part with the shop's logo."""
 
 from datetime import datetime
 from email.message import EmailMessage
@@ -19,9 +19,10 @@ def message_of(
     id: str,
     at: datetime,
 ) -> EmailMessage:
-    """Returns the message to `to`, an address that `checked_address` has returned.
+    """Builds the message to the address `to`, a result of `checked_address`.
 
-    The Message-ID is made from `id`, so a retry with the same `id` is the same mail.
+    `id` becomes the first half of the Message-ID. So a retry with the same `id` has the
+    same Message-ID.
     """
     message = EmailMessage(policy=headers.POLICY)
     message["From"] = headers.mailbox("From", sender)
@@ -41,7 +42,7 @@ def message_of(
 def _add_html(
     message: EmailMessage, mail: MailText, brand: MailBrand, logo_id: str
 ) -> None:
-    """Adds the HTML part, and the logo as a part beside it with this Content-ID."""
+    """Adds the HTML part, and attaches the logo with `logo_id` as its Content-ID."""
     logo_url = None
     if brand.logo:
         logo_url = f"cid:{logo_id}"

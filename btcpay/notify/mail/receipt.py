@@ -1,4 +1,4 @@
-"""The text of a receipt, and the lines about the business in mails to customers."""
+"""Makes the text of receipts, and the lines about the seller in mails to customers."""
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
@@ -12,7 +12,10 @@ from storage.queries import merchants
 def receipt(
     about: InvoiceNews, language: str, brand: merchants.BrandOnPages
 ) -> MailText:
-    """Returns the receipt to a customer. `brand` has the seller's name and address."""
+    """Returns the mail to a customer with the receipt of a paid invoice.
+
+    `brand` has the seller's name and address.
+    """
     gettext = catalog(language).gettext
     invoice = about.invoice
     title = gettext("Receipt from %(name)s") % {"name": brand.seller}
@@ -50,7 +53,10 @@ def _parts_of_price(invoice: Invoice, language: str) -> list[str]:
 
 
 def business_lines(brand: merchants.BrandOnPages, language: str) -> list[str]:
-    """Returns the lines about the business below a receipt."""
+    """Returns the lines about the seller at the end of a receipt.
+
+    They have the seller's address, tax number and contact, as far as these are set.
+    """
     gettext = catalog(language).gettext
     lines = []
     if brand.business_address:
@@ -61,7 +67,7 @@ def business_lines(brand: merchants.BrandOnPages, language: str) -> list[str]:
 
 
 def contact_lines(brand: merchants.BrandOnPages, language: str) -> list[str]:
-    """Returns the line that says how to reach the seller, if there is one."""
+    """Returns the line that says how to reach the seller; [] if no contact is set."""
     if not brand.contact:
         return []
     return [f"{catalog(language).gettext('Contact')}: {brand.contact}"]

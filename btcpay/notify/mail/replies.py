@@ -1,10 +1,10 @@
-"""The replies of a mail server, limited in bytes and in time."""
+"""Reads the replies of a mail server, with limits on their size and their time."""
 
 import socket
 import time
 from dataclasses import dataclass
 
-# The maximum of all replies to one mail. An honest server sends far less.
+# The maximum size of all replies to one mail. An honest server sends far less.
 MOST_BYTES = 65_536
 
 
@@ -12,8 +12,10 @@ MOST_BYTES = 65_536
 class Times:
     """The time limits for a mail server, in seconds.
 
-    `answer_s` is for the greeting and for each reply. Servers that scan a mail before
-    they accept it need more than ten seconds. `mail_s` is for all steps of one mail.
+    `connect_s` limits the connection, `answer_s` the greeting and each reply, `mail_s`
+    all steps of one mail together, and `goodbye_s` the end of the session. `answer_s`
+    is long, since servers that look for viruses before they accept a mail need more
+    than ten seconds.
     """
 
     connect_s: float = 10
@@ -26,7 +28,7 @@ USUAL = Times()
 
 
 class Bounds:
-    """The bytes and the time that remain for the replies to one mail."""
+    """Counts the bytes and the time that remain for the server's replies to one mail."""
 
     def __init__(self, times: Times) -> None:
         self._times = times
@@ -45,9 +47,9 @@ class Bounds:
         self.next_answer()
 
     def left_s(self) -> float:
-        """Returns the seconds that remain.
+        """Returns the seconds that remain for the present reply.
 
-        Raises TimeoutError if no time or no bytes remain.
+        Raises TimeoutError if no time remains, and also if no bytes remain.
         """
         left_s = self._until_s - time.monotonic()
         if left_s <= 0 or not self.left_bytes:
@@ -56,12 +58,12 @@ class Bounds:
 
 
 class Replies:
-    """The server's reply lines, read within the limits of `bounds`.
+    """Reads the server's reply lines within the limits of `bounds`.
 
-    smtplib stores every line of a reply, and its time-out begins again with each byte.
-    An endless greeting filled 610 MB of memory in one second, and 2.3 GB in the ten
-    seconds of an attempt: so a time limit alone does not limit the memory. A server
-    that sends a byte every four seconds could take nine hours for one line.
+    It replaces the file object of smtplib, which limits neither the size nor the time
+    of a reply: smtplib stores every line, and its time-out begins again with each byte.
+    In a test an endless greeting filled 610 MB of memory in one second. A server that
+    sends a byte every four seconds could take nine hours for one line.
     """
 
     def __init__(self, connection: socket.socket, bounds: Bounds) -> None:
@@ -69,7 +71,10 @@ class Replies:
         self._bounds = bounds
 
     def readline(self, limit: int) -> bytes:
-        """Returns the next line, at most `limit` bytes. Raises OSError if a limit is reached."""
+        """Returns the next line, or the first `limit` bytes of a longer line.
+
+        Raises TimeoutError (an OSError) if the time or the bytes of `bounds` run out.
+        """
         line = bytearray()
         while len(line) < limit and not line.endswith(b"\n"):
             self._connection.settimeout(self._bounds.left_s())

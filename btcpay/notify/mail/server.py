@@ -1,4 +1,4 @@
-"""Finds the mail server in use: that of the settings, else the one that the owner has stored."""
+"""Finds the mail server in use: that of the settings, else one that the owner stored."""
 
 import logging
 from typing import NamedTuple
@@ -33,15 +33,21 @@ class MailAccount(NamedTuple):
 
 
 def is_in_settings(settings: Settings) -> bool:
-    """True if the settings name a mail server or a sender. Then a stored one is ignored."""
+    """True if the settings name a mail server or a sender.
+
+    Then a mail server that the owner has stored in the database is ignored.
+    """
     return bool(settings.smtp_url or settings.mail_from)
 
 
 def mail_account(settings: Settings, db: Database) -> MailAccount | None:
-    """Returns the mail server in use; None if no mail can be sent.
+    """Returns the mail server and the sender in use; None if no mail can be sent.
 
-    A stored server is used only while the service has one merchant. An invalid one,
-    perhaps from a backup that somebody has tampered with, is logged and not used.
+    If the settings name a mail server or a sender, they must name both; otherwise no
+    mail can be sent. If they name neither, the server that the owner has stored in the
+    database is used, but only while the service has one merchant. An invalid stored
+    server, perhaps from a backup that somebody has tampered with, is logged and not
+    used.
     """
     if is_in_settings(settings):
         if settings.smtp_url and settings.mail_from:
@@ -58,12 +64,12 @@ def mail_account(settings: Settings, db: Database) -> MailAccount | None:
 
 
 def has_mail(settings: Settings, db: Database) -> bool:
-    """True if mail can be sent."""
+    """True if a mail server and a sender are set up."""
     return mail_account(settings, db) is not None
 
 
 def account_of(row: StoredMailServer) -> MailAccount:
-    """Returns the stored server and sender. Raises BadRow."""
+    """Converts the stored mail server and sender. Raises BadRow if they are invalid."""
     try:
         host = checked_host(row.host)
         user = checked_login(row.user_name)

@@ -1,4 +1,4 @@
-"""The texts of mails to a merchant about the shop as a whole."""
+"""Makes the texts of mails to a merchant that are not about a single invoice."""
 
 from collections.abc import Sequence
 from datetime import date, tzinfo
@@ -16,9 +16,11 @@ def overdue(
     pages_url: str | None,
     language: str,
 ) -> MailText:
-    """Returns the mail to a merchant that no check has completed since that time.
+    """Returns the mail to a merchant that says that payments are not being found.
 
-    `pages_url` is the address of the merchant's pages; None names a command instead.
+    `since_ms` is the time of the last complete check (`blocktill check`). `pages_url`
+    is the URL of the merchant's pages. If it is None, because these pages are off, the
+    mail names a command instead.
     """
     gettext = catalog(language).gettext
     since = gettext("No check of the blockchain has completed since %(time)s.")
@@ -60,11 +62,13 @@ def evening(
     pages_url: str | None,
     language: str,
 ) -> MailText:
-    """Returns the mail to a merchant about the day's sales, and what needs attention.
+    """Returns the evening mail to a merchant: the day's sales, and what needs attention.
 
-    `before` is the previous day, None on the shop's first one. Its sales are shown too,
-    with those made after its mail was sent. `wanting` is the number of invoices that
-    need attention. `is_checked` is False if payments are not being found.
+    `before` is the previous day; None on the shop's first day. The sales of that whole
+    day are shown too, since some may have come after its own mail was sent. `is_today`
+    is True if `day` is today. `wanting` is the number of invoices that need attention.
+    `is_checked` is False if payments are not being found, because no check
+    (`blocktill check`) completes.
     """
     words = catalog(language)
     needs = words.gettext("nothing needs you")
@@ -121,7 +125,7 @@ def login(seller: str, url: str, language: str) -> MailText:
 
 
 def trial(seller: str, language: str) -> MailText:
-    """Returns the mail that tests the mail server."""
+    """Returns the test mail, which shows that the mail server works."""
     gettext = catalog(language).gettext
     return MailText(
         language,

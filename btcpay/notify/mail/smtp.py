@@ -1,4 +1,4 @@
-"""Sessions with the mail server. This is the only module that speaks SMTP."""
+"""Opens SMTP sessions with the mail server, and sends mails in them."""
 
 import re
 import smtplib
@@ -15,7 +15,7 @@ from btcpay.notify.outcome import Answer
 from btcpay.settings.mail_settings import MailServer
 from btcpay.values.hosts import is_here
 
-_END_OF_MAIL = b"\r\n.\r\n"  # RFC 5321, 4.1.1.4
+_END_OF_MAIL = b"\r\n.\r\n"  # section 4.1.1.4 of RFC 5321
 # Errors of smtplib, sockets and TLS are OSErrors. A host name that is invalid in DNS raises
 # ValueError.
 FAILURES = (OSError, ValueError)
@@ -31,14 +31,14 @@ IN_DOUBT = Answer(
 
 
 class NoSession(Exception):
-    """The server cannot be reached or refuses the login.
+    """The server cannot be reached, refuses the login, or offers no encryption.
 
-    The message contains no secret.
+    The error's message contains no secret.
     """
 
 
 class Unanswered(OSError):
-    """The whole mail was sent but no reply came: it is unknown if it was accepted."""
+    """The whole mail was sent but no reply came: the server may have accepted the mail."""
 
 
 class Session(smtplib.SMTP):
@@ -54,7 +54,8 @@ class Session(smtplib.SMTP):
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         """Connects to the server.
 
-        smtplib's own method would spend the whole time-out on the first address.
+        smtplib's own method would spend the whole time-out on the first IP address of
+        the host.
         """
         connection = connect(host, port, self._times.connect_s)
         connection.settimeout(self._times.answer_s)
@@ -67,10 +68,11 @@ class Session(smtplib.SMTP):
         self._awaits_verdict = isinstance(s, bytes) and s.endswith(_END_OF_MAIL)
 
     def getreply(self) -> tuple[int, bytes]:
-        """Returns the next reply.
+        """Returns the server's next reply.
 
-        If the reply to a whole mail does not come, raises Unanswered, since the server
-        may have accepted the mail.
+        Raises Unanswered if the reply to a completely sent mail does not come, since
+        the server may have accepted the mail. Raises another OSError if any other reply
+        does not come.
         """
         if self.file is None and self.sock is not None:
             self.file = Replies(self.sock, self._bounds)
@@ -97,7 +99,7 @@ class Session(smtplib.SMTP):
 
 
 class _TlsSession(Session, smtplib.SMTP_SSL):
-    """A session that uses TLS from the first byte."""
+    """An SMTP session that uses TLS from the first byte."""
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         sock = super()._get_socket(host, port, timeout)
@@ -105,10 +107,11 @@ class _TlsSession(Session, smtplib.SMTP_SSL):
 
 
 def open_session(server: MailServer, hello: str, times: Times) -> Session:
-    """Opens a session and logs in. Raises NoSession.
+    """Opens a session and logs in.
 
-    Uses TLS if the server offers it. Sends a password over an unencrypted connection
-    only to this machine.
+    `hello` is the host name with which the session greets the server. The session uses
+    TLS if the server offers it. It sends a password over an unencrypted connection only
+    to this machine. Raises NoSession if any step fails.
     """
     try:
         return log_in(server, hello, times)
@@ -117,7 +120,11 @@ def open_session(server: MailServer, hello: str, times: Times) -> Session:
 
 
 def log_in(server: MailServer, hello: str, times: Times) -> Session:
-    """Does the same as `open_session`. Raises one of FAILURES, or NoSession if there is no TLS."""
+    """Does the same as `open_session`, but raises other errors.
+
+    Raises NoSession only if the password would have to be sent without encryption.
+    Raises the original error, one of FAILURES, if another step fails.
+    """
     context = ssl.create_default_context()
     new: Callable[..., Session] = Session
     if server.is_tls:
@@ -148,10 +155,10 @@ def _authenticate(
 
 
 def send_mail(session: Session, message: EmailMessage, sender: str, to: str) -> Answer:
-    """Sends one mail, and returns the outcome, also if the server refuses it.
+    """Sends one mail. Returns the outcome, even if the server refuses the mail.
 
-    Returns IN_DOUBT if the server does not reply to the whole mail. Raises OSError if
-    the connection is lost before the whole mail was sent.
+    Returns IN_DOUBT if the mail was sent completely, but the server did not reply.
+    Raises OSError if the connection is lost before the mail was sent completely.
     """
     try:
         session.send_message(message, sender, [to])
@@ -159,7 +166,7 @@ def send_mail(session: Session, message: EmailMessage, sender: str, to: str) -> 
         code, text = error.recipients[to]
         return _refusal(code, text, code >= 500)
     except smtplib.SMTPSenderRefused as error:
-        # A setting is wrong. Other mails would fail too, and all can be sent once it is corrected.
+        # A setting is wrong. All mails fail, and all can be sent once the setting is corrected.
         refusal = _refusal(error.smtp_code, error.smtp_error, False)
         return refusal._replace(is_refusal=False)
     except smtplib.SMTPResponseException as error:
@@ -193,7 +200,7 @@ def _status(code: int, text: bytes | str) -> str:
 
 
 def reason_of(error: Exception) -> str:
-    """Returns in a few words why a session has failed."""
+    """Returns in a few words why a session has failed, to follow the server's name."""
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return f"does not let us in: {_status(error.smtp_code, error.smtp_error)}"
     if isinstance(error, smtplib.SMTPResponseException):

@@ -1,4 +1,4 @@
-"""The texts of mails to a merchant about an invoice, worded as on the pages."""
+"""Makes the texts of mails to a merchant about an invoice, worded as on the pages."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from storage.models import Invoice
 
 @dataclass(frozen=True)
 class InvoiceNews:
-    """An invoice, its state at the time of the event, and the seller's time zone.
+    """An invoice, its state at the time of an event, and the merchant's time zone.
 
-    `page_url` is the invoice's page for the payer. `merchant_url` is the one for the
-    merchant; None if the merchant's pages are off.
+    `page_url` is the URL of the invoice's page for the payer. `merchant_url` is the URL
+    of its page for the merchant; None if the merchant's pages are off.
     """
 
     invoice: Invoice
@@ -67,9 +67,10 @@ def attention(about: InvoiceNews, language: str) -> MailText:
 
 
 def _difference(about: InvoiceNews, language: str) -> str | None:
-    """Returns what came too much or too little, in the shop's currency; None if neither.
+    """Returns the excess or the missing amount as text, in the invoice's currency.
 
-    Its value is that at the invoice's price.
+    Returns None if the mail is about another problem. The amount is converted at the
+    invoice's exchange rate.
     """
     gettext = catalog(language).gettext
     invoice = about.invoice
@@ -93,9 +94,10 @@ def _to_merchant(
     amount: str,
     sentences: Sequence[str],
 ) -> MailText:
-    """Returns the mail about an invoice, whose button opens the merchant's page of it.
+    """Returns the mail to a merchant about an invoice.
 
-    If the merchant's pages are off, it opens the payer's page.
+    Its button opens the invoice's page for the merchant, or the page for the payer if
+    the merchant's pages are off.
     """
     gettext = catalog(language).gettext
     url = about.merchant_url or about.page_url
@@ -114,7 +116,7 @@ def _to_merchant(
 
 
 def subject_of(title: str, invoice: Invoice) -> str:
-    """Returns the title followed by the shop's order number.
+    """Returns the title, followed by the shop's order number if the invoice has one.
 
     People search their mails for that number.
     """
@@ -128,7 +130,10 @@ def price(invoice: Invoice, language: str) -> str:
 
 
 def invoice_facts(about: InvoiceNews, language: str) -> list[tuple[str, str]]:
-    """Returns the facts of the receipt's page about an invoice, as (label, text)."""
+    """Returns the facts about an invoice that its receipt's page shows, as (label, text).
+
+    Facts without a value are left out.
+    """
     gettext = catalog(language).gettext
     invoice = about.invoice
     state = about.state

@@ -1,4 +1,8 @@
-"""Mails that are due by the clock: evening mails, and mails that no check completes."""
+"""Adds the mails that are due at a time, without an event.
+
+These are the evening mails about the day's sales, and the warnings that payments are
+not being found because no check (`blocktill check`) completes.
+"""
 
 from datetime import date, datetime, time, timedelta
 
@@ -11,15 +15,16 @@ OVERDUE = timedelta(hours=1)
 # In the shop's time zone. Most shops have closed by then.
 EVENING_AT = time(22)
 EVENING = "evening "
-# An older mail is given up, since its content is out of date.
+# A mail that could not be sent for this time is given up, since its content is out of date.
 STALE = timedelta(days=4)
 
 
 def add_clock_mails(db: Database, now: datetime) -> None:
-    """Adds the mails that are due by the clock, each once.
+    """Adds the mails that are due at this time to the outbox, each only once.
 
-    There is one for each day on which no check has completed for an hour, and one for
-    the last evening, if the merchant existed then.
+    A merchant gets a warning if no check (`blocktill check`) has completed for an hour,
+    at most once a day. A merchant who wants evening mails gets one about the last
+    evening, unless the merchant was created after that evening.
     """
     for merchant in db.rows(receivers.WANT_MAIL):
         if not merchant.address:
@@ -45,7 +50,10 @@ def _add(db: Database, merchant_id: int, about: str, now: datetime) -> None:
 
 
 def last_evening(now: datetime) -> date:
-    """Returns the last day whose evening has come; `now` is in the shop's time zone."""
+    """Returns today if it is past EVENING_AT, else yesterday.
+
+    `now` is in the shop's time zone.
+    """
     today = now.date()
     if now.time() < EVENING_AT:
         return today - timedelta(days=1)
@@ -53,9 +61,9 @@ def last_evening(now: datetime) -> date:
 
 
 def _local(now: datetime, zone_name: str) -> datetime:
-    """Returns the time in that zone; if the zone is unknown here, `now` as it is.
+    """Returns the time in that zone, or `now` itself if this machine lacks the zone.
 
-    Then no mail can be composed anyway.
+    In that case no mail can be composed anyway.
     """
     try:
         return now.astimezone(zone_of(zone_name))
@@ -64,7 +72,11 @@ def _local(now: datetime, zone_name: str) -> datetime:
 
 
 def unchecked_since(db: Database, born_ms: int) -> datetime:
-    """Returns the time of the last complete check, or that of the merchant's creation if later."""
+    """Returns since when payments may have been missed: the time of the last full check.
+
+    Returns the time at which the merchant was created if that is later, or if no check
+    (`blocktill check`) has ever completed.
+    """
     born_at = from_ms(born_ms)
     checked_at = meta.time(db, meta.Key.CHECKED_MS)
     if checked_at is None:

@@ -1,4 +1,4 @@
-"""Prepares the mails of a run and sends them to the mail server."""
+"""Composes the mails of one run of the outbox, and sends them to the mail server."""
 
 import logging
 from collections.abc import Callable
@@ -22,9 +22,9 @@ log = logging.getLogger(__name__)
 
 
 class Mail:
-    """Sends the mails of a run one after another, in one SMTP session.
+    """Sends the mails of one run of the outbox one after another, in one SMTP session.
 
-    Only `prepare` uses the database.
+    Only `prepare` uses the database, so mails can be sent in another thread.
     """
 
     def __init__(
@@ -48,9 +48,10 @@ class Mail:
         row: deliveries.Due,
         now: datetime,
     ) -> Callable[[], Answer] | None:
-        """Returns a function that sends the mail; None if it is out of date.
+        """Composes the mail, and returns a function that sends it.
 
-        Raises BadRow.
+        Returns None if the mail is out of date (see `compose`). Raises BadRow if a
+        stored value is invalid, or if mail cannot be sent to the stored address.
         """
         mail = compose(self._db, self._urls, receiver, row, now)
         if mail is None:

@@ -1,4 +1,4 @@
-"""Sends a test mail, and says what the mail server answered."""
+"""Sends a test mail, and reports how the mail server responded."""
 
 import smtplib
 import ssl
@@ -13,8 +13,8 @@ from btcpay.notify.mail.replies import Times
 from btcpay.notify.mail.server import MailAccount
 from btcpay.values.texts import display_line
 
-# A request waits for the test, so it is shorter than the attempt of a check. A stopping
-# service waits half a minute for its requests.
+# A web request waits for the test, so these limits are shorter than those of the outbox. A service
+# that stops waits half a minute for its requests.
 TIMES = Times(connect_s=5, answer_s=20, mail_s=25, goodbye_s=1)
 MAX_WORDS = 300  # maximum characters of the server's words that are shown
 _ONE_AT_A_TIME = threading.Lock()
@@ -37,8 +37,9 @@ class Fault(StrEnum):
 class Outcome(NamedTuple):
     """The outcome of a test; `fault` is None if the server accepted the mail.
 
-    `words` are the server's, on one line; empty if it has not answered as a mail server
-    does. So a test reads nothing from other services that the server can reach.
+    `words` are the server's own words, on one line. They are empty if the response is
+    no SMTP reply. So nobody can use this test to read the responses of other services
+    that this machine can reach.
     """
 
     fault: Fault | None
@@ -51,9 +52,10 @@ def send_test(
     to: str,
     times: Times = TIMES,
 ) -> Outcome:
-    """Sends the message in a session of its own.
+    """Sends the message in a new SMTP session, and returns the outcome.
 
-    A process sends one test at a time: threads that wait cannot serve payers.
+    Returns the fault BUSY if this process is already sending a test: more threads that
+    wait for a mail server could not serve payers.
     """
     if not _ONE_AT_A_TIME.acquire(blocking=False):
         return Outcome(Fault.BUSY)
@@ -101,7 +103,7 @@ def _outcome_of(error: Exception) -> Outcome:
 
 
 def _silent_fault(error: Exception) -> Fault:
-    """Returns the fault of an error that has no reply."""
+    """Returns the fault for an error that contains no reply of the server."""
     if isinstance(error, smtp.Unanswered):
         return Fault.IN_DOUBT
     if isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError):
@@ -119,7 +121,7 @@ def _silent_fault(error: Exception) -> Fault:
 
 
 def _words(code: int, text: bytes | str) -> str:
-    """Returns a reply as one line; empty if it is no reply of SMTP."""
+    """Returns a reply on one line; "" if it is no SMTP reply."""
     if not 200 <= code < 600:
         return ""
     if isinstance(text, bytes):
